@@ -22,7 +22,7 @@ def main() -> int:
     import hydra
 
     from fedcohort.startup import grid
-    from fedcohort.startup.refusals import in_one_line
+    from fedcohort.startup.command_line import in_one_line
     from fedcohort.startup.sweep import SWEEP
 
     grid.register()

@@ -25,7 +25,7 @@ from fedcohort.agg.base import Aggregator, Arrived
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import averaged_uploads, memory_sizes
 from fedcohort.host.memory import keep_freed_memory
-from fedcohort.round.collect import Collector
+from fedcohort.round.collect import CollectOptions, Collector
 from fedcohort.round.collected import Collected
 from fedcohort.types import ClientUpdate, Population, RoundOutcome, Selection, Signals
 
@@ -73,19 +73,14 @@ def update_of(client: int, agg: Aggregator[Any]) -> ClientUpdate:
 
 def collected(agg: Aggregator[Any], updates: list[ClientUpdate]) -> Collected:
     n = np.array([update.n_used for update in updates])
-    collector = Collector(
-        layout=Layout((Block("w", (PARAMETERS,), 0),), (), ()),
-        cohort=np.arange(CLIENTS),
-        weights=agg.weights(n, n),
+    options = CollectOptions(
         uploads=[name for hook in agg.hooks for name in hook.uploads],
-        remembers=memory_sizes(agg.hooks, PARAMETERS, int(n.max())),
-        words={},
-        stacked=agg.stacked,
-        moments=False,
-        device=torch.device("cpu"),
-        ranks=1,
         averaged=averaged_uploads(agg.hooks),
+        remembers=memory_sizes(agg.hooks, PARAMETERS, int(n.max())),
+        stacked=agg.stacked,
     )
+    layout = Layout((Block("w", (PARAMETERS,), 0),), (), ())
+    collector = Collector(layout, np.arange(CLIENTS), agg.weights(n, n), options)
     for update in updates:
         collector.add(update)
     return collector.finish(lambda tensor: tensor, lambda tensor: tensor)

@@ -32,8 +32,8 @@ import made_data
 from fedcohort.dataset import folder, leaf, pictures  # noqa: F401  what loading and dealing import is there before
 from fedcohort.dataset.table import give_back, read
 from fedcohort.record import provenance
-from fedcohort.startup import assemble, compose, split  # noqa: F401
-from fedcohort.startup.dealt import PARTS, deal
+from fedcohort.startup import components, compose, split  # noqa: F401
+from fedcohort.startup.load import PARTS, deal
 
 HERE = Path(__file__).resolve()
 ROOT = HERE.parents[1]
@@ -121,7 +121,7 @@ def time_of_round(typed: tuple[str, ...], rounds: int) -> float:
 def load(words: list[str]) -> dict[str, int]:
     """Load and deal the data, and nothing else; bytes of the tensors, and of memory beyond what there was before."""
     composition = compose.run_of([*words[:1], "cohort=1", *words[1:]], ROOT / "configs")
-    objects = {group: assemble.part(composition, group) for group in PARTS}
+    objects = {group: components.make(composition, group) for group in PARTS}
     warm_up()
     Path("/proc/self/clear_refs").write_text("5")  # the peak of memory begins anew
     before = memory("VmRSS")

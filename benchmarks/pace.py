@@ -32,6 +32,7 @@ from fedcohort.deadline.base import Deadline, PaceContext, settle
 from fedcohort.device.base import Device, Timing, Workload
 from fedcohort.rng import Draws
 from fedcohort.round.clock import Clock
+from fedcohort.round.jobs import Jobs
 from fedcohort.round.sampling import SampleSelection, note
 from fedcohort.round.store import MemoryStore
 from fedcohort.samples.base import LOSSES
@@ -91,7 +92,7 @@ def rounds(
         expected = device.expect(selected, work(selected), draws.once())
         announced = deadline.announce(state, PaceContext(t, selected, UNITS, everybody, expected))
         timing = device.sample(selected, work(selected), draws)
-        stretch = partial(clock.since(now + wait), selected)
+        stretch = partial(clock.wall_time(now + wait), selected)
         close = deadline.close(state, stretch(timing.finish(UNITS)), announced)
         outcome = settle(timing, UNITS, close, deadline.partial_work, stretch=stretch)
         took += time.perf_counter()
@@ -126,13 +127,14 @@ def choose(cohort: int = COHORT) -> tuple[float, float]:
     federation: Any = SimpleNamespace(n_train=n)
     part, nobody = make("samples", "fedbalancer"), np.zeros(cohort)
     state = replace(part.init(Population(cohort, 10, cohort, {})), threshold=1.0)
-    asked: Any = SimpleNamespace(clients=np.arange(cohort), units=np.full(cohort, UNITS))
     chooser = SampleSelection(part, federation, 10, store, Lab)  # type: ignore[arg-type]
-    timing = Timing(nobody, nobody, n / UNITS, nobody)
+    timing, units, up = Timing(nobody, nobody, n / UNITS, nobody), np.full(cohort, UNITS), [None] * cohort
+    jobs = Jobs(np.arange(cohort), np.zeros(cohort, np.int64), nobody > 0, units, units, nobody, up, nobody)
+    jobs = replace(jobs, announced_s=np.full(cohort, float(n.mean()) / 5), expected=timing)
     took = []
     for t in range(ROUNDS):
         took.append(-1000 * time.perf_counter())
-        chooser.choose(state, asked, {}, float(n.mean()) / 5, timing, Draws(0, cohort, t))
+        chooser.choose(state, jobs, {}, Draws(0, cohort, t))
         took[-1] += 1000 * time.perf_counter()
     return statistics.median(took[WARM_UP:]), max(took[WARM_UP:])
 

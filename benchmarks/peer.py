@@ -10,7 +10,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import lightning.pytorch as pl
@@ -21,8 +21,6 @@ from omegaconf import OmegaConf
 from torch import Tensor, nn
 
 from fedcohort.data.federation import Federation, Rows, Shard
-from fedcohort.flat import FlatModel
-from fedcohort.hook import ClientHook
 from fedcohort.host.processes import make_repeatable
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.loop import FederatedLoop
@@ -33,7 +31,6 @@ from fedcohort.rng import NOBODY, ONCE, Rekeyed
 from fedcohort.round.parts import Parts
 from fedcohort.round.settings import Settings
 from fedcohort.selector.base import Selector
-from fedcohort.training.local import LocalTrainer
 from fedcohort.types import Population, ProbeResult, RoundContext, RoundReport, Selection
 from workloads import WORKLOADS, cpu_seconds, result
 
@@ -67,12 +64,12 @@ class AsTheyLie(Rekeyed):
 
 
 class Loop(FederatedLoop):
-    """The loop of every run, but for the order of samples."""
+    """The loop of every run, except for the order of samples."""
 
-    def _trainer_of(self, worker: FlatModel, hooks: Sequence[ClientHook]) -> LocalTrainer:
-        trainer = super()._trainer_of(worker, hooks)
-        trainer.rng = AsTheyLie()
-        return trainer
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        super().on_fit_start(trainer, pl_module)
+        engine: Any = self.rounds.setup.engine
+        getattr(engine, "trainer", engine).rng = AsTheyLie()
 
 
 class Clock(Observer):

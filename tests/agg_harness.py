@@ -12,7 +12,7 @@ from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.flat import Block, FlatModel, Layout
 from fedcohort.hook import ClientContext, averaged_uploads, memory_sizes
 from fedcohort.rng import generator
-from fedcohort.round.collect import Collector
+from fedcohort.round.collect import CollectOptions, Collector
 from fedcohort.round.collected import Collected
 from fedcohort.round.server_models import RoundModels
 from fedcohort.types import ClientUpdate, Population, RoundOutcome, Selection, Signals
@@ -61,19 +61,14 @@ def gather(
     by_id = {update.client: update for update in updates}
     used = np.array([by_id[k].n_used for k in cohort], dtype=np.int64)
     owned = np.array([by_id[k].n_train for k in cohort], dtype=np.int64)
-    collector = Collector(
-        layout=layout,
-        cohort=cohort,
-        weights=agg.weights(used, owned),
+    options = CollectOptions(
         uploads=[name for hook in agg.hooks for name in hook.uploads],
+        averaged=averaged_uploads(agg.hooks),
         remembers=memory_sizes(agg.hooks, layout.n_params, max(owned)),
-        words={},
         stacked=agg.stacked or stacked,
         moments=moments,
-        device=torch.device("cpu"),
-        ranks=1,
-        averaged=averaged_uploads(agg.hooks),
     )
+    collector = Collector(layout, cohort, agg.weights(used, owned), options)
     for update in updates:
         collector.add(update)
     return collector.finish(lambda tensor: tensor, lambda tensor: tensor)

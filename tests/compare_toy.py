@@ -1,10 +1,13 @@
 """Runs to compare, made up."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from fedcohort.observe.comparison.runs import Sorted, sort
-from fedcohort.observe.comparison.table import Table, tabulate
-from fedcohort.observe.comparison.tracked import Run
+import pandas as pd
+
+from fedcohort.results.matching.match import Matched, match
+from fedcohort.results.matching.question import Answer, Question, answer
+from fedcohort.results.matching.run import Run
 
 ACC = "test/acc"
 
@@ -25,12 +28,23 @@ def run(
 
 
 def both(first: Sequence[float], second: Sequence[float]) -> list[Run]:
+    """Runs of random and of ucb, one a seed, with these accuracies."""
     return [run(word, s, v) for word, of in (("random", first), ("ucb", second)) for s, v in enumerate(of)]
 
 
-def table(found: Sequence[Run], cols: str | None = None, metric: str = ACC, better: str = "auto") -> Table:
-    return tabulate(sort(found, "selector", cols, metric), "selector", cols, metric, "random", better)
+def answered(runs: Sequence[Run], *, steps: Sequence[int] = (1, 2, 3), **question: Any) -> Answer:
+    """Compare runs whose metrics have one value in all rounds; against random, unless told otherwise."""
+    asked = Question(**{"baseline": "random", **question})
+    matched = match(runs, asked.rows, asked.cols, *asked.metrics)
+    rows = [
+        {"run": each.id, "round": step, "virtual_s": 7.0 * step, "bytes": 3e6 * step, "client_flops": 1e9 * step}
+        | {name: each.metrics.get(name) for name in asked.metrics}
+        for each in runs
+        for step in steps
+    ]
+    return answer(asked, matched, pd.DataFrame(rows))
 
 
-def notes_with(found: Sorted, words: str) -> list[str]:
+def notes_with(found: Matched, words: str) -> list[str]:
+    """The notes that contain `words`."""
     return [line for line in found.notes if words in line]

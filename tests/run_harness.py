@@ -7,14 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 from torch import nn
 
 from fedcohort.flat import keeps_statistics
+from fedcohort.part import Facts
 from fedcohort.record.observer import Observer
 from fedcohort.round.parts import Parts
-from fedcohort.startup import assemble, compatible, facts, run
+from fedcohort.startup import build, check, components, load, notices, run
+from fedcohort.startup.compose import Composed, by_hydra
 from fedcohort.startup.overlay import Overlay
 from fedcohort.types import RoundReport
 from yaml_words import CONFIGS
@@ -69,15 +70,14 @@ class Ran:
         return torch.cat([tensor.flatten().double() for tensor in state.values()])
 
 
-def compose_words(*overrides: str) -> assemble.Composed:
+def compose_words(*overrides: str) -> Composed:
     """The composed config of `python train.py <overrides>`; a test compares with Hydra's own."""
     return OVERLAY.compose(overrides)
 
 
 @cache
 def composed_by_hydra(overrides: tuple[str, ...]) -> DictConfig:
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        return compose("train", overrides=list(overrides), return_hydra_config=True)
+    return by_hydra(overrides, CONFIGS, whole=True)
 
 
 OVERLAY = Overlay(composed_by_hydra, CONFIGS)
@@ -95,7 +95,7 @@ def collect_words(logs: Path, *overrides: str, small: bool = True) -> tuple[str,
     return (*base, *overrides, f"paths.logs={logs}", "+callback.collect._target_=run_harness.Collect")
 
 
-def play(composed: assemble.Composed) -> Ran:
+def play(composed: Composed) -> Ran:
     """Run what `watched` words were composed to."""
     Collect.latest.clear()
     folder = run.run(composed)
@@ -106,23 +106,21 @@ def play(composed: assemble.Composed) -> Ran:
 def remarks(*overrides: str, network: nn.Module | None = None) -> list[str]:
     """What is said of `python train.py <overrides>` before it starts; network: instead of the model's."""
     config = compose_words(*overrides)
-    objects = _build(config)
-    parts = run._parts(config, objects)
-    federation = run._federation(config, objects, parts)
-    network = network or run._network(config, objects["model"], federation)
-    known = facts.with_data(run._facts(config, parts), parts, config.config["cohort"], federation)
-    known = replace(known, batch_norm=keeps_statistics(network))
-    return compatible.remarks(parts, config.choices, config.config["requires"], known, overrides)
+    facts = facts_of(config)
+    network = network or build.build_network(config, components.make(config, "model"), facts.federation)
+    return notices.list_notices(config.choices, replace(facts, batch_norm=keeps_statistics(network)), overrides)
 
 
-def _build(config: assemble.Composed) -> dict[str, Any]:
-    return {group: assemble.part(config, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
+def facts_of(composition: Composed) -> Facts:
+    """What is known of a run once its data are read."""
+    objects = check.make_light(composition)
+    return load.load(composition, objects, check.make_parts(composition, objects))
 
 
 def parts_of(*overrides: str, **others: Any) -> Parts:
     """The parts of `python train.py <overrides>`; others: in their place."""
     config = compose_words(*overrides)
-    return replace(run._parts(config, _build(config)), **others)
+    return replace(check.make_parts(config, check.make_light(config)), **others)
 
 
 def same_bits(a: Ran, b: Ran) -> bool:

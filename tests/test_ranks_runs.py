@@ -18,7 +18,8 @@ import torch
 
 import run_harness
 from fedcohort.data.federation import Federation, Rows, Shard
-from fedcohort.startup import run
+from fedcohort.part import Facts
+from fedcohort.startup import build, load
 from run_harness import go
 
 CALLBACKS = "lightning.pytorch.callbacks"
@@ -63,20 +64,21 @@ def doubled(shard: Shard) -> Shard:
 @pytest.fixture
 def federation(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Fields of the federation that a test replaces."""
-    build, network = run._federation, run._network
+    built, network = load.load, build.build_network
     changes: dict[str, Any] = {}
 
-    def sorted_(*parts: Any) -> Federation:
-        held = build(*parts)
+    def sorted_(*parts: Any) -> Facts:
+        facts = built(*parts)
+        held = facts.federation
         clients: dict[str, Any] = {name: doubled(getattr(held, name)) for name in ("train", "val", "test")}
         server: dict[str, Any] = {name: by_label(getattr(held, name)) for name in ("server_val", "server_test")}
         attribute = np.arange(len(held.server_test.y)) % 2
         proxy = None if held.proxy is None else held.proxy.double()
         held = replace(held, **clients, **server, server_test_attribute=attribute, proxy=proxy)
-        return replace(held, **{name: change(held) for name, change in changes.items()})
+        return replace(facts, federation=replace(held, **{name: change(held) for name, change in changes.items()}))
 
-    monkeypatch.setattr(run, "_federation", sorted_)
-    monkeypatch.setattr(run, "_network", lambda *parts: network(*parts).double())
+    monkeypatch.setattr(load, "load", sorted_)
+    monkeypatch.setattr(build, "build_network", lambda *parts: network(*parts).double())
     monkeypatch.setattr(run_harness, "Seen", Seen, raising=False)
     return changes
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from compare_toy import run
-from fedcohort.observe.comparison.tracked import settings
 from fedcohort.record import folder
+from fedcohort.results.matching.run import settings
 from fedcohort.roles import LATER, LATER_OPTIONS, PART, TABLE, Effect, Identity, flat, role_of, rows_of, select_options
 from fedcohort.startup import options
 from run_harness import compose_words

@@ -10,7 +10,7 @@ import torch
 
 from fedcohort.hook import Correction
 from fedcohort.round.guard import guard
-from fedcohort.startup import assemble
+from fedcohort.startup import components
 from fedcohort.training.local import LocalTrainer
 
 MUST_CHANGE = {("correct", 0)}  # a hook changes the gradient in place
@@ -70,4 +70,4 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> None:
 
     started = LocalTrainer.begin
     monkeypatch.setattr(LocalTrainer, "begin", begin)
-    monkeypatch.setattr(assemble, "guard", watching)
+    monkeypatch.setattr(components, "guard", watching)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-import fedcohort.startup.assemble  # noqa: F401  the resolvers that the yamls use
+import fedcohort.startup.compose  # noqa: F401  the resolvers that the yamls use
 
 P = TypeVar("P")
 ROOT = Path(__file__).resolve().parents[1]

@@ -1,181 +1,137 @@
-"""What every part of a run may say of itself, and what it may ask of the others.
+"""What every component of a run may state about itself, and what it may require of the others.
 
-A part is what a word of a config group stands for: a selector, an aggregator, a codec, ... It writes what it does, and
-inherits the rest from the contract in its group's `base` module.
+A component is what an option of a config group stands for: a selector, an aggregator, a codec, ... It writes what it
+does, and inherits the rest from the contract in its group's `base` module.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What parts may ask of the run that they are in. None: not known yet, as the data have not been read.
+    """A read-only view of a run, from which requirements read. What is not known yet is None.
 
     Attributes:
-        timed_device: work takes virtual time, so that durations carry information.
-        time_passes: the virtual clock moves from round to round, by work or by the window of selection.
-        plain_client: a local step is exactly y <- y - lr g, with g of the objective alone, no regulariser's.
-        several_steps: some client takes more than one local step in a round.
-        linear_client: local steps are linear in the gradients (SGD with momentum is, Adam is not).
-        undecayed_client: no weight decay moves parameters that a codec left out.
-        equal_work: the number of local steps is everybody's, not what each client's data make of epochs.
-        whole_update: no codec keeps local training within a part of the parameters.
-        given_labels: the objective trusts the labels that it is given.
-        mean_objective: what clients minimise is the mean of their samples' losses, no function of it.
-        proxy: the server holds inputs to teach networks on.
-        client_val: every client has validation samples of its own.
-        attributes: it is known how many samples of each class and attribute clients have.
-        relative_advice: what the selector advises are shares, not weights whose very sum counts.
-        unadvised_weights: the selector advises no weights at all.
-        announced_deadline: clients are told a deadline before they train.
-        fitting_work: no client is dropped as it can't do all that was asked by such a deadline: it does what fits.
-        epochs: clients train epochs, so that fewer samples take less time; not a number of steps.
-        foreseen_samples: what a client trains on is known before a round is planned, as neither the deadline nor what
-            it knows of its losses decides it.
-        loss_lists: clients keep a list of their samples' losses, and tell the server of it.
-        plain_server: the server's step is a multiple of the aggregator's direction.
-        clean_labels: no label was changed.
-        mini_batches: a local step takes some of a client's samples, not all of them at once.
-        device_seconds: the device's seconds are of a clock, not multiples of what a sample takes.
-        one_pace: controllers of samples and deadline, where there are both, decide in the same rounds.
-        one_loss: the robust loss by which the selector asks clients, if any, is the one that they train with, if any.
-        asked: clients that are asked in a round.
-        arriving: clients that arrive in a round, at most.
-        absence: the words by which everybody would come in every round, in place of those by which some are away; ()
-            where everybody does.
-        batch_norm: the network has batch norm that keeps its statistics.
-        smaller_update: the codec sends fewer bytes than an update of the network has, or is none.
-        images: samples are images.
-        classes: a sample has a class, one.
-        n_params: numbers that the network trains.
+        parts: the components (`round.parts.Parts`).
+        config: the composed config.
+        federation: the data (`data.federation.Federation`), once they are read.
+        most_samples: training samples in a round of the client that has most, once the data are read.
+        layout: shapes of the network's tensors (`flat.Layout`), once it is built.
+        batch_norm: whether the network has batch norm that keeps its statistics, once it is built.
     """
 
-    timed_device: bool
-    time_passes: bool
-    plain_client: bool
-    linear_client: bool
-    undecayed_client: bool
-    equal_work: bool
-    whole_update: bool
-    given_labels: bool
-    mean_objective: bool
-    proxy: bool
-    client_val: bool
-    relative_advice: bool
-    unadvised_weights: bool
-    plain_server: bool
-    announced_deadline: bool
-    fitting_work: bool
-    epochs: bool
-    foreseen_samples: bool
-    loss_lists: bool
-    mini_batches: bool
-    device_seconds: bool
-    one_pace: bool
-    one_loss: bool
-    several_steps: bool | None
-    attributes: bool | None = None
-    clean_labels: bool | None = None
-    asked: int | None = None
-    arriving: int | None = None
-    absence: tuple[str, ...] | None = None
+    parts: Any
+    config: Mapping[str, Any]
+    federation: Any = None
+    most_samples: int | None = None
+    layout: Any = None
     batch_norm: bool | None = None
-    smaller_update: bool | None = None
-    images: bool | None = None
-    classes: bool | None = None
-    n_params: int | None = None
 
     @property
-    def everybody(self) -> bool | None:
+    def timed(self) -> bool:
+        """Whether work takes virtual time, so that durations carry information."""
+        return bool(self.parts.device.timed)
+
+    @property
+    def time_passes(self) -> bool:
+        """Whether the virtual clock moves from round to round, by work or by the window of selection."""
+        return self.timed or self.config["deadline"]["window_s"] > 0
+
+    @property
+    def cohort(self) -> int | None:
+        """Clients that are selected in a round, once it is known how many there are."""
+        return self.federation and int(self.parts.deadline.ask(self.config["cohort"]))
+
+    @property
+    def arriving(self) -> int | None:
+        """Clients that arrive in a round at most, once it is known how many there are."""
+        if self.federation is None or not self.timed:
+            return self.cohort
+        return int(self.parts.deadline.most(self.config["cohort"]))
+
+    @property
+    def absence(self) -> tuple[str, ...] | None:
+        """Options with which all clients would take part in every round, instead of those that keep some away.
+
+        () where all of them do; None where it is not known how many clients there are.
+        """
+        if self.federation is None:
+            return None
+        parts, late = self.parts, self.parts.deadline.bounded and self.timed  # without virtual time no client is late
+        places = self.config["cohort"] if late else self.cohort
+        keeps_away = {
+            "cohort=clients": places < self.federation.n_clients and not parts.selector.uncapped,
+            "availability=always": not parts.availability.always,
+            "deadline=wait_for_all": late,
+        }
+        return tuple(option for option, some in keeps_away.items() if some)
+
+    @property
+    def full_participation(self) -> bool | None:
         """Whether all clients take part in every round."""
         return None if self.absence is None else not self.absence
 
 
 @dataclass(frozen=True)
 class Want:
-    """Something that must hold of the run, or had better hold.
+    """Something that must hold of the run, or should hold.
 
     Attributes:
-        holds: whether it does; None where that isn't known yet.
-        sentence: what is said where it doesn't: {who} is the word that wants it, {agg}, {codec}, ... any group's, and
-            {everybody} are the words by which everybody would come in every round.
+        holds: returns whether it does; None where that isn't known yet.
+        sentence: the message where it doesn't hold. {who} is the option that requires it, {agg}, {codec}, ... any
+            group's, and {everybody} are the options with which all clients would take part in every round.
     """
 
     holds: Callable[[Facts], bool | None]
     sentence: str
 
     def or_else(self, way_out: str) -> "Want":
-        """Return the same want for a part that has an option by which it goes without."""
+        """Return the same requirement for a component that has an option by which it goes without."""
         return replace(self, sentence=f"{self.sentence}, or {way_out}")
 
 
 class Part(Protocol):
-    """What a part may say of itself; each has a default, and a ClassVar will do where options decide nothing."""
+    """What a component may state about itself; a ClassVar will do where options decide nothing."""
 
     @property
     def wants(self) -> frozenset[Want]:
-        """What must hold of the run, which is refused at start-up with the sentence otherwise."""
+        """What must hold of the run; otherwise the run is rejected at the start with the sentence."""
         return frozenset()
 
     @property
     def prefers(self) -> frozenset[Want]:
-        """What had better hold of the run: it runs without, and the sentence is said at start-up."""
+        """What should hold of the run; otherwise it runs, and the sentence is a notice at the start."""
         return frozenset()
 
     def remarks(self, word: str) -> Sequence[str]:
-        """Lines said at start-up, of options that are legal and not what they look like; word: that chose the part."""
+        """Return notices about options that are legal and have a surprising effect; word: the choice in the group."""
         return ()
 
 
 TIMED_DEVICE = Want(
-    lambda run: run.timed_device,
+    lambda run: run.timed,
     "{who} reads how long clients take, but device=instant takes no time: choose device=shifted_exponential",
 )
 ANNOUNCED_DEADLINE = Want(
-    lambda run: run.announced_deadline,
+    lambda run: run.parts.deadline.announces,
     "{who} goes by the deadline that clients are told, and {deadline} tells them none: choose deadline=fixed or "
     "deadline=fedbalancer",
 )
 EPOCHS = Want(
-    lambda run: run.epochs,
+    lambda run: run.parts.client.steps is None,
     "{who} shortens a round by training on fewer samples, but client.steps fixes the number of steps, whatever the "
     "samples: choose client.steps=null",
 )
-STEPS = Want(
-    lambda run: not run.epochs,
-    "{who} draws the samples of a fixed number of mini-batches, and clients train epochs: choose client.steps=5, one "
-    "mini-batch for each of the paper's local epochs",
-)
-MINI_BATCHES = Want(
-    lambda run: run.mini_batches,
-    "{who} draws the samples of mini-batches, and client.batch=null takes all that a client has at once: choose "
-    "client.batch=10",
-)
-DEVICE_SECONDS = Want(
-    lambda run: run.device_seconds,
-    "{who} goes by seconds of a clock, and those of {device} are multiples of what a sample takes, in a unit of choice",
-)
-ONE_PACE = Want(
-    lambda run: run.one_pace,
-    "{who} has one controller with {samples} in the paper, and samples.w isn't deadline.w: each decides in rounds of "
-    "its own",
-)
-ONE_LOSS = Want(
-    lambda run: run.one_loss,
-    "{who} goes by the loss that clients train with in the paper, and its robust loss has other weights than that of "
-    "{objective}: set selector.alpha, selector.beta and selector.A as the objective's are",
-)
 FORESEEN_SAMPLES = Want(
-    lambda run: run.foreseen_samples,
-    "{who} has clients train before a cohort is chosen, and what {samples} takes of theirs goes by the deadline or the "
-    "losses of those who are in it: choose samples=all or random",
+    lambda run: run.parts.samples.foreseen,
+    "{who} has clients train before a cohort is chosen, but {samples} chooses their samples by the deadline or the "
+    "losses of those that are in it: choose samples=all or random",
 )
 LOSS_LISTS = Want(
-    lambda run: run.loss_lists,
-    "{who} reads what clients tell of lists of losses, and with {samples} they tell nothing of one: choose "
-    "samples=fedbalancer",
+    lambda run: run.parts.samples.tells_losses,
+    "{who} reads what clients report of lists of losses, and with {samples} they keep none: choose samples=fedbalancer",
 )
 PASSING_TIME = Want(
     lambda run: run.time_passes,
@@ -183,64 +139,50 @@ PASSING_TIME = Want(
     "ready in the first round is ready in all",
 )
 UNDECAYED_CLIENT = Want(
-    lambda run: run.undecayed_client,
+    lambda run: run.parts.client.weight_decay == 0,
     "{who} keeps local training within what is sent, but client.weight_decay moves every parameter: choose "
     "client.weight_decay=0, or a codec that works on finished updates (codec=subsample, codec=quant, or "
     "codec.mode=posthoc for codec=lowrank)",
 )
 FREE_UPDATE = Want(
-    lambda run: run.whole_update,
+    lambda run: not run.parts.codec.hooks,
     "{who} compares or corrects clients in all parameters, but the codec keeps each client's training within a random "
     "part of its own: choose a codec that works on finished updates (codec=subsample, codec=quant, or "
     "codec.mode=posthoc for codec=lowrank)",
 )
 ATTRIBUTES = Want(
-    lambda run: run.attributes,
+    lambda run: run.federation and run.federation.group_counts is not None,
     "{who} reads how many samples of each class and attribute clients have, but {dataset} knows no attributes: choose "
     "dataset=cmnist",
 )
 CLASSES = Want(
-    lambda run: run.classes,
-    "{who} goes by the class of a sample, and those of {dataset} have a target for each of their places, not one: "
-    "choose one that doesn't",
-)
-IMAGES = Want(
-    lambda run: run.images,
-    "{who} moves and mirrors images [channels, height, width], and the inputs of {dataset} are none: choose "
-    "augmentation=none",
+    lambda run: run.federation and run.federation.targets.single,
+    "{who} goes by the class of a sample, but a sample of {dataset} has a target at each of its positions: choose "
+    "another option of the group",
 )
 PROXY = Want(
-    lambda run: run.proxy,
+    lambda run: run.parts.proxy.holds,
     "{who} teaches networks on inputs that the server holds, and it holds none (proxy=none): choose proxy=dataset, "
     "proxy=client_heldout or proxy=noise",
 )
 RELATIVE_ADVICE = Want(
-    lambda run: run.relative_advice,
+    lambda run: not run.parts.selector.absolute,
     "{who} works out weights of its own, which sum to what its method says, and {selector} advises weights whose very "
     "sum counts (an estimate without bias): choose agg=fedavg, or a form of the selector that advises none "
     "(selector.agg=fedavg where it has one)",
 )
 UNADVISED_WEIGHTS = Want(
-    lambda run: run.unadvised_weights,
+    lambda run: not run.parts.selector.weighs,
     "{who} weighs clients in a way of its own for a part of its step, or all of it, and the weights that {selector} "
     "advises count for the rest alone: choose agg=fedavg, or a form of the selector that advises none "
     "(selector.agg=fedavg where it has one)",
 )
 CLEAN_LABELS = Want(
-    lambda run: run.clean_labels,
+    lambda run: run.federation and not run.federation.noise_rate.any(),
     "high losses draw {who} to clients, and wrong labels ({label_noise}) make losses high, too",
-)
-EVERYBODY = Want(
-    lambda run: run.everybody,
-    "{who} changes the weights of those who arrive alone, and so leans towards clients that train often: choose its "
-    "other form (unbiased=true, where clients are drawn uniformly, or sync=mass), or {everybody}",
 )
 NO_BATCH_NORM = Want(
     lambda run: None if run.batch_norm is None else not run.batch_norm,
     "the network has batch norm, whose statistics are averaged over samples whatever {who} makes of the parameters: "
     "they are not quite those of the model that comes of it (group norm has none)",
-)
-SMALLER_UPDATE = Want(
-    lambda run: run.smaller_update,
-    "{who} makes no update of this network smaller: with its options every tensor is sent whole, or in more bytes",
 )

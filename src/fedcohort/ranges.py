@@ -3,9 +3,10 @@
 Every check raises `OptionError("<option> must be <allowed>, got <value>")`.
 """
 
+import difflib
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from fedcohort.errors import OptionError
@@ -14,6 +15,18 @@ from fedcohort.errors import OptionError
 def refuse(option: str, allowed: str, value: object) -> OptionError:
     """The error for `option`; `allowed` completes the words "must be"."""
     return OptionError(f"{option} must be {allowed}, got {value!r}")
+
+
+def closest(value: object, known: Iterable[str]) -> str | None:
+    """Return the one of `known` that `value` may have been meant for; None where none is similar."""
+    return next(iter(difflib.get_close_matches(str(value), sorted(known), 1)), None)
+
+
+def not_one_of(option: str, value: object, known: Sequence[str]) -> OptionError:
+    """Return the error for a choice that there isn't, which begins with the one that was meant."""
+    near = closest(value, known)
+    guess = f"did you mean {option}={near}? " if near else ""
+    return OptionError(f"{guess}{refuse(option, 'one of ' + ', '.join(known), value)}")
 
 
 def bounds(interval: str) -> tuple[float, float]:
@@ -52,7 +65,9 @@ def integer(option: str, value: object, interval: str, *, optional: bool = False
 def choice(option: str, value: object, *words: str) -> None:
     """Check that `value` is one of `words`."""
     if not isinstance(value, str) or value not in words:
-        raise refuse(option, "one of " + ", ".join(words), value)
+        near = closest(value, words)
+        error = refuse(option, "one of " + ", ".join(words), value)
+        raise OptionError(f"{error}; did you mean {near}?") if near else error
 
 
 def distinct(columns: Mapping[str, str | None]) -> None:

@@ -12,9 +12,10 @@ from engine_toy import federation_of
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import Layout
 from fedcohort.hook import ClientContext
-from fedcohort.startup import assemble, compatible, facts, run
+from fedcohort.part import Facts
+from fedcohort.startup import requirements
 from fedcohort.training.local import LocalTrainer
-from run_harness import Ran, compose_words, go, same_bits
+from run_harness import Ran, compose_words, facts_of, go, parts_of, same_bits
 from yaml_words import make
 
 
@@ -193,8 +194,7 @@ def test_clean_samples_end_with_more_weight_than_flipped_ones(tmp_path: Path) ->
     how = ("client.batch=null", "client.epochs=20", "client.lr=0.5", "rounds=5", "eval.clients_every=0")
     words = ("agg=fedbio", "agg.eta_x=300", *who, *how)
     config = compose_words(*words)
-    objects = {group: assemble.part(config, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
-    train = run._federation(config, objects, run._parts(config, objects)).train
+    train = facts_of(config).federation.train
     clean, flipped = [], []
     for k, x in kept(go(tmp_path, *words)).items():
         rows = slice(int(train.offsets[k]), int(train.offsets[k + 1]))
@@ -235,12 +235,11 @@ def test_what_does_not_go_with_it_is_refused(tmp_path: Path, words: tuple[str, .
 
 def test_clients_without_validation_data_are_refused() -> None:
     config = compose_words("agg=fedbio")
-    objects = {group: assemble.part(config, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
-    parts, federation = run._parts(config, objects), federation_of()
+    parts, federation = parts_of("agg=fedbio"), federation_of()
+    facts = Facts(parts, {**config.config, "cohort": 2}, federation)
 
     def check() -> None:
-        known = facts.with_data(run._facts(config, parts), parts, 2, federation)
-        compatible.check_population(parts, config.choices, known, 2, federation)
+        requirements.check_population(config.choices, facts)
 
     check()
     federation.val.offsets[2:] = federation.val.offsets[1]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fair_toy import close, weights
-from fedcohort.agg.fedmaba import State
-from fedcohort.part import CLEAN_LABELS, EVERYBODY, UNADVISED_WEIGHTS
+from fedcohort.agg.fedmaba import FULL_PARTICIPATION, State
+from fedcohort.part import CLEAN_LABELS, UNADVISED_WEIGHTS
 from known import known
 from run_harness import go
 from yaml_words import make
@@ -130,7 +130,7 @@ def test_it_reads_what_it_weighs_by(tmp_path: Path) -> None:
     ("alpha", "sync", "prefers"),
     [
         (0.5, "mass", {CLEAN_LABELS, UNADVISED_WEIGHTS}),
-        (0.5, "literal", {CLEAN_LABELS, EVERYBODY, UNADVISED_WEIGHTS}),
+        (0.5, "literal", {CLEAN_LABELS, FULL_PARTICIPATION, UNADVISED_WEIGHTS}),
         (0.0, "mass", set()),
         (0.0, "literal", set()),
     ],

@@ -9,7 +9,7 @@ import pytest
 from agg_harness import update_of
 from fedcohort.attack.loss_inflation import LOSSES
 from fedcohort.rng import generator
-from fedcohort.round.hearing import ClientClaims
+from fedcohort.round.queries import ClientClaims
 from fedcohort.signal.base import Computed, Measured, Reported, find, own_words
 from run_harness import Ran, go, parts_of, same_bits
 from signal_kinds import reported
@@ -94,20 +94,20 @@ def test_the_server_hears_liars_lie_and_others_not() -> None:
     true = np.array([1.0, 2.0, 3.0, 4.0])
     factor = np.where(claims.liars, 10.0, 1.0)
     assert claims.liars.sum() == 2
-    np.testing.assert_array_equal(claims.hear("loss", clients, true), true * factor)
+    np.testing.assert_array_equal(claims.report("loss", clients, true), true * factor)
     np.testing.assert_array_equal(true, [1, 2, 3, 4])  # what was measured stays
     some = clients[::-1][:3]
-    np.testing.assert_array_equal(claims.hear("loss", some, true[some]), (true * factor)[some])
+    np.testing.assert_array_equal(claims.report("loss", some, true[some]), (true * factor)[some])
     rows = np.arange(8.0).reshape(4, 2)
-    np.testing.assert_array_equal(claims.hear("shadow_loss", clients, rows), rows * factor[:, None])
-    assert claims.hear("val_loss", clients, true).tolist() == true.tolist()
+    np.testing.assert_array_equal(claims.report("shadow_loss", clients, rows), rows * factor[:, None])
+    assert claims.report("val_loss", clients, true).tolist() == true.tolist()
 
 
 def test_reports_pass_through_the_client_that_sends_them() -> None:
     claims = ClientClaims(make("attack", "loss_inflation", fraction=0.5, factor=10), 0, 4)
-    read = claims.through("train_loss", reported("train_loss").read)
-    after = claims.through("loss_post", reported("loss_post").read)
-    steps = claims.through("steps", reported("steps").read)
+    read = claims.read_through("train_loss", reported("train_loss").read)
+    after = claims.read_through("loss_post", reported("loss_post").read)
+    steps = claims.read_through("steps", reported("steps").read)
     for k in range(4):
         update = update_of(k, [0.0], steps=1, batch_loss=np.array([2.0]), loss_after=1.5)
         assert read(update) == (20.0 if claims.liars[k] else 2.0)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from fedcohort.rng import generator
-from fedcohort.round.hearing import ClientClaims
+from fedcohort.round.queries import ClientClaims
 from run_harness import go
 from yaml_words import make
 
@@ -16,7 +16,7 @@ def test_everybody_tells_the_truth() -> None:
     assert not attack.about
     values = np.array([1.0, np.nan, 3.0])
     claims = ClientClaims(attack, 0, 3)
-    assert claims.hear("loss", np.arange(3), values) is values
+    assert claims.report("loss", np.arange(3), values) is values
 
 
 def test_no_metric_speaks_of_it(tmp_path: Path) -> None:

@@ -1,229 +1,217 @@
-"""Comparisons: numbers with closed forms, and runs that don't belong together."""
+"""`fedcohort compare`: from runs in a database to files, and mistakes in one line."""
+# ruff: noqa: F811
 
-import math
-from collections.abc import Callable, Mapping
+import subprocess
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
+import pandas as pd
 import pytest
+from mlflow.entities import Metric, Param, RunTag
 
-from compare_toy import ACC, both, notes_with, run, table
-from fedcohort.errors import OptionError
-from fedcohort.observe.comparison import render
-from fedcohort.observe.comparison.cells import ONE
-from fedcohort.observe.comparison.runs import sort
-from fedcohort.observe.comparison.table import difference, lower_is_better, mean
-from fedcohort.observe.comparison.tracked import Run
-
-
-# --- numbers ---------------------------------------------------------------------------------------------------------
-def test_a_mean_with_its_interval() -> None:
-    """1, 2, 3: s^2 = (1 + 0 + 1) / 2 = 1, and t_{.975, 2} = 4.30265 (any table), so half = 4.30265 / sqrt(3)."""
-    found = mean([1.0, 2.0, 3.0])
-    assert (found.mean, found.std, found.n) == (2.0, 1.0, 3)
-    assert found.half == pytest.approx(4.30265 / math.sqrt(3), rel=1e-5)
-    one = mean([4.0])
-    assert one.mean == 4.0
-    assert math.isnan(one.std)
-    assert math.isnan(one.half)
+from compare_toy import ACC
+from fedcohort.command.compare import Options, compare, main, parse, query_of, question_of
+from fedcohort.errors import FedcohortError, OptionError, TrackingError
+from fedcohort.startup.command_line import in_one_line
+from fedcohort.startup.comparison import read_answer
+from fedcohort.tracking import compat, runs
+from observe.databases import Logs, logs  # noqa: F401
+from yaml_words import CONFIGS
 
 
-def test_a_difference_is_paired_over_common_seeds() -> None:
-    """Gaps 1, 2, 3 at seeds 0, 1, 2 have a p-value in closed form.
+def fill(logs: Logs) -> None:
+    """Two selectors, two seeds, three rounds, as the tracker logs them; one more of another sweep."""
+    client = logs.client()
+    experiment = client.create_experiment("fedcohort", artifact_location=(logs.path / "mlartifacts").as_uri())
+    for i, (word, seed, sweep) in enumerate(
+        [("a", 0, "s"), ("a", 1, "s"), ("b", 0, "s"), ("b", 1, "s"), ("b", 2, "t")]
+    ):
+        made = client.create_run(experiment, start_time=i).info.run_id
+        params = [Param("selector", word), Param("seed", str(seed)), Param("dataset", "digits")]
+        cost = {"time/virtual_s": 7.0, "comm/down_bytes": 1e6, "comm/up_bytes": 2e6}
+        metrics = [Metric(name, each * step, 0, step) for name, each in cost.items() for step in range(4)]
+        metrics += [Metric("clients/acc_worst5", 0.05 * step + 0.01 * seed, 0, step) for step in range(4)]
+        metrics += [Metric(ACC, 0.1 * step + 0.01 * seed + 0.05 * (word == "b") * step, 0, step) for step in range(4)]
+        client.log_batch(made, metrics, params, [RunTag("status", "finished"), RunTag("sweep_id", sweep)])
 
-    t = 2 / (1 / sqrt(3)) = sqrt(12) with 2 degrees of freedom, for which the distribution has the closed form p = 1 - t
-    / sqrt(t^2 + 2) = 1 - sqrt(12 / 14).
-    """
-    base = {0: 10.0, 1: 20.0, 2: 40.0, 7: 5.0}
-    found = difference({0: 11.0, 1: 22.0, 2: 43.0, 8: 1.0}, base)
-    assert (found.over.mean, found.over.std, found.over.n) == (2.0, 1.0, 3)
-    assert found.p == pytest.approx(1 - math.sqrt(12 / 14))
+
+def fill_seeds(logs: Logs, runs: Sequence[tuple[float, dict[str, str], dict[str, str]]]) -> None:
+    """Finished runs of selector a, a seed each; runs: accuracy, parameters and tags."""
+    client = logs.client()
+    experiment = client.create_experiment("fedcohort")
+    for seed, (accuracy, params, tags) in enumerate(runs):
+        made = client.create_run(experiment, start_time=seed + 1, run_name=f"a-s{seed}").info.run_id
+        given = [Param(*item) for item in {"selector": "a", "seed": str(seed), **params}.items()]
+        held = [RunTag(*item) for item in {**tags, "status": "finished"}.items()]
+        client.log_batch(made, [Metric(ACC, accuracy, 0, 3)], given, held)
+
+
+def fill_lengths(logs: Logs) -> None:
+    """Four runs that were started with three rounds: two extended to twenty, one of them before there was the tag."""
+    tags: list[dict[str, str]] = [{"rounds": "20"}, {"changed.rounds": "20"}, {"rounds": "3"}, {}]
+    fill_seeds(logs, [(0.1 * seed, {"rounds": "3"}, each) for seed, each in enumerate(tags)])
+
+
+def asked(logs: Logs, **changes: str) -> Options:
+    return replace(Options(tracking_uri=logs.uri, out=str(logs.path / "out")), **changes)
+
+
+def test_a_sweep_becomes_tables_and_figures(logs: Logs) -> None:
+    """The mean of rounds 1 to 3 differs by .05 * 2: the same on both seeds. The page is named first."""
+    fill(logs)
+    text, files = compare(asked(logs, sweep="s", baseline="a"))
+    assert "b has 2 seeds in common with a (+10.0 points): a verdict needs 3." in text
+    assert [file.name for file in files[:4]] == ["report.html", "table.md", "table.tex", "table.csv"]
+    assert {"curves.svg", "differences.pdf", "forest.png"} <= {file.name for file in files}
+    text, files = compare(asked(logs, filter="params.dataset = 'digits'", curves="false"))
+    assert "missing: a has no run of seed 2" in text
+    assert "curves.png" not in [file.name for file in files]
+
+
+def test_the_last_sweep_has_a_word(logs: Logs) -> None:
+    """Of the sweeps one and two the runs of two are the newest, and the page names it."""
+    fill_seeds(logs, [(0.1, {}, {"sweep_id": "one"}), (0.3, {}, {"sweep_id": "two"}), (0.5, {}, {"sweep_id": "two"})])
+    text, _ = compare(asked(logs, sweep="last", curves="false"))
+    assert "2 runs of sweep two; " in text
+
+
+def test_no_sweep_is_no_last_one(logs: Logs) -> None:
+    fill_lengths(logs)
+    with pytest.raises(OptionError, match="sweep must be null: experiment 'fedcohort' has none, got 'last'"):
+        compare(asked(logs, sweep="last"))
+
+
+def test_several_metrics_and_what_it_cost(logs: Logs) -> None:
+    """b costs what a does, and its worst clients are as good: 10 % of rounds 1 to 3, and 11 % on seed 1."""
+    fill(logs)
+    text, files = compare(asked(logs, sweep="s", baseline="a", metric=f"{ACC},clients/acc_worst5", curves="false"))
+    header, _, row = (line for line in text.splitlines() if line.startswith("|") and not line.startswith("| a"))
+    assert "| clients/acc_worst5, % | clients/acc_worst5: better than a, points | virtual time | bytes |" in header
+    assert "| 10.5 [4.1, 16.9] | +0.0 | 21 s (1.00 ×) | 9 MB (1.00 ×) |" in row
+    written = {file.name: file.read_text() for file in files if file.suffix in (".csv", ".tex")}
+    assert written["table.csv"].count(f",{ACC},") == written["table.csv"].count(",clients/acc_worst5,") == 2
+    assert r"9 MB (1.00 $\times$)" in written["table.tex"]
+    with pytest.raises(
+        OptionError, match=r"metric must be one of clients/acc_worst5, comm/down_bytes, .* got 'test/ac'"
+    ):
+        compare(asked(logs, sweep="s", metric=f"{ACC},test/ac"))
+
+
+def test_a_report_is_a_run_and_no_run_that_is_compared(logs: Logs) -> None:
+    fill(logs)
+    text, _ = compare(asked(logs, sweep="s", baseline="a", report="true", curves="false"))
+    client = logs.client()
+    (run,) = client.search_runs(["1"], "tags.report = 's'")
+    assert text.endswith(f"\nMLflow: report: test/acc by selector, against a ({run.info.run_id[:8]})\n")
+    assert "b has 2 seeds in common with a" in run.data.tags["mlflow.note.content"]
+    assert compare(asked(logs, curves="false"))[0].count("left out") == 0
+    client.set_tag(run.info.run_id, "sweep_id", "s")
+    options = asked(logs, sweep="s")
+    assert len(read_answer(query_of(options), question_of(options)).matched.cells["b", ""]) == 2
+
+
+def test_a_server_is_asked_for_the_same_histories(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(logs)
+    options = asked(logs, sweep="s")
+    at_once = read_answer(query_of(options), question_of(options)).frames.curves
+    monkeypatch.setattr(compat, "read_histories", lambda *args: None)
+    one_by_one = read_answer(query_of(options), question_of(options)).frames.curves
+    pd.testing.assert_frame_equal(at_once, one_by_one)
+
+
+def test_a_target_becomes_tables_of_its_own(logs: Logs) -> None:
+    """b has .15 a round, a .1, a round takes 7 s: .3 is met after 14 and 21 s, and seeds differ by a hundredth."""
+    fill(logs)
+    text, files = compare(asked(logs, sweep="s", baseline="a", target="0.3", crossing="first"))
+    assert "## Cost until test/acc is 30 %" in text
+    assert "| a | 2 of 2 seeds | 21 s |" in text
+    assert "| b | 2 of 2 seeds | 14 s | 1.50 |" in text
+    assert {"target.md", "target.tex", "target.csv"} <= {file.name for file in files}
+    text, files = compare(asked(logs, sweep="s", baseline="a", target="best_of:a", axis="bytes", curves="false"))
+    assert "## Cost until test/acc is 20 to 21 %" in text
+    with pytest.raises(OptionError, match="axis=client_flops is not known of run"):
+        compare(asked(logs, sweep="s", target="0.3", axis="client_flops"))
+
+
+def test_a_budget_that_was_extended_is_the_one_that_counts(logs: Logs) -> None:
+    """The first was ended by a budget; of a run of an older fedcohort, which knew of none, nothing is said."""
+    ended = {"until.acc": "0.4", "rounds_done": "2", "ended_by": "until.acc"}
+    fill_seeds(logs, [(0.1, {"rounds": "3", "until.acc": "0.2"}, ended), (0.1, {"rounds": "3"}, {})])
+    text, _ = compare(asked(logs, rows="until.acc", curves="false"))
+    assert "| 0.4 | 1 | 10.0 |\n| null | 1 | 10.0 |" in text
+    assert "- ended by until.acc=0.4: 1 run, after 2 rounds" in text
+
+
+def test_runs_that_were_extended_differ_in_rounds(logs: Logs) -> None:
+    fill_lengths(logs)
+    text, _ = compare(asked(logs, curves="false"))
+    assert "| a | 2 | 25.0 [" in text
+    left_out, how = next(line for line in text.splitlines() if "left out" in line).split("): it differs")
+    assert [each in left_out for each in ("a-s0", "a-s1", "a-s2", "a-s3")] == [True, True, False, False]
+    assert how == " from the other runs of a: rounds=20 (others 3)"
+
+
+def test_rounds_may_be_what_is_compared(logs: Logs) -> None:
+    fill_lengths(logs)
+    text, _ = compare(asked(logs, rows="rounds", curves="false"))
+    assert "| 3 | 2 | 25.0 [" in text
+    assert "| 20 | 2 | 5.0 [" in text
+    text, _ = compare(asked(logs, rows="selector", cols="rounds", curves="false"))
+    assert "| rounds | selector | seeds |" in text
+
+
+def test_runs_that_are_not_there(logs: Logs) -> None:
+    fill(logs)
+    with pytest.raises(TrackingError, match=r"no runs in experiment 'fedcohort' with tags\.sweep_id LIKE '%s%' and"):
+        compare(asked(logs, sweep="s", filter="params.seed = '7'"))
+    with pytest.raises(OptionError, match="sweep must be one of s, t, got 'u'"):
+        compare(asked(logs, sweep="u"))
+    with pytest.raises(OptionError, match="experiment must be one of Default, fedcohort, got 'x'"):
+        compare(asked(logs, experiment="x"))
+    with pytest.raises(OptionError, match=r"filter: MLflow can't read 'what\?'"):
+        compare(asked(logs, filter="what?"))
+    assert not (logs.path / "out").exists()
+
+
+def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    where = tmp_path / "none.db"
+    with pytest.raises(OptionError, match="tracking_uri must be a database that exists"):
+        runs.connect(runs.Query(f"sqlite:///{where}", "fedcohort"))
+    assert not where.exists()
 
 
 @pytest.mark.parametrize(
-    ("values", "n", "why"),
+    ("word", "line"),
     [
-        ({5: 1.0}, 0, "n=0 common seeds: no interval, no test"),
-        ({0: 2.0}, 1, "n=1 common seeds: no interval, no test"),
-        ({0: 1.3, 1: 2.3}, 2, "the same difference for every seed: no interval, no test"),
+        ("rows", "can't read 'rows': type name=value"),
+        ("row=agg", "there is no option 'row'"),
+        ("rows=null", "rows must be a text"),
+        ("cols=selector", "cols must be another parameter than rows=selector"),
+        ("better=up", "better must be one of auto, high, low"),
+        ("metric=test/acc,", "metric must be a metric, or several of them, each once"),
+        ("metric=a,a", "metric must be a metric, or several of them, each once"),
+        ("axis=seconds", "axis must be one of virtual_s, bytes, client_flops, rounds, got 'seconds'"),
+        ("target=high", "target must be a number, baseline, or best_of:"),
+        ("result=mean", "result must be one of late, last, best, got 'mean'"),
+        ("horizon=0", "horizon must be a number in [1, inf), got 0.0"),
+        ("level=much", "level must be a number in (0, 1], got 'much'"),
+        ("report=1", "report must be one of true, false"),
+        ("curves=1", "curves must be one of true, false"),
     ],
 )
-def test_a_difference_that_can_not_be_tested_says_so(values: Mapping[int, float], n: int, why: str) -> None:
-    found = difference(values, {0: 1.0, 1: 2.0})
-    assert (found.over.n, found.why) == (n, why)
-    assert math.isnan(found.p)
+def test_mistakes(word: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(FedcohortError):
+        parse([word])
+    assert in_one_line(lambda: main([word]), [word], Path(CONFIGS)) == 2
+    text = capsys.readouterr().err
+    assert text.startswith(line)
+    assert text.count("\n") == 1
 
 
-def test_no_difference_to_a_diverged_run_is_tested() -> None:
-    found = difference({0: math.nan, 1: 2.0}, {0: 1.0, 1: 2.0})
-    assert (found.why, math.isnan(found.p)) == ("a value is not finite: no interval, no test", True)
-    runs = both([0.1, 0.2], [math.nan, 0.3])
-    assert "| ucb | +nan, a value is not finite: no interval, no test (n=2) |" in render.markdown(table(runs))
-
-
-def test_bold_is_what_is_clear_of_all_others() -> None:
-    apart = table(both([0.10, 0.11, 0.12], [0.80, 0.81, 0.82]))
-    assert {cell: entry.best for cell, entry in apart.entries.items()} == {
-        ("random", ONE): False,
-        ("ucb", ONE): True,
-    }
-    near = table(both([0.10, 0.11, 0.12], [0.11, 0.12, 0.13]))
-    assert not any(entry.best for entry in near.entries.values())
-    assert "**" not in render.markdown(near)
-    low = table(both([0.10, 0.11, 0.12], [0.80, 0.81, 0.82]), better="low")
-    assert low.entries["random", ONE].best
-
-
-def test_a_single_seed_is_never_bold() -> None:
-    assert not any(entry.best for entry in table(both([0.1], [0.9])).entries.values())
-    assert not any(entry.best for entry in table(both([0.1], [0.9, 0.91])).entries.values())
-
-
-def test_which_way_is_better() -> None:
-    lower = ("test/loss", "clients/loss_mean", "clients/acc_var", "time/virtual_s", "comm/up_bytes", "select/share_max")
-    assert all(map(lower_is_better, lower))
-    assert all(map(lower_is_better, ("attack/weight", "select/class_imbalance", "round/waited_s", "round/closed_s")))
-    assert not any(map(lower_is_better, (ACC, "clients/acc_worst5", "clients/jain", "round/arrived")))
-
-
-def test_a_clock_that_ended_runs_says_when_their_last_rounds_did() -> None:
-    """A budget is reached in a round, which ends beyond it: by the last values slow rounds have had more time."""
-    tags, budget = {"rounds_done": "3", "ended_by": "until.virtual_s"}, {"until.virtual_s": "3600"}
-    runs = [
-        replace(each, tags=tags, params={**each.params, **budget}, metrics={**each.metrics, "time/virtual_s": seconds})
-        for each, seconds in zip(both([0.1, 0.2], [0.3, 0.4]), (3600.0, 3660.0, 4500.0, 3601.0), strict=True)
-    ]
-    (line,) = notes_with(sort(runs, "selector", None, ACC), "ended by")
-    assert line == "ended by until.virtual_s=3600: 4 runs, after 3 rounds, whose last ended at 60 min 0 s to 75 min 0 s"
-
-
-# --- runs ------------------------------------------------------------------------------------------------------------
-def test_missing_seeds_are_named() -> None:
-    found = sort([*both([0.1, 0.2], [0.3, 0.4]), run("random", 2, 0.5)], "selector", None, ACC)
-    assert notes_with(found, "missing") == ["missing: ucb has no run of seed 2"]
-
-
-def test_a_run_of_other_settings_is_left_out_and_named() -> None:
-    odd = run("ucb", 2, 0.9, options={"selector.discount": "0.9"})
-    found = sort([*both([0.1, 0.2], [0.3, 0.4]), odd], "selector", None, ACC)
-    assert sorted(found.cells["ucb", ONE]) == [0, 1]
-    (line,) = notes_with(found, "left out")
-    assert line.endswith("it differs from the other runs of ucb: selector.discount=0.9 (others none)")
-
-
-def test_a_run_that_ended_early_counts_and_is_named() -> None:
-    """The first of three was stopped by a callback; what the second did isn't known, the third did all."""
-    runs = both([0.1, 0.2, 0.3], [0.3, 0.4, 0.5])
-    runs[0] = replace(runs[0], tags={"rounds_done": "2"})
-    runs[2] = replace(runs[2], tags={"rounds_done": "5"})
-    found = sort(runs, "selector", None, ACC)
-    assert sorted(found.cells["random", ONE]) == [0, 1, 2]
-    assert notes_with(found, "early") == ["ended early: random-fedavg-s0-0 (MLflow's random-f) (2 of 5 rounds)"]
-    left_out = [replace(runs[0], status="failed"), *runs[1:]]
-    assert notes_with(sort(left_out, "selector", None, ACC), "early") == []
-
-
-def test_of_equal_runs_the_newest_counts() -> None:
-    found = sort([*both([0.1, 0.2], [0.3, 0.4]), run("ucb", 1, 0.9, started=1)], "selector", None, ACC)
-    assert found.cells["ucb", ONE][1].metrics[ACC] == 0.9
-    (line,) = notes_with(found, "left out")
-    assert "ucb-fedavg-s1-0" in line
-    assert "newer" in line
-
-
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        (lambda r: replace(r, status="running"), "it is running"),
-        (lambda r: replace(r, metrics={}), "it has no test/acc"),
-        (lambda r: replace(r, params={"seed": "0"}), "it has no selector"),
-        (lambda r: replace(r, params={"selector": "ucb"}), "it has no seed"),
-    ],
-)
-def test_a_run_that_can_not_be_used_is_named(change: Callable[[Run], Run], why: str) -> None:
-    found = sort([*both([0.1], [0.2]), change(run("ucb", 4, 0.1))], "selector", None, ACC)
-    assert notes_with(found, "left out") == [f"left out: ucb-fedavg-s4-0 (MLflow's ucb-feda): {why}"]
-    assert sorted(found.cells["ucb", ONE]) == [0]
-
-
-def test_a_cell_of_other_settings_is_marked_and_not_bold() -> None:
-    long = [run("ucb", s, 0.9 + s / 100, rounds="50") for s in range(3)]
-    others = [run(word, s, 0.1 + s / 100) for word in ("random", "powd") for s in range(3)]
-    found = table([*others, *long])
-    assert "also differs: rounds is 5 for powd, random; 50 for ucb" in found.notes
-    assert [cell for cell, entry in found.entries.items() if entry.odd] == [("ucb", ONE)]
-    assert not found.entries["ucb", ONE].best
-    assert "| ucb | 91.0 ± 1.0 (n=3) † |" in render.markdown(found)
-
-
-def test_options_of_what_is_compared_are_no_other_difference() -> None:
-    plain = [run("random", s, 0.1, options={"selector.weights": "uniform"}) for s in (0, 1)]
-    prox = [run("random", s, 0.2, agg="fedprox", regulariser="prox", options={"agg.mu": "1"}) for s in (0, 1)]
-    found = sort([*plain, *prox, run("ucb", 0, 0.1)], "selector", "agg", ACC)
-    assert notes_with(found, "also differs") == ["also differs: regulariser is none for fedavg; prox for fedprox"]
-    assert found.odd == frozenset()
-
-
-def test_several_commits_and_values_that_are_not_finite_are_named() -> None:
-    found = [replace(run("ucb", s, 0.1 / (1 - s) if s < 1 else math.inf), tags={"commit": f"c{s}"}) for s in (0, 1)]
-    notes = sort(found, "selector", None, ACC).notes
-    assert "the runs are of several commits: c0 (1), c1 (1)" in notes
-    same = [replace(each, tags={"commit": "c0", "dirty": "true"}) for each in found]
-    assert "all runs are of commit c0 with uncommitted changes" in sort(same, "selector", None, ACC).notes
-    assert "not finite: ucb-fedavg-s1-0 (MLflow's ucb-feda) has test/acc=inf, and so has its cell" in notes
-
-
-def test_numbers_are_in_the_order_of_numbers() -> None:
-    found = [run("ucb", 0, 0.1, cohort=str(m)) for m in (10, 9, 100)]
-    assert sort(found, "cohort", None, ACC).rows == ["9", "10", "100"]
-
-
-def test_names_that_nobody_knows() -> None:
-    found = both([0.1], [0.2])
-    with pytest.raises(OptionError, match=r"cols must be a parameter or tag of the runs \(seed|selector"):
-        sort(found, "selector", "nothing", ACC)
-    with pytest.raises(OptionError, match="metric must be one of test/acc, test/loss, got 'acc'"):
-        sort(found, "selector", None, "acc")
-    with pytest.raises(OptionError, match=r"baseline must be a value of selector \(ucb\), got 'random'"):
-        table([run("ucb", 0, 0.1)])
-
-
-def test_a_run_that_was_forced_to_go_on_is_said() -> None:
-    runs = both([0.5, 0.6], [0.7, 0.8])
-    runs[0].tags.update(commits="01234567, 89abcdef+", forced="after round 3: torch 9.9 (was 2.13)")  # type: ignore[attr-defined]
-    notes = sort(runs, "selector", None, ACC).notes
-    assert any("several commits: 01234567 then 89abcdef+ (1)" in note for note in notes)
-    assert any(note.startswith("forced to go on: random-") and note.endswith("torch 9.9 (was 2.13)") for note in notes)
-
-
-def test_each_seed_may_have_a_budget_of_its_own() -> None:
-    """As where another run's time is the budget; two runs of a seed with two budgets are two settings."""
-    runs = [run("random", seed, 0.5, options={"until.virtual_s": f"{seed + 1}00"}) for seed in range(3)]
-    assert list(sort(runs, "selector", None, ACC).cells[("random", "")]) == [0, 1, 2]
-    found = sort([*runs, run("random", 0, 0.7, started=9, options={"until.virtual_s": "900"})], "selector", None, ACC)
-    assert len(found.cells[("random", "")]) == 1
-    assert notes_with(found, "until.virtual_s=")
-
-
-def test_budgets_of_their_own_are_compared_seed_by_seed() -> None:
-    """Seeds 1 and 2 of ucb went on without the budget, so that they are no equals; a seed that random lacks is none."""
-    budgets = {0: "300", 1: "400", 2: "500"}
-    random = [run("random", s, 0.5, options={"until.virtual_s": budgets[s]}) for s in (1, 2)]
-    alike = [run("ucb", s, 0.6, options={"until.virtual_s": of}) for s, of in budgets.items()]
-    found = sort([*random, *alike], "selector", None, ACC)
-    assert (notes_with(found, "also differs"), found.odd) == ([], frozenset())
-    longer = [run("ucb", s, 0.6, options={"until.virtual_s": "300" if not s else "null"}) for s in budgets]
-    random.append(run("random", 0, 0.5, options={"until.virtual_s": "300"}))
-    found = sort([*random, *longer], "selector", None, ACC)
-    assert notes_with(found, "also differs") == [
-        "also differs: until.virtual_s on seed 1 is 400 for random; null for ucb",
-        "also differs: until.virtual_s on seed 2 is 500 for random; null for ucb",
-    ]
-    assert found.odd == {("random", ONE), ("ucb", ONE)}
-
-
-def test_notes_name_a_run_by_its_folder() -> None:
-    """The start of MLflow's id looked like the hash in a folder's name, and was in none."""
-    found = run("ucb", 0, math.inf)
-    placed = replace(found, tags={**found.tags, "folder": "/far/logs/runs/ucb-fedavg-digits-930a3273-s0"})
-    (note,) = notes_with(sort([placed], "selector", None, ACC), "not finite")
-    assert note.startswith("not finite: ucb-fedavg-digits-930a3273-s0 has test/acc=inf")
+def test_the_command_has_help() -> None:
+    line = [sys.executable, "-m", "fedcohort", "compare", "--help"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "baseline=null" in done.stdout

@@ -8,7 +8,7 @@ import pytest
 
 from fedcohort.command import demo
 from fedcohort.errors import OptionError
-from fedcohort.startup.refusals import in_one_line
+from fedcohort.startup.command_line import in_one_line
 from fedcohort.study.definition import load as load_study
 from fedcohort.study.judge import judge
 from fedcohort.study.results import load as load_results

@@ -30,7 +30,7 @@ def run_tests(*words: str) -> "subprocess.CompletedProcess[str]":
 
 FAULTS = {  # one in each kind's formula, which its own test notices, so that a reader sees how
     "selector": ("draw(scores", "draw(n"),  # its option has no effect
-    "aggregator": ("norm > 0", "norm > 1"),
+    "aggregator": ("len(rows) - drop", "len(rows)"),
     "dataset": ("+ 2.0 *", "- 2.0 *"),
     "signal": ("batch_loss[-1]", "batch_loss[1]"),
     "model": ("nn.Tanh()", "nn.ReLU()"),

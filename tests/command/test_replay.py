@@ -10,7 +10,7 @@ from fedcohort.command import line
 from fedcohort.command.replay import Replayed, main, players, replay
 from fedcohort.errors import CheckpointError, FedcohortError, IncompatibleConfig, OptionError
 from fedcohort.record.replayable import read, signals_in
-from fedcohort.startup.refusals import in_one_line
+from fedcohort.startup.command_line import in_one_line
 from run_harness import go
 from yaml_words import CONFIGS
 

@@ -6,7 +6,7 @@ import pytest
 from fedcohort.errors import OptionError
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.natural import Natural
-from fedcohort.startup.drawn import LEAST, thin
+from fedcohort.startup.holdout import LEAST, thin
 from fedcohort.startup.split import build
 from federation_toy import FLASH, N, natural, raw
 from known import known

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from fedcohort.deadline.base import PaceContext, settle
-from fedcohort.deadline.fedbalancer import FedBalancer, State, peak
+from fedcohort.deadline.fedbalancer import DEVICE_SECONDS, FedBalancer, State, peak
 from fedcohort.device.base import Timing
 from fedcohort.errors import OptionError
-from fedcohort.part import DEVICE_SECONDS
 from fedcohort.types import Population, RoundOutcome, Selection
 from run_harness import go
 

@@ -16,7 +16,7 @@ from fedcohort.data import skew
 from fedcohort.dataset.breeds import BREEDS
 from fedcohort.partition.attribute import Attribute
 from fedcohort.partition.base import Stock
-from fedcohort.startup import assemble
+from fedcohort.startup import components
 from feddiverse_toy import FEDDIVERSE, birds, dogs
 from run_harness import compose_words, go
 
@@ -39,7 +39,7 @@ def composed(word: str, *words: str) -> Any:
 def federation(word: str) -> np.ndarray:
     """What each client would have of the original data, [K, C, A], where the server keeps none of them."""
     composition = composed(word)
-    partition = assemble.part(composition, "partition")
+    partition = components.make(composition, "partition")
     assert isinstance(partition, Attribute)
     breeds = len(composition.config["dataset"].get("breeds", ()))
     pools = BIRDS if not breeds else np.full((breeds, 2), DOGS[0, 0])

@@ -7,7 +7,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from fedcohort.errors import IncompatibleConfig, OptionError
-from fedcohort.startup import assemble
+from fedcohort.startup import check, components
 from feddiverse_toy import FEDDIVERSE
 from run_harness import compose_words
 from yaml_words import CONFIGS, plain
@@ -180,5 +180,5 @@ def test_clients_that_are_named_and_not_taken_are_refused() -> None:
         with pytest.raises(
             IncompatibleConfig, match=r"^dataset.client=site names the clients, and partition=\w+ makes"
         ):
-            assemble.check_owners(composition, assemble.part(composition, "partition"))
-    assemble.check_owners(composition := compose_words("dataset=folder"), assemble.part(composition, "partition"))
+            check.check_owners(composition, components.make(composition, "partition"))
+    check.check_owners(composition := compose_words("dataset=folder"), components.make(composition, "partition"))

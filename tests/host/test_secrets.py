@@ -6,7 +6,7 @@ import pytest
 
 from fedcohort.errors import OptionError
 from fedcohort.host import secrets
-from fedcohort.startup.refusals import in_one_line
+from fedcohort.startup.command_line import in_one_line
 from fedcohort.tracking import server
 from fedcohort.tracking.tracker import MlflowTracker
 from run_harness import go

@@ -20,7 +20,7 @@ FREE = ("configs", "train.py", "logs", "studies", "received", "src", "tests", "f
 # Wrong names: what is typed, and a text of the answer.
 NAMES = [
     ("selctor=flash", "did you mean selector?"),
-    ("selector=flsh", "selector must be one of"),
+    ("selector=flsh", "did you mean selector=flash?"),
     ("selector=null", "selector must be one of"),
     ("selector=3", "selector must be one of"),
     ("selector=", "selector"),
@@ -58,7 +58,7 @@ NAMES = [
     ("+selector=flash", "selector is chosen already"),
     ("~nope", "~nope"),
     ("~selector.nope", "deletes what is not there"),
-    ("objective@objective.base=gce", "no chosen word has this part"),
+    ("objective@objective.base=gce", "no chosen component has this one inside"),
     ("partition@partition.base=nope", "partition@partition.base"),
     ("+requires.agg.server=sgd", "requires"),
     ("requires=3", "requires is filled by aliases"),
@@ -223,7 +223,7 @@ COMBINATIONS = [
     ("dataset=folder dataset.path=nope", "nope"),
     ("dataset=folder dataset.path=file", "file"),
     ("dataset=femnist dataset.path=/", "/"),
-    ("proxy=dataset dataset@proxy.source=synthetic agg=feddf", "can't be part of another word"),
+    ("proxy=dataset dataset@proxy.source=synthetic agg=feddf", "can't be part of another component"),
     ("heterogeneity=iid partition=attribute", "attribute"),
     ("dataset=digits dataset.client=user", "no option 'client'"),
     ("clients=null", "clients"),
@@ -242,7 +242,7 @@ NOTICED = [
 
 # Paths and Hydra's own options, which would write elsewhere or call what they name.
 PATHS = [
-    ("hydra.run.dir=/tmp/elsewhere", "hydra.run.dir=/tmp/elsewhere is refused"),
+    ("hydra.run.dir=/tmp/elsewhere", "hydra.run.dir=/tmp/elsewhere is rejected"),
     ("hydra.run.dir=.", "hydra.run.dir"),
     ("hydra={run:{dir:out}}", "hydra"),
     ("hydra.output_subdir=.hydra", "hydra.output_subdir"),
@@ -299,10 +299,10 @@ SWEEPS = [
 
 # Verbs of `fedcohort`; {run} is a folder that is no run, {file} a file.
 VERBS = [
-    ("", "usage: fedcohort VERB"),
-    ("nope", "there is no verb 'nope'"),
+    ("", "Usage: fedcohort"),
+    ("stdy", "there is no command 'stdy': did you mean study?"),
     ("replya x", "did you mean replay?"),
-    ("--nope", "there is no verb '--nope'"),
+    ("--nope", "No such option: --nope"),
     ("replay", "can't read"),
     ("replay nope", "is not the folder of a run"),
     ("replay plain", "is not the folder of a run"),
@@ -417,7 +417,7 @@ VERBS = [
     ("new signal \u00fcber", "its name must be letters"),
     ("new selector mine", "there is no folder"),
     ("completion", "bash"),
-    ("completion fish", "bash"),
+    ("completion tcsh", "bash"),
     ("completion bash zsh", "bash"),
     ("demo -m", "the demo takes words of train.py"),
     ("demo paths.logs=out", "the demo takes words of train.py"),

@@ -13,8 +13,8 @@ from fedcohort.command import compare, figures, replay, sync
 from fedcohort.host import messages
 from fedcohort.record import history, journal
 from fedcohort.record.folder import SEALED
-from fedcohort.startup import refusals, run
-from fedcohort.startup.assemble import Composed
+from fedcohort.startup import command_line, run
+from fedcohort.startup.compose import Composed
 from fedcohort.types import RoundReport
 from hostile.forked import fork
 from hostile.harness import Answer, Case
@@ -151,7 +151,7 @@ def resume(logs: Path) -> Answer:
 
     def work() -> int:
         _talk()
-        return refusals.in_one_line(lambda: run.run(composed), ("resume=true",), CONFIGS)
+        return command_line.in_one_line(lambda: run.run(composed), ("resume=true",), CONFIGS)
 
     return fork(work)
 
@@ -160,7 +160,7 @@ def verb(main: Callable[..., int], *words: str) -> Answer:
     def work() -> int:
         _talk()
         codes: list[int] = []
-        return refusals.in_one_line(lambda: codes.append(main(words)), words, CONFIGS) or codes[-1]
+        return command_line.in_one_line(lambda: codes.append(main(words)), words, CONFIGS) or codes[-1]
 
     return fork(work)
 

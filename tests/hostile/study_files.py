@@ -16,7 +16,7 @@ from pyarrow import compute, parquet
 
 from fedcohort.command import study
 from fedcohort.host import messages
-from fedcohort.startup import refusals
+from fedcohort.startup import command_line
 from fedcohort.study.tables import CURVES, RESULTS
 from hostile.forked import fork
 from hostile.harness import Answer, Case
@@ -208,7 +208,7 @@ def answer(damage: Damage, verb: str, folder: Path) -> Answer:
         logging.getLogger("fedcohort").handlers.clear()
         messages.to_terminal()
         codes: list[int] = []
-        done = refusals.in_one_line(lambda: codes.append(study.main([verb, "tiny"])), (verb, "tiny"), CONFIGS)
+        done = command_line.in_one_line(lambda: codes.append(study.main([verb, "tiny"])), (verb, "tiny"), CONFIGS)
         return done or codes[-1]
 
     return fork(work)

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fedcohort.command.data import look
-from fedcohort.startup.refusals import in_one_line
+from fedcohort.startup.command_line import in_one_line
 from folder_toy import at
 from hostile.forked import fork
 from hostile.harness import Answer, Case

@@ -13,6 +13,7 @@ from agg_harness import arrivals, gather, population, update_of
 from fedcohort.part import PROXY, RELATIVE_ADVICE, UNADVISED_WEIGHTS
 from fedcohort.round.collected import Collected, reweight
 from fedcohort.state import pack
+from remedies import remedy
 from saving import restore
 from yaml_words import make, words
 
@@ -61,17 +62,20 @@ def assert_along(direction: torch.Tensor, delta: torch.Tensor, agg: Any) -> None
     torch.testing.assert_close(direction, delta, atol=1e-4 if PROXY in agg.wants else 1e-12, rtol=0)
 
 
+@remedy("Where all updates are equal, return this update, or set `own_length = True`.")
 def test_equal_updates_give_that_direction(agg: Any) -> None:
     delta = vector(0)
     direction, _ = step(agg, fresh(agg), [update(agg, k, delta, n=k + 1) for k in range(4)])
     assert_along(direction, delta, agg)
 
 
+@remedy("A round may have one arrival: divide by no variance or count of others, and return its update.")
 def test_one_client_is_enough(agg: Any) -> None:
     direction, _ = step(agg, fresh(agg), [update(agg, 3, vector(1))])
     assert_along(direction, vector(1), agg)
 
 
+@remedy("Index per-client state by `arrived.outcome.clients`, never by position in the round.")
 def test_order_of_arrival_is_irrelevant(agg: Any) -> None:
     rows = [update(agg, k, vector(k), n=k + 1) for k in range(4)]
     forward, after = step(agg, fresh(agg), rows, apart=0.3)
@@ -80,6 +84,7 @@ def test_order_of_arrival_is_irrelevant(agg: Any) -> None:
     assert_same(pack(after), pack(other), 1e-14)
 
 
+@remedy("Read clients from `arrived.outcome.clients`, which holds finite updates only, not from the selection.")
 def test_dropping_a_client_equals_never_having_selected_it(agg: Any) -> None:
     rows = [update(agg, k, vector(k)) for k in range(3)]
     broken = update(agg, 5, torch.full((P,), float("nan"), dtype=torch.float64))
@@ -89,6 +94,7 @@ def test_dropping_a_client_equals_never_having_selected_it(agg: Any) -> None:
     assert_same(pack(after), pack(other), 0)
 
 
+@remedy("Leave out the rows where `arrived.weights` is 0: the selector has excluded these clients.")
 def test_who_weighs_nothing_has_not_arrived(agg: Any) -> None:
     """A selector that leaves client 5 out: as if it had never been selected, whatever it sent and told."""
     for kind in [agg, replace(agg, variant="second_order")] if hasattr(agg, "variant") else [agg]:
@@ -101,6 +107,7 @@ def test_who_weighs_nothing_has_not_arrived(agg: Any) -> None:
         assert_same(pack(after), pack(other), 1e-12)
 
 
+@remedy("Declare `wants = {RELATIVE_ADVICE}`, or multiply the direction by the sum of `arrived.weights`.")
 def test_absolute_weights_keep_their_sum_or_are_refused(agg: Any) -> None:
     whole = gather(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)], stacked=True)
     one, two = (
@@ -111,6 +118,7 @@ def test_absolute_weights_keep_their_sum_or_are_refused(agg: Any) -> None:
     assert kept == (RELATIVE_ADVICE not in agg.wants)
 
 
+@remedy("Weigh each update by `arrived.weights`, or declare `prefers = {UNADVISED_WEIGHTS}`.")
 def test_relative_weights_count_or_it_is_said(agg: Any) -> None:
     """Losses are equal, and the second of two clients is advised to weigh four times as much as the first.
 
@@ -124,6 +132,7 @@ def test_relative_weights_count_or_it_is_said(agg: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+@remedy("Ignore losses that are not finite; without a finite one return `arrived.mean` and the state as it was.")
 def test_where_nobody_tells_a_finite_loss_the_step_is_a_plain_mean(agg: Any, value: float) -> None:
     if not any(word.endswith("loss") for word in agg.needs):
         pytest.skip("it reads no loss")
@@ -137,6 +146,7 @@ def test_where_nobody_tells_a_finite_loss_the_step_is_a_plain_mean(agg: Any, val
             assert_same(pack(after), pack(state), 0)
 
 
+@remedy("Set `stacked = True` exactly where `direction` reads `arrived.matrix`.")
 def test_who_says_stacked_reads_the_matrix_and_nobody_else(agg: Any) -> None:
     """It is kept for those alone, at the price of a cohort of updates in memory."""
     whole = gather(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)])
@@ -149,6 +159,7 @@ def test_who_says_stacked_reads_the_matrix_and_nobody_else(agg: Any) -> None:
         close(agg, fresh(agg), streamed, apart=0.3)
 
 
+@remedy("Keep everything that changes between rounds in the State dataclass, as arrays, tensors, numbers or texts.")
 def test_saved_and_loaded_it_goes_on(agg: Any) -> None:
     state = step(agg, fresh(agg), [update(agg, k, vector(k)) for k in range(3)], apart=0.3)[1]
     loaded = restore(state)
@@ -159,6 +170,7 @@ def test_saved_and_loaded_it_goes_on(agg: Any) -> None:
     assert_same(pack(after), pack(other), 0)
 
 
+@remedy("Copy what you change: `direction` returns a new state and leaves its argument alone.")
 def test_the_state_that_goes_in_is_not_changed(agg: Any) -> None:
     state = fresh(agg)
     before = copy.deepcopy(pack(state))
@@ -166,12 +178,14 @@ def test_the_state_that_goes_in_is_not_changed(agg: Any) -> None:
     assert_same(pack(state), before, 0)
 
 
+@remedy("Draw from `arrived.bench.rng(purpose)`, never from torch's or NumPy's global generator.")
 def test_global_generators_are_untouched(agg: Any) -> None:
     before = global_rng.state()
     step(agg, fresh(agg), [update(agg, k, vector(k)) for k in range(3)])
     assert global_rng.state() == before
 
 
+@remedy("Return from `broadcast` one vector of n_params numbers for each name in the hooks' `downloads`.")
 def test_what_its_hooks_download_is_broadcast(agg: Any) -> None:
     wanted = {name for hook in agg.hooks for name in hook.downloads}
     assert set(agg.broadcast(fresh(agg))) == wanted

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from global_rng import guard
+from remedies import remedy
 from yaml_words import make, words
 
 
@@ -17,6 +18,7 @@ def augmentation(request: pytest.FixtureRequest) -> Any:
 
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("shape", [(7, 3, 9, 6), (1, 1, 8, 8), (0, 3, 9, 6)])
+@remedy("Return images of the same shape, dtype and memory format.")
 def test_images_keep_their_shape_type_and_layout(augmentation: Any, shape: tuple[int, ...], last: bool) -> None:
     x = torch.randn(shape, generator=torch.Generator().manual_seed(1))
     x = x.contiguous(memory_format=torch.channels_last) if last else x
@@ -29,6 +31,7 @@ def test_images_keep_their_shape_type_and_layout(augmentation: Any, shape: tuple
     assert first.isfinite().all()
 
 
+@remedy("Draw from `rng`, and set `identity` to whether `change` returns its argument.")
 def test_passes_differ_unless_nothing_changes(augmentation: Any) -> None:
     x, rng = torch.arange(6 * 64.0).reshape(6, 1, 8, 8), np.random.default_rng(2)
     assert torch.equal(augmentation.change(x, rng), augmentation.change(x, rng)) == augmentation.identity

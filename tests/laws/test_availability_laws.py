@@ -15,6 +15,7 @@ from fedcohort.device.base import Timing
 from fedcohort.rng import Draws
 from fedcohort.round.clock import Clock
 from global_rng import guard
+from remedies import remedy
 from run_harness import go, same_bits
 from yaml_words import make, node, words
 
@@ -46,6 +47,7 @@ def scheduled(availability: Any) -> Schedule:
     return found or pytest.skip("no clock decides")
 
 
+@remedy("Draw from the Draws that the method receives.")
 def test_deterministic_without_global_generators(availability: Any) -> None:
     found = []
     for _ in range(2):
@@ -57,6 +59,7 @@ def test_deterministic_without_global_generators(availability: Any) -> None:
         assert wait == as_long
 
 
+@remedy("Return a bool for each client, [n_clients].")
 def test_who_is_ready_is_a_flag_a_client_and_a_list_of_ids(availability: Any) -> None:
     ready = availability.ready(Draws(0, K, 3))
     assert (ready.dtype, ready.shape) == (np.dtype(bool), (K,))
@@ -68,6 +71,7 @@ def test_who_is_ready_is_a_flag_a_client_and_a_list_of_ids(availability: Any) ->
         assert 0 <= wait < np.inf
 
 
+@remedy("Keep no state between calls: compute from round and time.")
 def test_the_answer_does_not_depend_on_what_was_asked_before(availability: Any) -> None:
     asked, fresh = clock_of(availability), [clock_of(availability).gather(Draws(0, K, t), now) for t, now in ROUNDS]
     for (t, now), (who, wait) in reversed(list(zip(ROUNDS, fresh, strict=True))):
@@ -79,11 +83,13 @@ def test_the_answer_does_not_depend_on_what_was_asked_before(availability: Any) 
 ROUNDS = list(enumerate(MOMENTS))
 
 
+@remedy("Set `always` to whether all clients are ready in each round.")
 def test_always_says_whether_everybody_is_ready_in_every_round(availability: Any) -> None:
     clock = clock_of(availability)
     assert all(len(clock.gather(Draws(0, K, t), now)[0]) == K for t, now in ROUNDS) == availability.always
 
 
+@remedy("Let the schedule's next time be the first at which a client is ready.")
 def test_who_is_said_to_come_is_there_then_and_nobody_before(availability: Any) -> None:
     schedule = scheduled(availability)
     for now in MOMENTS:
@@ -96,7 +102,7 @@ def test_who_is_said_to_come_is_there_then_and_nobody_before(availability: Any) 
 
 
 def test_a_clients_time_does_not_depend_on_who_else_is_asked(availability: Any) -> None:
-    stretch, seconds = clock_of(availability).since(30_000.25), np.linspace(10, 1e5, K)
+    stretch, seconds = clock_of(availability).wall_time(30_000.25), np.linspace(10, 1e5, K)
     whole = stretch(np.arange(K), seconds)
     for asked in ([7], [3, 7, 20], [39, 0, 8]):
         np.testing.assert_array_equal(stretch(np.array(asked), seconds[asked]), whole[asked])
@@ -105,7 +111,7 @@ def test_a_clients_time_does_not_depend_on_who_else_is_asked(availability: Any) 
 def test_work_takes_its_seconds_at_least_and_more_of_it_never_less(availability: Any) -> None:
     seconds = np.concatenate([[0.0, 1e-9], np.geomspace(1e-3, 20 * DAY, 200)])
     for now in MOMENTS:
-        stretch = clock_of(availability).since(now)
+        stretch = clock_of(availability).wall_time(now)
         took = np.stack([stretch(np.arange(K), np.full(K, each)) for each in seconds])
         assert (took >= seconds[:, None]).all()
         assert (np.diff(took, axis=0) >= -1e-6).all()
@@ -127,7 +133,7 @@ def test_more_speed_never_arrives_later_nor_does_less(availability: Any, partial
     rng = np.random.default_rng(2)
     down, infer, unit, up = (rng.exponential(scale, K) for scale in (50.0, 100.0, 3_000.0, 50.0))
     for now in MOMENTS[:5]:
-        stretch = partial(clock_of(availability).since(now), np.arange(K))
+        stretch = partial(clock_of(availability).wall_time(now), np.arange(K))
         ended = []
         for slower in (1.0, 1.1, 2.0, 7.0):
             timing = Timing(slower * down, slower * infer, slower * unit, slower * up)

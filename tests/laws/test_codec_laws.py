@@ -17,6 +17,7 @@ from fedcohort.training.engines import choose
 from fedcohort.training.local import LocalTrainer
 from fedcohort.types import ClientUpdate
 from global_rng import guard
+from remedies import remedy
 from run_harness import go
 from yaml_words import make, words
 
@@ -65,6 +66,7 @@ def layout(request: pytest.FixtureRequest) -> Layout:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@remedy("Return a tensor of the update's shape and dtype, and leave the update as it was.")
 def test_shape_and_dtype_stay(codec: Any, layout: Layout, dtype: torch.dtype) -> None:
     delta = normal(layout.n_params, dtype=dtype)
     before = delta.clone()
@@ -74,17 +76,20 @@ def test_shape_and_dtype_stay(codec: Any, layout: Layout, dtype: torch.dtype) ->
     assert torch.equal(delta, before)
 
 
+@remedy("Compute in one precision whatever the update's dtype is.")
 def test_both_precisions_arrive_alike(codec: Any, layout: Layout) -> None:
     delta = normal(layout.n_params)
     a, b = codec.transmit(delta, layout, key()), codec.transmit(delta.double(), layout, key())
     assert torch.equal(a.double(), b)
 
 
+@remedy("Encode an update of zeros as zeros.")
 def test_nothing_stays_nothing(codec: Any, layout: Layout) -> None:
     assert not codec.transmit(torch.zeros(layout.n_params), layout, key()).any()
 
 
 @pytest.mark.parametrize("value", [math.nan, -math.inf])
+@remedy("Keep NaN and infinity in the result: the server drops such an update.")
 def test_a_broken_update_is_no_exception_and_stays_broken(codec: Any, layout: Layout, value: float) -> None:
     one = normal(layout.n_params)
     one[: layout.n_params // 2] = value
@@ -94,6 +99,7 @@ def test_a_broken_update_is_no_exception_and_stays_broken(codec: Any, layout: La
         assert not torch.isfinite(codec.transmit(all_of_it, layout, key())).all()
 
 
+@remedy("Derive all draws from the key of (seed, round, client).")
 def test_keyed_by_round_and_client(codec: Any) -> None:
     layout = LAYOUTS["mixed"]
     delta = normal(layout.n_params)
@@ -142,6 +148,7 @@ def test_the_memory_layout_is_irrelevant(codec: Any) -> None:
         torch.testing.assert_close(other, relaid(g))
 
 
+@remedy("Charge the bytes of what `encode` returns.")
 def test_what_is_sent_has_the_bytes_that_are_charged(codec: Any, layout: Layout) -> None:
     delta = normal(layout.n_params)
     if not hasattr(codec, "encode"):
@@ -187,6 +194,7 @@ def test_engines_agree(confining: Any) -> None:
             assert a.batch_loss.tolist() == pytest.approx(b.batch_loss.tolist(), abs=1e-10)
 
 
+@remedy("Transmit parameters only: buffers are averaged whole.")
 def test_buffers_are_left_alone(codec: Any) -> None:
     trainer = trainer_of(codec, nn.BatchNorm1d(8))
     update = trainer.train(task_of(0), {})

@@ -16,6 +16,7 @@ from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError, OptionError
 from hub_toy import give
 from pictures_toy import write
+from remedies import remedy
 from tables_toy import LAYOUTS, Tables, tables_of
 from yaml_words import make, node, words
 
@@ -70,6 +71,7 @@ def test_every_word_that_reads_columns_by_name_has_the_option() -> None:
 
 
 @pytest.mark.parametrize("renaming", [otherwise, in_turn])
+@remedy("Look each column up with `column_of`, so that `dataset.columns` can rename it.")
 def test_other_names_of_columns_are_the_same_data(
     layout: str, renaming: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,6 +92,7 @@ def test_other_names_of_columns_are_the_same_data(
     same(*found)
 
 
+@remedy("Look each column up with `column_of`, whose message lists the columns.")
 def test_a_column_that_is_not_there_is_named_with_those_that_are(layout: str, tmp_path: Path) -> None:
     tables, _ = tables_of(layout)
     save(tmp_path, tables, {})
@@ -102,6 +105,7 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are(layout: str, tm
                 load(layout, {name: "gone"}, path=str(tmp_path))
 
 
+@remedy("Raise errors with `frame.error` or `frame.blame`, which name the option, the column and the row.")
 def test_what_is_wrong_in_a_column_is_said_of_their_name(layout: str, tmp_path: Path) -> None:
     tables, _ = tables_of(layout)
     columns = otherwise(names_of(tables))
@@ -117,6 +121,7 @@ def test_what_is_wrong_in_a_column_is_said_of_their_name(layout: str, tmp_path: 
             load(layout, columns, path=str(tmp_path))
 
 
+@remedy("Call `check_columns` in `__post_init__` with the names that each column goes by.")
 def test_names_that_are_none_are_refused(layout: str) -> None:
     word = layout.partition(" ")[0]
     made = get_class(node("dataset", word)["_target_"])

@@ -11,6 +11,7 @@ from fedcohort.device.base import Timing
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.types import Population, RoundOutcome, Selection
 from global_rng import guard
+from remedies import remedy
 from run_harness import remarks
 from saving import restore
 from yaml_words import make, words
@@ -36,6 +37,7 @@ def closing(deadline: Any, ctx: PaceContext, finish: np.ndarray) -> float:
     return float(deadline.close(state, finish, deadline.announce(state, ctx)))
 
 
+@remedy("Compute the deadline from its arguments: no global generator.")
 def test_deterministic_without_global_generators(deadline: Any) -> None:
     with guard():
         first = closing(deadline, context(), context().expected.finish(UNITS))
@@ -43,6 +45,7 @@ def test_deterministic_without_global_generators(deadline: Any) -> None:
         assert closing(deadline, context(), context().expected.finish(UNITS)) == first
 
 
+@remedy("Announce and close after the start of the round: seconds above 0.")
 def test_announced_and_closed_after_the_start(deadline: Any) -> None:
     for seed in range(20):
         ctx = context(seed)
@@ -51,11 +54,13 @@ def test_announced_and_closed_after_the_start(deadline: Any) -> None:
         assert 0 < close < np.inf
 
 
+@remedy("Set `announces` to whether `announce` returns a finite number.")
 def test_a_deadline_says_that_it_announces_one_exactly_where_clients_get_a_finite_one(deadline: Any) -> None:
     announced = deadline.announce(deadline.init(POPULATION), context())
     assert deadline.announces == bool(np.isfinite(announced))
 
 
+@remedy("Close at the announced deadline or when the last client has finished, whichever is first.")
 def test_nobody_is_waited_for_longer_than_announced_or_than_the_slowest_takes(deadline: Any) -> None:
     for seed in range(20):
         ctx = context(seed)
@@ -65,6 +70,7 @@ def test_nobody_is_waited_for_longer_than_announced_or_than_the_slowest_takes(de
         assert close <= (announced if np.isfinite(announced) else finish.max())
 
 
+@remedy("Set `bounded` to whether a client can be late.")
 def test_nobody_is_late_where_it_says_so(deadline: Any) -> None:
     """`bounded` says whether partial work can have an effect."""
     announced = {deadline.announce(deadline.init(POPULATION), context(seed)) for seed in range(20)}
@@ -74,12 +80,14 @@ def test_nobody_is_late_where_it_says_so(deadline: Any) -> None:
     assert (slow < 100 * ctx.expected.finish(UNITS).max()) == deadline.bounded
 
 
+@remedy("Use sorted times or quantiles, never positions in the cohort.")
 def test_the_order_of_the_clients_does_not_matter(deadline: Any) -> None:
     ctx = context()
     finish = ctx.expected.finish(UNITS)
     assert closing(deadline, ctx, finish[::-1].copy()) == closing(deadline, ctx, finish)
 
 
+@remedy("Let the closing time grow with each client's finishing time.")
 def test_a_slower_client_never_closes_the_round_earlier(deadline: Any) -> None:
     for seed in range(20):
         ctx = context(seed)
@@ -91,6 +99,7 @@ def test_a_slower_client_never_closes_the_round_earlier(deadline: Any) -> None:
             assert closing(deadline, ctx, slower) >= before
 
 
+@remedy("Use no constant in seconds: all times may be a thousand times longer.")
 def test_no_unit_of_its_own(deadline: Any) -> None:
     """Everything a thousand times slower is announced and closed a thousand times later."""
     for seed in range(10):
@@ -101,6 +110,7 @@ def test_no_unit_of_its_own(deadline: Any) -> None:
         assert closing(deadline, slow, 1000 * finish) == pytest.approx(1000 * closing(deadline, ctx, finish))
 
 
+@remedy("Leave the state as it is where no client has arrived.")
 def test_a_first_round_without_arrivals_changes_nothing(deadline: Any) -> None:
     state, ctx = deadline.init(POPULATION), context()
     before = deadline.announce(state, ctx)
@@ -110,6 +120,7 @@ def test_a_first_round_without_arrivals_changes_nothing(deadline: Any) -> None:
     assert deadline.announce(deadline.observe(state, outcome), ctx) == before
 
 
+@remedy("Return from `ask` an int that is at least the cohort and grows with it.")
 def test_it_asks_the_cohort_at_least_and_never_fewer_for_a_larger_one(deadline: Any) -> None:
     asked = np.array([deadline.ask(cohort) for cohort in range(1, 60)])
     assert all(isinstance(deadline.ask(cohort), int) for cohort in (1, 10))
@@ -118,6 +129,7 @@ def test_it_asks_the_cohort_at_least_and_never_fewer_for_a_larger_one(deadline: 
 
 
 @pytest.mark.parametrize("away", [0.0, 2.5])
+@remedy("Count arrivals and units at the closing time; both must grow with it.")
 def test_a_later_close_never_has_fewer_arrivals_nor_less_work(deadline: Any, away: float) -> None:
     """As work is, and with a pause of 2.5 s in the middle of everybody's, which begins after 2 s."""
     for seed in range(5):
@@ -133,6 +145,7 @@ def test_a_later_close_never_has_fewer_arrivals_nor_less_work(deadline: Any, awa
 
 
 @pytest.mark.parametrize("units", [1, 5])
+@remedy("Name in the message an option that this deadline has, and that would help.")
 def test_the_way_out_is_an_option_that_it_has_and_that_helps(deadline: Any, units: int) -> None:
     """Who has no `partial_work` to set, or has set it, isn't told to, nor where a job is one unit of work."""
     options = [field.name for field in fields(deadline) if field.init]
@@ -141,6 +154,7 @@ def test_the_way_out_is_an_option_that_it_has_and_that_helps(deadline: Any, unit
     )
 
 
+@remedy("Let the start-up message say that no client can be late here.")
 def test_where_nobody_can_be_late_whoever_leaves_them_out_is_told(deadline: Any) -> None:
     words = (f"deadline={deadline.__module__.split('.')[-1]}", "device=instant", "label_noise=none")
     try:
@@ -150,6 +164,7 @@ def test_where_nobody_can_be_late_whoever_leaves_them_out_is_told(deadline: Any)
     assert said == deadline.bounded
 
 
+@remedy("Keep everything that changes between rounds in the State dataclass.")
 def test_saved_and_loaded_it_goes_on(deadline: Any) -> None:
     ctx = context()
     told = {word: np.linspace(1.0, 2.0, COHORT) for word in deadline.needs}
@@ -159,6 +174,7 @@ def test_saved_and_loaded_it_goes_on(deadline: Any) -> None:
     assert deadline.announce(restore(state), ctx) == deadline.announce(state, ctx)
 
 
+@remedy("Let at most as many clients arrive as `most` says.")
 def test_no_more_arrive_than_it_says(deadline: Any) -> None:
     """Of those asked, who all take another time; as many do where it counts who has answered."""
     for seed in range(20):

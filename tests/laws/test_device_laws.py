@@ -13,6 +13,7 @@ from fedcohort.device.base import Timing, Workload
 from fedcohort.rng import Draws
 from fedcohort.types import Ids
 from global_rng import guard
+from remedies import remedy
 from yaml_words import make, node, words
 
 K = 40
@@ -43,6 +44,7 @@ def same(a: Timing, b: Timing) -> bool:
     return all(np.array_equal(getattr(a, phase), getattr(b, phase)) for phase in PHASES)
 
 
+@remedy("Draw from the Draws that the method receives.")
 def test_deterministic_without_global_generators(device: Any) -> None:
     clients = np.arange(K)
     with guard():
@@ -60,6 +62,7 @@ def test_deterministic_without_global_generators(device: Any) -> None:
 
 
 @pytest.mark.parametrize("asked", [[7], [3, 7, 20], [0, 7, 8, 39], list(range(K))])
+@remedy("Draw for each client from its own generator.")
 def test_a_latency_does_not_depend_on_who_else_is_asked(device: Any, asked: list[int]) -> None:
     everybody, some = np.arange(K), np.array(asked)
     for method in (device.sample, device.expect):
@@ -68,6 +71,7 @@ def test_a_latency_does_not_depend_on_who_else_is_asked(device: Any, asked: list
             np.testing.assert_array_equal(getattr(whole, phase)[some], getattr(part, phase))
 
 
+@remedy("Return one non-negative number for each client asked.")
 def test_shapes_and_signs(device: Any) -> None:
     clients = np.array([2, 9, 11])
     for timing in (
@@ -82,6 +86,7 @@ def test_shapes_and_signs(device: Any) -> None:
             assert np.isfinite(seconds).all()
 
 
+@remedy("Let computing time be proportional to the samples.")
 def test_twice_the_samples_take_twice_the_time(device: Any) -> None:
     clients = np.arange(K)
     once, twice = (device.sample(clients, work(clients, scale), Draws(0, K, 3)) for scale in (1.0, 2.0))
@@ -90,6 +95,7 @@ def test_twice_the_samples_take_twice_the_time(device: Any) -> None:
     np.testing.assert_allclose(twice.down, once.down)
 
 
+@remedy("Let a unit of work take the same time, however many are asked for.")
 def test_twice_the_epochs_take_twice_the_time(device: Any) -> None:
     """A unit takes as long however many are asked for, of this client or of everybody."""
     clients = np.arange(K)
@@ -119,6 +125,7 @@ def sending(direction: str, size: float) -> Workload:
 
 
 @pytest.mark.parametrize("direction", ["down", "up"])
+@remedy("Let transfer time grow with bytes.")
 def test_more_bytes_never_arrive_earlier(device: Any, direction: str) -> None:
     clients = np.arange(K)
     sizes = [0.0, 1.0, 4e6, 8e6, 1e9]
@@ -132,6 +139,7 @@ def test_more_bytes_never_arrive_earlier(device: Any, direction: str) -> None:
             assert all(np.array_equal(getattr(timing, phase), getattr(timings[0], phase)) for timing in timings)
 
 
+@remedy("Set `timed` to whether any time is above 0.")
 def test_timed_says_whether_anything_takes_time(device: Any) -> None:
     clients = np.arange(K)
     finish = device.sample(clients, work(clients), Draws(0, K, 3)).finish(5)
@@ -140,6 +148,7 @@ def test_timed_says_whether_anything_takes_time(device: Any) -> None:
     assert device.timed == bool((finish != other).any())
 
 
+@remedy("Return from `expect` the mean of what `sample` draws.")
 def test_expected_is_the_mean_over_rounds(device: Any) -> None:
     clients = np.arange(K)
     rounds = np.stack([device.sample(clients, work(clients), Draws(0, K, t)).finish(5) for t in range(600)])

@@ -16,7 +16,7 @@ import pytest
 
 from covering import covering
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.startup.assemble import Composed
+from fedcohort.startup.compose import Composed
 from run_harness import Ran, collect_words, compose_words, play
 from unchanged import watch
 from yaml_words import CONFIGS, words

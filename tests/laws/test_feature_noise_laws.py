@@ -10,6 +10,7 @@ from fedcohort.data.row_hashes import row_hashes
 from fedcohort.feature_noise.base import disturb_clients
 from fedcohort.rng import Draws
 from global_rng import guard
+from remedies import remedy
 from yaml_words import make, words
 
 K = 12
@@ -24,6 +25,7 @@ def images(n: int = 20) -> np.ndarray:
     return np.random.default_rng(4).random((n, 2, 9, 7)).astype(np.float32)
 
 
+@remedy("Return one level for each client, from the Draws of the run.")
 def test_levels_are_drawn_once_a_run(noise: Any) -> None:
     with guard():
         levels = noise.levels(Draws(0, K))
@@ -33,6 +35,7 @@ def test_levels_are_drawn_once_a_run(noise: Any) -> None:
     assert not levels.any() or not np.array_equal(levels, noise.levels(Draws(1, K)))
 
 
+@remedy("Return new arrays of the inputs' shape and dtype.")
 def test_inputs_keep_their_shape_and_type_and_the_given_ones_are_left_alone(noise: Any) -> None:
     x = images()
     x.flags.writeable = False
@@ -44,6 +47,7 @@ def test_inputs_keep_their_shape_and_type_and_the_given_ones_are_left_alone(nois
     assert not np.array_equal(first, x) or not noise.levels(Draws(0, K)).any()
 
 
+@remedy("Draw the noise of each client from its own generator.")
 def test_a_clients_inputs_do_not_depend_on_how_much_the_others_have(noise: Any) -> None:
     """Client 2 of six, whose neighbours have as many samples, or one each."""
     seen = []

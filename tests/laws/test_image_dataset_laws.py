@@ -15,6 +15,7 @@ from fedcohort.dataset.pictures import Pictures
 from fedcohort.errors import DataError, OptionError
 from hub_toy import COMMIT, at_commit
 from pictures_toy import encode, noise, write
+from remedies import remedy
 from tables_toy import MODULES, N, images, shape_of
 from yaml_words import make, node
 
@@ -34,6 +35,7 @@ def word(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@remedy("Convert pixels with the same `PixelScale` for pixels=uint8 and float32.")
 def test_bytes_become_the_same_numbers(word: str, tmp_path: Path) -> None:
     floats, same = (load(tmp_path, word, {"pixels": kind}) for kind in ("float32", "auto"))
     raw = load(tmp_path, word, {"pixels": "uint8"})
@@ -59,6 +61,7 @@ def test_original_sizes_are_compared(word: str, tmp_path: Path) -> None:
     assert f"24 test images, {test - 24:,} fewer than the original's {test:,}" in said
 
 
+@remedy("Read labels with `labels_of`, which takes numbers and names.")
 def test_classes_by_their_names_are_the_same(word: str, tmp_path: Path) -> None:
     pictures: Pictures = MODULES[word].PICTURES
     named: dict[str, Any] = {pictures.label[0]: [pictures.classes[i % 2] for i in range(N)]}
@@ -69,6 +72,7 @@ def test_classes_by_their_names_are_the_same(word: str, tmp_path: Path) -> None:
         load(tmp_path, word, None, **{pictures.label[0]: [*named[pictures.label[0]][:3], "no such", *["?"] * 20]})
 
 
+@remedy("Raise errors with `frame.blame`, which names file, column and row.")
 def test_what_is_wrong_is_named_by_file_column_and_row(word: str, tmp_path: Path) -> None:
     pictures: Pictures = MODULES[word].PICTURES
     image, label = pictures.image[0], pictures.label[0]
@@ -138,6 +142,7 @@ def test_without_a_path_the_hub_is_asked(word: str, monkeypatch: pytest.MonkeyPa
     assert len(raw.train_x) >= 18
 
 
+@remedy("Call `check_source` in `__post_init__`.")
 def test_options_are_checked(word: str) -> None:
     options = {name: value for name, value in node("dataset", word).items() if name != "_target_"}
     made = get_class(node("dataset", word)["_target_"])

@@ -10,6 +10,7 @@ from fedcohort.rng import Draws, generator
 from fedcohort.startup.split import _flip_labels
 from global_rng import guard
 from known import known
+from remedies import remedy
 from yaml_words import make, words
 
 K, C = 40, 7
@@ -21,6 +22,7 @@ def noise(request: pytest.FixtureRequest) -> Any:
     return make("label_noise", request.param)
 
 
+@remedy("Return one rate in [0, 1] for each client, from the Draws of the run.")
 def test_rates_are_chances_drawn_once_a_run(noise: Any) -> None:
     with guard():
         rates = noise.rates(Draws(0, K))
@@ -32,6 +34,7 @@ def test_rates_are_chances_drawn_once_a_run(noise: Any) -> None:
         assert not np.array_equal(rates, noise.rates(Draws(1, K)))
 
 
+@remedy("Flip each label with the client's rate, to another class.")
 def test_so_many_labels_are_wrong(noise: Any) -> None:
     """All partners are other classes by default; 4.5 standard errors."""
     labels = LABELS.copy()
@@ -43,6 +46,7 @@ def test_so_many_labels_are_wrong(noise: Any) -> None:
         assert abs((seen != labels).mean() - rate) <= 4.5 * error
 
 
+@remedy("Compare one uniform draw for each sample with the rate, so that a higher rate adds flips only.")
 def test_more_noise_keeps_the_flips_of_less(noise: Any) -> None:
     little, much = (noise.flip(LABELS, rate, C, np.random.default_rng(1)) for rate in (0.1, 0.5))
     wrong = little != LABELS
@@ -50,11 +54,13 @@ def test_more_noise_keeps_the_flips_of_less(noise: Any) -> None:
     np.testing.assert_array_equal(much[wrong], little[wrong])
 
 
+@remedy("Flip nothing where there is one class only.")
 def test_one_class_alone_cannot_be_mistaken(noise: Any) -> None:
     labels = np.zeros(20, dtype=np.int64)
     assert not noise.flip(labels, 1.0, 1, np.random.default_rng(0)).any()
 
 
+@remedy("Draw the flips of each client from its own generator.")
 def test_the_flips_of_a_client_do_not_depend_on_the_others(noise: Any) -> None:
     parts = Ragged.from_sizes(np.arange(600), np.full(3, 200))
     true_y, alone = np.arange(600) % C, np.array([0.0, 0.5, 0.0])

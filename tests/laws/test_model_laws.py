@@ -10,6 +10,7 @@ from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
 from fedcohort.rng import torch_scope
 from global_rng import guard
+from remedies import remedy
 from yaml_words import make, words
 
 SHAPES = ((3, 32, 32), (9, 128), (20,))
@@ -53,6 +54,7 @@ def vector(network: nn.Module) -> Tensor:
     return nn.utils.parameters_to_vector(network.parameters()).detach()
 
 
+@remedy("Draw initial weights from torch's generator, which the run seeds.")
 def test_initial_weights_are_the_seeds(built: Any) -> None:
     model, shape, network = built
     with guard():
@@ -61,6 +63,7 @@ def test_initial_weights_are_the_seeds(built: Any) -> None:
     assert not torch.equal(vector(build(model, shape, 1)), vector(network))
 
 
+@remedy("Return logits [batch, n_classes].")
 def test_a_logit_for_each_class(built: Any) -> None:
     model, shape, network = built
     logits = network(inputs(model, 3, shape))
@@ -68,6 +71,7 @@ def test_a_logit_for_each_class(built: Any) -> None:
     assert torch.isfinite(logits).all()
 
 
+@remedy("Use each parameter in `forward`, and register each as a parameter.")
 def test_it_lives_in_a_flat_vector_and_every_parameter_learns(built: Any) -> None:
     """What is written into the vector is what the network computes with; no parameter is left without a gradient."""
     model, shape, _ = built
@@ -84,6 +88,7 @@ def test_it_lives_in_a_flat_vector_and_every_parameter_learns(built: Any) -> Non
 
 
 @pytest.mark.parametrize("shape", [(4, 7, 5, 3), (3, 2, 2)])
+@remedy("Raise OptionError that names the model and the shapes that it takes.")
 def test_other_inputs_are_refused_by_name_or_taken(built: Any, shape: tuple[int, ...]) -> None:
     model, *_ = built
     network, refusal = build_or_refuse(model, shape)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from remedies import remedy
 from yaml_words import make, words
 
 
@@ -20,12 +21,14 @@ def batch(n: int = 6, c: int = 4) -> tuple[torch.Tensor, torch.Tensor, torch.Ten
     return logits, torch.randint(0, c, (n,), generator=g), F.softmax(torch.randn(n, c, generator=g).double(), 1)
 
 
+@remedy("Return the plain cross-entropy of each sample as the second result.")
 def test_cross_entropy_comes_beside_it(objective: Any) -> None:
     logits, y, z = batch()
     _, ce = objective.per_sample(logits, y, z)
     torch.testing.assert_close(ce, F.cross_entropy(logits, y, reduction="none"))
 
 
+@remedy("Compute each sample's loss from its own row only.")
 def test_samples_are_independent(objective: Any) -> None:
     logits, y, z = batch()
     whole, _ = objective.per_sample(logits, y, z)
@@ -34,6 +37,7 @@ def test_samples_are_independent(objective: Any) -> None:
         torch.testing.assert_close(alone[0], whole[i])
 
 
+@remedy("Declare that the objective reads w_t's predictions exactly where it does: they cost a forward pass.")
 def test_what_it_reads_it_says(objective: Any) -> None:
     """Predictions of w_t cost a forward pass."""
     logits, y, z = batch()
@@ -43,11 +47,13 @@ def test_what_it_reads_it_says(objective: Any) -> None:
         assert torch.equal(objective.per_sample(logits, y, z)[0], objective.per_sample(logits, y, None)[0])
 
 
+@remedy("Compute the loss from log-softmax or softmax, not from raw logits.")
 def test_shifted_logits_are_the_same_prediction(objective: Any) -> None:
     logits, y, z = batch()
     torch.testing.assert_close(objective.per_sample(logits + 7, y, z)[0], objective.per_sample(logits, y, z)[0])
 
 
+@remedy("Clamp probabilities or use log-softmax: loss and gradient must be finite for logits of 200.")
 def test_hopeless_logits_stay_finite(objective: Any) -> None:
     logits = torch.tensor([[200.0, -200.0, 0.0]]).requires_grad_()
     loss, _ = objective.per_sample(logits, torch.tensor([1]), torch.full((1, 3), 1 / 3))
@@ -56,6 +62,7 @@ def test_hopeless_logits_stay_finite(objective: Any) -> None:
     assert torch.isfinite(gradient).all()
 
 
+@remedy("Let `outer` grow with the mean loss.")
 def test_a_higher_mean_is_worse(objective: Any) -> None:
     means = torch.linspace(0, 8, 33, dtype=torch.float64)
     outer = objective.outer(means)

@@ -10,6 +10,7 @@ from fedcohort.errors import FedcohortError
 from fedcohort.partition.base import Stock
 from fedcohort.types import Ids
 from global_rng import guard
+from remedies import remedy
 from yaml_words import make, words
 
 N, C, A, K = 1200, 10, 2, 12
@@ -40,6 +41,7 @@ def split(partition: Any, seed: int = 0, clients: int | None = K) -> list[Ids]:
     return partition.split(stock(labels()), clients, np.random.default_rng(seed))  # type: ignore[no-any-return]
 
 
+@remedy("Give each sample to exactly one client, and sort each client's positions.")
 def test_disjoint_exhaustive_sorted(partition: Any) -> None:
     for seed in range(5):
         parts = split(partition, seed)
@@ -50,6 +52,7 @@ def test_disjoint_exhaustive_sorted(partition: Any) -> None:
         assert len(dealt) == N or not partition.takes_all
 
 
+@remedy("Draw from the generator that `split` receives.")
 def test_deterministic_without_global_generators(partition: Any) -> None:
     with guard():
         first = split(partition)
@@ -59,6 +62,7 @@ def test_deterministic_without_global_generators(partition: Any) -> None:
         np.testing.assert_array_equal(a, b)
 
 
+@remedy("Copy labels, owners and attributes before you change them.")
 def test_the_arguments_are_left_alone(partition: Any) -> None:
     given = stock(labels())
     for each in (given.labels, given.owner, given.attribute):
@@ -67,12 +71,14 @@ def test_the_arguments_are_left_alone(partition: Any) -> None:
     partition.split(given, K, np.random.default_rng(0))
 
 
+@remedy("Do not divide by the size of a class: it may be empty.")
 def test_a_class_that_nobody_has_is_no_obstacle(partition: Any) -> None:
     y = labels() % 7  # classes 7, 8, 9 are empty, 0, 1, 2 have twice as many
     parts = partition.split(stock(y), K, np.random.default_rng(0))
     assert sum(len(part) for part in parts) == N or not partition.takes_all
 
 
+@remedy("Raise OptionError that says how many clients are feasible.")
 def test_more_clients_than_samples_is_refused_with_a_feasible_number(partition: Any) -> None:
     with pytest.raises(FedcohortError, match=r"feasible: .*\d"):
         split(partition, clients=N + 1)

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from agg_harness import update_of
-from fedcohort.part import LOSS_LISTS
+from fedcohort.part import LOSS_LISTS, Facts
 from fedcohort.rng import Draws
 from fedcohort.round.sampling import foresee
 from fedcohort.samples.base import SampleRequest
 from fedcohort.signal.base import find, own_words
-from fedcohort.startup import facts
 from fedcohort.types import Population, RoundOutcome, Selection
 from global_rng import guard
+from remedies import remedy
 from run_harness import parts_of
 from saving import restore
 from signal_kinds import reported
@@ -50,6 +50,7 @@ def request(n: int, deadline_s: float, seed: int = 0) -> SampleRequest:
 
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("deadline_s", [0.001, 40.0, np.inf])
+@remedy("Return sorted, distinct int64 positions, at least one.")
 def test_sorted_distinct_positions_at_least_one(samples: Any, n: int, deadline_s: float) -> None:
     chosen = samples.choose(samples.init(population()), request(n, deadline_s))
     assert chosen.dtype == np.int64
@@ -59,6 +60,7 @@ def test_sorted_distinct_positions_at_least_one(samples: Any, n: int, deadline_s
     assert chosen[-1] < n
 
 
+@remedy("Draw from the generator of the request.")
 def test_deterministic_without_global_generators(samples: Any) -> None:
     state = samples.init(population())
     with guard():
@@ -67,6 +69,7 @@ def test_deterministic_without_global_generators(samples: Any) -> None:
         np.testing.assert_array_equal(samples.choose(state, request(30, 40.0)), first)
 
 
+@remedy("Keep everything that changes between rounds in the State dataclass.")
 def test_saved_and_loaded_it_goes_on(samples: Any) -> None:
     told = {word: np.linspace(1.0, 2.0, 3) for word in samples.needs}
     asked, nobody = np.arange(3), np.empty(0, dtype=np.int64)
@@ -76,6 +79,7 @@ def test_saved_and_loaded_it_goes_on(samples: Any) -> None:
     )
 
 
+@remedy("Set `foreseen = False` where state, deadline or losses change the choice.")
 def test_a_choice_that_can_be_foreseen_is_the_one_of_the_round(samples: Any) -> None:
     """Neither the state nor the deadline nor the losses change it; with all samples there are no rows."""
     if not samples.foreseen:
@@ -88,9 +92,10 @@ def test_a_choice_that_can_be_foreseen_is_the_one_of_the_round(samples: Any) -> 
         assert (np.arange(n) if found is None else found).tolist() == chosen.tolist()
 
 
+@remedy("Read each signal that rests on the clients' lists of losses, or leave it out of `needs`.")
 def test_what_clients_tell_of_their_lists_is_read_or_refused(samples: Any) -> None:
     """Every signal that rests on it: a reader gets a number, or the run is refused."""
-    known = facts.before_data(replace(parts_of(), samples=samples), 0.1, 0.0, {})
+    known = Facts(replace(parts_of(), samples=samples), {})
     resting = [word for word in own_words() if find(word).wants is LOSS_LISTS]
     assert {"loss_low", "loss_high"} <= set(resting)
     asked = request(30, 40.0)
@@ -102,6 +107,7 @@ def test_what_clients_tell_of_their_lists_is_read_or_refused(samples: Any) -> No
             assert word not in told
 
 
+@remedy("Set `foreseen` and `keeps_losses` to what `choose` depends on.")
 def test_a_choice_is_called_foreseen_and_keeps_losses_exactly_where_it_is_so(samples: Any) -> None:
     """Reversed losses and another deadline show what a choice depends on, in a state with a positive threshold."""
     signals = {name: np.linspace(0.5, 1.0, 3) for name in samples.needs}

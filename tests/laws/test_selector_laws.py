@@ -15,6 +15,7 @@ from fedcohort.state import pack
 from fedcohort.types import Ids
 from known import known
 from relabelling import check_relabelling
+from remedies import remedy
 from saving import restore
 from selector_harness import Step, World, check_choice, cohorts, half_lost, play, play_round, reorder, some
 from selector_toys import BREAKERS, TOYS
@@ -74,6 +75,7 @@ def played(word: str, world: str) -> list[Step]:
 
 @every
 @pytest.mark.parametrize("world", WORLDS)
+@remedy("Choose min(cohort, available) distinct clients of `ctx.available`, sorted: `top` and `draw` do it.")
 def test_a_cohort_is_available_distinct_and_complete(word: str, world: str) -> None:
     for step in played(word, world):
         check_choice(step.selection, step.ctx.available, WORLDS[world].cohort)
@@ -82,6 +84,7 @@ def test_a_cohort_is_available_distinct_and_complete(word: str, world: str) -> N
 @every
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 0.0, 1.0, 1e300, -1.0])
 @pytest.mark.filterwarnings("error::RuntimeWarning")
+@remedy("Signals may be NaN, infinite, 0, negative or huge: check them before you divide, sort or take roots.")
 def test_no_signal_makes_it_raise_or_warn(word: str, value: float) -> None:
     """Everybody says the same, and then every other client does."""
     for stride in (1, 2):
@@ -98,6 +101,7 @@ def test_no_signal_makes_it_raise_or_warn(word: str, value: float) -> None:
 
 @every
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+@remedy("A single nonsensical value must not spoil the others: check each client's value on its own.")
 def test_no_mixture_of_signals_makes_it_raise(word: str) -> None:
     """A third of all answers are nonsense, others in every round."""
 
@@ -113,6 +117,7 @@ def test_no_mixture_of_signals_makes_it_raise(word: str) -> None:
 
 
 @every
+@remedy("Draw from `ctx.rng` only, and keep what changes in the State, not in the selector.")
 def test_equal_runs_are_equal(word: str) -> None:
     first, second = played(word, "half lost"), play(make("selector", word), World(lost=half_lost), ROUNDS)
     assert cohorts(first) == cohorts(second)
@@ -120,6 +125,7 @@ def test_equal_runs_are_equal(word: str) -> None:
 
 
 @every
+@remedy("Draw from `ctx.rng`, never from a global generator.")
 def test_global_generators_are_neither_read_nor_moved(word: str) -> None:
     runs = []
     for seed in (1, 2):
@@ -133,6 +139,7 @@ def test_global_generators_are_neither_read_nor_moved(word: str) -> None:
 
 
 @every
+@remedy("List in `needs` each signal that the selector reads, and no other.")
 def test_it_reads_exactly_what_it_declares(word: str) -> None:
     """Reading a word that is not in `needs` raises; declaring one that is never read would charge for nothing."""
     world = World()
@@ -143,6 +150,7 @@ def test_it_reads_exactly_what_it_declares(word: str) -> None:
 
 
 @every
+@remedy("Draw in `select`, from `ctx.rng`: `observe` must be a function of its arguments.")
 def test_observe_draws_nothing(word: str) -> None:
     for step in played(word, "everybody available")[:3]:
         before = str(step.ctx.rng.bit_generator.state)
@@ -158,23 +166,27 @@ def advice(word: str, world: str) -> list[Any]:
 
 
 @every
+@remedy("Set `advises = True` where `observe` returns Advice.")
 def test_only_those_that_say_so_advise(word: str) -> None:
     assert the(word).advises or advice(word, "everybody available") == [None] * ROUNDS
 
 
 @every
+@remedy("Return Advice from `observe`, or set `advises = False`: the matrix of updates is kept for it.")
 def test_who_says_that_it_advises_does(word: str) -> None:
     """The matrix of updates is kept for its advice: a claim without any would cost memory for nothing."""
     assert any(each is not None for each in advice(word, "cohort of everybody")) == the(word).advises
 
 
 @every
+@remedy("Set `weighs = True` exactly where the Advice has weights.")
 def test_who_says_that_it_weighs_does(word: str) -> None:
     told = advice(word, "cohort of everybody")
     assert any(each is not None and each.weights is not None for each in told) == the(word).weighs
 
 
 @every
+@remedy("Copy the arrays of the state before you write into them.")
 def test_states_are_never_modified(word: str) -> None:
     selector = the(word)
     state = selector.init(World().population(selector.needs))
@@ -190,6 +202,7 @@ def test_states_are_never_modified(word: str) -> None:
 
 @every
 @pytest.mark.parametrize("stop", [1, 4])
+@remedy("Keep everything that changes between rounds in the State: a resumed run has nothing else.")
 def test_resuming_is_continuing(word: str, stop: int) -> None:
     whole = played(word, "coming and going")
     state, failures = restore(whole[stop - 1].after), restore(whole[stop - 1].failures)
@@ -226,6 +239,7 @@ def play_with_absent(word: str, cohort: int, factor: float) -> list[Step]:
 
 @every
 @pytest.mark.parametrize(("cohort", "factor"), [(3, 10.0), (5, 1.0)])
+@remedy("Set `backs_off = True`, or lower the score of clients in `outcome.failed`.")
 def test_clients_that_never_arrive_do_not_hold_a_runs_places(word: str, cohort: int, factor: float) -> None:
     """They have at most 1.2 times their share of the later 30 of 50 rounds, and the run does not stall on them."""
     later = play_with_absent(word, cohort, factor)[20:]
@@ -255,6 +269,7 @@ def test_a_client_that_failed_repeatedly_is_offered_when_its_back_off_ends(word:
 
 
 @every
+@remedy("Index the state by `outcome.clients`, never by position in the round.")
 def test_the_order_of_arrival_does_not_matter(word: str) -> None:
     selector, world = the(word), World(lost=half_lost)
     last = played(word, "half lost")[3]
@@ -270,6 +285,7 @@ def test_the_order_of_arrival_does_not_matter(word: str) -> None:
 
 
 @every
+@remedy("Return scores for all clients, [n_clients], and parts `exploit` and `explore` that add up to them.")
 def test_scores_are_one_a_client_and_their_parts_add_up(word: str) -> None:
     for step in played(word, "everybody available"):
         scores, parts = step.selection.scores, step.selection.parts
@@ -283,6 +299,7 @@ def test_scores_are_one_a_client_and_their_parts_add_up(word: str) -> None:
 
 
 @every
+@remedy("Return from `trace` pairs of a finite mean and a deviation of at least 0.")
 def test_traces_are_means_and_deviations(word: str) -> None:
     steps = played(word, "everybody available")
     for state in (steps[0].before, steps[-1].after):
@@ -293,6 +310,7 @@ def test_traces_are_means_and_deviations(word: str) -> None:
 
 
 @every
+@remedy("Break ties at random (`top`, `draw`), not by client id.")
 def test_relabelled_clients_have_relabelled_scores(word: str) -> None:
     check_relabelling(the(word))
 

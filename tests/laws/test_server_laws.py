@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from remedies import remedy
 from saving import restore
 from yaml_words import make, words
 
@@ -28,6 +29,7 @@ def after(server: Any, rounds: int) -> Any:
     return state
 
 
+@remedy("Return a displacement that has a positive product with the direction: the server adds it to the model.")
 def test_its_first_step_goes_along_the_direction(server: Any) -> None:
     moved, _ = server.step(server.init(P), g(0))
     assert moved.shape == (P,)
@@ -35,6 +37,7 @@ def test_its_first_step_goes_along_the_direction(server: Any) -> None:
     assert torch.equal(moved.sign(), g(0).sign())
 
 
+@remedy("Multiply the displacement by `lr`, and leave `lr` out of the state.")
 def test_its_learning_rate_is_a_factor(server: Any) -> None:
     object.__setattr__(server, "lr", 0.25)
     quarter, _ = server.step(after(server, 3), g(9))
@@ -43,6 +46,7 @@ def test_its_learning_rate_is_a_factor(server: Any) -> None:
     torch.testing.assert_close(quarter, whole / 4, atol=1e-15, rtol=0)
 
 
+@remedy("Treat both signs in the same way.")
 def test_the_opposite_directions_lead_to_the_opposite(server: Any) -> None:
     there = back = server.init(P)
     for t in range(4):
@@ -50,17 +54,20 @@ def test_the_opposite_directions_lead_to_the_opposite(server: Any) -> None:
         assert torch.equal(a, -b)
 
 
+@remedy("Return a displacement of 0 for a first direction of 0: add a constant to each divisor.")
 def test_nothing_to_do_is_nothing_done(server: Any) -> None:
     moved, _ = server.step(server.init(P), torch.zeros(P, dtype=torch.float64))
     assert moved.tolist() == [0.0] * P
 
 
+@remedy("Keep everything that changes between rounds in the State dataclass.")
 def test_saved_and_loaded_it_goes_on(server: Any) -> None:
     state = after(server, 3)
     loaded = restore(state)
     assert torch.equal(server.step(state, g(7))[0], server.step(loaded, g(7))[0])
 
 
+@remedy("Return a new state: no in-place operation on the argument.")
 def test_the_state_that_goes_in_is_not_changed(server: Any) -> None:
     state, direction = after(server, 2), g(5)
     before = copy.deepcopy(state)

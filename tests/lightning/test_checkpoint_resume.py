@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from fedcohort.errors import CheckpointError
-from fedcohort.lightning import checkpoint, loop
+from fedcohort.lightning import checkpoint
 from fedcohort.record import folder
+from fedcohort.round import round as rounds
 from fedcohort.training.local import LocalTrainer
 from killing import die, in_a_child, stop_after
 from run_harness import Ran, go, same_bits
@@ -51,7 +52,7 @@ def copied(two_rounds: Ran, tmp_path: Path) -> Path:
 def test_a_killed_run_ends_like_an_uninterrupted_one(
     whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds_before: int, extra: tuple[str, ...]
 ) -> None:
-    stop_after(monkeypatch, loop, "report_of", rounds_before + 2, die)  # step 0 is a report too
+    stop_after(monkeypatch, rounds, "progress", rounds_before + 2, die)  # step 0 is a report too
     status = in_a_child(lambda: go(tmp_path, *HARD, *extra) and None)
     assert os.WIFSIGNALED(status)
     monkeypatch.undo()

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from fedcohort.data.federation import Federation
-from fedcohort.startup import assemble, run
+from fedcohort.startup import build
 from fedcohort.training.evaluate import mean_over_samples
-from run_harness import SMALL, Ran, compose_words, go, same_bits
+from run_harness import SMALL, Ran, compose_words, facts_of, go, same_bits
 from yaml_words import make
 
 SELECTORS = ("random", "round_robin", "powd", "ucb_cs", "flash")
@@ -214,7 +214,7 @@ def test_an_update_that_is_too_long_never_reaches_the_model(tmp_path: Path) -> N
 def test_the_model_counts_the_batches_of_whoever_took_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An integer buffer becomes the maximum over a round's clients, who go on from the server's."""
     layers = [nn.Flatten(), nn.Linear(64, 10), nn.BatchNorm1d(10)]
-    monkeypatch.setattr(run, "_network", lambda *parts: nn.Sequential(*layers))
+    monkeypatch.setattr(build, "build_network", lambda *parts: nn.Sequential(*layers))
     ran = go(tmp_path, "agg=fednova")
     most = [int(np.nanmax(report.clients["signal_steps"])) for report in ran.reports[1:]]
     state = torch.load(ran.folder / "weights.pt", weights_only=True)
@@ -224,8 +224,8 @@ def test_the_model_counts_the_batches_of_whoever_took_most(tmp_path: Path, monke
 
 def _federation() -> Federation:
     composed = compose_words(*SMALL)
-    objects = {group: assemble.part(composed, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
-    return run._federation(composed, objects, run._parts(composed, objects))
+    federation: Federation = facts_of(composed).federation
+    return federation
 
 
 def _network(federation: Federation, ran: Ran) -> nn.Module:

@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch import nn
 
-from agg_harness import gather, update_of
 from fedcohort.errors import FedcohortError
 from fedcohort.round.aggregate import ServerStep
 from fedcohort.round.collected import Collected
@@ -161,29 +160,13 @@ def test_statistics_of_batches_come_with_the_step(
     assert counters.tolist() == ([0] if kept else collected.counters.tolist())
 
 
-def server_step(*needs: str) -> Any:
-    """One that has nothing but these signals to read."""
-    parts = SimpleNamespace(needs=lambda plain: set() if plain else set(needs))
-    return ServerStep(parts, None, None, None, SimpleNamespace(update_limit=1.0, seed=0), None, 0.0)  # type: ignore[arg-type]
-
-
-def test_what_the_server_works_out_of_the_updates() -> None:
-    """Inner products of (1, 0) and (1, 2), where the matrix is kept and somebody reads them."""
-    rows = [update_of(0, [1.0, 0.0]), update_of(1, [1.0, 2.0])]
-    kept, streamed = (gather(make("agg", "fedavg"), rows, stacked=stacked) for stacked in (True, False))
-    found = server_step("update_gram", "steps")._derive(kept, plain=False)
-    assert {word: values.tolist() for word, values in found.items()} == {"update_gram": [[1, 1], [1, 5]]}
-    assert server_step("update_gram")._derive(kept, plain=True) == {}
-    assert server_step("update_gram")._derive(streamed, plain=False) == {}
-
-
 def test_a_deadline_that_is_too_short_for_everybody_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     closing = SimpleNamespace(train_s=2.5, asked=np.array([1, 2]))
-    planned = SimpleNamespace(round=4, selection=SimpleNamespace(clients=[1, 7]), closing=closing)
-    impatient = server_step()
-    impatient.parts = SimpleNamespace(deadline=make("deadline", "fixed"))
+    finished: Any = SimpleNamespace(round=4, selection=SimpleNamespace(clients=[1, 7]), closing=closing)
+    parts, settings = SimpleNamespace(deadline=make("deadline", "fixed")), SimpleNamespace(update_limit=1.0, seed=0)
+    step = ServerStep(parts, None, None, None, settings, None, 0.0)  # type: ignore[arg-type]
     for _ in range(2):
-        impatient._nobody(planned)
+        step._warn_of_empty_round(finished)
     assert caplog.text.count("round 5: none of the 2 selected clients was done when the round closed after 2.5") == 1
     assert "as it is (raise deadline.k, or set deadline.partial_work=true)\n" in caplog.text
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import IncompatibleConfig, OptionError
-from fedcohort.lightning import loop
 from fedcohort.record.observer import Observer
 from fedcohort.record.status import RunStatus
+from fedcohort.round import round as rounds
 from fedcohort.round.budget import Budget, Spending, Spent
 from killing import die, in_a_child, stop_after
 from observe.databases import said  # noqa: F401
@@ -121,7 +121,7 @@ def test_of_several_folders_the_one_of_that_budget_is_finished(whole: Ran, tmp_p
     assert go(tmp_path, *words[1], "resume=true").folder == second.folder
 
 
-@pytest.mark.parametrize(("owner", "name", "call"), [(loop, "report_of", 4), (RunStatus, "finish", 1)])
+@pytest.mark.parametrize(("owner", "name", "call"), [(rounds, "progress", 4), (RunStatus, "finish", 1)])
 def test_a_kill_before_or_at_the_end(
     whole: Ran, three: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: type[Observer], name: str, call: int
 ) -> None:
@@ -139,7 +139,7 @@ def test_a_kill_before_or_at_the_end(
 def test_an_unfinished_run_that_has_gone_too_far_is_refused(
     whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stop_after(monkeypatch, loop, "report_of", 5, die)
+    stop_after(monkeypatch, rounds, "progress", 5, die)
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *LONG) and None))
     monkeypatch.undo()
     with pytest.raises(OptionError, match=r"until.virtual_s must be above"):

@@ -12,7 +12,7 @@ from torch import nn
 from agg_harness import gather, layout_of, update_of
 from fedcohort.flat import FlatModel
 from fedcohort.round.aggregate import apply_advice
-from fedcohort.round.collect import PIECE, Collector
+from fedcohort.round.collect import PIECE, CollectOptions, Collector
 from fedcohort.round.collected import reweight
 from fedcohort.types import Advice, ClientUpdate
 from known import known
@@ -37,7 +37,7 @@ def test_two_ranks_sum_to_one_process() -> None:
     for part in (rows[:2], rows[2:]):
         cohort = np.arange(5)
         weights = np.arange(1.0, 6.0)
-        g = Collector(layout, cohort, weights, [], {}, {}, False, False, torch.device("cpu"), 2)
+        g = Collector(layout, cohort, weights, CollectOptions(), 2)
         for update in part:
             g.add(update)
         halves.append(g)
@@ -74,18 +74,8 @@ def test_advice_reweighs() -> None:
 def test_a_column_is_kept_per_word() -> None:
     agg = make("agg", "fedavg")
     rows = [update_of(2, [1.0]), update_of(7, [2.0])]
-    g = Collector(
-        layout_of(1),
-        np.array([2, 7]),
-        np.ones(2),
-        [],
-        {},
-        {"id": lambda u: float(u.client)},
-        False,
-        False,
-        torch.device("cpu"),
-        1,
-    )
+    options = CollectOptions(reports={"id": lambda u: float(u.client)})
+    g = Collector(layout_of(1), np.array([2, 7]), np.ones(2), options)
     for row in reversed(rows):
         g.add(row)
     done = g.finish(lambda t: t, lambda t: t)
@@ -124,10 +114,8 @@ def test_ranks_share_rows_of_different_lengths_and_averages() -> None:
     # Two ranks with a client each; raw weights 1 and 3: a mean is (1 * 4 + 3 * 8) / 4, a total 4 + 8.
     parts = []
     for client, x in ((3, [1.0, 2.0]), (5, [3.0, 4.0, 5.0])):
-        part = Collector(
-            layout_of(1), np.array([3, 5]), np.array([1.0, 3.0]), ["a", "b"], {"x": 3}, {}, False, False,
-            torch.device("cpu"), 2, averaged=("a",),
-        )  # fmt: skip
+        options = CollectOptions(uploads=["a", "b"], averaged=("a",), remembers={"x": 3})
+        part = Collector(layout_of(1), np.array([3, 5]), np.array([1.0, 3.0]), options, 2)
         value = torch.tensor([4.0 if client == 3 else 8.0])
         part.add(update_of(client, [1.0], uploads={"a": value, "b": value}, stored={"x": torch.tensor(x)}))
         parts.append(part)
@@ -149,7 +137,7 @@ def test_rows_that_other_ranks_fill_are_zero(monkeypatch: pytest.MonkeyPatch) ->
         return torch.full(size, 7.0, dtype=torch.float64)
 
     monkeypatch.setattr(torch, "empty", garbage)
-    part = Collector(layout_of(1), np.array([0, 1]), np.ones(2), ["a"], {}, {}, True, False, torch.device("cpu"), 2)
+    part = Collector(layout_of(1), np.array([0, 1]), np.ones(2), CollectOptions(uploads=["a"], stacked=True), 2)
     part.add(update_of(1, [3.0], uploads={"a": torch.tensor([5.0])}))
     assert part.matrix is not None
     assert part.matrix.tolist() == [[0.0], [3.0]]
@@ -158,7 +146,7 @@ def test_rows_that_other_ranks_fill_are_zero(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_where_all_who_arrive_weigh_nothing_there_is_no_mean() -> None:
     """Two clients came, and 0 of 0 is no weight: nobody is aggregated, and nothing is divided by zero."""
-    part = Collector(layout_of(1), np.array([0, 1]), np.zeros(2), [], {}, {}, False, False, torch.device("cpu"), 1)
+    part = Collector(layout_of(1), np.array([0, 1]), np.zeros(2), CollectOptions())
     for client in (0, 1):
         part.add(update_of(client, [1.0]))
     done = part.finish(lambda tensor: tensor, lambda tensor: tensor)
@@ -199,6 +187,6 @@ def test_variances_are_averaged_about_the_common_mean() -> None:
 
 def test_an_update_of_no_parameters_is_added_on_any_device() -> None:
     """Away from a CPU an update is one piece, of one number at least. A meta tensor has a device and no numbers."""
-    part = Collector(layout_of(0), np.array([0]), np.ones(1), [], {}, {}, False, False, torch.device("meta"), 1)
+    part = Collector(layout_of(0), np.array([0]), np.ones(1), CollectOptions(), 1, torch.device("meta"))
     part.add(update_of(0, []))
     assert part.table[0].tolist() == [1.0, 1.0]

@@ -5,7 +5,7 @@ import torch
 
 from agg_harness import update_of
 from fedcohort.flat import Block, Layout
-from fedcohort.round.collect import Collector
+from fedcohort.round.collect import CollectOptions, Collector
 from fedcohort.round.collected import Collected, fill_unsent
 from known import known
 
@@ -14,7 +14,7 @@ LAYOUT = Layout((Block("a", (2,), 0), Block("b", (1,), 2), Block("c", (2, 2), 3)
 
 def collected(rows: list[list[float]], weights: list[float], stacked: bool = True) -> Collected:
     cohort, device = np.arange(len(rows)), torch.device("cpu")
-    found = Collector(LAYOUT, cohort, np.array(weights, float), [], {}, {}, stacked, False, device, 1)
+    found = Collector(LAYOUT, cohort, np.array(weights, float), CollectOptions(stacked=stacked), device=device)
     for k, row in enumerate(rows):
         found.add(update_of(k, row))
     return found.finish(lambda tensor: tensor, lambda tensor: tensor)

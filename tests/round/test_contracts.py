@@ -9,7 +9,7 @@ from fedcohort.device.base import Timing, Workload
 from fedcohort.errors import ComponentError
 from fedcohort.rng import Draws
 from fedcohort.round import contracts
-from fedcohort.startup.targets import protocol_of
+from fedcohort.startup.components import protocol_of
 from fedcohort.types import Advice, RoundContext, RoundOutcome, Selection
 
 CTX = RoundContext(0, 2, 4, np.arange(4), {}, np.random.default_rng(0))

@@ -8,9 +8,9 @@ import pytest
 from cost_toy import CLASSES, CODECS, DRAWS, MODEL, cost_model, held, ids
 from fedcohort.deadline.base import DeadlineOutcome
 from fedcohort.ledger import Charge
+from fedcohort.round.jobs import Jobs
 from fedcohort.round.parts import Populations
-from fedcohort.round.workload import AskedWork
-from fedcohort.types import Probe, ProbeResult
+from fedcohort.types import Ids, Probe, ProbeResult
 from yaml_words import make
 
 
@@ -25,7 +25,14 @@ def closing(units: list[int]) -> DeadlineOutcome:
     return DeadlineOutcome(done, done > 0, np.ones(len(done)), 1.0, {}, done)
 
 
-ASKED = AskedWork(ids(0, 2), ids(2, 3), [None, None], np.array([100.0, 1000.0]))
+def asked(*rows: Ids | None) -> Jobs:
+    """Clients 0 and 2 are asked for 2 and 3 units, and for answers of 100 and 1000 bytes."""
+    units, none = ids(2, 3), np.zeros(2)
+    up = np.array([100.0, 1000.0])
+    return Jobs(ids(0, 2), ids(0, 0), none > 0, units, units, none, [None, None], up, rows=rows or (None, None))
+
+
+ASKED = asked()
 
 
 def answered(*probes: Probe) -> dict[str, ProbeResult]:
@@ -34,20 +41,18 @@ def answered(*probes: Probe) -> dict[str, ProbeResult]:
 
 def test_a_round_by_hand() -> None:
     """Client 2 is late: it did all 3 epochs that it was asked for, and its 1000 bytes never came. 30 FLOPs a pass."""
-    found = cost_model().round([], {}, ASKED, [None, None], closing([1, 0]), plain=False, draws=DRAWS)
+    found = cost_model().round([], {}, ASKED, closing([1, 0]), plain=False, draws=DRAWS)
     passes = 3 * (1 * 10 + 3 * 40)
     assert found == Charge(down_bytes=2 * MODEL, up_bytes=100.0, client_flops=30.0 * passes)
-    few = cost_model().round([], {}, ASKED, [ids(0), ids(0, 1)], closing([2, 3]), plain=False, draws=DRAWS)
+    few = cost_model().round([], {}, asked(ids(0), ids(0, 1)), closing([2, 3]), plain=False, draws=DRAWS)
     assert few == Charge(down_bytes=2 * MODEL, up_bytes=1100.0, client_flops=30.0 * 3 * (2 * 1 + 3 * 2))
 
 
 def test_probes_cost_the_model_of_those_who_do_not_train() -> None:
     """Asked are 0, 1 and 1, 2, of whom 1 does not train: one model more, 4 answers; 10 + 20 + 4 + 6 samples."""
     probes = (Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2)))
-    found = cost_model().round(
-        probes, answered(*probes), ASKED, [None, None], closing([2, 3]), plain=False, draws=DRAWS
-    )
-    plain = cost_model().round([], {}, ASKED, [None, None], closing([2, 3]), plain=False, draws=DRAWS)
+    found = cost_model().round(probes, answered(*probes), ASKED, closing([2, 3]), plain=False, draws=DRAWS)
+    plain = cost_model().round([], {}, ASKED, closing([2, 3]), plain=False, draws=DRAWS)
     more = Charge(MODEL + 0.0, 4 * 4.0, MODEL + 4 * 4.0, 30.0 * (10 + 20 + 4 + 6))
     assert found == plain + more
 
@@ -55,9 +60,7 @@ def test_probes_cost_the_model_of_those_who_do_not_train() -> None:
 def test_an_aggregators_questions_are_of_those_who_train() -> None:
     """FedMABA's loss: 4 bytes and a pass over T_k of clients 0 and 2, none in a plain round."""
     fair = cost_model((), "fedmaba")
-    asks, plain = (
-        fair.round([], {}, ASKED, [None, None], closing([2, 3]), plain=p, draws=DRAWS) for p in (False, True)
-    )
+    asks, plain = (fair.round([], {}, ASKED, closing([2, 3]), plain=p, draws=DRAWS) for p in (False, True))
     assert asks == plain + Charge(up_bytes=8.0, probe_bytes=8.0, client_flops=30.0 * (10 + 40))
 
 
@@ -73,13 +76,13 @@ def test_an_aggregators_questions_are_of_those_who_train() -> None:
 def test_a_client_answers_a_query_once(probe: Probe, again: tuple[int, ...]) -> None:
     """FedMABA asks 0 and 2 for their loss of w_t: a pass over 10 and 40 samples, and 4 bytes of each."""
     fair, base = cost_model((), "fedmaba"), cost_model()
-    found, asked = (
-        model.round([probe], answered(probe), ASKED, [None, None], closing([2, 3]), plain=False, draws=DRAWS)
+    found, base_cost = (
+        model.round([probe], answered(probe), ASKED, closing([2, 3]), plain=False, draws=DRAWS)
         for model in (fair, base)
     )
     passes = sum({0: 10, 2: 40}[k] for k in again)
     answers = 4.0 * len(again)
-    assert found == asked + Charge(up_bytes=answers, probe_bytes=answers, client_flops=30.0 * passes)
+    assert found == base_cost + Charge(up_bytes=answers, probe_bytes=answers, client_flops=30.0 * passes)
     inferred = fair.count_inferred(ids(0, 2), fair.usual, [probe])
     assert inferred.tolist() == [10 * (0 in again), 40 * (2 in again)]
 
@@ -89,8 +92,8 @@ def test_a_model_that_is_thrown_away_travels_both_ways(codec: str, options: dict
     """FedCor's warm-up: clients 1 and 2 train two epochs for it and send it, and 0, 1 and 2 get what comes of it."""
     probe = Probe("shadow_loss", ids(0, 1, 2), {"trainers": (1, 2)})
     model = cost_model(made={"codec": make("codec", codec, **options)})
-    found = model.round([probe], answered(probe), ASKED, [None, None], closing([2, 3]), plain=False, draws=DRAWS)
-    plain = cost_model().round([], {}, ASKED, [None, None], closing([2, 3]), plain=False, draws=DRAWS)
+    found = model.round([probe], answered(probe), ASKED, closing([2, 3]), plain=False, draws=DRAWS)
+    plain = cost_model().round([], {}, ASKED, closing([2, 3]), plain=False, draws=DRAWS)
     extra, answers = MODEL + 3 * MODEL, 3 * 4 + 2 * sent  # client 1 gets w_t, too
     passes = 10 + 20 + 40 + 3 * 2 * (20 + 40)
     assert found == plain + Charge(float(extra), float(answers), float(extra + answers), 30.0 * passes)
@@ -105,8 +108,5 @@ def test_a_model_that_is_thrown_away_is_of_the_samples_that_train() -> None:
 
 def test_weighed_samples_take_more_passes_but_for_a_plain_round() -> None:
     heavy = cost_model((), "fedbio")
-    costs = [
-        heavy.round([], {}, ASKED, [None, None], closing([2, 3]), plain=p, draws=DRAWS).client_flops
-        for p in (False, True)
-    ]
+    costs = [heavy.round([], {}, ASKED, closing([2, 3]), plain=p, draws=DRAWS).client_flops for p in (False, True)]
     assert costs == [30.0 * 9 * (20 + 120), 30.0 * 3 * (20 + 120)]

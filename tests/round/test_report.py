@@ -24,22 +24,21 @@ def collected(**others: Any) -> Any:
     return SimpleNamespace(**{**facts, **others})
 
 
-def planned() -> Any:
+def finished() -> Any:
     scores = np.array([0.1, 0.2, 0.3, NAN, 0.5])
     selection = Selection(ids(1, 2, 4), scores, {"explore": scores / 2}, probability=np.full(5, 0.6))
     phases = {"down": np.ones(3), "train": np.array([1.0, 18.0, 4.0]), "up": np.array([1.0, 2.0, 2.0])}
     arrived = np.array([True, False, True])
     closing = DeadlineOutcome(ids(2, 0, 1), arrived, np.array([3.0, NAN, 7.0]), 8.0, phases, ids(2, 2, 2), 9.0)
     answers = {"loss": ProbeResult(ids(0, 1), np.array([2.0, 3.0]))}
-    return SimpleNamespace(
-        available=ids(0, 1, 2, 4), selection=selection, closing=closing, queried=ids(0, 1, 2), answers=answers
-    )
+    dispatched = SimpleNamespace(ready=ids(0, 1, 2, 4), queried=SimpleNamespace(answers=answers))
+    return SimpleNamespace(dispatched=dispatched, selection=selection, closing=closing, queried=ids(0, 1, 2))
 
 
 def test_a_column_for_each_thing_that_is_known() -> None:
     reports = {"train_loss": np.array([0.7, 0.9]), "duration": np.array([3.0, 7.0])}
     made = {"update_gram": np.array([[1.0, 2.0], [3.0, 4.0]]), "server_loss": lambda: 0.0}  # a function is no column
-    table = columns(planned(), collected(reports=reports, derived=made), 5)
+    table = columns(finished(), collected(reports=reports, derived=made), 5)
     expected: dict[str, list[Any]] = {
         "available": [True, True, True, False, True],
         "queried": [True, True, True, False, False],
@@ -68,7 +67,7 @@ def test_a_column_for_each_thing_that_is_known() -> None:
 
 def test_the_pace_of_a_round() -> None:
     """Told 9 s, closed at 8; without a deadline nothing is told, and nobody's round has no pace."""
-    made = planned()
+    made = finished()
     assert pace(made) == {"round/announced_s": 9.0, "round/closed_s": 8.0}
     made.closing = replace(made.closing, announced=np.inf)
     assert pace(made) == {"round/closed_s": 8.0}

@@ -94,10 +94,10 @@ def test_advice_that_is_refused(advice: Advice, message: str) -> None:
 def test_units_are_everybodys_or_each_ones() -> None:
     codec, draws = make("codec", "none"), Draws(0, 5, 0)
     plain = ask_work(Selection(ids(1, 4)), 3, LAYOUT, codec, 0, draws)
-    assert (plain.clients.tolist(), plain.units.tolist(), plain.kept) == ([1, 4], [3, 3], [None, None])
+    assert (plain.client.tolist(), plain.asked.tolist(), plain.kept) == ([1, 4], [3, 3], [None, None])
     own = ask_work(Selection(ids(1, 4), units=np.array([9, 1, 9, 9, 2])), 3, LAYOUT, codec, 0, draws)
-    assert own.units.tolist() == [1, 2]
-    assert own.units.dtype == np.int64
+    assert own.asked.tolist() == [1, 2]
+    assert own.asked.dtype == np.int64
 
 
 def test_an_answer_weighs_what_is_sent() -> None:
@@ -106,17 +106,17 @@ def test_an_answer_weighs_what_is_sent() -> None:
     half = np.full(40, 0.5)
     found = ask_work(Selection(everybody, upload=half), 1, LAYOUT, codec, 5, draws)
     sent = [np.ones(2, bool) if kept is None else kept for kept in draw_kept(half, everybody, LAYOUT, draws)]
-    assert found.up.tolist() == [5 + 4 * (6 * w + 2 * b) for w, b in sent]
-    assert set(found.up.tolist()) == {5, 5 + 8, 5 + 24, 5 + 32}
+    assert found.bytes_up.tolist() == [5 + 4 * (6 * w + 2 * b) for w, b in sent]
+    assert set(found.bytes_up.tolist()) == {5, 5 + 8, 5 + 24, 5 + 32}
     whole = ask_work(Selection(everybody), 1, LAYOUT, codec, 5, draws)
-    assert whole.up.tolist() == [5 + 32] * 40
+    assert whole.bytes_up.tolist() == [5 + 32] * 40
 
 
 def test_nothing_sent_is_nothing_encoded() -> None:
     """A codec of quantised tensors has a head of its own, which travels with some tensor or not at all."""
     codec, tiny = make("codec", "quant"), np.full(40, 1e-12)
     found = ask_work(Selection(np.arange(40), upload=tiny), 1, LAYOUT, codec, 5, Draws(0, 40, 0))
-    assert found.up.tolist() == [5.0] * 40
+    assert found.bytes_up.tolist() == [5.0] * 40
 
 
 @pytest.mark.parametrize("seed", range(20))

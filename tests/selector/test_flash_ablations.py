@@ -13,7 +13,8 @@ from fedcohort.bandit.neural import Net
 from fedcohort.bandit.restless import Hidden
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.selector.contexts import FEATURES
-from fedcohort.startup import assemble
+from fedcohort.startup import check, components
+from fedcohort.startup.compose import Composed, compose_config
 from flash_toy import RAW, SECONDS, STORY, flash, run, theta
 from known import known
 from saving import restore
@@ -70,9 +71,7 @@ def test_features_that_are_none_are_refused(features: Any) -> None:
         "features must be a list of one or more of train_ratio, val_ratio, duration, prev_reward, none twice, got "
     )
     with pytest.raises(OptionError, match=re.escape(allowed)):
-        assemble.part(
-            assemble.Composed({"selector": {**node("selector", "flash"), "features": features}}, {}, ()), "selector"
-        )
+        components.make(Composed({"selector": {**node("selector", "flash"), "features": features}}, {}, ()), "selector")
 
 
 def test_linucb_scores_are_upper_ends_and_draw_nothing() -> None:
@@ -175,15 +174,15 @@ def test_a_planted_reward_is_found(bandit: str) -> None:
 
 @pytest.mark.parametrize("word", ["neural", "restless"])
 def test_aliases_are_flash_with_another_bandit(word: str) -> None:
-    def made(*overrides: str) -> assemble.Composed:
+    def made(*overrides: str) -> Composed:
         typed = (f"selector={word}_bandit", *overrides)
         with initialize_config_dir(str(CONFIGS), version_base="1.3"):
             cfg = compose("train", overrides=list(typed), return_hydra_config=True)
-        return assemble.compose_config(cfg, cfg.hydra.runtime.choices, typed)
+        return compose_config(cfg, cfg.hydra.runtime.choices, typed)
 
     plain = made("selector.scale=none")
-    assemble.check_aliases(plain)
-    assert assemble.part(plain, "selector") == flash(bandit=word, scale="none")
+    check.check_aliases(plain)
+    assert components.make(plain, "selector") == flash(bandit=word, scale="none")
     said = f"selector={word}_bandit stands for selector.bandit={word}, but selector.bandit=linucb was asked for"
     with pytest.raises(IncompatibleConfig, match=re.escape(said)):
-        assemble.check_aliases(made("selector.bandit=linucb"))
+        check.check_aliases(made("selector.bandit=linucb"))

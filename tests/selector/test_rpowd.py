@@ -68,19 +68,6 @@ def test_a_loss_that_is_not_finite_is_not_preferred_until_there_is_a_finite_one(
     assert selector.select(state, context(2, 1, 2), {})[0].clients.tolist() == [0]
 
 
-def test_who_fails_three_times_rests_until_others_had_a_turn() -> None:
-    """Client 0 never arrives: chosen for its inf three times, then not for a lap of four rounds, and once more."""
-    selector, state = rpowd(candidates=4), State(np.array([INF, 0.1, 0.3, 0.2]))
-    chosen = []
-    for round in range(9):
-        selection, state = selector.select(state, context(round, 1, 4), {})
-        chosen += selection.clients.tolist()
-        arrived = [] if chosen[-1] == 0 else chosen[-1:]
-        failed = [] if arrived else [0]
-        state = selector.observe(state, outcome(round, arrived, failed=failed, train_loss=[0.3] * len(arrived)))[1]
-    assert chosen == [0, 0, 0, 2, 2, 2, 2, 0, 2]
-
-
 def test_the_loss_at_the_start_is_asked_of_those_who_will_be_selected_and_beside_the_training() -> None:
     """`loss` of w_t, not the path's average; the probe foresees the cohort without moving the draws."""
     world = World(lost=lambda t, cohort: cohort[:1])

@@ -8,8 +8,8 @@ import pytest
 from mlflow.entities import Metric, Param, RunTag
 
 from compare_toy import ACC
-from fedcohort.observe.comparison import draw
 from fedcohort.record import card
+from fedcohort.report.comparison import figures
 from fedcohort.startup import answer
 from fedcohort.tracking import comparison, identity, server
 from known import known
@@ -48,9 +48,12 @@ def test_a_sweep_ends_with_a_verdict_and_a_report(logs: Logs, said: pytest.LogCa
     """Differences 10, 11, 12: mean 11, s 1, half 4.30265 / sqrt(3) = 2.48."""
     answer.tell(logs.path / "sweeps" / "s", swept(logs))
     page = logs.path / "sweeps" / "s" / "report" / "report.html"
-    words = "test/acc: flash is ahead of random by 11.0 points [8.5, 13.5], 3 seeds."
-    assert said.messages == [words, f"report: {page}"]
-    assert "flash is ahead of random by 11.0 points" in page.read_text()
+    words = (
+        "flash is better than random by 11.0 points [8.5, 13.5], p = 0.003 after Holm's correction over 1 method, "
+        "3 seeds, at equal cost."
+    )
+    assert said.messages == [f"report: {page}", words]
+    assert "flash is better than random by 11.0 points" in page.read_text()
     client = logs.client()
     (run,) = client.search_runs([known(client.get_experiment_by_name("fedcohort")).experiment_id], "tags.report = 's'")
     assert run.data.tags["verdict"] == words
@@ -67,10 +70,10 @@ def test_a_server_that_is_gone_costs_the_report_alone(logs: Logs, said: pytest.L
 
 
 def test_nor_does_anything_else(logs: Logs, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*args: Any) -> None:
+    def fail(*args: Any, **options: Any) -> None:
         raise ZeroDivisionError("in a figure")
 
-    monkeypatch.setattr(draw, "forest", fail)
+    monkeypatch.setattr(figures, "draw", fail)
     answer.tell(logs.path / "sweeps" / "s", swept(logs))
     assert "(ZeroDivisionError: in a figure)" in said.messages[0]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fedcohort.startup import cards
-from fedcohort.startup.assemble import Composed
+from fedcohort.startup.compose import Composed
 from fedcohort.startup.jobs import SweepJob
 
 NVIDIA = "GPU 0: NVIDIA H100 (UUID: GPU-1)\nGPU 1: NVIDIA H100 (UUID: GPU-2)"

@@ -4,7 +4,8 @@ import pytest
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 
-from fedcohort.startup.assemble import HEAVY, LIGHT, Composed, compose_config
+from fedcohort.startup.check import HEAVY, LIGHT
+from fedcohort.startup.compose import Composed, compose_config
 from fedcohort.startup.overlay import DEALT, Overlay
 from run_harness import compose_words, composed_by_hydra
 from yaml_words import CONFIGS, loaded_from, words

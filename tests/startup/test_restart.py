@@ -15,7 +15,7 @@ import torch
 from fedcohort.errors import CheckpointError, DamagedCheckpoint, DamagedFile
 from fedcohort.lightning import checkpoint
 from fedcohort.record import manifest, provenance
-from fedcohort.startup import nearest, split
+from fedcohort.startup import nearest_run, split
 from fedcohort.tracking import record
 from killing import kill_at
 from run_harness import Ran, collect_words, compose_words, go, same_bits
@@ -180,8 +180,11 @@ def test_a_checkpoint_that_holds_code_is_refused_and_not_run(logs: Path, monkeyp
 def test_a_format_that_is_not_read_names_who_reads_it(logs: Path) -> None:
     path = home(logs) / "last.ckpt"
     saved = torch.load(path, weights_only=True)
-    checkpoint.write({**saved, "fedcohort": {**saved["fedcohort"], "format": 3, "commit": "0" * 40}}, path)
-    with pytest.raises(CheckpointError, match=r"has the format 3, .* reads 2; fedcohort 0\.\S+ at commit 0{40} reads"):
+    checkpoint.write({**saved, "fedcohort": {**saved["fedcohort"], "format": 4, "commit": "0" * 40}}, path)
+    with pytest.raises(CheckpointError, match=r"has the format 4, .* reads 3; fedcohort 0\.\S+ at commit 0{40} reads"):
+        checkpoint.load(path, "any")
+    checkpoint.write({**saved, "fedcohort": {**saved["fedcohort"], "format": 2}}, path)
+    with pytest.raises(CheckpointError, match=r"the format 2, "):
         checkpoint.load(path, "any")
     torch.save({**saved, "fedcohort": {"format": 1}}, path)  # as it was: no digest
     with pytest.raises(CheckpointError, match=r"the format 1, .*; fedcohort 0\.1\.0 up to commit 2e9eefb reads it"):
@@ -287,7 +290,7 @@ def test_what_clients_keep_may_move_into_memory_and_back(whole: Ran, logs: Path)
     ],
 )
 def test_the_nearest_run_is_named_by_what_differs(three: Path, words: tuple[str, ...], differs: str) -> None:
-    line = nearest.line(
+    line = nearest_run.describe(
         three / "runs", three / "runs" / "new", compose_words(*collect_words(three, *WORDS, *words)).config
     )
     assert line.startswith(f"the nearest run, {home(three)}, {differs}")
@@ -297,11 +300,13 @@ def test_runs_that_cant_be_read_are_not_near(three: Path, tmp_path: Path) -> Non
     config = compose_words(*collect_words(three, *WORDS, "seed=3")).config
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "config.yaml").write_text("a: [1, 2\n")
-    assert nearest.line(tmp_path, tmp_path / "b", config) == ""
+    assert nearest_run.describe(tmp_path, tmp_path / "b", config) == ""
     shutil.copytree(home(three), tmp_path / "older-name")
-    assert "differs in seed=0 (here 3)" in nearest.line(tmp_path, tmp_path / "b", config)
+    assert "differs in seed=0 (here 3)" in nearest_run.describe(tmp_path, tmp_path / "b", config)
     config = {**config, "seed": 0}
-    assert "is of a version of fedcohort that named runs otherwise" in nearest.line(tmp_path, tmp_path / "b", config)
+    assert "is of a version of fedcohort that named runs otherwise" in nearest_run.describe(
+        tmp_path, tmp_path / "b", config
+    )
 
 
 def test_a_resume_of_nothing_says_what_is_near(logs: Path, said: pytest.LogCaptureFixture) -> None:

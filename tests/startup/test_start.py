@@ -15,7 +15,7 @@ from omegaconf import OmegaConf, open_dict
 from fedcohort.errors import ComponentError, FedcohortError, OptionError
 from fedcohort.lightning.module import MONITORED
 from fedcohort.record import history
-from fedcohort.startup import jobs, objective_metric, options, refusals, run
+from fedcohort.startup import command_line, jobs, objective_metric, options, run
 from fedcohort.startup.start import start as called
 from observe.databases import said  # noqa: F401
 from run_harness import SMALL, composed_by_hydra
@@ -59,10 +59,10 @@ def test_a_component_error_is_printed_once(
     with open_dict(cfg):
         HydraConfig.instance().set_config(cfg)
         del cfg["hydra"]
-    monkeypatch.setenv(refusals.FULL, "1")
+    monkeypatch.setenv(command_line.FULL, "1")
     with pytest.raises(ComponentError, match="must leave its inputs as they are"):
         called(cfg)
-    monkeypatch.setattr(refusals, "_BEFORE", [None])  # as inside `refusals.in_one_line`
+    monkeypatch.setattr(command_line, "_BEFORE", [None])  # as inside `in_one_line`
     with pytest.raises(SystemExit, match="2"):
         called(cfg)
     line = "model=module (own_networks.InPlace): forward: forward in eval mode must leave its inputs as they are"

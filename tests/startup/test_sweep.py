@@ -15,9 +15,9 @@ import pytest
 from omegaconf import OmegaConf
 
 from command_harness import Done, command
-from fedcohort.command.compare import parse, question_of
-from fedcohort.observe.comparison.question import answer
+from fedcohort.command.compare import parse, query_of, question_of
 from fedcohort.record.observer import Observer
+from fedcohort.startup.comparison import read_answer
 from fedcohort.startup.outlook import KILLED
 from fedcohort.startup.sweep import GRID, NEVER, Announcement, Sweep
 from observe.databases import said, template  # noqa: F401
@@ -144,7 +144,8 @@ def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:
     words = shlex.split(line)[1:]
     where = f"tracking_uri=sqlite:///{tmp_path / 'mlflow.db'}"
     assert words == ["compare", f"sweep={sweep}", "rows=selector", "baseline=random", where]
-    assert ("flash", "") in answer(question_of(parse(words[1:]))).found.cells
+    options = parse(words[1:])
+    assert ("flash", "") in read_answer(query_of(options), question_of(options)).matched.cells
 
 
 def test_a_sweep_with_a_job_that_is_refused_does_not_start(tmp_path: Path) -> None:

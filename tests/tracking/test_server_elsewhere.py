@@ -8,11 +8,12 @@ import pytest
 from mlflow import MlflowClient
 from werkzeug.serving import make_server
 
-from fedcohort.observe.comparison import fetch
-from fedcohort.observe.comparison.question import Question, answer
 from fedcohort.record.journal import Journal
+from fedcohort.results.matching.question import Question
 from fedcohort.startup import answer as sweep_answer
+from fedcohort.startup.comparison import read_answer
 from fedcohort.tracking.comparison import Run
+from fedcohort.tracking.runs import Query
 from fedcohort.tracking.server import QUIET_AND_QUICK
 from known import known
 from observe.databases import EXPERIMENT, Logs, logs, said  # noqa: F401
@@ -53,13 +54,14 @@ def test_a_sweep_on_a_server_has_its_runs_and_its_report_there(
             runs.append((facts, (f"selector={word}", f"seed={seed}")))
     sweep_answer.tell(logs.path / "sweeps" / "s", runs)
     assert [each.getMessage().partition(":")[0] for each in said.records if each.name == "fedcohort"] == [
-        "test/acc",
         "report",
+        "flash has 2 seeds in common with random (+0.0 points)",
+        "random is still improving",
     ]
     client = MlflowClient(address)
     experiment = known(client.get_experiment_by_name(EXPERIMENT)).experiment_id
     first, *others = client.search_runs([experiment])
     assert (first.data.tags["report"], len(others)) == ("s", 4)
     assert "report.html" in {file.path for file in client.list_artifacts(first.info.run_id)}
-    found = answer(Question(fetch.Query(address, EXPERIMENT, "s")))
-    assert {len(series.value) for of in found.histories.values() for series in of.values()} == {3}
+    curves = read_answer(Query(address, EXPERIMENT, "s"), Question()).frames.curves
+    assert set(curves.groupby("run").size()) == {3}

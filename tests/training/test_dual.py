@@ -12,7 +12,7 @@ from torch import nn
 
 from engine_toy import SEED, federation_of, task_of, trainer_of
 from fedcohort.rng import torch_scope
-from fedcohort.round.collect import Collector
+from fedcohort.round.collect import CollectOptions, Collector
 from fedcohort.round.collected import Collected
 from fedcohort.training.chain import ChainedNetwork
 from fedcohort.training.dual import Dual
@@ -78,7 +78,7 @@ def collected(made: LocalTrainer, updates: Sequence[ClientUpdate], stacked: bool
     clients = np.array([update.client for update in updates])
     weights = np.array([float(update.n_used) for update in updates])
     layout, device = made.server.layout, torch.device("cpu")
-    collector = Collector(layout, clients, weights, [], {}, {}, stacked, False, device, 1, longest=1e6)
+    collector = Collector(layout, clients, weights, CollectOptions(stacked=stacked, longest=1e6), device=device)
     for update in updates:
         collector.add(update)
     return collector.finish(lambda tensor: tensor, lambda tensor: tensor)

@@ -58,10 +58,10 @@ def test_bytes_and_units_asked() -> None:
     """4 bytes for each of 7, 5 or 0 numbers, 9 beside; units of their own."""
     two = Selection(np.array([0, 2]), units=np.array([4, 1, 9]))
     found = ask_work(two, 5, LAYOUT, NONE, 9, Draws(0, 3, 0))
-    assert (found.units.tolist(), found.up.tolist(), found.kept) == ([4, 9], [37.0, 37.0], [None, None])
-    assert ask_work(Selection(np.array([0, 2])), 5, LAYOUT, NONE, 9, Draws(0, 3, 0)).units.tolist() == [5, 5]
+    assert (found.asked.tolist(), found.bytes_up.tolist(), found.kept) == ([4, 9], [37.0, 37.0], [None, None])
+    assert ask_work(Selection(np.array([0, 2])), 5, LAYOUT, NONE, 9, Draws(0, 3, 0)).asked.tolist() == [5, 5]
     shares = Selection(np.array([1]), upload=np.array([1.0, 1e-9, 1.0]))
-    assert ask_work(shares, 5, LAYOUT, NONE, 9, Draws(0, 3, 0)).up.tolist() == [9.0]
+    assert ask_work(shares, 5, LAYOUT, NONE, 9, Draws(0, 3, 0)).bytes_up.tolist() == [9.0]
 
 
 @pytest.mark.parametrize(

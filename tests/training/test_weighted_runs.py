@@ -9,7 +9,7 @@ import torch
 
 from fedcohort.round import aggregate as closing
 from killing import die, in_a_child, stop_after
-from round.test_plan import costs
+from round.test_round import costs
 from run_harness import go, same_bits
 from yaml_words import make
 

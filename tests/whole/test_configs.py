@@ -14,7 +14,7 @@ from hydra.utils import get_class
 from omegaconf import OmegaConf
 
 from fedcohort.errors import IncompatibleConfig, OptionError
-from fedcohort.startup import assemble, options, run
+from fedcohort.startup import check, components, compose, options
 from fedcohort.startup.overlay import DEALT
 from run_harness import compose_words, composed_by_hydra
 from yaml_words import CONFIGS, OURS, ROOT, inside, loaded_from, make, node, words
@@ -46,13 +46,13 @@ def test_every_word_is_composed() -> None:
 def test_every_config_composes(typed: tuple[str, ...]) -> None:
     needed = ("model.path=own_networks.Dense",) if "model=module" in typed else ()
     cfg = composed_by_hydra((*typed, *needed))
-    made = assemble.compose_config(cfg, cfg.hydra.runtime.choices, ())
-    assemble.check_numbers(made.config)
-    assemble.check_aliases(made)
+    made = compose.compose_config(cfg, cfg.hydra.runtime.choices, ())
+    options.check(made.config)
+    check.check_aliases(made)
     for group in OURS:
-        assert assemble.part(made, group) is not None
+        assert components.make(made, group) is not None
     if typed[0].startswith("experiment="):
-        run.check(made)  # what goes with what: a preset is never refused
+        check.check(made)  # what goes with what: a preset is never refused
 
 
 @pytest.mark.parametrize(("group", "word"), PARTS)
@@ -198,7 +198,7 @@ def test_out_of_range_is_refused_by_name_where_there_is_no_part(option: str, tex
     for value in _outside(text):
         config = copy.deepcopy(_of_no_part())
         (config[where] if where else config)[last] = value
-        said = _refusal(partial(assemble.check_numbers, config), f"{option}={value!r}")
+        said = _refusal(partial(options.check, config), f"{option}={value!r}")
         assert re.search(rf"^{re.escape(option)} must be .*got", said), f"{value!r}: {said}"
 
 
@@ -208,15 +208,15 @@ def test_out_of_range_is_refused_by_name(group: str, word: str) -> None:
     for name, text in _stated(_file(group, word)).items():
         option = name.split(".")[-1]
         for value in _outside(text):
-            made = assemble.Composed({group: {**of_word, option: value}}, {group: word}, ())
-            said = _refusal(partial(assemble.part, made, group), f"{option}={value!r}")
+            made = compose.Composed({group: {**of_word, option: value}}, {group: word}, ())
+            said = _refusal(partial(components.make, made, group), f"{option}={value!r}")
             assert re.search(rf"\b{option} must be .*got", said), f"{option}={value!r}: {said}"
             assert f"{group}." in said
 
 
 def test_a_cohort_larger_than_the_population() -> None:
     with pytest.raises(IncompatibleConfig, match="cohort=60 exceeds clients=50"):
-        assemble.check_numbers(compose_words("cohort=60").config)
+        options.check(compose_words("cohort=60").config)
 
 
 @pytest.mark.parametrize(
@@ -234,9 +234,9 @@ def test_an_alias_is_never_silently_something_else(overrides: list[str], refused
     made = compose_words(*overrides)
     if refused:
         with pytest.raises(Exception, match=re.escape(refused)):
-            assemble.check_aliases(made)
+            check.check_aliases(made)
         return
-    assemble.check_aliases(made)
+    check.check_aliases(made)
     assert made.config["agg"]["_target_"] == "fedcohort.agg.fedavg.FedAvg"
     if "agg=fedavgm" in overrides:
         assert made.config["server"]["_target_"] == "fedcohort.server.momentum.Momentum"
@@ -246,15 +246,15 @@ def test_an_alias_is_never_silently_something_else(overrides: list[str], refused
 
 
 def test_an_unknown_option_is_named_with_those_there_are() -> None:
-    made = assemble.Composed({"server": {**node("server", "sgd"), "speed": 1}}, {"server": "sgd"}, ())
+    made = compose.Composed({"server": {**node("server", "sgd"), "speed": 1}}, {"server": "sgd"}, ())
     with pytest.raises(OptionError, match=r"server=sgd: has no option 'speed'; its options are lr"):
-        assemble.part(made, "server")
+        components.make(made, "server")
 
 
 def test_a_target_that_is_not_there_is_named() -> None:
-    made = assemble.Composed({"server": {"_target_": "fedcohort.server.nowhere.X"}}, {"server": "x"}, ())
+    made = compose.Composed({"server": {"_target_": "fedcohort.server.nowhere.X"}}, {"server": "x"}, ())
     with pytest.raises(OptionError, match=r"server=x: _target_ 'fedcohort.server.nowhere.X' can't be used"):
-        assemble.part(made, "server")
+        components.make(made, "server")
 
 
 def test_every_part_can_be_made() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.command.line import VERBS
-from fedcohort.startup.run import check
+from fedcohort.command.line import COMMANDS
+from fedcohort.startup.check import check
 from run_harness import compose_words
 from yaml_words import ROOT
 
@@ -76,7 +76,7 @@ VERB = [
 def test_options_of_a_verb_are_in_its_help(words: list[str]) -> None:
     """Words of train.py, which some verbs take, are groups and options; all others stand in the verb's own text."""
     verb, *given = words[words.index("fedcohort") + 1 :]
-    assert verb in VERBS
+    assert verb in COMMANDS
     told = import_module(f"fedcohort.command.{verb}").__doc__ or ""
     unknown = [key for key, value in map(cut, given) if value and not re.search(rf"\b{re.escape(key)}\b", told)]
     if verb in OF_RUNS:

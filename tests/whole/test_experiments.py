@@ -16,7 +16,8 @@ from fedcohort.data.targets import Positions
 from fedcohort.dataset.base import Raw
 from fedcohort.model.word_lstm import WordLstm
 from fedcohort.rng import torch_scope
-from fedcohort.startup import assemble, dealt, run
+from fedcohort.startup import components, load
+from fedcohort.startup.build import build_network
 from fedcohort.startup.split import build
 from feddiverse_toy import birds, dogs
 from pictures_toy import encode, noise, write
@@ -119,9 +120,9 @@ def test_the_papers_network_fits_the_papers_data(word: str, tmp_path: Path) -> N
     make, words = DATA[word]
     few = (*words, "dataset.size=32") if "dataset.size=16" in words else words
     composition = compose_words(f"experiment={word.removesuffix('_cpu')}", f"dataset.path={make(tmp_path)}", *few)
-    parts = {group: assemble.part(composition, group) for group in (*dealt.PARTS, "model")}
-    federation = dealt.deal(composition, parts)
-    network = run._network(composition, parts["model"], federation)
+    parts = {group: components.make(composition, group) for group in (*load.PARTS, "model")}
+    federation = load.deal(composition, parts)
+    network = build_network(composition, parts["model"], federation)
     places = federation.server_test.y.shape[1:]
     assert network(federation.server_test.x[:2]).shape == (2, *places, federation.n_classes)
 

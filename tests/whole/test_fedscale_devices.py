@@ -13,7 +13,7 @@ import pytest
 
 from fedcohort.device.base import Workload
 from fedcohort.rng import Draws
-from fedcohort.startup import assemble
+from fedcohort.startup import components
 from run_harness import compose_words
 from scripts import load_script
 from yaml_words import ROOT, make
@@ -59,7 +59,7 @@ def test_the_word_reads_the_table_as_fedscale_does(converter: ModuleType, tmp_pa
     target = tmp_path / "devices.parquet"
     pq.write_table(converter.make_table(CAPACITY), target)
     config = compose_words("device=fedscale", f"device.path={target}")
-    device = assemble.part(config, "device")
+    device = components.make(config, "device")
     one = np.ones(400)
     seconds = device.expect(np.arange(400), Workload(20 * one, 0 * one, 1, 1e6 * one, 5e5 * one), Draws(0, 400)).finish(
         1

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.startup import assemble
+from fedcohort.startup import components
 from run_harness import compose_words
 from scripts import load_script
 
@@ -33,9 +33,9 @@ def test_of_data_that_were_made_up_there_is_no_accuracy(monkeypatch: pytest.Monk
 def test_made_up_reddit_is_read_as_the_real_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = load_script("made_data", monkeypatch)
     made.make("reddit", tmp_path)
-    raw = assemble.part(compose_words("dataset=reddit", f"dataset.path={tmp_path}", "model=word_lstm"), "dataset").load(
-        0
-    )
+    raw = components.make(
+        compose_words("dataset=reddit", f"dataset.path={tmp_path}", "model=word_lstm"), "dataset"
+    ).load(0)
     assert (len(raw.train_y), len(raw.test_y), raw.n_classes) == (29_412, 3_268, 10_000)
     assert len(np.unique(raw.train_owner)) == 813
 

@@ -13,7 +13,10 @@ from yaml_words import ROOT
 STOREYS = "imports point down, and every room stands in one storey"
 PLANTED = {  # a line at the end of a module -> the contract that it breaks, and the arrow that must be named
     ("types.py", "from fedcohort import flat"): (STOREYS, "fedcohort.types -> fedcohort.flat"),
-    ("training/step.py", "import fedcohort.round.plan"): (STOREYS, "fedcohort.training.step -> fedcohort.round.plan"),
+    ("training/step.py", "import fedcohort.round.jobs"): (
+        STOREYS,
+        "fedcohort.training.step -> fedcohort.round.jobs",
+    ),
     ("deadline/fixed.py", "import fedcohort.codec.none"): (STOREYS, "fedcohort.deadline.fixed -> fedcohort.codec.none"),
     ("selector/powd.py", "import fedcohort.selector.flash"): (
         "a selector knows no other selector",
@@ -27,7 +30,7 @@ PLANTED = {  # a line at the end of a module -> the contract that it breaks, and
         "a selector sees no model, no data set and no aggregator",
         "fedcohort.selector.feel -> fedcohort.agg.base",
     ),
-    ("round/chance.py", "import hydra"): ("Hydra has a room of its own", "fedcohort.round.chance -> hydra"),
+    ("round/uniform.py", "import hydra"): ("Hydra has a room of its own", "fedcohort.round.uniform -> hydra"),
     ("record/card.py", "import lightning"): ("Lightning has a room of its own", "fedcohort.record.card -> lightning"),
     ("startup/jobs.py", "import mlflow"): ("MLflow has a package of its own", "fedcohort.startup.jobs -> mlflow"),
     ("host/disk.py", "import matplotlib"): ("matplotlib has a room of its own", "fedcohort.host.disk -> matplotlib"),

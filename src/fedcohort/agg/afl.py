@@ -29,9 +29,14 @@ from fedcohort import ranges
 from fedcohort.agg import losses
 from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
 from fedcohort.maths.simplex import project
-from fedcohort.part import CLEAN_LABELS, EVERYBODY, RELATIVE_ADVICE, Want
+from fedcohort.part import CLEAN_LABELS, RELATIVE_ADVICE, Want
 from fedcohort.types import Ids, Population, Values
 
+FULL_PARTICIPATION = Want(
+    lambda run: run.full_participation,
+    "{who} changes the weights of arriving clients only, and so favours clients that train often: choose {everybody}, "
+    "or agg.unbiased=true where clients are drawn uniformly",
+)
 NOTHING = 1e-12  # a joint lambda below it is projection's rounding
 
 
@@ -75,7 +80,7 @@ class Afl(Aggregator[State]):
 
     @property
     def prefers(self) -> frozenset[Want]:
-        remembered = set() if self.unbiased else {EVERYBODY}
+        remembered = set() if self.unbiased else {FULL_PARTICIPATION}
         return frozenset({CLEAN_LABELS} | remembered if self.gamma > 0 else ())
 
     @property

@@ -19,6 +19,7 @@ send. u and x are bounded (u_max, x_max). No momentum (FedBiOAcc). u is averaged
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -26,21 +27,30 @@ from torch import Tensor
 from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
 from fedcohort.hook import ClientContext, ClientHook, HookResult, StepView, Vector, Weighing
-from fedcohort.part import CLASSES, FREE_UPDATE, Want
+from fedcohort.part import CLASSES, FREE_UPDATE, Facts, Want
 from fedcohort.types import Ids, Population, Values
 
 GIVEN_LABELS = Want(
-    lambda run: run.given_labels,
+    lambda run: not run.parts.objective.uses_reference,
     "{who} learns which labels to trust, and so does the objective from w_t's own predictions ({objective}): choose "
     "another objective",
 )
 MEAN_OBJECTIVE = Want(
-    lambda run: run.mean_objective,
+    lambda run: run.parts.objective.averages,
     "{who} moves the weight of a sample along the gradient of its own loss, and with {objective} clients minimise a "
     "function of their mean loss, whose gradient has another length: choose another objective",
 )
+
+
+def _has_client_val(run: Facts) -> bool:
+    """Return whether every client has validation samples of its own."""
+    if run.federation is None:
+        return bool(run.config["split"]["client_val"] > 0)
+    return bool((np.diff(run.federation.val.offsets) > 0).all())
+
+
 CLIENT_VAL = Want(
-    lambda run: run.client_val,
+    _has_client_val,
     "{who} learns from each client's V_k, and clients have none to speak of (split.client_val=0 leaves two samples "
     "each): choose split.client_val in (0, 0.5]",
 )

@@ -34,9 +34,14 @@ from fedcohort import ranges
 from fedcohort.agg import losses
 from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
 from fedcohort.maths.kl_ball import tilt
-from fedcohort.part import CLEAN_LABELS, EVERYBODY, RELATIVE_ADVICE, UNADVISED_WEIGHTS, Want
+from fedcohort.part import CLEAN_LABELS, RELATIVE_ADVICE, UNADVISED_WEIGHTS, Want
 from fedcohort.types import Ids, Population, Values
 
+FULL_PARTICIPATION = Want(
+    lambda run: run.full_participation,
+    "{who} changes the weights of arriving clients only, and so favours clients that train often: choose {everybody}, "
+    "or agg.sync=mass",
+)
 TINY = 1e-300  # the least weight that the logarithm sees
 
 
@@ -90,7 +95,7 @@ class FedMaba(Aggregator[State]):
 
     @property
     def prefers(self) -> frozenset[Want]:
-        remembered = {EVERYBODY} if self.sync == "literal" else set()
+        remembered = {FULL_PARTICIPATION} if self.sync == "literal" else set()
         return frozenset({CLEAN_LABELS, UNADVISED_WEIGHTS} | remembered if self.alpha > 0 else ())
 
     @property

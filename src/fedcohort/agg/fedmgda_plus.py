@@ -28,7 +28,7 @@ from fedcohort.part import FREE_UPDATE, NO_BATCH_NORM, RELATIVE_ADVICE, Want
 from fedcohort.types import Ids, Population, Values
 
 PLAIN_SERVER = Want(
-    lambda run: run.plain_server,
+    lambda run: run.parts.server.plain,
     "{who} makes a step that lowers everybody's loss; {server} makes another one of it",
 )
 

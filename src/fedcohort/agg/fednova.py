@@ -27,7 +27,7 @@ from fedcohort.part import NO_BATCH_NORM, Want
 from fedcohort.types import Ids, Population, Values
 
 LINEAR_CLIENT = Want(
-    lambda run: run.linear_client,
+    lambda run: run.parts.client.linear,
     "{who} divides updates by how far the local optimizer goes, which no number tells for {client}: its steps are "
     "counted instead, which the paper doesn't cover",
 )

@@ -32,7 +32,7 @@ from fedcohort.part import CLEAN_LABELS, NO_BATCH_NORM, RELATIVE_ADVICE, Want
 from fedcohort.types import Ids, Population, Values
 
 SGD_CLIENT = Want(
-    lambda run: run.linear_client,
+    lambda run: run.parts.client.linear,
     "{who} takes 1 / client.lr for a Lipschitz constant, which only holds for SGD: choose client=sgd, or set "
     "agg.lipschitz",
 )

@@ -41,7 +41,7 @@ from fedcohort.part import CLASSES, PROXY, RELATIVE_ADVICE, Want
 from fedcohort.types import Ids, Population, Values
 
 EQUAL_ABSENCE = Want(
-    lambda run: run.everybody,
+    lambda run: run.full_participation,
     "{who} compares a client's loss with that of when it last came: who stays away longer seems to learn faster, and "
     "gains weight (with {everybody} all come in every round)",
 )

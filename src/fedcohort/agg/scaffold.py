@@ -26,7 +26,7 @@ from fedcohort.part import FREE_UPDATE, NO_BATCH_NORM, Want
 from fedcohort.types import Ids, Population, Values
 
 PLAIN_CLIENT = Want(
-    lambda run: run.plain_client,
+    lambda run: run.parts.client.plain and not run.parts.regulariser.hooks,
     "{who} reads the loss's gradient off the displacement of the model, which only holds for plain SGD on the loss "
     "alone: choose client=sgd without momentum, weight_decay and clip and regulariser=none, or "
     "agg.control=mean_gradient",

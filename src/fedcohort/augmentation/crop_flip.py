@@ -21,10 +21,16 @@ from jaxtyping import Float
 
 from fedcohort import ranges
 from fedcohort.augmentation.base import Augmentation
-from fedcohort.part import IMAGES, Want
+from fedcohort.part import Want
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+IMAGES = Want(
+    lambda run: run.federation and run.federation.has_images,
+    "{who} moves and mirrors images [channels, height, width], and the inputs of {dataset} are none: choose "
+    "augmentation=none",
+)
 
 
 @dataclass(frozen=True)

@@ -60,12 +60,12 @@ class Schedule(ReadOnly):
         waits[some] = np.where(is_ready, 0.0, following - at)
         return waits
 
-    def stretch(self, clients: Ids, now: float, seconds: Values) -> Values:
+    def stretch(self, clients: Ids, now: float | Values, seconds: Values) -> Values:
         """Return how long work takes that begins `now`, if time counts while a client is ready alone.
 
         Args:
             clients: ids, [n].
-            now: virtual seconds since the run began.
+            now: virtual seconds since the run began, of all clients or of each, [n].
             seconds: of work, [n]; no work takes no time.
         """
         first, stop, period = self.first[clients], self.stop[clients], self.period[clients]

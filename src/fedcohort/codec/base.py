@@ -13,7 +13,12 @@ import numpy as np
 from fedcohort.flat import Layout
 from fedcohort.hook import ClientHook, Vector
 from fedcohort.ledger import NUMBER
-from fedcohort.part import SMALLER_UPDATE, Part, Want
+from fedcohort.part import Part, Want
+
+SMALLER_UPDATE = Want(
+    lambda run: run.layout and run.parts.codec.shrinks(run.layout),
+    "{who} makes no update of this network smaller: with its options every tensor is sent whole, or in more bytes",
+)
 
 
 class Codec(Part, Protocol):

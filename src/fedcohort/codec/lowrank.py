@@ -35,7 +35,7 @@ from fedcohort.ledger import NUMBER
 from fedcohort.part import UNDECAYED_CLIENT, Want
 
 LINEAR_CLIENT = Want(
-    lambda run: run.linear_client,
+    lambda run: run.parts.client.linear,
     "{who} trains a factor of the update by changing gradients, which only holds where steps are linear in them: "
     "choose client=sgd, or codec.mode=posthoc",
 )

@@ -2,29 +2,31 @@
 
 rows=selector            a parameter or tag of the runs, down the table
 cols=null                another one across it, null for a single column
-metric=test/acc          what is compared: a run's last value of it; of several (metric=test/acc,clients/acc_worst5) the
-                         verdict is about the first, the others stand beside it
+metric=test/acc          what is compared; of several (metric=test/acc,clients/acc_worst5) the verdict is about the
+                         first, the others stand beside it
 baseline=null            a value of rows (or cols) to which paired differences are taken
 better=auto              high, low, or auto: by the (first) metric's name
+result=late              the result of a run: late is the mean of the evaluations in the last sixth of its rounds, at
+                         least three; last and best are single evaluations
+horizon=null             a round: only evaluations up to it count
 experiment=fedcohort     MLflow's experiment
 sweep=null               the runs of one sweep, by the name of its folder in logs/sweeps; sweep=last is the newest sweep
 filter=null              the runs of a filter in MLflow's language: filter="params.dataset = 'digits'";
                          for rounds tags.rounds, which an extended run keeps current
-target=null              which is faster to it? A number (target=0.84), or best_of:<values of rows or of cols>: on each
-                         seed the best of their runs' last values (target=best_of:random,oort)
-axis=virtual_s           what time to target is measured in: virtual_s, bytes (down and up), client_flops, rounds
+target=null              which is faster to it? A number (target=0.84), baseline, or best_of:<conditions>: on each seed
+                         the best of their results (target=best_of:random,oort)
+level=0.95               with target=baseline: share of the way to the baseline's mean result, in (0, 1]
+crossing=window          when a run meets the target: the mean over as many evaluations as its result averages (window),
+                         or its first evaluation that does (first)
+axis=virtual_s           what the verdict on the target is about: virtual_s, bytes (down and up), client_flops, rounds
 tracking_uri=sqlite:///logs/mlflow.db
-out=logs/compare         the folder for report.html, table.md, table.tex, table.csv, costs.csv, means.png, curves.png,
-                         with a baseline forest.png and differences.png, and with a target target.md, target.tex and
-                         target.csv
-report=false             true: all of it becomes artifacts of a run in MLflow, too, with the tag report; at a sweep's
-                         end it does by itself (sweep.report)
-curves=true              false leaves out curves.png and differences.png; they and a target ask for the history of
-                         every run
+out=logs/compare         the folder for report.html, table.md, table.tex, table.csv, with a target target.md, target.tex
+                         and target.csv, and for figures as PNG, PDF and SVG
+report=false             true: all of it becomes artifacts of a run in MLflow, too, with the tag report; the end of a
+                         sweep does so (sweep.report)
+curves=true              false leaves out the figures by round
 
-The time of a row is by when half of its seeds have the target: of an even number the smaller of the middle two.
-Runs that never reach the target aren't dropped: they count as later than their end. A time is then "> t", a speed-up
-a bound without an interval.
+Runs that never reach the target count as later than their end.
 """
 
 import sys
@@ -35,11 +37,14 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.observe.comparison import fetch, files, goals
-from fedcohort.observe.comparison.publish import publish
-from fedcohort.observe.comparison.question import Question, answer
-from fedcohort.observe.comparison.series import AXES
+from fedcohort.report.comparison import page
+from fedcohort.results.compare_cost import AXES, CROSSINGS, parse_target
+from fedcohort.results.matching.question import Question
+from fedcohort.results.metric import DIRECTIONS
+from fedcohort.results.run import KINDS
+from fedcohort.startup.comparison import publish, read_answer
 from fedcohort.startup.options import folder, unknown
+from fedcohort.tracking.runs import Query
 
 
 @dataclass(frozen=True)
@@ -51,10 +56,14 @@ class Options:
     metric: str = "test/acc"
     baseline: str | None = None
     better: str = "auto"
+    result: str = "late"
+    horizon: str | None = None
     experiment: str = "fedcohort"
     sweep: str | None = None
     filter: str | None = None
     target: str | None = None
+    level: str = "0.95"
+    crossing: str = "window"
     axis: str = "virtual_s"
     tracking_uri: str = "sqlite:///logs/mlflow.db"
     out: str = "logs/compare"
@@ -66,20 +75,17 @@ class Options:
             ranges.text(name, getattr(self, name))
         for name in ("cols", "baseline", "sweep", "filter", "target"):
             ranges.text(name, getattr(self, name), optional=True)
-        ranges.choice("better", self.better, "auto", "high", "low")
-        ranges.choice("curves", self.curves, "true", "false")
-        ranges.choice("report", self.report, "true", "false")
-        ranges.choice("axis", self.axis, *AXES)
-        first, *_ = split_metrics(self.metric)
-        if self.target is not None:
-            goals.parse(self.target, first)
+        choices = {"better": DIRECTIONS, "result": KINDS, "crossing": CROSSINGS, "axis": AXES}
+        for name, known in {**choices, "curves": ("true", "false"), "report": ("true", "false")}.items():
+            ranges.choice(name, getattr(self, name), *known)
         if self.cols == self.rows:
             raise ranges.refuse("cols", f"another parameter than rows={self.rows}, or null", self.cols)
+        question_of(self)
         folder("out", self.out)
 
 
 def split_metrics(text: str) -> list[str]:
-    """The names between the commas. Raises `OptionError` where there is none, or one twice."""
+    """Return the names between the commas. Raises `OptionError` where there is none, or one twice."""
     names = text.split(",")
     if not all(names) or len(set(names)) < len(names):
         raise ranges.refuse("metric", "a metric, or several of them, each once, as test/acc,clients/acc_worst5", text)
@@ -87,7 +93,7 @@ def split_metrics(text: str) -> list[str]:
 
 
 def parse(words: Sequence[str]) -> Options:
-    """The options that were typed. Raises `OptionError`."""
+    """Return the options that were typed. Raises `OptionError`."""
     known = [each.name for each in fields(Options)]
     typed: dict[str, str | None] = {}
     for word in words:
@@ -97,28 +103,46 @@ def parse(words: Sequence[str]) -> Options:
         if name not in known:
             raise unknown("", name, known)
         typed[name] = None if value == "null" else value
-    values: Any = typed  # a null where a text is needed is refused below
+    values: Any = typed  # the constructor rejects a null where a text is needed
     return Options(**values)
 
 
 def question_of(options: Options) -> Question:
-    """What the options ask."""
-    given = {name: getattr(options, name) for name in ("rows", "cols", "baseline", "better", "target", "axis")}
-    query = fetch.Query(options.tracking_uri, options.experiment, options.sweep, options.filter)
-    return Question(query, metrics=split_metrics(options.metric), curves=options.curves == "true", **given)
+    """Return the question that the options ask. Raises `OptionError`."""
+    o, metrics = options, split_metrics(options.metric)
+    level = _number("level", o.level, "(0, 1]")
+    horizon = None if o.horizon is None else int(_number("horizon", o.horizon, "[1, inf)"))
+    target = None if o.target is None else parse_target(o.target, metrics[0], level, o.crossing)
+    result: Any = o.result  # checked against the choices
+    return Question(o.rows, o.cols, metrics, o.baseline, o.better, result, horizon, target, o.axis)
+
+
+def query_of(options: Options) -> Query:
+    """Return which runs the options ask about."""
+    return Query(options.tracking_uri, options.experiment, options.sweep, options.filter)
+
+
+def _number(name: str, text: str, interval: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise ranges.refuse(name, f"a number in {interval}", text) from None
+    ranges.number(name, value, interval)
+    return value
 
 
 def compare(options: Options) -> tuple[str, list[Path]]:
-    """The tables in Markdown, and the files that were written. Raises `OptionError`, `TrackingError`."""
-    found = answer(question_of(options))
-    text, paths = files.write(found, Path(options.out).absolute())
+    """Return the tables in Markdown, and the files that were written. Raises `OptionError`, `TrackingError`."""
+    query = query_of(options)
+    answer = read_answer(query, question_of(options))
+    text, paths = page.write(answer, Path(options.out).absolute(), curves=options.curves == "true")
     if options.report == "true":
-        text += f"\nMLflow: {publish(found, paths)}\n"
+        text += f"\nMLflow: {publish(answer, query, paths)}\n"
     return text, paths
 
 
 def main(words: Sequence[str]) -> int:
-    """The command; raises what `in_one_line` puts in one line."""
-    text, files = compare(parse(words))
-    sys.stdout.write(text + "\n" + "".join(f"{file}\n" for file in files))
+    """Print the page's path first, then the tables and the other files; raises what `in_one_line` prints."""
+    text, (first, *others) = compare(parse(words))
+    sys.stdout.write(f"{first}\n\n{text}\n" + "".join(f"{file}\n" for file in others))
     return 0

@@ -1,58 +1,61 @@
-"""fedcohort completion bash|zsh: the lines that make a shell complete verbs, groups, words and options.
+"""Print the lines that make a shell complete commands, groups, choices and options.
 
-    eval "$(fedcohort completion bash)"        for this shell; put it into ~/.bashrc for every one
+    eval "$(fedcohort completion bash)"        for this shell; add the line to ~/.bashrc for every shell
 
-Groups and their words are those of the folder configs/ where the command is typed.
+The shell is bash, zsh, fish or powershell. Groups and their choices are those of the folder configs/ where the command
+is typed. `fedcohort --install-completion` adds the lines to the configuration of the shell that you use.
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from fedcohort import ranges
-from fedcohort.command.line import VERBS
-from fedcohort.command.new import KINDS
-from fedcohort.errors import OptionError
+import typer
 
-SHELLS = {
-    "bash": """_fedcohort() {
-  local IFS=$'\\n'
-  COMPREPLY=($(fedcohort completion words "${COMP_LINE:0:$COMP_POINT}" 2>/dev/null))
-  [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace
-}
-complete -o default -F _fedcohort fedcohort""",
-    "zsh": "autoload -U +X bashcompinit && bashcompinit\n",
-}
-SHELLS["zsh"] += SHELLS["bash"]
-COMPOSED = ("run", "replay", "profile", "data")  # verbs that take the words of configs/
+SHELLS = ("bash", "zsh", "fish", "powershell")
+COMPOSED = ("run", "replay", "profile", "data", "demo")  # commands that take the options of train.py
 
 
-def candidates(line: str, configs: Path) -> Iterator[str]:
-    """What the last word of `line` may go on as; a shell takes what stands behind a = for a word of its own."""
-    *before, last = line.split(" ")
-    verb = next((word for word in before[1:] if word), None)
-    if verb is None:
-        yield from (word for word in VERBS if word.startswith(last))
-    elif verb in COMPOSED:
-        group, chosen, start = last.partition("=")
-        if chosen:
-            words = (path.stem for path in (configs / group).glob("*.yaml"))
-            yield from sorted(word for word in words if word.startswith(start))
-        else:
-            yield from sorted(f"{path.name}=" for path in configs.glob(f"{last}*") if path.is_dir())
-    elif verb == "methods":
-        yield from sorted(path.name for path in configs.glob(f"{last}*") if path.is_dir())
-    elif verb == "new":
-        yield from (kind for kind in KINDS if kind.startswith(last))
+def candidates(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return what the last word of a command line may be completed to.
+
+    bash hands over `selector=fl` as three words: what is behind the = is the incomplete one.
+    """
+    command, before, configs = ctx.info_name, list(ctx.params.get("words") or ()), Path("configs")
+    groups = sorted(path.name for path in configs.glob("*") if path.is_dir())
+    if command == "new" and not before:
+        from fedcohort.command.new import KINDS  # noqa: PLC0415
+
+        return [kind for kind in KINDS if kind.startswith(incomplete)]
+    if command == "methods":
+        return [group for group in groups if group.startswith(incomplete)]
+    if command not in COMPOSED:
+        return []
+    group, equals, start = incomplete.partition("=")
+    behind = before[-2:] if before[-1:] == ["="] else before[-1:]
+    if not equals and behind and behind[0] in groups:
+        return [choice for choice in _choices(configs, behind[0]) if choice.startswith(incomplete)]
+    fitting = [name for name in groups if (name == group if equals else name.startswith(group))]
+    if len(fitting) > 1:
+        return [f"{name}=" for name in fitting]
+    return [f"{name}={choice}" for name in fitting for choice in _choices(configs, name) if choice.startswith(start)]
+
+
+def _choices(configs: Path, group: str) -> list[str]:
+    return sorted(path.stem for path in (configs / group).glob("*.yaml"))
 
 
 def main(words: Sequence[str]) -> int:
-    """Print the lines for a shell, or, called by them, the words that fit. Raises `OptionError`."""
-    if len(words) == 2 and words[0] == "words":
-        sys.stdout.write("".join(f"{word}\n" for word in candidates(words[1], Path("configs"))))
-        return 0
+    """Print the lines for a shell. Raises `OptionError`."""
+    # Here, as the help of every command imports this module for `candidates`.
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]  # noqa: PLC0415
+
+    from fedcohort import ranges  # noqa: PLC0415
+    from fedcohort.errors import OptionError  # noqa: PLC0415
+
     if len(words) != 1:
-        raise OptionError("name the shell: fedcohort completion bash, or zsh")
+        raise OptionError(f"name the shell: fedcohort completion bash, or one of {', '.join(SHELLS)}")
     ranges.choice("the shell", words[0], *SHELLS)
-    sys.stdout.write(f"{SHELLS[words[0]]}\n")
+    script = get_completion_script(prog_name="fedcohort", complete_var="_FEDCOHORT_COMPLETE", shell=words[0])
+    sys.stdout.write(f"{script}\n")
     return 0

@@ -26,8 +26,9 @@ from fedcohort.observe.console import console
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.overview import list_run_facts
 from fedcohort.report.figure import partition
-from fedcohort.startup import assemble, compose, options, refusals
-from fedcohort.startup.dealt import PARTS, data_seed, deal
+from fedcohort.startup import check, command_line, components, compose, options
+from fedcohort.startup.load import PARTS, data_seed, deal
+from fedcohort.startup.run_info import describe_data
 
 OUT = "out="
 SHOWN = 20  # clients in the table
@@ -48,7 +49,7 @@ def main(words: Sequence[str]) -> int:
     if out_folder is not None:
         options.folder("out", out_folder)
     configs = Path.cwd() / "configs"
-    refusals.check_words(typed, configs)
+    command_line.check_words(typed, configs)
     composition = compose.run_of([*typed[:1], "cohort=1", *typed[1:]], configs)
     federation, info = look(composition, typed)
     info = info if out_folder is None else replace(info, name=scenario.name_of(typed))
@@ -73,7 +74,7 @@ def main(words: Sequence[str]) -> int:
     with disk.in_one_line(home):
         if out_folder is not None:
             written = home / "README.md"
-            scenario.write(home, federation, info, lines, clients(federation, scenario.ROWS), configs)
+            scenario.write(home, federation, info, lines, clients(federation, scenario.MAX_CLIENTS), configs)
         else:
             home.mkdir(parents=True, exist_ok=True)
             written = home / f"{words[0]}.png"
@@ -82,12 +83,11 @@ def main(words: Sequence[str]) -> int:
     return 0
 
 
-def look(composition: assemble.Composed, typed: Sequence[str]) -> tuple[Federation, RunInfo]:
+def look(composition: compose.Composed, typed: Sequence[str]) -> tuple[Federation, RunInfo]:
     """Deal the data, and tell of them what a run tells of itself at its start. Raises what a run would."""
-    assemble.check_keys(composition)
-    assemble.check_numbers(composition.config)
-    objects = {group: assemble.part(composition, group) for group in PARTS}
-    assemble.check_owners(composition, objects["partition"])
+    check.check_options(composition)
+    objects = {group: components.make(composition, group) for group in PARTS}
+    check.check_owners(composition, objects["partition"])
     federation = deal(composition, objects)
     return federation, RunInfo(
         folder=Path(composition.config["paths"]["logs"]).absolute() / "data",
@@ -100,17 +100,11 @@ def look(composition: assemble.Composed, typed: Sequence[str]) -> tuple[Federati
         dirty=False,
         versions={},
         tags={"hub": federation.revision, "inputs": federation.inputs},
-        n_train=federation.n_train,
-        class_counts=federation.class_counts,
-        noise_rate=federation.noise_rate,
         expected_s=np.zeros(federation.n_clients),
         n_params=0,
         rounds=0,
         start=0,
-        skew=federation.skew,
-        labels={str(c): name for c, name in enumerate(federation.class_names)},
-        feature_noise=federation.feature_noise,
-        client_names=federation.client_names,
+        **describe_data(federation),
     )
 
 

@@ -1,7 +1,10 @@
-"""fedcohort demo [WORDS], or make demo: a selector beside random and beside the best, where selection pays.
+"""Compare a selector with random selection and with the best selector, in a setting where selection pays.
 
-Three runs on one seed, which differ in selector= alone: the words typed (selector=flash where none is), random, and the
-best practical selector of this setting in `studies/regimes_digits`.
+    fedcohort demo                          selector=flash
+    fedcohort demo selector=mine client.lr=0.05
+
+Three runs on one seed, which differ only in selector=: the one that is typed, random, and the best practical selector
+of this setting in `studies/regimes_digits`.
 """
 
 import json
@@ -16,7 +19,7 @@ from typing import Any
 from fedcohort import units
 from fedcohort.errors import OptionError
 from fedcohort.host.commands import command
-from fedcohort.startup.refusals import environment
+from fedcohort.startup.command_line import environment
 
 SETTING = ("heterogeneity=noise_bimodal", "label_noise.share=0.7")
 SAID = "35 of 50 clients have 90 % wrong labels"

@@ -1,56 +1,68 @@
-"""The command line `fedcohort VERB ...`: one verb, one module of this package with a `main(words)`.
+"""The command line `fedcohort COMMAND ...`. Each command is a module of this package with a function `main(words)`.
 
-All verbs speak one dialect: things by their names or folders, options as name=value, and --help.
+Options are typed as name=value, as in Hydra. Typer serves help and completion, and is imported for these alone.
 """
 
+import ast
 import difflib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 from fedcohort.host import interrupt
 
+if TYPE_CHECKING:
+    import typer
+
 RUN = "run"  # train.py itself, so that both ways to start a run are one
-VERBS = {
-    RUN: "train: as python train.py, in the folder that holds it",
-    "demo": "a selector beside random and the best, on digits where selection pays, in about a minute",
-    "sweep": "how a sweep stands (status), or its end (cancel), by its id",
-    "compare": "a table over seeds with paired differences, and figures, from the runs that MLflow knows",
-    "replay": "would another selector, or other options, have chosen otherwise? From a run's log, without training",
-    "study": "run, follow, tune and report a study: regimes x selectors x seeds",
-    "figures": "draw a run's figures again, or explain one round",
-    "methods": "the words of a group with what their papers say, as a table",
-    "profile": "where a round's time goes, stage by stage",
-    "data": "load a dataset and show it as it is dealt to clients, in a table and a figure, without training",
-    "prepare": "raw files (images, LEAF's JSON, CelebA, WaterBirds, Spawrious) as Parquet tables",
-    "sync": "send to MLflow what it lacks of a run",
-    "new": "the three files of a new selector, aggregator, signal or dataset, which run as they stand",
-    "completion": "the lines that make a shell complete verbs, groups and words",
+COMMANDS = {
+    RUN: "Train: the same as python train.py, in the folder that holds it.",
+    "demo": "Compare a selector with random selection and the best one on digits, in about a minute.",
+    "sweep": "Show how a sweep stands (status), or end it (cancel).",
+    "compare": "Compare runs that MLflow knows: a table over seeds with paired differences, and figures.",
+    "replay": "Ask a logged run what another selector would have chosen, without training.",
+    "study": "Run, follow, tune and report a study: settings x selectors x seeds.",
+    "figures": "Draw a run's figures again, or explain one round.",
+    "methods": "Print the choices of a group, and what their papers say, as a table.",
+    "profile": "Measure where a round's time goes, stage by stage.",
+    "data": "Load a dataset and show how it is split among clients, without training.",
+    "prepare": "Convert raw files (images, LEAF's JSON, CelebA, WaterBirds, Spawrious) to Parquet tables.",
+    "sync": "Send to MLflow what it lacks of a run.",
+    "new": "Write the three files of a new selector, aggregator, signal or dataset.",
+    "completion": "Print the lines that make a shell complete commands, groups and choices.",
 }
 HELP = {"-h", "--help", "help"}
 
 
-def overview() -> str:
-    """The verbs, a line each."""
-    width = max(map(len, VERBS))
-    lines = (f"  {verb:{width}}  {what}" for verb, what in VERBS.items())
-    return "\n".join(["usage: fedcohort VERB [name=value ...]", "", *lines, "", "fedcohort VERB --help says more."])
-
-
 def main(words: Sequence[str] | None = None) -> int:
-    """Do what was typed; returns the exit code: 2 for what can't be read. words: None for the process's own."""
-    verb, *rest = sys.argv[1:] if words is None else words or [""]
-    if verb in HELP:
-        sys.stdout.write(f"{overview()}\n")
-        return 0
-    if verb not in VERBS:
-        near = difflib.get_close_matches(verb, VERBS, 1)
-        message = f"there is no verb {verb!r}{f'; did you mean {near[0]}?' if near else ''}\n\n" if verb else ""
-        sys.stderr.write(f"{message}{overview()}\n")
+    """Run the command that was typed, and return the exit code: 2 for what can't be read.
+
+    words: None for those of the process.
+    """
+    typed = list(sys.argv[1:] if words is None else words)
+    name, *arguments = typed or [""]
+    if name == RUN:
+        return _train(arguments)
+    if name in COMMANDS and not HELP & set(arguments):
+        return _run_command(name, arguments)
+    if name and not name.startswith("-") and name not in (*COMMANDS, *HELP):
+        near = next(iter(difflib.get_close_matches(name, COMMANDS, 1)), None)
+        guess = f"did you mean {near}? " if near else ""
+        sys.stderr.write(f"there is no command {name!r}: {guess}fedcohort --help lists the commands\n")
         return 2
-    return _train(rest) if verb == RUN else _run_verb(verb, rest)
+    try:
+        _describe(name)(["--help"] if name in HELP else typed, prog_name="fedcohort")
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def console() -> None:
+    """Run the installed script `fedcohort`."""
+    raise SystemExit(interrupt.run_main(main))
 
 
 def _train(words: Sequence[str]) -> int:
@@ -60,17 +72,44 @@ def _train(words: Sequence[str]) -> int:
     return os.execv(sys.executable, [sys.executable, "train.py", *words])
 
 
-def _run_verb(verb: str, words: Sequence[str]) -> int:
-    module = import_module(f"fedcohort.command.{verb}")
-    if HELP & set(words):
-        sys.stdout.write(f"{module.__doc__}\n")
-        return 0
-    from fedcohort.startup.refusals import in_one_line  # noqa: PLC0415 - imports Hydra
+def _run_command(name: str, words: Sequence[str]) -> int:
+    from fedcohort.startup.command_line import in_one_line  # noqa: PLC0415 - imports Hydra
 
     codes: list[int] = []
+    module = import_module(f"fedcohort.command.{name}")
     return in_one_line(lambda: codes.append(module.main(words)), words, Path.cwd() / "configs") or codes[-1]
 
 
-def console() -> None:
-    """What the installed script `fedcohort` calls."""
-    raise SystemExit(interrupt.run_main(lambda: main(sys.argv[1:] or [""])))
+def _describe(chosen: str) -> "typer.Typer":
+    """Describe the commands to typer; chosen: the command whose help may be asked for."""
+    import typer
+
+    from fedcohort.command.completion import candidates  # noqa: PLC0415
+
+    app = typer.Typer(
+        help="A bench for client selection in heterogeneous federated learning.",
+        epilog="Options are typed as name=value. fedcohort COMMAND --help lists those of a command.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    Words = Annotated[list[str] | None, typer.Argument(metavar="NAME=VALUE", hidden=True, autocompletion=candidates)]
+
+    def describe(name: str, summary: str) -> Callable[..., None]:
+        def command(words: Words = None) -> None:
+            """Be described: `main` runs the command."""
+
+        help_text = _read_docstring(name) if name == chosen else summary
+        kept_as_typed = "\b\n" + help_text.replace("\n\n", "\n\n\b\n")  # \b keeps the lines of a paragraph
+        app.command(name, help=kept_as_typed, short_help=summary)(command)
+        return command
+
+    for name, summary in COMMANDS.items():
+        describe(name, summary)
+    return app
+
+
+def _read_docstring(name: str) -> str:
+    """Return the help of a command, its module's docstring, without the import, which takes seconds."""
+    source = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
+    return ast.get_docstring(ast.parse(source)) or COMMANDS[name]

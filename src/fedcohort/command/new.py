@@ -1,7 +1,9 @@
-"""fedcohort new selector|aggregator|signal|dataset|model NAME: the files of a new method, which run as they stand.
+"""Write the files of a new method, which run as they stand.
 
-A module, a yaml (a signal has none) and a test. What is in them shows every part of the contract at work: replace it by
-your paper. Nothing else is edited, and deleting them takes the method away without a trace.
+    fedcohort new selector my_method        or aggregator, signal, dataset, model
+
+The files are a module, a yaml (a signal has none) and a test. They use every part of the contract: replace their
+content by your paper. No other file is edited. Delete the files to remove the method.
 """
 
 import keyword

@@ -1,6 +1,9 @@
-"""fedcohort profile <group=word or option=value ...>: where a round's time goes, stage by stage.
+"""Measure where a round's time goes, stage by stage.
 
-The run is a real one, in a folder that is thrown away; "rest" is Lightning's loop and what lies between the stages.
+    fedcohort profile selector=flash rounds=20
+
+The options are those of train.py. The run is a real one, in a folder that is deleted at its end; "rest" is Lightning's
+loop and what lies between the stages.
 """
 
 import json
@@ -69,7 +72,7 @@ def measure(words: Sequence[str], configs: Path) -> Laps:
 
 
 def main(words: Sequence[str]) -> int:
-    """The command; raises what `in_one_line` puts in one line."""
+    """Measure a run with the options in `words`, and print the table."""
     from rich.console import Console
     from rich.table import Table
 

@@ -22,7 +22,7 @@ from fedcohort import ranges
 from fedcohort.command.player import LoggedSelector
 from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError
 from fedcohort.record.replayable import LoggedRound, RunLog, read
-from fedcohort.startup import assemble, compose
+from fedcohort.startup import components, compose
 from fedcohort.types import Advice, Probe, Selection
 
 USAGE = "fedcohort replay <run folder> [selector=<word>] [selector.<option>=<value> ...]"
@@ -113,8 +113,8 @@ def players(log: RunLog, words: Sequence[str], configs: Path) -> tuple[LoggedSel
     info = log.info
     word, node = info.choices["selector"], dict(info.config["selector"])
     ranges.identifier(f"{info.folder}: the name of the selector", word)
-    cohort = assemble.part(assemble.Composed(info.config, info.choices, ()), "deadline", foreign=True).ask(log.cohort)
-    own = LoggedSelector(assemble.build(node, "selector", f"selector={word}", foreign=True), word, log, cohort)
+    cohort = components.make(compose.Composed(info.config, info.choices, ()), "deadline", foreign=True).ask(log.cohort)
+    own = LoggedSelector(components.build(node, "selector", f"selector={word}", foreign=True), word, log, cohort)
     if not words:
         return own, own
     typed = next((each.partition("=")[2] for each in words if each.startswith("selector=")), None)
@@ -124,7 +124,7 @@ def players(log: RunLog, words: Sequence[str], configs: Path) -> tuple[LoggedSel
         fresh |= {name: node[name] for name in kept}
     word = typed or word
     return own, LoggedSelector(
-        assemble.build(fresh, "selector", f"selector={word}", foreign=typed is None), word, log, cohort
+        components.build(fresh, "selector", f"selector={word}", foreign=typed is None), word, log, cohort
     )
 
 

@@ -1,4 +1,4 @@
-"""What is typed behind a verb: folders as they are, options as name=value."""
+"""Read what is typed after a command: folders as they are, options as name=value."""
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ def read_number(option: str, text: str, interval: str) -> float:
 
 
 def folders_and_options(words: Sequence[str], known: Collection[str]) -> tuple[list[Path], dict[str, str]]:
-    """The folders of runs, and the options by name.
+    """Return the folders of runs, and the options by name.
 
     Raises:
         OptionError: for an option that is not in `known`, and where no folder is named.

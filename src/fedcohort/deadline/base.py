@@ -15,9 +15,9 @@ from fedcohort.types import Ids, Population, ReadOnly, RoundOutcome, Values
 
 S = TypeVar("S")
 LATE = Want(
-    lambda run: run.timed_device,
-    "{who} closes a round on those who are late, and nobody is with {device}, where work takes no time: whoever is "
-    "asked arrives, whatever its options (choose device=shifted_exponential, or deadline=wait_for_all)",
+    lambda run: run.timed,
+    "{who} drops late clients, and none is late with {device}, where work takes no time: all selected clients arrive, "
+    "whatever its options (choose device=shifted_exponential, or deadline=wait_for_all)",
 )
 PHASES = ("down", "infer", "train", "up")  # of a client's job, in the order in which they happen
 

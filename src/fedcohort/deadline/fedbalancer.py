@@ -32,10 +32,19 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.deadline.base import Deadline, PaceContext
-from fedcohort.maths.pace_control import PaceControl, PaceState, utility
-from fedcohort.part import DEVICE_SECONDS, EPOCHS, ONE_PACE, TIMED_DEVICE, Want
+from fedcohort.maths.pace_control import PaceControl, Paced, PaceState, utility
+from fedcohort.part import EPOCHS, TIMED_DEVICE, Want
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
+DEVICE_SECONDS = Want(
+    lambda run: run.parts.device.in_seconds,
+    "{who} goes by seconds of a clock, and those of {device} are multiples of what a sample takes, in a unit of choice",
+)
+ONE_PACE = Want(
+    lambda run: not isinstance(run.parts.samples, Paced) or run.parts.samples.control.w == run.parts.deadline.control.w,
+    "{who} has one controller with {samples} in the paper, but samples.w differs from deadline.w, so that each decides "
+    "in rounds of its own",
+)
 MANY = 200  # clients of whom an arrival is known end the warm-up, however many there are
 
 

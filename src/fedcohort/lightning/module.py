@@ -22,10 +22,10 @@ MONITORED = ("server_val/acc", "server_val/loss")
 class ClientModule(pl.LightningModule):
     """One training batch is a slice of the cohort; the registered parameters are the global model.
 
-    network: inputs [B, ...] to logits, `data.targets`. watched: callbacks of Lightning's may read `MONITORED`; to log
-    for nobody would take as long as to score a small model. evaluated: the server's metrics after the latest
-    validation, over all ranks; a diverged model's loss is NaN. `engine`, `collector`, `down`, `stopwatch` and `targets`
-    (what labels are) are set by the loop.
+    network: inputs [B, ...] to logits, `data.targets`. watched: whether callbacks of Lightning's may read `MONITORED`;
+    to log without a reader would take as long as to score a small model. evaluated: the server's metrics after the
+    latest validation, over all ranks; a diverged model's loss is NaN. The loop sets `engine`, `collector`, `down`,
+    `stopwatch` and `targets` (the kind of labels).
     """
 
     engine: Engine

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Tasks:
-    """Those of this run; there is one where the run has one machine, and nobody to tell."""
+    """The tasks of this run; there is only one if the run has one machine."""
 
     def __init__(self, num_nodes: int) -> None:
         self.several = num_nodes > 1

@@ -4,6 +4,7 @@ HTML templates escape every value. A text in Markdown becomes HTML through the f
 and `inline` (one line), which show raw HTML as text.
 """
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,11 @@ def inline(text: str) -> Markup:
     return Markup(_parser().renderInline(text))
 
 
+def escape_markdown(text: str) -> str:
+    """Return `text` for a Markdown file: a name can't begin HTML, end a cell of a table, or change the type face."""
+    return re.sub(r"([|<*`\\])", r"\\\1", text)
+
+
 @cache
 def _environment() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -50,6 +56,7 @@ def _environment() -> "Environment":
     environment.filters |= {
         "markdown": markdown,
         "inline": inline,
+        "plain": escape_markdown,
         "percent": units.percent,
         "seconds": units.seconds,
         "bytes": units.bytes_,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from fedcohort.report.render import render
+from fedcohort.report.render import escape_markdown, render
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,13 +23,14 @@ class Table:
     """A table with its caption.
 
     Attributes:
-        frame: the values, as numbers where they are numbers; CSV files hold all of its columns in full precision.
+        frame: the values, as numbers where they are numbers; CSV files hold all columns in full precision.
         caption: what the table shows, with unit, interval and number of seeds.
         formats: how a column is shown: a format specification as `.1f`, or a function of the value. A missing value
             is shown as a dash.
         titles: the shown columns with their headings, in order; by default all columns under their own names.
         bold: cells in bold face: (position of the row, name of the column).
         note: a remark below the table, in Markdown.
+        values: what a CSV file holds, where the frame holds texts.
     """
 
     frame: "pd.DataFrame"
@@ -38,6 +39,7 @@ class Table:
     titles: Mapping[str, str] | None = None
     bold: Collection[tuple[int, str]] = ()
     note: str = ""
+    values: "pd.DataFrame | None" = None
 
     @cached_property
     def heading(self) -> list[str]:
@@ -66,14 +68,23 @@ class Table:
             if i and len(cell) > LONG and re.search("[A-Za-z]{3}", cell)
         }
 
+    @cached_property
+    def names(self) -> set[int]:
+        """Positions of the columns whose cells are mostly names: they stand at the left."""
+        starts = [[row[i][:1].isalpha() for row in self.rows] for i in range(len(self.heading))]
+        return {i for i, flags in enumerate(starts) if 2 * sum(flags) > len(flags)}
+
     def markdown(self) -> str:
         """Return a pipe table, without the caption."""
         rule = ["---", *["---:"] * (len(self.heading) - 1)]
         cells = [
-            [f"**{_escape(cell)}**" if (i, j) in self.strong else _escape(cell) for j, cell in enumerate(row)]
+            [
+                f"**{escape_markdown(cell)}**" if (i, j) in self.strong else escape_markdown(cell)
+                for j, cell in enumerate(row)
+            ]
             for i, row in enumerate(self.rows)
         ]
-        lines = [[_escape(title) for title in self.heading], rule, *cells]
+        lines = [[escape_markdown(title) for title in self.heading], rule, *cells]
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
     def html(self) -> Markup:
@@ -99,7 +110,8 @@ class Table:
 
     def csv(self) -> str:
         """Return all columns of the frame with all digits; a missing value is empty."""
-        written: str = self.frame.to_csv(index=False, lineterminator="\n")
+        frame = self.frame if self.values is None else self.values
+        written: str = frame.to_csv(index=False, lineterminator="\n")
         return written
 
     @property
@@ -113,11 +125,6 @@ class Table:
             return EMPTY
         how = self.formats.get(name, "")
         return how(value) if callable(how) else format(value, how) if how else str(value)
-
-
-def _escape(cell: str) -> str:
-    """Return `cell` for a pipe table: a name can't end the cell, begin HTML, or change the type face."""
-    return re.sub(r"([|<*`\\])", r"\\\1", cell)
 
 
 def _tex(text: str) -> str:

@@ -1,1 +1,1 @@
-"""One round: who is asked, what it costs, what comes back, and the server's step."""
+"""One communication round: queries, selection, local work, costs, aggregation and report."""

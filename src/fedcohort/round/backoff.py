@@ -1,10 +1,10 @@
 """Exponential back-off: a client that failed repeatedly is not offered to the selector for a while.
 
-    f_k <- 0 for k that arrived, f_k + 1 for k that failed
-    from f_k = 3 on, k is withheld after a failure for min(2^(f_k - 3), 8) laps, of ceil(K / m) rounds each
+    f_k <- 0 for k that arrived, f_k + 1 for k that failed.
+    From f_k = 3 on, k is withheld after a failure for min(2^(f_k - 3), 8) laps of ceil(K / m) rounds.
 
-A lap is the number of rounds in which every client could be selected once, so that a client withheld for one lap takes
-no more than its share of the places. The filter applies to selectors with `backs_off`; it never leaves fewer clients
+In a lap every client could be selected once: a client that is withheld for one lap takes no more than its share of the
+places. The filter applies to selectors with `backs_off`; it never leaves fewer clients
 than a cohort needs, but offers first those whose back-off ends first. An arrival resets a client's count of failures.
 """
 

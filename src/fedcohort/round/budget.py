@@ -32,7 +32,7 @@ class Spent:
     acc: float = 0.0
 
     def go_on(self, step: int, metrics: Mapping[str, float]) -> "Spent":
-        """Return what it is after round `step`; what its metrics lack is as it was."""
+        """Return the amounts after round `step`; an amount that its metrics lack stays the same."""
         down, up = (metrics.get(f"comm/{way}_bytes") for way in ("down", "up"))
         return Spent(
             step,
@@ -50,7 +50,7 @@ class Spending:
     before: Spent = field(default_factory=Spent)
 
     def go_on(self, step: int, metrics: Mapping[str, float]) -> "Spending":
-        """Return what it is after round `step`."""
+        """Return both amounts after round `step`."""
         return Spending(self.now.go_on(step, metrics), self.now)
 
     def pack(self) -> dict[str, dict[str, float]]:
@@ -65,7 +65,7 @@ class Spending:
 
 @dataclass(frozen=True)
 class Budget:
-    """How far a run goes; None for what has no end of its own.
+    """How far a run goes; None for an amount without a limit.
 
     Attributes:
         rounds: the upper bound.

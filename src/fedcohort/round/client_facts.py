@@ -1,4 +1,4 @@
-"""What a round knows of its clients, fact by fact, held as it came: of the few whom it concerns, or of everybody."""
+"""The facts of a round about its clients: a column of each, for the few clients that it concerns or for all."""
 
 from collections.abc import Iterator, Mapping
 
@@ -16,7 +16,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
     Args:
         n_clients: K, the size of the population.
         flags: the sorted ids of those for whom a flag of `FLAGS` holds.
-        numbers: ids and values of each other fact, integers or float64, aligned; no ids where everybody has a value.
+        numbers: ids and values of each other fact, integers or float64, aligned; no ids where every client has a value.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
         return len(self.flags) + len(self.numbers)
 
     def __or__(self, columns: Mapping[str, np.ndarray]) -> "ClientFacts":
-        """Return these facts with more beside them, each of them a whole column [n_clients]."""
+        """Return these facts with more, each of them a whole column [n_clients]."""
         more = ClientFacts.of(columns)
         return ClientFacts(self.n_clients or more.n_clients, self.flags | more.flags, self.numbers | more.numbers)
 

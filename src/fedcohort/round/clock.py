@@ -1,4 +1,4 @@
-"""The virtual clock of a run: who is ready when a round begins, and how long work takes that clients leave."""
+"""The virtual clock of a run: clients that are ready when a round begins, and the time of work with interruptions."""
 
 import logging
 from collections.abc import Callable
@@ -11,48 +11,48 @@ from fedcohort.ranks import rank
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
-Stretch = Callable[[Ids, Values], Values]  # clients, their seconds of work -> seconds until they are done
+WallTime = Callable[[Ids, Values], Values]  # clients, their seconds of work -> seconds until they are done
 
 log = logging.getLogger("fedcohort")
 
 
-def unstretched(clients: Ids, seconds: Values) -> Values:
-    """Return the seconds as they are: nobody leaves."""
+def without_absence(clients: Ids, seconds: Values) -> Values:
+    """Return the seconds unchanged: no client is ever away."""
     return seconds
 
 
 class Clock:
-    """Tells who is ready, and stretches work over the seconds that its clients are away.
+    """Tells which clients are ready, and adds the seconds in which a client is away to its work.
 
-    A round's selection is made `window_s` seconds after the round before it closed, by those who are ready then
-    (FLASH's benchmark likewise). Where nobody is, the clock moves on to when somebody is, once; where availability has
-    no schedule there is no such moment, and the round is an empty one.
+    A round's selection is made `window_s` seconds after the round before it closed, among the clients that are ready
+    then (as in FLASH's benchmark). If there is none, the clock moves on to the next moment at which a client is ready.
+    Without a schedule of availability there is no such moment, and the round is empty.
     """
 
     def __init__(self, availability: Availability, draws: Draws, window_s: float) -> None:
-        """Raise `IncompatibleConfig` where nobody is ever ready, or what is wrong with the user's table.
+        """Raise `IncompatibleConfig` if no client is ever ready, or the error of the user's table.
 
         draws: those made once a run.
         """
         self.availability, self.window_s = availability, window_s
         self.schedule = availability.schedule(draws)
-        self.everybody = np.arange(draws.n_clients)
-        self.everybody.flags.writeable = False
+        self.everyone = np.arange(draws.n_clients)
+        self.everyone.flags.writeable = False
         self.has_said = False
         if self.schedule is not None and not np.isfinite(self.schedule.waits(0.0)).any():
             raise IncompatibleConfig(f"availability: none of the {draws.n_clients} clients is ever ready")
 
     def gather(self, draws: Draws, now: float) -> tuple[Ids, float]:
-        """Return the sorted ids of those who are ready in a round, and the seconds that it waits for them.
+        """Return the sorted ids of the clients that are ready in a round, and the seconds that it waits for them.
 
-        The ids are nobody's to write into where they are everybody's in every round.
+        The array is read-only if all clients are ready in every round.
 
         Args:
             draws: of the round.
             now: virtual seconds when the round before closed.
         """
         if self.availability.always:
-            return self.everybody, 0.0
+            return self.everyone, 0.0
         if self.schedule is None:
             return np.flatnonzero(self.availability.ready(draws)), 0.0
         waits = self.schedule.waits(now + self.window_s)
@@ -61,16 +61,16 @@ class Clock:
             self.has_said = True
             if rank() == 0:
                 log.warning(
-                    "round %d: nobody is ready, and the clock moves on by %.4g virtual seconds to when somebody is; "
+                    "round %d: no client is ready, and the clock moves on by %.4g virtual seconds until one is; "
                     "round/waited_s has the seconds of every round",
                     draws.round + 1,
                     wait,
                 )
         return np.flatnonzero(waits <= wait), wait
 
-    def since(self, now: float) -> Stretch:
-        """Return what makes the seconds until clients are done of their seconds of work, which begins `now`."""
+    def wall_time(self, start_s: float | Values) -> WallTime:
+        """Return the function from clients and seconds of work, begun at `start_s`, to seconds until it is done."""
         schedule = self.schedule
         if schedule is None:
-            return unstretched
-        return lambda clients, seconds: schedule.stretch(clients, now, seconds)
+            return without_absence
+        return lambda clients, seconds: schedule.stretch(clients, start_s, seconds)

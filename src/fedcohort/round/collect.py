@@ -1,4 +1,4 @@
-"""Adding up what clients send, one by one in float64 in the order given, over ranks by one all-reduce.
+"""Adding up the updates of clients, one by one in float64 in the order given, over ranks by one all-reduce.
 
 Never by slice subtotals: the sum is bit-equal for any number of slices. A client that sends
 something that is not finite, or a longer update than allowed, is left out and counted; the others' weights are
@@ -7,6 +7,7 @@ renormalised.
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -17,9 +18,35 @@ from fedcohort.flat import Layout
 from fedcohort.round.collected import Collected, Each
 from fedcohort.types import ClientUpdate, Ids, SideBySide, Values
 
+CPU = torch.device("cpu")
 PIECE = 131_072  # numbers of an update that are added at a time on a CPU
 
 Reduce = Callable[[Tensor], Tensor]  # sums a tensor over ranks
+
+
+@dataclass(frozen=True)
+class CollectOptions:
+    """What is kept of the updates.
+
+    Attributes:
+        uploads: names of the vectors that hooks send.
+        averaged: those of the uploads that are weighed as updates are.
+        remembers: floats of each thing that hooks keep at the client, by name; a shorter one is padded.
+        reports: the columns to keep, each a function of an update.
+        stacked: whether the matrix of updates is kept, too.
+        moments: whether batch-norm variances are averaged by second moments.
+        longest: the largest norm of an update that is let in.
+        dtype: of what hooks keep, the model's: a rank that trains no client knows no other.
+    """
+
+    uploads: Sequence[str] = ()
+    averaged: Collection[str] = ()
+    remembers: Mapping[str, int] = field(default_factory=dict)
+    reports: Mapping[str, Callable[[ClientUpdate], float]] = field(default_factory=dict)
+    stacked: bool = False
+    moments: bool = False
+    longest: float = math.inf
+    dtype: torch.dtype = torch.float32
 
 
 class Collector:
@@ -28,15 +55,7 @@ class Collector:
     Args:
         cohort: sorted ids of all that train this round, over all ranks.
         weights: their raw weights, aligned.
-        uploads: names of the vectors that hooks send.
-        remembers: floats of each that they keep, a shorter one is padded.
-        averaged: those of the uploads that are weighed as updates are.
-        words: the columns to keep, each a function of an update.
-        stacked: keep the matrix of updates too.
-        moments: average batch-norm variances by second moments.
         ranks: processes that share the cohort.
-        longest: the largest norm of an update that is let in.
-        dtype: of what hooks keep, the model's: a rank that none of it is trained on knows no other.
     """
 
     def __init__(
@@ -44,41 +63,32 @@ class Collector:
         layout: Layout,
         cohort: Ids,
         weights: Values,
-        uploads: Sequence[str],
-        remembers: Mapping[str, int],
-        words: Mapping[str, Callable[[ClientUpdate], float]],
-        stacked: bool,
-        moments: bool,
-        device: torch.device,
-        ranks: int,
-        longest: float = math.inf,
-        averaged: Collection[str] = (),
-        dtype: torch.dtype = torch.float32,
+        options: CollectOptions,
+        ranks: int = 1,
+        device: torch.device = CPU,
     ) -> None:
         def zeros(*size: int) -> Tensor:
             return torch.zeros(size, dtype=torch.float64, device=device)
 
-        self.cohort, self.weights, self.words = cohort, weights, words
-        self.remembers, self.ranks, self.longest = remembers, ranks, longest
-        self.averaged, self.dtype = averaged, dtype
+        uploads, stacked, reports = options.uploads, options.stacked, options.reports
+        self.cohort, self.weights, self.options, self.ranks = cohort, weights, options, ranks
         self.row = {int(client): row for row, client in enumerate(cohort)}
         self.sum = zeros(layout.n_params)
         self.totals = {name: zeros(layout.n_params) for name in uploads}
         self.buffers = zeros(layout.n_buffers)
         self.counters = torch.zeros(sum(b.size for b in layout.counters), dtype=torch.int64, device=device)
         blank = zeros if ranks > 1 else partial(torch.empty, dtype=torch.float64, device=device)
-        self.matrix = (
-            blank(len(cohort), layout.n_params) if stacked else None
-        )  # who sends nothing has no row in the end
+        # A client that sends nothing has no row in the end.
+        self.matrix = blank(len(cohort), layout.n_params) if stacked else None
         self.piece = PIECE if device.type == "cpu" else max(1, layout.n_params)
         self.wide = torch.empty(self.piece, dtype=torch.float64, device=device)
         self.each_buffers = zeros(len(cohort), layout.n_buffers) if stacked else None
         self.each_counters = self.counters.new_zeros(len(cohort) if stacked else 0, len(self.counters))
         self.each_upload = {name: blank(len(cohort), layout.n_params) for name in uploads} if stacked else {}
-        self.table = np.zeros((len(cohort), 2 + len(words)))
+        self.table = np.zeros((len(cohort), 2 + len(reports)))
         self.waiting: dict[int, float | None] = {}
         self.stored: dict[int, Mapping[str, Tensor]] = {}
-        means, variances = layout.batch_norm() if moments else (torch.empty(0, dtype=torch.int64),) * 2
+        means, variances = layout.batch_norm() if options.moments else (torch.empty(0, dtype=torch.int64),) * 2
         self.means, self.variances = means.to(device), variances.to(device)
 
     def add(self, update: ClientUpdate) -> None:
@@ -92,10 +102,10 @@ class Collector:
         if not sound:
             return
         self.table[row, 0], self.table[row, 1] = 1.0, update.n_used
-        self.table[row, 2:] = [read(update) for read in self.words.values()]
+        self.table[row, 2:] = [read(update) for read in self.options.reports.values()]
         for name, total in self.totals.items():
             own = self.each_upload[name][row] if name in self.each_upload else None
-            self._add(total, update.uploads[name], weight if name in self.averaged else 1.0, own)
+            self._add(total, update.uploads[name], weight if name in self.options.averaged else 1.0, own)
         if len(self.buffers):
             buffers = update.buffers.to(torch.float64, copy=True)  # the client may keep its own
             if self.each_buffers is not None:
@@ -128,7 +138,7 @@ class Collector:
         norm = float(torch.linalg.vector_norm(update.delta)) if group is None else group.norms[update.client]
         beside = (*update.uploads.values(), update.buffers)
         rest = all(math.isfinite(float(torch.linalg.vector_norm(vector))) for vector in beside if len(vector))
-        return math.isfinite(norm) and norm <= self.longest and rest
+        return math.isfinite(norm) and norm <= self.options.longest and rest
 
     def finish(self, reduce: Reduce, reduce_max: Reduce) -> Collected:
         """Sum over ranks; every rank gets the same result."""
@@ -151,7 +161,7 @@ class Collector:
             counters=reduce_max(self.counters) if alive else None,
             weights=raw[here] / total if alive else np.zeros(int(here.sum())),
             updates=self._select(reduce(self.matrix), rows) if self.matrix is not None else None,
-            reports={word: table[here, 2 + i].copy() for i, word in enumerate(self.words)},
+            reports={word: table[here, 2 + i].copy() for i, word in enumerate(self.options.reports)},
             stored=self._gather_stored(reduce),
             each=self._each(table[here, 1].copy(), rows, reduce, reduce_max),
         )
@@ -164,7 +174,7 @@ class Collector:
             self._select(reduce(self.each_buffers), rows),
             self._select(reduce_max(self.each_counters), rows),
             {name: self._select(reduce(matrix), rows) for name, matrix in self.each_upload.items()},
-            self.averaged,
+            self.options.averaged,
             self.means,
             self.variances,
         )
@@ -174,18 +184,18 @@ class Collector:
         return matrix if len(rows) == len(matrix) else matrix[rows.to(matrix.device)]
 
     def _total(self, name: str, vector: Tensor, weights: float) -> Tensor:
-        return vector / weights if name in self.averaged and weights > 0 else vector
+        return vector / weights if name in self.options.averaged and weights > 0 else vector
 
     def _gather_stored(self, reduce: Reduce) -> Mapping[int, Mapping[str, Tensor]]:
         """Every rank keeps what every client remembers: next round another rank may train it.
 
         A client may keep less than others do: a row that begins with NaN stands for nothing kept, as in the store.
         """
-        if self.ranks == 1 or not self.remembers:
+        if self.ranks == 1 or not self.options.remembers:
             return self.stored
         shared = {}
-        for name, size in self.remembers.items():
-            matrix = torch.zeros((len(self.cohort), size), dtype=self.dtype, device=self.sum.device)
+        for name, size in self.options.remembers.items():
+            matrix = torch.zeros((len(self.cohort), size), dtype=self.options.dtype, device=self.sum.device)
             for client, kept in self.stored.items():
                 row = matrix[self.row[client]]
                 if name in kept:

@@ -16,7 +16,7 @@ from fedcohort.types import Ids, Values
 
 @dataclass(frozen=True)
 class Each:
-    """What came from each client beside its update, in the order of `Collected.clients`; kept where the matrix is.
+    """Buffers and vectors that each client sent with its update, in the order of `Collected.clients`.
 
     Attributes:
         used: samples trained on, [m].
@@ -49,13 +49,13 @@ class Collected:
     """Everything that arrived and is finite, in the order of `clients` (sorted ids).
 
     Attributes:
-        mean, totals, buffers, counters, updates: see `agg.base.Arrived`; None where nobody arrived.
+        mean, totals, buffers, counters, updates: see `agg.base.Arrived`; None if no client arrived.
         weights: normalised.
         reports: one float64 column per word asked for.
         dropped: ids whose update was left out.
-        each: beside the matrix of updates.
+        each: kept if the matrix of updates is.
         derived: what the server worked out of the updates, by word of `signal/`.
-        step_dropped: whether the server's step could not be taken, and the model is what it was.
+        step_dropped: whether the server's step could not be taken, and the model stayed the same.
     """
 
     clients: Ids
@@ -83,8 +83,8 @@ def reweight(collected: Collected, weights: Float64[np.ndarray, "m"], absolute: 
 
     It needs the matrix of updates, and raises `ValueError` without.
 
-    Who weighs nothing counts as one that didn't arrive: in the sums of what hooks upload, in buffers and counters.
-    Where nobody weighs anything nothing is left to aggregate, and there is no mean.
+    A client of weight 0 counts as one that did not arrive: in the sums of uploads, in buffers and in counters.
+    If all weights are 0, there is no mean.
     """
     if collected.updates is None or collected.each is None:
         raise ValueError("other weights need the matrix of updates")
@@ -105,7 +105,7 @@ def fill_unsent(collected: Collected, kept: Mapping[int, Kept | None], layout: L
     """Average each tensor over those who sent it; in the matrix that mean stands for what wasn't sent.
 
     With p_i the weights of who arrived, block by block: (sum_i p_i D_i) / (sum of p_i over those who sent it). So any
-    aggregator that weighs by p_i finds the same mean, whether or not it reads the matrix. 0 where nobody sent it.
+    aggregator that weighs by p_i finds the same mean, whether or not it reads the matrix. 0 where none sent it.
     """
     parts = [kept[int(k)] for k in collected.clients]
     if collected.mean is None or all(each is None for each in parts):

@@ -1,4 +1,4 @@
-"""What each method of a part may return, checked in the loop: `CHECKS` has a function for each group and method.
+"""Checks of the results of components' methods, in the loop: `CHECKS` has a function for each group and method.
 
 A check gets the part, the result and the arguments of the call. It returns the result that the loop uses.
 """

@@ -1,7 +1,6 @@
 """What a round's work comes to: bytes of a message, samples of a job, forward passes of a probe, and who pays."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -16,35 +15,15 @@ from fedcohort.device.base import Workload, check_jobs
 from fedcohort.flat import Layout
 from fedcohort.ledger import NUMBER, Charge
 from fedcohort.rng import Draws
-from fedcohort.round.clock import Clock, Stretch
+from fedcohort.round.clock import Clock, WallTime
+from fedcohort.round.jobs import Jobs
 from fedcohort.round.parts import Parts, Populations
-from fedcohort.round.rates import Rates
+from fedcohort.round.rates import QueryWork, Rates
 from fedcohort.round.sampling import foresee
-from fedcohort.round.workload import AskedWork, have_answered, list_heard, list_queried
+from fedcohort.round.workload import have_answered, list_heard, list_queried
 from fedcohort.signal.base import Computed, Probed, Static, find
 from fedcohort.training.passes import count_dealt, count_pieces
 from fedcohort.types import Ids, Probe, ProbeResult, Values
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The work that questions ask of clients, in samples' forward passes, each [n_clients].
-
-    Attributes:
-        passes: on w_t.
-        trained: training from w_t, of those who send their updates for a signal.
-        passes_after: on the model that comes of these updates.
-    """
-
-    passes: Values
-    trained: Values
-    passes_after: Values
-
-    @property
-    def total(self) -> Values:
-        """All of them, [n_clients]."""
-        total: Values = self.passes + self.trained + self.passes_after
-        return total
 
 
 class CostModel:
@@ -52,12 +31,13 @@ class CostModel:
 
     flops: of one sample's forward pass; merge_last: how passes are cut (`training/passes.py`).
 
-    units: epochs or steps of a whole job. In a plain round (`Selection.plain`) nobody asks for the aggregator, and the
-    codec's hooks alone train: such a round costs what it costs with agg=fedavg.
+    units: epochs or steps of a whole job. In a plain round (`Selection.plain`) the aggregator reads nothing, and only
+    the codec's hooks train: such a round costs the same as with agg=fedavg.
     """
 
     def __init__(self, parts: Parts, federation: Federation, layout: Layout, flops: float, merge_last: bool) -> None:
-        self.parts, self.federation, self.flops, self.merge_last = parts, federation, flops, merge_last
+        self.parts, self.federation, self.layout, self.flops = parts, federation, layout, flops
+        self.merge_last = merge_last
         client = parts.client
         self.units = client.epochs if client.steps is None else client.steps
         beside = parts.samples.bytes_down + NUMBER * parts.tells_deadline
@@ -113,7 +93,7 @@ class CostModel:
         return samples
 
     def count_inferred(self, clients: Ids, rates: Rates, heard: Sequence[Probe] = ()) -> Values:
-        """Return the forward passes that a job takes beside its training, in samples, [len(clients)].
+        """Return the forward passes of a job before and after its training, in samples, [len(clients)].
 
         They are for the aggregator's probes before it trains, and for reports after. heard: the selector's probes of
         the same round, of the clients that answer them: a client answers a query once.
@@ -170,9 +150,9 @@ class CostModel:
             "pass_units": np.ones(len(n)) if steps is None else steps.astype(np.float64),
         }
 
-    def count_asked(self, probes: Sequence[Probe], draws: Draws) -> Asked:
+    def count_asked(self, probes: Sequence[Probe], draws: Draws) -> QueryWork:
         """Count the work that each client is asked for in the round of `draws`."""
-        asked = Asked(*np.zeros((3, self.federation.n_clients)))
+        asked = QueryWork(*np.zeros((3, self.federation.n_clients)))
         for probe in probes:
             signal, clients = find(probe.signal), probe.clients
             if isinstance(signal, Probed):
@@ -182,21 +162,22 @@ class CostModel:
                 passes[clients] += self.samples_in(signal, clients, probe.options)
         return asked
 
-    def poll(self, asked: Asked, draws: Draws, began: float, clock: Clock) -> tuple[float, Bool[np.ndarray, "clients"]]:
+    def poll(
+        self, asked: QueryWork, draws: Draws, began: float, clock: Clock
+    ) -> tuple[float, Bool[np.ndarray, "clients"]]:
         """Return the virtual seconds that a phase of probes lasts from the clock's second `began`, and who was gone.
 
-        It lasts until the slowest of those asked would be done, and whoever leaves before it is done is gone: a
-        question is no job that somebody takes up again the next day, nobody hears its answers. Where some train for a
-        signal, the others wait for their updates, as the codec has them and without buffers, and then all have the
-        model of them and run their forward passes on that.
+        It lasts until the slowest of the queried clients would be done. A client that leaves before it is done gives no
+        answer, and does not resume the query later. If some clients train for a signal, the others wait for their
+        encoded updates, without buffers. Then all receive the model of these updates and run their forward passes.
         """
         up = np.where(asked.trained > 0, self.update_bytes, 0.0)
-        first, gone = self._slowest(asked.passes + asked.trained, up, draws, clock.since(began))
-        second, gone_after = self._slowest(asked.passes_after, 0.0 * up, draws, clock.since(began + first))
+        first, gone = self._slowest(asked.passes + asked.trained, up, draws, clock.wall_time(began))
+        second, gone_after = self._slowest(asked.passes_after, 0.0 * up, draws, clock.wall_time(began + first))
         return first + second, gone | gone_after
 
     def _slowest(
-        self, samples: Values, up: Values, draws: Draws, stretch: Stretch
+        self, samples: Values, up: Values, draws: Draws, wall_time: WallTime
     ) -> tuple[float, Bool[np.ndarray, "clients"]]:
         """Return the seconds that those with forward passes to run, in samples [n_clients], take to send `up`.
 
@@ -207,12 +188,12 @@ class CostModel:
             return 0.0, gone
         work = self.work(np.zeros_like(polled), samples[polled], self.bare, up[polled])
         seconds = self.parts.device.sample(polled, work, draws).finish(0)
-        gone[polled] = stretch(polled, seconds) > seconds + NANOSECOND
+        gone[polled] = wall_time(polled, seconds) > seconds + NANOSECOND
         return float(seconds.max()), gone
 
     # --- charges ---------------------------------------------------------------------------------------------------
     def registration(self, populations: Populations) -> Charge:
-        """Return the charge of what clients tell of themselves once."""
+        """Return the charge of the signals that clients send when they register."""
         facts = {w: s for w in self.parts.needs() if isinstance(s := find(w), Static)}
         return Charge(up_bytes=float(sum(s.bytes_up * populations.facts[s.fact].size for s in facts.values())))
 
@@ -220,34 +201,35 @@ class CostModel:
         self,
         probes: Sequence[Probe],
         results: Mapping[str, ProbeResult],
-        request: AskedWork,
-        rows: Sequence[Ids | None],
+        jobs: Jobs,
         closing: DeadlineOutcome,
         plain: bool,
         draws: Draws,
     ) -> Charge:
-        """Return what the round of `draws` costs: each client gets w_t once, whatever it is asked.
+        """Return the cost of the round of `draws`: each client gets w_t once, whatever it is asked.
 
-        Who is late has worked for nothing, all that was asked, and uploads nothing to a round that is closed; who
-        arrives with an update that is left out has uploaded it. An update for a signal is encoded as any other. Who was
-        gone before its answers were done has worked for nothing as well.
+        A late client is charged for its full computation, and uploads nothing. An update that arrives and is left out
+        has been uploaded. An update for a signal is encoded as any other. A client that left before its answers were
+        done is charged for them as well.
 
-        results: what was heard.
+        results: the answers that arrived.
         """
-        chosen, rates, model = request.clients, self.rates(plain), self.bare.down_bytes
+        chosen, rates, model = jobs.client, self.rates(plain), self.bare.down_bytes
         extra = len(np.setdiff1d(list_queried(probes), chosen)) * model
-        jobs = [(p, s.jobs(p.options)) for p in probes if isinstance(s := find(p.signal), Computed) and s.jobs]
-        extra += sum(len(p.clients) for p, _ in jobs) * model
+        trained_for = [(p, s.jobs(p.options)) for p in probes if isinstance(s := find(p.signal), Computed) and s.jobs]
+        extra += sum(len(p.clients) for p, _ in trained_for) * model
         answers = sum(find(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)
         heard = list_heard(probes, results)
         answers += sum(s.bytes_up * int((~have_answered(w, chosen, heard)).sum()) for w, s in rates.probed.items())
-        answers += sum(np.isin(workers, results[p.signal].clients).sum() for p, workers in jobs) * self.update_bytes
+        answers += (
+            sum(np.isin(workers, results[p.signal].clients).sum() for p, workers in trained_for) * self.update_bytes
+        )
         passes = float(self.count_inferred(chosen, rates, heard).sum() + self.count_asked(probes, draws).total.sum())
-        done = np.where(closing.arrived, closing.units, request.units)
-        trained = float(self.count_seen(self.count_used(chosen, rows), done).sum())
+        done = np.where(closing.arrived, closing.units, jobs.asked)
+        trained = float(self.count_seen(self.count_used(chosen, jobs.rows), done).sum())
         return Charge(
             down_bytes=float(len(chosen) * rates.down_bytes + extra),
-            up_bytes=float(request.up[closing.arrived].sum() + answers),
+            up_bytes=float(jobs.bytes_up[closing.arrived].sum() + answers),
             probe_bytes=float(extra + answers),
             client_flops=self.flops * (passes + rates.step_passes * trained),
         )

@@ -24,8 +24,8 @@ from fedcohort.part import ANNOUNCED_DEADLINE
 from fedcohort.proxy.base import Proxy
 from fedcohort.regulariser.base import Regulariser
 from fedcohort.round.backoff import NO_FAILURES, Backoff
-from fedcohort.round.chance import Chance
 from fedcohort.round.guard import prefixed
+from fedcohort.round.uniform import UniformReference
 from fedcohort.samples.base import LOSSES, Samples
 from fedcohort.selector.base import Selector
 from fedcohort.server.base import ServerOptimizer
@@ -98,7 +98,7 @@ class ServerState:
     samples: Any
     deadline: Any
     times_selected: Ids
-    chance: Chance
+    uniform: UniformReference
     spent: Charge = field(default_factory=Charge)
     best_acc: float = float("nan")
     choices: str = ""
@@ -114,7 +114,7 @@ class ServerState:
             samples=parts.samples.init(population.of(parts.samples.needs, "the sample selection")),
             deadline=parts.deadline.init(population.of(parts.deadline.needs, "the deadline")),
             times_selected=np.zeros(population.n_clients, dtype=np.int64),
-            chance=Chance.fresh(population.n_clients),
+            uniform=UniformReference.fresh(population.n_clients),
         )
 
     def pack(self, parts: Parts | None = None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The last step of a round (docs/architecture.md): what observers are told of it."""
+"""The last step of a round (docs/architecture.md): its metrics and columns."""
 
 import hashlib
 from collections.abc import Mapping
@@ -11,16 +11,16 @@ from fedcohort.deadline.base import DeadlineOutcome
 from fedcohort.flat import FlatModel
 from fedcohort.round.client_facts import ClientFacts
 from fedcohort.round.collected import Collected
+from fedcohort.round.finish import Finished
 from fedcohort.round.parts import Parts, Populations, ServerState
-from fedcohort.round.plan import PlannedRound
 from fedcohort.signal.base import Static, find
-from fedcohort.types import Ids, RoundReport
+from fedcohort.types import Ids
 
 ROW = 64  # numbers of a row that the per-client table takes
 
 
 def weights_hash(server: FlatModel) -> str:
-    """A hash of the global model in canonical parameter order."""
+    """Return a hash of the global model in canonical parameter order."""
     digest = hashlib.blake2b(digest_size=6)
     layout = server.layout
     parts = ((server.w, layout.parameters), (server.buffers, layout.buffers), (server.counters, layout.counters))
@@ -30,15 +30,20 @@ def weights_hash(server: FlatModel) -> str:
     return digest.hexdigest()
 
 
-def columns(planned: PlannedRound, collected: Collected, n_clients: int) -> ClientFacts:
-    """What the per-client table is told of a round. n_clients: K."""
-    selection, came = planned.selection, collected.clients
-    done = planned.closing.units > 0
-    flags = {"available": planned.available, "queried": planned.queried, "selected": selection.clients, "arrived": came}
+def columns(finished: Finished, collected: Collected, n_clients: int) -> ClientFacts:
+    """Return the per-client columns of a round. n_clients: K."""
+    selection, came = finished.selection, collected.clients
+    done = finished.closing.units > 0
+    flags = {
+        "available": finished.dispatched.ready,
+        "queried": finished.queried,
+        "selected": selection.clients,
+        "arrived": came,
+    }
     table: dict[str, tuple[Ids | None, np.ndarray]] = {
-        "units": (selection.clients, planned.closing.units),
-        "finish_s": (selection.clients, np.where(done, planned.closing.finish, np.nan)),
-        **{name: (selection.clients, values) for name, values in phases(planned.closing).items()},
+        "units": (selection.clients, finished.closing.units),
+        "finish_s": (selection.clients, np.where(done, finished.closing.finish, np.nan)),
+        **{name: (selection.clients, values) for name, values in phases(finished.closing).items()},
         "train_loss": (came, collected.reports["train_loss"]),
         "weight": (came, collected.weights),
     }
@@ -47,21 +52,21 @@ def columns(planned: PlannedRound, collected: Collected, n_clients: int) -> Clie
     table |= {name: (None, values) for name, values in ranking.items() if values is not None}
     reports = {word: (came, values) for word, values in collected.reports.items() if word != "train_loss"}
     reports |= {word: (came, found) for word, found in collected.derived.items() if isinstance(found, np.ndarray)}
-    reports |= {word: (answer.clients, answer.values) for word, answer in planned.answers.items()}
+    reports |= {word: (answer.clients, answer.values) for word, answer in finished.dispatched.queried.answers.items()}
     for word, (ids, values) in reports.items():
         table |= {name: (ids, column) for name, column in spread_columns(word, values).items()}
     return ClientFacts(n_clients, flags, table)
 
 
 def phases(closing: DeadlineOutcome) -> Mapping[str, np.ndarray]:
-    """What each selected client's job is made of, in seconds; that of whoever is late is the whole job."""
+    """Return the phases of each selected client's job, in seconds; for a late client, those of the whole job."""
     return {"units_asked": closing.asked, **{f"{name}_s": seconds for name, seconds in closing.phases.items()}}
 
 
-def pace(planned: PlannedRound) -> Mapping[str, float]:
-    """The deadline that clients were told, where there is one, and when the round closed; {} where nobody trains."""
-    closing = planned.closing
-    if not len(planned.selection.clients):
+def pace(finished: Finished) -> Mapping[str, float]:
+    """Return the announced deadline, if there is one, and when the round closed; {} without a cohort."""
+    closing = finished.closing
+    if not len(finished.selection.clients):
         return {}
     told = {"round/announced_s": float(closing.announced)} if np.isfinite(closing.announced) else {}
     return {**told, "round/closed_s": float(closing.train_s)}
@@ -79,7 +84,7 @@ def spread_columns(word: str, values: np.ndarray) -> Mapping[str, np.ndarray]:
 
 
 def registered_columns(parts: Parts, populations: Populations) -> ClientFacts:
-    """Return what clients told the selector when they registered, as columns."""
+    """Return the signals that clients sent when they registered, as columns."""
     found: dict[str, np.ndarray] = {}
     for word in sorted(parts.selector.needs):
         if isinstance(signal := find(word), Static):
@@ -100,7 +105,7 @@ def facts_of(federation: Federation, collected: Collected | None, liars: np.ndar
 
 
 def weight_of(liars: np.ndarray, collected: Collected) -> Mapping[str, float]:
-    """What liars (bool [n_clients]) had of the aggregate, and their share of those who arrived; {} in empty rounds.
+    """Return the weight of liars (bool [n_clients]) in the aggregate and their share of arrivals; {} in empty rounds.
 
     Of the sum of all weights: some aggregators' don't sum to 1 (q-FFL's).
     """
@@ -112,36 +117,27 @@ def weight_of(liars: np.ndarray, collected: Collected) -> Mapping[str, float]:
 
 
 def imbalance_of(label_counts: np.ndarray, collected: Collected) -> Mapping[str, float]:
-    """The class imbalance of all that those who arrived have together, [n_clients, n_classes]; {} in empty rounds."""
+    """Return the class imbalance of the pooled data of the clients that arrived; {} in empty rounds."""
     if not len(collected.clients):
         return {}
     return {"select/class_imbalance": class_imbalance(label_counts[collected.clients].sum(0))}
 
 
-def report_of(
-    step: int,
-    planned: PlannedRound | None,
-    collected: Collected | None,
-    state: ServerState,
-    metrics: Mapping[str, float],
-    table: Mapping[str, np.ndarray],
-    trace: Mapping[str, tuple[float, float]],
-    weights: str,
-) -> RoundReport:
-    """What the observers see of a finished round."""
-    chosen = planned.selection.clients if planned else np.empty(0, np.int64)
-    arrived = collected.clients if collected else np.empty(0, np.int64)
-    scalars = {**metrics, **state.spent.metrics()}
-    if planned is not None:
-        scalars |= {
-            "round/cohort": float(len(chosen)),
-            "round/arrived": float(len(arrived)),
-            "round/waited_s": planned.waited_s,
-            "round/dropped_nonfinite": float(len(collected.dropped)) if collected else 0.0,
-            "round/dropped_step": float(collected.step_dropped) if collected else 0.0,
-            "select/share_max": float(state.times_selected.max() / step),
-            "select/share_min": float(state.times_selected.min() / step),
-            **pace(planned),
-            **state.chance.metrics(state.times_selected),
-        }
-    return RoundReport(step, chosen, arrived, scalars, table, trace, f"{state.choices or '-'}:{weights}")
+def progress(
+    step: int, finished: Finished | None, collected: Collected | None, state: ServerState
+) -> Mapping[str, float]:
+    """Return the scalars of what the run has spent, and of whom the round selected, by metric name."""
+    scalars = state.spent.metrics()
+    if finished is None or collected is None:
+        return scalars
+    return scalars | {
+        "round/cohort": float(len(finished.selection.clients)),
+        "round/arrived": float(len(collected.clients)),
+        "round/waited_s": finished.dispatched.waited_s,
+        "round/dropped_nonfinite": float(len(collected.dropped)),
+        "round/dropped_step": float(collected.step_dropped),
+        "select/share_max": float(state.times_selected.max() / step),
+        "select/share_min": float(state.times_selected.min() / step),
+        **pace(finished),
+        **state.uniform.metrics(state.times_selected),
+    }

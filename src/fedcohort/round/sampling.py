@@ -1,8 +1,8 @@
 """Sample selection in a round: who looks at its samples, what is trained on, and what a client then knows of them."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,29 +11,15 @@ import torch
 from torch import Tensor
 
 from fedcohort.data.federation import Federation
-from fedcohort.device.base import Timing
 from fedcohort.rng import Draws
+from fedcohort.round.jobs import Jobs
 from fedcohort.round.store import ClientStore
-from fedcohort.round.workload import AskedWork
 from fedcohort.samples.base import LOSSES, SampleRequest, Samples
 from fedcohort.signal.base import Lab
 from fedcohort.training.client_task import Remember
 from fedcohort.types import Ids, Values
 
 NONE = np.empty(0)
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """What a cohort trains on; all fields are aligned with it.
-
-    Attributes:
-        rows: positions of the samples, None for all.
-        remember: see `training.client_task.ClientTask`; None where a client keeps no list.
-    """
-
-    rows: Sequence[Ids | None]
-    remember: Sequence[Remember | None]
 
 
 class SampleSelection:
@@ -43,7 +29,7 @@ class SampleSelection:
         part: the sample selection.
         federation: the clients' data.
         batch: samples in a mini-batch, None for all of a client's.
-        store: what clients keep.
+        store: the clients' stored rows.
         lab: measures the losses of those who look.
     """
 
@@ -52,57 +38,61 @@ class SampleSelection:
     ) -> None:
         self.part, self.n, self.batch, self.store, self.lab = part, federation.n_train, batch, store, lab
 
-    def find_looking(self, state: object, selected: Ids) -> Ids:
-        """Return the sorted ids of those selected who keep a list, and have none yet."""
+    def find_without_losses(self, state: object, selected: Ids) -> Ids:
+        """Return the sorted ids of the selected clients that keep a list of losses, and have none yet."""
         if not self.part.keeps_losses:
             return selected[:0]
         keeping = selected[self.part.look(state, self.n[selected])].tolist()
         return np.array([k for k in keeping if LOSSES not in self.store.get(k)], dtype=np.int64)
 
-    def look(self, clients: Ids) -> dict[int, Values]:
+    def measure(self, clients: Ids) -> dict[int, Values]:
         """Return the cross-entropy of w_t on each sample of each client, in nats, by id."""
         return {k: self.lab.per_sample_losses(k) for k in clients.tolist()}
 
-    def choose(
-        self,
-        state: object,
-        asked: AskedWork,
-        looked: Mapping[int, Values],
-        announced: float,
-        expected: Timing,
-        draws: Draws,
-    ) -> Chosen:
-        """Have each client choose.
+    def choose(self, state: object, jobs: Jobs, measured: Mapping[int, Values], draws: Draws) -> Jobs:
+        """Return the jobs with the samples that each client trains on.
 
         Args:
             state: of the part.
-            asked: local work, of the cohort.
-            looked: losses of those who look this round.
-            announced: the deadline in seconds.
-            expected: timing of each on all of its samples, looks among its forward passes.
+            jobs: with their expected timing and the announced deadline.
+            measured: losses of the clients that measure theirs in this round, by id.
             draws: of the round.
         """
+        clients = jobs.client.tolist()
         if self.part.everything:
-            return Chosen([None] * len(asked.clients), [None] * len(asked.clients))
-        rows: list[Ids | None] = []
-        remember: list[Remember | None] = []
-        for i, k in enumerate(asked.clients.tolist()):
-            n = int(self.n[k])
-            request = SampleRequest(
-                client=k,
-                n=n,
-                deadline_s=announced,
-                travel_s=float(expected.down[i] + expected.infer[i] + expected.up[i]),
-                unit_s=float(expected.unit[i]),
-                units=int(asked.units[i]),
-                batch=min(self.batch or n, n),
-                losses=looked[k] if k in looked else self._losses(k, n),
-                rng=partial(draws.generator, client=k),
-            )
+            return replace(jobs, rows=[None] * len(clients), losses=[None] * len(clients))
+        losses = [measured[k] if k in measured else self._losses(k, int(self.n[k])) for k in clients]
+        jobs, rows = replace(jobs, losses=losses), list[Ids | None]()
+        for i in range(len(clients)):
+            request = self._request(jobs, i, draws)
             chosen = self.part.choose(state, request)
-            rows.append(None if len(chosen) == n else chosen)
-            remember.append(partial(self._remember, state, request, chosen) if len(request.losses) else None)
-        return Chosen(rows, remember)
+            rows.append(None if len(chosen) == request.n else chosen)
+        return replace(jobs, rows=rows)
+
+    def remember(self, state: object, jobs: Jobs, i: int, draws: Draws) -> Remember | None:
+        """Return what makes the list of losses of the i-th job's client after training; None where it keeps none.
+
+        draws: of the round in which the job was sent.
+        """
+        losses = jobs.losses[i]
+        if losses is None or not len(losses):
+            return None
+        return partial(self._remember, state, self._request(jobs, i, draws), jobs.rows[i])
+
+    def _request(self, jobs: Jobs, i: int, draws: Draws) -> SampleRequest:
+        client, expected, losses = int(jobs.client[i]), jobs.expected, jobs.losses[i]
+        n = int(self.n[client])
+        return SampleRequest(
+            client=client,
+            n=n,
+            deadline_s=float(jobs.announced_s[i]),
+            travel_s=float(expected.down[i] + expected.infer[i] + expected.up[i]),
+            unit_s=float(expected.unit[i]),
+            units=int(jobs.asked[i]),
+            batch=min(self.batch or n, n),
+            losses=NONE if losses is None else losses,
+            rng=partial(draws.generator, client=client),
+        )
 
     def _losses(self, client: int, n: int) -> Values:
         """Return the client's list as it is, [n], nothing where it has none."""
@@ -110,10 +100,11 @@ class SampleSelection:
         return NONE if kept is None else kept[:n].double().cpu().numpy()
 
     def _remember(
-        self, state: object, request: SampleRequest, chosen: Ids, trained: Values
+        self, state: object, request: SampleRequest, rows: Ids | None, trained: Values
     ) -> tuple[Mapping[str, Tensor], Mapping[str, float]]:
         """Return the list after training, and what is told of it; trained: losses of the chosen, NaN where unseen."""
         losses = request.losses.copy()
+        chosen = slice(None) if rows is None else rows
         losses[chosen] = np.where(np.isnan(trained), losses[chosen], trained)
         return note(losses), self.part.tell(state, request, losses)
 

@@ -15,7 +15,7 @@ Check = Callable[[str, Any], None]
 
 
 def integer(interval: str, *, optional: bool = False) -> Check:
-    """An integer in `interval`, or null where it is optional."""
+    """Make the check of an integer in `interval`, or null if it is optional."""
     return partial(ranges.integer, interval=interval, optional=optional)
 
 
@@ -25,18 +25,18 @@ def number(interval: str, *, optional: bool = False) -> Check:
 
 
 def choice(*words: str) -> Check:
-    """Make the check of a word that is one of `words`."""
+    """Make the check of a choice among `words`."""
     return lambda option, value: ranges.choice(option, value, *words)
 
 
 def option(name: str, check: Check) -> Any:  # noqa: ANN401  as `field` itself: it stands where the value will
-    """Make a field of `Settings`: the option that it is in the config, by its dotted name, and what it may be."""
+    """Make a field of `Settings`: its option in the config, by its dotted name, and its check."""
     return field(metadata={"option": name, "check": check})
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the rounds read; configs/train.yaml and configs/engine say what each option means.
+    """The options that the rounds read; configs/train.yaml and configs/engine explain them.
 
     Attributes:
         config_hash: of the config and the seed, which a checkpoint must have.

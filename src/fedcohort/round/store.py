@@ -1,4 +1,4 @@
-"""What clients keep between rounds (SCAFFOLD's c_i), committed only when the server has acknowledged them.
+"""The rows that clients keep between rounds (SCAFFOLD's c_i), committed only when the server has acknowledged them.
 
 A client that was never committed has nothing stored: a population costs memory as it is seen. Where it might not fit,
 rows live in sparse files instead. There each client has three slots: one for the rows of the newest checkpoint, one
@@ -190,7 +190,7 @@ def check(folder: Path, state: Mapping[str, Any]) -> None:
 
 
 def store_for(folder: Path | None, sizes: Mapping[str, int], n_clients: int, limit_gb: float) -> ClientStore:
-    """Choose the store: memory where everybody's rows fit into `limit_gb` gigabytes, else files.
+    """Choose the store: memory if the rows of all clients fit into `limit_gb` gigabytes, else files.
 
     There is nothing to write where nothing is kept.
     """

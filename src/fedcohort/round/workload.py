@@ -1,7 +1,7 @@
-"""What a selector asks, checked: who trains, how much, what of the update is sent, and how updates are weighed."""
+"""The local work that a selection asks for, checked: clients, units, tensors that are sent, and advised weights."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,29 +11,14 @@ from fedcohort.codec.base import Codec
 from fedcohort.errors import FedcohortError, IncompatibleConfig
 from fedcohort.flat import Layout
 from fedcohort.rng import Draws
+from fedcohort.round.jobs import Jobs
 from fedcohort.selector.base import Selector
 from fedcohort.training.upload import Kept, draw_kept, part
-from fedcohort.types import Advice, Ids, Probe, ProbeResult, Selection, Values
-
-
-@dataclass(frozen=True)
-class AskedWork:
-    """The local work that is asked of each client of a cohort; all fields are aligned with `clients`.
-
-    Attributes:
-        units: of local work.
-        kept: tensors that are sent.
-        up: bytes of the whole answer.
-    """
-
-    clients: Ids
-    units: Ids
-    kept: Sequence[Kept | None]
-    up: Values
+from fedcohort.types import Advice, Ids, Probe, ProbeResult, Selection
 
 
 def verify(selection: Selection, available: Ids, cohort: int, n_clients: int, codec: Codec) -> None:
-    """Raise where a selector chose whom it can't have, or asks what can't be done."""
+    """Raise an error for clients that are not available, or for units and uploads that are not possible."""
     chosen, units, upload = selection.clients, selection.units, selection.upload
     if not among(chosen, available):
         raise FedcohortError(f"the selector chose {chosen.tolist()}: not all of them are available")
@@ -60,7 +45,7 @@ def among(clients: Ids, available: Ids) -> bool:
 
 
 def verify_advice(advice: Advice | None, selector: Selector[Any]) -> None:
-    """Raise where the selector does not declare what it advises (`absolute`, `weighs`)."""
+    """Raise an error if the selector does not declare the kind of its advice (`absolute`, `weighs`)."""
     if advice is None:
         return
     if advice.absolute and not selector.absolute:
@@ -69,23 +54,35 @@ def verify_advice(advice: Advice | None, selector: Selector[Any]) -> None:
         raise FedcohortError("the selector's advice has weights, and it says that it has none (`weighs`)")
 
 
-def ask_work(selection: Selection, units: int, layout: Layout, codec: Codec, beside: int, draws: Draws) -> AskedWork:
+def ask_work(
+    selection: Selection, units: int, layout: Layout, codec: Codec, more_bytes: int, draws: Draws, start_s: float = 0.0
+) -> Jobs:
     """Return the local work that a selection asks.
 
     Args:
         selection: the selector's.
-        units: of local work, for everybody of whom the selection asks nothing else.
+        units: of local work, for clients of which the selection asks nothing else.
         layout: the model's.
         codec: what encodes an update.
-        beside: bytes sent with an update.
+        more_bytes: sent with each update.
         draws: of the round, for the tensors that are left out.
+        start_s: virtual second of the run's clock at which the work begins.
     """
-    chosen = selection.clients
-    each = np.full(len(chosen), units) if selection.units is None else selection.units[chosen]
+    chosen, m = selection.clients, len(selection.clients)
+    asked = np.full(m, units) if selection.units is None else selection.units[chosen]
     kept = draw_kept(selection.upload, chosen, layout, draws)
     whole = codec.bytes_up(layout)
-    up = [beside + (whole if k is None else _bytes(codec, layout, k)) for k in kept]
-    return AskedWork(chosen, each.astype(np.int64), kept, np.array(up, dtype=np.float64))
+    up = [more_bytes + (whole if k is None else _bytes(codec, layout, k)) for k in kept]
+    return Jobs(
+        client=chosen,
+        broadcast=np.full(m, draws.round),
+        plain=np.full(m, selection.plain),
+        asked=asked.astype(np.int64),
+        units=asked.astype(np.int64),
+        start_s=np.full(m, start_s),
+        kept=kept,
+        bytes_up=np.array(up, dtype=np.float64),
+    )
 
 
 def _bytes(codec: Codec, layout: Layout, kept: Kept) -> int:

@@ -15,7 +15,7 @@ S = TypeVar("S")
 
 LOSSES = "sample_losses"  # the name under which a client keeps its list
 CLEAN_LABELS = Want(
-    lambda run: run.clean_labels,
+    lambda run: run.federation and not run.federation.noise_rate.any(),
     "high losses draw {who} to samples, and wrong labels ({label_noise}) make losses high, too",
 )
 

@@ -20,10 +20,21 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedcohort.part import MINI_BATCHES, STEPS, Want
+from fedcohort.part import Want
 from fedcohort.samples.base import SampleRequest
 from fedcohort.samples.threshold import LossThreshold, State, draw
 from fedcohort.types import Ids
+
+STEPS = Want(
+    lambda run: run.parts.client.steps is not None,
+    "{who} draws the samples of a fixed number of mini-batches, and clients train epochs: choose client.steps=5, one "
+    "mini-batch for each of the paper's local epochs",
+)
+MINI_BATCHES = Want(
+    lambda run: run.parts.client.batch is not None,
+    "{who} draws the samples of mini-batches, and client.batch=null takes all that a client has at once: choose "
+    "client.batch=10",
+)
 
 
 @dataclass(frozen=True)

@@ -13,50 +13,26 @@ Departures from the paper:
 - its mean of models is a plain one, as pow-d's (`powd.py`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from fedcohort import ranges
-from fedcohort.part import CLEAN_LABELS, Want
-from fedcohort.selector import candidates
-from fedcohort.selector.base import Selector, Stateless, answers
-from fedcohort.types import Population, Probe, ProbeResult, RoundContext, Selection
+from fedcohort.selector.candidates import PowerOfChoice
+from fedcohort.types import RoundContext
 
 
 @dataclass(frozen=True)
-class CPowD(Selector[Stateless]):
-    """The clients of largest loss on `batch` samples among `candidates`; null is twice the cohort.
+class CPowD(PowerOfChoice):
+    """The clients of largest loss on `batch` samples among the candidates."""
 
-    candidate: candidates are drawn by "size" or "uniform".
-    """
-
-    candidates: int | None
-    candidate: str
     batch: int
 
-    backs_off: ClassVar[bool] = True
-    prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS})
+    signal: ClassVar[str] = "batch_loss"
 
     def __post_init__(self) -> None:
-        ranges.integer("candidates", self.candidates, "[1, inf)", optional=True)
-        ranges.choice("candidate", self.candidate, "size", "uniform")
+        super().__post_init__()
         ranges.integer("batch", self.batch, "[1, inf)")
 
-    @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({"batch_loss", "n_train"} if self.candidate == "size" else {"batch_loss"})
-
-    def init(self, population: Population) -> Stateless:
-        """Raises `OptionError` where d is less than m, or more than K."""
-        candidates.check(self.candidates, population)
-        return Stateless()
-
-    def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
-        polled = candidates.draw_candidates(self.candidates, self.candidate, ctx)
-        return (Probe("batch_loss", polled, {"batch": self.batch, "key": int(ctx.rng.integers(2**62))}),)
-
-    def select(
-        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
-    ) -> tuple[Selection, Stateless]:
-        return candidates.largest(answers(probes, "batch_loss"), ctx), state
+    def options(self, ctx: RoundContext) -> Mapping[str, Any]:
+        return {"batch": self.batch, "key": int(ctx.rng.integers(2**62))}

@@ -42,8 +42,8 @@ from fedcohort.types import Advice, Ids, Population, ProbeResult, RoundContext, 
 
 FLOOR = 1e-8  # of a probability
 IDLE = (
-    "{who} keeps ceil(keep x m) of the m clients that arrive in a round, which is all of them: nobody is left out, and "
-    "clients are drawn as with selector=random. Choose a larger cohort, or a lower selector.keep"
+    "{who} keeps ceil(keep x m) of the m clients that arrive in a round, which is all of them: no client is left out, "
+    "and clients are drawn as with selector=random. Choose a larger cohort, or a lower selector.keep"
 )
 Gram = Float64[np.ndarray, "m m"]
 

@@ -18,22 +18,21 @@ Departures from the paper (selector=flash_literal takes back credit and scale, a
 - scale=running: tau and r are divided by the running means of their sizes; raw rewards drown in gamma_t;
 - tau_i in the context is a client's own last duration, because the maximum is the same for all; the reward is over the
   slowest arrival (reward_tau=round) or the client's own (client); a probe that lasts longer counts in neither;
-- tau_i and r_i of who doesn't train are of its last round; Algorithm 1 measures everybody's anew, each round;
+- tau_i and r_i of a client that does not train are of its last round; Algorithm 1 measures all clients each round;
 - a context is [1, 1, 0, 0] before anything is measured; a client that was never timed stands at the mean of those
   that were, an absent one keeps its last values, and one that answers NaN or infinity is scored -inf;
 - a row without both losses and a positive duration is left out; a failure teaches nothing, and the third in a row
   withholds a client for a while (`round/backoff.py`).
 context=lagged is Alg. 1: w_t, probed beside the training of round t, chooses S_{t+1}; fresh asks before choosing S_t.
 
-Repairs, of no paper, each a word of its own: form=whitened (selector=flash_whitened, `contexts.whiten`);
-reward=progress (flash_progress, `rewards.py`); bandit=calibrated (flash_calibrated, `bandit/calibrated.py`);
-credit=answered (flash_answered) learns from everybody who answered about both models, on the contexts of S_{t-1}'s
-round, as all these answers are paid for anyway: r_t(i) is then what became of i's loss, whoever trained.
+Repairs, of no paper, each an option: form=whitened (selector=flash_whitened, `contexts.whiten`), reward=progress
+(flash_progress, `rewards.py`), bandit=calibrated (flash_calibrated, `bandit/calibrated.py`). credit=answered
+(flash_answered) learns from every client that answered about both models, on the contexts of the round of S_{t-1}.
 
-Ablations: features leaves some of the context out (Fig. 4c-d) and makes d smaller, in gamma_t too unless
-gamma_dim=fixed4; the duration stays in the reward. bandit=linucb, neural, restless change the estimator alone
-(`bandit/contextual.py`). The last two don't read gamma_t, and are our stand-ins for [5] (Cao et al. 2022, which we
-could not read) and [4] (Yemini et al., which chooses actions).
+Ablations: features leaves out some of the context (Fig. 4c-d) and makes d smaller, in gamma_t too unless
+gamma_dim=fixed4; the duration stays in the reward. bandit=linucb, neural, restless change only the estimator
+(`bandit/contextual.py`). The last two don't read gamma_t. They stand in for [5] (Cao et al. 2022, which we could not
+read) and [4] (Yemini et al., which chooses actions).
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,11 +44,20 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.bandit import ridge
 from fedcohort.bandit.contextual import Bandit, Belief, Calibrated, LinUCB, Neural, Restless, Thompson
-from fedcohort.part import ONE_LOSS, Want
+from fedcohort.part import Want
 from fedcohort.selector import contexts, rewards
 from fedcohort.selector.base import Selector, answers, begins_with_all, top
 from fedcohort.selector.contexts import FEATURES, Contexts, Measurements, Pending
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+
+ONE_LOSS = Want(
+    lambda run: (
+        not (run.parts.selector.robust_loss and run.parts.objective.robust_loss)
+        or run.parts.selector.robust_loss == run.parts.objective.robust_loss
+    ),
+    "{who} goes by the loss that clients train with in the paper, and its robust loss has other weights than that of "
+    "{objective}: set selector.alpha, selector.beta and selector.A as the objective's are",
+)
 
 
 @dataclass(frozen=True)
@@ -180,9 +188,9 @@ class Flash(Selector[State]):
         return State(self.estimator.prior(X.shape[1], None), known, unknown, unknown, X, p)
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
+        queries: tuple[tuple[str, Mapping[str, float]], ...] = (("robust_loss", self.robust_loss), ("val_loss", {}))
         lagged = self.context == "lagged"
-        asked: tuple[tuple[str, Mapping[str, float]], ...] = (("robust_loss", self.robust_loss), ("val_loss", {}))
-        return [Probe(word, ctx.ready, options, lagged) for word, options in asked if word in self.needs]
+        return [Probe(word, ctx.ready, options, lagged) for word, options in queries if word in self.needs]
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if self.reward == "progress":
@@ -198,17 +206,16 @@ class Flash(Selector[State]):
         scores = np.where(np.isfinite(verdict.score), verdict.score, -np.inf)
         clients = top(scores, ctx.available, ctx.cohort, ctx.rng)
         posterior = self.estimator.choose(posterior, state.X[clients])
-        parts = {"exploit": verdict.exploit, "explore": verdict.explore}
-        return Selection(clients, scores, parts, reward=state.gain), replace(state, posterior=posterior)
+        parts, state = {"exploit": verdict.exploit, "explore": verdict.explore}, replace(state, posterior=posterior)
+        return Selection(clients, scores, parts, reward=state.gain), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         arrived, first, chosen_by = outcome.clients, outcome.round == 0, state.X
         if self.context == "lagged":
             state = self._measure(state, outcome.probes)
-        if self.credit == "literal":
+        if self.credit == "literal":  # x_t holds tau_{t-1} and r_{t-1}, so it stays as it was measured
             gain = np.zeros(len(arrived)) if first else state.gain[arrived]
-            state = self._credit(state, Pending(arrived, state.X[arrived], first), gain)
-            return None, self._time(state, outcome)  # x_t holds tau_{t-1} and r_{t-1}, so it stays as it was measured
+            return None, self._time(self._credit(state, Pending(arrived, state.X[arrived], first), gain), outcome)
         rows = np.arange(len(chosen_by)) if self.credit == "answered" else arrived
         state = self._time(replace(state, pending=Pending(rows, chosen_by[rows], first)), outcome)
         return None, self._renew(state)
@@ -230,10 +237,9 @@ class Flash(Selector[State]):
         return self._renew(state)
 
     def _share(self, state: State, loss: float) -> State:
-        """Share out the fall of the server's loss to w_t, which is known before anybody is asked or chosen."""
+        """Share out the fall of the server's loss to w_t, which is known before any client is queried or selected."""
         fall = rewards.share(state.server_loss - loss, state.pending, len(state.loss))
-        state = self._pay(replace(state, server_loss=loss), fall)
-        return self._renew(state)
+        return self._renew(self._pay(replace(state, server_loss=loss), fall))
 
     def _pay(self, state: State, fall: Values) -> State:
         """Reward the pending cohort, now that its w_t was measured; NaN is a fall that can't be known."""
@@ -252,11 +258,11 @@ class Flash(Selector[State]):
         return replace(state, posterior=posterior, known=known)
 
     def _time(self, state: State, outcome: RoundOutcome) -> State:
-        """Keep the durations of those who arrived, and the round's, that of the slowest."""
+        """Keep the durations of the clients that arrived, and that of the slowest as the round's."""
         seconds = outcome.signals["duration"]
         slowest = float(max(seconds[np.isfinite(seconds)], default=np.nan))
         return replace(state, known=state.known.timed(outcome.clients, seconds, self.scale), round_tau=slowest)
 
     def _renew(self, state: State) -> State:
-        """Make the contexts of the next selection."""
+        """Return the state with the contexts of the next selection."""
         return replace(state, X=contexts.form(state.known.contexts(), self.kept, self.form))

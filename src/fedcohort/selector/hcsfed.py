@@ -108,11 +108,11 @@ class HcsFed(Selector[State]):
 
     def _fits(self, run: Facts) -> bool | None:
         """Whether every stratum has a place in a cohort."""
-        return None if run.asked is None else self.strata is None or self.strata <= run.asked
+        return None if run.cohort is None else self.strata is None or self.strata <= run.cohort
 
     def _tells(self, run: Facts) -> bool | None:
         """Whether a sketch is longer than the shortest."""
-        return None if run.n_params is None else sketch.length(run.n_params, self.rate) > sketch.length(1, self.rate)
+        return run.layout and sketch.length(run.layout.n_params, self.rate) > sketch.length(1, self.rate)
 
     @property
     def needs(self) -> frozenset[str]:

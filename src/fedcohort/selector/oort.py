@@ -45,53 +45,17 @@ from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome,
 
 
 @dataclass(frozen=True)
-class Oort(Selector[State]):
-    """The selector, with its options.
-
-    Attributes:
-        eps, eps_decay, eps_min: share of exploration.
-        preferred: T in "percentile" or "seconds" (`preferred_in`).
-        penalty: alpha.
-        clip: the quantile c.
-        cutoff: share of the n-th score.
-        pacer: "paper", "code" or "none", with `window` rounds (W) and `step` (Delta) in the unit of T.
-        explore: "speed" or "size".
-        cap: rounds a client, or null.
-    """
-
-    eps: float
-    eps_decay: float
-    eps_min: float
-    preferred: float
-    preferred_in: str
-    penalty: float
-    clip: float
-    cutoff: float
-    pacer: str
-    window: int
-    step: float
-    explore: str
-    cap: int | None
+class Oort(Ranking, Selector[State]):
+    """The selector; its options are those of `Ranking`."""
 
     backs_off: ClassVar[bool] = True
     prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS})
 
-    def __post_init__(self) -> None:
-        _ = self.ranking  # checks the ranges
-
-    @property
-    def ranking(self) -> Ranking:
-        return Ranking.of(self)
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return self.ranking.needs
-
     def init(self, population: Population) -> State:
-        return self.ranking.init(population)
+        return self.start(population)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        return self.ranking.select(state, ctx)
+        return self.rank(state, ctx)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        return None, self.ranking.observe(state, outcome)
+        return None, self.learn(state, outcome)

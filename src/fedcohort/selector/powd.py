@@ -17,45 +17,14 @@ Departures from the paper:
 - a client that failed three times in a row is withheld for a while (`round/backoff.py`), and isn't polled.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort import ranges
-from fedcohort.part import CLEAN_LABELS, Want
-from fedcohort.selector import candidates
-from fedcohort.selector.base import Selector, Stateless, answers
-from fedcohort.types import Population, Probe, ProbeResult, RoundContext, Selection
+from fedcohort.selector.candidates import PowerOfChoice
 
 
 @dataclass(frozen=True)
-class PowD(Selector[Stateless]):
-    """The clients of largest loss among `candidates` (null: twice the cohort), drawn by "size" or "uniform"."""
+class PowD(PowerOfChoice):
+    """The clients of largest loss among the candidates."""
 
-    candidates: int | None
-    candidate: str
-
-    backs_off: ClassVar[bool] = True
-    prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS})
-
-    def __post_init__(self) -> None:
-        ranges.integer("candidates", self.candidates, "[1, inf)", optional=True)
-        ranges.choice("candidate", self.candidate, "size", "uniform")
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({"loss", "n_train"} if self.candidate == "size" else {"loss"})
-
-    def init(self, population: Population) -> Stateless:
-        """Raises `OptionError` where d is less than m, or more than K."""
-        candidates.check(self.candidates, population)
-        return Stateless()
-
-    def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
-        polled = candidates.draw_candidates(self.candidates, self.candidate, ctx)
-        return (Probe("loss", polled),)
-
-    def select(
-        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
-    ) -> tuple[Selection, Stateless]:
-        return candidates.largest(answers(probes, "loss"), ctx), state
+    signal: ClassVar[str] = "loss"

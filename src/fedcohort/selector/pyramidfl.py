@@ -42,19 +42,19 @@ from fedcohort.selector.ranking import State as Ranked
 from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 FINISHED_UPDATE = Want(
-    lambda run: run.whole_update,
+    lambda run: not run.parts.codec.hooks,
     "{who} leaves tensors out of updates, and the codec trains each client for its own upload: choose codec=none, or a "
     "codec that works on finished updates (codec=subsample, codec=quant, or codec.mode=posthoc for codec=lowrank)",
 )
 ANY_WORK = Want(
-    lambda run: not run.equal_work,
-    "{who} asks some clients for several times the local work, and {agg} stands for a number of steps that is "
-    "everybody's: choose another aggregator, or selector.beta=0",
+    lambda run: not any("client.steps" in options for options in run.config["requires"].values()),
+    "{who} gives some clients several times the local work, and {agg} stands for the same number of steps at every "
+    "client: choose another aggregator, or selector.beta=0",
 )
 FITTING_WORK = Want(
-    lambda run: run.fitting_work,
-    "{who} has the fast do more until the slowest of a cohort would be done, and {deadline} drops who isn't done with "
-    "all of it: set deadline.partial_work=true, or selector.beta=0",
+    lambda run: run.parts.deadline.partial_work or not run.parts.deadline.announces,
+    "{who} gives fast clients extra epochs, which {deadline} discards: set deadline.partial_work=true, or "
+    "selector.beta=0",
 )
 
 
@@ -76,13 +76,13 @@ class State:
 
 
 @dataclass(frozen=True)
-class PyramidFl(Selector[State]):
+class PyramidFl(Ranking, Selector[State]):
     """The selector, with its options.
 
     Attributes:
         overcommit, low, high, beta, passes: see the module.
         drop_agg: "per_tensor" or "zeros".
-        per_step: I_k is also divided by the steps that k took. The others are selector=oort's.
+        per_step: whether I_k is also divided by the steps that k took. The others are those of `Ranking`.
     """
 
     overcommit: float
@@ -92,19 +92,6 @@ class PyramidFl(Selector[State]):
     passes: int | None
     per_step: bool
     drop_agg: str
-    eps: float
-    eps_decay: float
-    eps_min: float
-    preferred: float
-    preferred_in: str
-    penalty: float
-    clip: float
-    cutoff: float
-    pacer: str
-    window: int
-    step: float
-    explore: str
-    cap: int | None
 
     backs_off: ClassVar[bool] = True
 
@@ -118,18 +105,14 @@ class PyramidFl(Selector[State]):
         ranges.integer("passes", self.passes, "[1, inf)", optional=True)
         ranges.flag("per_step", self.per_step)
         ranges.choice("drop_agg", self.drop_agg, "per_tensor", "zeros")
-        _ = self.ranking  # checks its own
-
-    @property
-    def ranking(self) -> Ranking:
-        return Ranking.of(self)
+        super().__post_init__()
 
     @property
     def needs(self) -> frozenset[str]:
         words = {"n_train", "expected_s", "expected_unit_s", "expected_up_s", "update_norm"}
         words |= {"pass_units"} if self.passes is not None else set()
         words |= {"steps"} if self.per_step else set()
-        return (self.ranking.needs - {"duration"}) | words
+        return (super().needs - {"duration"}) | words
 
     @property
     def wants(self) -> frozenset[Want]:
@@ -144,12 +127,12 @@ class PyramidFl(Selector[State]):
 
     def init(self, population: Population) -> State:
         seconds = population.signals["expected_s"].astype(np.float64)
-        ranked = replace(self.ranking.init(population), seconds=seconds)
+        ranked = replace(self.start(population), seconds=seconds)
         return State(ranked, population.signals["n_train"].astype(np.float64))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         wide = replace(ctx, cohort=self.shortlist(ctx.cohort))
-        choice, ranked = self.ranking.select(state.ranked, wide)
+        choice, ranked = self.rank(state.ranked, wide)
         chosen = top(-ctx.signals["expected_s"], choice.clients, ctx.cohort, ctx.rng)
         rho, M = np.zeros(ctx.n_clients), np.ones(ctx.n_clients)
         rho[chosen] = drop_rates(state.importance[chosen], self.low, self.high, ctx.cohort)
@@ -177,7 +160,7 @@ class PyramidFl(Selector[State]):
             "loss_squares": signals["loss_squares"],
             "duration": state.ranked.seconds[clients],
         }
-        return None, State(self.ranking.observe(state.ranked, replace(outcome, signals=facts)), importance)
+        return None, State(self.learn(state.ranked, replace(outcome, signals=facts)), importance)
 
     def _units(self, ctx: RoundContext, M: Values) -> Ids:
         """M_k E, rounded, [n_clients]; not above `passes` passes unless E is."""

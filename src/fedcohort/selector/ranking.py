@@ -5,7 +5,7 @@ score = (normalise(U) + staleness) slowness;   each term's equation stands with 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class State:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The options that Oort's ranking takes.
+    """Oort's ranking with its options, for selectors to inherit.
 
     Attributes:
         eps, eps_decay, eps_min: share of exploration.
@@ -65,11 +65,6 @@ class Ranking:
     explore: str
     cap: int | None
 
-    @classmethod
-    def of(cls, selector: object) -> "Ranking":
-        """Take the options of a selector that has all of them. Raises `OptionError` for one out of its range."""
-        return cls(**{field.name: getattr(selector, field.name) for field in fields(cls)})
-
     def __post_init__(self) -> None:
         for name in ("eps", "eps_min", "clip", "cutoff"):
             ranges.number(name, getattr(self, name), "[0, 1]")
@@ -92,13 +87,13 @@ class Ranking:
             words.add("expected_s")
         return frozenset(words | {"n_train"} if self.explore == "size" else words)
 
-    def init(self, population: Population) -> State:
+    def start(self, population: Population) -> State:
         K = population.n_clients
         never, nan = np.zeros(K, np.int64), np.full(K, np.nan)
         return State(nan, never, nan, never, self.eps, self.preferred, np.empty(0))
 
-    def select(self, state: State, ctx: RoundContext) -> tuple[Selection, State]:
-        """The cohort with its scores, and the share of exploration decayed."""
+    def rank(self, state: State, ctx: RoundContext) -> tuple[Selection, State]:
+        """Return the cohort with its scores, and the state with the share of exploration decayed."""
         eps = max(self.eps_decay * state.eps, self.eps_min)
         T = self._preferred_s(state, ctx)
         utility, bonus = normalise(state.utility, self.clip), staleness(ctx.round + 1, state.last)
@@ -122,8 +117,8 @@ class Ranking:
         probability = mixture(((exploited, n_exploit), (explored, n_explore)))
         return Selection(clients, scores, parts, probability), replace(state, eps=eps)
 
-    def observe(self, state: State, outcome: RoundOutcome) -> State:
-        """What those who arrived tell, and the pacer's decision."""
+    def learn(self, state: State, outcome: RoundOutcome) -> State:
+        """Return the state after the reports of the clients that arrived, and the pacer's decision."""
         arrived, signals = outcome.clients, outcome.signals
         U = utilities(signals["loss_count"], signals["loss_squares"])
         utility, last, seconds, rounds = (

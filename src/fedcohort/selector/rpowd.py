@@ -26,8 +26,8 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.part import CLEAN_LABELS, Want
-from fedcohort.selector import candidates
 from fedcohort.selector.base import Selector, top
+from fedcohort.selector.candidates import Candidates
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 
@@ -43,7 +43,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class RPowD(Selector[State]):
+class RPowD(Candidates, Selector[State]):
     """The clients of largest last loss among `candidates` (null: twice the cohort), drawn by "size" or "uniform".
 
     Attributes:
@@ -51,8 +51,6 @@ class RPowD(Selector[State]):
         tie: "random" or "id".
     """
 
-    candidates: int | None
-    candidate: str
     loss_at: str
     tie: str
 
@@ -60,19 +58,17 @@ class RPowD(Selector[State]):
     prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS})
 
     def __post_init__(self) -> None:
-        ranges.integer("candidates", self.candidates, "[1, inf)", optional=True)
-        ranges.choice("candidate", self.candidate, "size", "uniform")
+        super().__post_init__()
         ranges.choice("loss_at", self.loss_at, "path", "start")
         ranges.choice("tie", self.tie, "random", "id")
 
     @property
     def needs(self) -> frozenset[str]:
-        words = {"train_loss" if self.loss_at == "path" else "loss"}
-        return frozenset(words | {"n_train"} if self.candidate == "size" else words)
+        return self.needs_with("train_loss" if self.loss_at == "path" else "loss")
 
     def init(self, population: Population) -> State:
         """Raises `OptionError` where d is less than m, or more than K."""
-        candidates.check(self.candidates, population)
+        self.check(population)
         return State(np.full(population.n_clients, np.inf))
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
@@ -93,12 +89,12 @@ class RPowD(Selector[State]):
         return None, State(last)
 
     def _choose(self, state: State, ctx: RoundContext) -> Ids:
-        polled = candidates.draw_candidates(self.candidates, self.candidate, ctx)
+        polled = self.draw_candidates(ctx)
         return top(state.last, polled, ctx.cohort, ctx.rng, self.tie)
 
     def _probability(self, ctx: RoundContext) -> Values:
         """Return each client's chance to be the first candidate, [n_clients]."""
-        weights, out = candidates.sizes(self.candidate, ctx), np.zeros(ctx.n_clients)
+        weights, out = self.weights(ctx), np.zeros(ctx.n_clients)
         out[ctx.available] = weights[ctx.available] / max(weights[ctx.available].sum(), 1.0)
         return out
 

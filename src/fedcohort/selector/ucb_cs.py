@@ -37,7 +37,7 @@ from fedcohort.selector.base import Selector, top
 from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 SEVERAL_STEPS = Want(
-    lambda run: run.several_steps,
+    lambda run: run.parts.client.takes_several(run.most_samples),
     "{who} explores as far as the losses of a client's steps differ, and every client takes one step a round: once "
     "each has come it chooses by losses alone (more epochs, more steps or smaller mini-batches would give it a sigma)",
 )

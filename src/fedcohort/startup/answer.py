@@ -8,11 +8,13 @@ from pathlib import Path
 from fedcohort.errors import FedcohortError
 from fedcohort.host.commands import fedcohort
 from fedcohort.host.time_limit import time_limit
-from fedcohort.observe.comparison import fetch, files, verdict
-from fedcohort.observe.comparison.publish import publish
-from fedcohort.observe.comparison.question import Question, answer
+from fedcohort.report.comparison import page
+from fedcohort.report.comparison.verdicts import list_verdicts
+from fedcohort.results.matching.question import Question
+from fedcohort.startup.comparison import publish, read_answer
 from fedcohort.tracking import comparison, identity, server
 from fedcohort.tracking.comparison import Run
+from fedcohort.tracking.runs import Query
 
 log = logging.getLogger("fedcohort")
 FOLDER = "report"  # in the sweep's
@@ -28,16 +30,16 @@ def tell(sweep: Path, runs: Sequence[Run]) -> None:
         return
     given = comparison.options_of(sweep.name, runs)
     try:
-        where = (known.tracking_uri, known.experiment, sweep.name, given.get("filter"))
+        query = Query(known.tracking_uri, known.experiment, sweep.name, given.get("filter"))
         rows, cols, baseline = given.get("rows", "selector"), given.get("cols"), given.get("baseline")
         with time_limit(server.WAIT_S, "reading the runs"):
-            found = answer(Question(fetch.Query(*where), rows, cols, baseline=baseline))
-        _, paths = files.write(found, sweep / FOLDER)
-        for said in verdict.tell(found.table):
-            log.info("%s", said)
-        log.info("report: %s", sweep / FOLDER / files.PAGE)
+            answer = read_answer(query, Question(rows, cols, baseline=baseline))
+        _, paths = page.write(answer, sweep / FOLDER)
+        log.info("report: %s", sweep / FOLDER / page.PAGE)
+        for line in list_verdicts(answer):
+            log.info("%s", line)
         with time_limit(server.WAIT_S, "sending the report"):
-            publish(found, paths)
+            publish(answer, query, paths)
     except FedcohortError as error:
         _warn(str(error), given)
     except Exception as error:  # whatever a server answers, or a figure: the runs are done

@@ -13,7 +13,7 @@ from hydra.conf import HydraConf
 from hydra.plugins.launcher import Launcher
 
 from fedcohort.host.lock import hold
-from fedcohort.startup.assemble import Composed
+from fedcohort.startup.compose import Composed
 from fedcohort.startup.jobs import SweepJob
 
 ALL = -1  # hydra.launcher.n_jobs: nobody said

@@ -1,9 +1,4 @@
-"""What this room rests on of Hydra that it doesn't document: a private class, and the wording of its errors.
-
-All of it was read in Hydra 1.3.8.
-"""
-
-import re
+"""What this package uses of Hydra and joblib that they don't document, as it was in these versions."""
 
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
@@ -13,14 +8,6 @@ from fedcohort.errors import ForeignChange
 
 HYDRA = "1.3.8"
 JOBLIB = "1.6.0"
-AMBIGUOUS = r"Ambiguous value for argument '(.*)'$"
-NEEDS_MULTIRUN = r"Sweep parameters '(.*)' requires"
-THERE_ALREADY = r"Could not append to config\. An item is already at '(.*)'"
-CHOSEN_ALREADY = r"Multiple values for (\S+)\. "
-NO_SUCH_PART = r"Could not override '(\S+@\S+)'"
-NO_SUCH_PART_IN_DATASET = r"In 'dataset/(\w+)': Could not override"
-NOTHING_TO_DELETE = r"Could not delete from config\. '(.*)' does not exist"
-NOT_CHOSEN = r"Could not delete '(.*)'\. No match"
 
 
 def combinations(overrides: list[Override]) -> list[list[str]]:
@@ -60,24 +47,3 @@ def register(name: str, plugin: type[Plugin]) -> None:
         Plugins.instance().class_name_to_class[name] = plugin
     except AttributeError as error:
         raise ForeignChange("hydra-core", "Plugins.class_name_to_class", "knows the sweeper", HYDRA) from error
-
-
-def missing_config(text: str) -> tuple[str, str, str] | None:
-    """(config, group, word) of a word without a file, from what `MissingConfigException` says (Hydra 1.3.8)."""
-    found = re.match(r"In '(.*?)': Could not \w+ '(.*)/(.*?)'", text)
-    return (found[1], found[2], found[3]) if found else None
-
-
-def without_search_path(text: str) -> str:
-    """An error's text up to where Hydra lists the folders that it has looked into (Hydra 1.3.8)."""
-    return text.partition("Config search path")[0]
-
-
-def is_no_word(error: BaseException) -> bool:
-    """Whether a group was given null or a number: a plain ValueError (Hydra 1.3.8)."""
-    return isinstance(error, ValueError) and "Config group override must be" in str(error)
-
-
-def is_lone_flag(error: BaseException) -> bool:
-    """Whether --resolve or the like came without --cfg: a plain ValueError (Hydra 1.3.8)."""
-    return isinstance(error, ValueError) and "flag can only be used" in str(error)

@@ -1,104 +1,93 @@
-"""What of a composed config differs from the defaults in configs/: the words, and the options of each word."""
+"""What of a composed config differs from the defaults in configs/: the choices, and the options of each choice."""
 
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hydra.conf import HydraConf
 from hydra.utils import get_object
-from omegaconf import DictConfig, OmegaConf
 
 from fedcohort.record.observer import Observer
 from fedcohort.roles import flat, role_of
-from fedcohort.startup.assemble import Composed
+from fedcohort.startup.compose import PRESET, Composed, file_of
+from fedcohort.startup.options import spell
 
-PRESET = "heterogeneity"  # it stands for words of these groups
-STOOD_FOR = ("partition", "label_noise", "feature_noise")
-OVERRIDE = "override /"
+OF_PRESET = ("partition", "label_noise", "feature_noise")  # groups whose choices a preset stands for
 TARGET = "_target_"
-CALLBACK = "callback"  # the group of those who watch, and of Lightning's callbacks
-
-
-def find_configs(hydra: HydraConf | DictConfig) -> Path:
-    """Return the folder of the groups. hydra: the node `hydra` of a composed config."""
-    (found,) = (Path(each.path) for each in hydra.runtime.config_sources if each.provider == "main")
-    return found
+CALLBACK = "callback"  # the group of observers, and of Lightning's callbacks
 
 
 def differing(composition: Composed) -> dict[str, str]:
-    """Return what differs, the words first; options as they are typed. {} where the folder of the groups isn't known.
+    """Return what differs, choices first; options as they are typed. {} where the folder of the groups isn't known.
 
-    An option that its yaml computes (`${...}`), or that stands in the yaml of another word, differs where it was typed.
-    A callback differs where it is no observer: whoever only watches changes nothing, another may end the run.
+    An option that its yaml computes (`${...}`), or that is in the yaml of another choice, differs where it was typed.
+    A callback differs where it is no observer: observers change nothing, another callback may end the run.
     """
     if composition.configs is None:
         return {}
     config, choices, configs = composition.config, composition.choices, composition.configs
-    words, own = _read_defaults(configs / "train.yaml")
-    groups = {group: word for group, word in choices.items() if "." not in group and role_of(group).tracked}
-    dealt = STOOD_FOR if PRESET in choices else ()
-    found = {group: word for group, word in groups.items() if word != words.get(group) and group not in dealt}
-    inner = {key: word for group in groups for key, word in _read_inner(configs, group, choices[group]).items()}
-    found |= {key: word for key, word in choices.items() if "." in key and word != inner.get(key)}
-    known = dict(own)
-    for group, word in choices.items():
-        known |= {f"{group}.{name}": value for name, value in _read_word(configs, group, word).items()}
-    named = {word.lstrip("+~").partition("=")[0].partition("@")[0] for word in composition.overrides}
-    named |= _read_word(configs, "experiment", choices.get("experiment", "")).keys()
+    default_choices, defaults = _read_defaults(configs / "train.yaml")
+    preset = OF_PRESET if PRESET in choices else ()
+    inner = dict[str, str]()
+    changed = dict[str, str]()
+    for group, choice in choices.items():
+        if "." in group or not role_of(group).tracked:
+            continue
+        inner |= _read_inner_choices(configs, group, choice)
+        if choice != default_choices.get(group) and group not in preset:
+            changed[group] = choice
+    changed |= {path: choice for path, choice in choices.items() if "." in path and choice != inner.get(path)}
+    for group, choice in choices.items():
+        options = _read_options(configs, group, choice)
+        defaults = defaults | {f"{group}.{name}": value for name, value in options.items()}
+    typed = {override.lstrip("+~").partition("=")[0].partition("@")[0] for override in composition.overrides}
+    typed |= _read_options(configs, "experiment", choices.get("experiment", "")).keys()
     for option, value in flat(config):
         if option.endswith(TARGET) or not role_of(option).tracked:
             continue
-        plain = option in known and "${" not in str(known[option])
-        inside = option.rpartition(".")[0] in known  # of an option that is null, or a mapping
-        if value != known[option] if plain else inside or option in named:
-            found[option] = _spell(value)
-    return found | {
-        option: _spell(value)
-        for name, node in config[CALLBACK].items()
-        if node and not _only_watches(node)
-        for option, value in flat(node, f"{CALLBACK}.{name}.")
-    }
+        is_plain = option in defaults and "${" not in str(defaults[option])
+        is_inside = option.rpartition(".")[0] in defaults  # of an option that is null, or a mapping
+        if value != defaults[option] if is_plain else is_inside or option in typed:
+            changed[option] = spell(value)
+    for name, node in config[CALLBACK].items():
+        if node and not _is_observer(node):
+            changed |= {option: spell(value) for option, value in flat(node, f"{CALLBACK}.{name}.")}
+    return changed
 
 
-def _only_watches(node: Mapping[str, Any]) -> bool:
-    made: object = get_object(node[TARGET])
-    return isinstance(made, type) and issubclass(made, Observer)
-
-
-def _spell(value: object) -> str:
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+def _is_observer(node: Mapping[str, Any]) -> bool:
+    target: object = get_object(node[TARGET])
+    return isinstance(target, type) and issubclass(target, Observer)
 
 
 @cache
 def _read_defaults(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
-    """Return the word of each group, and the options that belong to none."""
+    """Return the default choice of each group, and the options that belong to none."""
     content = _load(path)
-    words = {
-        str(group): str(word) for each in content.pop("defaults") if each != "_self_" for group, word in each.items()
-    }
-    preset = _load(path.parent / PRESET / f"{words[PRESET]}.yaml")
-    dealt = {key.removeprefix(OVERRIDE): word for each in preset.get("defaults", ()) for key, word in each.items()}
-    words |= {group: word for group, word in dealt.items() if group in STOOD_FOR}
-    return words, {name: value for name, value in flat(content) if not name.startswith("hydra.")}
+    lines = [line for line in content.pop("defaults") if line != "_self_"]
+    choices = {str(group): str(choice) for line in lines for group, choice in line.items()}
+    preset = _load(path.parent / PRESET / f"{choices[PRESET]}.yaml")
+    for line in preset.get("defaults", ()):
+        overridden = {key.removeprefix("override /"): choice for key, choice in line.items()}
+        choices |= {group: choice for group, choice in overridden.items() if group in OF_PRESET}
+    return choices, {name: value for name, value in flat(content) if not name.startswith("hydra.")}
 
 
 @cache
-def _read_word(configs: Path, group: str, word: str) -> dict[str, Any]:
-    """Return the options in a word's yaml; {} of a word that has no file, as one that the data came to."""
-    content = _load(configs / group / f"{word}.yaml")
+def _read_options(configs: Path, group: str, choice: str) -> dict[str, Any]:
+    """Return the options in a choice's yaml; {} where it has no file, as the data decided about it."""
+    content = _load(configs / group / f"{choice}.yaml")
     return {name: value for name, value in flat(content.get(group, content)) if name.partition(".")[0] != "defaults"}
 
 
 @cache
-def _read_inner(configs: Path, group: str, word: str) -> dict[str, str]:
-    """Return the words that a word's yaml has inside, as `objective.base` of propfair."""
-    lines = [each for each in _load(configs / group / f"{word}.yaml").get("defaults", ()) if isinstance(each, dict)]
-    inner = [each for line in lines for each in line.items() if "@" in each[0]]
-    return {f"{group}.{key.rpartition('@')[2]}": str(word) for key, word in inner}
+def _read_inner_choices(configs: Path, group: str, choice: str) -> dict[str, str]:
+    """Return the choices that a choice's yaml makes inside of it, as `objective.base` of propfair."""
+    lines = [line for line in _load(configs / group / f"{choice}.yaml").get("defaults", ()) if isinstance(line, dict)]
+    inner = [item for line in lines for item in line.items() if "@" in item[0]]
+    return {f"{group}.{key.rpartition('@')[2]}": str(value) for key, value in inner}
 
 
 def _load(path: Path) -> dict[str, Any]:
     """Return what a yaml says, uncomposed; {} where there is none."""
-    content: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False) if path.is_file() else {}
-    return content if isinstance(content, dict) else {}
+    return file_of(path) if path.is_file() else {}

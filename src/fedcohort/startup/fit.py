@@ -1,8 +1,8 @@
-"""One `Trainer.fit` in a run's folder, and the ways in which it may end. Importing this imports Lightning."""
+"""Step 5 of a run: `Trainer.fit` in the run's folder, and the ways in which it may end. This imports Lightning."""
 
 import logging
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -23,16 +23,18 @@ from fedcohort.lightning.tasks import Tasks
 from fedcohort.record import folder, manifest, provenance
 from fedcohort.roles import Identity, select_options
 from fedcohort.round.guard import blame, owners_of
-from fedcohort.startup.assemble import Composed
+from fedcohort.startup.check import count_processes
+from fedcohort.startup.compose import Composed
 from fedcohort.startup.observers import Watchers
 from fedcohort.startup.restart import Restart, find
+from fedcohort.startup.run_info import describe_run
 
 log = logging.getLogger("fedcohort")
 
 
 @dataclass(frozen=True)
 class Beginning:
-    """What the tasks of a run agree on before they train: its folder, if that was made for it, what it goes on from.
+    """What the tasks of a run agree on before they train: its folder, whether that is new, and where it resumes.
 
     It travels between processes.
     """
@@ -47,37 +49,36 @@ def fit(
     loop: FederatedLoop,
     network: torch.nn.Module,
     watchers: Watchers,
-    processes: Mapping[str, Any],
     tasks: Tasks,
     sweep: str | None,
     home: folder.RunFolder | None,
-    info: Callable[..., Any],
 ) -> Path | None:
     """Train from the folder's checkpoint on, to the last artifact, and return the folder.
 
     home: None for a task that follows another into its folder; then None is returned where that has nothing to do.
-    info: makes what observers are told at the start. Raises `FedcohortError`; `SystemExit` with the code of the signal
-    that stopped the run.
+
+    Raises `FedcohortError`; `SystemExit` with the code of the signal that stopped the run.
     """
     messages.quiet_lightning()
     config = composition.config
+    processes = count_processes(config)
     identity = {**select_options(config, Identity.HELD), **{f"trainer.{k}": v for k, v in processes.items()}}
     origin = provenance.this(config, identity, loop.federation.checksum)
-    found = tasks.agree(lambda: _begin(home, loop, config, origin))
-    if found is None:
+    beginning = tasks.agree(lambda: _begin(home, loop, config, origin))
+    if beginning is None:
         return None
-    path, restart, done = found.path, found.restart, found.restart.rounds
+    path, restart, done = beginning.path, beginning.restart, beginning.restart.rounds
     torch.set_num_threads(config["trainer"]["threads"])
     make_repeatable(config["trainer"]["accelerator"])
     loop.observers, loop.spending = watchers.observers, restart.spending
     loop.ends_early = watchers.ends_early
-    loop.info = partial(info, path=path, done=done, spending=restart.spending)
-    loop.folder, loop.new_folder = path, found.is_new
+    loop.info = partial(describe_run, composition, loop, network, sweep, path, restart)
+    loop.folder, loop.new_folder = path, beginning.is_new
     loop.lay_out(network)
-    written = nullcontext() if home is None else messages.to_file(path)
+    to_file = nullcontext() if home is None else messages.to_file(path)
     loop.owners = _owners(composition, loop, network)
-    with written, _ending(path, _again(composition, sweep), loop.owners):
-        if not found.is_new:
+    with to_file, _ending(path, _again(composition, sweep), loop.owners):
+        if not beginning.is_new:
             where = f"after round {done}" if done else "from the start: no round was saved"
             log.info("resuming %s %s", path, where)
         training = trainer.Training(config, path, loop, watchers.callbacks, processes, origin)
@@ -105,20 +106,15 @@ def _begin(
     if home is None:
         raise TypeError("a task that follows begins nothing")
     restart = find(home, loop.settings.config_hash, config["resume"], origin)
-    done = _check_rounds(restart.rounds, home.path, config["rounds"])
+    done, rounds = restart.rounds, config["rounds"]
+    if done > rounds:
+        raise OptionError(f"rounds must be at least {done}, as many as {home.path} has already, got {rounds}")
     loop.settings.budget.check(restart.spending, home.path)
     manifest.withdraw(home.path)  # what it has changes from here on
     folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
     start = {"round": done, "resume": config["resume"], "forced": restart.forced, **origin}
     provenance.note_start(home.path, start)
     return Beginning(home.path, home.is_new, restart)
-
-
-def _check_rounds(done: int, path: Path, rounds: int) -> int:
-    """Return `done`, the rounds that the run has. Raises `OptionError` where they are more than are wanted."""
-    if done > rounds:
-        raise OptionError(f"rounds must be at least {done}, as many as {path} has already, got {rounds}")
-    return done
 
 
 @contextmanager

@@ -19,11 +19,11 @@ from omegaconf import DictConfig, OmegaConf
 from fedcohort import ranges
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.startup import cards, compat, objective_metric, options, sweep
-from fedcohort.startup.defaults import find_configs
+from fedcohort.startup.check import check
+from fedcohort.startup.compose import find_configs
+from fedcohort.startup.hydra_errors import explain
 from fedcohort.startup.outlook import vary
 from fedcohort.startup.overlay import Overlay
-from fedcohort.startup.refusals import explain
-from fedcohort.startup.run import check
 from fedcohort.startup.sweep import GRID, split_jobs
 
 log = logging.getLogger("fedcohort")

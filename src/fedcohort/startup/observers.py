@@ -1,7 +1,7 @@
-"""Who watches a run: our observers, the callbacks of Lightning's that a user adds, the tracker, the status."""
+"""Make the observers of a run, its tracker, and the callbacks of Lightning that a user adds."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,22 +10,22 @@ from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.record.observer import Observer
 from fedcohort.record.status import RunStatus
-from fedcohort.startup import assemble
-from fedcohort.startup.assemble import Built, Composed
-from fedcohort.startup.hydra_options import is_inside
-from fedcohort.startup.targets import CALLBACK
+from fedcohort.startup import components
+from fedcohort.startup.command_line import is_inside
+from fedcohort.startup.components import CALLBACK, Component
+from fedcohort.startup.compose import Composed
 
 FOLDERS = frozenset({"dirpath", "save_dir", "root_dir", "logs"})  # options of callbacks and trackers that name a folder
 
 
 @dataclass(frozen=True)
 class Watchers:
-    """Who watches a run.
+    """The observers and callbacks of a run.
 
     Attributes:
-        observers: in the order of configs/callback; then the tracker, which uploads what they wrote; the status last.
-        callbacks: Lightning's own, which may end the run before its last round.
-        ends_early: the configs of these callbacks, in an order of their own.
+        observers: in the order of configs/callback; then the tracker, which uploads their files; the status last.
+        callbacks: of Lightning, which may end the run before its last round.
+        ends_early: the configs of these callbacks, sorted.
     """
 
     observers: Sequence[Observer]
@@ -34,32 +34,28 @@ class Watchers:
 
 
 def watchers_of(composition: Composed) -> Watchers:
-    """Make the watchers that the config names. Raises `OptionError`."""
+    """Make the observers and callbacks that the config names. Raises `OptionError`."""
     nodes = {f"callback.{name}": node for name, node in composition.config["callback"].items() if node}
     _check_folders({**nodes, "logger": composition.config["logger"]}, composition.config["paths"]["logs"])
-    found = {where: _build(where, node) for where, node in nodes.items()}
-    theirs = {where: part for where, part in found.items() if not isinstance(part, Observer)}
-    _check_monitors(theirs)
-    tracker = assemble.part(composition, "logger")
-    ends_early = _in_json(nodes[where] for where in theirs)
-    ours = [part for part in found.values() if isinstance(part, Observer)]
-    watching = [*ours, *([tracker] if tracker is not None else []), RunStatus(ends_early)]
-    return Watchers(watching, list(theirs.values()), ends_early)
+    parts = {where: _build(where, node) for where, node in nodes.items()}
+    callbacks = {where: part for where, part in parts.items() if not isinstance(part, Observer)}
+    _check_monitors(callbacks)
+    tracker = components.make(composition, "logger")
+    texts = sorted(json.dumps(nodes[where], sort_keys=True, default=str) for where in callbacks)
+    ends_early = [json.loads(text) for text in texts]  # as they come back from a file
+    observers = [part for part in parts.values() if isinstance(part, Observer)]
+    observers += [*([] if tracker is None else [tracker]), RunStatus(ends_early)]
+    return Watchers(observers, list(callbacks.values()), ends_early)
 
 
-def _in_json(nodes: Iterable[Any]) -> list[Any]:
-    """Return the nodes as they come back from a file, in an order of their own."""
-    return [json.loads(text) for text in sorted(json.dumps(node, sort_keys=True, default=str) for node in nodes)]
-
-
-def _build(where: str, node: object) -> Built:
+def _build(where: str, node: object) -> Component:
     if not isinstance(node, Mapping) or "_target_" not in node:
         raise ranges.refuse(where, "null, or a class in _target_ with its options", node)
-    return assemble.build(node, where, where, CALLBACK)
+    return components.build(node, where, where, CALLBACK)
 
 
 def _check_folders(nodes: Mapping[str, object], logs: str) -> None:
-    """Refuse a folder outside `logs` in the options of an observer, a callback or the tracker, by the names of these.
+    """Reject a folder outside `logs` in the options of an observer, a callback or the tracker.
 
     A file's name may hold no folder. Raises `OptionError`.
     """
@@ -76,14 +72,14 @@ def _check_folders(nodes: Mapping[str, object], logs: str) -> None:
 
 
 def _check_monitors(callbacks: Mapping[str, Any]) -> None:
-    """Refuse at the start what Lightning refuses after a round; a callback of a user's own may log more to monitor."""
+    """Reject at the start what Lightning rejects after a round; other callbacks may log further metrics to monitor."""
     if not all(type(part).__module__.startswith("lightning.") for part in callbacks.values()):
         return
     for where, part in callbacks.items():
         from fedcohort.lightning.module import MONITORED  # noqa: PLC0415 - imports Lightning
 
-        wanted = getattr(part, "monitor", None)
+        monitor = getattr(part, "monitor", None)
         allowed = (*MONITORED, "epoch", "step") if hasattr(part, "save_top_k") else MONITORED
-        if wanted is not None and wanted not in allowed:
-            reason = " (nothing may select on the test set)" if str(wanted).startswith("test/") else ""
-            raise OptionError(f"{where}.monitor must be one of {', '.join(allowed)}, got {wanted!r}{reason}")
+        if monitor is not None and monitor not in allowed:
+            reason = " (nothing may select on the test set)" if str(monitor).startswith("test/") else ""
+            raise OptionError(f"{where}.monitor must be one of {', '.join(allowed)}, got {monitor!r}{reason}")

@@ -1,6 +1,5 @@
 """The options that belong to no part (configs/train.yaml, engine and trainer), with their ranges."""
 
-import difflib
 import re
 import tempfile
 from collections.abc import Collection, Mapping
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort import ranges
-from fedcohort.errors import OptionError
+from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.host import cores, processor
 from fedcohort.round.settings import Check, choice, integer, number, options
 
@@ -102,6 +101,11 @@ CHECKS: Mapping[str, Check] = {  # those that the rounds read stand in `round/se
 }
 
 
+def spell(value: object) -> str:
+    """Return the value as it is typed on the command line."""
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def list_options(known: Collection[str]) -> str:
     """Say which options there are instead."""
     return f"its options are {', '.join(known)}" if known else "it has none"
@@ -112,8 +116,8 @@ def unknown(where: str, option: str, known: Collection[str]) -> OptionError:
 
     where: a node's path or group=word; "" for the top level.
     """
-    near = difflib.get_close_matches(option, sorted(known), 1)
-    guess = f"; did you mean {near[0]}?" if near else ""
+    near = ranges.closest(option, known)
+    guess = f"; did you mean {near}?" if near else ""
     if where:
         return OptionError(f"{where} has no option {option!r}; {list_options(known)}{guess}")
     return OptionError(f"there is no option {option!r}; there are {', '.join(sorted(known))}{guess}")
@@ -141,4 +145,6 @@ def check(config: Mapping[str, Any]) -> None:
             raise OptionError(f"{option} is missing: leave out ~{option}")
         allowed(option, holder[last])
     one_pool(config["trainer"])
+    if config["clients"] is not None and config["cohort"] > config["clients"]:
+        raise IncompatibleConfig(f"cohort={config['cohort']} exceeds clients={config['clients']}")
     precision(config["engine"], config["trainer"]["accelerator"])

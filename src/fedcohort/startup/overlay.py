@@ -7,7 +7,7 @@ and a plain `option=value` is written into a copy. What comes out is what Hydra 
 
 import copy
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from fedcohort.startup import assemble, options
+from fedcohort.startup import check, compose, options
 
 DEALT = ("partition", "label_noise", "feature_noise", "dataset")  # presets and what the data name have a say in these
 PARSER = OverridesParser.create()
@@ -34,9 +34,9 @@ class Overlay:
         self._reach = cache(self._find_reach)
         self._configs = configs
 
-    def compose(self, words: tuple[str, ...]) -> assemble.Composed:
+    def compose(self, words: tuple[str, ...]) -> compose.Composed:
         """Return the composed config of `words`. Raises what Hydra raises, and `OptionError`."""
-        return assemble.compose_config(*self.lay(words), words, self._configs)
+        return compose.compose_config(*self.lay(words), words, self._configs)
 
     def lay(self, words: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
         """Return a config of one's own, unresolved, and the word of each group. Raises what Hydra raises."""
@@ -68,7 +68,7 @@ class Overlay:
         group = override.key_or_group
         if override.type != OverrideType.CHANGE or override.package is not None:
             return False
-        if group not in (*assemble.LIGHT, *assemble.HEAVY) or group in DEALT:
+        if group not in (*check.LIGHT, *check.HEAVY) or group in DEALT:
             return False
         text = self._text(group, str(override.value()))
         return "\n_target_: " in f"\n{text}" and "defaults:" not in text and "@package" not in text
@@ -131,3 +131,19 @@ class Overlay:
 def _parse(word: str) -> Override:
     (parsed,) = PARSER.parse_overrides([word])
     return parsed
+
+
+def seeds_of(words: Sequence[str], configs: Path) -> Callable[[int], compose.Composed]:
+    """Return a function that composes `python train.py <words> seed=<seed>` for any seed."""
+    cfg, choices = _overlay(configs).lay(tuple(words))
+
+    def config_of(seed: int) -> compose.Composed:
+        OmegaConf.update(cfg, "seed", seed)
+        return compose.compose_config(cfg, choices, (*words, f"seed={seed}"), configs)
+
+    return config_of
+
+
+@cache
+def _overlay(configs: Path) -> Overlay:
+    return Overlay(lambda words: compose.by_hydra(words, configs, whole=True), configs)

@@ -1,4 +1,4 @@
-"""What a resume goes on from: the newest checkpoint, checked, and whether this process may go on with it at all.
+"""Find the checkpoint from which a run resumes: the newest one, once it, code, versions and processes are checked.
 
 resume=true: the newest one, with the code, the versions and the processes that wrote it. resume=previous: where the
 newest is damaged, the one before it, too. resume=force: in spite of other code, versions and processes, too.
@@ -6,7 +6,7 @@ newest is damaged, the one before it, too. resume=force: in spite of other code,
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,61 +45,53 @@ def find(home: RunFolder, config_hash: str, resume: bool | str, now: provenance.
     now: what `provenance.this` says of this process. Raises `CheckpointError`.
     """
     manifest.check_all(home.path)
-    there = [path for path in (home.checkpoint, home.previous) if path.exists()]
-    if not there:
+    paths = [path for path in (home.checkpoint, home.previous) if path.exists()]
+    if not paths:
         return Restart()
-    newest, *others = there
-    chosen = newest
+    path = paths[0]
     try:
-        found = usable(newest, config_hash)
+        payload = usable(path, config_hash)
     except DamagedCheckpoint as error:
-        older = _older(others, config_hash)
+        older = _load_if_sound(paths[1:], config_hash)
         if older is None:
-            left = "the one before it, too" if others else "there is none before it"
-            raise CheckpointError(f"{error}; {left}: start afresh with resume=false") from error
+            previous = "the one before it, too" if paths[1:] else "there is none before it"
+            raise CheckpointError(f"{error}; {previous}: start afresh with resume=false") from error
         done = checkpoint.rounds_in(older)
         if resume not in FALLS_BACK:
             raise CheckpointError(
                 f"{error}; the one before it, of round {done}, is whole: go on from there with resume=previous"
             ) from error
         log.warning("%s; going on from the one before it, of round %d", error, done)
-        found, (chosen, *_) = older, others
-    other = provenance.differences(found[checkpoint.OURS], now)
-    if other and resume != FORCE:
+        payload, path = older, paths[1]
+    differences = provenance.differences(payload[checkpoint.OURS], now)
+    if differences and resume != FORCE:
         raise CheckpointError(
-            f"{chosen} was written with something else, and would go on with other bits: {'; '.join(other)}. Go back "
-            "to that, or go on all the same with resume=force, which summary.json and MLflow then say"
+            f"{path} was written with something else, and would go on with other bits: {'; '.join(differences)}. Go "
+            "back to that, or go on all the same with resume=force, which summary.json and MLflow then say"
         )
-    done = checkpoint.rounds_in(found)
-    journal.check(home.path, done, _journal_in(found))
-    if chosen != home.checkpoint:
-        os.replace(chosen, home.checkpoint)
-    for difference in other:
+    done = checkpoint.rounds_in(payload)
+    states = payload["callbacks"].values()
+    # The journal's running digest at the checkpoint: None where no journal was kept, or by an older version.
+    journal.check(home.path, done, next((state["journal"] for state in states if state.get("journal")), None))
+    if path != home.checkpoint:
+        os.replace(path, home.checkpoint)
+    for difference in differences:
         log.warning("resume=force: %s", difference)
-    return Restart(done, other if resume == FORCE else None, _spending(found, done))
+    packed = [state["spending"] for state in states if "spending" in state]  # none from before there were budgets
+    spending = Spending.unpack(packed[0]) if packed else Spending(Spent(done))
+    return Restart(done, differences if resume == FORCE else None, spending)
 
 
 def usable(path: Path, config_hash: str) -> dict[str, Any]:
-    """The checkpoint, with what clients keep beside it checked as well. Raises `CheckpointError`."""
-    found = checkpoint.load(path, config_hash)
-    for state in found["callbacks"].values():
+    """Return the checkpoint, once it and the clients' files are checked. Raises `CheckpointError`."""
+    payload = checkpoint.load(path, config_hash)
+    for state in payload["callbacks"].values():
         if "clients" in state:
             store.check(path.parent, state["clients"])
-    return found
+    return payload
 
 
-def _journal_in(found: Mapping[str, Any]) -> str | None:
-    """Return the journal's running digest at the checkpoint; None where no journal was kept, or by an older version."""
-    return next(filter(None, (state.get("journal") for state in found["callbacks"].values())), None)
-
-
-def _spending(found: Mapping[str, Any], done: int) -> Spending:
-    """Return what the run had spent at the checkpoint; one of before there were budgets knows its rounds alone."""
-    packed = [state["spending"] for state in found["callbacks"].values() if "spending" in state]
-    return Spending.unpack(packed[0]) if packed else Spending(Spent(done))
-
-
-def _older(paths: Sequence[Path], config_hash: str) -> dict[str, Any] | None:
+def _load_if_sound(paths: Sequence[Path], config_hash: str) -> dict[str, Any] | None:
     try:
         return usable(paths[0], config_hash) if paths else None
     except DamagedCheckpoint:

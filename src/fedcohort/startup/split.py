@@ -34,7 +34,7 @@ from fedcohort.host import memory
 from fedcohort.label_noise.base import LabelNoise
 from fedcohort.partition.base import Partition, Stock
 from fedcohort.rng import Draws, Rekeyed, generator
-from fedcohort.startup.drawn import LEAST, past, server_rows, thin
+from fedcohort.startup.holdout import LEAST, past, server_rows, thin
 from fedcohort.types import Ids, Values
 
 SHARES = 20  # of a sample's numbers, put into order one after the other: what is copied at a time

@@ -17,7 +17,7 @@ from fedcohort.host import messages, slurm
 from fedcohort.host.interrupt import NOTHING, Stop, interrupts
 from fedcohort.host.orphan import end_with_parent
 from fedcohort.record.folder import log_of
-from fedcohort.startup import assemble, cards, defaults, objective_metric, refusals
+from fedcohort.startup import cards, check, command_line, compose, objective_metric
 from fedcohort.startup.jobs import SweepJob
 from fedcohort.startup.run import run
 from fedcohort.startup.sweep import SWEEP, searches
@@ -45,7 +45,7 @@ def start(cfg: DictConfig) -> float | None:
                 return _run_composed(cfg, hydra, overrides, None)
             except FedcohortError as error:
                 log.error("%s", error)
-                if isinstance(error, ComponentError) and refusals.environment().get(refusals.FULL) == "1":
+                if isinstance(error, ComponentError) and command_line.environment().get(command_line.FULL) == "1":
                     raise
                 raise SystemExit(2) from error
         return _in_sweep(cfg, hydra, job)
@@ -53,9 +53,8 @@ def start(cfg: DictConfig) -> float | None:
 
 def _run_composed(cfg: DictConfig, hydra: HydraConf, overrides: tuple[str, ...], job: SweepJob | None) -> float | None:
     """Run, and return the `objective_metric`."""
-    composition = assemble.compose_config(cfg, hydra.runtime.choices, overrides, defaults.find_configs(hydra))
-    assemble.check_keys(composition)
-    assemble.check_numbers(composition.config)
+    composition = compose.compose_config(cfg, hydra.runtime.choices, overrides, compose.find_configs(hydra))
+    check.check_options(composition)
     objective_metric.check(composition.config, by_search=job is not None and searches(hydra))
     if job is not None:
         cards.lease(job, hydra, composition)

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.results.difference import Mean
+from fedcohort.results.metric import MetricUnit
 from fedcohort.study.definition import BESIDE, BOUND, LIMIT, YARDSTICK, Study
 from fedcohort.study.ranking import Ranks
 from fedcohort.study.sheets import spell_share

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from fedcohort.observe.comparison.shown import MetricUnit
+from fedcohort.results.metric import MetricUnit
 from fedcohort.study import behaviour
 from fedcohort.study.definition import BOUND, Study
 from fedcohort.study.places import clock_of, is_early

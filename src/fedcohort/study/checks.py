@@ -7,8 +7,8 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
+from fedcohort.startup.components import TARGET
 from fedcohort.startup.options import unknown
-from fedcohort.startup.targets import TARGET
 
 WIN = {"alpha": 0.05, "least": 0.005, "equal": 0.01, "seeds": 3, "worth": 0.01}
 

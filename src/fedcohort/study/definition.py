@@ -28,7 +28,7 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.observe.comparison.table import lower_is_better
+from fedcohort.results.metric import lower_is_better
 from fedcohort.results.verdict import Rules
 from fedcohort.startup.compose import file_of
 from fedcohort.startup.options import unknown

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.record import provenance
-from fedcohort.startup import run as train
+from fedcohort.startup.check import check
 from fedcohort.study import evaluated
 from fedcohort.study.at_work import Workers
 from fedcohort.study.checks import named
@@ -90,7 +90,7 @@ class Work:
             if is_base or place.row not in sound or evaluated.decides(study.words.get(place.row, ())):
                 try:
                     found = composed(Task(place.words, 0, self.configs, self.logs, study.metric, self.keep))
-                    train.check(found)
+                    check(found)
                 except FedcohortError as error:
                     if is_base:
                         raise OptionError(f"{study.folder / NAME}: {place.cell}, {place.row}: {error}") from error

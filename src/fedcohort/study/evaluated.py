@@ -9,7 +9,7 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.observe.comparison.tracked import EVALUATED
+from fedcohort.results.matching.run import EVALUATED
 from fedcohort.study.checks import key_of
 from fedcohort.study.definition import Study
 from fedcohort.study.places import Place

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fedcohort.observe.comparison.sheet import NONE, Sheet
-from fedcohort.round.following import FACTS
+from fedcohort.report.sheet import NONE, Sheet
+from fedcohort.round.score_correlation import FACTS
 from fedcohort.study.definition import Study
 from fedcohort.study.results import Results
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.observe.comparison.shown import unit_of
+from fedcohort.results.metric import unit_of
 from fedcohort.startup.compose import file_of
 from fedcohort.study import definition, results
 from fedcohort.study.checks import by_name, check_keys, named, read_win

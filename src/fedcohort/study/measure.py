@@ -13,7 +13,7 @@ from fedcohort.errors import OptionError
 from fedcohort.observe.reached import CLOCK, DOWN, UP, find_first
 from fedcohort.record import card, provenance
 from fedcohort.record.history import History, read
-from fedcohort.round.following import split_name
+from fedcohort.round.score_correlation import split_name
 from fedcohort.study import behaviour
 from fedcohort.types import Values
 
@@ -100,7 +100,7 @@ def mean_over_time(found: Trajectory, clock_s: float) -> float:
 def correlations(history: History) -> dict[str, float]:
     """Return what scores, their parts and rewards follow, by `<part>_<fact>`: means over rounds of rank correlations.
 
-    They are those of `round/following.py`, in all rounds that were evaluated; none of a selector without scores.
+    They are those of `round/score_correlation.py`, over all evaluated rounds; none for a selector without scores.
     """
     names = {str(name): split_name(str(name)) for name in history.metrics}
     means = {"_".join(of): float(history.metrics[name].mean()) for name, of in names.items() if of is not None}

@@ -12,10 +12,10 @@ from pathlib import Path
 from statistics import mode
 
 from fedcohort.errors import OptionError
-from fedcohort.observe.comparison.sheet import NONE, Sheet, write_csv
-from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.record.folder import write_atomically
+from fedcohort.report.sheet import NONE, Sheet, write_csv
 from fedcohort.results.correction import adjust
+from fedcohort.results.metric import MetricUnit
 from fedcohort.startup.compose import file_of
 from fedcohort.study import leaderboard
 from fedcohort.study.answer import KINDS, NOTHING, OPEN, UNUSED, WON, kind_of

@@ -16,8 +16,8 @@ from fedcohort.record import card
 from fedcohort.record.folder import config_hash, list_runs, log_of
 from fedcohort.record.history import read, wall_s
 from fedcohort.round.budget import Budget
-from fedcohort.startup import compose, refusals, run
-from fedcohort.startup.assemble import Composed
+from fedcohort.startup import command_line, hydra_errors, overlay, run
+from fedcohort.startup.compose import Composed
 from fedcohort.study.at_work import WorkerDied
 from fedcohort.study.definition import Words
 from fedcohort.study.measure import Trajectory, measure
@@ -72,15 +72,15 @@ def composed(task: Task) -> Composed:
     except FedcohortError:
         raise
     except Exception as error:
-        if line := refusals.explain(error, task.words, task.configs):
+        if line := hydra_errors.explain(error, task.words, task.configs):
             raise OptionError(line) from error
         raise
 
 
 @lru_cache(maxsize=1000)
 def _family(words: Words, configs: Path, logs: Path, resume: bool) -> Callable[[int], Composed]:
-    refusals.check_words(words, configs)
-    return compose.seeds_of((*words, f"resume={str(resume).lower()}", f"paths.logs={logs}"), configs)
+    command_line.check_words(words, configs)
+    return overlay.seeds_of((*words, f"resume={str(resume).lower()}", f"paths.logs={logs}"), configs)
 
 
 def identity_of(task: Task) -> dict[str, str]:

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from fedcohort.host import disk
-from fedcohort.observe.comparison.sheet import Sheet
-from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.record.folder import write_atomically
 from fedcohort.report.figure.study_map import RegimeMap, draw_map, draw_ranks
+from fedcohort.report.sheet import Sheet
+from fedcohort.results.metric import MetricUnit
 from fedcohort.study import answer, cautions, follows, overview, sheets, sooner, web
 from fedcohort.study.definition import BESIDE, BOUND, METHOD, YARDSTICK, Study
 from fedcohort.study.judge import judge

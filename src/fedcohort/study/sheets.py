@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from fedcohort import units
-from fedcohort.observe.comparison.sheet import NONE, Sheet, exact, write_csv
-from fedcohort.observe.comparison.shown import MetricUnit
+from fedcohort.report.sheet import NONE, Sheet, exact, write_csv
 from fedcohort.results.difference import Mean
 from fedcohort.results.headroom import ShareClosed
+from fedcohort.results.metric import MetricUnit
 from fedcohort.study.definition import BOUND, YARDSTICK, Study
 from fedcohort.study.ranking import Ranks
 from fedcohort.study.verdict import COSTS, TO_TARGET, CellVerdict, RowVerdict, Verdict, over_of

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from fedcohort import units
-from fedcohort.observe.comparison.sheet import NONE, Sheet
+from fedcohort.report.sheet import NONE, Sheet
 from fedcohort.results.speed_up import RESTRICTED
 from fedcohort.results.verdict import UNREACHED, Rules
 from fedcohort.study.definition import METHOD, Study

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
-from fedcohort.observe.comparison.sheet import NONE, Sheet
-from fedcohort.observe.comparison.shown import MetricUnit
+from fedcohort.report.sheet import NONE, Sheet
+from fedcohort.results.metric import MetricUnit
 from fedcohort.results.verdict import judge_difference, sign_of
 from fedcohort.study import answer, cautions, ranking, sheets
 from fedcohort.study.definition import Study

@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from fedcohort.observe.comparison.sheet import NONE
-from fedcohort.observe.comparison.shown import MetricUnit, unit_of
+from fedcohort.report.sheet import NONE
 from fedcohort.results.difference import Mean
+from fedcohort.results.metric import MetricUnit, unit_of
 from fedcohort.study.definition import Study
 from fedcohort.study.verdict import CellVerdict, RowVerdict, over_of
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fedcohort.host.commands import fedcohort
 from fedcohort.record.observer import RunInfo
+from fedcohort.record.tags import BUDGET
 from fedcohort.roles import Identity, role_of
 from fedcohort.tracking import identity, record, server
 
@@ -74,7 +75,7 @@ def _condition(key: str, value: str) -> str:
 
     The budget (`rounds`) among the parameters of a run that was extended is out of date, its tag is not.
     """
-    return f'{"tags" if key in record.BUDGET else "params"}.`{key}` = "{value}"'
+    return f'{"tags" if key in BUDGET else "params"}.`{key}` = "{value}"'
 
 
 def _where(folder: Path) -> dict[str, str]:

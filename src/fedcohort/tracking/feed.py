@@ -12,6 +12,7 @@ from fedcohort.record import history, manifest
 from fedcohort.record.history import HEADLINE, Line
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.summary import read_summary
+from fedcohort.record.tags import DONE, ENDED_BY
 from fedcohort.tracking import identity, record
 from fedcohort.tracking.server import Place, connect, patient
 
@@ -64,10 +65,10 @@ class Feed:
         """The tags of how it ended and how far it came, and with a summary the note on the run's page."""
         from mlflow.entities import RunTag
 
-        tags = {"status": status, record.DONE: str(max(self._present, default=0))}
+        tags = {"status": status, DONE: str(max(self._present, default=0))}
         if status == "finished":
             spent = history.count_spent(history.lines(self._journal)[0])
-            tags[record.ENDED_BY] = ", ".join(info.budget.list_reached(spent))
+            tags[ENDED_BY] = ", ".join(info.budget.list_reached(spent))
         if summary := read_summary(info.folder):
             tags["mlflow.note.content"] = record.note(summary)
         self.client.log_batch(self.run_id, tags=[RunTag(key, value) for key, value in tags.items()])

@@ -12,28 +12,27 @@ from fedcohort.errors import CheckpointError
 from fedcohort.host.time_limit import time_limit
 from fedcohort.record import card
 from fedcohort.record.observer import RunInfo
+from fedcohort.record.tags import SEPARATOR, SWEEPS
 from fedcohort.tracking import identity, server
 
 log = logging.getLogger("fedcohort")
-TAG = "sweep_id"
-SEP = ", "
 
 
 def sweeps(tag: str | None) -> list[str]:
     """The ids in the tag."""
-    return tag.split(SEP) if tag else []
+    return tag.split(SEPARATOR) if tag else []
 
 
 def sweeps_of(folder: Path) -> list[str]:
     """Return the sweeps of the run in `folder`; none where it has not begun, or keeps no journal."""
-    return sweeps(card.tags(folder).get(TAG)) if (folder / card.NAME).exists() else []
+    return sweeps(card.tags(folder).get(SWEEPS)) if (folder / card.NAME).exists() else []
 
 
 def sweeps_tag(folder: Path, sweep: str | None) -> dict[str, str]:
     """The tag of the run in `folder` once it has taken part in `sweep` too; {} for a run of no sweep."""
     known = sweeps_of(folder)
     all_of_them = [*known, *([sweep] if sweep and sweep not in known else [])]
-    return {TAG: SEP.join(all_of_them)} if all_of_them else {}
+    return {SWEEPS: SEPARATOR.join(all_of_them)} if all_of_them else {}
 
 
 def join(folder: Path, sweep: str) -> None:
@@ -53,7 +52,7 @@ def send(runs: Sequence[RunInfo]) -> None:
             continue
         try:
             with time_limit(server.WAIT_S, "sending"):
-                server.connect(known.place).set_tag(known.run_id, TAG, info.tags[TAG])
+                server.connect(known.place).set_tag(known.run_id, SWEEPS, info.tags[SWEEPS])
         except server.failures() as error:
             log.warning(
                 "MLflow at %s can't be told that %s belongs to this sweep too (%s)",

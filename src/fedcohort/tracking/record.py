@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from fedcohort.record import provenance
 from fedcohort.record.heterogeneity import name_heterogeneity
 from fedcohort.record.observer import RunInfo
+from fedcohort.record.tags import BUDGET, COMMITS, DONE, FOLDER, FORCED, SEPARATOR
 from fedcohort.roles import flat, role_of
-from fedcohort.round.budget import OPTIONS
 
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
@@ -21,17 +21,11 @@ LONGEST_KEY = 250
 NOT_SHOWN = {"tracking"}  # a line for the start-up table, not a fact of the run
 OURS = "fedcohort."
 NAME = "name"  # tag: what a user calls the run, none where it has the name of its words
-FOLDER = "folder"  # tag: where the run is on the disk of its machine
-COMMITS, FORCED = "commits", "forced"  # tags: of all starts
 ALIKE = "alike"  # tag: equal for the runs that differ in nothing but their seeds
-YARDSTICK = "yardstick"  # tag: what a run read that no server can know
-ASKED, DONE = "rounds", "rounds_done"  # tags: the parameter `rounds` stays what it was at the first start
-BUDGET = OPTIONS  # tags, for the same reason: each option that extends a run
 REPORT = "report"  # tag of a run that is no run but a comparison of some: which ones
 FIRST = (
     "acc"  # the headline metric once more: a name that sorts before all others, on which MLflow's compare page opens
 )
-ENDED_BY = "ended_by"  # tag: the options of the budget that a finished run has reached, "" for a callback
 
 
 def tags(info: RunInfo, status: str) -> dict[str, str]:
@@ -119,7 +113,7 @@ def _starts(info: RunInfo) -> dict[str, str]:
     """How often it was started and with which code; what was forced, where anything was."""
     if not info.starts:
         return {}
-    found = {"starts": str(len(info.starts)), COMMITS: ", ".join(provenance.commits(info.starts))}
+    found = {"starts": str(len(info.starts)), COMMITS: SEPARATOR.join(provenance.commits(info.starts))}
     return found | ({FORCED: "; ".join(sentences)} if (sentences := provenance.list_forced(info.starts)) else {})
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fedcohort.record.tags import SWEEPS
 from fedcohort.tracking import membership, server, view
 from fedcohort.tracking.record import LONGEST_TAG, REPORT
 from fedcohort.tracking.server import Place, connect, patient
@@ -90,9 +91,9 @@ def _list_runs(client: "MlflowClient", experiment: str, sweep: str) -> set[str]:
     token: str | None = ""
     while token is not None:
         page = client.search_runs(
-            [experiment], f"tags.{membership.TAG} LIKE '%{sweep}%'", max_results=PAGE, page_token=token or None
+            [experiment], f"tags.{SWEEPS} LIKE '%{sweep}%'", max_results=PAGE, page_token=token or None
         )
-        found |= {run.info.run_id for run in page if sweep in membership.sweeps(run.data.tags.get(membership.TAG))}
+        found |= {run.info.run_id for run in page if sweep in membership.sweeps(run.data.tags.get(SWEEPS))}
         token = page.token or None
     return found
 

@@ -20,7 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fedcohort.tracking.record import ALIKE, ASKED, FIRST
+from fedcohort.record.tags import ASKED
+from fedcohort.tracking.record import ALIKE, FIRST
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

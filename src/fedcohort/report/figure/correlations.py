@@ -13,7 +13,7 @@ from fedcohort.report.figure.labels import spell
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FACTS = {  # as in `round/following.py`: colour, what it is called, and the word of it in `population.list_facts`
+FACTS = {  # as in `round/score_correlation.py`: colour, label, and name in `population.list_facts`
     "noise": (style.VERMILLION, "wrong labels", "label noise"),
     "skew": (style.PURPLE, "class imbalance", "class imbalance"),
     "seconds": (style.BLUE, "expected seconds", "speed"),
@@ -53,7 +53,7 @@ def list_facts(info: RunInfo) -> list[str]:
 
 
 def _part(metric: str) -> str | None:
-    """The part that a metric of `round/following.py` is of, None for any other metric."""
+    """The part that a metric of `round/score_correlation.py` is of, None for any other metric."""
     part, _, fact = metric.removeprefix(PREFIX).rpartition("_")
     return part if metric.startswith(PREFIX) and fact in FACTS and part else None
 

@@ -1,0 +1,1 @@
+"""The comparison of runs as tables, figures and a page."""

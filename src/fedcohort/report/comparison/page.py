@@ -1,0 +1,104 @@
+"""The files of a comparison: a page with everything, tables for papers, and figures."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fedcohort.host import disk
+from fedcohort.record.folder import write_atomically
+from fedcohort.report.comparison import figures
+from fedcohort.report.comparison.tables import ODD, ORACLE, result_table, target_table
+from fedcohort.report.comparison.verdicts import list_verdicts
+from fedcohort.report.picture import Picture
+from fedcohort.report.render import render
+from fedcohort.report.table import Table
+from fedcohort.results.compare_cost import Target
+from fedcohort.results.matching.question import Answer
+from fedcohort.results.metric import unit_of
+
+PAGE, MARK = "report.html", "<h2>How to read it</h2>"
+RESULTS, TARGET = ("table.md", "table.tex", "table.csv"), ("target.md", "target.tex", "target.csv")
+OLDER = ("costs.csv", "means.png")  # files of earlier versions
+FIGURES = tuple(f"{name}.{suffix}" for name in figures.CAPTIONS for suffix in figures.FORMATS)
+
+
+def write(answer: Answer, out: Path, curves: bool = True) -> tuple[str, list[Path]]:
+    """Write all files into the folder `out`; returns the tables in Markdown, and the files, the page first.
+
+    A file of an earlier comparison that this one does not have is removed.
+    """
+    disk.check_outputs(out, (PAGE, *RESULTS, *TARGET, *OLDER, *FIGURES), PAGE, MARK)
+    out.mkdir(parents=True, exist_ok=True)
+    if not (out / PAGE).exists():
+        write_atomically(out / PAGE, MARK)  # first: it marks the folder as one that may be written again
+    drawn = figures.draw(answer, out, curves=curves)
+    pictures = [
+        Picture(out / f"{name}.png", caption)
+        for name, caption in figures.CAPTIONS.items()
+        if out / f"{name}.png" in drawn
+    ]
+    texts = {PAGE: render("comparison.html.j2", pictures=pictures, **_data(answer))}
+    for names, table in ((RESULTS, _results(answer)), (TARGET, _times(answer))):
+        if table is not None:
+            texts |= dict(zip(names, (table.markdown() + "\n", table.latex(), table.csv()), strict=True))
+    text = to_markdown(answer)
+    texts["table.md"] = text
+    for name, content in texts.items():
+        write_atomically(out / name, content)
+    for name in {*TARGET, *OLDER, *FIGURES} - {*texts, *(path.name for path in drawn)}:
+        (out / name).unlink(missing_ok=True)
+    return text, [*(out / name for name in texts), *drawn]
+
+
+def to_markdown(answer: Answer) -> str:
+    """Return the verdict, the tables and the notes in Markdown."""
+    return render("comparison.md.j2", **_data(answer))
+
+
+def title(answer: Answer) -> str:
+    """Return `test/acc by selector and agg, against random`."""
+    q = answer.question
+    by = f"{q.metrics[0]} by {' and '.join(filter(None, (q.rows, q.cols)))}"
+    return f"{by}, against {q.baseline}" if q.baseline is not None else by
+
+
+def _data(answer: Answer) -> dict[str, Any]:
+    """Return what both templates show."""
+    q, table = answer.question, answer.headline
+    return {
+        "title": title(answer),
+        "question": q,
+        "options": table.options,
+        "window": table.window,
+        "verdicts": list_verdicts(answer),
+        "runs": len(answer.frames.runs),
+        "results": _results(answer),
+        "times": _times(answer),
+        "target": describe_target(answer) if q.target is not None else "",
+        "target_options": q.target,
+        "notes": answer.notes,
+        "marks": {"odd": (ODD, bool(answer.odd)), "oracle": (ORACLE, bool(answer.matched.oracles))},
+    }
+
+
+def _results(answer: Answer) -> Table:
+    return result_table(answer)
+
+
+def _times(answer: Answer) -> Table | None:
+    return target_table(answer, answer.times) if answer.times is not None else None
+
+
+def describe_target(answer: Answer) -> str:
+    """Return `84 %`, or `81.2 to 84 %` where settings or seeds have their own targets."""
+    target: Target | None = answer.question.target
+    if target is None or answer.times is None:
+        return ""
+    unit = unit_of(answer.headline.options.metric)
+    values: Sequence[float] = sorted(
+        unit.factor * value for by_seed in answer.times.targets.values() for value in by_seed.values()
+    )
+    if not values:
+        return "not known"
+    ends = f"{values[0]:.4g}" if values[0] == values[-1] else f"{values[0]:.4g} to {values[-1]:.4g}"
+    return f"{ends} {unit.name}".strip()

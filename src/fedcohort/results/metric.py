@@ -1,0 +1,67 @@
+"""What a metric is measured in, and which of two of its values is better."""
+
+import math
+from dataclasses import dataclass
+
+from fedcohort import ranges, units
+from fedcohort.results.verdict import Rules
+
+LOWER = (  # endings of metrics of which less is better
+    *("loss", "_var", "share_max", "dropped_nonfinite", "dropped_step", "class_imbalance"),
+    *("waited_s", "closed_s", "announced_s"),
+)
+COSTS = ("time/", "comm/", "comp/", "attack/")  # beginnings of others: the weight of attackers is a cost, too
+DIRECTIONS = ("auto", "high", "low")
+NO_EFFECT = Rules(least=0.0, margin=0.0, worth=0.0)  # of a metric without a known scale
+
+
+@dataclass(frozen=True)
+class MetricUnit:
+    """What the values of a metric are shown in: value * factor, with `name` after them."""
+
+    factor: float
+    name: str
+
+    @property
+    def difference(self) -> str:
+        """The unit of a difference: points between two percentages."""
+        return "points" if self.name == "%" else self.name
+
+
+def unit_of(metric: str, largest: float = 0.0) -> MetricUnit:
+    """Return the unit of a metric. largest: the largest value shown, by which bytes and FLOPs take a prefix."""
+    last = metric.rpartition("/")[2]
+    if is_share(metric):
+        return MetricUnit(100.0, "%")
+    if last == "acc_var":
+        return MetricUnit(1.0, "%²")
+    if "loss" in last:
+        return MetricUnit(1.0, "nats")
+    if metric.startswith("time/"):
+        return MetricUnit(1.0, "s")
+    for prefix, name in (("comm/", "B"), ("comp/", "FLOP")):
+        if metric.startswith(prefix):
+            power = min(max(int(math.log10(largest) // 3), 0), 5) if largest > 0 else 0
+            return MetricUnit(1000.0**-power, units.PREFIXES[power] + name)
+    return MetricUnit(1.0, "")
+
+
+def is_share(metric: str) -> bool:
+    """Return whether the metric is an accuracy in [0, 1], shown in per cent."""
+    last = metric.rpartition("/")[2]
+    return last.startswith("acc") and last != "acc_var"
+
+
+def lower_is_better(metric: str) -> bool:
+    return metric.startswith(COSTS) or metric.endswith(LOWER) or "loss" in metric.rpartition("/")[2]
+
+
+def sign_of(metric: str, better: str = "auto") -> int:
+    """Return -1 where less of the metric is better, else 1; better: `high`, `low`, or `auto` by the metric's name."""
+    ranges.choice("better", better, *DIRECTIONS)
+    return -1 if better == "low" or (better == "auto" and lower_is_better(metric)) else 1
+
+
+def rules_of(metric: str) -> Rules:
+    """Return the default rules of a verdict: minimum effects in points for an accuracy, none for other metrics."""
+    return Rules() if is_share(metric) else NO_EFFECT

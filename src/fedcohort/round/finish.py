@@ -1,0 +1,90 @@
+"""Finish: which jobs arrive before the round closes, and what the whole round costs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from fedcohort.deadline.base import DeadlineOutcome, settle
+from fedcohort.ledger import Charge
+from fedcohort.rng import Draws
+from fedcohort.round.dispatch import Dispatch, Dispatcher
+from fedcohort.round.jobs import Jobs
+from fedcohort.round.parts import ServerState
+from fedcohort.round.workload import list_queried
+from fedcohort.types import Ids, Selection, Values
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a round ends. It is known before its training, as virtual time does not depend on what is learned.
+
+    Attributes:
+        dispatched: what was decided before.
+        closing: when the round closes, and the units that each selected client has done by then.
+        arrived: the jobs that end before that.
+        in_flight: the jobs that end in a later round; none, as long as rounds are synchronous.
+        dropped: the jobs that are lost.
+        samples: samples that go through the training of each that arrives, [m].
+        weights: of each that arrives, for the aggregation, not normalised, [m].
+        measured: the aggregator's own queries, of each that arrives, by signal; none in a plain round.
+        first_losses: those of `Dispatch.first_losses` whose client has measured them before the round closes.
+        queried: sorted ids of the clients that selector or aggregator queried, whether or not they answered.
+        charge: the cost of the whole round.
+    """
+
+    dispatched: Dispatch
+    closing: DeadlineOutcome
+    arrived: Jobs
+    in_flight: Jobs
+    dropped: Jobs
+    samples: Values
+    weights: Values
+    measured: Mapping[str, Values]
+    first_losses: Mapping[int, Values]
+    queried: Ids
+    charge: Charge
+
+    @property
+    def round(self) -> int:
+        return self.dispatched.round
+
+    @property
+    def selection(self) -> Selection:
+        return self.dispatched.selection
+
+
+def finish(dispatched: Dispatch, dispatcher: Dispatcher, state: ServerState) -> Finished:
+    """Close the round: decide which jobs arrive, and charge all of its work."""
+    parts, cost_model, n_train = dispatcher.parts, dispatcher.cost_model, dispatcher.federation.n_train
+    jobs, selection, queried = dispatched.jobs, dispatched.selection, dispatched.queried
+    rates, wall = cost_model.rates(selection.plain), partial(dispatcher.clock.wall_time(jobs.start_s), jobs.client)
+    announced = float(jobs.announced_s[0]) if len(jobs) else np.inf
+    closes_s = parts.deadline.close(state.deadline, jobs.duration_s, announced) if len(jobs) else 0.0
+    closing = settle(jobs.timing, jobs.asked, closes_s, parts.deadline.partial_work, announced, wall)
+    ended = replace(jobs, units=closing.units, duration_s=closing.finish)
+    arrived = ended.take(closing.arrived)
+    used = cost_model.count_used(arrived.client, arrived.rows)
+    draws = Draws(dispatcher.settings.seed, dispatcher.federation.n_clients, dispatched.round)
+    charge = cost_model.round(queried.probes, queried.answers, jobs, closing, selection.plain, draws)
+    measuring = np.array(list(dispatched.first_losses), dtype=np.int64)
+    train_s = closing.train_s if len(jobs) else 0.0
+    charge += Charge(
+        client_flops=cost_model.flops * int(n_train[measuring].sum()),
+        virtual_s=dispatched.before_s + queried.blocking_s + max(train_s, queried.concurrent_s),
+    )
+    in_time = set(jobs.client[wall(jobs.timing.probe()) <= closes_s].tolist())
+    return Finished(
+        dispatched,
+        closing,
+        arrived,
+        in_flight=ended.take(np.zeros(len(jobs), dtype=bool)),
+        dropped=ended.take(~closing.arrived),
+        samples=cost_model.count_seen(used, arrived.units),
+        weights=used.astype(np.float64) if selection.plain else parts.agg.weights(used, n_train[arrived.client]),
+        measured={w: dispatcher.queries.ask_measured(w, s, arrived.client) for w, s in rates.probed.items()},
+        first_losses={k: losses for k, losses in dispatched.first_losses.items() if k in in_time},
+        queried=list_queried(queried.probes, selection.clients if rates.probed else selection.clients[:0]),
+        charge=charge,
+    )

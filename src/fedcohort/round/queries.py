@@ -1,0 +1,89 @@
+"""Queries about w_t: values that clients report, under the run's attack, and values that the server measures."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from fedcohort.attack.base import Answers, Attack
+from fedcohort.contracts import number
+from fedcohort.errors import FedcohortError, UndeclaredSignal
+from fedcohort.host.stopwatch import Stopwatch
+from fedcohort.rng import generator
+from fedcohort.round.workload import among
+from fedcohort.signal.base import Lab, Measured, Probed, ServerMeasured, find, verify_answers
+from fedcohort.types import ClientUpdate, Ids, Probe, ProbeResult, Values
+
+
+class ClientClaims:
+    """The values that clients report under the run's attack.
+
+    Attributes:
+        liars: which clients lie, bool [n_clients].
+    """
+
+    def __init__(self, attack: Attack, seed: int, n_clients: int) -> None:
+        self.attack = attack
+        self.liars = np.zeros(n_clients, dtype=bool)
+        self.liars[attack.liars(n_clients, generator(seed, "attack"))] = True
+
+    def report(self, signal: str, clients: Ids, values: Answers) -> Answers:
+        """Return the values of `signal` that `clients` report, [len(clients), ...]; an attack changes whole rows."""
+        lying = self.liars[clients]
+        if not lying.any():
+            return values
+        out = values.copy()
+        out[lying] = self.attack.claim(signal, values[lying])
+        return out
+
+    def read_through(self, signal: str, read: Callable[[ClientUpdate], float]) -> Callable[[ClientUpdate], float]:
+        """Return `read`, followed by the attack of the client that sends the update."""
+
+        def read_report(update: ClientUpdate) -> float:
+            return float(self.report(signal, np.array([update.client]), np.array([read(update)]))[0])
+
+        return read_report if self.liars.any() else read
+
+
+class Queries:
+    """Measures signals of w_t: on the clients' data, as they report them, and on the server's data.
+
+    Args:
+        needs: the signals that the selector declares.
+    """
+
+    def __init__(self, needs: frozenset[str], lab: Lab, claims: ClientClaims, stopwatch: Stopwatch) -> None:
+        self.needs, self.lab, self.claims, self.stopwatch = needs, lab, claims, stopwatch
+        self.server_signals = {w: signal for w in sorted(needs) if isinstance(signal := find(w), ServerMeasured)}
+
+    def ask_all(self, probes: Sequence[Probe], available: Ids, t: int) -> dict[str, ProbeResult]:
+        """Return the answers to the selector's queries of a round, by signal; raise for one that is not allowed."""
+        words = [probe.signal for probe in probes]
+        if twice := [word for word in words if words.count(word) > 1]:
+            raise FedcohortError(f"the selector probes {twice[0]!r} more than once in a round: ask all at once")
+        return {probe.signal: self.ask(probe, available, t) for probe in probes}
+
+    def ask(self, probe: Probe, available: Ids, t: int) -> ProbeResult:
+        """Return the answers to a query of the selector; raise if it is not allowed."""
+        if probe.signal not in self.needs:
+            raise UndeclaredSignal(f"the selector probes {probe.signal!r} without declaring it in `needs`")
+        signal = find(probe.signal)
+        if not isinstance(signal, Probed) or not among(probe.clients, available):
+            raise FedcohortError(f"the selector can't probe {probe.signal!r} of clients that are not available")
+        with self.stopwatch.stage("probe"):
+            if isinstance(signal, Measured):
+                values = signal.measure(self.lab, probe.clients, probe.options)
+            else:
+                values = signal.compute(self.lab, t, probe.clients, probe.options)
+        values = verify_answers(probe.signal, values, len(probe.clients))
+        return ProbeResult(probe.clients, self.claims.report(probe.signal, probe.clients, values))
+
+    def ask_measured(self, word: str, signal: Measured, clients: Ids) -> Values:
+        """Return a signal that the aggregator queries, as `clients` report it, [len(clients)]."""
+        with self.stopwatch.stage("probe"):
+            return self.claims.report(word, clients, signal.measure(self.lab, clients, {}))
+
+    def measure_own(self) -> Mapping[str, float]:
+        """Return the signals that the server measures for the selector, by name."""
+        with self.stopwatch.stage("probe"):
+            own = {word: signal.measure(self.lab) for word, signal in self.server_signals.items()}
+        return {word: number(f"the signal {word!r}: the result", value, nan=True) for word, value in own.items()}

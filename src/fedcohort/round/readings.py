@@ -1,0 +1,65 @@
+"""The signals of a round: read off updates, derived by the server, and shown to each component that declares them."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fedcohort.contracts import number
+from fedcohort.round.collected import Collected
+from fedcohort.round.finish import Finished
+from fedcohort.round.parts import Parts
+from fedcohort.round.queries import ClientClaims
+from fedcohort.signal.base import Derived, Lab, RawUpdate, Reported, find, verify_answers
+from fedcohort.types import ClientUpdate, RoundOutcome, Signals
+
+
+def keeps_updates(parts: Parts) -> bool:
+    """Return whether a component reads the updates one by one, so that their matrix is kept."""
+    reads_them = any(isinstance(find(signal), RawUpdate | Derived) for signal in parts.needs())
+    return parts.agg.stacked or parts.selector.advises or reads_them
+
+
+def declared_reports(parts: Parts, claims: ClientClaims, plain: bool) -> dict[str, Callable[[ClientUpdate], float]]:
+    """Return what reads each reported signal off an update: those that are declared, and the training loss."""
+    signals = {name: find(name) for name in sorted(parts.needs(plain) | {"train_loss"})}
+    reported = {name: signal for name, signal in signals.items() if isinstance(signal, Reported)}
+    return {name: claims.read_through(name, partial(_read, name, signal)) for name, signal in reported.items()}
+
+
+def _read(name: str, signal: Reported, update: ClientUpdate) -> float:
+    return number(f"the signal {name!r}: the result of read", signal.read(update), nan=True)
+
+
+def derive(parts: Parts, lab: Lab, collected: Collected, plain: bool) -> dict[str, Any]:
+    """Return the signals that the server works out of the updates, once for all readers, by name."""
+    if collected.updates is None:
+        return {}
+    signals = {name: find(name) for name in sorted(parts.needs(plain))}
+    values = {n: s.make(lab, collected.updates) for n, s in signals.items() if isinstance(s, Derived)}
+    m = len(collected.clients)
+    return {name: value if callable(value) else verify_answers(name, value, m) for name, value in values.items()}
+
+
+def outcome_for(component: Any, reader: str, finished: Finished, collected: Collected) -> RoundOutcome:  # noqa: ANN401
+    """Return the round as `component` sees it, with the signals that it declares; reader: its name in messages."""
+    here = np.isin(finished.arrived.client, collected.clients)
+    values: dict[str, Any] = {
+        **collected.reports,
+        **{name: measured[here] for name, measured in finished.measured.items()},
+        **collected.derived,
+    }
+    needs: frozenset[str] = component.needs
+    if collected.updates is not None:
+        values |= {name: collected.updates.cpu().numpy() for name in needs if isinstance(find(name), RawUpdate)}
+    return RoundOutcome(
+        round=finished.round,
+        selection=finished.selection,
+        clients=collected.clients,
+        failed=np.setdiff1d(finished.selection.clients, collected.clients),
+        signals=Signals(values, needs, reader),
+        probes=finished.dispatched.queried.answers_to(concurrent=True) if reader == "the selector" else {},
+        round_s=finished.charge.virtual_s,
+        announced_s=finished.closing.announced,
+    )

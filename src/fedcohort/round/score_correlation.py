@@ -1,0 +1,56 @@
+"""Rank correlation of a selector's scores and rewards with facts of the clients."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from fedcohort.data.federation import Federation
+from fedcohort.data.skew import triplets
+from fedcohort.maths.spearman import correlate
+from fedcohort.types import Selection, Values
+
+PREFIX = "select/"
+FACTS = ("noise", "skew", "seconds", "samples")
+
+
+def split_name(metric: str) -> tuple[str, str] | None:
+    """Return the part and the fact that `select/<part>_<fact>` correlates, None for any other metric."""
+    part, _, fact = metric.removeprefix(PREFIX).rpartition("_")
+    return (part, fact) if metric.startswith(PREFIX) and fact in FACTS and part else None
+
+
+class ScoreCorrelation:
+    """Correlates scores, their parts and rewards with facts of the clients that differ between them.
+
+    The facts are each client's label noise (`noise`), class imbalance of its observed labels (`skew`), number of
+    samples (`samples`) and expected virtual seconds of a whole job (`seconds`). The last is left out if it is in the
+    order of the samples.
+
+    Args:
+        federation: the clients.
+        expected_s: seconds, [n_clients].
+    """
+
+    def __init__(self, federation: Federation, expected_s: Values) -> None:
+        imbalance = triplets(federation.label_counts[:, :, None])[:, 0]
+        facts = {
+            "noise": federation.noise_rate,
+            "skew": imbalance,
+            "seconds": expected_s,
+            "samples": federation.n_train,
+        }
+        columns = {name: np.asarray(values, dtype=np.float64) for name, values in facts.items()}
+        self.facts = {name: column for name, column in columns.items() if np.nanmax(column) > np.nanmin(column)}
+        if {"seconds", "samples"} <= set(self.facts) and correlate(columns["seconds"], columns["samples"]) > 1 - 1e-9:
+            del self.facts["seconds"]
+
+    def measure(self, selection: Selection) -> Mapping[str, float]:
+        """Return `select/<part>_<fact>` of scores (`score`), their parts and `reward`; none of what can't be ranked."""
+        columns = {"score": selection.scores, **selection.parts, "reward": selection.reward}
+        parts = {part: values for part, values in columns.items() if values is not None}
+        found = {
+            f"{PREFIX}{part}_{fact}": correlate(values, column)
+            for part, values in parts.items()
+            for fact, column in self.facts.items()
+        }
+        return {name: rho for name, rho in found.items() if np.isfinite(rho)}

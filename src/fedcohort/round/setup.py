@@ -1,0 +1,98 @@
+"""The objects that the rounds of a run share: made once, when the network and the data are on their device."""
+
+import copy
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from torch import nn
+
+from fedcohort.data.federation import Federation
+from fedcohort.flat import FlatModel
+from fedcohort.hook import ClientHook
+from fedcohort.host.stopwatch import Stopwatch
+from fedcohort.rng import Draws
+from fedcohort.round.aggregate import ServerStep
+from fedcohort.round.cost import CostModel
+from fedcohort.round.dispatch import Dispatcher
+from fedcohort.round.parts import Parts, ServerState
+from fedcohort.round.queries import ClientClaims, Queries
+from fedcohort.round.sampling import SampleSelection, foresee
+from fedcohort.round.score_correlation import ScoreCorrelation
+from fedcohort.round.settings import Settings
+from fedcohort.round.store import store_for
+from fedcohort.training.engines import choose
+from fedcohort.training.evaluate import FederationLab
+from fedcohort.training.flops import forward_flops
+from fedcohort.training.local import LocalTrainer
+from fedcohort.training.memory_layout import lay_out, wants_channels_last
+from fedcohort.types import ClientUpdate
+
+
+class Setup:
+    """Models, engine, cost model, dispatcher, clients' store and server step of a run.
+
+    Attributes:
+        server: the global model; its network is the one that is given.
+        engine: what trains clients, chosen for `reason`.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        settings: Settings,
+        federation: Federation,
+        network: nn.Module,
+        stopwatch: Stopwatch,
+        folder: Path | None,
+    ) -> None:
+        """folder: where a client store too large for memory may be."""
+        self.parts, self.settings, self.federation = parts, settings, federation
+        flops = forward_flops(network, federation)
+        last = choose_layout(settings, network, federation)
+        worker = FlatModel(copy.deepcopy(network), last, settings.precision == "bf16")
+        self.server = FlatModel(network, last)
+        layout = self.server.layout
+        lab = FederationLab(
+            self.server, worker, federation, partial(self._foresee, self._trainer(worker, parts.codec.hooks))
+        )
+        self.cost_model = CostModel(parts, federation, layout, flops, worker.has_batch_norm)
+        self.store = store_for(folder, self.stored_sizes(plain=False), federation.n_clients, settings.store_limit_gb)
+        self.samples = SampleSelection(parts.samples, federation, parts.client.batch, self.store, lab)
+        claims = ClientClaims(parts.attack, settings.seed, federation.n_clients)
+        queries = Queries(parts.selector.needs, lab, claims, stopwatch)
+        self.dispatcher = Dispatcher(parts, settings, federation, self.cost_model, queries, self.samples)
+        self.server_step = ServerStep(parts, self.server, self.store, federation, settings, lab, flops)
+        self.score_correlation = ScoreCorrelation(federation, self.dispatcher.populations.facts["expected_s"])
+        self.engine, self.reason = choose(settings.engine, self._trainer(worker, parts.hooks), settings.chunk)
+
+    def fresh_state(self) -> ServerState:
+        """Return the server's state before round 0, charged with the signals that clients send when they register."""
+        state = ServerState.fresh(self.parts, self.dispatcher.populations, self.server.layout.n_params)
+        state.spent = self.cost_model.registration(self.dispatcher.populations)
+        return state
+
+    def stored_sizes(self, plain: bool) -> dict[str, int]:
+        """Return the number of floats of each thing that a client keeps between rounds, by name."""
+        return self.parts.remembers(plain, self.server.layout, int(self.federation.n_train.max()))
+
+    def _trainer(self, worker: FlatModel, hooks: Sequence[ClientHook]) -> LocalTrainer:
+        parts, settings = self.parts, self.settings
+        common = (parts.objective, parts.client, parts.codec, hooks, settings.seed, settings.closed_form)
+        return LocalTrainer(self.server, worker, self.federation, *common, parts.regulariser.hooks, parts.augmentation)
+
+    def _foresee(self, trainer: LocalTrainer, round: int, client: int) -> ClientUpdate:
+        """Return what a client would send in a round: see `signal.base.Lab.train`."""
+        n, draws = self.federation.n_train, Draws(self.settings.seed, self.federation.n_clients, round)
+        return trainer.update_of(round, client, foresee(self.parts.samples, client, int(n[client]), draws))
+
+
+def choose_layout(settings: Settings, network: nn.Module, federation: Federation) -> bool:
+    """Put images into the memory layout that the network is fastest with; return True for channels last.
+
+    Called before training processes are forked, it is done once and shared by all.
+    """
+    last = wants_channels_last(settings.channels_last, network)
+    if last:
+        lay_out(federation)
+    return last

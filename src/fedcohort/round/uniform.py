@@ -1,0 +1,91 @@
+"""How far the choices of a selector are from uniform draws.
+
+For every cohort S_t a reference cohort U_t of the same size is drawn uniformly from the same available clients A_t. The
+draw is keyed by (seed, "uniform", round), whatever the selector.
+
+    select/uniform_overlap        |S_t and U_t| / |S_t|, of this round; uniform_overlap_mean: mean over rounds so far
+    select/departure              1/2 sum_k |c_k - e_k| / sum_k c_k,   e_k = sum of |S_t| / |A_t| over t with k in A_t
+    select/departure_uniform      the same of the reference cohorts
+
+c_k counts how often k was selected, e_k is its expectation under uniform draws. The departure is in [0, 1): 0 if
+all clients had an equal share of the rounds in which they were available, and 1 - m/K if the same m of K always train.
+That of the reference cohorts shrinks with the number of rounds. A uniform selector departs as far as they do, a fair
+one less, and one with favourites more.
+
+The overlap tells which picks a uniform run on the same draws would share. It does not tell favourites from chance: any
+choice that is independent of U_t overlaps with it by |S_t| / |A_t| on average. Rounds without a cohort do not count.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedcohort.maths.order import nth_smallest
+from fedcohort.rng import Draws
+from fedcohort.types import Ids, Values
+
+
+@dataclass(frozen=True)
+class UniformReference:
+    """The uniform reference cohorts of the rounds so far.
+
+    Attributes:
+        expected: e_k, [n_clients].
+        drawn: how often each client was in a reference cohort, [n_clients].
+        overlaps: their sum over the `rounds` with a cohort.
+        last: of the latest round, NaN without a cohort.
+    """
+
+    expected: Values
+    drawn: Ids
+    overlaps: float = 0.0
+    rounds: int = 0
+    last: float = float("nan")
+
+    @classmethod
+    def fresh(cls, n_clients: int) -> "UniformReference":
+        return cls(np.zeros(n_clients), np.zeros(n_clients, dtype=np.int64))
+
+    def after(self, selected: Ids, available: Ids, reference: Ids) -> "UniformReference":
+        """Return the record with one round more; reference: the ids that `draw_uniform` drew."""
+        if not len(selected):
+            return UniformReference(self.expected, self.drawn, self.overlaps, self.rounds)
+        share, drawn = len(selected) / len(available), self.drawn.copy()
+        if len(available) == len(self.expected):
+            expected = self.expected + share
+        else:
+            expected = self.expected.copy()
+            expected[available] += share
+        drawn[reference] += 1
+        overlap = float(np.isin(selected, reference).mean())
+        return UniformReference(expected, drawn, self.overlaps + overlap, self.rounds + 1, overlap)
+
+    def metrics(self, times_selected: Ids) -> dict[str, float]:
+        """Return the scalars of a report, by metric name; none before the first cohort."""
+        if not self.rounds:
+            return {}
+        this = {} if np.isnan(self.last) else {"select/uniform_overlap": self.last}
+        return this | {
+            "select/uniform_overlap_mean": self.overlaps / self.rounds,
+            "select/departure": self._departure(times_selected),
+            "select/departure_uniform": self._departure(self.drawn),
+        }
+
+    def _departure(self, counts: Ids) -> float:
+        """The c_k and the e_k have the same sum: half of all gaps is what those selected have beyond their share."""
+        picked = np.flatnonzero(counts)
+        beyond = counts[picked] - self.expected[picked]
+        return float(beyond[beyond > 0].sum() / counts[picked].sum())
+
+
+def draw_uniform(available: Ids, count: int, draws: Draws) -> Ids:
+    """Draw `count` of the available clients, every set equally likely.
+
+    Whom it takes does not depend on who is asked.
+    """
+    if count >= len(available):
+        return available
+    noise = draws.uniform("uniform")
+    if len(available) < len(noise):
+        noise = noise[available]
+    return available[np.flatnonzero(noise <= nth_smallest(noise, count))[:count]] if count else available[:0]

@@ -1,0 +1,90 @@
+"""Step 4 of a run: build the network and the loop that trains it, once nothing is left that could reject the run."""
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fedcohort.errors import OptionError
+from fedcohort.record import folder
+from fedcohort.rng import torch_scope
+from fedcohort.round.guard import name_of, named
+from fedcohort.startup.compose import Composed
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from fedcohort.data.federation import Federation
+    from fedcohort.lightning.loop import FederatedLoop
+    from fedcohort.model.base import Model
+    from fedcohort.part import Facts
+
+log = logging.getLogger("fedcohort")
+
+
+def build_network(composition: Composed, model: "Model", federation: "Federation") -> "nn.Module":
+    """Build the network with the run's seed. Raises `FedcohortError` where it doesn't fit the data or the memory."""
+    from fedcohort.startup import footprint, requirements
+    from fedcohort.training import memory_layout
+
+    config = composition.config
+    shape, n_classes = tuple(federation.server_test.x.shape[1:]), federation.n_classes
+    requirements.check_model(model, composition.choices["model"], federation)
+    try:
+        with torch_scope(config["seed"], "weights"):
+            footprint.check_network(model, composition.choices["model"], shape, n_classes)
+        with torch_scope(config["seed"], "weights"):
+            network: nn.Module = model.build(shape, n_classes)
+    except (MemoryError, RuntimeError) as error:  # torch has no error of its own for it
+        if "alloc" not in str(error):
+            raise
+        raise OptionError(f"{composition.option('model')}: there is no memory for so large a network") from error
+    if federation.scale is not None:
+        federation.scale.attach(network)
+    memory_layout.check(config["engine"]["channels_last"], network, config["trainer"]["accelerator"])
+    requirements.check_batches(network, config["client"]["batch"], federation)
+    return network
+
+
+def probe(composition: Composed, model: "Model", network: "nn.Module", facts: "Facts") -> None:
+    """Run two samples through network and objective. Raises `ComponentError` that names the one that is wrong.
+
+    facts: with the data.
+    """
+    from fedcohort.training.probe import probe_network, probe_objective
+
+    federation, objective = facts.federation, facts.parts.objective
+    classes = [module for module in network.modules() if not type(module).__module__.startswith("torch.")]
+    code = classes[0] if classes else model
+    with named(f"{name_of(code, composition.option('model'))}: forward", type(code).__module__):
+        logits = probe_network(network, federation)
+    with named(name_of(objective, composition.option("objective")), type(objective).__module__):
+        probe_objective(objective, logits, federation)
+
+
+def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "FederatedLoop":
+    """Log what is to be noticed of the run, and build its loop. Lightning is imported here.
+
+    facts: with the data. Raises `OptionError` where the rounds need more memory than there is.
+    """
+    from fedcohort.flat import Layout, keeps_statistics
+    from fedcohort.host import processes
+    from fedcohort.lightning.loop import FederatedLoop
+    from fedcohort.round.readings import keeps_updates
+    from fedcohort.round.settings import Settings
+    from fedcohort.startup import footprint, notices
+
+    config, parts, federation = composition.config, facts.parts, facts.federation
+    accelerator, layout = config["trainer"]["accelerator"], Layout.of(network)
+    if accelerator == "cpu":
+        keeps = keeps_updates(parts)
+        footprint.check_rounds(parts, federation, layout.n_params, config["cohort"], keeps_updates=keeps)
+    facts = replace(facts, layout=layout, batch_norm=keeps_statistics(network))
+    for line in (
+        *notices.list_notices(composition.choices, facts, composition.overrides),
+        *federation.remarks(),
+        *processes.remarks(accelerator, config["trainer"]["num_nodes"]),
+        *notices.list_unmeasured(config),
+    ):
+        log.warning("%s", line)
+    settings = Settings.of(config, f"{folder.config_hash(config)}-s{config['seed']}")
+    return FederatedLoop(parts, settings, federation)

@@ -1,0 +1,127 @@
+"""Step 2 of a run: check everything that can be checked before its data are read.
+
+First what needs no torch, so that a mistake is answered in half a second: options out of their range, aliases beside
+other options, and the components that import no torch. Then the other components, and what they require of each other.
+"""
+
+import inspect
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from hydra.utils import get_method
+
+from fedcohort.errors import IncompatibleConfig, OptionError
+from fedcohort.startup import components, options
+from fedcohort.startup.compose import Composed
+
+if TYPE_CHECKING:
+    from fedcohort.partition.base import Partition
+    from fedcohort.round.parts import Parts
+
+LIGHT = (  # groups whose classes import no torch
+    *("selector", "client", "deadline", "samples", "device", "availability"),
+    *("attack", "partition", "label_noise", "feature_noise", "augmentation", "dataset", "model"),
+)
+HEAVY = ("objective", "regulariser", "codec", "server", "agg", "proxy")
+
+
+def check(composition: Composed) -> None:
+    """Raise the `FedcohortError` that would end the run before its data are read."""
+    make_parts(composition, make_light(composition))
+
+
+def make_light(composition: Composed) -> dict[str, Any]:
+    """Check the options, and return the components of the groups in LIGHT. Raises `FedcohortError`."""
+    check_options(composition)
+    objects = {group: components.make(composition, group) for group in LIGHT}
+    check_owners(composition, objects["partition"])
+    return objects
+
+
+def make_parts(composition: Composed, light: Mapping[str, Any]) -> "Parts":
+    """Make the components of the groups in HEAVY, and check what goes together; this imports torch, not Lightning.
+
+    light: what `make_light` returned. Raises `FedcohortError`.
+    """
+    objects = {**light, **{group: components.make(composition, group) for group in HEAVY}}
+    from fedcohort.host import processes
+    from fedcohort.part import Facts
+    from fedcohort.round.parts import Parts
+    from fedcohort.startup import requirements
+
+    parts = Parts(**{name: objects[name] for name in Parts.__dataclass_fields__})
+    facts = Facts(parts, composition.config)
+    requirements.check(composition.choices, facts)
+    requirements.check_clock(composition.choices, facts)
+    processes.check(**count_processes(composition.config))
+    return parts
+
+
+def count_processes(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the accelerator, the number of processes on each machine (devices), and the number of machines."""
+    from fedcohort.host.processes import count
+
+    trainer = config["trainer"]
+    devices = count(trainer["accelerator"], trainer["devices"])
+    return {"accelerator": trainer["accelerator"], "devices": devices, "num_nodes": trainer["num_nodes"]}
+
+
+def check_options(composition: Composed) -> None:
+    """Check the names and ranges of all options that belong to no component, and the aliases.
+
+    Raises `OptionError` or `IncompatibleConfig`.
+    """
+    config = composition.config
+    top_level = {option.split(".")[0] for option in options.CHECKS} | {*LIGHT, *HEAVY, "logger", "callback", "requires"}
+    if foreign := next((key for key in config if key not in top_level), None):
+        raise options.unknown("", foreign, top_level)
+    for group in (*LIGHT, *HEAVY, "engine", "trainer", "logger", "callback"):
+        node, may_be_empty = config.get(group), group in ("logger", "callback")
+        options_of_run = () if group in ("engine", "trainer") else options.options_in(group)
+        if not isinstance(node, Mapping) or not (set(node).difference(options_of_run) or may_be_empty):
+            raise OptionError(f"{group} must be one of the words in configs/{group}, got nothing")
+        if group not in composition.choices:
+            raise OptionError(f"{group} must be one of the words in configs/{group}, got several")
+    typed = any(override.lstrip("+~").startswith("requires") for override in composition.overrides)
+    if typed or not isinstance(config.get("requires"), Mapping):
+        raise OptionError("requires is filled by aliases such as agg=fedavgm: leave it out")
+    options.check(config)
+    check_aliases(composition)
+
+
+def check_aliases(composition: Composed) -> None:
+    """Raise `IncompatibleConfig` for an option beside an alias that stands for another: `agg=fedavgm` for momentum.
+
+    An alias stands for choices of other groups, or, with a dot, for values of their options.
+    """
+    for group, required in composition.config["requires"].items():
+        for name, value in required.items():
+            node, _, option = name.partition(".")
+            actual = composition.config[node].get(option) if option else composition.choices.get(node)
+            meaning = f"{composition.option(group)} stands for {name}={options.spell(value)}"
+            if actual != value:
+                raise IncompatibleConfig(
+                    f"{meaning}, but {name}={options.spell(actual)} was asked for: leave {name} out, or choose another "
+                    f"{group}"
+                )
+            if option and not _takes(composition.config[node], option):
+                raise IncompatibleConfig(f"{meaning}, and {composition.option(node)} has none: choose another")
+
+
+def _takes(node: Mapping[str, Any], option: str) -> bool:
+    """Return whether a component has the option; what is wrong with its `_target_` is reported where it is made."""
+    with suppress(Exception):
+        return option in inspect.signature(get_method(node["_target_"])).parameters
+    return True
+
+
+def check_owners(composition: Composed, partition: "Partition") -> None:
+    """Raise `IncompatibleConfig` where a column of the data names the clients and the partition makes others."""
+    column = composition.config["dataset"].get("client")
+    if column is not None and not partition.takes_owners:
+        raise IncompatibleConfig(
+            f"dataset.client={column} names the clients, and {composition.option('partition')} makes others: choose "
+            f"heterogeneity=natural, or leave dataset.client out (and say dataset.leave_out=[{column}] where the "
+            "column holds numbers that are no input)"
+        )

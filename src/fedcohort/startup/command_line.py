@@ -1,0 +1,183 @@
+"""Check what is typed before a config is composed, and answer a mistake in one line.
+
+A user who wants the traceback of a mistake sets HYDRA_FULL_ERROR=1, as with Hydra itself.
+"""
+
+import importlib.util
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from fedcohort.errors import OptionError
+from fedcohort.host import secrets
+from fedcohort.ranges import refuse
+from fedcohort.startup import hydra_errors
+from fedcohort.startup.options import CHECKS
+
+FULL = "HYDRA_FULL_ERROR"
+_BEFORE: list[str | None] = []  # its value before each call of `in_one_line` that is under way
+PLUGINS = {  # launchers and sweepers that are plugins, and a package that each brings along
+    "hydra/launcher=local": "hydra_plugins.hydra_joblib_launcher",
+    "hydra/launcher=joblib": "hydra_plugins.hydra_joblib_launcher",
+    "hydra/launcher=slurm": "submitit",
+    "hydra/launcher=submitit_slurm": "submitit",
+    "hydra/launcher=submitit_local": "submitit",
+    "hydra/sweeper=optuna": "hydra_plugins.hydra_optuna_sweeper",
+}
+HYDRA_FLAGS = (
+    *("--help", "--hydra-help", "--version", "--cfg", "--resolve", "--package", "--run", "--multirun", "--info"),
+    *("--shell-completion", "--config-path", "--config-name", "--config-dir", "--experimental-rerun"),
+)
+# Options of Hydra that may be typed. Others would write outside of paths.logs, or call what they name.
+SWEEP_DIR = "hydra.sweep.dir"
+HYDRA_OPTIONS = (
+    *(SWEEP_DIR, "hydra.sweeper", "hydra.launcher", "hydra.searchpath", "hydra.verbose", "hydra.job.env_set"),
+    *("hydra/launcher", "hydra/sweeper", "hydra/help", "hydra/hydra_help", "hydra/hydra_logging"),
+)
+INSTEAD = {  # of what is rejected
+    "hydra.run": "set paths.logs=FOLDER, or name=TEXT for the first part of the run folder's name",
+    "hydra.output_subdir": "the run's folder has config.yaml",
+    "hydra.mode": "put -m first for a sweep",
+    "hydra.launcher.submitit_folder": "set paths.logs=FOLDER",
+}
+LOGS = "${paths.logs}"
+
+
+def in_one_line(main: Callable[[], object], words: Sequence[str], configs: Path) -> int:
+    """Check `words` and call `main`. Return 0, or 2 where a user's mistake has been printed.
+
+    Args:
+        main: a command, or Hydra's main.
+        words: what was typed.
+        configs: the folder of the groups.
+    """
+    before = os.environ.get(FULL)
+    _BEFORE.append(before)
+    os.environ[FULL] = "1"  # Hydra raises what it would print and end with
+    try:
+        sweep = bool({"-m", "--multirun"} & set(words))
+        secrets.check(words, list(configs.rglob("*.yaml")) if sweep else ())  # Hydra writes a sweep's config down
+        check_words(words, configs)
+        check_sweep(words)
+        main()
+    except Exception as error:
+        line = None if before == "1" else hydra_errors.explain(error, words, configs)
+        if line is None:
+            raise
+        sys.stderr.write(f"{line}\n")
+        return 2
+    finally:
+        _BEFORE.pop()
+        os.environ.pop(FULL)
+        os.environ.update({} if before is None else {FULL: before})
+    return 0
+
+
+def environment() -> dict[str, str]:
+    """Return the environment as the user has it, for another process: without what `in_one_line` sets in it."""
+    variables = dict(os.environ)
+    if _BEFORE and _BEFORE[0] is None:
+        variables.pop(FULL, None)
+    return variables
+
+
+def check_words(words: Sequence[str], configs: Path) -> None:
+    """Check how options are typed, and that no choice of a group is a path. Raises `OptionError`.
+
+    A choice is a file's name in its group's folder: `selector=../agg/fedavg` would be an aggregator for a selector.
+    """
+    check_hydra_options(words)
+    _check_form(words, configs)
+    for word in words:
+        name, equals, value = word.partition("=")
+        name = name.lstrip("+~")
+        if word.startswith("-") or not equals:
+            continue
+        if not name:
+            raise OptionError(f"can't read {word!r}: type name=value")
+        if (configs / name.partition("@")[0]).is_dir():
+            for choice in re.split(r"[,\[\]()\s'\"]+", value):
+                if choice.startswith("/") or choice.endswith(".yaml") or {".", ".."} & set(choice.split("/")):
+                    raise OptionError(hydra_errors.one_of(configs, name, choice))
+
+
+def _check_form(words: Sequence[str], configs: Path) -> None:
+    """Raise `OptionError` for `--selector flash`, `--selector=flash` and `selector = flash`, and say what to type."""
+
+    def is_option(name: str) -> bool:
+        return name in CHECKS or (bool(name) and (configs / name.partition(".")[0].partition("@")[0]).is_dir())
+
+    for position, word in enumerate(words):
+        following, last = [*words[position + 1 :], "", ""][:2]
+        name, equals, value = word.partition("=")
+        value_follows = bool(following) and "=" not in following and not following.startswith("-")
+        if name.startswith("--") and name not in HYDRA_FLAGS and (equals or value_follows or is_option(name[2:])):
+            raise OptionError(f"{word}: options have no dashes, type {name[2:]}={value or following or 'VALUE'}")
+        if not is_option(name):
+            continue
+        spaced = following[1:] or last if not equals and following.startswith("=") else ""
+        if equals and not value and value_follows:
+            spaced, following = following, ""
+        if spaced:
+            raise OptionError(f"{f'{word} {following}'.strip()}: options have no spaces around =, type {name}={spaced}")
+
+
+def check_hydra_options(words: Sequence[str]) -> None:
+    """Raise `OptionError` for a typed option of Hydra that would write elsewhere, or call what it names."""
+    package = next((word for word in words if word.partition("=")[0] in ("-p", "--package")), None)
+    if package is not None and not {"-c", "--cfg"} & {word.partition("=")[0] for word in words}:
+        raise OptionError(f"{package} has an effect beside --cfg only: leave it out")
+    typed = [word.lstrip("+~").partition("=") for word in words if not word.startswith("-")]
+    logs = next((value for name, _, value in reversed(typed) if name == "paths.logs"), "logs")
+    for name, _, value in typed:
+        if not re.match(r"hydra\b", name):
+            continue
+        instead = next((text for option, text in INSTEAD.items() if _is_below(name, option)), "leave it out")
+        allowed = any(_is_below(name, option) for option in HYDRA_OPTIONS)
+        if name == "hydra.launcher.submitit_folder" or not allowed:
+            raise OptionError(
+                f"{name}={value} is rejected, as fedcohort makes the folders, the log and the callbacks of a run: "
+                f"{instead}; the options of Hydra that may be typed are {', '.join(HYDRA_OPTIONS)}"
+            )
+        if name == SWEEP_DIR and not is_inside(value, logs):
+            raise refuse(SWEEP_DIR, f"a folder inside paths.logs, such as '{LOGS}/sweeps/NAME'", value)
+
+
+def _is_below(name: str, option: str) -> bool:
+    return name == option or name.startswith((f"{option}.", f"{option}@"))
+
+
+def is_inside(folder: str, logs: str) -> bool:
+    """Return whether `folder` is below the folder `logs`; links and `..` are followed."""
+    inside = folder.strip("'\"").replace(LOGS, logs)
+    if "${" in inside.replace("${now:", ""):
+        return False
+    return Path(logs).resolve() in Path(inside).resolve().parents
+
+
+def check_sweep(words: Sequence[str]) -> None:
+    """Check what a sweep requires, before Hydra makes its folder. Raises `OptionError`."""
+    for word in words:
+        if word in PLUGINS and not _is_installed(PLUGINS[word]):
+            raise OptionError(f'{word} needs a plugin: pip install --constraint constraints.txt --editable ".[sweep]"')
+    if not {"-m", "--multirun"} & set(words):
+        return
+    for word in words:
+        name, _, value = word.partition("=")
+        slurm = name == "hydra/launcher" and value.endswith("slurm")
+        if slurm and not (shutil.which("sbatch") and shutil.which("srun")):
+            raise OptionError(f"{word} needs SLURM's sbatch and srun on the PATH: start it where jobs are submitted")
+        if name == "hydra.launcher.n_jobs" and value != "-1" and not re.fullmatch("[1-9][0-9]*", value):
+            raise refuse(name, "an integer in [1, inf), or -1 for as many as there are cores", value)
+        if name == "paths.logs":
+            CHECKS[name](name, value)
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:  # the package that it is in is not installed
+        return False

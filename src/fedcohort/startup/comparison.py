@@ -1,0 +1,51 @@
+"""Answer a question about tracked runs: read them from MLflow, match them, compare them, publish the report."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from fedcohort.errors import TrackingError
+from fedcohort.report.comparison import page
+from fedcohort.report.comparison.verdicts import list_verdicts
+from fedcohort.results.matching.match import match
+from fedcohort.results.matching.question import Answer, Question, answer
+from fedcohort.tracking import report, runs, server
+from fedcohort.tracking.curves import read_curves
+from fedcohort.tracking.runs import Query
+
+ALL = "all runs"
+
+
+def read_answer(query: Query, question: Question) -> Answer:
+    """Read the runs of `query` and compare them. Raises `OptionError`, `TrackingError`."""
+    q = question
+    try:
+        client = runs.connect(query)
+        query = runs.resolve(client, query)
+        matched = match(runs.read_runs(client, query), q.rows, q.cols, *q.metrics)
+        compared = [run for by_seed in matched.cells.values() for run in by_seed.values()]
+        curves = read_curves(client, compared, q.metrics)
+    except server.failures() as error:
+        raise TrackingError(f"MLflow at {query.tracking_uri} can't be read ({server.reason(error)})") from error
+    source = f"sweep {query.sweep}" if query.sweep else f"experiment {query.experiment}"
+    return answer(replace(q, source=source), matched, curves)
+
+
+def publish(found: Answer, query: Query, files: Sequence[Path]) -> str:
+    """Create or rewrite the report's run in MLflow, and return its name and id. Raises `TrackingError`."""
+    try:
+        query = runs.resolve(runs.connect(query), query)
+        title = page.title(found)
+        made = report.Report(
+            name=f"report: {title}",
+            sweep=query.sweep,
+            about=query.sweep or query.filter or ALL,
+            verdict=" ".join(list_verdicts(found)) or f"{title}, without a verdict",
+            note=page.to_markdown(found),
+            files=sorted(files, key=lambda file: file.name != page.PAGE),
+        )
+        where = server.place(query.tracking_uri, query.experiment, Path("logs"))
+        id = report.publish(made, where)
+    except server.failures() as error:
+        raise TrackingError(f"MLflow at {query.tracking_uri} can't be written ({server.reason(error)})") from error
+    return f"{made.name} ({id[:8]})"

@@ -1,0 +1,220 @@
+"""Make the components that a config names in `_target_`, once each class fulfils its contract.
+
+Importing a module already runs code. The config of a run folder may come from another person: it may name classes of
+fedcohort only, and the name is checked before anything is imported.
+"""
+
+import importlib
+import inspect
+import re
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from hydra.utils import get_object
+
+from fedcohort import ranges
+from fedcohort.contracts import place
+from fedcohort.errors import FedcohortError, OptionError
+from fedcohort.part import Part
+from fedcohort.record.observer import Observer
+from fedcohort.round.guard import guard
+from fedcohort.startup import options
+from fedcohort.startup.compose import Composed
+
+Component = typing.Any  # an object of the class that `_target_` names
+TARGET = "_target_"
+OURS = re.compile(r"fedcohort(\.[A-Za-z]\w*)+")
+CONTRACTS = {  # module and name, where they aren't the group's `base` and the group
+    "agg": ("agg.base", "Aggregator"),
+    "server": ("server.base", "ServerOptimizer"),
+    "logger": ("record.observer", "Observer"),
+}
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What a class must be to stand at a path of the config.
+
+    Attributes:
+        allowed: completes "must be".
+        accepts: returns whether a class fulfils the contract.
+    """
+
+    allowed: str
+    accepts: Callable[[type], bool]
+
+    @classmethod
+    def inherits(cls, base: type) -> "Contract":
+        """Require a class that names `base` among its ancestors."""
+        return cls(f"a class that inherits {base.__module__}.{base.__name__}", lambda target: base in target.__mro__)
+
+
+def protocol_of(group: str) -> type:
+    """Return the protocol in the group's `base` module, which its classes inherit."""
+    module, name = CONTRACTS.get(group, (f"{group}.base", group.title().replace("_", "")))
+    protocol: type = getattr(importlib.import_module(f"fedcohort.{module}"), name)
+    return protocol
+
+
+def _is_observer_or_callback(target: type) -> bool:
+    """Compare with Lightning's callback by name: its import takes seconds."""
+    names = {(base.__module__, base.__name__) for base in target.__mro__}
+    return Observer in target.__mro__ or ("lightning.pytorch.callbacks.callback", "Callback") in names
+
+
+CALLBACK = Contract(
+    "an observer (fedcohort.record.observer.Observer) or a callback of Lightning's", _is_observer_or_callback
+)
+
+
+def make(composition: Composed, group: str, *, foreign: bool = False) -> Component:
+    """Make the component of a group, with a guard around its methods; None where the group is empty (logger=none).
+
+    foreign: whether the config comes from a run folder. Raises `OptionError`.
+    """
+    node = composition.config.get(group)
+    if not node:
+        return None
+    arguments = {name: value for name, value in node.items() if name not in options.options_in(group)}
+    option = composition.option(group)
+    return guard(build(arguments, group, option, foreign=foreign), group, option, protocol_of(group))
+
+
+def build(
+    node: Mapping[str, typing.Any], where: str, word: str, contract: Contract | None = None, *, foreign: bool = False
+) -> Component:
+    """Make the component that `node` describes, and those inside it, once each class fulfils its contract.
+
+    Args:
+        node: options by name, with the class in `_target_`.
+        where: its path in the config, for messages.
+        word: how a user calls it, for messages.
+        contract: what the class must be, None for the protocol of the group `where`.
+        foreign: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
+
+    Raises:
+        OptionError: for a class or an option that can't be used.
+    """
+    contract = contract or Contract.inherits(protocol_of(where))
+    if TARGET not in node:
+        raise ranges.refuse(f"{where}.{TARGET}", contract.allowed, None)
+    _check_classes(node, where, word, contract, foreign=foreign)
+    return _instantiate(node, where, word)
+
+
+def _instantiate(node: object, where: str, word: str) -> Component:
+    """Make what `node` describes; its classes have been checked."""
+    if not isinstance(node, Mapping) or TARGET not in node:
+        return node
+    arguments = {str(name): value for name, value in node.items() if name != TARGET}
+    inside = {name: _instantiate(value, f"{where}.{name}", f"{where}.{name}") for name, value in arguments.items()}
+    target = _import_class(node[TARGET], where, word)
+    try:
+        return target(**inside)
+    except OptionError as error:
+        raise OptionError(f"{where}.{error}") from error
+    except FedcohortError:
+        raise
+    except TypeError as error:
+        raise OptionError(f"{word}: {_compare_arguments(target, arguments, error)}") from error
+    except Exception as error:
+        line = place(error.__traceback__, str(node[TARGET]).rpartition(".")[0])
+        reason = f"{' '.join(str(error).split())}{f' ({type(error).__name__} in {line})' if line else ''}"
+        raise OptionError(f"{word}: {node[TARGET]} rejects its options: {reason}") from error
+
+
+def _compare_arguments(target: type, arguments: Mapping[str, object], cause: TypeError) -> str:
+    """Say which options the class lacks, and which ones it requires; `cause` where neither is the reason."""
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = {
+        name: parameter
+        for name, parameter in inspect.signature(target).parameters.items()
+        if parameter.kind not in variadic
+    }
+    required = {name for name, parameter in parameters.items() if parameter.default is inspect.Parameter.empty}
+    wrong = [f"has no option {name!r}" for name in sorted(set(arguments) - set(parameters))]
+    wrong += [f"needs the option {name!r}" for name in sorted(required - set(arguments))]
+    return f"{', '.join(wrong) or cause}; {options.list_options(parameters)}"
+
+
+def _check_classes(node: object, where: str, word: str, contract: Contract, *, foreign: bool) -> None:
+    """Check the class of a component and of those inside it. None of them is called.
+
+    Args:
+        node: options by name, with the class in `_target_`; anything else is a value.
+        where: path of the node in the config, for messages.
+        word: how a user calls the component, for messages.
+        contract: what the class must be.
+        foreign: as for `build`.
+
+    Raises:
+        OptionError: for a class that doesn't fulfil its contract, and for a key that would change how it is called.
+    """
+    if not isinstance(node, Mapping):
+        return
+    names = [str(key) for key in node if not str(key).startswith("_")]
+    if strange := next((str(key) for key in node if str(key).startswith("_") and key != TARGET), None):
+        raise options.unknown(where, strange, names)
+    target = None
+    if TARGET in node:
+        target = _import_class(node[TARGET], where, word, foreign=foreign)
+        if not contract.accepts(target):
+            network = any(base.__module__ == "torch.nn.modules.module" for base in target.__mro__)
+            cure = f". A network of yours is typed as model=module model.path={node[TARGET]}" if network else ""
+            raise OptionError(f"{ranges.refuse(f'{where}.{TARGET}', contract.allowed, node[TARGET])}{cure}")
+    for name in names:
+        inner = f"{where}.{name}"
+        _check_classes(node[name], inner, inner, _contract_inside(target, name, contract), foreign=foreign)
+
+
+def _contract_inside(owner: type | None, name: str, contract: Contract) -> Contract:
+    """Return the contract of a component in the option `name` of the class `owner`.
+
+    The option's type says it. Where that names no group, any component of a run is accepted. owner: None for plain
+    options by name, whose values are under the contract around them.
+    """
+    if owner is None:
+        return contract
+    try:
+        hint: object = typing.get_type_hints(owner.__init__).get(name)  # type: ignore[misc]
+    except (NameError, TypeError, AttributeError):
+        hint = None
+    classes = [kind for kind in (hint, *typing.get_args(hint)) if inspect.isclass(kind)]
+    return Contract.inherits(next((kind for kind in classes if Part in kind.__mro__), Part))
+
+
+def _import_class(target: object, where: str, word: str, *, foreign: bool = False) -> type:
+    """Return the class that `target` names, without calling it.
+
+    Raises `OptionError` for a name that can't be imported, of something else than a class, or of code that isn't
+    fedcohort's in a foreign config.
+    """
+    try:
+        result = _import_own_class(target, where) if foreign else get_object(typing.cast(str, target))
+    except OptionError:
+        raise
+    except Exception as error:
+        cause = error.__cause__  # Hydra describes on several lines what it could not import
+        missing = isinstance(cause, ImportError | AttributeError)
+        reason = str(cause) if missing else " ".join(str(error).split("\n")[:2])
+        raise OptionError(f"{word}: _target_ {target!r} can't be used: {reason}") from error
+    if not inspect.isclass(result):
+        raise ranges.refuse(f"{where}.{TARGET}", "a class", target)
+    return result
+
+
+def _import_own_class(target: object, where: str) -> object:
+    """Return the class of that name which a module of fedcohort defines; nothing else is imported."""
+    error = ranges.refuse(
+        f"{where}.{TARGET}",
+        "a class that fedcohort defines, as the config comes from a run folder, which is data and not code",
+        target,
+    )
+    if not isinstance(target, str) or not OURS.fullmatch(target):
+        raise error
+    module, _, name = target.rpartition(".")
+    result = vars(importlib.import_module(module)).get(name)
+    if getattr(result, "__module__", None) != module:  # such as fedcohort.record.provenance.subprocess
+        raise error
+    return result

@@ -1,0 +1,129 @@
+"""Check what the components of a run require of each other and of the data; the sentences are in their own files."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from fedcohort.errors import IncompatibleConfig, OptionError
+from fedcohort.part import CLASSES, Facts, Part, Want
+from fedcohort.round.guard import prefixed
+from fedcohort.round.parts import Populations
+from fedcohort.signal.base import find
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from fedcohort.data.federation import Federation
+    from fedcohort.dataset.base import Raw
+    from fedcohort.model.base import Model
+
+# Groups whose components may require something, in the order of the messages; and those that read signals
+GROUPS = ("selector", "agg", "codec", "objective", "availability", "samples", "deadline", "device", "augmentation")
+READERS = ("selector", "agg", "samples", "deadline")
+
+
+def check(choices: Mapping[str, str], facts: Facts) -> None:
+    """Raise `IncompatibleConfig` at the first requirement that isn't met.
+
+    Args:
+        choices: the choice in each group.
+        facts: what is known of the run.
+    """
+    required: list[tuple[str, Want]] = []
+    for group in GROUPS:
+        part = getattr(facts.parts, group)
+        with prefixed(part):
+            required += [(group, want) for want in in_order(part.wants, choices[group])]
+    for group in READERS:
+        part = getattr(facts.parts, group)
+        with prefixed(part):
+            signals = [find(name) for name in sorted(part.needs)]
+        required += [(group, signal.wants) for signal in signals if signal.wants is not None]
+    for group, want in required:
+        if want.holds(facts) is False:
+            raise IncompatibleConfig(explain(want, f"{group}={choices[group]}", choices, facts))
+
+
+def explain(want: Want, who: str, choices: Mapping[str, str], facts: Facts | None = None) -> str:
+    """Return the sentence of a requirement that isn't met; who: the option that requires it."""
+    options = {group: f"{group}={choice}" for group, choice in choices.items()}
+    return want.sentence.format(**options, who=who, everybody=" and ".join((facts and facts.absence) or ()))
+
+
+def in_order(wants: Iterable[Want], word: str) -> list[Want]:
+    """Sort requirements into an order that doesn't depend on the process.
+
+    Raises `IncompatibleConfig` for what isn't a `Want`.
+    """
+    if odd := next((want for want in wants if not isinstance(want, Want)), None):
+        raise IncompatibleConfig(f"{word} wants or prefers {odd!r}, which is no Want (fedcohort/part.py)")
+    return sorted(wants, key=lambda want: want.sentence)
+
+
+def check_clock(choices: Mapping[str, str], facts: Facts) -> None:
+    """Raise `IncompatibleConfig` where a budget of virtual seconds (`until.virtual_s`) could never be reached."""
+    virtual_s = facts.config["until"]["virtual_s"]
+    if virtual_s is not None and not facts.time_passes:
+        raise IncompatibleConfig(
+            f"until.virtual_s={virtual_s:.10g} would never be reached: no time passes from round to round with "
+            f"device={choices['device']} and deadline.window_s=0. Choose another device, or until.bytes"
+        )
+
+
+def check_targets(parts: Mapping[str, Part], choices: Mapping[str, str], raw: "Raw") -> None:
+    """Raise `IncompatibleConfig` where a component splits or changes data by classes that samples don't have.
+
+    parts: the components that are applied to the data, by group.
+    """
+    for group, part in parts.items():
+        if CLASSES in part.wants and not raw.targets.single:
+            raise IncompatibleConfig(explain(CLASSES, f"{group}={choices[group]}", choices))
+
+
+def check_population(choices: Mapping[str, str], facts: Facts) -> None:
+    """Raise `IncompatibleConfig` or `OptionError` where cohort or selector require more clients than there are.
+
+    The requirements are checked again, as more is known with the data.
+    """
+    cohort, federation, deadline = facts.config["cohort"], facts.federation, facts.parts.deadline
+    exceeds = f"exceeds the {federation.n_clients} clients of dataset={federation.name}"
+    if cohort > federation.n_clients:
+        raise IncompatibleConfig(f"cohort={cohort} {exceeds}")
+    if (selected := deadline.ask(cohort)) > federation.n_clients:
+        raise IncompatibleConfig(
+            f"deadline={choices['deadline']} selects {selected} clients for cohort={cohort}, which {exceeds}: lower "
+            "deadline.factor, or cohort"
+        )
+    check(choices, facts)
+    try:
+        population = Populations.over(federation, cohort).asking(deadline)
+        facts.parts.selector.init(population.of(facts.parts.selector.needs, "the selector"))
+    except OptionError as error:
+        raise OptionError(f"selector.{error}") from error
+
+
+def check_model(model: "Model", word: str, federation: "Federation") -> None:
+    """Raise `IncompatibleConfig` where the model's inputs or outputs don't fit the data."""
+    single, name = federation.targets.single, f"dataset={federation.name}"
+    if model.reads_symbols != federation.is_symbolic:
+        reads, has = ("symbols", "numbers") if model.reads_symbols else ("numbers", "sequences of symbols")
+        fitting = "char_lstm" if single else "word_lstm"
+        way_out = "" if model.reads_symbols else f": choose model={fitting}"
+        raise IncompatibleConfig(f"model={word} reads {reads}, and the inputs of {name} are {has}{way_out}")
+    if model.per_position == single:
+        predicts, have, fitting = "one class of a sequence", "a target at each position", "word_lstm"
+        if model.per_position:
+            predicts, have, fitting = "one at each position of a sequence", "one class", "char_lstm"
+        raise IncompatibleConfig(
+            f"model={word} predicts {predicts}, and samples of {name} have {have}: choose model={fitting}"
+        )
+
+
+def check_batches(network: "nn.Module", batch: int | None, federation: "Federation") -> None:
+    """Raise `IncompatibleConfig` where batch norm has a single number of a channel in a batch."""
+    from fedcohort.flat import norms_one  # noqa: PLC0415 - torch is imported once the options are right
+
+    if batch == 1 and not norms_one(network, federation.server_test.x[:1]):
+        raise IncompatibleConfig(
+            "client.batch=1 leaves batch norm one number of a channel, which has no spread to normalise by: choose "
+            "client.batch=2 or more, or model.norm=group where the model has it"
+        )

@@ -1,0 +1,43 @@
+"""The command line finds a command, describes it, and answers a mistake with what to type."""
+
+from pathlib import Path
+
+import pytest
+
+from fedcohort.command import line
+
+
+def test_help_lists_every_command_and_how_options_are_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert line.main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert all(f"\n  {name} " in text for name in line.COMMANDS)
+    assert "typed as name=value" in " ".join(text.split())
+
+
+@pytest.mark.parametrize("name", sorted(set(line.COMMANDS) - {line.RUN}))
+def test_each_command_is_described_by_its_module(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert line.main([name, "-h"]) == 0
+    text = capsys.readouterr().out
+    assert f"Usage: fedcohort {name} " in text
+    module = Path(line.__file__).with_name(f"{name}.py").read_text()
+    last_line = module.split('"""')[1].strip().splitlines()[-1]
+    assert last_line.strip() in text, "lines are kept as they are typed"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["stdy"], "there is no command 'stdy': did you mean study? fedcohort --help lists the commands\n"),
+        (["xyzzy"], "there is no command 'xyzzy': fedcohort --help lists the commands\n"),
+        (["--nope"], "No such option: --nope"),
+        ([], "Usage: fedcohort"),
+        (
+            ["new", "selctor", "x"],
+            "got 'selctor'; did you mean selector?",
+        ),
+    ],
+)
+def test_a_mistake_is_answered(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert line.main(words) == 2
+    captured = capsys.readouterr()
+    assert said in captured.out + captured.err

@@ -1,0 +1,33 @@
+"""Curves of several seeds as one: by round, by cost, and minus the baseline's."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedcohort.report.comparison.bands import ROUNDS, average, subtract
+from fedcohort.results.compare import Options
+
+
+def curve(values: list[float], rounds: list[int], seconds: float = 1.0) -> pd.DataFrame:
+    return pd.DataFrame({"round": rounds, "virtual_s": [seconds * step for step in rounds], "value": values})
+
+
+def test_a_mean_at_common_rounds_with_its_interval() -> None:
+    """1 and 3 in round 2: s = sqrt(2), half = 12.7062 * sqrt(2) / sqrt(2)."""
+    band = average({0: curve([1.0, 5.0], [2, 3]), 1: curve([3.0, 5.0], [2, 4])}, ROUNDS)
+    assert (band.x.tolist(), band.mean.tolist()) == ([2.0], [2.0])
+    assert band.half[0] == pytest.approx(12.7062, rel=1e-5)
+    assert np.isnan(average({0: curve([1.0], [1])}, ROUNDS).half).all()
+
+
+def test_at_equal_cost_runs_end_where_the_first_does() -> None:
+    band = average({0: curve([0.0, 10.0], [0, 10]), 1: curve([0.0, 10.0], [0, 10], seconds=2.0)}, "virtual_s")
+    assert (band.x[0], band.x[-1]) == (0.0, 10.0)
+    assert band.mean[-1] == pytest.approx(7.5)
+
+
+def test_differences_are_paired_and_positive_where_better() -> None:
+    own, base = {0: curve([1.0], [1]), 1: curve([2.0], [1])}, {0: curve([3.0], [1]), 7: curve([0.0], [1])}
+    assert subtract(own, base, ROUNDS, Options("value")).mean.tolist() == [-2.0]
+    assert subtract(own, base, ROUNDS, Options("value", sign=-1)).mean.tolist() == [2.0]
+    assert not len(subtract(own, {}, ROUNDS, Options("value")).x)

@@ -1,0 +1,131 @@
+"""The page of a comparison: its sentences, tables, files, and names that are markup."""
+
+import csv
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from compare_toy import ACC, answered, both, run
+from fedcohort.report.comparison import page
+from fedcohort.report.comparison.tables import result_table, show_p
+from fedcohort.report.comparison.verdicts import list_verdicts
+from fedcohort.results.compare_cost import Target
+from fedcohort.results.matching.run import Run
+
+ATTACK = "<script>alert(1)</script>"
+
+
+def known(ucb: float = 0.1, name: str = "ucb") -> list[Run]:
+    """Three seeds of random, and of a method that differs by about `ucb`."""
+    noise = (0.002, 0.0, -0.002)
+    runs = [run("random", seed, 0.5 + seed / 100) for seed in range(3)]
+    return runs + [run(name, seed, 0.5 + ucb + seed / 100 + noise[seed]) for seed in range(3)]
+
+
+def test_a_verdict_states_interval_correction_seeds_and_cost() -> None:
+    """Differences 10.2, 10, 9.8 points: s = .2, half = 4.30265 * .2 / sqrt(3) = .50."""
+    runs = known()
+    for each in runs[3:]:
+        each.metrics.update({"comm/down_bytes": 3.07e6, "comm/up_bytes": 0.0})  # type: ignore[attr-defined]
+    for each in runs[:3]:
+        each.metrics.update({"comm/down_bytes": 1e6, "comm/up_bytes": 0.0})  # type: ignore[attr-defined]
+    assert list_verdicts(answered(runs)) == [
+        "ucb is better than random by 10.00 points [9.50, 10.50], p < 0.001 after Holm's correction over 1 method, "
+        "3 seeds, at 3.07 times the bytes."
+    ]
+    assert list_verdicts(answered(known(-0.1)))[0].startswith("ucb is worse than random by 10.00 points [9.50, 10.50]")
+
+
+def test_what_is_not_settled_says_how_many_seeds_would_do() -> None:
+    """Differences 0, 4 and -1 points: s = 2.65, and 57 seeds show 1 point with a power of .8."""
+    runs = [run("random", seed, 0.5) for seed in range(3)]
+    runs += [run("ucb", seed, 0.5 + gain) for seed, gain in enumerate((0.0, 0.04, -0.01))]
+    (line,) = list_verdicts(answered(runs))
+    assert line == (
+        "not settled against random: ucb +1.0 points [-5.6, 7.6]. Some 57 seeds would show 1 point; these 3 show 8.6 "
+        "points."
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        ([0.6], "ucb has 1 seed in common with random (+10.0 points): a verdict needs 3."),
+        (
+            [0.6, 0.6, 0.6],
+            "ucb differs from random by +10.0 points, same on all 3 seeds: there is no interval and no test.",
+        ),
+        ([0.6, math.inf, 0.6], "ucb diverged on 1 of 3 seeds: it is not compared."),
+    ],
+)
+def test_what_can_not_be_tested_says_why(values: list[float], line: str) -> None:
+    assert list_verdicts(answered(both([0.5, 0.5, 0.5], values))) == [line]
+
+
+def test_settings_have_sentences_of_their_own() -> None:
+    gains = {"random": (0.0, 0.0, 0.0), "ucb": (0.1, 0.101, 0.102)}
+    runs = [run(s, n, 0.5 + gains[s][n], agg) for s in gains for n in range(3) for agg in ("a", "b")]
+    lines = list_verdicts(answered(runs, cols="agg"))
+    assert [line.partition(" is better")[0] for line in lines] == ["a: ucb", "b: ucb"]
+    assert list_verdicts(answered(runs, cols="agg", baseline=None)) == []
+
+
+def test_another_result_is_said_first(tmp_path: Path) -> None:
+    answer = answered(known(), result="last", horizon=2)
+    page.write(answer, tmp_path / "out", curves=False)
+    text = (tmp_path / "out" / "report.html").read_text()
+    assert '<p class="question">6 runs of all runs; last evaluation of each run, horizon 2 rounds</p>' in text
+    assert "The result of a run is its last evaluation, not the default mean" in text
+
+
+def test_all_files_are_written_and_older_ones_go(tmp_path: Path) -> None:
+    answer = answered(known(), metrics=[ACC, "test/loss"], target=Target(0.3), axis="rounds")
+    text, files = page.write(answer, tmp_path / "out")
+    names = [file.name for file in files]
+    assert names[:7] == ["report.html", "table.md", "table.tex", "table.csv", "target.md", "target.tex", "target.csv"]
+    figures = {f"{name}.{suffix}" for name in ("forest", "differences", "curves") for suffix in ("png", "pdf", "svg")}
+    assert set(names[7:]) == figures
+    assert {path.name for path in (tmp_path / "out").iterdir()} == set(names)
+    assert text == (tmp_path / "out" / "table.md").read_text()
+    html = (tmp_path / "out" / "report.html").read_text()
+    assert html.count("<img") == 3
+    assert re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?(?!data:)[^"'\s>]+""", html) == []
+    (tmp_path / "out" / "means.png").write_bytes(b"")
+    _, files = page.write(answered(known()), tmp_path / "out", curves=False)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {file.name for file in files}
+    assert "target.csv" not in {file.name for file in files}
+
+
+def test_the_csv_has_all_digits_of_every_cell_and_metric() -> None:
+    answer = answered(known(), metrics=[ACC, "test/loss"], target=Target(0.3), axis="rounds")
+    rows = list(csv.DictReader(result_table(answer).csv().splitlines()))
+    assert [(row["selector"], row["metric"]) for row in rows] == [
+        ("ucb", ACC),
+        ("random", ACC),
+        ("ucb", "test/loss"),
+        ("random", "test/loss"),
+    ]
+    assert float(rows[0]["difference"]) == answer.headline.entries["", "ucb"].difference.mean  # type: ignore[union-attr]
+    assert (rows[0]["verdict"], rows[1]["verdict"], rows[0]["difference_n"]) == ("better", "", "3.0")
+
+
+def test_markup_in_a_name_is_shown_as_text(tmp_path: Path) -> None:
+    answer = answered(known(name=ATTACK), rows="selector")
+    text, _ = page.write(answer, tmp_path / "out")
+    html = (tmp_path / "out" / "report.html").read_text()
+    assert "<script" not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; is better than random" in html
+    assert r"\<script>alert(1)\</script>" in text
+    assert "<script" not in text.replace(r"\<", "")
+
+
+def test_without_a_baseline_there_are_means(tmp_path: Path) -> None:
+    _, files = page.write(answered(known(), baseline=None), tmp_path / "out", curves=False)
+    assert "means.png" in {file.name for file in files}
+    assert "Without a baseline there is no verdict" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_p_values_are_short() -> None:
+    assert [show_p(p) for p in (0.0123, 0.0001, math.nan)] == ["0.012", "< 0.001", "–"]

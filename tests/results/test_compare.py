@@ -1,0 +1,158 @@
+"""Conditions beside a baseline: closed forms, families, costs, and laws."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedcohort.errors import OptionError
+from fedcohort.results.compare import Comparison, Options, compare, count_costs
+from fedcohort.results.frame import Frames
+
+ACC = "test/acc"
+
+
+def frames(results: dict[tuple[str, str], list[float]], rounds: int = 6, **columns: Any) -> Frames:
+    """Runs with a constant metric, one a seed; results: by (setting, condition)."""
+    runs, curves = [], []
+    for (setting, condition), values in results.items():
+        for seed, value in enumerate(values):
+            run = f"{setting}/{condition}/{seed}"
+            facts = {"oracle": condition.startswith("oracle"), "virtual_s": 10.0, "bytes": 2.0, "client_flops": 0.0}
+            runs.append({"run": run, "setting": setting, "condition": condition, "seed": seed, **facts, **columns})
+            curves += [
+                {"run": run, "round": step, "virtual_s": float(step), ACC: value if step else 0.1}
+                for step in range(rounds + 1)
+            ]
+    return Frames(pd.DataFrame(runs), pd.DataFrame(curves))
+
+
+def verdicts(found: Comparison) -> dict[tuple[str, str], str]:
+    return {cell: entry.verdict for cell, entry in found.entries.items()}
+
+
+def test_a_difference_is_paired_over_common_seeds() -> None:
+    """Differences .1, .2, .3 have t = sqrt(12) with 2 degrees of freedom: p = 1 - sqrt(12 / 14)."""
+    found = compare(
+        frames({("", "random"): [0.1, 0.2, 0.4, 0.5], ("", "ucb"): [0.2, 0.4, 0.7]}), Options(ACC, "random")
+    )
+    entry = found.entries["", "ucb"]
+    assert entry.difference is not None
+    assert (entry.difference.n, entry.difference.unpaired) == (3, 1)
+    assert entry.difference.mean == pytest.approx(0.2)
+    assert entry.p == pytest.approx(1 - math.sqrt(12 / 14))
+    assert entry.verdict == "not settled"
+    assert entry.seeds_needed is not None
+    assert found.entries["", "random"].difference is None
+    assert found.window == (4, 6)
+
+
+def test_the_family_is_the_methods_of_a_setting_without_oracles() -> None:
+    """Holm doubles the smaller of two p; an oracle is in no family, and another setting is another one."""
+    noise = [0.001, -0.001, 0.002, -0.002]
+    values = {
+        (setting, name): [0.5 + gain + scale * x for x in noise]
+        for setting, name, gain, scale in (
+            ("a", "random", 0.0, 0.0),
+            ("a", "good", 0.05, 1.0),
+            ("a", "bad", -0.05, 5.0),
+            ("a", "oracle_clean", 0.1, 1.0),
+            ("b", "random", 0.0, 0.0),
+            ("b", "good", 0.05, 1.0),
+        )
+    }
+    found = compare(frames(values), Options(ACC, "random"))
+    raw = {cell: entry.difference.p for cell, entry in found.entries.items() if entry.difference is not None}
+    assert found.entries["a", "good"].p == pytest.approx(2 * raw["a", "good"])
+    assert found.entries["a", "oracle_clean"].p == raw["a", "oracle_clean"]
+    assert found.entries["b", "good"].p == raw["b", "good"]
+    assert (found.settings["a"].family, found.settings["b"].family) == (2, 1)
+    assert verdicts(found)["a", "bad"] == "worse"
+    assert list(found.in_setting("a")) == ["oracle_clean", "good", "random", "bad"]
+
+
+def test_verdicts_that_are_no_difference() -> None:
+    base, nan = [0.5, 0.52, 0.54], math.nan
+    values = {
+        ("", "random"): base,
+        ("", "same"): [x + 0.1 for x in base],
+        ("", "diverged"): [0.5, math.inf, 0.5],
+        ("", "few"): [0.5, 0.6],
+    }
+    found = compare(frames(values), Options(ACC, "random"))
+    expected = {"random": "", "same": "same on all seeds", "diverged": "diverged", "few": "too few seeds"}
+    assert verdicts(found) == {("", name): verdict for name, verdict in expected.items()}
+    assert math.isnan(found.entries["", "diverged"].p)
+    assert list(found.in_setting(""))[-1] == "diverged"
+    assert compare(frames({("", "a"): [nan]}), Options(ACC)).entries["", "a"].verdict == ""
+
+
+def test_cells_that_are_apart_are_not_paired() -> None:
+    found = frames({("", "random"): [0.1, 0.2], ("", "ucb"): [0.2, 0.4]})
+    assert compare(found, Options(ACC, "random"), apart={("", "ucb")}).entries["", "ucb"].difference is None
+    assert math.isnan(count_costs(found, "random", apart={("", "ucb")})["bytes"]["", "ucb"].times)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [({}, 5.0), ({"result": "last"}, 6.0), ({"result": "best"}, 6.0), ({"horizon": 4}, 3.0), ({"sign": -1}, 5.0)],
+)
+def test_the_result_of_a_run(options: dict[str, Any], expected: float) -> None:
+    """Of the values 1 to 6 the last three are averaged, as a sixth of six rounds holds one evaluation."""
+    found = frames({("", "a"): [0.0]})
+    found.curves[ACC] = found.curves["round"].astype(float)
+    assert compare(found, Options(ACC, **options)).entries["", "a"].mean.mean == expected
+
+
+def test_the_best_of_a_loss_is_the_lowest() -> None:
+    found = frames({("", "a"): [0.0]})
+    found.curves[ACC] = found.curves["round"].astype(float)
+    assert compare(found, Options(ACC, sign=-1, result="best")).entries["", "a"].mean.mean == 1.0
+
+
+def test_a_clock_weighs_each_model_by_its_time() -> None:
+    """Rounds end at 1 to 6 s; of the last sixth of 12 s, from 10 on, the newest model is the sixth."""
+    found = frames({("", "a"): [0.0]}, clock_s=12.0)
+    found.curves[ACC] = found.curves["round"].astype(float)
+    assert compare(found, Options(ACC)).entries["", "a"].mean.mean == 6.0
+
+
+def test_costs_are_over_common_seeds() -> None:
+    found = frames({("", "random"): [0.1, 0.2], ("", "ucb"): [0.2]})
+    found.runs.loc[found.runs["condition"] == "ucb", "bytes"] = 6.0
+    costs = count_costs(found, "random")
+    assert set(costs) == {"virtual_s", "bytes"}, "no run knows of FLOPs"
+    assert (costs["bytes"]["", "ucb"].mean, costs["bytes"]["", "ucb"].times) == (6.0, 3.0)
+
+
+def test_the_order_of_runs_and_seeds_changes_nothing() -> None:
+    rng = np.random.default_rng(0)
+    values = {(s, m): list(rng.normal(0.5, 0.02, 6)) for s in ("a", "b") for m in ("random", "x", "y")}
+    found = frames(values)
+    shuffled = Frames(found.runs.sample(frac=1, random_state=1), found.curves.sample(frac=1, random_state=2))
+    first, second = (compare(each, Options(ACC, "random")).entries for each in (found, shuffled))
+    for cell, entry in first.items():
+        other = second[cell]
+        assert (entry.mean, entry.verdict, entry.seeds_needed) == (other.mean, other.verdict, other.seeds_needed)
+        assert entry.p == other.p or math.isnan(entry.p)
+
+
+def test_the_sign_mirrors_the_verdicts() -> None:
+    rng = np.random.default_rng(1)
+    values = {("", "random"): list(rng.normal(0.5, 0.01, 8))}
+    values |= {("", f"m{i}"): list(rng.normal(0.5 + 0.01 * i, 0.01, 8)) for i in range(-4, 5)}
+    options = Options(ACC, "random")
+    high, low = (verdicts(compare(frames(values), replace(options, sign=sign))) for sign in (1, -1))
+    mirror = {"better": "worse", "worse": "better"}
+    assert {"better", "worse"} <= set(high.values())
+    assert {cell: mirror.get(verdict, verdict) for cell, verdict in high.items()} == low
+
+
+def test_mistakes() -> None:
+    with pytest.raises(OptionError, match="result must be one of late, last, best, got 'mean'"):
+        Options(ACC, result="mean")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match=r"horizon must be an integer in \[1, inf\), got 0"):
+        Options(ACC, horizon=0)

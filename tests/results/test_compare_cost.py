@@ -1,0 +1,104 @@
+"""Costs to a target beside a baseline's: targets, windows, axes."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from fedcohort.errors import OptionError
+from fedcohort.results.compare import Options
+from fedcohort.results.compare_cost import Target, compare_cost, parse_target
+from fedcohort.results.frame import Frames
+
+ACC = "test/acc"
+FACTS = {"oracle": False, "folder": ""}
+FIRST = Target(0.3, crossing="first")
+
+
+def rising(slopes: dict[str, list[float]], rounds: int = 6) -> Frames:
+    """Runs that gain a share of .1 a round; a round takes 7 s and 3 MB."""
+    runs, curves = [], []
+    for condition, values in slopes.items():
+        for seed, slope in enumerate(values):
+            run = f"{condition}/{seed}"
+            costs = {"virtual_s": 7.0 * rounds, "bytes": 3e6 * rounds, "client_flops": 0.0}
+            runs.append({"run": run, "setting": "", "condition": condition, "seed": seed, **FACTS, **costs})
+            curves += [
+                {"run": run, "round": step, "virtual_s": 7.0 * step, "bytes": 3e6 * step, ACC: 0.1 * slope * step}
+                for step in range(rounds + 1)
+            ]
+    return Frames(pd.DataFrame(runs), pd.DataFrame(curves))
+
+
+def test_the_cost_along_every_axis_that_is_known() -> None:
+    """.3 is met in round 3 with .1 a round, in round 2 with .15: 1.5 times as fast, on every seed."""
+    found = compare_cost(rising({"a": [1.0] * 3, "b": [1.5] * 3}), Options(ACC, "a"), FIRST)
+    assert set(found.entries) == {"virtual_s", "bytes", "rounds"}
+    entry = found.entries["virtual_s"]["", "b"]
+    assert (entry.median.value, entry.median.met) == (14.0, 3)
+    assert found.entries["bytes"]["", "a"].median.value == 9e6
+    assert entry.speed_up is not None
+    assert entry.speed_up.ratio == pytest.approx(1.5)
+
+
+def test_a_window_averages_as_many_evaluations_as_the_result() -> None:
+    """The mean of three evaluations is at least .3 in round 4: (.2 + .3 + .4) / 3."""
+    found = compare_cost(rising({"a": [1.0]}), Options(ACC, "a"), Target(0.3), "rounds")
+    assert found.entries["rounds"]["", "a"].median.value == 4
+
+
+def test_the_default_target_is_a_share_of_the_baselines_result() -> None:
+    """Results .5 and 1, the mean of rounds 4 to 6: .95 times .75."""
+    found = compare_cost(rising({"a": [1.0, 2.0], "b": [1.0, 1.0]}), Options(ACC, "a"), Target(), "rounds")
+    assert found.targets == {"": {0: pytest.approx(0.7125), 1: pytest.approx(0.7125)}}
+    assert found.entries["rounds"]["", "b"].median.met == 0
+
+
+def test_the_best_of_conditions_is_a_target_for_each_seed() -> None:
+    """Seed 1 has no run of b, and so no target."""
+    frames = rising({"a": [1.0, 1.0], "b": [1.2], "c": [2.0, 2.0]})
+    found = compare_cost(frames, Options(ACC, "a"), Target(best_of=["a", "b"]), "rounds")
+    assert found.targets == {"": {0: pytest.approx(0.6)}}
+    with pytest.raises(OptionError, match="target must be best_of: and one or more of a, b, c, got 'best_of:d'"):
+        compare_cost(frames, Options(ACC, "a"), Target(best_of=["d"]), "rounds")
+
+
+def test_a_run_that_never_meets_the_target_is_a_bound() -> None:
+    found = compare_cost(rising({"a": [0.4] * 3, "b": [1.0] * 3}), Options(ACC, "a"), FIRST, "rounds")
+    entry = found.entries["rounds"]["", "b"]
+    assert entry.speed_up is not None
+    assert entry.speed_up.bound == ">="
+    assert entry.speed_up.ratio == pytest.approx(2.0)
+    assert math.isinf(found.entries["rounds"]["", "a"].median.value)
+    assert found.entries["rounds"]["", "b"].verdict == "too few seeds" or entry.speed_up.n == 3
+
+
+def test_an_axis_that_a_run_does_not_know() -> None:
+    frames = rising({"a": [1.0]})
+    with pytest.raises(OptionError, match="axis=client_flops is not known of run a/0: it was not logged"):
+        compare_cost(frames, Options(ACC, "a"), FIRST, "client_flops")
+    frames.runs["virtual_s"] = 0.0
+    with pytest.raises(OptionError, match="virtual time does not pass with device=instant"):
+        compare_cost(frames, Options(ACC, "a"), FIRST)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0.84", Target(0.84, level=0.95)),
+        ("baseline", Target()),
+        ("best_of:random,oort", Target(best_of=["random", "oort"])),
+    ],
+)
+def test_a_target_is_read(text: str, expected: Target) -> None:
+    assert parse_target(text, ACC) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("high", "a number, baseline, or best_of:"), ("84", r"in \[0, 1\]"), ("nan", "a number")]
+)
+def test_a_target_that_can_not_be_read(text: str, why: str) -> None:
+    with pytest.raises(OptionError, match=why):
+        parse_target(text, ACC)
+    with pytest.raises(OptionError, match=r"level must be a number in \(0, 1\]"):
+        Target(level=0.0)

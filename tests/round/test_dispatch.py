@@ -1,0 +1,65 @@
+"""Dispatch: clients that back off in a run, and a resume in the middle of a back-off."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcohort.round import round as rounds
+from killing import die, in_a_child, stop_after
+from run_harness import Ran, go, same_bits
+
+K, M = 12, 4
+LAP = K // M
+SLOW = (
+    *("deadline=fixed", "deadline.k=0.7", "device.persistent=true", "device.lam=5"),
+    *("rounds=14", "split.limit=300", "eval.every=20", "eval.clients_every=0"),
+)
+
+
+def list_backed_off(ran: Ran) -> list[set[int]]:
+    """The clients that back off in each round, by the failures in a row before it."""
+    failures, until, backed_off = np.zeros(K, int), np.zeros(K, int), []
+    for round, report in enumerate(ran.reports[1:]):
+        backed_off.append(set(np.flatnonzero((failures >= 3) & (round < until)).tolist()))
+        failed = np.setdiff1d(report.cohort, report.arrived)
+        failures[report.arrived] = 0
+        failures[failed] += 1
+        until[failed] = round + 1 + LAP * np.minimum(2.0 ** (failures[failed] - 3), 8)
+    return backed_off
+
+
+def test_a_client_that_failed_repeatedly_is_neither_selected_nor_queried_by_powd(tmp_path: Path) -> None:
+    ran = go(tmp_path, "selector=powd", *SLOW)
+    backed_off = list_backed_off(ran)
+    assert sum(map(len, backed_off)) > 10
+    for clients, report in zip(backed_off, ran.reports[1:], strict=True):
+        queried = set(np.flatnonzero(report.clients["queried"]).tolist())
+        assert not clients & (queried | set(report.cohort.tolist()))
+        assert report.clients["available"].all()
+
+
+def test_flash_queries_clients_that_back_off_and_selects_none(tmp_path: Path) -> None:
+    ran = go(tmp_path, "selector=flash", *SLOW)
+    backed_off = list_backed_off(ran)
+    assert any(backed_off)
+    for clients, report in zip(backed_off, ran.reports[1:], strict=True):
+        assert not clients & set(report.cohort.tolist())
+        assert report.clients["queried"].all()
+
+
+def test_selectors_without_the_flag_select_clients_that_failed_repeatedly(tmp_path: Path) -> None:
+    ran = go(tmp_path, "selector=round_robin", *SLOW)
+    selected = zip(list_backed_off(ran), ran.reports[1:], strict=True)
+    assert any(clients & set(report.cohort.tolist()) for clients, report in selected)
+
+
+def test_a_run_that_is_killed_in_a_back_off_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("selector=powd", *SLOW)
+    whole = go(tmp_path / "whole", *words)
+    killed_in = next(round for round, clients in enumerate(list_backed_off(whole)) if clients)
+    stop_after(monkeypatch, rounds, "progress", killed_in + 2, die)  # step 0 is a report too
+    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "killed", *words) and None))
+    monkeypatch.undo()
+    assert same_bits(whole, go(tmp_path / "killed", *words, "resume=true"))

@@ -1,0 +1,26 @@
+"""Rows of the table of jobs."""
+
+from dataclasses import fields
+
+import numpy as np
+
+from fedcohort.device.base import Timing
+from fedcohort.round.jobs import Jobs
+from selector_harness import ids
+
+
+def test_every_column_loses_the_same_rows() -> None:
+    seconds = np.array([1.0, 2.0, 3.0])
+    timing = Timing(seconds, seconds, seconds, seconds)
+    rows, units = [ids(7), None, ids(8, 9)], ids(4, 5, 6)
+    flags = np.array([True, False, False])
+    asked = (ids(1, 2, 3), ids(0, 0, 1), flags, units, units, seconds, rows, seconds)
+    jobs = Jobs(*asked, seconds, timing, rows, rows, timing, seconds)
+    taken = jobs.take(np.array([True, False, True]))
+    assert (len(jobs), len(taken), taken.client.tolist(), taken.plain.tolist()) == (3, 2, [1, 3], [True, False])
+    assert (taken.rows, taken.kept, taken.losses) == ([rows[0], rows[2]],) * 3
+    assert taken.timing.unit.tolist() == taken.duration_s.tolist() == [1.0, 3.0]
+    assert taken.end_s.tolist() == [2.0, 6.0]
+    for field in fields(Jobs):
+        column = getattr(taken, field.name)
+        assert len(column.up if isinstance(column, Timing) else column) == 2, field.name

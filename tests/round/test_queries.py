@@ -1,0 +1,54 @@
+"""Liars lie about what the attack is about, each for itself; everybody else is heard as they are."""
+
+import numpy as np
+
+from agg_harness import update_of
+from fedcohort.rng import generator
+from fedcohort.round.queries import ClientClaims
+from yaml_words import make
+
+
+def claims(fraction: float = 0.5) -> ClientClaims:
+    """told = 10 measured + 1, of "loss" alone."""
+    return ClientClaims(make("attack", "loss_inflation", fraction=fraction, factor=10, shift=1, signals=["loss"]), 3, 8)
+
+
+def test_the_liars_are_those_that_the_seed_draws() -> None:
+    found = claims()
+    expected = found.attack.liars(8, generator(3, "attack"))
+    assert len(expected) == 4
+    assert np.flatnonzero(found.liars).tolist() == expected.tolist()
+    assert not ClientClaims(make("attack", "none"), 3, 8).liars.any()
+
+
+def test_what_clients_say() -> None:
+    found = claims()
+    clients = np.arange(8)[::-1].copy()
+    true = clients + 1.0
+    heard = found.report("loss", clients, true)
+    np.testing.assert_array_equal(heard, np.where(found.liars[clients], 10 * true + 1, true))
+    np.testing.assert_array_equal(true, clients + 1.0)
+    np.testing.assert_array_equal(found.report("steps", clients, true), true)
+    rows = np.stack([true, 2 * true], axis=1)
+    np.testing.assert_array_equal(
+        found.report("loss", clients, rows), np.where(found.liars[clients, None], 10 * rows + 1, rows)
+    )
+    honest = np.flatnonzero(~found.liars)
+    values = honest + 0.0
+    assert found.report("loss", honest, values) is values
+
+
+def test_what_is_read_off_an_update_goes_through_its_client() -> None:
+    found = claims()
+    liar, honest = int(np.flatnonzero(found.liars)[0]), int(np.flatnonzero(~found.liars)[0])
+    read = found.read_through("loss", lambda update: float(update.steps))
+    assert read(update_of(liar, [0.0], steps=7)) == 71.0
+    assert read(update_of(honest, [0.0], steps=7)) == 7.0
+
+
+def test_without_liars_nothing_stands_between() -> None:
+    def read(update: object) -> float:
+        return 1.0
+
+    assert ClientClaims(make("attack", "none"), 3, 8).read_through("loss", read) is read
+    assert claims().read_through("loss", read) is not read

@@ -1,0 +1,159 @@
+"""How far choices are from chance: closed forms, the expectations of uniform draws, and what runs report."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agg_harness import gather, update_of
+from fedcohort.data.skew import class_imbalance
+from fedcohort.rng import Draws, generator
+from fedcohort.round.report import imbalance_of
+from fedcohort.round.uniform import UniformReference, draw_uniform
+from fedcohort.types import Ids
+from run_harness import go
+from yaml_words import make
+
+K, M, T = 20, 5, 400
+EVERYBODY = np.arange(K)
+
+
+def played(choose: Callable[[int], Ids], rounds: int = T, seed: int = 0) -> tuple[UniformReference, np.ndarray]:
+    """The state and the counts after `rounds` rounds of `choose`(round), everybody available."""
+    chance, counts = UniformReference.fresh(K), np.zeros(K, dtype=np.int64)
+    for t in range(rounds):
+        chosen = np.sort(choose(t))
+        chance = chance.after(chosen, EVERYBODY, draw_uniform(EVERYBODY, len(chosen), Draws(seed, K, t)))
+        counts[chosen] += 1
+    return chance, counts
+
+
+def test_a_round_by_hand() -> None:
+    """Twice 2 of 4: {0, 1} beside {1, 2}, then {0, 1} beside {0, 1} of the available {0, 1, 3}."""
+    one = UniformReference.fresh(4).after(np.array([0, 1]), np.arange(4), np.array([1, 2]))
+    # c = (1, 1, 0, 0), e = (1/2, 1/2, 1/2, 1/2): 1/2 * 2 / 2; the twin's counts (0, 1, 1, 0) depart as far
+    counts = np.array([1, 1, 0, 0])
+    assert one.metrics(counts) == {
+        "select/uniform_overlap": 0.5,
+        "select/uniform_overlap_mean": 0.5,
+        "select/departure": 0.5,
+        "select/departure_uniform": 0.5,
+    }
+    two = one.after(np.array([0, 1]), np.array([0, 1, 3]), np.array([0, 1]))
+    # c = (2, 2, 0, 0), e = (7/6, 7/6, 1/2, 7/6): 1/2 (5/6 + 5/6 + 1/2 + 7/6) / 4 = 5/12
+    # the twin's c = (1, 2, 1, 0): 1/2 (1/6 + 5/6 + 1/2 + 7/6) / 4 = 1/3
+    assert two.metrics(2 * counts) == pytest.approx(
+        {
+            "select/uniform_overlap": 1.0,
+            "select/uniform_overlap_mean": 0.75,
+            "select/departure": 5 / 12,
+            "select/departure_uniform": 1 / 3,
+        }
+    )
+
+
+def test_rounds_without_a_cohort_do_not_count() -> None:
+    nobody = np.empty(0, dtype=np.int64)
+    assert UniformReference.fresh(3).after(nobody, np.arange(3), nobody).metrics(np.zeros(3, dtype=np.int64)) == {}
+    one = UniformReference.fresh(3).after(np.array([2]), np.arange(3), np.array([2]))
+    found = one.after(nobody, nobody, nobody).metrics(np.array([0, 0, 1]))
+    assert "select/uniform_overlap" not in found
+    assert found["select/uniform_overlap_mean"] == 1.0
+
+
+@pytest.mark.parametrize("favourites", [True, False])
+def test_the_overlap_is_m_over_k_whoever_is_chosen_without_looking(favourites: bool) -> None:
+    """Hypergeometric: variance of a round's share (1 - m/K) (K - m) / (K (K - 1)) * K / m = .0296; 4 sd of the mean."""
+    rng = generator(1, "test")
+    chance, _ = played(lambda t: np.arange(M) if favourites else rng.permutation(K)[:M])
+    deviation = np.sqrt((M / K) * (1 - M / K) / M * (K - M) / (K - 1) / T)
+    assert chance.overlaps / chance.rounds == pytest.approx(M / K, abs=4 * deviation)
+
+
+def test_favourites_depart_by_one_minus_m_over_k() -> None:
+    """c_k = T for m clients, e_k = T m / K for all: 1/2 (m T (1 - m/K) + (K - m) T m / K) / (T m)."""
+    chance, counts = played(lambda t: np.arange(M))
+    found = chance.metrics(counts)
+    assert found["select/departure"] == pytest.approx(1 - M / K)
+    assert found["select/departure_uniform"] < 0.05
+
+
+def test_taking_turns_departs_by_nothing() -> None:
+    chance, counts = played(lambda t: (np.arange(M) + t * M) % K)
+    assert chance.metrics(counts)["select/departure"] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_chance_departs_as_far_as_its_twin() -> None:
+    """Mean |c - e| of a binomial-like count is sqrt(2/pi) of its sd; over 20 clients the two agree to a third."""
+    rng = generator(2, "test")
+    chance, counts = played(lambda t: rng.permutation(K)[:M])
+    found = chance.metrics(counts)
+    expected = np.sqrt(2 / np.pi) * np.sqrt(T * (M / K) * (1 - M / K)) * K / (2 * T * M)
+    assert found["select/departure"] == pytest.approx(expected, rel=0.5)
+    assert found["select/departure_uniform"] == pytest.approx(expected, rel=0.5)
+
+
+def test_everybody_is_what_everybody_would_be() -> None:
+    chance, counts = played(lambda t: EVERYBODY, rounds=3)
+    assert chance.metrics(counts) == pytest.approx(
+        {
+            "select/uniform_overlap": 1.0,
+            "select/uniform_overlap_mean": 1.0,
+            "select/departure": 0.0,
+            "select/departure_uniform": 0.0,
+        }
+    )
+
+
+def test_the_twin_draws_everybody_as_often_and_looks_at_nothing_else() -> None:
+    draws = [draw_uniform(EVERYBODY, M, Draws(3, K, t)) for t in range(2000)]
+    assert all(len(np.unique(drawn)) == M for drawn in draws)
+    counts = np.bincount(np.concatenate(draws), minlength=K)
+    assert np.abs(counts - 500).max() < 4 * np.sqrt(500 * (1 - M / K))
+    assert set(draw_uniform(EVERYBODY, M, Draws(3, K, 7))) == set(draws[7])
+    fewer = draw_uniform(np.setdiff1d(EVERYBODY, draws[7][:1]), M - 1, Draws(3, K, 7))
+    assert set(fewer) == set(draws[7][1:])  # who is away makes no other difference
+
+
+def test_what_a_run_reports(tmp_path: Path) -> None:
+    ran = go(tmp_path, "rounds=4", "availability=bernoulli", "availability.p=0.7")
+    federation_ci = {"skew/global_ci", "skew/client_ci"}
+    assert {name for name in ran.reports[0].metrics if name.startswith("skew/")} == federation_ci
+    assert not any(name.startswith("skew/") for report in ran.reports[1:] for name in report.metrics)
+    assert ran.info.skew == {name[5:]: ran.reports[0].metrics[name] for name in federation_ci}
+    for report in ran.reports[1:]:
+        chance = Draws(0, 12, report.step - 1).uniform("uniform")
+        here = np.flatnonzero(report.clients["available"])
+        twin = here[np.argsort(chance[here])[: len(report.cohort)]]
+        assert report.metrics["select/uniform_overlap"] == np.isin(report.cohort, twin).mean()
+        assert 0 <= report.metrics["select/departure"] < 1
+
+
+def test_the_imbalance_of_a_union_is_not_the_mean_of_its_parts() -> None:
+    """Clients of one class each: CI = 1 alone, 0 together; 30 and 10 samples: 1 - H(3/4) / ln 2 = .188722."""
+    agg, counts = make("agg", "fedavg"), np.array([[30, 0], [0, 30], [0, 10]])
+    for arrived, expected in (([0], 1.0), ([0, 1], 0.0), ([0, 2], 0.188722)):
+        found = imbalance_of(counts, gather(agg, [update_of(k, [0.0]) for k in arrived]))
+        assert found == pytest.approx({"select/class_imbalance": expected}, abs=1e-6)
+    assert imbalance_of(counts, gather(agg, [update_of(0, [float("nan")])])) == {}
+
+
+def test_the_cohorts_imbalance_is_that_of_their_data_together(tmp_path: Path) -> None:
+    words = ("partition=dominant_class", "partition.fraction=0.8", "partition.share=1", "label_noise=none")
+    ran = go(tmp_path, *words, "deadline=fixed", "deadline.k=0.8", "deadline.partial_work=false")
+    assert ran.info.skew["client_ci"] > 0.5
+    assert {len(report.arrived) == len(report.cohort) for report in ran.reports[1:]} == {False}
+    for report in ran.reports[1:]:
+        counts = ran.info.class_counts[report.arrived].sum(0)  # T and V: V is too small to matter much
+        if len(report.arrived):
+            assert report.metrics["select/class_imbalance"] == pytest.approx(class_imbalance(counts), abs=0.05)
+        else:
+            assert "select/class_imbalance" not in report.metrics
+
+
+def test_a_large_population_is_drawn_from_as_if_everybody_was_put_in_order() -> None:
+    draws, available = Draws(3, 5000), np.arange(0, 5000, 2)
+    noise = draws.uniform("uniform")[available]
+    expected = available[np.argsort(noise)[:100]]
+    assert np.sort(draw_uniform(available, 100, draws)).tolist() == np.sort(expected).tolist()

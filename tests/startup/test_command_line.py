@@ -1,0 +1,126 @@
+"""What is refused before anything is composed, and what an error is explained by."""
+
+from pathlib import Path
+
+import pytest
+from hydra.errors import MissingConfigException
+
+from fedcohort.errors import OptionError
+from fedcohort.startup.command_line import check_sweep, check_words, in_one_line
+from fedcohort.startup.hydra_errors import LOST, explain
+from yaml_words import CONFIGS
+
+WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("typed", "line"),
+    [
+        ("selector=../agg/fedavg", f"selector must be one of {', '.join(WORDS)}, got '../agg/fedavg'"),
+        ("selector=/etc/passwd", "selector must be one of"),
+        ("+selector@x=./flash", "selector@x must be one of"),
+        ("agg=[fedavg,../selector/random]", "agg must be one of"),
+        ("selector=random,../agg/fedavg", "selector must be one of"),
+        ("selector=random.yaml", "selector must be one of"),
+        ("hydra/launcher=../../train", "hydra/launcher must be one of"),
+        ("+=", "can't read '+=': type name=value"),
+        ("=3", "can't read '=3': type name=value"),
+        ("hydra.run.dir=/elsewhere", "hydra.run.dir=/elsewhere is rejected, as fedcohort makes the folders"),
+    ],
+)
+def test_what_hydra_takes_for_a_path_is_refused_before_it_does(typed: str, line: str) -> None:
+    """`../agg/fedavg` was loaded as the selector."""
+    with pytest.raises(OptionError) as caught:
+        check_words(["seed=1", typed], CONFIGS)
+    assert line in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--selector", "flash"], "--selector: options have no dashes, type selector=flash"),
+        (["--selector=flash"], "--selector=flash: options have no dashes, type selector=flash"),
+        (["--client.lr", "0.1"], "--client.lr: options have no dashes, type client.lr=0.1"),
+        (["--by", "selector"], "--by: options have no dashes, type by=selector"),
+        (["seed=1", "--seed"], "--seed: options have no dashes, type seed=VALUE"),
+        (["selector", "=", "flash"], "selector =: options have no spaces around =, type selector=flash"),
+        (["selector", "=flash"], "selector =flash: options have no spaces around =, type selector=flash"),
+        (["selector=", "flash"], "selector=: options have no spaces around =, type selector=flash"),
+    ],
+)
+def test_other_ways_to_type_an_option_are_answered_with_this_one(words: list[str], line: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        check_words(words, CONFIGS)
+    assert str(caught.value) == line
+
+
+def test_words_that_are_none_of_ours_are_hydras() -> None:
+    check_words(["-m", "--config-dir=../x", "seed=..", "name=../x", "selector=glob(*)", "experiment=mine/a"], CONFIGS)
+
+
+def test_a_flag_of_hydras_that_stands_alone() -> None:
+    said = explain(ValueError("The --resolve flag can only be used in conjunction with --cfg or --help"), [], CONFIGS)
+    assert said == "The --resolve flag can only be used in conjunction with --cfg or --help"
+
+
+def test_a_config_that_names_no_word_is_named(tmp_path: Path) -> None:
+    """As a user's own configs/experiment/mine.yaml would, with a word that is gone."""
+    error = MissingConfigException("In 'experiment/mine': Could not find 'selector/gone'\n\nAvailable", "", ["flash"])
+    said = explain(error, ["experiment=mine"], CONFIGS)
+    assert said == "configs/experiment/mine.yaml: selector must be one of flash, got 'gone'"
+
+
+@pytest.mark.parametrize("kind", LOST)
+def test_a_job_that_was_lost_is_one_line(kind: str) -> None:
+    """As submitit and joblib raise it, with the job's whole log or an explanation behind."""
+    error = type(kind, (RuntimeError,), {})(
+        "Job 5_0 with path /x\nhas no output (state: FAILED)\n---------\nTraceback ..."
+    )
+    assert explain(error, [], CONFIGS) == "a job was lost: Job 5_0 with path /x has no output (state: FAILED)"
+
+
+def test_other_errors_keep_their_traceback(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
+
+    def broken() -> None:
+        raise ValueError("a bug")
+
+    def mistaken() -> None:
+        raise OptionError("seed must be 1")
+
+    with pytest.raises(ValueError, match="a bug"):
+        in_one_line(broken, [], CONFIGS)
+    assert in_one_line(mistaken, [], CONFIGS) == 2
+    assert capsys.readouterr().err == "seed must be 1\n"
+    assert in_one_line(lambda: None, [], CONFIGS) == 0
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+    with pytest.raises(OptionError):
+        in_one_line(mistaken, [], CONFIGS)
+
+
+def test_a_sweep_on_slurm_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["-m", "hydra/launcher=slurm", "seed=0,1"]
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(OptionError, match=r'pip install --constraint constraints.txt --editable "\.\[sweep\]"'):
+        check_sweep(words)
+    for word in ("hydra/launcher=local", "hydra/launcher=joblib", "hydra/sweeper=optuna"):
+        with pytest.raises(OptionError, match=rf'^{word} needs a plugin: pip install .*"\.\[sweep\]"$'):
+            check_sweep(["-m", word])
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(OptionError, match="needs SLURM's sbatch and srun on the PATH"):
+        check_sweep(words)
+    for name in ("sbatch", "srun"):
+        (tmp_path / name).touch(mode=0o755)
+    check_sweep(words)
+    with pytest.raises(OptionError, match=r"paths.logs must be a folder"):
+        check_sweep([*words, f"paths.logs={__file__}"])  # Hydra would make its folder in there before any job
+
+
+def test_the_number_of_jobs_at_a_time_is_checked_before_joblib_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    for value in ("1", "-1", "12"):
+        check_sweep(["-m", "hydra/launcher=local", f"hydra.launcher.n_jobs={value}"])
+    for value in ("0", "-2", "2.5", "all", ""):
+        with pytest.raises(OptionError, match=rf"n_jobs must be an integer in \[1, inf\), or -1 .* got '{value}'"):
+            check_sweep(["-m", "hydra/launcher=local", f"hydra.launcher.n_jobs={value}"])

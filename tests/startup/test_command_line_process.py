@@ -1,0 +1,48 @@
+"""What `python train.py` says to a user who mistypes or asks for help, as a process of its own, and how soon."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from fedcohort.startup.check import LIGHT
+from yaml_words import CONFIGS, ROOT
+
+WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
+
+
+def train(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "train.py", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_the_process_says_the_line_and_nothing_else(tmp_path: Path) -> None:
+    done = train("selector=ucb_cs", "selector.discont=0.5", f"paths.logs={tmp_path}")
+    said = "selector=ucb_cs has no option 'discont'; its options are discount, index, sigma, tie"
+    said += "; did you mean discount?"
+    assert (done.returncode, done.stderr, done.stdout) == (2, f"{said}\n", "")
+    assert not list(tmp_path.iterdir())
+
+
+def test_help_says_what_it_is_and_where_ranges_stand() -> None:
+    done = train("--help", "selector=flash")
+    assert done.returncode == 0
+    words = f"selector: {', '.join(WORDS[:3])}"
+    for part in ("resume=true", "-m selector=", "configs/<group>/<word>.yaml", words, "gamma_scale"):
+        assert part in done.stdout
+
+
+def test_what_is_refused_first_imports_nothing_slow() -> None:
+    code = f"""
+import sys
+from hydra import compose, initialize_config_dir
+from fedcohort.startup import command_line, components, run
+from fedcohort.startup.compose import compose_config
+with initialize_config_dir({str(CONFIGS)!r}, version_base="1.3"):
+    cfg = compose("train", return_hydra_config=True)
+made = compose_config(cfg, cfg.hydra.runtime.choices, ())
+for group in {LIGHT}:
+    components.make(made, group)
+run.watchers_of(made)
+found = {{"torch", "lightning", "mlflow", "matplotlib"}} & sys.modules.keys()
+assert not found, found
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

@@ -1,0 +1,210 @@
+"""What is said before a run starts, of words that go together at a loss."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from torch import nn
+
+from engine_toy import federation_of
+from fedcohort.flat import keeps_statistics
+from fedcohort.part import Facts
+from fedcohort.startup.notices import list_notices, list_unmeasured
+from run_harness import compose_words, go, parts_of, remarks
+from yaml_words import make
+
+CLEAN = "heterogeneity=noniid30"
+LISTS = ("samples=fedbalancer", "deadline=fixed")
+PACED = ("samples=fedbalancer", "deadline=fedbalancer")
+NOISY = "high losses draw {} to clients, and wrong labels (label_noise=beta) make losses high, too"
+OFTEN = "changes the weights of arriving clients only, and so favours clients that train often"
+TWO_LOSSES = "goes by the loss that clients train with in the paper, and its robust loss has other weights than that of"
+AWAY = "agg=rhfl compares a client's loss with that of when it last came: who stays away longer seems to learn faster"
+RHFL = ("agg=rhfl", "proxy=noise")
+ALL_KEPT = "selector=fedpns keeps ceil(keep x m) of the m clients that arrive in a round, which is all of them"
+ON_TIME = "drops late clients, and none is late with device=instant, where work takes no time"
+ALL_FIRST = "trains everybody who is ready in round 1, whatever the cohort"
+ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
+
+
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        (("selector=flash", "agg=scaffold"), [ALL_FIRST]),
+        (("agg=fedmaba", "selector=flash", CLEAN), [ALL_FIRST]),
+        # one robust loss
+        (("selector=flash", "objective=flash_robust"), [ALL_FIRST]),
+        (("selector=flash", "objective=flash_robust", "objective.beta=8"), [TWO_LOSSES, ALL_FIRST]),
+        (("selector=flash", "objective=flash_robust", "objective.beta=8", "selector.beta=8"), [ALL_FIRST]),
+        (("selector=flash", "selector.beta=8"), [ALL_FIRST]),
+        (("selector=flash_progress", "objective=flash_robust", "selector.beta=8"), [TWO_LOSSES, ALL_FIRST]),
+        (
+            ("selector=flash_progress", "objective=flash_robust", "selector.beta=8", "selector.features=[duration]"),
+            [ALL_FIRST],
+        ),
+        # more than the cohort, and under a name of its own
+        (("selector=low_ratio", CLEAN), [ALL_FIRST]),
+        (("selector=neural_bandit", CLEAN), [ALL_FIRST, "stands in for a paper that could not be read"]),
+        (("selector=hcsfed", "selector.variant=feddiverse_paper", CLEAN), [ALL_FIRST]),
+        # wrong labels have high losses
+        (("selector=powd",), [NOISY.format("selector=powd")]),
+        (("selector=powd", CLEAN), []),
+        (("selector=powd", "label_noise=none"), []),
+        (("selector=oort", "agg=term"), [NOISY.format("selector=oort and agg=term")]),
+        (("agg=term", "agg.tilt=-1"), []),
+        # work that is added is dropped with the rest
+        (("selector=pyramidfl", CLEAN), []),
+        (("selector=pyramidfl", "deadline=over_commit", CLEAN), []),
+        (
+            ("selector=pyramidfl", "deadline=fixed", CLEAN),
+            ["selector=pyramidfl gives fast clients extra epochs, which deadline=fixed discards"],
+        ),
+        (("selector=pyramidfl", "selector.beta=0", "deadline=fixed", CLEAN), []),
+        (("selector=pyramidfl", "deadline=fixed", "deadline.partial_work=true", CLEAN), []),
+        (("agg=qffl", "agg.q=0"), []),
+        (("agg=propfair",), [NOISY.format("objective=propfair")]),
+        ((*LISTS,), ["high losses draw samples=fedbalancer to samples, and wrong labels"]),
+        ((*LISTS, CLEAN), []),
+        ((*LISTS, "samples.w=5", CLEAN), []),
+        ((*PACED, CLEAN), []),
+        ((*PACED, "samples.w=5", "deadline.w=5", CLEAN), []),
+        (
+            (*PACED, "samples.w=5", CLEAN),
+            ["deadline=fedbalancer has one controller with samples=fedbalancer in the paper, but samples.w differs"],
+        ),
+        (("deadline=fedbalancer", "deadline.w=5", CLEAN), []),
+        (
+            ("deadline=fedbalancer", "deadline.grid=1", CLEAN),
+            ["deadline=fedbalancer goes by seconds of a clock, and those of device=shifted_exponential are multiples"],
+        ),
+        (("deadline=fedbalancer", "deadline.grid=1", "device=phones", CLEAN), []),
+        ((*LISTS, "samples.noise=0.5", CLEAN), ["samples.noise=0.5 leaves the threshold of samples=fedbalancer lower"]),
+        # weights that only those who arrive move
+        (("agg=afl", CLEAN), [f"agg=afl {OFTEN}"]),
+        (("agg=afl", "agg.gamma=0", CLEAN), []),
+        (("agg=afl", "agg.unbiased=true", CLEAN), []),
+        (("agg=fedsgd", "client.epochs=3"), ["client.epochs=3 has no effect: client.steps=1 is what clients do"]),
+        (("client.epochs=2", "client.steps=3"), ["client.epochs=2 has no effect: client.steps=3 is what clients do"]),
+        (
+            ("selector=oracle_clean",),
+            ["selector=oracle_clean is a yardstick, no method: it reads noise_rate, which no"],
+        ),
+        (("agg=afl", "cohort=50", CLEAN), []),
+        (("agg=afl", "selector=full", CLEAN), []),
+        (("agg=afl", "cohort=50", "availability=bernoulli", CLEAN), [f"agg=afl {OFTEN}"]),
+        (
+            ("agg=afl", "cohort=50", "deadline=fixed", CLEAN),
+            ["choose deadline=wait_for_all, or agg.unbiased=true"],
+        ),
+        (("agg=afl", "cohort=50", "deadline=fixed", "device=instant", CLEAN), [ON_TIME]),
+        (("agg=fedmaba", "agg.sync=literal", CLEAN), [f"agg=fedmaba {OFTEN}"]),
+        (("agg=fedmaba", "agg.sync=literal", "agg.alpha=0", CLEAN), []),
+        (
+            ("selector=fedpns", "cohort=4"),
+            [ALL_KEPT],
+        ),
+        (("selector=fedpns", "cohort=5"), []),
+        # of five that arrive one is left out, of four nobody
+        (("selector=fedpns", "cohort=5", "deadline=smartpc_quorum"), [ALL_KEPT]),
+        (("selector=fedpns", "cohort=4", "deadline=over_commit"), [ALL_KEPT]),
+        (("selector=fedpns", "cohort=4", "deadline=over_commit", "device=instant"), [ON_TIME]),
+        (("selector=fedpns", "cohort=5", "deadline=fixed"), []),
+        (("selector=hcsfed", "cohort=3"), []),
+        (("selector=hcsfed", "cohort=3", "selector.strata=3"), []),
+        (("selector=hcsfed", "cohort=3", "selector.strata=4", "deadline=over_commit"), []),
+        # half of some thirty samples are one batch
+        (ONE_PASS, []),
+        ((*ONE_PASS, "samples=random"), ["selector=ucb_cs explores as far as the losses of a client's steps differ"]),
+        (
+            ("selector=hcsfed", "cohort=3", "selector.strata=4"),
+            ["selector=hcsfed has more strata than a cohort has places"],
+        ),
+        (("selector=fedpns", "cohort=4", "selector.keep=0.75"), []),
+        (("availability=diurnal",), []),
+        (
+            ("availability=diurnal", "device=instant"),
+            ["availability=diurnal follows the virtual clock, which neither work with device=instant nor deadline.win"],
+        ),
+        (RHFL, [AWAY]),
+        ((*RHFL, "cohort=50"), []),
+        (
+            (*RHFL, "availability=bernoulli", "deadline=fixed"),
+            [f"{AWAY}, and gains weight (with cohort=clients and availability=always and deadline=wait"],
+        ),
+        ((*RHFL, "agg.beta=0"), []),
+    ],
+)
+def test_it_says_what_is_lost(words: tuple[str, ...], lines: list[str]) -> None:
+    found = remarks(*words)
+    assert len(found) == len(lines)
+    assert all(line in said for line, said in zip(lines, found, strict=True))
+
+
+@pytest.mark.parametrize("norm", [nn.BatchNorm1d(4), nn.SyncBatchNorm(4), nn.GroupNorm(2, 4)])
+def test_batch_norm_is_averaged_by_samples_whatever_else_is(norm: nn.Module) -> None:
+    parts, federation, composition = parts_of("dataset=synthetic"), federation_of(), compose_words("dataset=synthetic")
+    for word in ("scaffold", "fedmgda_plus", "fednova", "qffl", "fedavg", "afl"):
+        fair = replace(parts, agg=make("agg", word))
+        batch_norm = keeps_statistics(nn.Sequential(nn.Linear(2, 4), norm))
+        facts = Facts(fair, {**composition.config, "cohort": federation.n_clients}, federation, batch_norm=batch_norm)
+        found = list_notices({**composition.choices, "agg": word}, facts)
+        assert len(found) == (word not in ("fedavg", "afl") and not isinstance(norm, nn.GroupNorm))
+        assert all("the network has batch norm" in line and f"whatever agg={word} makes" in line for line in found)
+
+
+@pytest.mark.parametrize(("rank", "said"), [(16, True), (4, False)])
+def test_a_codec_that_leaves_every_tensor_whole_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, rank: int, said: bool
+) -> None:
+    """Ten outputs of 64 inputs each: of rank 16 nothing is to be had."""
+    words = ("codec=lowrank", "codec.mode=posthoc", f"codec.k={rank}", "codec.min_size=64", "model=logreg", "rounds=1")
+    go(tmp_path, *words)
+    assert ("codec=lowrank makes no update of this network smaller" in caplog.text) == said
+
+
+@pytest.mark.parametrize(("rate", "said"), [("1e-5", True), ("0.003", True), ("0.0031", False)])
+def test_a_gradient_that_is_two_numbers_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, rate: str, said: bool
+) -> None:
+    """Of 650 numbers a share of .003 is the shortest sketch, two; .0031 are three."""
+    go(tmp_path, "selector=hcsfed", f"selector.rate={rate}", "model=logreg", "rounds=1")
+    assert ("selector=hcsfed compresses a gradient of this network into two numbers" in caplog.text) == said
+
+
+def test_a_part_of_any_group_may_remark_on_its_options() -> None:
+    class Talker(type(make("availability", "always"))):  # type: ignore[misc]
+        def remarks(self, word: str) -> list[str]:
+            return [f"availability={word} says this", "and that"]
+
+    parts, composition = parts_of(availability=Talker()), compose_words()
+    found = list_notices({**composition.choices, "availability": "sometimes"}, Facts(parts, composition.config))
+    assert found == ["availability=sometimes says this", "and that"]
+
+
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        ((), []),
+        (("rounds=5", "eval.every=5", "eval.clients_every=0"), []),
+        (
+            ("rounds=2", "eval.every=5"),
+            ["eval.every=5 exceeds rounds=2: only the first model is evaluated, before any training"],
+        ),
+        (
+            ("rounds=2", "eval.clients_every=3"),
+            [
+                "eval.clients_every=3 exceeds rounds=2: only the first model is evaluated on the clients, "
+                "before any training"
+            ],
+        ),
+        (
+            ("rounds=2", "eval.every=5", "eval.clients_every=3"),
+            [
+                "eval.every=5 and eval.clients_every=3 exceed rounds=2: only the first model is evaluated, "
+                "before any training"
+            ],
+        ),
+    ],
+)
+def test_evaluations_that_never_come(words: tuple[str, ...], lines: list[str]) -> None:
+    assert list_unmeasured(compose_words(*words).config) == lines

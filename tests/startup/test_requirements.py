@@ -1,0 +1,230 @@
+"""What can't work together is refused at start-up, by name, before a folder is made."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from engine_toy import federation_of
+from fedcohort.errors import FedcohortError, IncompatibleConfig
+from fedcohort.flat import Layout, keeps_statistics
+from fedcohort.part import Facts
+from fedcohort.startup import requirements
+from run_harness import compose_words, go, parts_of, remarks
+from selector_harness import World, play
+from yaml_words import make, words
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("selector=flash", "device=instant"), "selector=flash reads how long clients take, but device=instant"),
+        (
+            ("agg=scaffold", "agg.control=displacement", "client=adam"),
+            "without momentum, weight_decay and clip and regulariser=none, or agg.control=mean_gradient",
+        ),
+        (("agg=scaffold", "agg.control=displacement", "client.momentum=0.9"), "only holds for plain SGD"),
+        (
+            ("agg=scaffold", "agg.control=displacement", "regulariser=prox"),
+            "only holds for plain SGD on the loss alone",
+        ),
+        (("dataset=synthetic", "model=cnn"), "model=cnn needs images"),
+        (
+            ("selector=feddiverse", "selector.source=known_dht"),
+            "selector=feddiverse reads how many samples of each class and attribute clients have, but dataset=digits "
+            "knows no attributes: choose dataset=cmnist, or selector.source=estimated$",
+        ),
+        (
+            ("agg=scaffold", "codec=mask"),
+            "agg=scaffold compares or corrects clients in all parameters, but the codec",
+        ),
+        (("agg=fedmgda_plus", "codec=mask"), "choose a codec that works on finished updates"),
+        (("agg=fedbio", "agg.variant=second_order", "codec=lowrank"), "or codec.mode=posthoc for codec=lowrank"),
+        (("codec=lowrank", "client=adam"), "steps are linear in them: choose client=sgd, or codec.mode=posthoc"),
+        (("codec=lowrank", "client.weight_decay=0.1"), "client.weight_decay moves every parameter"),
+        (("codec=mask", "client.weight_decay=0.1"), "client.weight_decay moves every parameter"),
+        (
+            ("selector=pyramidfl", "codec=lowrank"),
+            "selector=pyramidfl leaves tensors out of updates, and the codec trains each client for its own upload: "
+            "choose codec=none, or .* codec.mode=posthoc",
+        ),
+        (("selector=pyramidfl", "codec=mask"), "choose codec=none, or a codec that works on finished updates"),
+        (
+            ("agg=fedsgd", "selector=pyramidfl"),
+            "selector=pyramidfl gives some clients several times the local work, and agg=fedsgd stands for the same "
+            "number of steps at every client: choose another aggregator, or selector.beta=0",
+        ),
+        (("agg=fedsgd", "client.steps=2"), "agg=fedsgd stands for client.steps=1, but client.steps=2 was asked for"),
+        *(
+            (
+                (f"agg={agg}", "selector=feel", "selector.agg=unbiased", "proxy=noise"),
+                f"agg={agg} works out weights of its own, .* selector=feel advises weights whose very sum counts",
+            )
+            for agg in ("afl", "ccr", "feddf", "fedmaba", "fedmgda_plus", "qffl", "rhfl", "term")
+        ),
+        (("agg=feddf",), r"it holds none \(proxy=none\)"),
+        (("agg=rhfl",), r"it holds none \(proxy=none\)"),
+        (
+            ("agg=fedbio", "split.client_val=0"),
+            r"agg=fedbio learns from each client's V_k, and .* choose split.client_val in \(0, 0.5\]",
+        ),
+        (
+            ("agg=fedbio", "objective=propfair"),
+            "agg=fedbio moves the weight of a sample along the gradient of its own loss, and with objective=propfair",
+        ),
+        (("agg=fedbio", "objective=flash_robust"), "agg=fedbio learns which labels to trust, and so does the objec"),
+        (("agg=fedbio", "objective=propfair", "objective@objective.base=flash_robust", "objective.M=17"), "labels to"),
+        (("agg=qffl", "client=adam"), "choose client=sgd, or set agg.lipschitz"),
+        (("agg=qffl", "agg.q=-1"), r"agg.q must be a number in \[0, inf\), got -1"),
+        (("agg=fedmaba", "agg.rho=-1"), r"agg.rho must be a number in \[0, inf\), got -1"),
+        (("agg=fedmaba", "agg.alpha=2"), r"agg.alpha must be a number in \[0, 1\], got 2"),
+        (("agg=fedmaba", "agg.eta=0"), r"agg.eta must be a number in \(0, inf\), got 0"),
+        (("objective=propfair", "objective.M=0.1"), "objective.M must be at least epsilon = 0.2, got 0.1"),
+        (
+            ("agg=propfair", "objective@objective.base=flash_robust"),
+            "objective.M must be above 16, what the bounded terms of objective.base can reach, got 5",
+        ),
+        (("objective=propfair", "objective@objective.base=sce"), "objective.M must be above 9.21"),
+        *(
+            ((*words, f"deadline={deadline}"), f"goes by the deadline that clients are told, .* deadline={deadline}")
+            for words in (("samples=fedbalancer",), ("samples=oort_balancer", "client.steps=5"))
+            for deadline in ("wait_for_all", "smartpc_quorum", "over_commit")
+        ),
+        (
+            ("samples=fedbalancer", "deadline=fixed", "client.steps=5"),
+            "samples=fedbalancer shortens a round by training on fewer samples, but client.steps",
+        ),
+        (("samples=oort_balancer", "deadline=fixed"), "samples=oort_balancer .* choose client.steps=5"),
+        (
+            ("samples=oort_balancer", "deadline=fixed", "agg=fedsgd"),
+            "samples=oort_balancer draws the samples of mini-batches, and client.batch=null takes all",
+        ),
+        (
+            ("samples=fedbalancer", "deadline=fixed", "device=instant"),
+            "samples=fedbalancer reads how long",
+        ),
+        (("deadline=fedbalancer", "device=instant"), "deadline=fedbalancer reads how long clients take"),
+        (("deadline=fedbalancer", "client.steps=5"), "deadline=fedbalancer shortens a round"),
+        (("deadline=fedbalancer", "deadline.grid=0"), r"deadline.grid must be a number in \(0, inf\) or null, got 0"),
+        (("clients=3000", "cohort=4"), "clients"),
+        (("partition=natural",), "client column"),
+        (("dataset=folder", "dataset.path=/nowhere/at/all"), "/nowhere/at/all"),
+        (("name=../../evil",), "name must be letters, digits"),
+        (("name=a/b",), "name must be letters, digits"),
+        (("+foo=1",), "there is no option 'foo'; there are"),
+        (("~selector",), "selector must be one of the words in configs/selector, got nothing"),
+        (("logger=mlflow", "logger.experiment="), "logger.experiment must be a text"),
+        (("callback=default", "callback.progress.lines_every=0"), "callback.progress.lines_every must be"),
+        (("trainer.num_nodes=2",), "trainer.num_nodes must be 1 where neither SLURM nor torchrun"),
+        pytest.param(
+            ("trainer=gpu",),
+            "trainer.devices must be at most the number of CUDA devices",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device"),
+        ),
+    ],
+)
+def test_it_is_refused(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(FedcohortError, match=message):
+        go(tmp_path, *words)
+    assert not list(tmp_path.iterdir()), "no half-written run"
+
+
+def test_a_cohort_larger_than_the_natural_population(tmp_path: Path) -> None:
+    with pytest.raises(IncompatibleConfig, match=r"cohort=40 exceeds clients=30"):
+        go(tmp_path, "dataset=synthetic", "clients=30", "cohort=40")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("agg=scaffold", "agg.control=displacement"),
+        ("agg=scaffold", "agg.control=displacement", "regulariser=prox", "regulariser.mu=0"),
+        ("agg=scaffold", "regulariser=prox"),
+        ("agg=fedbio", "objective=sce"),
+        ("selector=ucb_cs", "device=instant"),
+        ("agg=scaffold", "codec=lowrank", "codec.mode=posthoc", "codec.k=2", "codec.min_size=1"),
+        ("codec=mask", "client=adam"),
+        ("selector=fedpns", "codec=lowrank", "codec.k=2", "codec.min_size=1"),
+        ("selector=pyramidfl", "codec=lowrank", "codec.mode=posthoc", "codec.k=2", "codec.min_size=1"),
+        ("selector=pyramidfl", "selector.low=0", "selector.high=0", "codec=mask"),
+        ("agg=fedsgd", "selector=pyramidfl", "selector.beta=0"),
+        ("agg=qffl", "objective=propfair"),
+        ("objective=propfair", "objective@objective.base=flash_robust", "objective.M=40"),
+        ("samples=oort_balancer", "deadline=fixed", "client.steps=3", "selector=oort"),
+        (
+            *("samples=fedss_loss", "agg=scaffold", "selector=feddiverse"),
+            *("selector.pretrain=1", "selector.epochs=1", "selector.batch=100"),
+        ),
+        ("samples=random", "deadline=fedbalancer", "objective=flash_robust"),
+    ],
+)
+def test_what_can_work_runs(tmp_path: Path, words: tuple[str, ...]) -> None:
+    assert go(tmp_path, *words, "rounds=2").last.step == 2
+
+
+GROUPS = ("selector", "agg", "codec", "objective", "availability", "samples", "deadline", "device")
+
+
+def test_every_sentence_can_be_said_and_every_fact_is_known() -> None:
+    choices = {group: group for group in compose_words().choices}
+    components = [make(group, word) for group in GROUPS for word in words(group)]
+    wants = {want for part in components for want in (*part.wants, *part.prefers)}
+    assert len(wants) > 12
+    parts, network = parts_of(), nn.Linear(2, 2)
+    facts = Facts(parts, compose_words().config, federation_of(), 3, Layout.of(network), keeps_statistics(network))
+    for want in wants:
+        said = requirements.explain(want, "somebody", choices, facts)
+        assert "somebody" in said
+        assert "{" not in said
+        assert bool(want.holds(facts)) == want.holds(facts)
+
+
+IGNORED = "selector=hcsfed advises count for the rest alone"
+STRATIFIED = ("selector=hcsfed", "selector.agg=stratified")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((*STRATIFIED, "agg=fedmaba"), True),
+        ((*STRATIFIED, "agg=fedmaba", "agg.alpha=0"), False),
+        ((*STRATIFIED, "agg=feddf", "proxy=noise"), True),
+        ((*STRATIFIED, "agg=feddf", "proxy=noise", "agg.steps=0"), False),
+        ((*STRATIFIED, "agg=ccr"), False),
+        (("selector=hcsfed", "agg=fedmaba"), False),
+        (("selector=fedpns", "agg=fedmaba"), False),
+    ],
+)
+def test_where_advised_weights_do_not_count_it_is_said(words: tuple[str, ...], said: bool) -> None:
+    """FedPNS leaves updates out and weighs nobody, which every aggregator goes by."""
+    lines = [line for line in remarks(*words) if "advises count for the rest alone" in line]
+    assert len(lines) == said
+    assert all(IGNORED in line for line in lines)
+
+
+def test_what_is_no_want_is_refused() -> None:
+    class Odd(type(make("selector", "random"))):  # type: ignore[misc]
+        wants = frozenset({"a_moon"})
+
+    parts, choices = parts_of(selector=Odd("uniform")), {**compose_words().choices, "selector": "odd"}
+    with pytest.raises(IncompatibleConfig, match=r"odd wants or prefers 'a_moon', which is no Want"):
+        requirements.check(choices, Facts(parts, {}))
+
+
+def test_what_parts_say_of_themselves_is_so() -> None:
+    for word in words("selector"):
+        last = play(make("selector", word), World(), 3)[-1].selection
+        assert last.uncapped == make("selector", word).uncapped, word
+    g = torch.tensor([3.0, -1.0], dtype=torch.float64)
+    for word in words("server"):
+        server = make("server", word)
+        twice = server.step(server.step(server.init(2), g)[1], g)[0]
+        assert torch.equal(twice, server.lr * g) == server.plain, word
+    logits, means = torch.eye(3, dtype=torch.float64), torch.linspace(0.1, 2, 5)
+    for word in words("objective"):
+        objective = make("objective", word)
+        loss, ce = objective.per_sample(logits, torch.tensor([0, 1, 1]), torch.full((3, 3), 1 / 3, dtype=torch.float64))
+        averages = torch.equal(objective.outer(means), means)
+        assert averages == objective.averages, word
+        assert (torch.equal(loss, ce) and averages) == objective.plain, word

@@ -1,0 +1,97 @@
+"""The same runs read from folders, from MLflow and from a study's Parquet files give the same table."""
+# ruff: noqa: F811
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedcohort.record.journal import Journal
+from fedcohort.record.status import RunStatus
+from fedcohort.results.compare import Comparison, Options, compare
+from fedcohort.results.frame import Frames, read_folders, read_study
+from fedcohort.results.matching.question import Question
+from fedcohort.startup.comparison import read_answer
+from fedcohort.tracking.runs import Query
+from observe.databases import EXPERIMENT, Logs, logs  # noqa: F401
+from record.made_up import info, report
+
+ACC = "test/acc"
+COLUMNS = [
+    "condition",
+    "seed",
+    "status",
+    "commit",
+    "dirty",
+    "config_hash",
+    "rounds",
+    "virtual_s",
+    "bytes",
+    "client_flops",
+]
+
+
+def tracked(logs: Logs) -> list[Path]:
+    """Two selectors with three seeds, whose accuracies differ."""
+    folders = []
+    for gain, selector in enumerate(("random", "flash")):
+        for seed in range(3):
+            folder = logs.path / "runs" / f"{selector}-{seed}"
+            facts = info(folder, choices={"selector": selector}, config={"seed": seed, "rounds": 6}, seed=seed)
+            observers = [Journal(), logs.tracker(), RunStatus()]
+            for observer in observers:
+                observer.start(facts)
+            for step in range(7):
+                made = report(step)
+                shift = 0.01 * gain * (seed + 1) + 0.003 * seed
+                shifted = replace(made, metrics={**made.metrics, ACC: made.metrics[ACC] + shift})
+                for observer in observers:
+                    observer.observe(shifted)
+            for observer in observers:
+                observer.finish("finished")
+            folders.append(folder)
+    return folders
+
+
+def write_study(frames: Frames, folder: Path) -> None:
+    """Write the frames as a study's results, with single precision in the curves."""
+    folder.mkdir()
+    of_study = {"setting": "cell", "condition": "selector"}
+    runs = frames.runs.rename(columns=of_study).assign(metric=ACC, status="done", yardstick="")
+    runs.drop(columns=["run", "study", "folder"]).to_parquet(folder / "results.parquet")
+    keys = frames.runs.set_index("run")[["setting", "condition", "seed"]]
+    curves = frames.curves.join(keys, on="run").rename(columns={**of_study, "round": "step", ACC: "value"})
+    curves["value"] = curves["value"].astype(np.float32)
+    curves[["cell", "selector", "seed", "step", "virtual_s", "bytes", "client_flops", "value"]].to_parquet(
+        folder / "curves.parquet"
+    )
+
+
+def by_key(frames: Frames) -> pd.DataFrame:
+    return frames.runs[COLUMNS].sort_values(["condition", "seed"]).reset_index(drop=True)
+
+
+def numbers(found: Comparison) -> pd.DataFrame:
+    """Every number of a comparison, by condition."""
+    rows = {
+        condition: (e.mean.mean, e.mean.half, *((d.mean, d.low, d.high, e.p) if (d := e.difference) else [0.0] * 4))
+        for (_, condition), e in found.entries.items()
+    }
+    return pd.DataFrame(rows).sort_index(axis=1)
+
+
+def test_folders_mlflow_and_parquet_give_the_same_table(logs: Logs, tmp_path: Path) -> None:
+    folders = read_folders(tracked(logs), [ACC])
+    answer = read_answer(Query(logs.uri, EXPERIMENT), Question(baseline="random"))
+    write_study(folders, tmp_path / "study")
+    study = read_study(tmp_path / "study")
+    pd.testing.assert_frame_equal(by_key(folders), by_key(answer.frames), rtol=1e-6, check_dtype=False)
+    pd.testing.assert_frame_equal(by_key(folders), by_key(study), rtol=1e-6, check_dtype=False)
+    options = Options(ACC, "random")
+    first, *others = (compare(frames, options) for frames in (folders, answer.frames, study))
+    for other in others:
+        pd.testing.assert_frame_equal(numbers(first), numbers(other), rtol=1e-6)
+        assert {c: e.verdict for c, e in first.entries.items()} == {c: e.verdict for c, e in other.entries.items()}
+    assert first.entries["", "flash"].mean.mean == pytest.approx(answer.headline.entries["", "flash"].mean.mean)
