@@ -17,7 +17,7 @@ def test_the_page_opens_with_the_answer(tmp_path: Path) -> None:
     study = write(tmp_path, **ROWS)
     files = report.write(study, made_up(study, LATE))
     text = (tmp_path / "README.md").read_text()
-    opening = text[: text.index("![")]
+    opening = text[: text.index("`fedcohort study report ")]
     assert (
         "**A method is significantly better than random in 1 of 2 regimes** after one Holm correction over all 4 tests "
         "(1 after Holm over the methods of each regime). "

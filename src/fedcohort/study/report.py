@@ -100,7 +100,9 @@ def markdown(page: Page) -> str:
     """Return the page as Markdown."""
     study = page.study
     parts = [f"# {study.title}", f"*{study.question}*", *page.opening]
-    parts += [f"![{what}]({name})" for name, what in page.pictures]
+    if page.pictures:  # they are built, not committed: a page does not show what its repository lacks
+        named = " and ".join(f"{name} ({what})" for name, what in page.pictures)
+        parts.append(f"`fedcohort study report {study.folder.name}` draws {named}.")
     for sheet in page.overview:
         parts += [f"## {sheet.title[0].upper()}{sheet.title[1:]}", sheet.markdown()] if sheet.rows else []
         parts += [sheet.note] if sheet.rows and sheet.note else []
