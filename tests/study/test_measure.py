@@ -58,7 +58,7 @@ def test_a_target_met_exactly_is_met_before_and_after_it_is_kept(target: float) 
     """Curves are kept in single precision, where 0.7 and 0.9 are a little less, and 0.6 a little more."""
     found = curve(0.1, target - 1e-4, target)
     kept = Trajectory(found.steps, found.value.astype(np.float32).astype(float), found.virtual_s, found.bytes)
-    assert [summarise(each, 2, target)["rounds_to_target"] for each in (found, kept)] == [2.0, 2.0]
+    assert [summarise(each, 2, target, crossing="first")["rounds_to_target"] for each in (found, kept)] == [2.0, 2.0]
 
 
 def test_a_diverged_end_is_part_of_the_curve(tmp_path: Path) -> None:
@@ -81,14 +81,33 @@ def test_a_diverged_end_is_part_of_the_curve(tmp_path: Path) -> None:
     assert (own["rounds"], own["virtual_s"], own["bytes"]) == (3, 30.0, 9.0)
 
 
-def test_what_it_took_to_the_target() -> None:
-    found = summarise(curve(0.1, 0.5, 0.7, 0.4, 0.8), 2, 0.7)
-    assert (found["rounds_to_target"], found["virtual_s_to_target"], found["bytes_to_target"]) == (2.0, 20.0, 200.0)
-    assert math.isnan(summarise(curve(0.1, 0.5), 2, 0.7)["bytes_to_target"])
+def test_the_cost_to_a_target_that_one_evaluation_meets() -> None:
+    first = summarise(curve(0.1, 0.5, 0.7, 0.4, 0.8), 2, 0.7, crossing="first")
+    assert (first["rounds_to_target"], first["virtual_s_to_target"], first["bytes_to_target"]) == (2.0, 20.0, 200.0)
+    assert math.isnan(summarise(curve(0.1, 0.5), 2, 0.7, crossing="first")["bytes_to_target"])
+    untrained = summarise(curve(0.9, 0.5, 0.4), 2, 0.7, crossing="first")
+    assert math.isnan(untrained["rounds_to_target"]), "the untrained model does not count"
 
 
-def test_what_comes_after_the_clock_is_too_late_for_the_target() -> None:
-    """Rounds end at 10, 20, 30 s: the third, which meets .7, ends after a clock of 25 s, and not after one of 30."""
-    late, just = (summarise(curve(0.1, 0.5, 0.6, 0.7), 2, 0.7, clock_s=clock) for clock in (25.0, 30.0))
-    assert math.isnan(late["virtual_s_to_target"])
+def test_the_cost_to_a_target_that_the_mean_of_the_window_meets() -> None:
+    """Means of two: 0.6, 0.55, 0.6, 0.7 after rounds 2, 3, 4 and 5."""
+    values = (0.1, 0.5, 0.7, 0.4, 0.8, 0.6)
+    assert summarise(curve(*values), 2, 0.7)["rounds_to_target"] == 5.0
+    assert summarise(curve(*values), 2, 0.6)["rounds_to_target"] == 2.0
+
+
+def test_the_last_sixth_is_the_default() -> None:
+    """Of 24 evaluations the last four; of six, three at least. The target is met by the mean of as many."""
+    long = summarise(curve(0.1, *(k / 24 for k in range(1, 25))), None, 0.5)
+    assert long["late"] == pytest.approx((21 + 22 + 23 + 24) / 4 / 24)
+    assert long["rounds_to_target"] == 14.0, "(11 + 12 + 13 + 14) / 4 / 24 is 0.52, one round earlier it is 0.48"
+    assert summarise(curve(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7), None, None)["late"] == pytest.approx(0.6)
+
+
+def test_what_comes_after_the_clock_does_not_meet_the_target() -> None:
+    """Rounds end at 10, 20, 30 s: the third, which meets 0.7, ends after a clock of 25 s, and not after one of 30."""
+    before, just = (
+        summarise(curve(0.1, 0.5, 0.6, 0.7), None, 0.7, clock_s=clock, crossing="first") for clock in (25.0, 30.0)
+    )
+    assert math.isnan(before["virtual_s_to_target"])
     assert (just["rounds_to_target"], just["virtual_s_to_target"]) == (3.0, 30.0)

@@ -44,7 +44,7 @@ def forbid(*args: object) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"selectors": ["powd", "ort"]}, "study.yaml: ort: selector must be one of"),
+        ({"selectors": ["powd", "ort"]}, "study.yaml: ort: did you mean selector=oort? selector must be one of"),
         (
             {"selectors": [{"wide": ["selector=powd", "selector.candidate=3"]}]},
             "study.yaml: wide: selector.candidate must be one of",

@@ -270,4 +270,4 @@ def test_few_combinations_are_all_tried_and_none_twice(tmp_path: Path, monkeypat
 
 
 def test_what_counts_as_an_answer_has_defaults() -> None:
-    assert read_win({}) == {"alpha": 0.05, "least": 0.0, "enough": 3, "worth": 0.01}
+    assert read_win({}) == {"alpha": 0.05, "least": 0.005, "equal": 0.01, "enough": 3, "worth": 0.01}

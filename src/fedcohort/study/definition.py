@@ -20,6 +20,7 @@ Of words with one key the last counts: those of a selector over those of its cel
 is run with the baseline, and its words stand where the cell's do.
 """
 
+import typing
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,13 +46,22 @@ from fedcohort.study.checks import (
     read_win,
     read_words,
 )
+from fedcohort.study.measure import Crossing
 from fedcohort.study.space import Space, Tuned
 
 NAME = "study.yaml"
 BOUND = "bound:"  # before the name of a bound, where selectors stand
 METHOD, YARDSTICK, BESIDE, BASELINE, LIMIT = "method", "yardstick", "beside", "baseline", "bound"
-DEFAULTS = {"common": [], "yardsticks": [], "beside": [], "metric": "test/acc", "late": 10, "target": None, "win": {}}
-DEFAULTS |= {"tune": None, "few": {}, "variants": {}, "notes": []}
+DEFAULTS: dict[str, Any] = {
+    "common": [],
+    "yardsticks": [],
+    "beside": [],
+    "metric": "test/acc",
+    "late": None,
+    "target": None,
+    "win": {},
+}
+DEFAULTS |= {"crossing": "mean", "tune": None, "few": {}, "variants": {}, "notes": []}
 NEEDED = ("title", "question", "baseline", "selectors", "cells", "seeds")
 CLIENTS = "eval.clients_every="  # the rounds that evaluate all clients
 ONE, MANY = "a word of selector, or `name: [overrides]`", "a list of words of selector, or of `name: [overrides]`"
@@ -88,7 +98,8 @@ class Study:
     Attributes:
         words: of each row, by its name; those of the bounds are in the cells.
         roles: of each row: method, yardstick, beside or baseline.
-        late: evaluated rounds at a run's end whose mean is its result; by a clock, see `measure.mean_over_time`.
+        late: number of evaluations at a run's end whose mean is its result; None for those of its last sixth.
+        crossing: mean or first; see `measure.summarise`.
         alpha: the level at which a difference counts, after Holm.
         least: a difference that is smaller doesn't count, however sure it is; in the metric's own unit.
         equal: margin of equivalence, in the metric's own unit.
@@ -111,12 +122,13 @@ class Study:
     cells: Mapping[str, Regime]
     seeds: Sequence[int]
     metric: str
-    late: int
+    late: int | None
     alpha: float
     least: float
     equal: float
     enough: int
     worth: float
+    crossing: Crossing = "mean"
     space: Space | None = None
     tuned: Mapping[str, Tuned] = field(default_factory=dict)
     few: Mapping[str, int] = field(default_factory=dict)
@@ -170,7 +182,8 @@ def _read(folder: Path, given: Mapping[str, Any]) -> Study:
         raise OptionError(
             f"metric={node['metric']} needs {CLIENTS}1 or more in common: runs of a study have 0, which is no round"
         )
-    ranges.integer("late", node["late"], "[1, inf)")
+    ranges.integer("late", node["late"], "[1, inf)", optional=True)
+    ranges.choice("crossing", node["crossing"], *typing.get_args(Crossing))
     ranges.number("target", node["target"], "(-inf, inf)", optional=True)
     rows, roles = _rows(node)
     ranges.texts("notes", node["notes"])
@@ -199,6 +212,7 @@ def _read(folder: Path, given: Mapping[str, Any]) -> Study:
         seeds=seeds,
         metric=node["metric"],
         late=node["late"],
+        crossing=node["crossing"],
         **read_win(node["win"]),
         space=None if node["tune"] is None else space.read(mapping("tune", node["tune"]), cells, seeds),
         tuned=found,

@@ -226,7 +226,7 @@ class Work:
             row |= {"compared": row["commit"], "differs": ""}
         if outcome.curve is not None:
             row |= identity_of(self.task(place, seed))
-            row |= summarise(outcome.curve, self.study.late, cell.target, clock_of(place.words))
+            row |= summarise(outcome.curve, self.study.late, cell.target, clock_of(place.words), self.study.crossing)
         self.found.put(row, outcome.curve, own=is_own(self.study, place.row))
         self.found.save()
         return self.found.rows[place.key(seed)]

@@ -35,6 +35,6 @@ def check(study: Study, place: Place, config: Mapping[str, Any]) -> None:
     how = f"rounds={rounds}" + (f" {option}={every}" if option else "")
     if not there:
         raise OptionError(f"{place.cell}, {place.row}: {how} measures {study.metric} in no round")
-    if study.late > there:
+    if study.late is not None and study.late > there:
         allowed = f"an integer in [1, {there}], the evaluated rounds of {place.cell}, {place.row} ({how})"
         raise ranges.refuse("late", allowed, study.late)

@@ -5,14 +5,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from fedcohort.errors import OptionError
 from fedcohort.record import card, provenance
 from fedcohort.record.history import History, read
-from fedcohort.results.shares_of_best import CLOCK, DOWN, UP, find_first
+from fedcohort.results.run import late_window, mean_over_time, newest_for, run_result
+from fedcohort.results.shares_of_best import CLOCK, DOWN, UP
+from fedcohort.results.target import find_crossing
 from fedcohort.round.score_correlation import split_name
 from fedcohort.study import behaviour
 from fedcohort.types import Values
@@ -25,7 +27,7 @@ SPENT = {  # by the run's end, evaluated there or not: the sum of these metrics
     "probe_bytes": ("comm/probe_bytes",),
 }
 
-LATE_SHARE = 1 / 6  # of a clock's time, as 10 rounds are of 60
+Crossing = Literal["mean", "first"]
 
 
 @dataclass(frozen=True)
@@ -57,44 +59,47 @@ def read_trajectory(folder: Path, metric: str) -> Trajectory:
     return Trajectory(rows.index.to_numpy(dtype=float), rows[metric].to_numpy(), cost.get(CLOCK, zero), load)
 
 
-def summarise(found: Trajectory, late: int, target: float | None, clock_s: float | None = None) -> dict[str, Any]:
-    """Return what follows from the curve: late mean, last and best value, and what it took to the target.
+def summarise(
+    curve: Trajectory,
+    late: int | None,
+    target: float | None,
+    clock_s: float | None = None,
+    crossing: Crossing = "mean",
+) -> dict[str, Any]:
+    """Return what follows from the curve: late mean, last and best value, and the cost to the target.
 
-    late: how many evaluated rounds at the end are averaged; where there are fewer, all but the first model's own.
-    clock_s: where the run ends by a clock (`until.virtual_s`), that: the late mean is over its last sixth then. As many
-        rounds would be most of a slow run, and the end of a fast one.
-    target: met in single precision, as curves are kept: 0.9 is below 0.9 there. What a round brought that ended after
-        the clock came too late for it.
+    Args:
+        curve: of the run.
+        late: number of evaluations at the end whose mean is the result; None for those of the last sixth, three at
+            least (`results.run`).
+        target: of the metric; None for none.
+        clock_s: virtual seconds after which the run ends (`until.virtual_s`). The late mean is then over the last sixth
+            of this time, whatever `late` says, and evaluations after it do not meet the target.
+        crossing: mean, for a target that the mean of as many evaluations as the late mean has must meet; first, for one
+            evaluation, as in papers' tables.
     """
-    trained = found.value[found.steps > 0]
-    own = trained if len(trained) else found.value
-    in_time = found.virtual_s <= (math.inf if clock_s is None else clock_s)
-    kept = np.where(in_time, found.value.astype(np.float32).astype(np.float64), -math.inf)
-    at = None if target is None else find_first(kept, float(np.float32(target)))
-    unknown = math.nan
+    trained = curve.steps > 0
+    values = curve.value[trained] if trained.any() else curve.value
+    if clock_s is not None:
+        result = mean_over_time(curve.virtual_s, curve.value, clock_s)
+        window = int((newest_for(curve.virtual_s, clock_s) > 0).sum())
+    elif late is None:
+        result, window = run_result(curve.steps, curve.value), int(late_window(curve.steps).sum())
+    else:
+        result, window = float(values[-late:].mean()), min(late, len(values))
+    in_time = curve.virtual_s <= (math.inf if clock_s is None else clock_s)
+    steps, measured = curve.steps[in_time], curve.value[in_time]
+    window = window if crossing == "mean" else 1
+    index = None if target is None else find_crossing(steps, measured, target, max(window, 1))
     return {
-        "late": float(own[-late:].mean()) if clock_s is None else mean_over_time(found, clock_s),
-        "last": float(own[-1]),
-        "best": float(found.value.max()),
-        "target": unknown if target is None else float(target),
-        "rounds_to_target": unknown if at is None else float(found.steps[at]),
-        "virtual_s_to_target": unknown if at is None else float(found.virtual_s[at]),
-        "bytes_to_target": unknown if at is None else float(found.bytes[at]),
+        "late": result,
+        "last": float(values[-1]),
+        "best": float(curve.value.max()),
+        "target": math.nan if target is None else float(target),
+        "rounds_to_target": math.nan if index is None else float(steps[index]),
+        "virtual_s_to_target": math.nan if index is None else float(curve.virtual_s[in_time][index]),
+        "bytes_to_target": math.nan if index is None else float(curve.bytes[in_time][index]),
     }
-
-
-def mean_over_time(found: Trajectory, clock_s: float) -> float:
-    """Return the mean over the last sixth of `clock_s` virtual seconds, in which the newest model counts.
-
-    A model is there from the end of its round, in time, until that of the next one; what came after `clock_s` is too
-    late, and a run that ended before by its number of rounds stays as good as it was.
-    """
-    since, begin = (1 - LATE_SHARE) * clock_s, found.virtual_s.copy()
-    begin[:1] = -math.inf  # before the first evaluation there was that model, too
-    end = np.append(begin[1:], math.inf)
-    seconds = np.minimum(end, clock_s) - np.maximum(begin, since)
-    there = seconds > 0
-    return float(np.average(found.value[there], weights=seconds[there]))
 
 
 def correlations(history: History) -> dict[str, float]:

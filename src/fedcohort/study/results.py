@@ -128,9 +128,8 @@ def _read(study: Study, folder: Path, found: Results) -> None:
                 log.warning("%s has no curve of %s %s seed %d: it is run again", folder / CURVES, *key)
                 continue
             cell = study.cells.get(row["cell"])
-            row |= summarise(
-                found.curves[key], study.late, cell.target if cell else None, clock_of(row["words"].split())
-            )
+            target, clock_s = cell.target if cell else None, clock_of(row["words"].split())
+            row |= summarise(found.curves[key], study.late, target, clock_s, study.crossing)
         elif row["metric"] != study.metric:
             continue
         found.rows[key] = {**_empty(), **row}

@@ -24,13 +24,14 @@ from fedcohort.errors import OptionError
 from fedcohort.jobs.launch import Launch
 from fedcohort.record import provenance
 from fedcohort.record.folder import write_atomically
+from fedcohort.results.run import SHARE
 from fedcohort.startup.options import unknown
 from fedcohort.study import space
 from fedcohort.study.checks import named
 from fedcohort.study.definition import NAME as STUDY
 from fedcohort.study.definition import Study, Words
 from fedcohort.study.engine import Say
-from fedcohort.study.measure import LATE_SHARE, summarise
+from fedcohort.study.measure import summarise
 from fedcohort.study.places import LEAN, clock_of, merge
 from fedcohort.study.results import DONE
 from fedcohort.study.space import Choice, Range, Space, spell
@@ -155,7 +156,7 @@ class Tuning:
         tasks = self._tasks(row, ())
         asked = [[task.words, task.seed] for task in tasks]
         ranges_ = {name: asdict(each) for name, each in self.space.rows[row].items()}
-        timed = [LATE_SHARE] if any(clock_of(task.words) for task in tasks) else []
+        timed = [SHARE] if any(clock_of(task.words) for task in tasks) else []
         text = json.dumps([asked, ranges_, self.space.metric, self.study.late, *timed])
         return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
