@@ -184,10 +184,10 @@ def _report_leaderboard(verb: str, name: str, configs: Path) -> int:
     if verb != "report":
         known = leaderboard.load(STUDIES / name)
         raise OptionError(f"{name} has no runs of its own, it ranks those of {', '.join(known.studies)}: {verb} these")
-    from fedcohort.study import standings  # noqa: PLC0415 - scipy
+    from fedcohort.study import leaderboard_page  # noqa: PLC0415 - scipy
 
     known = leaderboard.load(STUDIES / name, lambda study: _set_apart(study, results.load(study), configs))
-    return _list(standings.write(known))
+    return _list(leaderboard_page.write(known))
 
 
 def _list(files: Sequence[Path]) -> int:
