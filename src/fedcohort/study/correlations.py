@@ -35,4 +35,8 @@ def correlation_table(study: Study, results: Results) -> Table | None:
             values = [run[f"{part}_{fact}"] for run in by_place[cell, row] if f"{part}_{fact}" in run]
             line[f"{PARTS[part]}: {NAMES[fact]}"] = f"{np.mean(values):+.2f}" if values else ""
         lines.append(line)
-    return make_table(lines, "Rank correlation of scores and rewards with what is known of the clients") if columns else None
+    return (
+        make_table(lines, "Rank correlation of scores and rewards with what is known of the clients")
+        if columns
+        else None
+    )

@@ -62,7 +62,9 @@ class Format:
 def format_of(study: Study, metric: str) -> Format:
     """Return the format of a study; values without a unit are shown in hundredths."""
     unit = unit_of(metric)
-    return Format(unit.factor, unit.difference, study.enough) if unit.name else Format(100.0, "hundredths", study.enough)
+    return (
+        Format(unit.factor, unit.difference, study.enough) if unit.name else Format(100.0, "hundredths", study.enough)
+    )
 
 
 def write_p(p: float) -> str:

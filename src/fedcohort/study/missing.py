@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from fedcohort.study.definition import BOUND, Study
+from fedcohort.study.formats import count
 from fedcohort.study.results import Results
 from fedcohort.study.verdict import Verdict
-from fedcohort.study.formats import count
 
 
 def list_missing(study: Study, verdict: Verdict) -> list[str]:

@@ -108,9 +108,11 @@ def find_outcome(study: Study, results: Results, verdict: Verdict, speeds: Speed
         anywhere=sum(cell.wins_after_all(study.alpha) for cell in verdict.cells.values()),
         horizons=list(dict.fromkeys(_write_horizon(row["budget"]) for row in baseline_runs if row["budget"])),
         has_clock=any(clock_of((*study.common, *cell.words)) for cell in study.cells.values()),
-        seeds=span(over_of(row).n for cell in verdict.cells.values() for row in cell.rows.values() if row.role == METHOD),
+        seeds=span(
+            over_of(row).n for cell in verdict.cells.values() for row in cell.rows.values() if row.role == METHOD
+        ),
         so_far=_count_seeds_so_far(study, list(verdict.cells.values())),
-        overall=_compare_overall(study, verdict.ranks),
+        overall=compare_overall(study, verdict.ranks),
         faster=_count_faster(study, speeds),
     )
 
@@ -155,7 +157,8 @@ def _count_seeds_so_far(study: Study, cells: Sequence[CellVerdict]) -> str:
     return span(row.value.n for row in rows if row.row not in study.few or row.value.n < study.few[row.row])
 
 
-def _compare_overall(study: Study, ranks: Ranks | None) -> Overall | None:
+def compare_overall(study: Study, ranks: Ranks | None) -> Overall | None:
+    """Return the claims over all settings; None where methods are not compared over them."""
     if ranks is None or not ranks.contests:
         return None
     contests = ranks.contests

@@ -24,7 +24,7 @@ from fedcohort.study.outcome import KINDS, NOTHING, OPEN, UNUSED, WON, kind_of
 from fedcohort.study.results import Results, federations
 from fedcohort.study.speed import Speeds
 from fedcohort.study.speed_tables import name_faster
-from fedcohort.study.verdict import CellVerdict, RowVerdict, Verdict, over_of
+from fedcohort.study.verdict import RowVerdict, Verdict, over_of
 
 TABLE, NUMBERS, PAGE = "tables/overview.csv", "tables/numbers.csv", "README.md"
 LEVEL = 0.05  # of the one correction over all studies

@@ -53,7 +53,9 @@ def settings_table(study: Study, verdict: Verdict, show: Format) -> Table:
                 "setting": study.cells[cell.cell].label,
                 study.baseline: show.mean(base.value) if base else "",
                 "headroom (oracle)": f"{show.difference(gain)} ({cell.headroom.oracle})" if gain else "",
-                "bound": "; ".join(f"{show.difference(over_of(row))} ({row.row.removeprefix(BOUND)})" for row in bounds),
+                "bound": "; ".join(
+                    f"{show.difference(over_of(row))} ({row.row.removeprefix(BOUND)})" for row in bounds
+                ),
                 "better, Holm within the setting": ", ".join(
                     f"{row.row} {show.signed(over_of(row).mean)}" for row in better[:NAMED]
                 )
@@ -63,7 +65,9 @@ def settings_table(study: Study, verdict: Verdict, show: Format) -> Table:
                 "these seeds show": f"{cell.shows * show.factor:.1f}" if math.isfinite(cell.shows) else "",
             }
         )
-    return make_table(rows, f"Headroom and better methods in each setting, differences to {study.baseline} in {show.unit}")
+    return make_table(
+        rows, f"Headroom and better methods in each setting, differences to {study.baseline} in {show.unit}"
+    )
 
 
 def difference_tables(study: Study, verdict: Verdict, show: Format) -> list[tuple[str, Table]]:
@@ -101,7 +105,7 @@ def write_few(n: int, cell: CellVerdict, baseline: str) -> str:
 
 
 def overall_row(study: Study, ranks: Ranks, row: str, verdict: Verdict, show: Format) -> dict[str, object]:
-    """Return what is known of a method over the ranked settings: mean difference, worst tenth, share of settings, rank."""
+    """Return a method over the ranked settings: mean difference, worst tenth, share of settings and rank."""
     contest = ranks.contests.get(row)
     line: dict[str, object] = {"method": row}
     if contest is None:
@@ -136,7 +140,9 @@ def overall_table(study: Study, verdict: Verdict, show: Format) -> Table | None:
     if ranks is None:
         return None
     rows = [overall_row(study, ranks, row, verdict, show) for row in ranks.mean]
-    return make_table(rows, f"Methods over {len(ranks.cells)} settings, mean differences to {study.baseline} in {show.unit}")
+    return make_table(
+        rows, f"Methods over {len(ranks.cells)} settings, mean differences to {study.baseline} in {show.unit}"
+    )
 
 
 def setting_table(study: Study, cell: CellVerdict, show: Format) -> Table:
@@ -164,7 +170,9 @@ def setting_table(study: Study, cell: CellVerdict, show: Format) -> Table:
                 "to target": write_target(row) if study.cells[cell.cell].target is not None else "",
             }
         )
-    return make_table(lines, f"{study.cells[cell.cell].label}: results and differences to {study.baseline} in {show.unit}")
+    return make_table(
+        lines, f"{study.cells[cell.cell].label}: results and differences to {study.baseline} in {show.unit}"
+    )
 
 
 def _times(row: RowVerdict, base: RowVerdict | None, cost: str) -> str:

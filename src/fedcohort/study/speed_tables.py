@@ -27,7 +27,9 @@ def speed_tables(study: Study, verdict: Verdict, speeds: Speeds) -> list[tuple[s
             lines = [{"method": f"{study.baseline} (cost)", **dict(zip(labels, base, strict=True))}]
             for row in dict.fromkeys(row for cell in cells for row in verdict.cells[cell].rows):
                 if any((cell, row) in by_place for cell in cells):
-                    shown = [_write_cell(by_place.get((cell, row)), verdict.cells[cell], study.baseline) for cell in cells]
+                    shown = [
+                        _write_cell(by_place.get((cell, row)), verdict.cells[cell], study.baseline) for cell in cells
+                    ]
                     lines.append({"method": name_row(study, row), **dict(zip(labels, shown, strict=True))})
             caption = f"Speed-up to the target over {study.baseline}, by {AXES[axis]}{f': {title}' if title else ''}"
             tables.append((axis, title, make_table(lines, caption)))
