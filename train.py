@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def job(cfg: "DictConfig") -> float | None:
-    from fedcohort.startup.start import start
+    from fedcohort.jobs.start import start
 
     return start(cfg)
 
@@ -21,15 +21,14 @@ def main() -> int:
     """Imports are in here: Ctrl-C is answered from the first moment on."""
     import hydra
 
-    from fedcohort.startup import grid
+    from fedcohort.jobs import grid
+    from fedcohort.jobs.sweep import SWEEP
     from fedcohort.startup.command_line import in_one_line
-    from fedcohort.startup.sweep import SWEEP
 
     grid.register()
     called = hydra.main(version_base="1.3", config_path="configs", config_name="train")(job)
     try:
         code = in_one_line(called, sys.argv[1:], Path(__file__).with_name("configs"))
-        SWEEP.settle()
     except (KeyboardInterrupt, SystemExit):
         if SWEEP.stop(interrupt.interrupts.code):
             raise SystemExit(interrupt.interrupts.code) from None

@@ -24,6 +24,7 @@ from fedcohort.errors import OptionError
             "d and a must be two columns, got 'x' for both",
         ),
         (lambda: ranges.choice("tie", "coin", "random", "id"), "tie must be one of random, id, got 'coin'"),
+        (lambda: ranges.choice("tie", "randm", "random", "id"), "one of random, id, got 'randm'; did you mean random?"),
         (lambda: ranges.flag("ok", 1), "ok must be true or false, got 1"),
         (lambda: ranges.numbers("ms", [1, -1], "[0, inf)"), "ms must be a list of numbers in [0, inf), got [1, -1]"),
         (lambda: ranges.integers("ms", 3, "[0, inf)"), "ms must be a list of integers in [0, inf), got 3"),

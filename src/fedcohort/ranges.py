@@ -17,14 +17,17 @@ def refuse(option: str, allowed: str, value: object) -> OptionError:
     return OptionError(f"{option} must be {allowed}, got {value!r}")
 
 
-def closest(value: object, known: Iterable[str]) -> str | None:
-    """Return the one of `known` that `value` may have been meant for; None where none is similar."""
-    return next(iter(difflib.get_close_matches(str(value), sorted(known), 1)), None)
+def closest(value: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the one of `known` that `value` may be a misspelling of; None where none is similar.
+
+    cutoff: least similarity, in [0, 1] (`difflib`).
+    """
+    return next(iter(difflib.get_close_matches(str(value), sorted(known), 1, cutoff)), None)
 
 
 def not_one_of(option: str, value: object, known: Sequence[str]) -> OptionError:
     """Return the error for a choice that there isn't, which begins with the one that was meant."""
-    near = closest(value, known)
+    near = None if value == "null" else closest(value, known)
     guess = f"did you mean {option}={near}? " if near else ""
     return OptionError(f"{guess}{refuse(option, 'one of ' + ', '.join(known), value)}")
 
@@ -65,7 +68,7 @@ def integer(option: str, value: object, interval: str, *, optional: bool = False
 def choice(option: str, value: object, *words: str) -> None:
     """Check that `value` is one of `words`."""
     if not isinstance(value, str) or value not in words:
-        near = closest(value, words)
+        near = closest(value, words, cutoff=0.7)  # bfloat16 is no misspelling of float32
         error = refuse(option, "one of " + ", ".join(words), value)
         raise OptionError(f"{error}; did you mean {near}?") if near else error
 

@@ -1,6 +1,7 @@
 """`fedcohort compare`: from runs in a database to files, and mistakes in one line."""
 # ruff: noqa: F811
 
+import socket
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -215,3 +216,10 @@ def test_the_command_has_help() -> None:
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert "baseline=null" in done.stdout
+
+
+def test_a_server_that_stalls_is_given_up_with_the_option_and_the_address(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:  # it accepts a connection and never answers
+        uri = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(TrackingError, match=rf"MLflow at {uri} can't be read \(.*wait_s\) took longer than 0.2 s"):
+            compare(parse([f"tracking_uri={uri}", "wait_s=0.2", f"out={tmp_path}"]))

@@ -30,6 +30,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     monkeypatch.setattr(demo, "train", train)
     monkeypatch.setattr(demo, "command", lambda name: f"here/{name}")
+    monkeypatch.setattr(demo, "fedcohort", lambda name: f"here/fedcohort {name}")
     return found
 
 
@@ -39,7 +40,7 @@ def test_it_ends_with_commands_that_run_here(ran: list[list[str]], capsys: pytes
     *_, sweep, see = capsys.readouterr().out.splitlines()
     words = "selector=flash,random,flash_answered heterogeneity=noise_bimodal label_noise.share=0.7 seed=0,1,2"
     assert sweep.endswith(f": here/python train.py -m {words}")
-    assert see.endswith(": here/mlflow ui --backend-store-uri sqlite:///logs/mlflow.db")
+    assert see.endswith(": here/fedcohort ui sweep=null")
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from command_harness import Command
 from fedcohort.command import sweep
 from fedcohort.errors import OptionError
 from fedcohort.host.lock import hold
-from fedcohort.startup import jobs
-from fedcohort.startup.jobs import Plan, SweepJob
-from startup.test_outlook import ran
+from fedcohort.record import sweep_folder
+from fedcohort.record.sweep_folder import Plan, SweepJob
+from jobs.test_status import ran
 
 WORDS = [["selector=random", "seed=0", "cohort=4"], ["selector=random", "seed=1", "cohort=4"]]
 
@@ -26,21 +26,19 @@ def said(tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str], *options
 def test_a_status_has_counts_failures_and_the_best(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "sweeps" / "s"
     refused = [(["selector=random", "seed=-1", "cohort=4"], "seed must be")]
-    jobs.save_plan(folder, Plan([*WORDS, *([each] for each in "abc")], refused))
+    sweep_folder.save_plan(folder, Plan([*WORDS, *([each] for each in "abc")], refused))
     assert said(tmp_path, "status", capsys) == ["sweep s: 5 left, 1 left out (refused); no process works on it"]
     SweepJob(folder, 0, tuple(WORDS[0]), ran(tmp_path / "run", 50, 0.5, 0.625)).note("done")
     SweepJob(folder, 1, tuple(WORDS[1])).note("failed", reason="why")
-    lock = hold(folder / jobs.LOCK)
+    lock = hold(folder / sweep_folder.LOCK)
     first, *others = said(tmp_path, "status", capsys)
-    assert first == "sweep s: 1 done, 1 failed, 3 left, 1 left out (refused); about 1 s left"
-    assert others == [
-        "  failed: selector=random seed=1 cohort=4: why",
-        "  best so far: server_val/acc 62.5 % (selector=random seed=0 cohort=4)",
-    ]
+    counts, best = "1 done, 1 failed, 3 left, 1 left out (refused)", "62.5 % (selector=random seed=0 cohort=4)"
+    assert first == f"sweep s: {counts}; about 1 s left; best server_val/acc {best}"
+    assert others == ["  failed: selector=random seed=1 cohort=4: why"]
     assert lock is not None
     lock.close()
-    assert said(tmp_path, "cancel", capsys)[0].endswith("; no process works on it")
-    assert not (folder / jobs.CANCELLED).exists()
+    assert said(tmp_path, "cancel", capsys)[0].partition("; best")[0].endswith("; no process works on it")
+    assert not (folder / sweep_folder.CANCELLED).exists()
 
 
 def test_what_is_typed_is_checked(tmp_path: Path) -> None:
@@ -49,14 +47,14 @@ def test_what_is_typed_is_checked(tmp_path: Path) -> None:
         (["stop", "s"], "type fedcohort sweep status ID"),
         (["status", "s", "log=x"], "there is no option 'log'; there are logs"),
         (["cancel", "s", "wait_s=soon"], r"wait_s must be a number in \[0, inf\), got 'soon'"),
-        (["status", "s", f"logs={tmp_path}"], r"ID must be one of those in .*sweeps: there are none, got 's'"),
+        (["status", "s", f"logs={tmp_path}"], r"ID must be last, or one of those in .*sweeps: there are none, got 's'"),
     ]:
         with pytest.raises(OptionError, match=reason):
             sweep.main(words)
-    jobs.save_plan(tmp_path / "sweeps" / "a", Plan(host="another"))
+    sweep_folder.save_plan(tmp_path / "sweeps" / "a", Plan(host="another"))
     with pytest.raises(OptionError, match="sweeps: a, got 's'"):
         sweep.main(["status", "s", f"logs={tmp_path}"])
-    lock = hold(tmp_path / "sweeps" / "a" / jobs.LOCK)
+    lock = hold(tmp_path / "sweeps" / "a" / sweep_folder.LOCK)
     assert lock is not None
     with pytest.raises(OptionError, match="sweep a was started on another: cancel it there"):
         sweep.main(["cancel", "a", f"logs={tmp_path}"])
@@ -67,7 +65,7 @@ def test_slurm_ends_jobs_softly_and_kills_those_that_do_not_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, ends: str, killed: list[str]
 ) -> None:
     folder = tmp_path / "sweeps" / "s"
-    jobs.save_plan(folder, Plan(WORDS, launcher="hydra_plugins.x.SlurmLauncher"))
+    sweep_folder.save_plan(folder, Plan(WORDS, launcher="hydra_plugins.fedcohort.Slurm"))
     for name in ("12", "12_0", "12_1", "9_0"):
         (folder / ".submitit" / name).mkdir(parents=True)
     (tmp_path / "queue").write_text("12_1\n7\n")
@@ -110,5 +108,5 @@ def test_a_sweep_that_is_cancelled_saves_its_round_and_goes_no_further(
     known = {"cancelled", "jobs", "multirun.yaml", "sweep.json", "sweep.lock"}
     assert {file.name for file in (tmp_path / "sweeps" / id).iterdir()} <= known, "what a job writes is elsewhere"
     assert json.loads((tmp_path / "sweeps" / id / "jobs" / "0.json").read_text())["how"] == "stopped"
-    assert sweep.main(["status", id, f"logs={tmp_path}"]) == 0
+    assert sweep.main(["status", "last", f"logs={tmp_path}"]) == 0
     assert told.endswith(capsys.readouterr().out)

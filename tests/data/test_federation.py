@@ -187,9 +187,6 @@ def test_some_natural_clients_may_have_no_test_rows_but_not_all() -> None:
         (r"dataset=made: .*min_samples=96 .*<=95$", OptionError, {"partition": Dirichlet(0.3, 96)}),
         (r"dataset=made: no client column", DataError, {"partition": Natural(), "clients": None}),
         (r"dataset=made: clients=null takes .* clients must be .* got null", OptionError, {"clients": None}),
-        (r"split.server_val must be a number in \(0, 0.5\], got 0$", OptionError, {"server_val": 0}),
-        (r"split.client_val must be a number in \[0, 0.5\], got 0.6$", OptionError, {"client_val": 0.6}),
-        (r"clients must be an integer in \[1, inf\)", OptionError, {"clients": 0}),
         (
             r"dataset=made: 1 clients have fewer than 3 .*\(client 0 has 2\)",
             DataError,

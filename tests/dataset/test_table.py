@@ -8,7 +8,8 @@ import pytest
 from PIL import Image
 
 from fedcohort.dataset.table import Frame, part_of, read
-from fedcohort.errors import DataError
+from fedcohort.errors import DataError, OptionError
+from fedcohort.host import memory
 
 
 def local(path: str) -> list[Frame]:
@@ -258,3 +259,14 @@ def test_images_of_absurd_size_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
         frame(image=[{"bytes": None, "path": "a.png"}]).arrays("image")
     with pytest.raises(DataError, match=r"must hold lists of numbers or images, it holds struct<bytes: int64>"):
         frame(image=[{"bytes": 3}]).arrays("image")
+
+
+def test_a_csv_that_cannot_fit_is_rejected_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of 4,000 bytes is the least that it takes."""
+    (tmp_path / "train.csv").write_text("a\n" + "x" * 3998)
+    monkeypatch.setattr(memory, "SMALL", 0)
+    monkeypatch.setattr(memory, "available", lambda: 999.0)
+    with pytest.raises(OptionError, match=r"train.csv \(0.0 GB\) needs at least 0.0 GB .*: write it as Parquet"):
+        local(str(tmp_path))
+    monkeypatch.setattr(memory, "available", lambda: 1000.0)
+    assert read(tmp_path / "train.csv").table.num_rows == 1

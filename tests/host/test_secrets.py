@@ -82,9 +82,9 @@ def test_the_environments_password_is_nowhere(
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "me")
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", WORD)
-    monkeypatch.setattr(MlflowTracker, "_worker", None)
+    monkeypatch.setattr(MlflowTracker, "_follower", None)
     go(tmp_path, "logger=mlflow", f"logger.tracking_uri={WITHOUT[0]}", "callback=default", "rounds=1")
-    MlflowTracker._worker = None
+    MlflowTracker._follower = None
     found = [path for path in tmp_path.rglob("*") if path.is_file() and WORD.encode() in path.read_bytes()]
     assert found == []
     said = capfd.readouterr()

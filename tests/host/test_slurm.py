@@ -168,11 +168,8 @@ def test_a_requeued_job_of_a_real_cluster_ends_with_the_bits_of_one_that_was_lef
     subprocess.run(["scontrol", "requeue", job], check=True)
     wait_for(lambda: "PENDING" in told("squeue", "--noheader", "--format=%T", f"--jobs={job}"), process)
     told("scontrol", "update", f"jobid={job}", "StartTime=now")  # or it waits two minutes, until its credential is void
-    out, said = process.communicate(timeout=PATIENCE_S)
+    _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
-    if slurm.NO_ACCOUNTS.search(told("scontrol", "show", "config")):
-        assert said.count("keeps no accounts") == 1
-        assert "Bypassing sacct" not in out + said
     assert said.splitlines()[-1].endswith(": 1 job done, 1 failed.")
     assert list(runs.iterdir()) == [folder]
     log = (folder / "run.log").read_text()

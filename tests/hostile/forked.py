@@ -20,7 +20,7 @@ from hostile.harness import ROOT, Answer
 
 IMPORTED = (
     *("torch", "pandas", "matplotlib.figure", "lightning.pytorch", "hydra.main", "rich.table", "scipy.stats"),
-    *("fedcohort.startup.start", "fedcohort.startup.fit", "fedcohort.startup.sweep", "fedcohort.startup.compose"),
+    *("fedcohort.jobs.start", "fedcohort.startup.fit", "fedcohort.jobs.sweep", "fedcohort.startup.compose"),
     *(
         "fedcohort.observe.progress",
         "fedcohort.report.run_figures",

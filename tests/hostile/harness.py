@@ -27,6 +27,9 @@ class Answer:
     text: str
 
 
+ENDED_BEFORE = "ended before the kill"  # in the answer of a case whose process was gone when its signal came
+
+
 @dataclass(frozen=True)
 class Case:
     """One bad input.
@@ -109,6 +112,7 @@ def run_cases(kind: str, cases: Sequence[Case]) -> Counter[str]:
             answer = case.run(folder)
             verdict = judge(case, answer, folder)
         verdicts[verdict if verdict in PASSED else "failed"] += 1
+        verdicts["ended before"] += ENDED_BEFORE in answer.text
         print(f"{kind} {number}/{len(cases)} {case.name}: {verdict}", file=sys.stderr, flush=True)
         if verdict not in PASSED:
             print(f"\nFAILED {kind}: {case.name}: {verdict}\n{answer.text[-1500:]}", flush=True)
@@ -116,4 +120,6 @@ def run_cases(kind: str, cases: Sequence[Case]) -> Counter[str]:
         f"| {kind} | {len(cases)} | {verdicts['rejected']} | {verdicts['accepted']} | {verdicts['failed']} |",
         flush=True,
     )
+    if verdicts["ended before"]:
+        print(f"{verdicts['ended before']} of these {ENDED_BEFORE}, and test nothing", flush=True)
     return verdicts

@@ -26,7 +26,7 @@ from fedcohort.observe.summary import Summary
 from fedcohort.record import client_table, folder, journal, provenance
 from fedcohort.startup import fit
 from fedcohort.training.local import LocalTrainer
-from hostile.harness import ROOT, Answer, Case
+from hostile.harness import ENDED_BEFORE, ROOT, Answer, Case
 from killing import in_a_child
 from run_harness import go
 
@@ -188,6 +188,29 @@ def _start(words: Iterable[str], home: Path, log: Path) -> "subprocess.Popen[byt
         return subprocess.Popen(list(words), cwd=home, env=env, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
 
 
+def _kill(process: "subprocess.Popen[bytes]", whom: str, number: int) -> tuple[list[int], bool]:
+    """Send a signal to the command or to its newest worker.
+
+    Returns:
+        The processes of the command's family before the signal, and whether one of them received it: both may end by
+        themselves while they are looked for.
+    """
+    family = [process.pid, *_descendants(process.pid)]
+    workers = [pid for pid in family[1:] if b"forkserver" in _command_line(pid)]
+    try:
+        os.kill(process.pid if whom == "parent" else workers[-1], number)
+    except (ProcessLookupError, IndexError):
+        return family, False
+    return family, True
+
+
+def _command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def _lines(home: Path) -> int:
     return sum(path.read_bytes().count(b"\n") for path in home.glob("**/runs/*/journal.jsonl"))
 
@@ -202,9 +225,7 @@ def _kill_sweep(number: int, whom: str, lines: int, launcher: tuple[str, ...], h
     log, logs = home / "log", home / "logs"
     process = _start(_sweep(logs, *launcher), ROOT, log)
     reached = _wait(lambda: process.poll() is not None or _lines(home) >= lines)
-    family = [process.pid, *_descendants(process.pid)]
-    trains = [pid for pid in family[1:] if b"forkserver" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    os.kill(process.pid if whom == "parent" else trains[-1], number)
+    family, killed = _kill(process, whom, number)
     process.wait()
     if not reached:
         return Answer(1, f"the sweep has not trained within {WAIT_S:g} s: this machine is too busy to tell")
@@ -212,12 +233,12 @@ def _kill_sweep(number: int, whom: str, lines: int, launcher: tuple[str, ...], h
         return Answer(None, f"processes are left: {[pid for pid in family if not _is_gone(pid)]}")
     (sweep,) = (logs / "sweeps").iterdir()
     status = [sys.executable, "-m", "fedcohort", "sweep", "status", sweep.name, f"logs={logs}"]
-    _start(status, ROOT, log).wait()
-    if "running" in (text := log.read_text()):
+    _start(status, ROOT, home / "status").wait()
+    if "running" in (text := (home / "status").read_text()):
         return Answer(1, text)
     again = _start([*_sweep(logs, *launcher), "resume=true"], ROOT, log)
     again.wait()
-    return Answer(again.returncode, log.read_text()[-3000:])
+    return Answer(again.returncode, log.read_text()[-3000:] + ENDED_BEFORE * (not killed))
 
 
 @cache
@@ -262,18 +283,20 @@ def _kill_study(number: int, whom: str, lines: int, n_jobs: int, home: Path) -> 
     log = home / "log"
     process = _study(home, log, n_jobs)
     _wait(lambda: process.poll() is not None or _lines(home) >= lines)
-    family = [process.pid, *_descendants(process.pid)]
-    trains = [pid for pid in family[1:] if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    os.kill(process.pid if whom == "parent" else trains[-1], number)
+    family, killed = _kill(process, whom, number)
     process.wait()
     if not _wait(lambda: all(_is_gone(pid) for pid in family)):
         return Answer(None, "processes are left")
     text = log.read_text()
-    if whom == "worker" and (text.count("failed: its process was ended by") != 1 or "done     5" not in text):
+    if (
+        killed
+        and whom == "worker"
+        and (text.count("failed: its process was ended by") != 1 or "done     5" not in text)
+    ):
         return Answer(1, text)
     again = _study(home, log, n_jobs)
     again.wait()
-    return Answer(again.returncode, log.read_text()[-3000:])
+    return Answer(again.returncode, log.read_text()[-3000:] + ENDED_BEFORE * (not killed))
 
 
 def _study_fingerprints(home: Path) -> list[str]:

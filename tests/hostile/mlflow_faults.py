@@ -19,18 +19,19 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from mlflow import MlflowClient
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host import messages
+from fedcohort.host.lock import hold
 from fedcohort.record.folder import status_of
 from fedcohort.record.journal import Journal
-from fedcohort.tracking import worker
+from fedcohort.tracking import tracker
 from fedcohort.tracking.server import QUIET_AND_QUICK, preload
 from fedcohort.tracking.tracker import MlflowTracker
+from forked_follower import Subprocess
 from hostile.harness import Answer, Case
 from observe.databases import template
 from record.made_up import info, play
@@ -40,39 +41,6 @@ WORDS = ("rounds=3", "logger=mlflow", "logger.every_s=0", "callback=default", "c
 PATIENT, SHORT = 60, 8  # logger.wait_s: for answers that come, and for servers that stall
 LIMIT_S = 240.0
 Talk = Callable[[socket.socket], None]
-
-
-class _Forked:
-    """Stands in for `subprocess.Popen` of the process that sends to MLflow: this one has imported MLflow already."""
-
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        (read, self._to), (self._from, write) = os.pipe(), os.pipe()
-        self.returncode: int | None = None
-        self.pid = os.fork()
-        if self.pid == 0:
-            os.setsid()
-            for source, descriptor in ((read, 0), (write, 1)):
-                os.dup2(source, descriptor)
-            for descriptor in (read, write, self._to, self._from):
-                os.close(descriptor)
-            worker.main()
-            os._exit(0)
-        os.close(read)
-        os.close(write)
-        self.stdin, self.stdout = os.fdopen(self._to, "wb", 0), os.fdopen(self._from, "rb", 0)
-
-    def poll(self) -> int | None:
-        if self.returncode is None and (ended := os.waitpid(self.pid, os.WNOHANG)) != (0, 0):
-            self.returncode = os.waitstatus_to_exitcode(ended[1])
-        return self.returncode
-
-    def wait(self) -> int | None:
-        while self.poll() is None:
-            time.sleep(0.01)
-        return self.returncode
-
-    def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
 
 
 def _answer(status: str, body: bytes = b"", *headers: str, length: int | None = None) -> bytes:
@@ -187,8 +155,14 @@ def _dying(home: Path) -> Iterator[int]:
 def _track(home: Path, wait_s: int, uri: str | None) -> None:
     """Track a made-up run of six rounds."""
     logs = home / "logs"
-    tracker = MlflowTracker(tracking_uri=uri, experiment="fedcohort", every_s=0, wait_s=wait_s, logs=str(logs))
-    play([Journal(), tracker], info(logs / "runs" / "flash-a1b2c3d4-s0"))
+    tracked = MlflowTracker(tracking_uri=uri, experiment="fedcohort", every_s=0, wait_s=wait_s, logs=str(logs))
+    tracked.prepare()  # forked before there is a lock, which it would hold, too
+    folder = logs / "runs" / "flash-a1b2c3d4-s0"
+    folder.mkdir(parents=True)
+    lock = hold(folder / "run.lock")
+    play([Journal(), tracked], info(folder))
+    if lock is not None:
+        lock.close()
 
 
 def _run(home: Path, wait_s: int, uri: str | None = None, *, whole: bool = False) -> Answer:
@@ -200,7 +174,7 @@ def _run(home: Path, wait_s: int, uri: str | None = None, *, whole: bool = False
             for descriptor in (1, 2):
                 os.dup2(file.fileno(), descriptor)
         messages.to_terminal()
-        vars(worker)["subprocess"] = SimpleNamespace(Popen=_Forked, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
+        vars(tracker)["subprocess"] = Subprocess
         code = 70
         try:
             if whole:

@@ -13,7 +13,7 @@ from mlflow.entities import Run
 
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.tracking import server
-from fedcohort.tracking.courier import Courier
+from fedcohort.tracking.follow import Sender
 from fedcohort.types import RoundReport
 
 EXPERIMENT = "selectors"
@@ -28,20 +28,20 @@ def template() -> bytes:
 
 
 class InProcess(Observer):
-    """The courier as an observer of this process, where a test can look at it and kill it."""
+    """The sender as an observer of this process, where a test can inspect and kill it."""
 
     def __init__(self, place: server.Place, every_s: float) -> None:
         self.place, self.every_s = place, every_s
 
     def start(self, info: RunInfo) -> None:
-        self.courier = Courier(info, self.place, self.every_s, wait_s=60)
-        self.courier.start()
+        self.sender = Sender(info, self.place, self.every_s, wait_s=60)
+        self.sender.start()
 
     def observe(self, report: RoundReport) -> None:
-        self.courier.observe()
+        self.sender.observe()
 
     def finish(self, status: str) -> None:
-        self.courier.finish(status)
+        self.sender.finish(status)
 
 
 @dataclass(frozen=True)

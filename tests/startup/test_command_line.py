@@ -103,9 +103,11 @@ def test_a_sweep_on_slurm_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(OptionError, match=r'pip install --constraint constraints.txt --editable "\.\[sweep\]"'):
         check_sweep(words)
-    for word in ("hydra/launcher=local", "hydra/launcher=joblib", "hydra/sweeper=optuna"):
+    for word in ("hydra/launcher=joblib", "hydra/sweeper=optuna"):
         with pytest.raises(OptionError, match=rf'^{word} needs a plugin: pip install .*"\.\[sweep\]"$'):
             check_sweep(["-m", word])
+    with pytest.raises(OptionError, match="its jobs outlive a killed sweep; hydra/launcher=local ends them with it"):
+        check_sweep(["-m", "hydra/launcher=submitit_local"])
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(OptionError, match="needs SLURM's sbatch and srun on the PATH"):

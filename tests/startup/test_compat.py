@@ -11,16 +11,6 @@ from fedcohort.errors import ForeignChange
 from fedcohort.startup import compat
 
 
-def test_who_starts_joblibs_workers_can_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    context = pytest.importorskip("joblib.externals.loky.backend.context")
-    monkeypatch.setattr(context, "_DEFAULT_START_METHOD", None)
-    compat.start_workers_by("forkserver")
-    assert context.get_start_method() == "forkserver", f"joblib {version('joblib')}, read in {compat.JOBLIB}"
-    monkeypatch.delattr(context, "set_start_method")
-    with pytest.raises(ForeignChange, match="set_start_method"):
-        compat.start_workers_by("forkserver")
-
-
 def test_the_jobs_of_a_sweep_are_listed() -> None:
     parsed = OverridesParser.create().parse_overrides(["selector=random,flash", "seed=0,1"])
     assert len(compat.combinations(parsed)) == 4

@@ -41,10 +41,19 @@ def test_a_network_that_has_no_shapes_yet_is_left_to_the_probe() -> None:
             "agg=fedmgda_plus",
             r"^20800 this run \(of which the updates of 4 clients: 0.0 GB\): reduce cohort, or choose a",
         ),
+        (
+            "agg=scaffold",
+            r"^31200 this run \(of which what 12 clients keep between rounds: 0.0 GB\): set client_store.limit_gb=0",
+        ),
+        ("agg=scaffold client_store.limit_gb=0", "^0 this run"),
+        ("agg=scaffold rounds=2", "^0 this run"),
     ],
 )
 def test_what_a_round_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, refusal: str) -> None:
-    """16 x 12^2 bytes of FedCor's matrices; 8 x 650 x 4 bytes of the updates of a logistic regression on digits."""
+    """16 x 12^2 bytes of FedCor's matrices; 8 x 650 x 4 bytes of the updates of a logistic regression on digits.
+
+    SCAFFOLD's clients keep 4 x 650 bytes each, once all 12 can have been selected, and in files above the limit.
+    """
 
     def reject(needed: float, what: str, cure: str) -> None:
         if what.startswith("this run"):
@@ -54,4 +63,4 @@ def test_what_a_round_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wor
     monkeypatch.setattr(footprint, "MODEL_BYTES", 0)
     monkeypatch.setattr(footprint, "LOGIT_BYTES", 0)
     with pytest.raises(OptionError, match=refusal):
-        go(tmp_path, word)
+        go(tmp_path, *word.split())

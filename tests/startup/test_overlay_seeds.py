@@ -8,17 +8,16 @@ from omegaconf import DictConfig
 
 from fedcohort.startup import compose, overlay
 from fedcohort.startup.compose import run_of
-from fedcohort.startup.overlay import seeds_of
+from fedcohort.startup.overlay import job_of
 from yaml_words import CONFIGS
 
 WORDS = ("selector=flash", "heterogeneity=noise_bimodal", "agg=fedprox", "data_seed=${seed}")
 
 
 def test_a_family_is_its_members() -> None:
-    config_of = seeds_of(WORDS, CONFIGS)
     for seed in (3, 0, 12):
         own = run_of((*WORDS, f"seed={seed}"), CONFIGS)
-        assert config_of(seed) == own
+        assert job_of((*WORDS, f"seed={seed}"), CONFIGS) == own
         assert own.config["data_seed"] == seed
 
 
@@ -34,6 +33,6 @@ def test_rows_of_a_regime_ask_hydra_once(monkeypatch: pytest.MonkeyPatch) -> Non
     overlay._overlay.cache_clear()
     for selector in ("random", "flash", "fedcbs"):
         words = ("rounds=7", "heterogeneity=noise_bimodal", f"selector={selector}")
-        assert seeds_of(words, CONFIGS)(5).choices["selector"] == selector
+        assert job_of((*words, "seed=5"), CONFIGS).choices["selector"] == selector
     assert asked == [("heterogeneity=noise_bimodal",)]
     overlay._overlay.cache_clear()

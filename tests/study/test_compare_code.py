@@ -37,12 +37,12 @@ class Bench:
         return Work(self.study, load_results(self.study), CONFIGS, self.logs, False, self.lines.append, again)
 
     def run(self, again: str = "false") -> Results:
-        self.work(again).run(list_places(self.study), self.study.seeds, 1)
+        self.work(again).run(list_places(self.study), self.study.seeds)
         return load_results(self.study)
 
     def compare(self) -> dict[str, str]:
         """Check the rows, and return what differs by selector; both seeds have the same."""
-        compare(self.work(), list_places(self.study), self.study.seeds, 1)
+        compare(self.work(), list_places(self.study), self.study.seeds)
         return {key[1]: row["differs"] for key, row in load_results(self.study).rows.items()}
 
     def status(self) -> str:

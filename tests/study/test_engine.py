@@ -1,7 +1,5 @@
 """A tiny study is run, run again, broken off, and added to: nothing is done twice, and what can't be is said."""
 
-import signal
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,19 +7,19 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import OptionError
-from fedcohort.record import provenance
+from fedcohort.jobs.job import JobContext
+from fedcohort.record import provenance, sweep_folder
 from fedcohort.record.history import read
 from fedcohort.startup import compose
 from fedcohort.startup.run import run as train
 from fedcohort.study import engine, report
-from fedcohort.study.at_work import WorkerDied
 from fedcohort.study.engine import Work
 from fedcohort.study.measure import mean_over_time
 from fedcohort.study.places import list_places
-from fedcohort.study.play import Outcome, Task, identity_of, play
 from fedcohort.study.progress import COMPOSING, describe, progress_of, settle
 from fedcohort.study.results import DONE, FAILED, REFUSED, Results, list_runs
 from fedcohort.study.results import load as load_results
+from fedcohort.study.tasks import Outcome, Task, identity_of, play
 from pictures_toy import encode, noise
 from pictures_toy import write as save
 from study.tiny import run, write
@@ -30,8 +28,13 @@ from yaml_words import CONFIGS
 LIMITED = {"greedy": ["selector=oracle_greedy", "selector.limit=5"]}  # of twelve clients
 
 
-def forbid(task: Task) -> Outcome:
-    raise AssertionError(f"{task.words} is done again")
+def forbid(*args: object) -> Any:
+    raise AssertionError("something is done again")
+
+
+def played_by(by: Any) -> Any:
+    """Play tasks by `by` instead of jobs."""
+    return lambda tasks, launch: ((number, by(task)) for number, task in enumerate(tasks))
 
 
 def test_data_that_were_missing_are_looked_for_again(tmp_path: Path) -> None:
@@ -108,7 +111,7 @@ def test_two_cells_two_rows_two_seeds(tmp_path: Path, monkeypatch: pytest.Monkey
     assert sum(row["status"] == DONE for row in second.rows.values()) == 10
     assert len(list_runs(row for _, row in second.done())) == 8  # the bound's two are those of equal
 
-    monkeypatch.setattr(engine, "play", forbid)
+    monkeypatch.setattr(engine, "run_tasks", played_by(forbid))
     said.clear()
     third = run(study, logs, said=said)
     assert list(third.rows) == list(second.rows)
@@ -175,12 +178,12 @@ def test_a_study_that_was_broken_off_goes_on(tmp_path: Path, monkeypatch: pytest
     work = Work(study, load_results(study), CONFIGS, logs, True, lambda line: None)
     monkeypatch.setattr(Results, "save", broken)
     with pytest.raises(KeyboardInterrupt):
-        work.run(list_places(study), [0], 1)
+        work.run(list_places(study), [0])
     (folder,) = (logs / "runs").iterdir()
     trained = (folder / "weights.pt").stat().st_mtime_ns
     monkeypatch.setattr(Results, "save", save)
     work = Work(study, load_results(study), CONFIGS, logs, True, lambda line: None)
-    work.run(list_places(study), [0], 1)
+    work.run(list_places(study), [0])
     assert len(list((logs / "runs").iterdir())) == 2  # one more selector, and no second folder of the first
     assert (folder / "weights.pt").stat().st_mtime_ns == trained
     assert [row["status"] for row in load_results(study).rows.values()] == [DONE, DONE]
@@ -202,18 +205,18 @@ def test_what_another_commit_ran_is_done_again(tmp_path: Path, monkeypatch: pyte
                 raise KeyboardInterrupt
             return play(task)
 
-        monkeypatch.setattr(engine, "play", counted)
+        monkeypatch.setattr(engine, "run_tasks", played_by(counted))
         work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, said.append, "true")
-        work.run(list_places(study), [0], 1)
+        work.run(list_places(study), [0])
         return load_results(study)
 
     with pytest.raises(KeyboardInterrupt):
         again(stop=1)
     assert said[0] == "0 of 3 runs are done, 3 to do"
-    assert sorted(row["commit"] for row in load_results(study).rows.values()) == ["new", "old", "old"]
+    assert sorted(row["commit"] for row in load_results(study).rows.values()) == ["new", "new", "old"]
     played.clear()
     found = again()  # goes on
-    assert "1 of 3 runs are done, 2 to do" in said
+    assert "2 of 3 runs are done, 1 to do" in said
     assert {row["commit"] for row in found.rows.values()} == {"new"}
     assert [task.words[-1] for task in played] == ["selector=round_robin"]  # the bound is random's new run
     assert not any(task.resume for task in played)  # what is in logs/ is other code's
@@ -227,7 +230,7 @@ def test_what_another_commit_ran_is_done_again(tmp_path: Path, monkeypatch: pyte
 
 def test_a_failure_is_said_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = write(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
-    monkeypatch.setattr(engine, "play", lambda task: Outcome(FAILED, "RuntimeError: no luck"))
+    monkeypatch.setattr(engine, "run_tasks", played_by(lambda task: Outcome(FAILED, "RuntimeError: no luck")))
     found = run(study, tmp_path / "logs")
     at = progress_of(list_places(study), [0], found, CONFIGS)
     told = describe(study, at, found)
@@ -238,79 +241,26 @@ def test_a_failure_is_said_and_tried_again(tmp_path: Path, monkeypatch: pytest.M
     assert said[0] == "0 of 2 runs are done, 2 to do"
 
 
-def test_several_processes_share_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = write(tmp_path / "tiny")
-    played: list[Any] = []
-
-    def play(task: Task) -> Outcome:
-        played.append(task)
-        return Outcome(REFUSED, str(task.seed))
-
-    monkeypatch.setattr(engine, "play", play)
-    asked: list[int] = []
-
-    def pool(n: int) -> ThreadPoolExecutor:
-        asked.append(n)
-        return ThreadPoolExecutor(n)
-
-    monkeypatch.setattr(engine, "Workers", pool)
-    work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, lambda line: None)
-    work.run(list_places(study), [0, 1], 2)
-    assert len(played) == 10
-    assert len(load_results(study).rows) == 10
-    assert asked == [2]
-
-
-def test_a_killed_worker_fails_its_run_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = write(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}})
-
-    def play(task: Task) -> Outcome:
-        if task.seed:
-            raise WorkerDied(-signal.SIGKILL)
-        return Outcome(REFUSED, "played")
-
-    monkeypatch.setattr(engine, "play", play)
-    monkeypatch.setattr(engine, "Workers", ThreadPoolExecutor)
-    work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, lambda line: None)
-    work.run(list_places(study), [0, 1], 2)
-    rows = load_results(study).rows.items()
-    assert {key[2]: row["status"] for key, row in rows} == {0: REFUSED, 1: FAILED}
-    (reason,) = {row["reason"] for key, row in rows if key[2]}
-    assert reason.startswith("its process was ended by SIGKILL (kill -9, ")
-    assert reason.endswith("; the same command resumes the run")
-
-
-def test_several_processes_that_are_stopped_keep_what_is_written(
+def test_results_of_jobs_that_were_not_waited_for_are_collected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C while outcomes come: what waits is not begun, what runs is waited for, and the same call goes on."""
-    study, played = write(tmp_path / "tiny"), list[Task]()
-
-    def play(task: Task) -> Outcome:
-        played.append(task)
-        return Outcome(FAILED, "no luck")
-
-    def stop(line: str) -> None:
-        if line.startswith("[2/"):
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(engine, "play", play)
-    pools = list[ThreadPoolExecutor]()
-
-    def pool(n: int) -> ThreadPoolExecutor:
-        pools.append(ThreadPoolExecutor(n))
-        return pools[-1]
-
-    monkeypatch.setattr(engine, "Workers", pool)
-    work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, stop)
-    with pytest.raises(KeyboardInterrupt) as caught:  # which is held on to: no pool ends by being forgotten
-        work.run(list_places(study), [0, 1], 2)
-    assert len(load_results(study).rows) == 2
-    assert len(played) <= 5  # two are written down, two run, one waits
-    with pytest.raises(RuntimeError, match="after shutdown"):
-        pools[0].submit(print)
-    assert caught.value.args == ()
-    said: list[str] = []
-    Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, said.append).run(list_places(study), [0, 1], 2)
-    assert said[0] == "0 of 10 runs are done, 10 to do"  # those that failed are tried again
-    assert len(load_results(study).rows) == 10
+    """The cluster has one of two jobs: the other is written down, and no second array is submitted."""
+    study = write(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
+    places, logs, said = list_places(study), tmp_path / "logs", list[str]()
+    work = Work(study, load_results(study), CONFIGS, logs, False, said.append)
+    sweep = logs / "sweeps" / "a"
+    jobs = [work.task(place, 0).overrides for place in places]
+    sweep_folder.save_plan(sweep, sweep_folder.Plan(jobs))
+    (sweep / ".submitit" / "12_0").mkdir(parents=True)
+    JobContext(sweep, CONFIGS).run(0, jobs[0])
+    (tmp_path / "squeue").write_text("#!/bin/sh\necho 12_1\n")
+    (tmp_path / "squeue").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(engine, "run_tasks", forbid)
+    with pytest.raises(OptionError, match=r"sweep a: 1 done, 1 left.*\n  fedcohort sweep cancel a logs="):
+        work.run(places, [0])
+    assert [key[1] for key, _ in load_results(study).done()] == ["random"]
+    assert not list((logs / "runs").iterdir())
+    (tmp_path / "squeue").write_text("#!/bin/sh\necho\n")
+    assert work.collect(places, [0]) == []
+    assert not sweep.exists()

@@ -62,7 +62,7 @@ def test_a_run_keeps_what_its_rewards_follow_without_evaluating_clients(tmp_path
     cells = {"noisy": {"words": ["heterogeneity=noise_bimodal", "device=shifted_exponential"]}}
     study = write(tmp_path / "studies" / "tiny", selectors=["flash"], cells=cells)
     work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", True, list[str]().append)
-    work.run(list_places(study), [0], 1)
+    work.run(list_places(study), [0])
     found = load_results(study)
     known = json.loads(found.rows["noisy", "flash", 0]["follows"])
     assert {"score_noise", "exploit_noise", "reward_noise", "reward_samples"} <= set(known)

@@ -32,7 +32,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results, li
 def test_the_page_opens_with_the_answer(written: tuple[Path, Results, list[Path]]) -> None:
     folder, _, files = written
     text = page_of(folder)
-    opening = text[: text.index("![")]
+    opening = text[: text.index("`fedcohort study report ")]
     assert (
         "**In 1 of 2 settings, a method is significantly better than random** (paired t-tests, Holm over all 4 tests "
         "of methods in all settings; with Holm within each setting in 1). In 1 other setting, the headroom is above 0, "

@@ -56,4 +56,4 @@ def test_a_space_holds_the_default(tmp_path: Path, space: dict[str, Any], said: 
     study = write(tmp_path, tune={**TUNE, "space": {"ucb_cs": space}})
     assert study.space is not None
     with pytest.raises(OptionError, match=said):
-        tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", print).run(["ucb_cs"], 1)
+        tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", print).run(["ucb_cs"])

@@ -14,12 +14,17 @@ from fedcohort.study import leaderboard, report, tune
 from fedcohort.study.checks import read_win
 from fedcohort.study.definition import load
 from fedcohort.study.measure import Trajectory
-from fedcohort.study.play import Outcome, Task
 from fedcohort.study.results import DONE, FAILED
+from fedcohort.study.tasks import Outcome, Task
 from study.tiny import TUNE, made_up, write
 from yaml_words import CONFIGS
 
 FIRST = ["selector.discount=0.7", "selector.tie=random"]  # ucb_cs as it is
+
+
+def played(by: Any) -> Any:
+    """Play tasks by `by` instead of jobs."""
+    return lambda tasks, launch: ((number, by(task)) for number, task in enumerate(tasks))
 
 
 class Player:
@@ -44,14 +49,14 @@ def search(folder: Path, trials: int = 4, rows: Sequence[str] = ("ucb_cs",)) -> 
     """Tune; returns what was said."""
     study, said = write(folder, tune={**TUNE, "trials": trials}), list[str]()
     assert study.space is not None
-    tune.Tuning(study, study.space, CONFIGS, folder / "logs", said.append).run(rows, 1)
+    tune.Tuning(study, study.space, CONFIGS, folder / "logs", said.append).run(rows)
     return said
 
 
 def test_as_many_trials_as_were_asked_for_the_defaults_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     player = Player()
-    monkeypatch.setattr(tune, "play", player)
+    monkeypatch.setattr(tune, "run_tasks", played(player))
     said = search(tmp_path)
     # 1 - .5^2, and .1 less with the other seed: .7 in the mean
     assert said[0] == "ucb_cs [1/4] selector.discount=0.7 selector.tie=random: 0.7000"
@@ -82,7 +87,7 @@ def test_as_many_trials_as_were_asked_for_the_defaults_first(tmp_path: Path, mon
 
 def test_the_page_says_who_was_tuned_with_what(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
-    monkeypatch.setattr(tune, "play", Player())
+    monkeypatch.setattr(tune, "run_tasks", played(Player()))
     tmp_path = tmp_path / "tiny"
     search(tmp_path, 1)
     study = load(tmp_path)
@@ -100,7 +105,7 @@ def test_the_page_says_who_was_tuned_with_what(tmp_path: Path, monkeypatch: pyte
 
 def test_a_trial_that_fails_counts_and_has_no_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
-    monkeypatch.setattr(tune, "play", lambda task: Outcome(FAILED, "no luck"))
+    monkeypatch.setattr(tune, "run_tasks", played(lambda task: Outcome(FAILED, "no luck")))
     said = search(tmp_path, 1)
     told = f"ucb_cs [1/1] {' '.join(FIRST)}: no value, failed: no luck"
     file = tmp_path / "tuned.yaml"
@@ -108,7 +113,7 @@ def test_a_trial_that_fails_counts_and_has_no_value(tmp_path: Path, monkeypatch:
     assert said == [told, hint]
     assert not load(tmp_path).tuned
     player = Player()
-    monkeypatch.setattr(tune, "play", player)
+    monkeypatch.setattr(tune, "run_tasks", played(player))
     assert search(tmp_path, 1) == said  # known, and not done again
     assert not player.tasks
     facts = yaml.safe_load(file.read_text())
@@ -121,23 +126,23 @@ def test_a_trial_whose_mean_is_no_number_is_known_too(tmp_path: Path, monkeypatc
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     zero = np.array([0.0, 1.0])
     diverged = Outcome(DONE, "", {}, Trajectory(zero, np.array([0.1, np.nan]), zero, zero))
-    monkeypatch.setattr(tune, "play", lambda task: diverged)
+    monkeypatch.setattr(tune, "run_tasks", played(lambda task: diverged))
     said = search(tmp_path, 1)
     assert said[0] == f"ucb_cs [1/1] {' '.join(FIRST)}: no value, its mean is nan"
-    monkeypatch.setattr(tune, "play", forbid)
+    monkeypatch.setattr(tune, "run_tasks", played(forbid))
     assert search(tmp_path, 1) == said
 
 
 def test_what_is_known_stays_while_it_is_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever the command is broken off: each trial that was replayed was written alone, and the others were gone."""
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
-    monkeypatch.setattr(tune, "play", Player())
+    monkeypatch.setattr(tune, "run_tasks", played(Player()))
     whole = search(tmp_path)
     file = tmp_path / "tuned.yaml"
     written = file.read_bytes()
     study = load(tmp_path)
     assert study.space is not None
-    monkeypatch.setattr(tune, "play", forbid)
+    monkeypatch.setattr(tune, "run_tasks", played(forbid))
     for stop in range(1, 5):
         said: list[str] = []
 
@@ -147,7 +152,7 @@ def test_what_is_known_stays_while_it_is_replayed(tmp_path: Path, monkeypatch: p
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", say).run(["ucb_cs"], 1)
+            tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", say).run(["ucb_cs"])
         assert said == whole[:stop]
         assert file.read_bytes() == written
     assert search(tmp_path) == whole
@@ -166,7 +171,7 @@ def test_what_is_known_stays_while_it_is_replayed(tmp_path: Path, monkeypatch: p
 def once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Any]:
     """tuned.yaml of one made-up trial, and what it says."""
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
-    monkeypatch.setattr(tune, "play", Player())
+    monkeypatch.setattr(tune, "run_tasks", played(Player()))
     search(folder, 1)
     file = folder / "tuned.yaml"
     return file, yaml.safe_load(file.read_text())
@@ -188,7 +193,7 @@ def test_the_best_is_of_the_search_alone(tmp_path: Path, monkeypatch: pytest.Mon
     study = write(tmp_path, tune=TUNE)
     assert study.space is not None
     with pytest.raises(KeyboardInterrupt):
-        tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", say).run(["ucb_cs"], 1)
+        tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", say).run(["ucb_cs"])
     left = yaml.safe_load(file.read_text())["ucb_cs"]
     assert (len(left["tried"]), len(left["spare"])) == (2, 3)
     assert left["value"] < 0.95
@@ -198,7 +203,7 @@ def test_the_best_is_of_the_search_alone(tmp_path: Path, monkeypatch: pytest.Mon
 def test_each_trial_has_the_commit_that_did_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file had one commit for all, that of whoever wrote last, be it that each trial was another's."""
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
-    monkeypatch.setattr(tune, "play", Player())
+    monkeypatch.setattr(tune, "run_tasks", played(Player()))
     tmp_path = tmp_path / "tiny"
     monkeypatch.setattr(provenance, "commit", lambda: ("aaaaaaaaaabbbb", False))
     search(tmp_path, 3)
@@ -234,33 +239,33 @@ def test_without_optuna_it_says_what_to_install(tmp_path: Path, monkeypatch: pyt
 def test_every_space_is_looked_at_before_the_first_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is wrong with the second row would have been said after hours of trials of the first."""
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
-    monkeypatch.setattr(tune, "play", forbid)
+    monkeypatch.setattr(tune, "run_tasks", played(forbid))
     spaces = {**TUNE["space"], "round_robin": {"selector.colour": [1, 2]}}
     study = write(tmp_path, tune={**TUNE, "space": spaces})
     assert study.space is not None
     with pytest.raises(OptionError, match=r"tune\.space\.round_robin: selector has no option .colour."):
-        tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", print).run(["ucb_cs", "round_robin"], 1)
+        tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", print).run(["ucb_cs", "round_robin"])
 
 
 def test_few_combinations_are_all_tried_and_none_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three discounts and two ties are six combinations: twenty trials would be some of them, several times."""
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     player, said = Player(), list[str]()
-    monkeypatch.setattr(tune, "play", player)
+    monkeypatch.setattr(tune, "run_tasks", played(player))
     space = {"selector.discount": [0.7, 0.3, 0.1], "selector.tie": ["random", "id"]}
     study = write(tmp_path, tune={**TUNE, "trials": 20, "space": {"ucb_cs": space}})
     assert study.space is not None
     search = tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", said.append)
-    search.run(["ucb_cs"], 1)
+    search.run(["ucb_cs"])
     assert [line.split("]")[0] for line in said] == [f"ucb_cs [{n}/6" for n in range(1, 7)]
     assert len({line.split(":")[0].split("] ")[1] for line in said}) == 6
     assert len(player.tasks) == 6 * 2
     found = load(tmp_path).tuned["ucb_cs_tuned"]
     assert (found.trials, sum(found.commits.values())) == (6, 6)
     assert found.words[0] in ("selector.discount=0.3", "selector.discount=0.1")
-    monkeypatch.setattr(tune, "play", forbid)
+    monkeypatch.setattr(tune, "run_tasks", played(forbid))
     again = list[str]()
-    tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", again.append).run(["ucb_cs"], 1)
+    tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", again.append).run(["ucb_cs"])
     assert again == said
 
 

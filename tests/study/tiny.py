@@ -47,7 +47,7 @@ def run(study: Study, logs: Path, seeds: Sequence[int] | None = None, said: list
     """What `fedcohort study run` does; `said` gets its lines."""
     lines = [] if said is None else said
     work = Work(study, load_results(study), CONFIGS, logs, False, lines.append)
-    work.run(list_places(study), seeds or study.seeds, 1)
+    work.run(list_places(study), seeds or study.seeds)
     return load_results(study)
 
 

@@ -15,8 +15,8 @@ from fedcohort.errors import TrackingError
 from fedcohort.record import history
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
-from fedcohort.tracking import feed, identity, server
-from fedcohort.tracking.courier import Courier
+from fedcohort.tracking import feed, identity, record, server
+from fedcohort.tracking.follow import Sender
 from killing import in_a_child, kill_at
 from observe.databases import Logs, template
 from observe.tracked import check, run_info, watchers
@@ -144,7 +144,7 @@ def test_a_server_that_comes_back_gets_what_it_missed(
         sent(client, run_id, batch)
 
     monkeypatch.setattr(feed, "log_batch", gone_from_2_to_4)
-    monkeypatch.setattr(Courier, "_pause", lambda self, took: 0.0)
+    monkeypatch.setattr(Sender, "_pause", lambda self, took: 0.0)
     play(watchers(logs), run_info(logs))
     check(logs, 6)
     texts = [entry.getMessage() for entry in said.records]
@@ -207,3 +207,14 @@ def test_another_place_is_another_run(logs: Logs, tmp_path: Path) -> None:
     assert json.loads((run_info(logs).folder / "mlflow.json").read_text())["tracking_uri"] == elsewhere
     play(watchers(logs), run_info(logs, rounds=8, start=6))
     check(logs, 8)
+
+
+def test_the_headline_has_a_name_that_sorts_first(logs: Logs) -> None:
+    """MLflow's page that compares runs opens on the first metric by the alphabet that all of them have."""
+    play(watchers(logs), run_info(logs))
+    run = check(logs, 6)
+    client, names = logs.client(), sorted(run.data.metrics)
+    assert names[0] == record.FIRST
+    histories = [client.get_metric_history(run.info.run_id, name) for name in (names[0], "test/acc")]
+    first, second = ([(each.step, each.timestamp, each.value) for each in of] for of in histories)
+    assert first == second != []

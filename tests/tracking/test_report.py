@@ -2,11 +2,12 @@
 # ruff: noqa: F811
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from mlflow.entities import Run
+from mlflow.entities import Param, Run
 
 from fedcohort.tracking import report, view
 from fedcohort.tracking.report import Report, publish
@@ -55,7 +56,12 @@ def test_it_stands_first_with_its_files_and_the_verdict(logs: Logs, files: list[
     assert {file.path for file in logs.client().list_artifacts(id)} == {"report.html", "table.md"}
     link = f"#/experiments/{first.info.experiment_id}/runs/{id}/artifacts/report.html?workflowType=machine_learning"
     assert first.data.tags[view.NOTE_TAG] == f"[The page]({link})\n\n> ucb is ahead"
-    assert note(logs) == [f"[Answer]({link}): ucb is ahead", view.experiment_note(first.info.experiment_id)]
+    view_link = f"#/experiments/{first.info.experiment_id}/runs?workflowType=machine_learning&viewStateShareKey=sweep-a"
+    told, rest = note(logs)
+    assert told.startswith(f"**[Answer]({link})**: ucb is ahead ([sweep a](")
+    assert re.search(r"\), 20\d\d-\d\d-\d\d \d\d:\d\d\)$", told)
+    assert view_link in told
+    assert rest == view.experiment_note(first.info.experiment_id)
 
 
 def test_asked_again_it_is_rewritten_in_place(logs: Logs, files: list[Path]) -> None:
@@ -66,7 +72,7 @@ def test_asked_again_it_is_rewritten_in_place(logs: Logs, files: list[Path]) -> 
     (run,) = reports(logs)
     assert run.data.tags["verdict"] == "nobody is ahead"
     assert Path(logs.client().download_artifacts(id, "report.html")).read_text() == "the second"
-    assert [line.partition(": ")[2] for line in note(logs)[:-1]] == ["nobody is ahead"]
+    assert [line.partition(": ")[2].partition(" (")[0] for line in note(logs)[:-1]] == ["nobody is ahead"]
 
 
 def test_after_newer_runs_it_is_made_again_and_stands_first(logs: Logs, files: list[Path]) -> None:
@@ -146,4 +152,29 @@ def test_the_view_groups_seeds_and_sorts_by_the_headline(logs: Logs) -> None:
 
 
 def test_the_name_of_a_sweep_is_no_pattern() -> None:
-    assert report._list_runs(None, "1", "100 %") == set()  # type: ignore[arg-type]
+    assert report._list_runs(None, "1", "100 %") == []  # type: ignore[arg-type]
+
+
+def test_a_sweep_has_a_view_with_its_runs_and_what_they_differ_in(logs: Logs, files: list[Path]) -> None:
+    client = logs.client()
+    experiment = experiment_id(client, logs.place())
+    for number, selector in enumerate(("random", "flash", "flash")):
+        run = client.create_run(experiment, tags={"sweep_id": "s"})
+        facts = {"selector": selector, f"selector.of_{selector}": "1", "client.lr": f"0.{number // 2}"}
+        facts |= {"seed": f"{number}", "agg": "fedavg"}
+        client.log_batch(run.info.run_id, params=[Param(name, value) for name, value in facts.items()])
+    publish(about("s", files), logs.place())
+    tags = known(client.get_experiment(experiment)).tags
+    saved = json.loads(tags["mlflow.sharedViewState.sweep-s"])
+    state = json.loads(saved["state"])
+    assert saved["name"] == "Sweep s"
+    assert state["searchFilter"] == "tags.sweep_id LIKE '%s%'"
+    assert set(state["selectedColumns"]) == {
+        "metrics.`acc`",
+        "params.`selector`",
+        "params.`client.lr`",
+        "params.`seed`",
+    }
+    assert "`selector=" in note(logs)[0]
+    assert "client.lr=" in note(logs)[0]
+    assert view.list_sweeps(tags) == ["s"]

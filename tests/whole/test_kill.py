@@ -4,12 +4,13 @@ Twenty points, drawn with a seed over the moments that matter, in children forke
 real `python train.py`, killed from outside.
 """
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ from mlflow import MlflowClient
 from command_harness import command
 from fedcohort.lightning import checkpoint
 from fedcohort.record import client_table, journal
-from fedcohort.tracking import worker
+from fedcohort.tracking.tracker import MlflowTracker
 from fedcohort.training.local import LocalTrainer
+from forked_follower import fork_followers
 from known import known
 from observe.databases import template
 from run_harness import Ran, go, same_bits
@@ -35,7 +37,7 @@ MOMENTS: dict[str, tuple[Any, str, int]] = {
     "client table": (client_table, "write_part", 5),
     "journal": (journal, "commit", 6),
     "checkpoint": (checkpoint, "rename", 5),
-    "tracking": (worker.Worker, "poke", 6),
+    "tracking": (MlflowTracker, "observe", 6),
     "training": (LocalTrainer, "train", 28),
 }
 
@@ -48,6 +50,14 @@ def points() -> list[tuple[str, int, bool]]:
         for when in rng.choice(calls, 2, replace=False):
             found += [(moment, int(when) + 1, True), (moment, int(when) + 1, False)]
     return found
+
+
+@pytest.fixture(autouse=True)
+def _forked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    fork_followers(monkeypatch)
+    yield
+    if MlflowTracker._follower is not None:
+        MlflowTracker._follower.end()
 
 
 @pytest.fixture(scope="module")
@@ -86,16 +96,15 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, moment: str, call: int, before: b
             os.kill(os.getpid(), signal.SIGKILL)
         return result
 
-    monkeypatch.setattr(owner, name, counted)
-    pid = os.fork()
-    if pid == 0:
-        try:
-            work()
-        finally:
-            os._exit(0)
-    status = os.waitpid(pid, 0)[1]
-    monkeypatch.undo()
-    return status
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, name, counted)
+        pid = os.fork()
+        if pid == 0:
+            try:
+                work()
+            finally:
+                os._exit(0)
+        return os.waitpid(pid, 0)[1]
 
 
 @pytest.mark.parametrize(("moment", "call", "before"), points())
@@ -116,6 +125,20 @@ def test_a_kill_costs_nothing(
     assert tracked(tmp_path) == whole[1]
 
 
+def _wait_for_the_follower(logs: Path) -> None:
+    """It has sent what there was, and ended: nobody reads its messages, and nothing told it but the lock."""
+    (folder,) = (logs / "runs").iterdir()
+    end = time.monotonic() + 120
+    while not json.loads((folder / "mlflow.json").read_text())["complete"]:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    client = MlflowClient(f"sqlite:///{logs / 'mlflow.db'}")
+    (run,) = client.search_runs([known(client.get_experiment_by_name("fedcohort")).experiment_id])
+    assert run.info.status == "KILLED"
+    steps = [metric.step for metric in client.get_metric_history(run.info.run_id, "test/acc")]
+    assert steps == list(journal.read(folder).steps)
+
+
 def test_the_real_command_survives_too(whole: tuple[Ran, Any], tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").write_bytes(template())
     words = ["clients=12", "cohort=4", "model=logreg", "client.epochs=2", f"paths.logs={tmp_path}", *WORDS]
@@ -130,6 +153,7 @@ def test_the_real_command_survives_too(whole: tuple[Ran, Any], tmp_path: Path) -
     process.wait()
     process.stdout.close()
     assert process.returncode == -signal.SIGKILL
+    _wait_for_the_follower(tmp_path)
     done = command(*words, "resume=true")
     assert done.returncode == 0
     assert "round 2/" not in done.stdout, "it began again"

@@ -24,6 +24,7 @@ out=logs/compare         the folder for report.html, table.md, table.tex, table.
                          and target.csv, and for figures as PNG, PDF and SVG
 report=false             true: all of it becomes artifacts of a run in MLflow, too, with the tag report; the end of a
                          sweep does so (sweep.report)
+wait_s=120               seconds that MLflow may take to send the runs, and to receive the report
 curves=true              false leaves out the figures by round
 
 Runs that never reach the target count as later than their end.
@@ -69,6 +70,7 @@ class Options:
     out: str = "logs/compare"
     curves: str = "true"
     report: str = "false"
+    wait_s: str = "120"
 
     def __post_init__(self) -> None:
         for name in ("rows", "metric", "experiment", "tracking_uri"):
@@ -81,6 +83,7 @@ class Options:
         if self.cols == self.rows:
             raise ranges.refuse("cols", f"another parameter than rows={self.rows}, or null", self.cols)
         question_of(self)
+        _number("wait_s", self.wait_s, "(0, inf)")
         folder("out", self.out)
 
 
@@ -134,10 +137,10 @@ def _number(name: str, text: str, interval: str) -> float:
 def compare(options: Options) -> tuple[str, list[Path]]:
     """Return the tables in Markdown, and the files that were written. Raises `OptionError`, `TrackingError`."""
     query = query_of(options)
-    answer = read_answer(query, question_of(options))
+    answer = read_answer(query, question_of(options), float(options.wait_s))
     text, paths = page.write(answer, Path(options.out).absolute(), curves=options.curves == "true")
     if options.report == "true":
-        text += f"\nMLflow: {publish(answer, query, paths)}\n"
+        text += f"\nMLflow: {publish(answer, query, paths, float(options.wait_s))}\n"
     return text, paths
 
 

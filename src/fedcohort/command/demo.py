@@ -18,7 +18,7 @@ from typing import Any
 
 from fedcohort import units
 from fedcohort.errors import OptionError
-from fedcohort.host.commands import command
+from fedcohort.host.commands import command, fedcohort
 from fedcohort.startup.command_line import environment
 
 SETTING = ("heterogeneity=noise_bimodal", "label_noise.share=0.7")
@@ -84,7 +84,7 @@ def main(words: Sequence[str] = ()) -> int:
         "With identical clients no method is significantly better than random selection, and with label noise methods "
         "that prefer high losses are far worse: studies/regimes_digits/README.md",
         f"One seed says little: {command('python')} train.py -m selector={names} {' '.join(others)} seed=0,1,2",
-        f"See them all: {command('mlflow')} ui --backend-store-uri sqlite:///logs/mlflow.db",
+        f"See them all: {fedcohort('ui')} sweep=null",
     ):
         console.print(line, highlight=False, soft_wrap=True, markup=False)
     return 0

@@ -31,6 +31,7 @@ COMMANDS = {
     "data": "Load a dataset and show how it is split among clients, without training.",
     "prepare": "Convert raw files (images, LEAF's JSON, CelebA, WaterBirds, Spawrious) to Parquet tables.",
     "sync": "Send to MLflow what it lacks of a run.",
+    "ui": "Start MLflow's server, and print the page with the runs of the newest sweep.",
     "new": "Write the three files of a new selector, aggregator, signal or dataset.",
     "completion": "Print the lines that make a shell complete commands, groups and choices.",
 }

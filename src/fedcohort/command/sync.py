@@ -1,30 +1,34 @@
-"""fedcohort sync RUN_FOLDER... [tracking_uri=... experiment=... wait_s=600]: send to MLflow what it lacks of a run.
+"""Send to MLflow what it lacks of a run: fedcohort sync RUN_FOLDER... [follow=true tracking_uri=... wait_s=600]
 
 For runs whose server was gone, that were killed, or that were copied from a machine without one.
+follow=true: go on until the run has ended, as the run's own process for MLflow does
 tracking_uri, experiment: another place than the run's own, such as tracking_uri=sqlite:///logs/mlflow.db
-wait_s: seconds that the run of a folder may take; what was sent by then stays, and the same command sends the rest
+wait_s: seconds that the run of a folder may take, with follow=true that each send may take; what was sent by then
+        stays, and the same command sends the rest
 """
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from fedcohort import ranges
 from fedcohort.command.words import folders_and_options, read_number
 from fedcohort.errors import TrackingError
+from fedcohort.host import messages
 from fedcohort.host.lock import is_held
 from fedcohort.host.time_limit import time_limit
 from fedcohort.observe.console import for_each
 from fedcohort.record import card, history, manifest
-from fedcohort.record.folder import status_of
 from fedcohort.record.observer import RunInfo
-from fedcohort.tracking import identity, server
+from fedcohort.tracking import follow, identity, server
 from fedcohort.tracking.feed import open_feed
 
-EXPERIMENT = "fedcohort"  # for runs that were not tracked at all
 WAIT_S = 600.0
+EVERY_S = 1.0  # between two sends of a run that is followed
 
 
 def sync(folder: Path, tracking_uri: str | None = None, experiment: str | None = None, wait_s: float = WAIT_S) -> str:
-    """Send the missing rounds and files of the run in `folder`; returns a line that says what was sent.
+    """Send the missing rounds and files of the run in `folder`, and return a line that says what was sent.
 
     Args:
         folder: of the run.
@@ -35,9 +39,7 @@ def sync(folder: Path, tracking_uri: str | None = None, experiment: str | None =
     Raises `CheckpointError` where `folder` holds no run or a damaged one, `TrackingError` where the server is gone or
     none is known.
     """
-    info = card.load(folder)
-    manifest.check_all(folder)
-    history.lines(folder / history.NAME)
+    info = _check(folder)
     where = _place(folder, tracking_uri, experiment)
     try:
         with time_limit(wait_s, "sending (wait_s)"):
@@ -46,13 +48,30 @@ def sync(folder: Path, tracking_uri: str | None = None, experiment: str | None =
         raise TrackingError(f"{folder}: MLflow at {where.uri} can't be reached ({server.reason(error)})") from error
 
 
+def follow_then_sync(
+    folder: Path, tracking_uri: str | None = None, experiment: str | None = None, wait_s: float = WAIT_S
+) -> str:
+    """Send the rounds of the run in `folder` until it has ended, then do as `sync`, with its arguments and errors."""
+    _check(folder)
+    identity.register(folder, _place(folder, tracking_uri, experiment))
+    follow.follow(folder, EVERY_S, wait_s, time.sleep)
+    return sync(folder, wait_s=wait_s)
+
+
+def _check(folder: Path) -> RunInfo:
+    info = card.load(folder)
+    manifest.check_all(folder)
+    history.lines(folder / history.NAME)
+    return info
+
+
 def _send(info: RunInfo, where: server.Place) -> str:
     running = is_held(info.folder / "run.lock")
     feed = open_feed(info, where, running=running)
     rounds = feed.send()
     files = 0
     if not running:  # a running process ends its run itself
-        files = feed.close(info, _status(info.folder), history.last_ms(info.folder))
+        files = feed.close(info, follow.status_at_end(info.folder))
         identity.complete(info.folder, where)
     rest = "still running" if running else f"{files} files"
     return f"{info.folder}: sent {rounds} rounds, {rest}, to {where.uri} (run {feed.run_id})"
@@ -64,19 +83,16 @@ def _place(folder: Path, tracking_uri: str | None, experiment: str | None) -> se
         return known.place
     if tracking_uri is None and known is None:
         raise TrackingError(f"{folder} was never tracked: name the server with tracking_uri=")
-    name = experiment or (known.experiment if known else EXPERIMENT)
+    name = experiment or (known.experiment if known else server.EXPERIMENT)
     return server.place(tracking_uri or (known.tracking_uri if known else None), name, folder.parent)
 
 
-def _status(folder: Path) -> str:
-    """How the run ended; nobody holds its lock, so one that says "running" was killed."""
-    status = str(status_of(folder).get("status", "running"))
-    return "interrupted" if status in ("running", "dropped") else status
-
-
 def main(words: Sequence[str]) -> int:
-    """The command; 0 where every folder is complete on the server. Raises `OptionError`."""
-    folders, options = folders_and_options(words, ("tracking_uri", "experiment", "wait_s"))
+    """Run the command; return 0 where MLflow has every folder's run completely. Raises `OptionError`."""
+    folders, options = folders_and_options(words, ("follow", "tracking_uri", "experiment", "wait_s"))
+    ranges.choice("follow", options.get("follow", "false"), "true", "false")
     wait_s = read_number("wait_s", options.get("wait_s", str(WAIT_S)), "(0, inf)")
     where = options.get("tracking_uri"), options.get("experiment")
-    return for_each(folders, lambda folder: sync(folder, *where, wait_s))
+    messages.to_terminal()
+    act = follow_then_sync if options.get("follow") == "true" else sync
+    return for_each(folders, lambda folder: act(folder, *where, wait_s))

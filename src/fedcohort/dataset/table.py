@@ -27,6 +27,7 @@ from fedcohort.host import memory
 from fedcohort.types import Ids
 
 KINDS = (".parquet", ".csv")
+CSV_SHRINKS = 4  # times at most that a number in a CSV is longer than in memory: 25 characters for 8 bytes
 QUOTED = pa.csv.ParseOptions(newlines_in_values=True)  # line breaks in quotes, in files of any size
 ROW_NUMBERS = re.compile(r"|Unnamed: \d+(\.\d+)*|__index_level_\d+__")  # how pandas writes an index without a name
 
@@ -199,6 +200,9 @@ def read(file: Path) -> Frame:
     """Read one Parquet or CSV file."""
     if file.suffix == ".csv":
         check_utf8(file)
+        size = file.stat().st_size
+        what = f"dataset.path: {file} ({size / 1e9:.1f} GB)"
+        memory.require(size / CSV_SHRINKS, what, "write it as Parquet, or use fewer rows")
     try:
         table = StoredTable(file) if file.suffix == ".parquet" else pa.csv.read_csv(file, parse_options=QUOTED)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 log = logging.getLogger("fedcohort")
 AT_WORK = ("RUNNING", "SIGNALING")
 POLL_S, KILL_S = 1.0, 60.0  # seconds between two looks for jobs that end, and until killed ones have ended
-NO_ACCOUNTS = re.compile(r"^AccountingStorageType\s*=\s*(accounting_storage/none|\(null\))\s*$", re.MULTILINE)
 
 
 def job() -> str | None:
@@ -48,6 +47,12 @@ def requeue_if_preempted() -> None:
         log.warning("SLURM needs the place of job %s: it is back in the queue, and goes on where it was", own)
 
 
+def list_tasks() -> set[str] | None:
+    """Return the ids of SLURM's jobs, such as `12`, or `12_3` for a task of an array; None where it does not answer."""
+    head, *ids = _answer("squeue", "--array", "--format=%i").split() or [""]
+    return set(ids) if head else None
+
+
 def list_queued(jobs: Sequence[str]) -> list[str]:
     """Return those of `jobs`, ids without their array's tasks, that SLURM still runs or has in its queue."""
     listed = {line.partition("_")[0] for line in _answer("squeue", "--noheader", "--format=%i").split()}
@@ -74,16 +79,6 @@ def _wait_for(jobs: Sequence[str], seconds: float) -> list[str]:
     while (left := list_queued(jobs)) and time.monotonic() < end:
         time.sleep(POLL_S)
     return left
-
-
-def tell_of_accounts() -> None:
-    """Say once where SLURM keeps no accounts of its jobs, instead of submitit's warning at each look for them.
-
-    Where it keeps some, or its controller is away, submitit's warnings say what nobody else does, and stay.
-    """
-    if NO_ACCOUNTS.search(_answer("scontrol", "show", "config")):
-        log.info("this SLURM keeps no accounts (sacct): a job that dies without a word is waited for until Ctrl-C")
-        logging.getLogger("submitit").addFilter(lambda record: "Bypassing sacct error" not in record.getMessage())
 
 
 def _answer(*command: str) -> str:

@@ -77,7 +77,7 @@ def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "
     accelerator, layout = config["trainer"]["accelerator"], Layout.of(network)
     if accelerator == "cpu":
         keeps = keeps_updates(parts)
-        footprint.check_rounds(parts, federation, layout.n_params, config["cohort"], keeps_updates=keeps)
+        footprint.check_rounds(parts, federation, layout, config, keeps_updates=keeps)
     facts = replace(facts, layout=layout, batch_norm=keeps_statistics(network))
     for line in (
         *notices.list_notices(composition.choices, facts, composition.overrides),

@@ -20,11 +20,9 @@ from fedcohort.startup.options import CHECKS
 FULL = "HYDRA_FULL_ERROR"
 _BEFORE: list[str | None] = []  # its value before each call of `in_one_line` that is under way
 PLUGINS = {  # launchers and sweepers that are plugins, and a package that each brings along
-    "hydra/launcher=local": "hydra_plugins.hydra_joblib_launcher",
     "hydra/launcher=joblib": "hydra_plugins.hydra_joblib_launcher",
     "hydra/launcher=slurm": "submitit",
     "hydra/launcher=submitit_slurm": "submitit",
-    "hydra/launcher=submitit_local": "submitit",
     "hydra/sweeper=optuna": "hydra_plugins.hydra_optuna_sweeper",
 }
 HYDRA_FLAGS = (
@@ -167,6 +165,8 @@ def check_sweep(words: Sequence[str]) -> None:
         return
     for word in words:
         name, _, value = word.partition("=")
+        if word == "hydra/launcher=submitit_local":
+            raise OptionError(f"{word}: its jobs outlive a killed sweep; hydra/launcher=local ends them with it")
         slurm = name == "hydra/launcher" and value.endswith("slurm")
         if slurm and not (shutil.which("sbatch") and shutil.which("srun")):
             raise OptionError(f"{word} needs SLURM's sbatch and srun on the PATH: start it where jobs are submitted")

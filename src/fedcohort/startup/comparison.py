@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fedcohort.errors import TrackingError
+from fedcohort.host.time_limit import time_limit
 from fedcohort.report.comparison import page
 from fedcohort.report.comparison.verdicts import list_verdicts
 from fedcohort.results.matching.match import match
@@ -16,25 +17,33 @@ from fedcohort.tracking.runs import Query
 ALL = "all runs"
 
 
-def read_answer(query: Query, question: Question) -> Answer:
-    """Read the runs of `query` and compare them. Raises `OptionError`, `TrackingError`."""
+def read_answer(query: Query, question: Question, wait_s: float = server.WAIT_S) -> Answer:
+    """Read the runs of `query` and compare them.
+
+    Raises `OptionError`; `TrackingError` where MLflow fails or takes longer than `wait_s` seconds.
+    """
     q = question
     try:
-        client = runs.connect(query)
-        query = runs.resolve(client, query)
-        matched = match(runs.read_runs(client, query), q.rows, q.cols, *q.metrics)
-        compared = [run for by_seed in matched.cells.values() for run in by_seed.values()]
-        curves = read_curves(client, compared, q.metrics)
+        with time_limit(wait_s, "reading the runs (wait_s)"):
+            client = runs.connect(query)
+            query = runs.resolve(client, query)
+            matched = match(runs.read_runs(client, query), q.rows, q.cols, *q.metrics)
+            compared = [run for by_seed in matched.cells.values() for run in by_seed.values()]
+            curves = read_curves(client, compared, q.metrics)
     except server.failures() as error:
         raise TrackingError(f"MLflow at {query.tracking_uri} can't be read ({server.reason(error)})") from error
     source = f"sweep {query.sweep}" if query.sweep else f"experiment {query.experiment}"
     return answer(replace(q, source=source), matched, curves)
 
 
-def publish(found: Answer, query: Query, files: Sequence[Path]) -> str:
-    """Create or rewrite the report's run in MLflow, and return its name and id. Raises `TrackingError`."""
+def publish(found: Answer, query: Query, files: Sequence[Path], wait_s: float = server.WAIT_S) -> str:
+    """Create or rewrite the report's run in MLflow, and return its name and id.
+
+    Raises `TrackingError` where MLflow fails or takes longer than `wait_s` seconds.
+    """
     try:
-        query = runs.resolve(runs.connect(query), query)
+        with time_limit(wait_s, "finding the sweep (wait_s)"):
+            query = runs.resolve(runs.connect(query), query)
         title = page.title(found)
         made = report.Report(
             name=f"report: {title}",
@@ -45,7 +54,8 @@ def publish(found: Answer, query: Query, files: Sequence[Path]) -> str:
             files=sorted(files, key=lambda file: file.name != page.PAGE),
         )
         where = server.place(query.tracking_uri, query.experiment, Path("logs"))
-        id = report.publish(made, where)
+        with time_limit(wait_s, "sending the report (wait_s)"):
+            id = report.publish(made, where)
     except server.failures() as error:
         raise TrackingError(f"MLflow at {query.tracking_uri} can't be written ({server.reason(error)})") from error
     return f"{made.name} ({id[:8]})"

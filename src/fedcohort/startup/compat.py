@@ -1,4 +1,6 @@
-"""What this package uses of Hydra and joblib that they don't document, as it was in these versions."""
+"""What this package uses of Hydra that is not documented, as it was in this version."""
+
+from typing import Any
 
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
@@ -7,7 +9,6 @@ from hydra.plugins.plugin import Plugin
 from fedcohort.errors import ForeignChange
 
 HYDRA = "1.3.8"
-JOBLIB = "1.6.0"
 
 
 def combinations(overrides: list[Override]) -> list[list[str]]:
@@ -26,16 +27,13 @@ def combinations(overrides: list[Override]) -> list[list[str]]:
     return batch
 
 
-def start_workers_by(method: str) -> None:
-    """Let joblib's processes start by `method`, one of multiprocessing's.
-
-    Rests on `joblib.externals.loky.backend.context.set_start_method` (joblib 1.6.0).
-    """
+def no_callbacks() -> Any:  # noqa: ANN401 - a private class
+    """Return callbacks of Hydra that do nothing. Rests on `hydra._internal.callbacks.Callbacks` (Hydra 1.3.8)."""
     try:
-        from joblib.externals.loky.backend.context import set_start_method  # noqa: PLC0415  an extra brings it
+        from hydra._internal.callbacks import Callbacks  # noqa: PLC0415  or no run would start
     except ImportError as error:
-        raise ForeignChange("joblib", "loky's set_start_method", "starts the jobs of a sweep", JOBLIB) from error
-    set_start_method(method, force=True)
+        raise ForeignChange("hydra-core", "Callbacks", "starts jobs by a launcher", HYDRA) from error
+    return Callbacks()
 
 
 def register(name: str, plugin: type[Plugin]) -> None:
@@ -46,4 +44,4 @@ def register(name: str, plugin: type[Plugin]) -> None:
     try:
         Plugins.instance().class_name_to_class[name] = plugin
     except AttributeError as error:
-        raise ForeignChange("hydra-core", "Plugins.class_name_to_class", "knows the sweeper", HYDRA) from error
+        raise ForeignChange("hydra-core", "Plugins.class_name_to_class", "knows our plugins", HYDRA) from error

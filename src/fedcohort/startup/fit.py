@@ -102,7 +102,7 @@ def _owners(composition: Composed, loop: FederatedLoop, network: torch.nn.Module
 def _begin(
     home: folder.RunFolder | None, loop: FederatedLoop, config: Mapping[str, Any], origin: provenance.Start
 ) -> Beginning:
-    """Find what the run goes on from, and write down that it does."""
+    """Find the checkpoint from which the run resumes, and record the start."""
     if home is None:
         raise TypeError("a task that follows begins nothing")
     restart = find(home, loop.settings.config_hash, config["resume"], origin)
@@ -119,7 +119,7 @@ def _begin(
 
 @contextmanager
 def _ending(path: Path, again: str, owners: Mapping[str, str]) -> Iterator[None]:
-    """Report each way in which a fit may end before its time in a line.
+    """Report in one line how a fit ends early.
 
     Args:
         path: the run's folder.
@@ -143,21 +143,17 @@ def _ending(path: Path, again: str, owners: Mapping[str, str]) -> Iterator[None]
         interrupts.prepares()
         interrupts.listen()
     if interrupts.code:
-        _say_how_far(path, again)
+        status = folder.status_of(path)
+        done = status.get("rounds_done")
+        if done and status["status"] != "finished":
+            log.warning("stopped after round %d; go on with: %s", done, again)
+        elif not done and interrupts.code != PIPE:
+            log.warning("%s", NOTHING)
         raise SystemExit(interrupts.code)
 
 
-def _say_how_far(path: Path, again: str) -> None:
-    status = folder.status_of(path)
-    if done := status.get("rounds_done"):
-        if status["status"] != "finished":
-            log.warning("stopped after round %d; go on with: %s", done, again)
-    elif interrupts.code != PIPE:
-        log.warning("%s", NOTHING)
-
-
 def _again(composition: Composed, sweep: str | None) -> str:
-    """Return the command that goes on with the run."""
+    """Return the command that resumes the run."""
     if sweep:
         return "the same sweep and resume=true"
     typed = [word for word in composition.overrides if not word.startswith("resume=")]

@@ -7,8 +7,8 @@ and a plain `option=value` is written into a copy. What comes out is what Hydra 
 
 import copy
 import re
-from collections.abc import Callable, Collection, Sequence
-from functools import cache
+from collections.abc import Callable, Collection
+from functools import cache, lru_cache
 from pathlib import Path
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -133,17 +133,24 @@ def _parse(word: str) -> Override:
     return parsed
 
 
-def seeds_of(words: Sequence[str], configs: Path) -> Callable[[int], compose.Composed]:
-    """Return a function that composes `python train.py <words> seed=<seed>` for any seed."""
-    cfg, choices = _overlay(configs).lay(tuple(words))
+def job_of(words: tuple[str, ...], configs: Path, hydra: tuple[str, ...] = ()) -> compose.Composed:
+    """Return the config of `python train.py <words>`. Jobs that differ only in a seed at the end share their work.
 
-    def config_of(seed: int) -> compose.Composed:
-        OmegaConf.update(cfg, "seed", seed)
-        return compose.compose_config(cfg, choices, (*words, f"seed={seed}"), configs)
+    hydra: options of Hydra that were typed, such as `hydra.searchpath`.
+    """
+    *others, last = words or ("",)
+    if not re.fullmatch("seed=[0-9]+", last):
+        return _overlay(configs, hydra).compose(words)
+    cfg, choices = _lay(tuple(others), configs, hydra)
+    OmegaConf.update(cfg, "seed", int(last.partition("=")[2]))
+    return compose.compose_config(cfg, choices, words, configs)
 
-    return config_of
+
+@lru_cache(maxsize=1000)
+def _lay(words: tuple[str, ...], configs: Path, hydra: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
+    return _overlay(configs, hydra).lay(words)
 
 
 @cache
-def _overlay(configs: Path) -> Overlay:
-    return Overlay(lambda words: compose.by_hydra(words, configs, whole=True), configs)
+def _overlay(configs: Path, hydra: tuple[str, ...]) -> Overlay:
+    return Overlay(lambda words: compose.by_hydra((*hydra, *words), configs, whole=True), configs)

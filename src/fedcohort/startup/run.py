@@ -13,11 +13,11 @@ from fedcohort.errors import FedcohortError
 from fedcohort.host import disk, memory, slurm, task
 from fedcohort.host.interrupt import interrupts
 from fedcohort.record import folder, manifest
+from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.round.budget import Budget
 from fedcohort.startup import build, load, nearest_run
 from fedcohort.startup.check import make_light, make_parts
 from fedcohort.startup.compose import Composed
-from fedcohort.startup.jobs import SweepJob
 from fedcohort.startup.observers import Watchers, watchers_of
 from fedcohort.tracking import membership
 

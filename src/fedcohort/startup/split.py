@@ -21,7 +21,6 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from fedcohort import ranges
 from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.data.ragged import Ragged
 from fedcohort.data.shards import Counts, deal, natural_owners, split_by_owner
@@ -54,12 +53,10 @@ def build(
 ) -> Federation:
     """Split `raw`; `seed` is `data_seed`. Equal arguments give equal bits; raw's own inputs may be spent by it.
 
+    The options are in their ranges: `startup/options.py` has checked them.
+
     Raises `OptionError` or `DataError` where the data don't suffice, naming what would be feasible.
     """
-    ranges.number("split.server_val", server_val, "(0, 0.5]")
-    ranges.number("split.client_val", client_val, "[0, 0.5]")
-    ranges.integer("clients", clients, "[1, inf)", optional=True)
-    ranges.integer("split.limit", limit, "[1, inf)", optional=True)
     checksum = checksum_of(raw)  # before its inputs are spent
     raw = thin(raw, limit, seed)
     held = server_rows(raw, server_val, generator(seed, "server_val"))

@@ -10,16 +10,16 @@ from fedcohort.record import provenance
 from fedcohort.study import behaviour
 from fedcohort.study.engine import Work
 from fedcohort.study.places import Place, merge
-from fedcohort.study.play import Outcome, Task
 from fedcohort.study.progress import progress_of, settle
 from fedcohort.study.results import DONE, Key
+from fedcohort.study.tasks import Outcome, Task, run_tasks
 
 SAVED = 50  # reference runs after which the results are written
 GROUP = ("config_hash", "budget", "commit", "dirty")
 Runs = list[tuple[Place, int]]
 
 
-def compare(work: Work, places: Sequence[Place], seeds: Sequence[int], n_jobs: int) -> None:
+def compare(work: Work, places: Sequence[Place], seeds: Sequence[int]) -> None:
     """Repeat the first rounds with today's code, once for each condition and commit, and note what differs.
 
     A condition is a config hash with its budget, in whichever cells it is. Rows that were compared with the present
@@ -27,13 +27,13 @@ def compare(work: Work, places: Sequence[Place], seeds: Sequence[int], n_jobs: i
     """
     commit, dirty = provenance.commit()
     groups = list_groups(work, places, seeds)
-    members = {runs[0][0].key(runs[0][1]): runs for runs in groups}
     work.say(f"{len(groups)} reference runs of {behaviour.ROUNDS} rounds to do")
-    tasks = ((place, seed, _reference(work, place, seed)) for (place, seed), *_ in groups)
+    tasks = [_reference(work, *runs[0]) for runs in groups]
     try:
-        with closing(work.play(tasks, n_jobs)) as ended:
-            for number, (place, seed, outcome) in enumerate(ended, 1):
-                keys = [each.key(other) for each, other in members[place.key(seed)]]
+        with closing(run_tasks(tasks, work.launch)) as ended:
+            for number, (position, outcome) in enumerate(ended, 1):
+                place, seed = groups[position][0]
+                keys = [each.key(other) for each, other in groups[position]]
                 result = _note(work, keys, outcome, f"{commit}{' with changes' * dirty}")
                 work.say(f"[{number}/{len(groups)}] {place.cell} {place.row} seed {seed}: {result}")
                 if number % SAVED == 0:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
-from fedcohort.report.render import render
 from fedcohort.report.table import Table
 from fedcohort.study import ranking, report
 from fedcohort.study.formats import Format, count, format_of, write_rank
@@ -43,24 +42,22 @@ def write(known: Leaderboard) -> list[Path]:
         tables |= report.number_names(f"differences_{name}", [table for _, table in parts]) if parts else {}
         differences += [(f"{member.title}{f': {title}' if title else ''}", table) for title, table in parts]
     runs = list_runs(row for key, row in results.done() if key[0] in known.groups)
-    text = render(
-        "leaderboard.md.j2",
-        **report.page_data(study, verdict, show),
-        known=known,
-        ranks=ranks,
-        ranked_cells=[verdict.cells[cell] for cell in ranks.cells] if ranks else [],
-        outcome=find_outcome(study, results, verdict, {}),
-        notes=find_notes(study, results, verdict),
-        figures=report.draw(study, verdict, show),
-        tables=tables,
-        differences=differences,
-        missing=_list_missing(known, verdict, ranks, placed),
-        runs_by_study=Counter(known.groups[row["cell"]] for row in runs),
-        origin={"runs": len(runs), "hours": report.hours_of(runs), "commits": report.commits_of(runs)},
-    )
+    data = report.page_data(study, verdict, show) | {
+        "known": known,
+        "ranks": ranks,
+        "ranked_cells": [verdict.cells[cell] for cell in ranks.cells] if ranks else [],
+        "outcome": find_outcome(study, results, verdict, {}),
+        "notes": find_notes(study, results, verdict),
+        "figures": report.draw(study, verdict, show),
+        "tables": tables,
+        "differences": differences,
+        "missing": _list_missing(known, verdict, ranks, placed),
+        "runs_by_study": Counter(known.groups[row["cell"]] for row in runs),
+        "origin": {"runs": len(runs), "hours": report.hours_of(runs), "commits": report.commits_of(runs)},
+    }
     metrics = {cell: known.studies[name].metric for cell, name in known.groups.items()}
     csv = numbers_frame(study, verdict, metrics).to_csv(index=False, lineterminator="\n")
-    return report.save(study, text, tables, {"numbers": csv})
+    return report.save(study, "leaderboard.md.j2", data, tables, {"numbers": csv})
 
 
 def _ranked_table(known: Leaderboard, ranks: Ranks, verdict: Verdict, show: Format) -> Table:

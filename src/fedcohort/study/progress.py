@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from fedcohort.jobs.time_left import TimeLeft
 from fedcohort.record import provenance
 from fedcohort.study.definition import BOUND, Study
-from fedcohort.study.forecast import Forecast
 from fedcohort.study.places import Place, list_places, with_own
 from fedcohort.study.results import DONE, FAILED, REFUSED, Key, Results, Row
 from fedcohort.study.stamps import Stamps
@@ -51,7 +51,7 @@ def progress_of(places: Sequence[Place], seeds: Sequence[int], found: Results, c
 def settle(at: Progress, found: Results, identity: Identify) -> Progress:
     """Tell apart, of what may have changed, the runs that are the same: they are done.
 
-    identity: of a place's runs, whatever their seed (`study.play.identity_of`); None where they would be refused. It is
+    identity: of a place's runs, whatever their seed (`tasks.identity_of`); None where they would be refused. It is
         asked once for each place.
     """
     how, known = dict(at.how), dict[tuple[str, str], Mapping[str, str] | None]()
@@ -132,9 +132,18 @@ def describe_code(name: str, rows: Sequence[Row]) -> list[str]:
     return lines
 
 
+def forecast_of(found: Results) -> TimeLeft[tuple[str, str]]:
+    """Return the estimate of how long runs take, by their cell and row, from those that are done."""
+    forecast = TimeLeft[tuple[str, str]](lambda pair: (pair, pair[1], None))
+    for (cell, row, _), facts in found.done():
+        forecast.add((cell, row), facts["wall_s"])
+    return forecast
+
+
 def _left(at: Progress, found: Results, how: str) -> str:
     """Say how long the runs that are so may take; "" where nothing tells."""
-    seconds = Forecast(found).seconds(place for place, seed in at.runs if at.how[place.key(seed)] == how)
+    runs = [(place.cell, place.row) for place, seed in at.runs if at.how[place.key(seed)] == how]
+    seconds = forecast_of(found).seconds(runs)
     return f", about {spell_s(seconds)} in one process" if seconds else ""
 
 

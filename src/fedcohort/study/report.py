@@ -55,28 +55,26 @@ def write(study: Study, results: Results) -> list[Path]:
         tables["correlations"] = correlations
     of_settings = {cell: setting_table(study, verdict.cells[cell], show) for cell in verdict.cells}
     runs = list_runs(row for _, row in results.done())
-    text = render(
-        "study.md.j2",
-        **page_data(study, verdict, show),
-        outcome=find_outcome(study, results, verdict, speeds),
-        notes=find_notes(study, results, verdict),
-        figures=draw(study, verdict, show),
-        settings_table=tables["settings"],
-        differences=differences,
-        overall_table=overall,
-        speeds=[(AXES[axis], title, table) for axis, title, table in faster],
-        correlations=correlations,
-        setting_tables=of_settings,
-        missing=[*list_missing(study, verdict), *list_changed(study, results)],
-        rejected=_list_rejected(study, results),
-        origin={"runs": len(runs), "hours": hours_of(runs), "commits": commits_of(runs)},
-    )
+    data = page_data(study, verdict, show) | {
+        "outcome": find_outcome(study, results, verdict, speeds),
+        "notes": find_notes(study, results, verdict),
+        "figures": draw(study, verdict, show),
+        "settings_table": tables["settings"],
+        "differences": differences,
+        "overall_table": overall,
+        "speeds": [(AXES[axis], title, table) for axis, title, table in faster],
+        "correlations": correlations,
+        "setting_tables": of_settings,
+        "missing": [*list_missing(study, verdict), *list_changed(study, results)],
+        "rejected": _list_rejected(study, results),
+        "origin": {"runs": len(runs), "hours": hours_of(runs), "commits": commits_of(runs)},
+    }
     tables |= {f"setting_{cell}": table for cell, table in of_settings.items()}
     csv = {
         "numbers": numbers_frame(study, verdict).to_csv(index=False, lineterminator="\n"),
         "overview": overview.lines_of(study, results, verdict, speeds, show),
     }
-    return save(study, text, tables, csv)
+    return save(study, "study.md.j2", data, tables, csv)
 
 
 def page_data(study: Study, verdict: Verdict, show: Format) -> dict[str, object]:
@@ -89,18 +87,22 @@ def number_names(name: str, tables: Sequence[Table]) -> dict[str, Table]:
     return {name: tables[0]} if len(tables) == 1 else {f"{name}_{i}": table for i, table in enumerate(tables, start=1)}
 
 
-def save(study: Study, text: str, tables: Mapping[str, Table], csv: Mapping[str, str]) -> list[Path]:
+def save(
+    study: Study, template: str, data: Mapping[str, object], tables: Mapping[str, Table], csv: Mapping[str, str]
+) -> list[Path]:
     """Write the page and its tables, remove tables that an earlier page had, and return all files, the page first.
 
     Args:
         study: in whose folder the files are.
-        text: the page in Markdown.
+        template: of the page in Markdown; figures are inside report.html, and README.md names them only.
+        data: what the template shows.
         tables: by name, written as .csv and .tex.
         csv: other .csv files, by name.
     """
     folder = study.folder
     (folder / TABLES).mkdir(exist_ok=True)
-    files = {"report.html": document(study.title, text, folder), "README.md": text}
+    html, text = (render(template, with_figures=with_figures, **data) for with_figures in (True, False))
+    files = {"report.html": document(study.title, html, folder), "README.md": text}
     for name, table in tables.items():
         files |= {f"{TABLES}/{name}.csv": table.csv(), f"{TABLES}/{name}.tex": table.latex()}
     files |= {f"{TABLES}/{name}.csv": content for name, content in csv.items()}

@@ -5,7 +5,7 @@ Both are written whole after every run, curves first, and kept sorted, so that e
 """
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -35,17 +35,23 @@ class Results:
         rows: by cell, row and seed; of a run that was refused or has failed, with the reason.
         curves: of those that are done.
         changed: of those that are done, whose config is another one now, where that was asked (`progress.set_apart`).
+        own_folder: of the rows of the user's own methods; None for the study's folder.
+        own: the keys of these rows.
     """
 
     folder: Path
     rows: dict[Key, Row] = field(default_factory=dict)
     curves: dict[Key, Trajectory] = field(default_factory=dict)
     changed: frozenset[Key] = frozenset()
+    own_folder: Path | None = None
+    own: set[Key] = field(default_factory=set)
 
-    def put(self, row: Row, curve: Trajectory | None) -> None:
-        """Keep what became of a run, instead of what was known of it before."""
+    def put(self, row: Row, curve: Trajectory | None, *, own: bool = False) -> None:
+        """Keep what became of a run, instead of what was known before. own: whether its method is the user's own."""
         key = (row["cell"], row["selector"], row["seed"])
         self.rows[key] = {**_empty(), **row}
+        if own and self.own_folder is not None:
+            self.own.add(key)
         self.curves.pop(key, None)
         if curve is not None:
             self.curves[key] = curve
@@ -55,10 +61,15 @@ class Results:
         yield from ((key, row) for key, row in self.rows.items() if row["status"] == DONE and key not in self.changed)
 
     def save(self) -> None:
-        """Write both files, all of each or what was there before."""
+        """Write both files, all of each or what was there before; those of the user's own rows to their folder."""
+        if self.own and self.own_folder is not None:
+            self._write(self.own_folder, sorted(self.own))
+        if (keys := sorted(self.rows.keys() - self.own)) or tables.exist(self.folder):
+            self._write(self.folder, keys)
+
+    def _write(self, folder: Path, keys: Sequence[Key]) -> None:
         import pyarrow as pa
 
-        keys = sorted(self.rows)
         known = [key for key in keys if key in self.curves]
         lengths = [len(self.curves[key].steps) for key in known]
         labels = {
@@ -73,37 +84,48 @@ class Results:
             name: np.concatenate([np.empty(0), *(getattr(self.curves[key], axes[name]) for key in known)]).astype(kind)
             for name, kind in AXES.items()
         }
-        self.folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         fields = [pa.field(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()]
         rows = pa.Table.from_pylist([self.rows[key] for key in keys], schema=pa.schema(fields))
-        tables.write(self.folder, rows, pa.table({**labels, **values}))
+        tables.write(folder, rows, pa.table({**labels, **values}))
 
 
-def load(study: Study) -> Results:
+def load(study: Study, own_folder: Path | None = None) -> Results:
     """Read what there is; what follows from curves is of the study's own `late` and targets, whatever they were.
 
     Done rows whose curve is lost, and refused or failed ones of another metric, are left out. Raises `DataError` for a
     damaged file, and for done rows of another metric, which the next run would delete.
+
+    own_folder: of the rows of the user's own methods, which are merged; None where they are in the study's folder.
     """
-    found = Results(study.folder)
-    if not tables.exist(study.folder):
-        return found
-    rows = tables.read_rows(study.folder)
-    found.curves = {
+    found = Results(study.folder, own_folder=own_folder)
+    if own_folder is not None:
+        _read(study, own_folder, found)
+        found.own = set(found.rows)
+    _read(study, study.folder, found)
+    return found
+
+
+def _read(study: Study, folder: Path, found: Results) -> None:
+    """Add the results in `folder` to those that were found."""
+    if not tables.exist(folder):
+        return
+    rows = tables.read_rows(folder)
+    found.curves |= {
         (str(cell), str(row), int(seed)): Trajectory(*(part[name].to_numpy(dtype=float) for name in AXES))
-        for (cell, row, seed), part in tables.read_curves(study.folder).groupby([*KEY], sort=False)
+        for (cell, row, seed), part in tables.read_curves(folder).groupby([*KEY], sort=False)
     }
     for row in rows:
         key = (row["cell"], row["selector"], row["seed"])
         if row["status"] == DONE:
             if row["metric"] != study.metric:
                 raise DataError(
-                    f"{study.folder / RESULTS} has runs of the metric {row['metric']}, and {NAME} asks for "
+                    f"{folder / RESULTS} has runs of the metric {row['metric']}, and {NAME} asks for "
                     f"{study.metric}: put it back, make another study folder for {study.metric}, or remove "
                     f"{RESULTS}, {CURVES} and {manifest.NAME}"
                 )
             if key not in found.curves:
-                log.warning("%s has no curve of %s %s seed %d: it is run again", study.folder / CURVES, *key)
+                log.warning("%s has no curve of %s %s seed %d: it is run again", folder / CURVES, *key)
                 continue
             cell = study.cells.get(row["cell"])
             row |= summarise(
@@ -112,7 +134,6 @@ def load(study: Study) -> Results:
         elif row["metric"] != study.metric:
             continue
         found.rows[key] = {**_empty(), **row}
-    return found
 
 
 def list_runs(rows: Iterable[Row]) -> list[Row]:

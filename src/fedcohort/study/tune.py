@@ -10,9 +10,8 @@ import json
 import logging
 import math
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,23 +21,22 @@ import yaml
 
 from fedcohort import rng
 from fedcohort.errors import OptionError
+from fedcohort.jobs.launch import Launch
 from fedcohort.record import provenance
 from fedcohort.record.folder import write_atomically
 from fedcohort.startup.options import unknown
 from fedcohort.study import space
-from fedcohort.study.at_work import Workers
 from fedcohort.study.checks import named
 from fedcohort.study.definition import NAME as STUDY
 from fedcohort.study.definition import Study, Words
 from fedcohort.study.engine import Say
 from fedcohort.study.measure import LATE_SHARE, summarise
 from fedcohort.study.places import LEAN, clock_of, merge
-from fedcohort.study.play import Outcome, Task, composed, outcome_of, play
 from fedcohort.study.results import DONE
 from fedcohort.study.space import Choice, Range, Space, spell
+from fedcohort.study.tasks import Task, composed, run_tasks
 
 EXTRA = 'pip install --constraint constraints.txt --editable ".[sweep]"'
-Player = Callable[[Sequence[Task]], Sequence[Outcome]]
 Trial = dict[str, Any]  # as tuned.yaml has it
 
 
@@ -57,16 +55,16 @@ class Tuning:
     configs: Path
     logs: Path
     say: Say
+    launch: Launch = field(default_factory=Launch)
 
-    def run(self, rows: Sequence[str], n_jobs: int) -> None:
-        """Search for each row, one after the other; n_jobs: processes for the runs of a trial."""
+    def run(self, rows: Sequence[str]) -> None:
+        """Search for each row, one after the other; the runs of a trial are jobs of a sweep."""
         with named(self.study.folder / STUDY, ()):  # what is wrong is said before the first trial
             defaults = {row: self._defaults(row, self.space.rows[row]) for row in rows}
-        with _players(n_jobs) as players:
-            for row in rows:
-                self._search(row, defaults[row], players)
+        for row in rows:
+            self._search(row, defaults[row])
 
-    def _search(self, row: str, defaults: Mapping[str, Any], players: Player) -> None:
+    def _search(self, row: str, defaults: Mapping[str, Any]) -> None:
         optuna = import_optuna()
         options = self.space.rows[row]
         stamp = self._stamp(row)
@@ -84,7 +82,7 @@ class Tuning:
             words = _spell_words({name: _suggest(trial, name, each) for name, each in options.items()})
             is_new, is_again = words not in known, words in asked
             if is_new:
-                known[words] = self._try(row, words, players)
+                known[words] = self._try(row, words)
             value = known[words]["value"]
             search.tell(trial, *([value] if value is not None else [None, optuna.trial.TrialState.FAIL]))
             if is_again:  # that is no trial: of few combinations the next is one that wasn't asked for
@@ -135,10 +133,10 @@ class Tuning:
             for seed in self.space.seeds
         ]
 
-    def _try(self, row: str, words: Words, players: Player) -> Trial:
+    def _try(self, row: str, words: Words) -> Trial:
         """Do the trial: its value is the mean of its runs, None where one of them was refused or has failed."""
         tasks = self._tasks(row, words)
-        outcomes = players(tasks)
+        outcomes = [outcome for _, outcome in sorted(run_tasks(tasks, self.launch), key=lambda each: each[0])]
         commit, dirty = provenance.commit()
         code = f"{commit[:10]}{' with uncommitted changes' if dirty else ''}"
         trial: Trial = {"words": words, "value": None, "commit": code}
@@ -222,13 +220,3 @@ def _spell_value(trial: Trial) -> str:
 def _copy(trial: Trial) -> Trial:
     """A trial as it is written: one that the search asked for twice stands there twice, and no reference to it."""
     return {**trial, "words": list(trial["words"])}
-
-
-@contextmanager
-def _players(n_jobs: int) -> Iterator[Player]:
-    """Play tasks one after the other, or in processes."""
-    if n_jobs == 1:
-        yield lambda tasks: [play(task) for task in tasks]
-        return
-    with Workers(n_jobs) as pool:
-        yield lambda tasks: [outcome_of(*each) for each in [(pool.submit(play, task), task) for task in tasks]]

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from fedcohort.host.commands import fedcohort
 from fedcohort.record.observer import RunInfo
@@ -11,7 +10,6 @@ from fedcohort.roles import Identity, role_of
 from fedcohort.tracking import identity, record, server
 
 FIRST = {"selector": "random", "agg": "fedavg"}  # what is compared before anything else, and to which baseline
-COMPARE_READS = ("sqlite:///logs/mlflow.db", "fedcohort")  # the database and the experiment, where it is told of none
 Run = tuple[RunInfo, Sequence[str]]  # with the words that its job was given
 
 
@@ -26,7 +24,8 @@ def options_of(sweep: str, runs: Sequence[Run]) -> dict[str, str]:
         found["baseline"] = bases[0]
     if others:
         found["filter"] = " and ".join(_condition(key, values[0]) for key, values in others.items())
-    return found | _where(runs[0][0].folder)
+    known = identity.load(runs[0][0].folder)
+    return found | (server.options_of(known.place) if known is not None else {})
 
 
 def command_of(sweep: str, runs: Sequence[Run]) -> str:
@@ -76,15 +75,3 @@ def _condition(key: str, value: str) -> str:
     The budget (`rounds`) among the parameters of a run that was extended is out of date, its tag is not.
     """
     return f'{"tags" if key in BUDGET else "params"}.`{key}` = "{value}"'
-
-
-def _where(folder: Path) -> dict[str, str]:
-    """The options without which `fedcohort compare` would look elsewhere."""
-    known = identity.load(folder)
-    if known is None:
-        return {}
-    uri, experiment = COMPARE_READS
-    elsewhere = known.place != server.place(uri, known.experiment, Path("logs"))
-    return ({"tracking_uri": known.tracking_uri} if elsewhere else {}) | (
-        {} if known.experiment == experiment else {"experiment": known.experiment}
-    )

@@ -52,13 +52,13 @@ class Feed:
             count += len(batch)
         return count
 
-    def close(self, info: RunInfo, status: str, end_ms: int | None = None) -> int:
-        """Upload the files of the run and end it; returns the number of files. end_ms: None for now."""
+    def close(self, info: RunInfo, status: str) -> int:
+        """Upload the files of the run and end it, at the time of its last round; return the number of files."""
         files = list(artifacts(info.folder))
         for path, folder in files:
             self.client.log_artifact(self.run_id, str(path), folder)
         self.set_status(info, status)
-        self.client.set_terminated(self.run_id, STATUS[status], end_ms)
+        self.client.set_terminated(self.run_id, STATUS[status], history.last_ms(info.folder))
         return len(files)
 
     def set_status(self, info: RunInfo, status: str) -> None:

@@ -8,12 +8,13 @@ stands above every list, begins with the verdicts and links to the pages.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedcohort.record.tags import SWEEPS
+from fedcohort.roles import Identity, role_of
 from fedcohort.tracking import membership, server, view
 from fedcohort.tracking.record import LONGEST_TAG, REPORT
 from fedcohort.tracking.server import Place, connect, patient
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
 
 VERDICT, PAGE_TAG = "verdict", "page"  # tags
+SWEEP, OPTIONS, DATE = "report_sweep", "report_options", "report_date"  # tags, for the experiment's note
 PAGE = 1000  # runs that MLflow is asked for at a time
 
 
@@ -48,58 +50,75 @@ class Report:
 
 
 def publish(report: Report, where: Place) -> str:
-    """Make or rewrite the report's run, and return its id. Raises what `server.failures` names."""
+    """Make or rewrite the report's run and the sweep's view, and return the run's id.
+
+    Raises what `server.failures` names.
+    """
     client = connect(where)
     experiment = patient(lambda: server.experiment_id(client, where))
     reports = patient(lambda: _list_reports(client, experiment))
-    earlier = [run for run in reports if _is_rewritten(client, experiment, run, report)]
+    runs = patient(lambda: _list_runs(client, experiment, report.sweep or ""))
+    earlier = [run for run in reports if _is_rewritten(client, experiment, run, report, runs)]
     id = patient(lambda: _find_newest(client, experiment, earlier)) or patient(
         lambda: _create(client, experiment, report)
     )
     for path in report.files:
         client.log_artifact(id, str(path))
-    patient(lambda: _describe(client, experiment, id, report))
+    swept = _list_swept([run.data.params for run in runs])
+    patient(lambda: _describe(client, experiment, id, report, swept))
     for run in earlier:
         if run.info.run_id != id:
             client.delete_run(run.info.run_id)
+    if report.sweep is not None and runs:
+        view.save_sweep(client, experiment, report.sweep, list(swept))
     entries = [_entry(run) for run in patient(lambda: _list_reports(client, experiment))]
     patient(lambda: view.show_reports(client, experiment, entries))
     return id
 
 
 def _list_reports(client: "MlflowClient", experiment: str) -> "list[Run]":
-    """The newest first."""
+    """Return the runs that are reports, the newest first."""
     return list(client.search_runs([experiment], f"tags.`{REPORT}` LIKE '%'", max_results=PAGE))
 
 
-def _is_rewritten(client: "MlflowClient", experiment: str, run: "Run", report: Report) -> bool:
-    """Whether an earlier report is about the same, or about a sweep all of whose runs are in this one's."""
+def _is_rewritten(client: "MlflowClient", experiment: str, run: "Run", report: Report, runs: "Sequence[Run]") -> bool:
+    """Return whether an earlier report is about the same, or about a sweep all of whose runs are among `runs`."""
     about = run.data.tags[REPORT]
     if about == report.about:
         return True
-    if report.sweep is None:
-        return False
-    theirs = _list_runs(client, experiment, about)
-    return bool(theirs) and theirs <= _list_runs(client, experiment, report.sweep)
+    theirs = {run.info.run_id for run in _list_runs(client, experiment, about)} if report.sweep else set()
+    return bool(theirs) and theirs <= {run.info.run_id for run in runs}
 
 
-def _list_runs(client: "MlflowClient", experiment: str, sweep: str) -> set[str]:
-    """The ids of a sweep's runs; none where it is no sweep."""
+def _list_runs(client: "MlflowClient", experiment: str, sweep: str) -> "list[Run]":
+    """Return a sweep's runs; none where it is no sweep."""
     if not sweep.replace("-", "").replace("_", "").isalnum():
-        return set()
-    found: set[str] = set()
+        return []
+    runs: list[Run] = []
     token: str | None = ""
     while token is not None:
         page = client.search_runs(
             [experiment], f"tags.{SWEEPS} LIKE '%{sweep}%'", max_results=PAGE, page_token=token or None
         )
-        found |= {run.info.run_id for run in page if sweep in membership.sweeps(run.data.tags.get(SWEEPS))}
+        runs += [run for run in page if sweep in membership.sweeps(run.data.tags.get(SWEEPS))]
         token = page.token or None
-    return found
+    return runs
+
+
+def _list_swept(params: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
+    """Return the options that runs differ in, the seed apart, with their values: `{"selector": ["flash", "oort"]}`.
+
+    An option of a choice (`selector.discount`) is none where its group (`selector`) differs.
+    """
+    names = dict.fromkeys(name for run in params for name in run)
+    values = {name: list(dict.fromkeys(run[name] for run in params if name in run)) for name in names}
+    roles = {name: role_of(name) for name in names if len(values[name]) > 1 and name != "n_params"}
+    swept = [name for name, role in roles.items() if role.tracked and role.identity is not Identity.SEED]
+    return {name: values[name] for name in swept if "." not in name or name.split(".")[0] not in swept}
 
 
 def _find_newest(client: "MlflowClient", experiment: str, earlier: "Sequence[Run]") -> str | None:
-    """The one of the `earlier` reports that is the newest run of all, which a new one would be."""
+    """Return the one of the `earlier` reports that is the newest run of all, which a new one would be."""
     newest = client.search_runs([experiment], max_results=1)
     ids = {run.info.run_id for run in newest} & {run.info.run_id for run in earlier}
     return str(ids.pop()) if ids else None
@@ -110,12 +129,17 @@ def _create(client: "MlflowClient", experiment: str, report: Report) -> str:
     return str(client.create_run(experiment, now, {REPORT: report.about}, run_name=report.name).info.run_id)
 
 
-def _describe(client: "MlflowClient", experiment: str, id: str, report: Report) -> None:
+def _describe(
+    client: "MlflowClient", experiment: str, id: str, report: Report, swept: Mapping[str, Sequence[str]]
+) -> None:
     page = report.files[0].name
     tags = {
         REPORT: report.about,
         VERDICT: report.verdict,
         PAGE_TAG: page,
+        SWEEP: report.sweep or "",
+        OPTIONS: " ".join(f"{name}={','.join(values)}" for name, values in swept.items()),
+        DATE: time.strftime("%Y-%m-%d %H:%M"),
         view.NOTE_TAG: f"[The page]({view.page_of(experiment, id, page)})\n\n{report.note}",
         "mlflow.source.name": "fedcohort compare",
         "mlflow.source.type": "LOCAL",
@@ -127,4 +151,6 @@ def _describe(client: "MlflowClient", experiment: str, id: str, report: Report) 
 
 
 def _entry(run: "Run") -> view.Entry:
-    return view.Entry(run.info.run_id, run.data.tags.get(PAGE_TAG, ""), run.data.tags.get(VERDICT, ""))
+    texts = [run.data.tags.get(tag, "") for tag in (PAGE_TAG, VERDICT, SWEEP, OPTIONS, DATE)]
+    page, verdict, sweep, options, date = texts
+    return view.Entry(run.info.run_id, page, verdict, sweep or None, options, date)

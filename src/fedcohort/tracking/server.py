@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SQLITE = "sqlite:///"
+EXPERIMENT = "fedcohort"  # where none is named
 ATTEMPTS = 5
 WAIT_S = 120.0  # for what is sent and read after the last job of a sweep
 QUIET_AND_QUICK = {
@@ -78,6 +79,12 @@ def place(uri: str | None, experiment: str, logs: Path) -> Place:
         return Place(f"{SQLITE}{file}", experiment, (file.parent / "mlartifacts").as_uri())
     served = uri.startswith(("http:", "https:", "databricks"))
     return Place(uri, experiment, None if served else (logs.absolute() / "mlartifacts").as_uri())
+
+
+def options_of(where: Place) -> dict[str, str]:
+    """Return the options of a command that name the place, without those that have the command's defaults."""
+    uri = {} if where.uri == place(None, EXPERIMENT, Path("logs")).uri else {"tracking_uri": where.uri}
+    return uri | ({} if where.experiment == EXPERIMENT else {"experiment": where.experiment})
 
 
 def failures() -> tuple[type[Exception], ...]:

@@ -1,33 +1,31 @@
-"""What an experiment of ours looks like in MLflow's pages: its columns, groups and charts, and where the answer is.
+"""The experiment's page in MLflow: a saved view of all runs, one of each sweep, and a note with the latest verdicts.
 
-The columns are those that a comparison of selectors is about, the charts stand in the order of their interest.
+MLflow's table of runs shows no parameter and no metric until columns are selected, and its charts come in alphabetical
+order. A saved view ("Views" on that page), which is a tag of the experiment, settles both: one group for all seeds of a
+config with their mean, and the group with the best run first. A view of a sweep has the sweep's runs alone, and columns
+for the headline and for the options that its runs differ in: with more columns MLflow, which puts metrics before
+parameters, moves the selector off the screen.
 
-MLflow's table of runs shows no parameter and no metric until somebody picks columns, and its charts come in the order
-of the alphabet. A saved view ("Views" on that page) settles both for everybody: a group for all seeds of a config, with
-their mean, the one with the best run first. (A group for each selector would be a mean over other federations as well.)
-It is a tag of the experiment. It can't settle the order of the columns: MLflow puts its own first, of which the one for
-data sets is the widest, then metrics, parameters, tags, each in the order of the alphabet; so that one is left out, few
-metrics are in, and the first is the headline under a name that sorts first. Nor can it pin a run to the top, or sort
-groups by their mean (MLflow 3.17.2). An MLflow that doesn't know views ignores the tag. The links say that it is about
-training: MLflow opens its pages for language models otherwise.
-
-The experiment's note stands above every list: the reports' verdicts, the newest first, begin it.
+A view can't settle the order of columns, pin a run to the top, or sort groups by their mean (MLflow 3.17.2). An MLflow
+that doesn't know views ignores the tags. Links carry `workflowType`: MLflow opens its pages for language models
+otherwise. The note stands above every list of runs.
 """
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fedcohort.record.tags import ASKED
+from fedcohort.record.tags import ASKED, SWEEPS
 from fedcohort.tracking.record import ALIKE, FIRST
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-KEY = "fedcohort"
-NAME = "Selectors"
+VIEW_TAG = "mlflow.sharedViewState."  # tag of an experiment: a view, under its key
+KEY = "fedcohort"  # of the view of all runs
+SWEEP_KEY = "sweep-"  # how the key of a sweep's view begins
 COLUMNS = (
     "params.`selector`",
     "params.`agg`",
@@ -35,40 +33,104 @@ COLUMNS = (
     "params.`seed`",
     f"metrics.`{FIRST}`",
     "metrics.`clients/acc_worst5`",
-    "metrics.`test/acc_best`",
     "metrics.`time/virtual_s`",
 )
 GROUPS = {"aggregateFunction": "average", "groupByKeys": [{"mode": "tag", "groupByData": ALIKE}]}
-REST = f"tag.{ALIKE}"  # MLflow's name for the group of those without one: the reports
+REST = f"tag.{ALIKE}"  # MLflow's name for the group of runs without that tag: the reports
 SECTIONS = ("test", "clients", "time", "comm", "comp", "select", "round", "skew", "server_val")
-LINK = f"#/experiments/%s/runs?workflowType=machine_learning&viewStateShareKey={KEY}"
+PAGE = "#/experiments/%s/runs?workflowType=machine_learning&viewStateShareKey=%s"
 NOTE_TAG = "mlflow.note.content"
-ANSWER = "[Answer]("  # how a line of the note begins that tells of a report
-SHOWN = 5  # reports that the note tells of
+ANSWER = "**[Answer]("  # how a paragraph of the note begins that a report has written
+SHOWN = 5  # reports in the note
 LONGEST_NOTE = 5000  # characters that MLflow takes for a tag of an experiment
-NOTE = (
-    f"Client selection in federated learning, one run a row. [Selectors and results]({LINK}) groups the runs "
-    f"and picks the columns; [charts]({LINK}&compareRunsMode=CHART) draws all metrics by round."
-)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A report, as the experiment's note tells of it: the id of its run, its page and its verdict."""
+    """A report in the experiment's note.
+
+    Attributes:
+        id: of the report's run in MLflow.
+        page: the name of its page among the run's artifacts.
+        verdict: in one line.
+        sweep: the sweep that it is about, None for other runs.
+        options: what its runs differ in, such as `selector=random,flash`.
+        date: when it was written, `2026-11-25 20:14`.
+    """
 
     id: str
     page: str
     verdict: str
+    sweep: str | None = None
+    options: str = ""
+    date: str = ""
+
+
+def page_of_runs(experiment_id: str, sweep: str | None = None) -> str:
+    """Return the address of the experiment's runs, or of those of a sweep that has a view, behind the server's."""
+    return PAGE % (experiment_id, KEY if sweep is None else f"{SWEEP_KEY}{sweep}")
+
+
+def page_of(experiment_id: str, run_id: str, file: str) -> str:
+    """Return the address of an artifact, behind the server's."""
+    return f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/{file}?workflowType=machine_learning"
+
+
+def list_sweeps(tags: Mapping[str, str]) -> list[str]:
+    """Return the sweeps that have a view, the newest last. tags: of the experiment."""
+    views = {key: json.loads(text) for key, text in tags.items() if key.startswith(f"{VIEW_TAG}{SWEEP_KEY}")}
+    oldest_first = sorted(views, key=lambda key: views[key]["createdAt"])
+    return [key.removeprefix(f"{VIEW_TAG}{SWEEP_KEY}") for key in oldest_first]
 
 
 def experiment_tags() -> dict[str, str]:
-    """The tags of a new experiment; whoever changes them there keeps the change."""
-    now = time.time_ns() // 1_000_000
+    """Return the tags of a new experiment."""
+    view = _view("Selectors", {"selectedColumns": COLUMNS})
+    return {"mlflow.experimentKind": "custom_model_development", f"{VIEW_TAG}{KEY}": view}
+
+
+def experiment_note(experiment_id: str) -> str:
+    """Return the experiment's description, with links to the view of all runs."""
+    link = page_of_runs(experiment_id)
+    return (
+        f"Client selection in federated learning, one run a row. [Selectors and results]({link}) groups the runs "
+        f"and picks the columns; [charts]({link}&compareRunsMode=CHART) draws all metrics by round."
+    )
+
+
+def save_sweep(client: "MlflowClient", experiment_id: str, sweep: str, options: Sequence[str]) -> None:
+    """Save the view of a sweep. options: the parameters that its runs differ in, the seed apart."""
+    columns = [f"metrics.`{FIRST}`", *(f"params.`{name}`" for name in options), "params.`seed`"]
+    state = {"selectedColumns": columns, "searchFilter": f"tags.{SWEEPS} LIKE '%{sweep}%'"}
+    client.set_experiment_tag(experiment_id, f"{VIEW_TAG}{SWEEP_KEY}{sweep}", _view(f"Sweep {sweep}", state))
+
+
+def show_reports(client: "MlflowClient", experiment_id: str, entries: Sequence[Entry]) -> None:
+    """Have the experiment's note begin with the reports; entries: the newest first. Other text in it stays."""
+    paragraphs = [_paragraph(experiment_id, entry) for entry in entries[:SHOWN]]
+    tags = client.get_experiment(experiment_id).tags
+    before = tags.get(NOTE_TAG, experiment_note(experiment_id)).split("\n\n")
+    rest = "\n\n".join(text for text in before if not text.startswith((ANSWER, ANSWER.strip("*")))).strip("\n")
+    while paragraphs and len(note := "\n\n".join([*paragraphs, rest])) > LONGEST_NOTE:
+        paragraphs.pop()
+    if paragraphs:
+        client.set_experiment_tag(experiment_id, NOTE_TAG, note)
+
+
+def _paragraph(experiment_id: str, entry: Entry) -> str:
+    """Return what the note says of a report: the verdict first, since MLflow shows two lines until one unfolds them."""
+    answer = f"{ANSWER}{page_of(experiment_id, entry.id, entry.page)})**: {entry.verdict}"
+    runs = f"[sweep {entry.sweep}]({page_of_runs(experiment_id, entry.sweep)})" if entry.sweep else ""
+    facts = [text for text in (runs, entry.date, f"`{entry.options}`" if entry.options else "") if text]
+    return f"{answer} ({', '.join(facts)})" if facts else answer
+
+
+def _view(name: str, state: Mapping[str, Any]) -> str:
+    """Return a view as MLflow keeps it. state: where it differs from the view of all runs."""
     sections = [{"uuid": f"{KEY}-{name}", "name": name, "display": True, "isReordered": False} for name in SECTIONS]
     bars = {"type": "BAR", "uuid": f"{KEY}-{FIRST}", "metricKey": FIRST, "metricSectionId": f"{KEY}-{SECTIONS[0]}"}
     first = {**bars, "displayName": "test/acc at the end", "isGenerated": False, "deleted": False}
-    state = {
-        "selectedColumns": COLUMNS,
+    all_runs = {
         "orderByKey": f"metrics.`{FIRST}`",
         "orderByAsc": False,
         "groupBy": GROUPS,
@@ -79,27 +141,5 @@ def experiment_tags() -> dict[str, str]:
         "compareRunCharts": [first],  # MLflow adds the others
         "isAccordionReordered": True,
     }
-    view = {"name": NAME, "createdAt": now, "updatedAt": now, "state": json.dumps(state)}
-    return {"mlflow.experimentKind": "custom_model_development", f"mlflow.sharedViewState.{KEY}": json.dumps(view)}
-
-
-def experiment_note(experiment_id: str) -> str:
-    """The experiment's description, with links to the view."""
-    return NOTE % (experiment_id, experiment_id)
-
-
-def page_of(experiment_id: str, run_id: str, file: str) -> str:
-    """The address of an artifact in MLflow's pages."""
-    return f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/{file}?workflowType=machine_learning"
-
-
-def show_reports(client: "MlflowClient", experiment_id: str, entries: Sequence[Entry]) -> None:
-    """Have the experiment's note begin with the reports; entries: the newest first. What else is in it stays."""
-    lines = [f"{ANSWER}{page_of(experiment_id, each.id, each.page)}): {each.verdict}" for each in entries[:SHOWN]]
-    tags = client.get_experiment(experiment_id).tags
-    before = tags.get(NOTE_TAG, experiment_note(experiment_id)).splitlines()
-    rest = "\n".join(line for line in before if not line.startswith(ANSWER)).strip("\n")
-    while lines and len(note := "\n\n".join([*lines, rest])) > LONGEST_NOTE:
-        lines.pop()
-    if lines:
-        client.set_experiment_tag(experiment_id, NOTE_TAG, note)
+    now = time.time_ns() // 1_000_000
+    return json.dumps({"name": name, "createdAt": now, "updatedAt": now, "state": json.dumps({**all_runs, **state})})

@@ -1,0 +1,107 @@
+"""Start MLflow's server for the runs and print the page that opens on them: fedcohort ui [sweep=last]
+
+sweep=last               the sweep whose runs the page shows, by the name of its folder in logs/sweeps; last is the
+                         newest one that has a report, null shows all runs
+experiment=fedcohort     MLflow's experiment
+tracking_uri=sqlite:///logs/mlflow.db
+                         of a server (http://...), whose page is printed and nothing is started
+port=5000                of the server that is started; Ctrl-C ends it
+"""
+
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from fedcohort import ranges
+from fedcohort.errors import OptionError, TrackingError
+from fedcohort.startup.options import unknown
+from fedcohort.tracking import server, view
+
+DEFAULTS = {
+    "sweep": "last",
+    "experiment": "fedcohort",
+    "tracking_uri": "sqlite:///logs/mlflow.db",
+    "port": "5000",
+}
+HOST = "127.0.0.1"
+START_S = 120.0  # seconds that MLflow's server may take to start
+
+
+def parse(words: Sequence[str]) -> dict[str, str]:
+    """Return all options. Raises `OptionError`."""
+    options = dict(DEFAULTS)
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise OptionError(f"can't read {word!r}: type name=value, where name is one of {', '.join(DEFAULTS)}")
+        if name not in DEFAULTS:
+            raise unknown("", name, list(DEFAULTS))
+        options[name] = value
+    if not options["port"].isdigit() or not 0 < int(options["port"]) < 65_536:
+        raise ranges.refuse("port", "a whole number in [1, 65535]", options["port"])
+    return options
+
+
+def find_page(where: server.Place, sweep: str) -> str:
+    """Return the part of the address after the server's that shows the runs of `sweep`.
+
+    Raises `OptionError` for an experiment or a sweep that is not there, `TrackingError` for a server that is gone.
+    """
+    if where.database is not None and not where.database.exists():
+        raise ranges.refuse("tracking_uri", "a database that exists, or the address of a server", where.uri)
+    try:
+        experiment = server.connect(where).get_experiment_by_name(where.experiment)
+    except server.failures() as error:
+        raise TrackingError(f"MLflow at {where.uri} can't be read ({server.reason(error)})") from error
+    if experiment is None:
+        raise ranges.refuse("experiment", f"an experiment at {where.uri}", where.experiment)
+    sweeps = view.list_sweeps(experiment.tags)
+    if sweep == "null" or (sweep == "last" and not sweeps):
+        return view.page_of_runs(experiment.experiment_id)
+    if sweep != "last" and sweep not in sweeps:
+        known = f"one of {', '.join(sweeps)}" if sweeps else "null: no sweep has a report"
+        raise ranges.refuse("sweep", f"{known} (`fedcohort compare sweep={sweep} report=true` makes one)", sweep)
+    return view.page_of_runs(experiment.experiment_id, sweeps[-1] if sweep == "last" else sweep)
+
+
+def start(uri: str, port: int) -> "subprocess.Popen[bytes]":
+    """Start MLflow's server for the database at `uri`, and return it once it answers. Raises `OptionError`."""
+    with socket.socket() as probe:
+        if probe.connect_ex((HOST, port)) == 0:
+            raise ranges.refuse("port", "a free port (another program listens there)", port)
+    words = ["server", "--backend-store-uri", uri, "--host", HOST, "--port", str(port), "--workers", "1"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mlflow", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    end = time.monotonic() + START_S
+    while process.poll() is None and time.monotonic() < end:
+        with suppress(OSError), urllib.request.urlopen(f"http://{HOST}:{port}/health", timeout=1):
+            return process
+        time.sleep(0.2)
+    process.terminate()
+    raise TrackingError(f"MLflow's server did not start; see why with: mlflow {' '.join(words)}")
+
+
+def main(words: Sequence[str]) -> int:
+    """Run the command until Ctrl-C, or until the server ends. Raises `OptionError`, `TrackingError`."""
+    options = parse(words)
+    where = server.place(options["tracking_uri"], options["experiment"], Path("logs"))
+    page = find_page(where, options["sweep"])
+    if where.uri.startswith("http"):
+        sys.stdout.write(f"{where.uri.rstrip('/')}/{page}\n")
+        return 0
+    process = start(where.uri, int(options["port"]))
+    try:
+        sys.stdout.write(f"http://{HOST}:{options['port']}/{page}\nCtrl-C ends the server\n")
+        sys.stdout.flush()
+        return process.wait()
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        process.terminate()
+        process.wait()

@@ -1,0 +1,89 @@
+"""Jobs on a SLURM cluster, submitted as an array by submitit. Their records are in the sweep's folder.
+
+SLURM's queue tells which tasks are lost: those that it no longer has, and whose record does not say how they ended.
+"""
+
+import time
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedcohort.host import messages, slurm
+from fedcohort.jobs.job import JobContext, own_process
+from fedcohort.record import sweep_folder
+
+FOLDER = ".submitit"  # in the sweep's: scripts and logs
+POLL_S, QUEUE_S = 1.0, 10.0  # seconds between two looks at the records, and at SLURM's queue
+GENERAL = ("timeout_min", "cpus_per_task", "gpus_per_node", "tasks_per_node", "mem_gb", "nodes", "name")
+ARRAY = 1000  # tasks of an array; SLURM's MaxArraySize is 1001 unless its administrator changed it
+LOST = "SLURM no longer has the job, and its record does not say how it ended"
+
+
+@dataclass(frozen=True)
+class ArrayTask:
+    """A task of the array: submitit calls it on the cluster."""
+
+    context: JobContext
+
+    def __call__(self, number: int, words: Sequence[str]) -> None:
+        messages.to_terminal()
+        with own_process():
+            self.context.run(number, words)
+
+    def checkpoint(self, number: int, words: Sequence[str]) -> Any:  # noqa: ANN401 - submitit has no types
+        """Return what SLURM starts again, after a preemption or at the end of the job's time."""
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(self, number, words)
+
+
+def submit(context: JobContext, jobs: Mapping[int, Sequence[str]], options: Mapping[str, Any]) -> dict[int, str]:
+    """Submit `jobs` as an array, and return the id of each one's task. options: those of `hydra.launcher`."""
+    import submitit
+
+    options = {name: value for name, value in options.items() if not name.startswith("_") and value is not None}
+    stderr, retries = options.pop("stderr_to_stdout", False), options.pop("max_num_timeout", 0)
+    options.pop("submitit_folder", None)
+    executor = submitit.AutoExecutor(context.folder / FOLDER / "%j", cluster="slurm", slurm_max_num_timeout=retries)
+    named: dict[str, Any] = {name if name in GENERAL else f"slurm_{name}": value for name, value in options.items()}
+    executor.update_parameters(stderr_to_stdout=stderr, **named)
+    numbers, tasks = list(jobs), list[Any]()
+    parts = [numbers[first : first + ARRAY] for first in range(0, len(numbers), ARRAY)]
+    if limit := named.get("slurm_array_parallelism"):  # of all arrays together
+        executor.update_parameters(slurm_array_parallelism=max(1, limit // len(parts)))
+    for part in parts:
+        tasks += executor.map_array(ArrayTask(context), part, [tuple(jobs[number]) for number in part])
+    return {number: str(task.job_id) for number, task in zip(numbers, tasks, strict=True)}
+
+
+def follow(sweep: Path, tasks: Mapping[int, str]) -> Generator[int, None, None]:
+    """Yield the number of each job as it ends, one that is lost included. tasks: SLURM's ids by number."""
+    open_tasks, queue_time = dict(tasks), 0.0
+    while open_tasks:
+        queued = None
+        if time.monotonic() - queue_time > QUEUE_S:
+            queued, queue_time = slurm.list_tasks(), time.monotonic()
+        records = sweep_folder.read(sweep)  # after the queue: a job that has just ended is not lost
+        for number, task in list(open_tasks.items()):
+            record = records.get(number)
+            ended = record is not None and record.how != "running"
+            if not ended and queued is not None and task not in queued:
+                words, folder = (record.words, record.folder) if record else ((), None)
+                sweep_folder.SweepJob(sweep, number, words, folder).note("failed", reason=LOST)
+                ended = True
+            if ended:
+                del open_tasks[number]
+                yield number
+        time.sleep(POLL_S if open_tasks else 0)
+
+
+def list_arrays(sweep: Path) -> list[str]:
+    """Return the ids of the sweep's arrays, without their tasks."""
+    return sorted({path.name.partition("_")[0] for path in sweep.glob(f"{FOLDER}/[0-9]*")})
+
+
+def list_queued(sweep: Path) -> list[str]:
+    """Return the arrays of the sweep that SLURM runs or has in its queue."""
+    arrays = list_arrays(sweep)
+    return slurm.list_queued(arrays) if arrays else []

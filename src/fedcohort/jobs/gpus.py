@@ -1,0 +1,58 @@
+"""A GPU for each process of `hydra/launcher=local`: it takes one when its first job needs one, and keeps it.
+
+A GPU is taken by a lock on a file in the sweep's folder, which ends with the process that holds it. Where there are
+fewer GPUs than processes, the other processes share them in turn. A job that trains on several GPUs sees all of them.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import IO
+
+from hydra.plugins.launcher import Launcher
+
+from fedcohort.host.lock import hold
+from fedcohort.record.sweep_folder import SweepJob
+from fedcohort.startup.compose import Composed
+
+ALL = -1  # hydra.launcher.n_jobs: as many as there are cores, or GPUs
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+_HELD: dict[Path, IO[str] | None] = {}  # by sweep: the lock of this process, None for a share in one
+
+
+def list_gpus() -> list[str]:
+    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them; [] where there are none."""
+    if VISIBLE in os.environ:
+        return [name.strip() for name in os.environ[VISIBLE].split(",") if name.strip()]
+    try:
+        told = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return [str(i) for i in range(sum(line.startswith("GPU ") for line in told.splitlines()))]
+
+
+def lease(job: SweepJob, composition: Composed) -> None:
+    """Let this process see one GPU where its job trains on one."""
+    trainer = composition.config["trainer"]
+    if (trainer["accelerator"], trainer["devices"]) == ("gpu", 1) and job.sweep not in _HELD:
+        take(job.sweep, list_gpus(), job.number)
+
+
+def fit_jobs(launcher: Launcher) -> None:
+    """Let the launcher `local` run as many jobs at a time as there are GPUs, unless the number was typed."""
+    if getattr(launcher, "n_jobs", None) == ALL and (found := list_gpus()):
+        launcher.n_jobs = len(found)  # type: ignore[attr-defined]  # checked above
+
+
+def take(sweep: Path, gpus: list[str], number: int) -> str | None:
+    """Take a free GPU of `gpus`, or the one whose turn job `number` has; returns it, None where there is none."""
+    if not gpus:
+        return None
+    for gpu in gpus:
+        if (lock := hold(sweep / f"gpu-{gpu}.lock")) is not None:
+            break
+    else:
+        gpu = gpus[number % len(gpus)]
+    _HELD[sweep] = lock
+    os.environ[VISIBLE] = gpu
+    return gpu

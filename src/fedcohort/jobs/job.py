@@ -1,0 +1,115 @@
+"""One job of a sweep, in whichever process its launcher starts: compose its options, run it, record how it ended."""
+
+import logging
+import os
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fedcohort.errors import FedcohortError, describe
+from fedcohort.host import slurm
+from fedcohort.host.interrupt import NOTHING, Stop, interrupts
+from fedcohort.jobs import gpus, objective_metric
+from fedcohort.record.folder import log_of
+from fedcohort.record.sweep_folder import SweepJob
+from fedcohort.startup import overlay
+from fedcohort.startup.check import check_options
+from fedcohort.startup.compose import Composed
+from fedcohort.startup.run import run
+
+log = logging.getLogger("fedcohort")
+
+
+@dataclass(frozen=True)
+class JobContext:
+    """What all jobs of a sweep share; it is sent to the processes that run them.
+
+    Attributes:
+        folder: of the sweep.
+        configs: folder of the config groups.
+        hydra: options of Hydra that were typed, such as `hydra.searchpath`.
+        env: environment variables of `hydra.job.env_set`.
+        search: whether a sweeper searches, so that a failed job must raise its error.
+        share_gpus: whether each process takes one GPU of this machine.
+        prints_errors: whether the error of a failed job is printed; its record has it in any case.
+    """
+
+    folder: Path
+    configs: Path
+    hydra: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    search: bool = False
+    share_gpus: bool = False
+    prints_errors: bool = True
+
+    def run(self, number: int, words: Sequence[str]) -> float | None:
+        """Run the job with this number and these overrides; return its objective metric."""
+        os.environ.update(self.env)
+        job = SweepJob(self.folder, number, tuple(words))
+        composition = lambda: overlay.job_of(tuple(words), self.configs, self.hydra)  # noqa: E731
+        return run_job(job, composition, self)
+
+
+def run_job(job: SweepJob, composition_of: Callable[[], Composed], context: JobContext) -> float | None:
+    """Run `job`, record how it ended, and return its objective metric.
+
+    Args:
+        job: the job, whose record this writes.
+        composition_of: composes the config. Its errors are failures of the job.
+        context: what the jobs of the sweep share.
+    """
+    job.note("running")
+    metric = None
+    try:
+        composition = composition_of()
+        metric = composition.config["objective_metric"]
+        value = run_checked(composition, job, search=context.search, share_gpus=context.share_gpus)
+    except (KeyboardInterrupt, SystemExit):  # a signal ends the whole sweep
+        job.note("stopped")
+        raise
+    except Exception as error:
+        interrupts.check()  # an import that a signal interrupts may raise any error
+        expected = isinstance(error, FedcohortError)
+        if context.prints_errors:
+            log.error("%s", error if expected else traceback.format_exc().rstrip())
+        reason = f"{error if expected else describe(error)}{log_of(job.folder)}"
+        job.note("failed", reason=reason, kind=type(error).__name__)
+        if context.search or metric is not None:
+            raise
+        return None
+    job.note(job.end, value=value)
+    return value
+
+
+def run_checked(
+    composition: Composed, job: SweepJob | None, *, search: bool = False, share_gpus: bool = False
+) -> float | None:
+    """Check the options, run, and return the objective metric. job: None for a run outside of a sweep."""
+    check_options(composition)
+    objective_metric.check(composition.config, by_search=search)
+    if job is not None and share_gpus:
+        gpus.lease(job, composition)
+    folder = run(composition, job)
+    return objective_metric.value(folder, composition.config["objective_metric"])
+
+
+@contextmanager
+def own_process() -> Iterator[None]:
+    """Answer signals in a process that a launcher started, and return a preempted SLURM job to the queue."""
+    outermost = not interrupts.on_already
+    try:
+        with interrupts.on():
+            try:
+                yield
+            except (KeyboardInterrupt, SystemExit):
+                if interrupts.code:
+                    with interrupts.hold():  # the requeue itself sends another signal
+                        slurm.requeue_if_preempted()
+                raise
+    except Stop as stop:
+        if not outermost:
+            raise
+        log.warning("%s", NOTHING)
+        raise SystemExit(stop.code) from None

@@ -1,0 +1,52 @@
+"""The function that Hydra calls with a composed config: it runs a single run, or one job of a sweep."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+
+from fedcohort.errors import ComponentError, FedcohortError
+from fedcohort.host import messages
+from fedcohort.host.orphan import end_with_parent
+from fedcohort.jobs.job import JobContext, own_process, run_checked, run_job
+from fedcohort.jobs.sweep import SWEEP, searches
+from fedcohort.record.sweep_folder import SweepJob
+from fedcohort.startup import command_line, compose
+
+log = logging.getLogger("fedcohort")
+
+
+def start(cfg: DictConfig) -> float | None:
+    """Run the config that `train.py` was given, and return its `objective_metric`.
+
+    An error of the user ends a single run in one line and exit code 2. In a sweep the other jobs continue. A sweeper
+    that searches sees the error.
+    """
+    hydra = HydraConfig.get()
+    typed: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)  # seed=${cohort} is for our config
+    overrides = tuple(typed)
+    messages.to_terminal()
+    end_with_parent()
+
+    def composition() -> compose.Composed:
+        return compose.compose_config(cfg, hydra.runtime.choices, overrides, compose.find_configs(hydra))
+
+    with own_process():
+        if hydra.mode == RunMode.MULTIRUN:
+            sweep = Path(hydra.sweep.dir).absolute()
+            share_gpus = str(hydra.launcher._target_).endswith("JoblibLauncher")
+            context = JobContext(sweep, compose.find_configs(hydra), search=searches(hydra), share_gpus=share_gpus)
+            job = SweepJob(sweep, hydra.job.num, overrides)
+            if line := SWEEP.opening_line(job.number):
+                log.info("%s", line)
+            return run_job(job, composition, context)
+        try:
+            return run_checked(composition(), None)
+        except FedcohortError as error:
+            log.error("%s", error)
+            if isinstance(error, ComponentError) and command_line.environment().get(command_line.FULL) == "1":
+                raise
+            raise SystemExit(2) from error

@@ -1,0 +1,181 @@
+"""The status of a sweep, read from its folder and those of its runs: counts, time left and the best job."""
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fedcohort.host.lock import is_held
+from fedcohort.jobs import cluster
+from fedcohort.jobs.time_left import TimeLeft
+from fedcohort.record import history, sweep_folder
+from fedcohort.record.folder import log_of, status_of
+from fedcohort.record.sweep_folder import JobRecord, Plan
+
+KILLED = "its process was killed (kill -9, or the kernel for lack of memory)"
+METRIC = "server_val/acc"  # nothing is chosen by the test set
+
+
+@dataclass(frozen=True)
+class SweepStatus:
+    """How a sweep stands.
+
+    Attributes:
+        plan: what it is to do.
+        records: of the jobs that have begun, by number.
+        waits: whether a process or SLURM still works on it.
+    """
+
+    plan: Plan
+    records: Mapping[int, JobRecord]
+    waits: bool
+
+    def count(self, *hows: str) -> int:
+        """Return how many jobs are in one of the states `hows`."""
+        return sum(record.how in hows for record in self.records.values())
+
+    @property
+    def left(self) -> int:
+        """Jobs that have not begun."""
+        return max(0, len(self.plan.jobs) - len(self.records))
+
+    def seconds_left(self, now: float) -> float | None:
+        """Return about how long the jobs that aren't done will take, None where nothing is known yet.
+
+        A job takes as long as those of its condition took, else as those of its selector, else as all. Where none is
+        done, the rounds of the running jobs tell. As many run at a time as now. now: in seconds since 1970.
+        """
+        time_left = TimeLeft(_groups_of)
+        running = [record for record in self.records.values() if record.how == "running"]
+        shares = [(_length(record, now), _share(record), record.words) for record in running]
+        lengths = [(_length(record, now), record.words) for record in self.records.values() if record.how == "done"]
+        if not any(length is not None for length, _ in lengths):
+            lengths = [(length / share, words) for length, share, words in shares if length is not None and share > 0]
+        for length, words in lengths:
+            if length is not None:
+                time_left.add(words, length)
+        if not time_left.is_known:
+            return None
+        means = [time_left.seconds([words]) for _, _, words in shares]
+        work = sum(
+            max(0.0, mean * (1 - share) if share else mean - (length or 0.0))
+            for mean, (length, share, _) in zip(means, shares, strict=True)
+        )
+        waiting = [words for number, words in enumerate(self.plan.jobs) if number not in self.records]
+        return (work + time_left.seconds(map(tuple, waiting))) / max(1, len(running))
+
+    def best(self) -> tuple[float, JobRecord] | None:
+        """Return the job with the highest last validation accuracy among those that are done, with that."""
+        found = [(value, n) for n, record in self.records.items() if (value := _last(record)) is not None]
+        value, number = max(found, key=lambda each: (each[0], -each[1]), default=(0.0, -1))
+        return (value, self.records[number]) if found else None
+
+
+def look(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
+    """Return how the sweep in the folder `sweep` stands. waits: whether it is known that something works on it."""
+    waits = waits or is_held(sweep / sweep_folder.LOCK) or bool(cluster.list_queued(sweep))
+    records, cancelled = sweep_folder.read(sweep), is_cancelled(sweep)
+    found = {number: _find_killed(record, waits, cancelled) for number, record in records.items()}
+    return SweepStatus(plan, found, waits)
+
+
+def describe_counts(found: SweepStatus) -> str:
+    """Return `3 done, 2 running, 13 left`."""
+    counts = [
+        (found.count("done"), "done"),
+        (found.count("skipped"), "skipped (finished before)"),
+        (found.count("running"), "running"),
+        (found.count("failed"), "failed"),
+        (found.count("stopped"), "stopped"),
+        (found.left, "left"),
+        (len(found.plan.refused), "left out (refused)"),
+    ]
+    return ", ".join(f"{n} {how}" for n, how in counts if n) or "no job has begun"
+
+
+def describe(name: str, found: SweepStatus) -> str:
+    """Return one line with the counts, the time left and the best job. name: of the sweep."""
+    seconds = found.seconds_left(time.time()) if found.waits else None
+    ended = "" if found.waits or found.count("running") else "; no process works on it"
+    line = f"sweep {name}: {describe_counts(found)}{f'; {about(seconds)} left' if seconds is not None else ended}"
+    return f"{line}{describe_best(found, '; best ')}"
+
+
+def describe_best(found: SweepStatus, prefix: str) -> str:
+    """Return the best validation accuracy and its job, after `prefix`; "" where no job has one."""
+    if (best := found.best()) is None:
+        return ""
+    every = found.plan.jobs or [record.words for record in found.records.values()]
+    return f"{prefix}{METRIC} {100 * best[0]:.1f} % ({vary(every, best[1].words)})"
+
+
+def is_cancelled(sweep: Path) -> bool:
+    """Return whether `fedcohort sweep cancel` has ended the sweep in the folder `sweep`."""
+    return (sweep / sweep_folder.CANCELLED).exists()
+
+
+def describe_stopped(record: JobRecord, *, cancelled: bool) -> str:
+    """Return how far a stopped job came; cancelled: whether its sweep was."""
+    status = status_of(record.folder) if record.folder is not None else {}
+    how = "cancelled by you" if cancelled else "stopped"
+    if "rounds" not in status:
+        return f"{how} before its first round"
+    return f"{how}, {status['rounds_done']} of {status['rounds']} rounds; resume=true continues"
+
+
+def line(number: int, total: int, seconds: float | None) -> str:
+    """`job 7 of 18, about 40 min left`; number: from 0 on."""
+    return f"job {number + 1} of {total}{f', {about(seconds)} left' if seconds is not None else ''}"
+
+
+def about(seconds: float) -> str:
+    """Return a time in one number: `about 40 min`."""
+    if seconds < 90:
+        return f"about {max(1, round(seconds))} s"
+    if seconds < 5400:
+        return f"about {round(seconds / 60)} min"
+    return f"about {seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"about {round(seconds / 86_400)} days"
+
+
+def vary(jobs: Sequence[Sequence[str]], words: Sequence[str]) -> str:
+    """Return those of `words` that not all jobs have; all of them where there is one job."""
+    common = set.intersection(*(set(each) for each in jobs)) if len(jobs) > 1 else set()
+    return " ".join(word for word in words if word not in common)
+
+
+def _find_killed(record: JobRecord, waited_for: bool, cancelled: bool) -> JobRecord:
+    """Return the record; one that says "running" was killed if no process waits for it and none holds its run."""
+    held = record.folder is not None and is_held(record.folder / "run.lock")
+    if record.how != "running" or waited_for or held:
+        return record
+    return replace(record, how="stopped") if cancelled else fail_killed(record)
+
+
+def fail_killed(record: JobRecord) -> JobRecord:
+    """Return the record of a job whose process was killed."""
+    return replace(record, how="failed", reason=f"{KILLED}{log_of(record.folder)}")
+
+
+def _groups_of(words: Sequence[str]) -> tuple[object, ...]:
+    """Return the groups of a job whose durations are alike: its condition, its selector, all."""
+    selector = [word for word in words if word.startswith("selector=")]
+    return tuple(word for word in words if not word.startswith("seed=")), str(selector), ()
+
+
+def _length(record: JobRecord, now: float) -> float | None:
+    return (record.ended or now) - record.began if record.began is not None else None
+
+
+def _share(record: JobRecord) -> float:
+    """Return how much of its rounds a job has done."""
+    status = status_of(record.folder) if record.folder is not None else {}
+    return float(min(1.0, status.get("rounds_done", 0) / max(1, status.get("rounds", 1))))
+
+
+def _last(record: JobRecord) -> float | None:
+    if record.how not in ("done", "skipped") or record.folder is None:
+        return None
+    found, _ = history.lines(record.folder / history.NAME)
+    values = [each.metrics[METRIC] for each in found if each.step > 0 and METRIC in each.metrics]
+    return values[-1] if values and math.isfinite(values[-1]) else None

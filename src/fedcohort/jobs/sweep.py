@@ -1,0 +1,180 @@
+"""The end of a sweep: how its jobs ended, and the command that compares them.
+
+The process that the user started may run no job itself, so it reads the records in the sweep's folder.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from hydra.conf import HydraConf
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig
+
+from fedcohort.errors import CheckpointError
+from fedcohort.host import messages
+from fedcohort.host.lock import hold
+from fedcohort.jobs import cluster, preload, report, status
+from fedcohort.jobs.status import KILLED, fail_killed, is_cancelled
+from fedcohort.record import card, sweep_folder
+from fedcohort.record.observer import RunInfo
+from fedcohort.record.sweep_folder import LOCK, JobRecord, Plan, SweepJob, save_plan
+from fedcohort.startup import compat
+from fedcohort.tracking import comparison, identity, membership
+
+log = logging.getLogger("fedcohort")
+GRID = "hydra_plugins.fedcohort.Grid"  # our sweeper over all combinations
+NEVER = "it was never started"
+
+
+@dataclass
+class Sweep:
+    """The sweep of this process, which a user started.
+
+    Attributes:
+        folder: of the sweep, None where there is none.
+        launcher: the class that starts the jobs.
+        expected: overrides of each job; empty where the sweeper chooses them as it goes.
+        refused: overrides and reason of each job that was left out.
+        report: whether its runs are compared at the end (`sweep.report`).
+    """
+
+    folder: Path | None = None
+    launcher: str = ""
+    expected: Sequence[Sequence[str]] = field(default_factory=list)
+    refused: Sequence[tuple[Sequence[str], str]] = field(default_factory=list)
+    report: bool = False
+    _lock: IO[str] | None = None
+
+    def begin(
+        self, folder: Path, jobs: Sequence[Sequence[str]], refused: Sequence[tuple[Sequence[str], str]] = ()
+    ) -> None:
+        """Write the plan of the sweep, before its first job starts."""
+        self.folder, self.expected, self.refused = folder, jobs, refused
+        save_plan(folder, Plan(jobs, refused, self.launcher))
+        self._lock = hold(folder / LOCK)
+
+    def results(self) -> list[JobRecord]:
+        """Return the records of all jobs. A job whose record does not say how it ended has failed."""
+        if self.folder is None:
+            return []
+        records = {n: JobRecord(tuple(words), "failed", None, NEVER) for n, words in enumerate(self.expected)}
+        for number, record in sweep_folder.read(self.folder).items():
+            records[number] = fail_killed(record) if record.how == "running" else record
+        return [record for _, record in sorted(records.items())]
+
+    def exit_code(self) -> int:
+        """Print, after the last job, the failures and the counts; return 1 where a job failed or was stopped."""
+        if self.folder is None or not sweep_folder.read(self.folder):
+            return 0
+        results = self.results()
+        _name_failed(results)
+        membership.send([info for record in results if record.how == "skipped" and (info := _find_tracked(record))])
+        log.info("%s", self.overview(results))
+        runs = _list_tracked(results)
+        if self.report and runs:
+            report.tell(self.folder, runs)
+        return 0 if all(record.how in ("done", "skipped") for record in results) else 1
+
+    def overview(self, results: Sequence[JobRecord]) -> str:
+        """Return the counts, and the command that compares the runs, where MLflow has any."""
+        hows = {"done": "done", "skipped": "skipped (finished before)", "failed": "failed", "stopped": "stopped"}
+        counts = {text: sum(record.how == how for record in results) for how, text in hows.items()}
+        (how, first), *others = [(how, n) for how, n in counts.items() if n]
+        phrases = [f"{first} job{'s' if first > 1 else ''} {how}", *(f"{n} {how}" for how, n in others)]
+        phrases += [f"{len(self.refused)} left out (refused)"] if self.refused else []
+        name = self.folder.name if self.folder else ""
+        runs = _list_tracked(results)
+        return " ".join(
+            [f"sweep {name}: {', '.join(phrases)}.", *([comparison.command_of(name, runs)] if runs else [])]
+        )
+
+    def knows(self, error: BaseException) -> bool:
+        """Return whether the record of a job has `error` already."""
+        texts = (f"{type(error).__name__}: {error}", str(error))
+        return any(record.how == "failed" and record.reason.startswith(texts) for record in self.results())
+
+    def stop(self, code: int) -> bool:
+        """Print what failed before a signal ended this process or a job's, and what becomes of the other jobs.
+
+        code: 128 + the signal's number, 0 where only a job received it. Returns whether nothing more is to be printed.
+        """
+        if self.folder is None:
+            return False
+        _name_failed([record for record in self.results() if not record.reason.startswith((KILLED, NEVER))])
+        if self.launcher.endswith("BasicLauncher"):  # the job that received the signal prints how to resume
+            return False
+        if not is_cancelled(self.folder) and (arrays := cluster.list_queued(self.folder)):
+            log.warning("the jobs go on without this process; `scancel %s` ends them", " ".join(arrays))
+            return code > 0
+        for number, record in sweep_folder.read(self.folder).items():  # their processes have ended
+            if record.how == "running":
+                SweepJob(self.folder, number, record.words, record.folder, began=record.began).note("stopped")
+        log.warning("stopped; go on with: the same sweep and resume=true")
+        return code > 0
+
+    def opening_line(self, number: int) -> str:
+        """Return the line for a job that begins: how many jobs there are, and the time left; "" without a sweep.
+
+        number: of the job, from 0 on.
+        """
+        if self.folder is None or not self.expected:
+            return ""
+        standing = status.SweepStatus(Plan(self.expected), sweep_folder.read(self.folder), waits=True)
+        return status.line(number, len(self.expected), standing.seconds_left(time.time()))
+
+
+SWEEP = Sweep()
+
+
+class Announcement(Callback):
+    """Hydra's callback at the begin of a sweep, before any job, in the process that the user started."""
+
+    def on_multirun_start(self, config: DictConfig, **kwargs: object) -> None:
+        messages.to_terminal()
+        SWEEP.launcher = str(config.hydra.launcher._target_)
+        if SWEEP.launcher.endswith(".Local"):
+            preload.begin(config.hydra.launcher.inner_max_num_threads)
+        SWEEP.report = config.sweep.report is True
+        if config.hydra.sweeper._target_ != GRID:  # which begins once it has checked the jobs
+            SWEEP.begin(Path(config.hydra.sweep.dir).absolute(), split_jobs(config))
+
+
+def searches(config: DictConfig | HydraConf) -> bool:
+    """Return whether Hydra's sweeper chooses its jobs by what earlier ones returned. config: the node `hydra`."""
+    return not str(config.sweeper._target_).endswith((GRID, "BasicSweeper"))
+
+
+def split_jobs(config: DictConfig) -> list[list[str]]:
+    """Return the overrides of each job of a sweep over all combinations; [] where the sweeper searches."""
+    if searches(config.hydra):
+        return []
+    params = [f"{key}={value}" for key, value in (config.hydra.sweeper.params or {}).items()]
+    parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
+    return compat.combinations(parser.parse_overrides([*params, *config.hydra.overrides.task]))
+
+
+def _name_failed(results: Sequence[JobRecord]) -> None:
+    """Print the failed jobs once more: their own lines scrolled away, or another process wrote them."""
+    for record in results:
+        if record.how == "failed":
+            log.error("failed: %s: %s", " ".join(record.words), record.reason)
+
+
+def _list_tracked(results: Sequence[JobRecord]) -> list[comparison.Run]:
+    return [(info, record.words) for record in results if (info := _find_tracked(record)) is not None]
+
+
+def _find_tracked(record: JobRecord) -> RunInfo | None:
+    """Return the run of a job that is done, if MLflow has it."""
+    if record.how not in ("done", "skipped") or record.folder is None:
+        return None
+    try:
+        return card.load(record.folder) if identity.load(record.folder) is not None else None
+    except CheckpointError:  # it kept no journal
+        return None

@@ -1,0 +1,57 @@
+"""The time that runs may take, estimated from those that are done: an oracle selector takes ten times random's time."""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from statistics import median
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class TimeLeft(Generic[T]):
+    """Wall seconds of runs: the median of the first group of a run in which some are done.
+
+    Runs that were done before may be of another machine, or of a busier hour. So today's runs are compared with what
+    was expected of them, and the runs left are expected at their pace.
+    """
+
+    def __init__(self, groups_of: Callable[[T], Sequence[Hashable]]) -> None:
+        """groups_of: returns the groups of a run, the most similar runs first."""
+        self._groups_of = groups_of
+        self._seconds: defaultdict[Hashable, list[float]] = defaultdict(list)
+        self._medians: dict[Hashable, float] = {}
+        self._expected = self._taken = 0.0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether any run is done."""
+        return bool(self._seconds)
+
+    def add(self, run: T, seconds: float) -> None:
+        """Add a run that was done before."""
+        for group in self._groups_of(run):
+            self._seconds[group].append(seconds)
+            self._medians.pop(group, None)
+
+    def learn(self, run: T, seconds: float) -> None:
+        """Add a run of today."""
+        if self._groups_of(run)[-2] in self._seconds:
+            self._expected += self._expect(run)
+            self._taken += seconds
+        self.add(run, seconds / self._pace)
+
+    def seconds(self, runs: Iterable[T]) -> float:
+        """Return the sum over `runs`, one after the other; 0 where nothing is known."""
+        return self._pace * sum(self._expect(run) for run in runs)
+
+    @property
+    def _pace(self) -> float:
+        return self._taken / self._expected if self._taken and self._expected else 1.0
+
+    def _expect(self, run: T) -> float:
+        for group in self._groups_of(run):
+            if group in self._seconds:
+                if group not in self._medians:
+                    self._medians[group] = median(self._seconds[group])
+                return self._medians[group]
+        return 0.0

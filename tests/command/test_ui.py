@@ -1,0 +1,86 @@
+"""`fedcohort ui`: MLflow's page of the runs."""
+# ruff: noqa: F811
+
+import socket
+import subprocess
+import urllib.request
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fedcohort.command import ui
+from fedcohort.errors import OptionError, TrackingError
+from fedcohort.tracking import server, view
+from observe.databases import EXPERIMENT, Logs, logs  # noqa: F401
+
+
+def test_the_page_is_that_of_a_sweep_or_of_all_runs(logs: Logs) -> None:
+    where = logs.place()
+    client = server.connect(where)
+    experiment = server.experiment_id(client, where)
+    everything = f"#/experiments/{experiment}/runs?workflowType=machine_learning&viewStateShareKey=fedcohort"
+    assert ui.find_page(where, "last") == ui.find_page(where, "null") == everything
+    for sweep in ("b", "a"):
+        view.save_sweep(client, experiment, sweep, ["selector"])
+    assert ui.find_page(where, "b").endswith("viewStateShareKey=sweep-b")
+    assert ui.find_page(where, "last").endswith("viewStateShareKey=sweep-a"), "the newest"
+    with pytest.raises(OptionError, match=r"sweep must be one of b, a \(`fedcohort compare sweep=c report=true`"):
+        ui.find_page(where, "c")
+
+
+def test_what_is_not_there_is_named(logs: Logs, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="tracking_uri must be a database that exists"):
+        ui.find_page(server.place(None, EXPERIMENT, tmp_path), "null")
+    with pytest.raises(OptionError, match=f"experiment must be an experiment at .*{EXPERIMENT}"):
+        ui.find_page(logs.place(), "null")
+    with pytest.raises(TrackingError, match=r"MLflow at http://127.0.0.1:9 can't be read"):
+        ui.main(["tracking_uri=http://127.0.0.1:9"])
+    for words, message in ((["port"], "type name=value"), (["port=0"], "port must be"), (["prt=1"], "prt")):
+        with pytest.raises(OptionError, match=message):
+            ui.parse(words)
+
+
+class Server:
+    """Stands in for the process of MLflow's server."""
+
+    words: tuple[str, ...] = ()
+    code: int | None = None
+
+    def __init__(self, words: list[str], **others: object) -> None:
+        Server.words = tuple(words)
+
+    def poll(self) -> int | None:
+        return self.code
+
+    def wait(self) -> int:
+        raise KeyboardInterrupt
+
+    def terminate(self) -> None:
+        Server.words += ("terminated",)
+
+
+def test_the_server_runs_until_ctrl_c(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.experiment_id(server.connect(logs.place()), logs.place())
+    monkeypatch.setattr(subprocess, "Popen", Server)
+    monkeypatch.setattr(urllib.request, "urlopen", lambda *args, **options: nullcontext())
+    monkeypatch.setattr(Server, "wait", lambda self: 0)
+    words = [f"tracking_uri={logs.uri}", f"experiment={EXPERIMENT}", "port=5999"]
+    assert ui.main(words) == 0
+    assert capsys.readouterr().out.startswith("http://127.0.0.1:5999/#/experiments/")
+    assert logs.uri in Server.words
+    assert Server.words[-1] == "terminated"
+
+
+def test_a_server_that_does_not_start_and_a_port_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "Popen", Server)
+    monkeypatch.setattr(Server, "code", 1)
+    with pytest.raises(TrackingError, match="did not start; see why with: mlflow server --backend-store-uri"):
+        ui.start("sqlite:///x", 5999)
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        port: Any = used.getsockname()[1]
+        with pytest.raises(OptionError, match="port must be a free port"):
+            ui.start("sqlite:///x", port)

@@ -1,0 +1,53 @@
+"""A local sweep that is killed leaves no worker: neither one with a job, nor one that waits, nor their server."""
+
+import os
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """
+import signal
+import sys
+
+from multiprocessing import get_context
+
+from fedcohort.host.orphan import end_with_parent
+from fedcohort.jobs import preload
+
+
+def work(path, watches):
+    if watches:
+        end_with_parent()
+    with open(path, "w") as pipe:
+        pipe.write("x")
+        pipe.flush()
+        signal.pause()
+
+
+if __name__ == "__main__":
+    path, imported, watches = sys.argv[1:]
+    preload.IMPORTED = tuple(imported.split(","))
+    preload.begin(1)
+    for _ in range(2):
+        get_context("forkserver").Process(target=work, args=(path, watches == "True")).start()
+    signal.pause()
+"""
+
+
+@pytest.mark.parametrize(("imported", "watches"), [("fedcohort.jobs.fork_server", False), ("json", True)])
+def test_a_killed_sweep_ends_its_workers(tmp_path: Path, imported: str, watches: bool) -> None:
+    """The first way is Linux's. The pipe ends when both workers, its only writers, are gone."""
+    (tmp_path / "sweep.py").write_text(SCRIPT)
+    os.mkfifo(pipe := tmp_path / "pipe")
+    process = subprocess.Popen([sys.executable, str(tmp_path / "sweep.py"), str(pipe), imported, str(watches)])
+    with pipe.open("rb", buffering=0) as said:
+        got = said.read(1)
+        while got != b"xx":
+            got += said.read(1)
+        process.kill()
+        process.wait()
+        assert select.select([said], [], [], 60)[0], "a worker outlives the sweep"
+        assert said.read(1) == b""

@@ -1,0 +1,79 @@
+"""Each process of a local sweep takes a card of its own; tried with cards that aren't there."""
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fedcohort.jobs import gpus
+from fedcohort.record.sweep_folder import SweepJob
+from fedcohort.startup.compose import Composed
+
+NVIDIA = "GPU 0: NVIDIA H100 (UUID: GPU-1)\nGPU 1: NVIDIA H100 (UUID: GPU-2)"
+
+
+@pytest.fixture(autouse=True)
+def none_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpus, "_HELD", {})
+    monkeypatch.setenv(gpus.VISIBLE, "")
+    monkeypatch.delenv(gpus.VISIBLE)
+
+
+def on(accelerator: str = "gpu", devices: Any = 1) -> Composed:
+    return Composed({"trainer": {"accelerator": accelerator, "devices": devices}}, {}, ())
+
+
+def test_which_cards_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the user has left visible, else all that the driver knows; none without one."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert gpus.list_gpus() == []
+    (tmp_path / "nvidia-smi").write_text(f'#!/bin/sh\nprintf "{NVIDIA}\\n"\n')
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    assert gpus.list_gpus() == ["0", "1"]
+    monkeypatch.setenv(gpus.VISIBLE, "3, GPU-2")
+    assert gpus.list_gpus() == ["3", "GPU-2"]
+    monkeypatch.setenv(gpus.VISIBLE, "")
+    assert gpus.list_gpus() == []
+
+
+def test_free_ones_first_then_in_turn(tmp_path: Path) -> None:
+    """A lock is of an open file: a second process is a second look at it."""
+    assert gpus.take(tmp_path, ["3", "5"], 7) == "3"
+    first = gpus._HELD.pop(tmp_path)
+    assert first is not None
+    assert gpus.take(tmp_path, ["3", "5"], 7) == "5"
+    second = gpus._HELD.pop(tmp_path)
+    assert [gpus.take(tmp_path, ["3", "5"], number) for number in (4, 5)] == ["3", "5"], "more processes than cards"
+    assert os.environ[gpus.VISIBLE] == "5"
+    first.close()
+    assert gpus.take(tmp_path, ["3", "5"], 1) == "3", "its process has ended"
+    assert second is not None
+    second.close()
+    assert gpus.take(tmp_path, [], 0) is None
+
+
+@pytest.mark.parametrize(("asked", "found", "jobs"), [(-1, ["0", "1"], 2), (-1, [], -1), (5, ["0", "1"], 5)])
+def test_as_many_jobs_as_cards(monkeypatch: pytest.MonkeyPatch, asked: int, found: list[str], jobs: int) -> None:
+    monkeypatch.setattr(gpus, "list_gpus", lambda: found)
+    launcher: Any = SimpleNamespace(n_jobs=asked)
+    gpus.fit_jobs(launcher)
+    assert launcher.n_jobs == jobs
+    other: Any = SimpleNamespace()
+    gpus.fit_jobs(other)
+    assert vars(other) == {}, "another launcher's own business"
+
+
+def test_a_process_keeps_its_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpus, "list_gpus", lambda: ["0", "1"])
+    for number in (0, 3):
+        gpus.lease(SweepJob(tmp_path, number, ()), on())
+        assert os.environ[gpus.VISIBLE] == "0"
+
+
+@pytest.mark.parametrize("composition", [on("cpu"), on("gpu", 2), on("gpu", "auto")])
+def test_others_see_what_they_saw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, composition: Composed) -> None:
+    monkeypatch.setattr(gpus, "list_gpus", lambda: ["0", "1"])
+    gpus.lease(SweepJob(tmp_path, 0, ()), composition)
+    assert gpus.VISIBLE not in os.environ

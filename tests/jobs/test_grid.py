@@ -1,0 +1,121 @@
+"""A grid is looked at before its first job: what would be refused is listed, with its number, words and reason."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hydra import initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.plugins import Plugins
+from hydra.types import HydraContext, RunMode
+
+from fedcohort.errors import IncompatibleConfig, OptionError
+from fedcohort.jobs import grid, refused, sweep
+from fedcohort.jobs.grid import Grid
+from fedcohort.jobs.sweep import Sweep, split_jobs
+from fedcohort.record.sweep_folder import Plan, read_plan
+from yaml_words import CONFIGS
+
+COMMON = ("clients=12", "model=logreg")
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[str]]]:
+    """What the launcher is given, which starts nothing; the sweep is a new one."""
+    given: list[list[str]] = []
+
+    def launch(jobs: list[list[str]], initial_job_idx: int) -> list[object]:
+        assert initial_job_idx == len(given)
+        given.extend(jobs)
+        return []
+
+    monkeypatch.setattr(sweep, "SWEEP", Sweep())
+    monkeypatch.setattr(Plugins, "instantiate_launcher", lambda *_, **__: SimpleNamespace(launch=launch))
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        yield given
+
+
+def gridded(logs: Path, *words: str) -> Grid:
+    """What `python train.py -m <words>` makes of them."""
+    hydra = GlobalHydra.instance().hydra
+    assert hydra is not None
+    typed = [*words, *COMMON, f"paths.logs={logs}"]
+    config = hydra.compose_config("train", typed, RunMode.MULTIRUN)
+    grid.register()
+    context = HydraContext(config_loader=hydra.config_loader, callbacks=None)  # type: ignore[arg-type]
+    made = Plugins.instance().instantiate_sweeper(config=config, hydra_context=context, task_function=print)
+    assert isinstance(made, Grid)
+    return made
+
+
+def test_every_job_is_checked_by_itself_and_against_its_other_words(tmp_path: Path, launched: list[list[str]]) -> None:
+    """A word, a range, two numbers; an alias and what it stands for; parts; an option and what it is read from."""
+    made = gridded(tmp_path, "selector=random,best", "seed=1,-1", "cohort=12,13")
+    jobs = split_jobs(made.typed)
+    reasons = {each.number: each.reason.split(",")[0] for each in made.list_refused(jobs)}
+    assert [each.words for each in made.list_refused(jobs)] == [jobs[number] for number in reasons]
+    word, seed, cohort = (
+        "selector must be one of cpowd",
+        "seed must be an integer in [0",
+        "cohort=13 exceeds clients=12",
+    )
+    assert reasons == {1: cohort, 2: seed, 3: seed, 4: word, 5: word, 6: word, 7: word}
+    for words, reason in [
+        (["agg=fedavgm", "server=momentum,adam"], "agg=fedavgm stands for server=momentum, but server=adam"),
+        (["agg=fedavg,feddf", "until.virtual_s=5"], "agg=feddf"),
+        (["callback=default,none", "objective_metric=server_val/acc"], "objective_metric=server_val/acc is read"),
+    ]:
+        made = gridded(tmp_path, *words)
+        (found,) = made.list_refused(split_jobs(made.typed))
+        assert found.number == 1
+        assert found.reason.startswith(reason)
+    assert launched == []
+
+
+def test_nothing_starts_where_a_job_would_be_refused(tmp_path: Path, launched: list[list[str]]) -> None:
+    with pytest.raises(IncompatibleConfig) as caught:
+        gridded(tmp_path, "selector=random,flash", "cohort=4,40").sweep([])
+    assert str(caught.value).splitlines() == [
+        "2 of 4 jobs would be refused, and none was started; the others run with sweep.skip_refused=true:",
+        "  job 2 (selector=random cohort=40): cohort=40 exceeds clients=12",
+        "  job 4 (selector=flash cohort=40): cohort=40 exceeds clients=12",
+    ]
+    assert launched == []
+    assert list(tmp_path.iterdir()) == [], "there is no sweep"
+
+
+def test_the_others_run_where_that_is_wanted(tmp_path: Path, launched: list[list[str]]) -> None:
+    words = ("selector=random,flash", "cohort=4,40", "sweep.skip_refused=true", "hydra.sweeper.max_batch_size=1")
+    gridded(tmp_path, *words).sweep([])
+    assert [job[:2] for job in launched] == [["selector=random", "cohort=4"], ["selector=flash", "cohort=4"]]
+    plan = read_plan(sweep.SWEEP.folder or tmp_path)
+    assert isinstance(plan, Plan)
+    assert plan.jobs == launched
+    assert [(words[:2], why) for words, why in plan.refused] == [
+        ([f"selector={name}", "cohort=40"], "cohort=40 exceeds clients=12") for name in ("random", "flash")
+    ]
+    sweep.SWEEP.folder = None
+    with pytest.raises(IncompatibleConfig, match=r"^2 of 2 jobs would be refused, and none was started:\n  job 1 "):
+        gridded(tmp_path, "cohort=40,41", "sweep.skip_refused=true").sweep([])
+
+
+def test_the_sweeps_own_options_are_checked(tmp_path: Path, launched: list[list[str]]) -> None:
+    with pytest.raises(OptionError, match="skip_refused must be true or false, got 'perhaps'"):
+        gridded(tmp_path, "sweep.skip_refused=perhaps").sweep([])
+    with pytest.raises(Exception, match=r"max_batch_size must be an integer in \[1, inf\) or null, got 0"):
+        gridded(tmp_path, "hydra.sweeper.max_batch_size=0")
+    assert launched == []
+
+
+def test_a_sweep_without_jobs_is_refused(tmp_path: Path, launched: list[list[str]]) -> None:
+    with pytest.raises(OptionError, match=r"the sweep has no jobs: a range such as range\(0\) is empty"):
+        gridded(tmp_path, "seed=range(0)").sweep([])
+    assert launched == []
+
+
+def test_a_bug_is_no_refusal(tmp_path: Path, launched: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refused, "check", lambda composition: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        gridded(tmp_path, "seed=0,1").sweep([])
+    assert launched == []

@@ -1,0 +1,45 @@
+"""Jobs by each kind of launcher that needs no cluster, and what can't be launched."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from fedcohort.errors import OptionError
+from fedcohort.jobs.launch import Launch
+from fedcohort.record import sweep_folder
+from yaml_words import CONFIGS
+
+WORDS = (
+    "clients=12",
+    "cohort=4",
+    "rounds=1",
+    "model=logreg",
+    "client.epochs=1",
+    "logger=none",
+    "callback.figures=null",
+)
+
+
+def test_a_launcher_of_hydra_runs_the_jobs_of_a_study(tmp_path: Path) -> None:
+    """Their records say how they ended, whichever plugin started them."""
+    if importlib.util.find_spec("hydra_plugins") is None:
+        pytest.skip("hydra-joblib-launcher is not installed: the extra sweep brings it")
+    logs = f"paths.logs={tmp_path}"
+    jobs = {0: (*WORDS, logs, "seed=0"), 1: (*WORDS, logs, "cohort=40", "seed=1")}
+    assert sorted(Launch("joblib", 2).run(tmp_path / "sweep", jobs, CONFIGS)) == [0, 1]
+    records = sweep_folder.read(tmp_path / "sweep")
+    assert [record.how for record in records.values()] == ["done", "failed"]
+    assert records[1].reason.startswith("cohort=40 exceeds clients=12")
+    assert records[1].kind == "OptionError"
+
+
+@pytest.mark.parametrize("launcher", ["local", "joblib"])
+def test_only_a_cluster_runs_jobs_without_the_command(launcher: str) -> None:
+    with pytest.raises(OptionError, match=rf"wait=false needs launcher=slurm: jobs of launcher={launcher} end with"):
+        Launch(launcher, wait=False)
+
+
+def test_jobs_that_would_outlive_the_command_are_refused() -> None:
+    with pytest.raises(OptionError, match="hydra/launcher=submitit_local: its jobs outlive a killed sweep"):
+        Launch("submitit_local")

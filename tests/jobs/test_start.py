@@ -1,0 +1,163 @@
+"""What Hydra gets back of a job: its number for a sweeper, its failure, and the record that it leaves in the sweep."""
+# ruff: noqa: F811
+
+import copy
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import OmegaConf, open_dict
+
+from fedcohort.errors import ComponentError, FedcohortError, OptionError
+from fedcohort.jobs import objective_metric
+from fedcohort.jobs.start import start as called
+from fedcohort.lightning.module import MONITORED
+from fedcohort.record import history, sweep_folder
+from fedcohort.startup import command_line, options, run
+from observe.databases import said  # noqa: F401
+from run_harness import SMALL, composed_by_hydra
+
+SEARCHES = "hydra_plugins.hydra_optuna_sweeper.optuna_sweeper.OptunaSweeper"
+WORDS = (*SMALL, "rounds=1", "callback=default", "callback.figures=null", "callback.progress=null")
+JOURNAL = (*WORDS, "callback.summary=null", "objective_metric=server_val/acc")
+
+
+@pytest.fixture
+def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(HydraConfig.instance(), "cfg", None)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "logs"
+
+
+def start(logs: Path, *words: str, sweeper: str | None = None, number: int = 0) -> float | None:
+    """What Hydra's launchers do, after composing the job; sweeper: None for Hydra's own."""
+    given = {word.split("=")[0] for word in words}
+    typed = [*(word for word in WORDS if word.split("=")[0] not in given), *words, f"paths.logs={logs}"]
+    cfg = copy.deepcopy(composed_by_hydra(tuple(typed)))
+    with open_dict(cfg):
+        cfg.hydra.mode, cfg.hydra.job.num = RunMode.MULTIRUN, number
+        cfg.hydra.sweep.dir = str(logs / "sweeps" / "s")
+        cfg.hydra.sweeper._target_ = sweeper or cfg.hydra.sweeper._target_
+        HydraConfig.instance().set_config(cfg)
+        del cfg["hydra"]
+    return called(cfg)
+
+
+def record(logs: Path, number: int = 0) -> sweep_folder.JobRecord:
+    return sweep_folder.read(logs / "sweeps" / "s")[number]
+
+
+def test_a_component_error_is_printed_once(
+    logs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`train.py` sets HYDRA_FULL_ERROR itself; only a user who has set it is shown the traceback."""
+    words = (*WORDS, "model=module", "model.path=own_networks.InPlace", f"paths.logs={logs}")
+    cfg = copy.deepcopy(composed_by_hydra(words))
+    with open_dict(cfg):
+        HydraConfig.instance().set_config(cfg)
+        del cfg["hydra"]
+    monkeypatch.setenv(command_line.FULL, "1")
+    with pytest.raises(ComponentError, match="must leave its inputs as they are"):
+        called(cfg)
+    monkeypatch.setattr(command_line, "_BEFORE", [None])  # as inside `in_one_line`
+    with pytest.raises(SystemExit, match="2"):
+        called(cfg)
+    line = "model=module (own_networks.InPlace): forward: forward in eval mode must leave its inputs as they are"
+    assert capsys.readouterr().err.count(line) == 2
+
+
+def test_a_sweeper_hears_the_last_validation(logs: Path) -> None:
+    """Also of a run that was finished before; without objective_metric it hears nothing."""
+    value = start(logs, *JOURNAL, sweeper=SEARCHES)
+    (folder,) = (logs / "runs").iterdir()
+    last = json.loads((folder / "journal.jsonl").read_text().splitlines()[-1])
+    assert value == last["metrics"]["server_val/acc"]
+    assert record(logs) == sweep_folder.JobRecord(record(logs).words, "done", folder)
+    assert start(logs, *JOURNAL, "resume=true", number=1) == value, "the metric is no part of what a run is"
+    assert record(logs, 1).how == "skipped"
+    assert start(logs, "resume=true", "callback.summary=null") is None
+
+
+def test_what_is_not_measured_is_refused() -> None:
+    for metric in MONITORED:
+        options.objective_metric("objective_metric", metric)
+    options.objective_metric("objective_metric", None)
+    with pytest.raises(OptionError, match=r"one of server_val/acc, server_val/loss, or null, got 'test/acc' \(nothing"):
+        options.objective_metric("objective_metric", "test/acc")
+    with pytest.raises(OptionError, match=r"null, got 'best'$"):
+        options.objective_metric("objective_metric", "best")
+    config: dict[str, Any] = {"objective_metric": None, "callback": {}}
+    objective_metric.check(config, by_search=False)
+    with pytest.raises(OptionError, match="say objective_metric=server_val/acc"):
+        objective_metric.check(config, by_search=True)
+    with pytest.raises(OptionError, match=r"leave callback\.journal in"):
+        objective_metric.check({**config, "objective_metric": "server_val/acc"}, by_search=False)
+
+
+@pytest.mark.parametrize(("metrics", "line"), [({}, "was never measured"), ({"server_val/acc": "NaN"}, "is nan")])
+def test_a_number_that_is_none_is_a_failure(tmp_path: Path, metrics: dict[str, str], line: str) -> None:
+    facts = {"step": 1, "time_ms": 0, "metrics": metrics, "trace": {}, "fingerprint": "", "cohort": [], "arrived": []}
+    (tmp_path / history.NAME).write_text(json.dumps(facts).replace('"NaN"', "NaN") + "\n")
+    with pytest.raises(FedcohortError, match=line):
+        objective_metric.value(tmp_path, "server_val/acc")
+
+
+def test_the_untrained_models_value_is_none_of_the_runs(tmp_path: Path) -> None:
+    """With eval.every > rounds it is the only one there is, the same for all trials."""
+    facts = {"time_ms": 0, "trace": {}, "fingerprint": "", "cohort": [], "arrived": []}
+    lines = [{"step": 0, "metrics": {"server_val/acc": 0.1}, **facts}, {"step": 1, "metrics": {}, **facts}]
+    (tmp_path / history.NAME).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    with pytest.raises(FedcohortError, match=r"was never measured in .*: lower eval\.every"):
+        objective_metric.value(tmp_path, "server_val/acc")
+
+
+def test_a_failure_is_a_record_and_the_sweep_goes_on(logs: Path, said: pytest.LogCaptureFixture) -> None:
+    assert start(logs, "cohort=40") is None
+    assert record(logs).how == "failed"
+    assert record(logs).reason == "cohort=40 exceeds clients=12"
+    assert said.messages == ["cohort=40 exceeds clients=12"]
+
+
+def test_a_sweeper_that_searches_hears_of_a_failure(logs: Path) -> None:
+    with pytest.raises(FedcohortError, match="cohort=40 exceeds"):
+        start(logs, "cohort=40", sweeper=SEARCHES, number=0)
+    with pytest.raises(FedcohortError, match="cohort=40 exceeds"):
+        start(logs, *JOURNAL, "cohort=40", number=1)
+    with pytest.raises(OptionError, match="say objective_metric"):
+        start(logs, sweeper=SEARCHES, number=2)
+    assert [record(logs, number).how for number in range(3)] == ["failed"] * 3
+
+
+def test_an_error_that_nobody_expected_is_told_with_its_trace(
+    logs: Path, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(run, "watchers_of", broken)
+    assert start(logs) is None
+    assert "Traceback" in said.text
+    assert re.match(r"ValueError: a bug \(.*test_start.py:\d+\)", record(logs).reason)
+
+
+@pytest.mark.parametrize(("raised", "code"), [(SystemExit(143), 143), (KeyboardInterrupt(), None)])
+def test_a_signal_ends_the_sweep(
+    logs: Path, monkeypatch: pytest.MonkeyPatch, raised: BaseException, code: int | None
+) -> None:
+    def stopped(*_: Any) -> None:
+        raise raised
+
+    monkeypatch.setattr(run, "watchers_of", stopped)
+    with pytest.raises(type(raised)):
+        start(logs)
+    assert record(logs).how == "stopped"
+
+
+def test_sweeps_that_start_in_the_same_second_have_folders_of_their_own() -> None:
+    found = OmegaConf.to_container(composed_by_hydra(()).hydra.sweep, resolve=False)
+    assert isinstance(found, dict)
+    assert "%S_%f" in found["dir"]

@@ -1,0 +1,92 @@
+"""How a sweep stands, from its files alone."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fedcohort.host.lock import hold
+from fedcohort.jobs import status
+from fedcohort.jobs.status import SweepStatus, about, line, look
+from fedcohort.record import sweep_folder
+from fedcohort.record.sweep_folder import JobRecord, Plan, SweepJob
+
+
+def ran(folder: Path, done: int, *validation: float) -> Path:
+    """The folder of a run of 50 rounds that has done some, with its validation accuracies from step 0 on."""
+    folder.mkdir(parents=True)
+    (folder / "status.json").write_text(json.dumps({"rounds_done": done, "rounds": 50}))
+    step = {"time_ms": 0, "trace": {}, "fingerprint": "", "cohort": [], "arrived": []}
+    lines = [json.dumps({**step, "step": n, "metrics": {status.METRIC: v}}) for n, v in enumerate(validation)]
+    (folder / "journal.jsonl").write_text("".join(f"{each}\n" for each in lines))
+    return folder
+
+
+def test_time_left_is_what_jobs_took_by_what_is_left_by_how_many_run(tmp_path: Path) -> None:
+    """Jobs took 10 and 30 s, 20 in the median; a fifth of one job is done, none of another that has run for 5 s.
+
+    Of them .8 * 20 + (20 - 5) s are left, of the three that haven't begun 60: 91 s of work, for two at a time.
+    """
+    found = {
+        0: JobRecord(("seed=0",), "done", None, "", 0.0, 10.0),
+        1: JobRecord(("seed=1",), "done", None, "", 10.0, 40.0),
+        2: JobRecord(("seed=2",), "running", ran(tmp_path / "two", 10), "", 90.0),
+        3: JobRecord(("seed=3",), "running", None, "", 95.0),
+        4: JobRecord(("seed=4",), "skipped", None, "", 40.0, 40.1),
+    }
+    plan = Plan([[f"seed={n}"] for n in range(8)])
+    standing = SweepStatus(plan, found, waits=True)
+    assert standing.left == 3
+    assert standing.count("done", "skipped") == 3
+    assert standing.seconds_left(100.0) == pytest.approx(91 / 2)
+    # without one that is done: 10 s were a fifth of a job, so that a job takes 50
+    young = SweepStatus(plan, {n: found[n] for n in (2, 3)}, waits=True)
+    assert young.seconds_left(100.0) == pytest.approx((0.8 * 50 + 45 + 6 * 50) / 2)
+    assert SweepStatus(plan, {3: found[3]}, waits=True).seconds_left(100.0) is None
+    old = JobRecord(("seed=0",), "done")
+    assert SweepStatus(plan, {0: old}, waits=True).seconds_left(100.0) is None, "of an older fedcohort"
+
+
+def test_the_line_that_a_job_begins_with() -> None:
+    assert line(0, 18, None) == "job 1 of 18"
+    assert line(6, 18, 2400.0) == "job 7 of 18, about 40 min left"
+    assert [about(seconds) for seconds in (0.2, 89, 90, 5399, 5400, 36_100, 172_800)] == [
+        "about 1 s",
+        "about 89 s",
+        "about 2 min",
+        "about 90 min",
+        "about 1.5 h",
+        "about 10.0 h",
+        "about 2 days",
+    ]
+
+
+def test_the_best_is_the_last_validation_of_a_run_that_is_done(tmp_path: Path) -> None:
+    nan = float("nan")
+    of = {"low": (0.9, 0.4), "high": (0.5, 0.6), "broken": (0.5, nan), "unmeasured": (0.95,), "going": (0.1, 0.99)}
+    hows = {"going": "running", "high": "skipped"}
+    found = {
+        n: JobRecord((name,), hows.get(name, "done"), ran(tmp_path / name, 50, *values))
+        for n, (name, values) in enumerate(of.items())
+    }
+    best = SweepStatus(Plan(), found, waits=True).best()
+    assert best is not None
+    assert (best[0], best[1].words) == (0.6, ("high",))
+    assert SweepStatus(Plan(), {4: found[4]}, waits=True).best() is None
+
+
+def test_a_job_that_says_running_and_has_nobody_was_killed(tmp_path: Path) -> None:
+    plan = Plan([["seed=0"], ["seed=1"]], [])
+    sweep_folder.save_plan(tmp_path, plan)
+    assert sweep_folder.read_plan(tmp_path) == plan
+    run = ran(tmp_path / "run", 10)
+    SweepJob(tmp_path, 0, ("seed=0",), run).note("running")
+    lock = hold(tmp_path / sweep_folder.LOCK)
+    assert lock is not None
+    assert look(tmp_path, plan).records[0].how == "running"
+    lock.close()
+    assert look(tmp_path, plan).records[0].how == "failed"
+    assert look(tmp_path, plan, waits=True).records[0].how == "running", "SLURM has it"
+    with hold(run / "run.lock") or run.open() as _:
+        assert look(tmp_path, plan).records[0].how == "running", "a worker lives on"
+    assert sweep_folder.read_plan(tmp_path / "elsewhere") is None

@@ -1,0 +1,136 @@
+"""Sweeps from the command line: one bad job costs nothing but itself, and `resume=true` does what is left."""
+
+# ruff: noqa: F811
+
+import json
+import os
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_harness import Done, command
+from fedcohort.command.compare import parse, query_of, question_of
+from fedcohort.record.observer import Observer
+from fedcohort.startup.comparison import read_answer
+from observe.databases import said, template  # noqa: F401
+from run_harness import go
+from yaml_words import ROOT
+
+SMALL = ["clients=12", "rounds=2", "model=logreg", "client.epochs=1", "callback=none", "logger=none"]
+TRACKED = ("callback=default", "callback.figures=null", "logger=mlflow")
+
+
+def train(logs: Path, *words: str) -> Done:
+    given = {word.split("=")[0] for word in words}
+    base = [word for word in SMALL if word.split("=")[0] not in given]
+    return command(*words, *base, f"paths.logs={logs}")
+
+
+def finished(logs: Path) -> int:
+    found = [json.loads(path.read_text())["status"] for path in (logs / "runs").glob("*/status.json")]
+    return found.count("finished")
+
+
+def test_a_failed_job_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    before = {path.name for path in ROOT.iterdir()}
+    done = train(tmp_path, "-m", "cohort=4", "split.limit=3,null")
+    assert done.returncode == 1
+    assert finished(tmp_path) == 1
+    assert done.stderr.count("clients=12 needs 36 training samples") == 2, "when it fails, and at the end"
+    assert "failed: " in done.stderr
+    assert "Traceback" not in done.stderr
+    (sweep,) = (path.name for path in (tmp_path / "sweeps").iterdir())
+    assert done.stderr.endswith(f"\nsweep {sweep}: 1 job done, 1 failed.\n")
+    again = train(tmp_path, "-m", "cohort=4,5,40", "resume=true", "sweep.skip_refused=true")
+    assert again.returncode == 0
+    assert finished(tmp_path) == 2
+    assert again.stderr.count("already finished") == 1
+    assert "nothing to resume" not in again.stderr, "a job that is left begins, as in any sweep"
+    assert "1 of 3 jobs left out:\n  job 3 (cohort=40): cohort=40 exceeds clients=12\n" in again.stderr
+    assert again.stderr.endswith(": 1 job done, 1 skipped (finished before), 1 left out (refused).\n")
+    assert {path.name for path in ROOT.iterdir()} == before, "nothing is left in the working directory"
+
+
+def test_a_job_that_crashes_names_file_line_and_log(tmp_path: Path) -> None:
+    """`fedcohort sweep status` says the same, hours later, of whichever launcher's jobs."""
+    done = train(tmp_path, "-m", "cohort=4", "+callback.halt._target_=host.test_slurm.Halt", "+callback.halt.after=1")
+    assert done.returncode == 1
+    (log,) = (tmp_path / "runs").glob("*/run.log")
+    (path,) = (tmp_path / "sweeps").glob("*/jobs/0.json")
+    reason = json.loads(path.read_text())["reason"]
+    assert re.fullmatch(rf"RuntimeError: the node died \(.*/host/test_slurm\.py:\d+\); log: {log}", reason)
+    assert f": {reason}\n" in done.stderr
+    assert log.read_text().endswith("RuntimeError: the node died\n")
+
+
+def test_a_sweep_over_rounds_has_a_run_for_each(tmp_path: Path) -> None:
+    """`resume=true` extends what an earlier sweep did, and no job of its own: here 2 rounds would have become 3."""
+    assert train(tmp_path, "-m", "rounds=1", "cohort=4").returncode == 0
+    done = train(tmp_path, "-m", "rounds=2,3", "cohort=4", "resume=true")
+    assert done.stderr.endswith(": 2 jobs done.\n")
+    found = [json.loads(path.read_text())["rounds_done"] for path in (tmp_path / "runs").glob("*/status.json")]
+    assert sorted(found) == [2, 3], "one went on from the run of 1"
+
+
+def test_a_local_sweep_reports_each_failure_and_finishes_its_other_jobs(tmp_path: Path) -> None:
+    """One job fails, and one takes its process with it."""
+    kill = "+callback.die._target_=killing.no,killing.Fatal"
+    done = train(tmp_path, "-m", "hydra/launcher=local", "cohort=4", kill)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    (sweep,) = (path.name for path in (tmp_path / "sweeps").iterdir())
+    *_, failed, killed, counts = done.stderr.splitlines()
+    assert failed.endswith("'killing' is not a package")
+    assert "its process was ended by SIGKILL" in killed
+    assert counts == f"sweep {sweep}: 2 jobs failed."
+
+
+class Threads(Observer):
+    """An observer that notes in the run's folder how many threads libraries may take in its process."""
+
+    def start(self, info: Any) -> None:
+        (info.folder / "threads").write_text(os.environ["OMP_NUM_THREADS"])
+
+
+def test_jobs_beside_each_other_have_one_thread_each_and_the_bits_of_a_run_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    words = ("selector=flash", "cohort=4", "callback=default", "callback.figures=null", "callback.progress=null")
+    seen = "+callback.threads._target_=jobs.test_sweep.Threads"
+    sweep = ("-m", "hydra/launcher=local", "hydra.launcher.n_jobs=2", "seed=0,1")
+    done = train(tmp_path, *sweep, *words, seen)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1].startswith("sweep ")
+    assert done.stderr.splitlines()[-1].endswith(": 2 jobs done.")
+    for seed in (0, 1):
+        (folder,) = (tmp_path / "runs").glob(f"*-s{seed}")
+        assert (folder / "threads").read_text() == "1"
+        alone = go(tmp_path / "alone", *SMALL[:5], *words[:2], f"seed={seed}", "logger=none", small=False)
+        assert json.loads((folder / "summary.json").read_text())["fingerprint"] == alone.last.fingerprint
+
+
+def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:
+    (tmp_path / "mlflow.db").write_bytes(template())
+    done = train(tmp_path, "-m", "selector=random,flash", "cohort=4", "rounds=1", *TRACKED)
+    (sweep,) = (path.name for path in (tmp_path / "sweeps").iterdir())
+    counts, *verdict, report = done.stderr.splitlines()[-3:]
+    assert verdict == ["test/acc: of flash nothing can be said: one seed in common with random."]
+    assert report == f"report: {tmp_path / 'sweeps' / sweep / 'report' / 'report.html'}"
+    said, _, line = counts.partition(" Compare them: ")
+    assert said == f"sweep {sweep}: 2 jobs done."
+    words = shlex.split(line)[1:]
+    where = f"tracking_uri=sqlite:///{tmp_path / 'mlflow.db'}"
+    assert words == ["compare", f"sweep={sweep}", "rows=selector", "baseline=random", where]
+    options = parse(words[1:])
+    assert ("flash", "") in read_answer(query_of(options), question_of(options)).matched.cells
+
+
+def test_a_sweep_with_a_job_that_is_refused_does_not_start(tmp_path: Path) -> None:
+    done = train(tmp_path, "-m", "cohort=4,40")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[1:] == ["  job 2 (cohort=40): cohort=40 exceeds clients=12"]
+    assert not list(tmp_path.iterdir())

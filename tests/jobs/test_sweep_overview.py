@@ -1,0 +1,231 @@
+"""What is said after a sweep's last job."""
+# ruff: noqa: F811
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlflow.entities import Metric, Param, RunTag
+
+from compare_toy import ACC
+from fedcohort.command.compare import compare, parse
+from fedcohort.jobs.sweep import Sweep
+from fedcohort.record import card, sweep_folder
+from fedcohort.record.sweep_folder import SweepJob
+from fedcohort.tracking import comparison, identity, membership, server
+from observe.databases import Logs, logs, said  # noqa: F401
+from record.made_up import info
+
+GROUPS = ("selector", "agg", "heterogeneity", "client")
+
+
+@pytest.fixture(autouse=True)
+def _plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(comparison, "fedcohort", lambda verb: f"fedcohort {verb}")
+    monkeypatch.chdir(tmp_path)
+
+
+def ran(folder: Path, *words: str, place: server.Place | None = None, tracked: bool = True, **tags: str) -> Path:
+    """The folder of a finished run of `words`, as Hydra would compose them."""
+    config: dict[str, Any] = {}
+    choices = {}
+    for word in words:
+        key, _, value = word.lstrip("+").partition("=")
+        if key in GROUPS:
+            choices[key] = value
+            continue
+        *path, last = key.split(".")
+        node = config
+        for part in path:
+            node = node.setdefault(part, {})
+        node[last] = float(value) if "." in value else int(value)
+    folder.mkdir(parents=True)
+    card.save(info(folder, choices=choices, config=config, tags=tags))
+    if tracked:
+        identity.register(folder, place or server.place(None, "fedcohort", Path("logs")))
+    return folder
+
+
+def job(sweep: Sweep, number: int, how: str, *words: str, folder: Path | None = None, reason: str = "") -> None:
+    assert sweep.folder is not None
+    SweepJob(sweep.folder, number, words).note(how, folder, reason)
+
+
+def swept(*words: Sequence[str], **how: Any) -> str:
+    """The overview of a sweep whose jobs are all done."""
+    sweep = Sweep(Path("sweeps/s").absolute())
+    for number, each in enumerate(words):
+        job(sweep, number, "done", *each, folder=ran(Path(f"runs/{number}").absolute(), *each, **how))
+    return sweep.overview(sweep.results())
+
+
+COMPARED: list[tuple[Sequence[tuple[str, ...]], str]] = [
+    ([("selector=random", "seed=0"), ("selector=flash", "seed=1")], " rows=selector baseline=random"),
+    ([("selector=ucb_cs",), ("selector=flash",)], " rows=selector"),
+    ([("agg=fedavg", "selector=flash"), ("agg=scaffold", "selector=flash")], " rows=agg baseline=fedavg"),
+    ([("agg=qffl", "selector=flash"), ("agg=fedavg", "selector=oort")], " rows=selector cols=agg baseline=fedavg"),
+    ([("+client.lr=0.10",), ("+client.lr=0.2",)], " rows=client.lr"),
+    ([("rounds=3", "selector=random"), ("rounds=20", "selector=flash")], " rows=selector cols=rounds baseline=random"),
+    ([("seed=0",), ("seed=1",)], ""),
+    ([("selector=flash",)], ""),
+    ([("paths.x=1", "logger.every_s=1"), ("paths.x=2", "logger.every_s=2")], ""),
+]
+
+
+@pytest.mark.parametrize(("words", "how"), COMPARED)
+def test_what_was_swept_is_what_is_compared(words: Sequence[tuple[str, ...]], how: str) -> None:
+    number = f"{len(words)} job{'s' if len(words) > 1 else ''}"
+    assert swept(*words) == f"sweep s: {number} done. Compare them: fedcohort compare sweep=s{how}"
+
+
+def test_of_a_third_one_the_command_takes_one_value(logs: Logs) -> None:
+    """The filter is in MLflow's language, and a shell hands it over as it is."""
+    client = logs.client()
+    experiment = client.create_experiment("fedcohort")
+    words = [
+        (f"selector={a}", f"agg={b}", f"client.lr={c}", f"rounds={d}")
+        for a, b, c, d in [("random", "fedavg", 0.1, 3), ("flash", "qffl", 0.1, 3), ("flash", "fedavg", 0.2, 20)]
+    ]
+    for each in words:
+        pairs = [word.split("=") for word in each] + [["seed", "0"]]
+        tags = [RunTag("sweep_id", "s"), RunTag("status", "finished"), RunTag("rounds", dict(pairs)["rounds"])]
+        run = client.create_run(experiment).info.run_id
+        client.log_batch(run, [Metric(ACC, 0.5, 0, 3)], [Param(key, value) for key, value in pairs], tags)
+    said, _, line = swept(*words).partition(": fedcohort ")
+    assert said == "sweep s: 3 jobs done. Compare those of client.lr=0.1, rounds=3"
+    typed = shlex.split(line)[1:]
+    assert typed[:4] == ["sweep=s", "rows=selector", "cols=agg", "baseline=random"]
+    text, _ = compare(parse([*typed, "curves=false"]))
+    assert "| flash | – | 50.000 (n=1) |" in text
+    assert "| random | 50.000 (n=1) | – |" in text
+
+
+def test_another_place_is_named() -> None:
+    elsewhere = server.place(None, "mine", Path("/a b/logs"))
+    where = "'tracking_uri=sqlite:////a b/logs/mlflow.db' experiment=mine"
+    assert swept(("seed=0",), ("seed=1",), place=elsewhere).endswith(f"fedcohort compare sweep=s {where}")
+
+
+def test_a_servers_address_is_named() -> None:
+    served = server.place("http://127.0.0.1:9", "fedcohort", Path("logs"))
+    assert swept(("seed=0",), place=served).endswith("fedcohort compare sweep=s tracking_uri=http://127.0.0.1:9")
+
+
+def test_without_tracking_no_comparison_is_promised() -> None:
+    assert swept(("selector=flash",), tracked=False) == "sweep s: 1 job done."
+
+
+def test_a_mixed_sweep_is_compared_as_one(logs: Logs, said: pytest.LogCaptureFixture) -> None:
+    """Done, skipped, failed, stopped, killed and never started: those with a result are found by this sweep's id."""
+    place, client = server.place(logs.uri, "fedcohort", logs.path), logs.client()
+    experiment = client.create_experiment("fedcohort")
+    sweep = Sweep(logs.path / "sweeps" / "new", "BasicLauncher", [[f"seed={n}"] for n in range(6)])
+    for number, (how, selector, tag) in enumerate([("skipped", "random", "old"), ("done", "flash", "new")]):
+        words = (f"selector={selector}", "seed=0")
+        folder = ran(logs.path / "runs" / selector, *words, place=place, sweep_id=tag)
+        pairs = dict(word.split("=") for word in words)
+        run = client.create_run(experiment, tags={"sweep_id": tag, "status": "finished", "rounds": "3"}).info.run_id
+        client.log_batch(run, [Metric(ACC, 0.5, 0, 3)], [Param(key, value) for key, value in pairs.items()])
+        (folder / identity.NAME).write_text(
+            (folder / identity.NAME).read_text().replace('"run_id": null', f'"run_id": "{run}"')
+        )
+        if how == "skipped":
+            membership.join(folder, "new")
+        job(sweep, number, how, *words, folder=folder)
+    job(sweep, 2, "failed", "cohort=40", reason="it exceeds clients=12")
+    job(sweep, 3, "running", "seed=3", folder=logs.path / "runs" / "gone")
+    job(sweep, 4, "stopped", "seed=4")
+    assert sweep.exit_code() == 1
+    assert said.messages[:3] == [
+        "failed: cohort=40: it exceeds clients=12",
+        "failed: seed=3: its process was killed (kill -9, or the kernel for lack of memory)",
+        "failed: seed=5: it was never started",
+    ]
+    told, _, line = said.messages[3].partition(" Compare them: fedcohort compare ")
+    assert told == "sweep new: 1 job done, 1 skipped (finished before), 3 failed, 1 stopped."
+    assert line.startswith("sweep=new rows=selector baseline=random")
+    for id, rows in (("new", {"random", "flash"}), ("old", {"random"})):
+        typed = [word for word in shlex.split(line) if not word.startswith(("sweep=", "baseline="))]
+        text, _ = compare(parse([*typed, f"sweep={id}", "curves=false", f"out={logs.path / 'out'}"]))
+        assert {name for name in ("random", "flash") if f"| {name} |" in text} == rows
+
+
+def test_a_sweep_is_no_part_of_one_with_a_longer_name(logs: Logs) -> None:
+    client = logs.client()
+    experiment = client.create_experiment("fedcohort")
+    for number, tag in enumerate(["a", "ab", "b, a", "b"]):
+        run = client.create_run(experiment, tags={"sweep_id": tag, "status": "finished"}).info.run_id
+        params = [Param("seed", str(number)), Param("selector", f"s{number}")]
+        client.log_batch(run, [Metric(ACC, 0.5, 0, 3)], params)
+    words = [f"tracking_uri={logs.uri}", "sweep=a", "curves=false", f"out={logs.path / 'out'}"]
+    text, _ = compare(parse(words))
+    assert [f"| s{n} |" in text for n in range(4)] == [True, False, True, False]
+
+
+def test_a_run_keeps_the_sweeps_that_it_was_in(tmp_path: Path) -> None:
+    folder = ran(tmp_path / "run", "seed=0", sweep_id="old")
+    started = card.starts_ms(folder)
+    membership.join(folder, "new")
+    membership.join(folder, "new")
+    assert card.load(folder).tags["sweep_id"] == "old, new"
+    assert card.starts_ms(folder) == started, "nothing has started"
+    assert membership.sweeps_tag(folder, None) == {"sweep_id": "old, new"}, "resumed by itself"
+    assert membership.sweeps_tag(tmp_path / "none yet", None) == {}
+    assert membership.sweeps_tag(tmp_path / "none yet", "new") == {"sweep_id": "new"}
+
+
+def test_skipped_jobs_that_mlflow_does_not_know(tmp_path: Path) -> None:
+    sweep = Sweep(tmp_path / "sweeps" / "new")
+    job(sweep, 0, "skipped", "seed=0", folder=ran(tmp_path / "untracked", "seed=0", tracked=False))
+    (tmp_path / "without a journal").mkdir()
+    job(sweep, 1, "skipped", "seed=1", folder=tmp_path / "without a journal")
+    assert sweep.overview(sweep.results()) == "sweep new: 2 jobs skipped (finished before)."
+
+
+def test_a_server_that_is_gone_costs_the_tag_alone(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
+    place = server.place(f"sqlite:///{tmp_path / 'no' / 'such.db'}", "fedcohort", tmp_path)
+    folder = ran(tmp_path / "run", "seed=0", place=place, sweep_id="old, new")
+    path = folder / identity.NAME
+    path.write_text(path.read_text().replace('"run_id": null', '"run_id": "0"'))
+    (tmp_path / "no").touch()
+    membership.send([card.load(folder)])
+    assert "can't be told that run belongs to this sweep too" in said.text
+
+
+def test_only_a_sweep_has_an_overview(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
+    assert Sweep().exit_code() == 0
+    assert Sweep(tmp_path / "no job ran", "BasicLauncher", [["seed=0"]]).exit_code() == 0, "what ended it is said"
+    assert said.messages == []
+
+
+def test_a_signal_names_what_has_failed_so_far(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
+    sweep = Sweep(tmp_path / "s", "BasicLauncher", [["seed=0"], ["seed=1"], ["seed=2"]])
+    job(sweep, 0, "failed", "seed=0", reason="why")
+    job(sweep, 1, "stopped", "seed=1")
+    sweep.stop(143)
+    assert said.messages == ["failed: seed=0: why"]
+    sweep.launcher = "JoblibLauncher"
+    sweep.stop(143)
+    assert said.messages[1:] == ["failed: seed=0: why", "stopped; go on with: the same sweep and resume=true"]
+
+
+def test_on_slurm_the_jobs_outlive_the_sweep(
+    tmp_path: Path, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep = Sweep(tmp_path / "s", "hydra_plugins.x.SlurmLauncher")
+    for name in ("12", "12_0", "12_1", "%j"):
+        (tmp_path / "s" / ".submitit" / name).mkdir(parents=True)
+    (tmp_path / "squeue").write_text("#!/bin/sh\nprintf '12_1\\n7\\n'\n")
+    (tmp_path / "squeue").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    sweep.stop(130)
+    assert said.messages == ["the jobs go on without this process; `scancel 12` ends them"]
+
+
+def test_what_cannot_be_written_down_is_said(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "s").touch()
+    SweepJob(tmp_path / "s", 0, ("seed=0",)).note("done")
+    assert "can't be written" in said.text
+    assert sweep_folder.read(tmp_path / "s") == {}

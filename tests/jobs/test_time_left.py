@@ -1,0 +1,53 @@
+"""How long a study may take goes by what its own rows took."""
+
+from pathlib import Path
+
+import pytest
+
+from fedcohort.jobs.time_left import TimeLeft
+from fedcohort.study.progress import forecast_of as estimate
+from fedcohort.study.results import Results
+
+WALLS = {("equal", "random"): [2.0, 3.0, 4.0], ("equal", "worst"): [30.0], ("noisy", "random"): [5.0]}
+
+
+def forecast_of(walls: dict[tuple[str, str], list[float]], folder: Path) -> TimeLeft[tuple[str, str]]:
+    found = Results(folder)
+    for (cell, row), seconds in walls.items():
+        for seed, wall_s in enumerate(seconds):
+            found.rows[cell, row, seed] = {"status": "done", "wall_s": wall_s}
+    return estimate(found)
+
+
+@pytest.mark.parametrize(
+    ("cell", "row", "seconds"),
+    [
+        ("equal", "random", 3.0),  # its own median
+        ("slow", "random", 3.5),  # of 2 3 4 5, the row's elsewhere
+        ("noisy", "worst", 30.0),
+        ("noisy", "flash", 4.0),  # of 2 3 4 5 30: nobody knows the row
+    ],
+)
+def test_a_run_is_expected_to_take_what_its_row_took(tmp_path: Path, cell: str, row: str, seconds: float) -> None:
+    forecast = forecast_of(WALLS, tmp_path)
+    assert forecast.seconds([(cell, row)]) == seconds
+    assert forecast.seconds([(cell, row)] * 3) == 3 * seconds
+
+
+def test_what_is_left_is_expected_at_the_pace_of_today(tmp_path: Path) -> None:
+    """Seeds 1 and 2 of random take 4 and 8 s where 2 were expected: thrice as long, and so will the yardstick's run."""
+    forecast = forecast_of({("equal", "random"): [2.0], ("equal", "worst"): [30.0]}, tmp_path)
+    random, worst = ("equal", "random"), ("equal", "worst")
+    forecast.learn(random, 4.0)
+    assert forecast.seconds([worst]) == 60.0
+    forecast.learn(random, 8.0)
+    assert forecast.seconds([worst]) == 90.0
+
+
+def test_a_new_study_goes_by_what_it_has_done(tmp_path: Path) -> None:
+    forecast = forecast_of({}, tmp_path)
+    random, flash = ("equal", "random"), ("equal", "flash")
+    assert forecast.seconds([random, flash]) == 0.0
+    forecast.learn(random, 2.0)
+    forecast.learn(flash, 6.0)  # of no pace: nothing was known of its row
+    assert forecast.seconds([random, flash]) == 8.0

@@ -1,0 +1,94 @@
+"""Nobody trains for a study whose command is gone, and what it can't do it says before it trains."""
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from fedcohort.command import study as command
+from fedcohort.errors import CheckpointError, OptionError
+from fedcohort.record import card, history
+from fedcohort.study import engine, results
+from fedcohort.study.engine import Work
+from fedcohort.study.places import list_places
+from fedcohort.study.session import alone
+from fedcohort.study.tasks import Task, play, spent_before
+from study.tiny import write
+from yaml_words import CONFIGS
+
+ONE = {"equal": {"words": ["heterogeneity=iid"]}}
+
+
+def test_a_failed_run_names_file_line_and_log(tmp_path: Path) -> None:
+    study = write(tmp_path, cells=ONE, seeds=[0])
+    words = (*list_places(study)[0].words, "+callback.halt._target_=host.test_slurm.Halt", "+callback.halt.after=1")
+    outcome = play(Task(words, 0, CONFIGS, tmp_path / "logs", study.metric, False))
+    (log,) = (tmp_path / "logs" / "runs").glob("*/run.log")
+    assert outcome.reason.startswith("RuntimeError: the node died (")
+    assert re.search(rf"/host/test_slurm\.py:\d+\); log: {log}$", outcome.reason)
+    assert "Traceback" in log.read_text()
+    assert log.read_text().endswith("RuntimeError: the node died\n")
+
+
+def test_two_processes_are_not_at_one_study(tmp_path: Path) -> None:
+    taken = pytest.raises(CheckpointError, match="another process is at work on this study")
+    with alone(tmp_path / "s"), taken, alone(tmp_path / "s"):
+        pass
+
+
+def forbid(*args: object) -> None:
+    raise AssertionError("something is run")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"selectors": ["powd", "ort"]}, "study.yaml: ort: selector must be one of"),
+        (
+            {"selectors": [{"wide": ["selector=powd", "selector.candidate=3"]}]},
+            "study.yaml: wide: selector.candidate must be one of",
+        ),
+        (
+            {"cells": {**ONE, "noisy": {"words": ["heterogeneity=noise_bimodal", "label_noise.shar=0.5"]}}},
+            "study.yaml: noisy, random: label_noise=bimodal has no option 'shar'",
+        ),
+        (
+            {"cells": {"equal": {**ONE["equal"], "bounds": {"clean": ["heterogeneity=none_such"]}}}},
+            "study.yaml: equal, bound:clean: heterogeneity must be one of",
+        ),
+    ],
+)
+def test_a_word_that_nobody_knows_is_found_before_the_first_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object], said: str
+) -> None:
+    """It was said when its turn came, after hours of other regimes, and the exit code was 0."""
+    write(tmp_path / "studies" / "tiny", **changes)
+    (tmp_path / "configs").symlink_to(CONFIGS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(engine, "run_tasks", forbid)
+    with pytest.raises(OptionError) as caught:
+        command.main(["run", "tiny"])
+    assert said in str(caught.value)
+
+
+def test_a_row_that_goes_with_one_regime_alone_is_no_mistake(tmp_path: Path) -> None:
+    """Where it doesn't it is refused, as a combination that can't be."""
+    cells = {**ONE, "noisy": {"words": ["heterogeneity=noise_bimodal"]}}
+    study = write(tmp_path, cells=cells, selectors=[{"mild": ["selector=random", "label_noise.share=0.1"]}])
+    Work(study, results.load(study), CONFIGS, tmp_path / "logs", False, print).check(list_places(study))
+
+
+def test_seconds_are_those_of_all_processes_of_a_run(tmp_path: Path) -> None:
+    """Of a run that had finished before, as its folder was kept, the last process has done next to nothing."""
+    study = write(tmp_path, cells=ONE, seeds=[0])
+    task = Task(list_places(study)[0].words, 0, CONFIGS, tmp_path / "logs", study.metric, True)
+    first = play(task).facts["wall_s"]
+    (folder,) = (tmp_path / "logs" / "runs").iterdir()
+    trained = history.wall_s(card.starts_ms(folder), history.read(folder).times)
+    assert 0 < trained <= first
+    again = play(task).facts["wall_s"]
+    assert again >= trained
+    now_ms = time.time_ns() // 1_000_000
+    assert spent_before(folder, now_ms) == trained
+    assert spent_before(folder, card.starts_ms(folder)[0]) == 0.0

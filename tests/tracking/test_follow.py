@@ -1,0 +1,204 @@
+"""Following a run: when its journal is sent, and how the process that does so ends."""
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from mlflow.exceptions import MlflowException
+
+from fedcohort.errors import TrackingError
+from fedcohort.host.lock import hold
+from fedcohort.record import history
+from fedcohort.record.journal import Journal
+from fedcohort.record.observer import RunInfo
+from fedcohort.tracking import follow, identity
+from fedcohort.tracking.feed import open_feed
+from fedcohort.tracking.follow import Channel, Sender
+from observe.databases import EXPERIMENT, Logs
+from observe.tracked import DEAD, check, run_info, watchers
+from record.made_up import play, report
+
+
+@pytest.mark.parametrize(("status", "theirs"), [("interrupted", "KILLED"), ("failed", "FAILED")])
+def test_how_a_run_ended(logs: Logs, status: str, theirs: str) -> None:
+    play(watchers(logs), run_info(logs), last=2, status=status)
+    assert check(logs, 2, theirs).data.tags["status"] == status
+
+
+def test_while_it_runs_it_says_so(logs: Logs) -> None:
+    play(watchers(logs), run_info(logs), last=3, status="interrupted")
+    again = watchers(logs)
+    for watcher in again:
+        watcher.start(run_info(logs, start=3))
+    run = logs.only_run()
+    assert (run.info.status, run.data.tags["status"]) == ("RUNNING", "running")
+
+
+def test_without_a_server_the_run_goes_on_and_says_so_once(logs: Logs, said: pytest.LogCaptureFixture) -> None:
+    play([Journal(), logs.tracker(DEAD)], run_info(logs))
+    (warning,) = [entry for entry in said.records if entry.levelno >= logging.WARNING]
+    text = warning.getMessage()
+    assert f"MLflow at {DEAD} can't be reached ([Errno 111] Connection refused)" in text
+    assert f"fedcohort sync {run_info(logs).folder}" in text
+    assert len(history.lines(run_info(logs).folder / "journal.jsonl")[0]) == 7
+
+
+def test_a_dead_server_is_not_asked_every_round(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def refuse(*args: object, **kwargs: object) -> None:
+        asked.append(args)
+        raise MlflowException("connection refused")
+
+    monkeypatch.setattr(follow, "open_feed", refuse)
+    play(watchers(logs), run_info(logs, rounds=50))
+    assert len(asked) == 2  # at the start and at the end
+
+
+def test_pauses_grow_with_failures_and_with_the_time_that_sending_takes(logs: Logs) -> None:
+    sender = Sender(run_info(logs), logs.place(), 1, wait_s=60)
+    assert (sender._pause(0.01), sender._pause(0.5)) == (1, 10)  # at most a twentieth of the time is spent sending
+    sender._failures = 1
+    assert sender._pause(0.01) == 2
+    sender._failures = 60
+    assert sender._pause(0.01) == 600
+    assert Sender(run_info(logs), logs.place(), 0, wait_s=60)._pause(0.5) == 0
+
+
+def test_the_first_rounds_are_sent_soon(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long importing MLflow and connecting took."""
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    planned = open_feed
+
+    def slow(*args: Any) -> Any:
+        clock[0] += 30
+        return planned(*args)
+
+    monkeypatch.setattr(follow, "open_feed", slow)
+    journal, tracker = Journal(), logs.tracker(every_s=1)
+    for watcher in (journal, tracker):
+        watcher.start(run_info(logs))
+    for step in range(3):
+        clock[0] += 0.6
+        for watcher in (journal, tracker):
+            watcher.observe(report(step))
+    run = logs.only_run()
+    assert [m.step for m in logs.client().get_metric_history(run.info.run_id, "test/acc")] == [0, 1]
+
+
+def test_a_deleted_experiment_is_named(logs: Logs) -> None:
+    logs.client().delete_experiment(logs.client().create_experiment(EXPERIMENT))
+    with pytest.raises(TrackingError, match=r"'selectors' is deleted .* logger.experiment"):
+        play(watchers(logs), run_info(logs))
+
+
+def test_a_send_that_never_ends_is_given_up(
+    logs: Logs, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Journal().start(run_info(logs))
+    monkeypatch.setattr(Sender, "_send", lambda self: threading.Event().wait())
+    Sender(run_info(logs), logs.place(), 0, wait_s=0.01).start()
+    (warning,) = [entry.getMessage() for entry in said.records if entry.levelno >= logging.WARNING]
+    assert "can't be reached (sending (logger.wait_s) took longer than 0.01 s)" in warning
+    assert "fedcohort sync" in warning
+
+
+@contextmanager
+def running(logs: Logs, last: int) -> Iterator[RunInfo]:
+    """A run that holds its lock and has committed the rounds up to `last`."""
+    facts, journal = run_info(logs), Journal()
+    journal.start(facts)
+    lock = hold(facts.folder / "run.lock")
+    assert lock is not None
+    identity.register(facts.folder, logs.place())
+    for step in range(last + 1):
+        journal.observe(report(step))
+    yield facts
+    lock.close()
+
+
+def test_a_run_is_followed_until_its_lock_is_free(logs: Logs) -> None:
+    """One that says nothing then was killed; all rounds that it committed are there."""
+    waits: list[float] = []
+    with running(logs, 3) as facts:
+
+        def wait(seconds: float) -> None:
+            waits.append(seconds)
+            if len(waits) == 2:  # the run dies
+                os.unlink(facts.folder / "run.lock")
+
+        follow.follow(facts.folder, 0, 60, wait)
+    assert len(waits) == 3, "one more look for a message after the lock was free"
+    assert max(waits) <= follow.POLL_S[1]
+    check(logs, 3, "KILLED")
+
+
+def serve(*lines: dict[str, Any]) -> list[dict[str, Any]]:
+    """Have a follower in this process read the lines, and return what it answers."""
+    (source, requests), (answers, target) = os.pipe(), os.pipe()
+    for line in lines:
+        os.write(requests, json.dumps(line).encode() + b"\n")
+    os.close(requests)
+    follow.serve(Channel(source, target))
+    os.close(target)
+    with os.fdopen(answers) as file:
+        return [json.loads(line) for line in file]
+
+
+def test_one_follower_serves_runs_one_after_the_other(logs: Logs) -> None:
+    """A status line of a run that was given up is passed over."""
+    with running(logs, 6) as facts:
+        start = {"folder": str(facts.folder), "every_s": 3600, "wait_s": 60}
+        done = {"done": str(facts.folder), "refusal": ""}
+        ended = ({"status": "interrupted"}, {"status": "finished"}, {"status": "failed"})
+        assert serve(start, ended[0], start, ended[1], ended[2]) == [done, done]
+    check(logs, 6)
+
+
+@pytest.mark.parametrize(
+    ("error", "answer"),
+    [(TrackingError("it is deleted"), "it is deleted"), (TypeError("a bug"), "(TypeError: a bug)")],
+)
+def test_an_error_is_reported_and_the_follower_goes_on(
+    logs: Logs, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, error: Exception, answer: str
+) -> None:
+    def fail(self: Sender) -> None:
+        raise error
+
+    monkeypatch.setattr(Sender, "start", fail)
+    with running(logs, 0) as facts:
+        (done,) = serve({"folder": str(facts.folder), "every_s": 0, "wait_s": 60})
+    assert answer in done["refusal"] + said.text
+
+
+def test_messages_are_read_whole_and_in_time() -> None:
+    source, target = os.pipe()
+    channel = Channel(source, target)
+    assert channel.read(0) is None
+    os.write(target, b'{"a": 1}\n{"b"')
+    assert channel.read(0) == {"a": 1}
+    assert channel.read(0.001) is None
+    os.write(target, b": 2}\n")
+    assert channel.read(None) == {"b": 2}
+    os.close(target)
+    with pytest.raises(EOFError):
+        channel.read(None)
+
+
+def test_a_follower_ends_after_the_process_that_started_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "LAST_S", 0)
+    read, write = os.pipe()
+    os.write(write, b"not read yet\n")
+    child = os.fork()
+    if child == 0:
+        os.close(write)
+        follow._exit_after_parent(read)
+    os.close(write)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1

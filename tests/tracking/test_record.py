@@ -1,0 +1,85 @@
+"""The tags, parameters and data set of a run in MLflow."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from fedcohort.observe.summary import Summary
+from fedcohort.record.journal import Journal
+from fedcohort.report.run_figures import Figures
+from fedcohort.tracking import record
+from known import known
+from observe.databases import Logs
+from observe.tracked import check, run_info, watchers
+from record.made_up import info, play
+
+
+def test_the_seeds_of_a_config_are_alike_and_no_other_runs(tmp_path: Path) -> None:
+    def alike(name: str, **other: Any) -> str:
+        return record.tags(info(tmp_path / name, **other), "finished")[record.ALIKE]
+
+    assert alike("flash-fedavg-digits-a1b2c3d4-s0") == "flash-fedavg-digits a1b2c3d4 rounds=6"
+    assert alike("flash-fedavg-digits-a1b2c3d4-s3-2", seed=3) == alike("flash-fedavg-digits-a1b2c3d4-s0")
+    assert alike("flash-fedavg-digits-e5f6-s0", config_hash="e5f6") != alike("flash-fedavg-digits-a1b2c3d4-s0")
+    assert alike("flash-fedavg-digits-a1b2c3d4-s0", rounds=200) == "flash-fedavg-digits a1b2c3d4 rounds=200"
+    timed = alike("flash-fedavg-digits-a1b2c3d4-s0", config={"rounds": 6, "until": {"virtual_s": 90.0}})
+    assert timed == "flash-fedavg-digits a1b2c3d4 rounds=6 until.virtual_s=90.0"
+
+
+def test_a_run_with_all_its_facts(logs: Logs) -> None:
+    facts = run_info(logs, tags={"sweep_id": "s1", "tracking": "mlflow ui", "engine": "sequential: because"})
+    (facts.folder).mkdir(parents=True)
+    (facts.folder / "config.yaml").write_text("seed: 0\n")
+    play([Journal(), Summary(full=False), Figures(), logs.tracker()], facts)
+    run = check(logs, 6)
+    assert run.info.run_name == "flash-s0"
+    tags, params = run.data.tags, run.data.params
+    expected = {"selector": "flash", "agg": "scaffold", "sweep_id": "s1", "status": "finished", "fedcohort": "0.1.0"}
+    assert {key: tags[key] for key in expected} == expected
+    assert (tags["config_hash"], tags["dirty"], tags["folder"]) == ("a1b2c3d4", "false", str(facts.folder))
+    assert tags["mlflow.source.git.commit"] == tags["commit"] == facts.commit
+    assert "tracking" not in tags
+    assert tags["engine"] == "sequential: because", "what auto came to"
+    assert params["selector"] == "flash"
+    assert params["selector.discount"] == "0.99"
+    assert params["client.lr"] == "0.1"
+    assert not {"selector._target_", "paths.logs", "name"} & params.keys()
+    assert "best" in tags["mlflow.note.content"]
+    (used,) = known(run.inputs).dataset_inputs
+    assert (used.dataset.name, used.tags[0].value) == ("fashion_mnist", "noniid30_noise15")
+    assert tags["heterogeneity"] == params["heterogeneity"] == "noniid30_noise15"
+    found = {file.path for file in logs.client().list_artifacts(run.info.run_id)}
+    assert found == {"report.html", "config.yaml", "summary.json", "clients.parquet", "figures"}
+    drawn = {file.path for file in logs.client().list_artifacts(run.info.run_id, "figures")}
+    assert "figures/accuracy.png" in drawn
+
+
+def test_heterogeneity_without_a_preset_is_told_by_its_parts(logs: Logs) -> None:
+    config = {**run_info(logs).config, "partition": {"_target_": "x", "alpha": 0.1}}
+    choices = {"selector": "flash", "partition": "dirichlet", "label_noise": "none", "experiment": "flash"}
+    facts = run_info(logs, config=config, choices=choices)
+    words = "dirichlet(alpha=0.1) + no label noise"
+    assert record.tags(facts, "running")["heterogeneity"] == record.params(facts)["heterogeneity"] == words
+    assert record.dataset(facts).tags[0].value == words
+    assert record.tags(facts, "running")["experiment"] == record.params(facts)["experiment"] == "flash"
+
+
+def test_long_and_odd_values_fit_into_mlflow(logs: Logs) -> None:
+    odd = {"text": "x" * 9000, "nothing": None, "flag": True, "list": [1, 2], "deep": {"er": {"est": 1e-3}}}
+    facts = dataclasses.replace(run_info(logs), config=odd | {"cohort": 4}, tags={"long": "y" * 9000})
+    params = record.params(facts)
+    assert (params["nothing"], params["flag"], params["list"], params["deep.er.est"]) == (
+        "null",
+        "true",
+        "[1, 2]",
+        "0.001",
+    )
+    play(watchers(logs), facts, last=0)
+    assert len(logs.only_run().data.params["text"]) == 6000
+
+
+def test_equal_partitions_are_equal_datasets(logs: Logs) -> None:
+    facts = run_info(logs)
+    noisier = dataclasses.replace(facts, noise_rate=facts.noise_rate + 0.01)
+    digests = [record.dataset(each).dataset.digest for each in (facts, run_info(logs), noisier)]
+    assert digests[0] == digests[1] != digests[2]
