@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fedcohort.study import definition, play, results
+from fedcohort.study import definition, results, tasks
 from fedcohort.study.places import Place, list_places
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,8 +39,8 @@ def test_what_was_run_would_be_found_again(folder: Path, tmp_path: Path) -> None
     assert places  # of which some are looked at
     for place in spread(places):
         seed, row = rows[place.cell, place.row]
-        task = play.Task(place.words, seed, ROOT / "configs", tmp_path, study.metric, False)
-        assert play.identity_of(task) == {name: row[name] for name in ("config_hash", "budget")}, place
+        task = tasks.Task(place.words, seed, ROOT / "configs", tmp_path, study.metric, False)
+        assert tasks.identity_of(task) == {name: row[name] for name in ("config_hash", "budget")}, place
 
 
 @pytest.mark.parametrize("folder", STUDIES, ids=lambda folder: folder.name)
