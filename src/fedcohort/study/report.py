@@ -30,7 +30,17 @@ from fedcohort.study.verdict import Verdict, over_of
 MAP, RANKS, TABLES = "map.png", "ranks.png", "tables"
 PAGES = ("report.html", "README.md")
 # names of tables that an earlier report may have left; other files in the folder are the user's
-OLD = ("setting", "differences", "speed", "overall", "others", "correlations", "cell", "regimes", "leaderboard")
+OLD: tuple[str, ...] = (
+    "setting",
+    "differences",
+    "speed",
+    "overall",
+    "others",
+    "correlations",
+    "cell",
+    "regimes",
+    "leaderboard",
+)
 OLD += ("follows", "among", "ranks")
 FILTERS = {"p": write_p, "share": write_share, "power": power_of, "costs": relative_costs}
 
