@@ -25,7 +25,7 @@ from run_harness import go
 CALLBACKS = "lightning.pytorch.callbacks"
 LEFT_BEHIND = (
     *("+callback.journal._target_=fedcohort.record.journal.Journal",),
-    *("+callback.summary._target_=fedcohort.observe.summary.Summary", "+callback.summary.full=false"),
+    *("+callback.summary._target_=fedcohort.console.summary.Summary", "+callback.summary.full=false"),
     *("+callback.seen._target_=run_harness.Seen",),
     *("split.limit=600",),
     *(f"+callback.best._target_={CALLBACKS}.ModelCheckpoint", "+callback.best.monitor=server_val/loss"),

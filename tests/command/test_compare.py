@@ -18,7 +18,7 @@ from fedcohort.errors import FedcohortError, OptionError, TrackingError
 from fedcohort.startup.command_line import in_one_line
 from fedcohort.startup.comparison import read_answer
 from fedcohort.tracking import compat, runs
-from observe.databases import Logs, logs  # noqa: F401
+from tracking.databases import Logs, logs  # noqa: F401
 from yaml_words import CONFIGS
 
 

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from fedcohort.command.sync import main, sync
+from fedcohort.console.summary import Summary
 from fedcohort.errors import CheckpointError, TrackingError
-from fedcohort.observe.summary import Summary
 from fedcohort.record import folder, history
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.status import RunStatus
 from fedcohort.tracking import feed
 from killing import die, in_a_child, kill_at
-from observe.databases import Logs, logs  # noqa: F401
 from record.made_up import info, play, report
+from tracking.databases import Logs, logs  # noqa: F401
 
 DEAD = "http://127.0.0.1:9"
 

@@ -13,7 +13,7 @@ import pytest
 from fedcohort.command import ui
 from fedcohort.errors import OptionError, TrackingError
 from fedcohort.tracking import server, view
-from observe.databases import EXPERIMENT, Logs, logs  # noqa: F401
+from tracking.databases import EXPERIMENT, Logs, logs  # noqa: F401
 
 
 def test_the_page_is_that_of_a_sweep_or_of_all_runs(logs: Logs) -> None:

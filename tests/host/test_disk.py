@@ -72,7 +72,7 @@ MOMENTS = [
     ("fedcohort.record.client_table.consolidate", 1),
     ("fedcohort.record.journal.commit", 3),
     ("fedcohort.record.status.write_atomically", 3),
-    ("fedcohort.observe.summary.write_atomically", 1),
+    ("fedcohort.console.summary.write_atomically", 1),
     ("fedcohort.lightning.checkpoint._save", 3),  # of a checkpoint
     ("fedcohort.lightning.checkpoint._save", 4),  # of the final weights
     ("fedcohort.record.provenance.note_start", 1),

@@ -22,9 +22,9 @@ IMPORTED = (
     *("torch", "pandas", "matplotlib.figure", "lightning.pytorch", "hydra.main", "rich.table", "scipy.stats"),
     *("fedcohort.jobs.start", "fedcohort.startup.fit", "fedcohort.jobs.sweep", "fedcohort.startup.compose"),
     *(
-        "fedcohort.observe.progress",
+        "fedcohort.console.progress",
         "fedcohort.report.run_figures",
-        "fedcohort.observe.summary",
+        "fedcohort.console.summary",
         "fedcohort.round.parts",
     ),
     *("fedcohort.command.study", "fedcohort.command.compare", "fedcohort.command.data", "fedcohort.command.replay"),

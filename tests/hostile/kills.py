@@ -21,8 +21,8 @@ from typing import Any
 import pandas as pd
 import yaml
 
+from fedcohort.console.summary import Summary
 from fedcohort.lightning import checkpoint
-from fedcohort.observe.summary import Summary
 from fedcohort.record import client_table, folder, journal, provenance
 from fedcohort.startup import fit
 from fedcohort.training.local import LocalTrainer

@@ -33,9 +33,9 @@ from fedcohort.tracking.server import QUIET_AND_QUICK, preload
 from fedcohort.tracking.tracker import MlflowTracker
 from forked_follower import Subprocess
 from hostile.harness import Answer, Case
-from observe.databases import template
 from record.made_up import info, play
 from run_harness import go
+from tracking.databases import template
 
 WORDS = ("rounds=3", "logger=mlflow", "logger.every_s=0", "callback=default", "callback.figures=null")
 PATIENT, SHORT = 60, 8  # logger.wait_s: for answers that come, and for servers that stall

@@ -13,8 +13,8 @@ from fedcohort.record import card
 from fedcohort.report.comparison import figures
 from fedcohort.tracking import comparison, identity, server
 from known import known
-from observe.databases import Logs, logs, said  # noqa: F401
 from record.made_up import info
+from tracking.databases import Logs, logs, said  # noqa: F401
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +50,7 @@ def test_a_sweep_ends_with_a_verdict_and_a_report(logs: Logs, said: pytest.LogCa
     page = logs.path / "sweeps" / "s" / "report" / "report.html"
     words = (
         "flash is better than random by 11.0 points [8.5, 13.5], p = 0.003 after Holm's correction over 1 method, "
-        "3 seeds, at equal cost."
+        "3 seeds."
     )
     assert said.messages == [f"report: {page}", words]
     assert "flash is better than random by 11.0 points" in page.read_text()

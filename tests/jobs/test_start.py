@@ -18,8 +18,8 @@ from fedcohort.jobs.start import start as called
 from fedcohort.lightning.module import MONITORED
 from fedcohort.record import history, sweep_folder
 from fedcohort.startup import command_line, options, run
-from observe.databases import said  # noqa: F401
 from run_harness import SMALL, composed_by_hydra
+from tracking.databases import said  # noqa: F401
 
 SEARCHES = "hydra_plugins.hydra_optuna_sweeper.optuna_sweeper.OptunaSweeper"
 WORDS = (*SMALL, "rounds=1", "callback=default", "callback.figures=null", "callback.progress=null")

@@ -15,8 +15,8 @@ from command_harness import Done, command
 from fedcohort.command.compare import parse, query_of, question_of
 from fedcohort.record.observer import Observer
 from fedcohort.startup.comparison import read_answer
-from observe.databases import said, template  # noqa: F401
 from run_harness import go
+from tracking.databases import said, template  # noqa: F401
 from yaml_words import ROOT
 
 SMALL = ["clients=12", "rounds=2", "model=logreg", "client.epochs=1", "callback=none", "logger=none"]

@@ -15,8 +15,8 @@ from fedcohort.jobs.sweep import Sweep
 from fedcohort.record import card, sweep_folder
 from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.tracking import comparison, identity, membership, server
-from observe.databases import Logs, logs, said  # noqa: F401
 from record.made_up import info
+from tracking.databases import Logs, logs, said  # noqa: F401
 
 GROUPS = ("selector", "agg", "heterogeneity", "client")
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fedcohort.console.summary import Summary
 from fedcohort.errors import CheckpointError, DamagedFile, IncompatibleConfig
-from fedcohort.observe.summary import Summary
 from fedcohort.record import card, client_files, client_table, history, journal
 from fedcohort.record.history import Line, wall_s
 from fedcohort.record.journal import Journal, read

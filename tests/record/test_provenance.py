@@ -85,7 +85,7 @@ def test_the_sources_of_a_run_are_those_that_it_runs(tmp_path: Path) -> None:
     for name, text in texts.items():
         (top / name).parent.mkdir(parents=True, exist_ok=True)
         (top / name).write_text(text)
-    watching = {"a": {"_target_": "fedcohort.observe.progress.Progress"}, "b": {"_target_": "fedcohort.record.x.X"}}
+    watching = {"a": {"_target_": "fedcohort.console.progress.Progress"}, "b": {"_target_": "fedcohort.record.x.X"}}
     config = {"selector": {"_target_": "fedcohort.selector.mine.Mine"}, "callback": watching, "rounds": 3}
     first = provenance.sources(config, top)
     for name in (

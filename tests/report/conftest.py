@@ -1,5 +1,5 @@
 """Fixtures of the reports' tests."""
 
-from observe.databases import said
+from tracking.databases import said
 
 __all__ = ["said"]

@@ -5,7 +5,7 @@ import json
 import re
 from pathlib import Path
 
-from fedcohort.observe.summary import Summary
+from fedcohort.console.summary import Summary
 from fedcohort.record.history import read
 from fedcohort.record.journal import Journal
 from fedcohort.record.status import RunStatus

@@ -44,6 +44,7 @@ def test_latex_is_a_booktabs_table_with_a_caption(table: Table) -> None:
     assert r"ucb\_cs \& 50 \% & \textbf{50.0} \\" in text
     assert r"\begin{tabular}{lr}" in text
     assert r"\toprule" in text
+    assert "$<$script$>$x$<$/script$>$" in text
 
 
 def test_long_texts_are_folded() -> None:

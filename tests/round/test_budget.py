@@ -13,8 +13,8 @@ from fedcohort.record.status import RunStatus
 from fedcohort.round import round as rounds
 from fedcohort.round.budget import Budget, Spending, Spent
 from killing import die, in_a_child, stop_after
-from observe.databases import said  # noqa: F401
 from run_harness import Ran, go, same_bits
+from tracking.databases import said  # noqa: F401
 
 LONG = ("selector=flash", "split.limit=240", "rounds=6")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
-from fedcohort.maths.many_tests import adjust_holm
+from fedcohort.results.correction import adjust
 from fedcohort.study.answer import rank_methods
 from fedcohort.study.judge import judge
 from fedcohort.study.ranking import late_of, rank, share, split_rows
@@ -110,8 +110,8 @@ def test_the_seed_is_the_unit_of_a_test_over_regimes(tmp_path: Path) -> None:
     assert ranks is not None
     contest = ranks.contests["flash"]
     means = [0.03, 0.04, 0.04]  # of each seed over the three regimes
-    assert contest.seeds.over.mean == pytest.approx(0.11 / 3)
-    assert contest.seeds.over.half == pytest.approx(stats.t.ppf(0.975, 2) * stats.sem(means))
+    assert contest.seeds.mean == pytest.approx(0.11 / 3)
+    assert contest.seeds.half == pytest.approx(stats.t.ppf(0.975, 2) * stats.sem(means))
     assert contest.seeds.p == pytest.approx(stats.ttest_1samp(means, 0).pvalue), "powd has no p, and Holm counts one"
     assert contest.families is None, "three are too few"
 
@@ -122,7 +122,7 @@ def test_replicated_regimes_add_no_evidence(tmp_path: Path) -> None:
     one = {"random": [0.5] * 3, "flash": [0.51, 0.53, 0.52], "powd": [0.52, 0.46, 0.52]}
     ranks = judge(study, made_up(study, {f"c{i}": one for i in range(8)})).ranks
     assert ranks is not None
-    ps = adjust_holm([stats.ttest_1samp(gaps, 0).pvalue for gaps in ([0.01, 0.03, 0.02], [0.02, -0.04, 0.02])])
+    ps = adjust([stats.ttest_1samp(gaps, 0).pvalue for gaps in ([0.01, 0.03, 0.02], [0.02, -0.04, 0.02])])
     assert [ranks.contests[row].seeds.p for row in ("flash", "powd")] == pytest.approx(ps)
 
 
@@ -133,7 +133,7 @@ def test_regimes_of_a_family_weigh_as_one(tmp_path: Path) -> None:
     ranks = judge(study, made_up(study, late)).ranks
     assert ranks is not None
     # seed 0: ((.01 + .05) / 2 + .03) / 2 = .03, seeds 1 and 2: (.045 + .03) / 2
-    assert ranks.contests["flash"].seeds.over.mean == pytest.approx((0.03 + 0.0375 + 0.0375) / 3)
+    assert ranks.contests["flash"].seeds.mean == pytest.approx((0.03 + 0.0375 + 0.0375) / 3)
 
 
 def test_who_is_better_over_the_regimes(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_what_a_median_of_an_even_number_is(tmp_path: Path) -> None:
     rows = {line.split(" | ")[0]: line for line in text[text.index("### equal") :].splitlines() if " | " in line}
     assert rows["| random"].endswith(" | 2 of 4 |")
     assert rows["| flash"].endswith(" | 1 rounds, 60 s, 1 MB |")
-    assert "each by itself, of an even number of seeds the larger of the middle two; where half of" in text
+    assert "each separately, of an even number of seeds the geometric middle of the middle two; where half of" in text
 
 
 def test_one_seed_tells_nothing(tmp_path: Path) -> None:
@@ -79,7 +79,9 @@ def test_rows_of_few_seeds_and_variants_are_told(tmp_path: Path) -> None:
     # +.05, .06, .07: deviation .01 times 4.303 / sqrt(3)
     assert "- equal: the yardsticks win nothing here, or less than 1 point (+0.0 [" in text
     assert "oracle_clean); oracle_diverse is +6.0 [+3.5, +8.5]" in text
-    assert "- repairs are 2 tries of one idea, flash, powd: their p is corrected by Holm for the regimes of all" in text
+    assert (
+        "- repairs are 2 tries of one idea, flash, powd: in a count over regimes their p is corrected by Holm" in text
+    )
     assert "- Asked for fewer seeds than the others, the first of them: oracle_diverse (3), full (1)." in text
     less = {"random": [0.8] * 6, "oracle_clean": [0.8] * 7, "full": [0.8]}
     report.write(study, made_up(study, {"equal": less}))

@@ -1,5 +1,5 @@
 """Fixtures of the tracking tests."""
 
-from observe.databases import logs, said
+from tracking.databases import logs, said
 
 __all__ = ["logs", "said"]

@@ -18,9 +18,9 @@ from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import feed, identity, record, server
 from fedcohort.tracking.follow import Sender
 from killing import in_a_child, kill_at
-from observe.databases import Logs, template
-from observe.tracked import check, run_info, watchers
 from record.made_up import info, play, report
+from tracking.databases import Logs, template
+from tracking.tracked import check, run_info, watchers
 
 
 def test_a_resumed_run_is_the_same_run(logs: Logs) -> None:

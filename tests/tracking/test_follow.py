@@ -20,9 +20,9 @@ from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import follow, identity
 from fedcohort.tracking.feed import open_feed
 from fedcohort.tracking.follow import Channel, Sender
-from observe.databases import EXPERIMENT, Logs
-from observe.tracked import DEAD, check, run_info, watchers
 from record.made_up import play, report
+from tracking.databases import EXPERIMENT, Logs
+from tracking.tracked import DEAD, check, run_info, watchers
 
 
 @pytest.mark.parametrize(("status", "theirs"), [("interrupted", "KILLED"), ("failed", "FAILED")])

@@ -15,8 +15,8 @@ from fedcohort.results.frame import Frames, read_folders, read_study
 from fedcohort.results.matching.question import Question
 from fedcohort.startup.comparison import read_answer
 from fedcohort.tracking.runs import Query
-from observe.databases import EXPERIMENT, Logs, logs  # noqa: F401
 from record.made_up import info, report
+from tracking.databases import EXPERIMENT, Logs, logs  # noqa: F401
 
 ACC = "test/acc"
 COLUMNS = [

@@ -4,14 +4,14 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from fedcohort.observe.summary import Summary
+from fedcohort.console.summary import Summary
 from fedcohort.record.journal import Journal
 from fedcohort.report.run_figures import Figures
 from fedcohort.tracking import record
 from known import known
-from observe.databases import Logs
-from observe.tracked import check, run_info, watchers
 from record.made_up import info, play
+from tracking.databases import Logs
+from tracking.tracked import check, run_info, watchers
 
 
 def test_the_seeds_of_a_config_are_alike_and_no_other_runs(tmp_path: Path) -> None:

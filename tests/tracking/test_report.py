@@ -13,7 +13,7 @@ from fedcohort.tracking import report, view
 from fedcohort.tracking.report import Report, publish
 from fedcohort.tracking.server import experiment_id
 from known import known
-from observe.databases import EXPERIMENT, Logs, logs  # noqa: F401
+from tracking.databases import EXPERIMENT, Logs, logs  # noqa: F401
 
 
 @pytest.fixture

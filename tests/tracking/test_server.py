@@ -11,9 +11,9 @@ from fedcohort.errors import OptionError
 from fedcohort.tracking import server
 from fedcohort.tracking.tracker import MlflowTracker
 from known import known
-from observe.databases import EXPERIMENT, Logs
-from observe.tracked import run_info, watchers
 from record.made_up import play, report
+from tracking.databases import EXPERIMENT, Logs
+from tracking.tracked import run_info, watchers
 
 
 def test_an_experiment_shows_the_columns_that_matter(logs: Logs) -> None:

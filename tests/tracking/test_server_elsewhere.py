@@ -16,8 +16,8 @@ from fedcohort.tracking.comparison import Run
 from fedcohort.tracking.runs import Query
 from fedcohort.tracking.server import QUIET_AND_QUICK
 from known import known
-from observe.databases import EXPERIMENT, Logs, logs, said  # noqa: F401
 from record.made_up import info, play
+from tracking.databases import EXPERIMENT, Logs, logs, said  # noqa: F401
 
 
 @pytest.fixture

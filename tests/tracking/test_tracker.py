@@ -21,9 +21,9 @@ from fedcohort.tracking import tracker as module
 from fedcohort.tracking.tracker import MlflowTracker
 from forked_follower import Subprocess, fork_followers
 from killing import die, in_a_child
-from observe.databases import EXPERIMENT, Logs
-from observe.tracked import DEAD, check, run_info
 from record.made_up import play, report
+from tracking.databases import EXPERIMENT, Logs
+from tracking.tracked import DEAD, check, run_info
 
 
 @pytest.fixture(autouse=True)
@@ -249,7 +249,7 @@ def test_the_line_that_opens_the_page(
 
 def test_nothing_slow_is_imported_before_a_run_starts() -> None:
     modules = "fedcohort.tracking.follow, fedcohort.tracking.tracker, fedcohort.record.journal, "
-    modules += "fedcohort.report.run_figures, fedcohort.observe.progress, fedcohort.observe.summary"
+    modules += "fedcohort.report.run_figures, fedcohort.console.progress, fedcohort.console.summary"
     slow = "{'mlflow', 'matplotlib', 'pandas', 'rich', 'pyarrow', 'torch', 'sqlalchemy'}"
     code = f"import sys, {modules}; found = {slow} & sys.modules.keys(); assert not found, found"
     subprocess.run([sys.executable, "-c", code], check=True)

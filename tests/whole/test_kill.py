@@ -25,8 +25,8 @@ from fedcohort.tracking.tracker import MlflowTracker
 from fedcohort.training.local import LocalTrainer
 from forked_follower import fork_followers
 from known import known
-from observe.databases import template
 from run_harness import Ran, go, same_bits
+from tracking.databases import template
 from yaml_words import ROOT
 
 WORDS = ("selector=flash", "agg=scaffold", "rounds=5", "logger=mlflow", "logger.every_s=0", "callback=default")

@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from fedcohort.command import scenario
+from fedcohort.console.terminal import console
 from fedcohort.data.federation import Federation
 from fedcohort.errors import OptionError
 from fedcohort.host import disk, messages
-from fedcohort.observe.console import console
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.overview import list_run_facts
 from fedcohort.report.figure import partition

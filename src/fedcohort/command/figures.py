@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from fedcohort import ranges
 from fedcohort.command.words import folders_and_options
-from fedcohort.observe.console import for_each
+from fedcohort.console.terminal import for_each
 from fedcohort.report.run_figures import explain, redraw
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from fedcohort import ranges
 from fedcohort.command.words import folders_and_options, read_number
+from fedcohort.console.terminal import for_each
 from fedcohort.errors import TrackingError
 from fedcohort.host import messages
 from fedcohort.host.lock import is_held
 from fedcohort.host.time_limit import time_limit
-from fedcohort.observe.console import for_each
 from fedcohort.record import card, history, manifest
 from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import follow, identity, server

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.observe.summary import cost_rows, summarise
 from fedcohort.record.folder import status_of, write_atomically
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
@@ -18,6 +17,8 @@ from fedcohort.report.figure.correlations import FACTS, PREFIX, list_facts
 from fedcohort.report.picture import Picture
 from fedcohort.report.render import render
 from fedcohort.report.table import Table
+from fedcohort.results.summary import summarise
+from fedcohort.results.summary_rows import cost_rows
 
 NAME = "report.html"
 CORRELATIONS = "What its scores follow"

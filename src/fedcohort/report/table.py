@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 EMPTY = "–"
 LONG = 30  # characters from which a cell with a word in it is a text, which may be folded
-LATEX_SYMBOLS = {"≥": r"$\geq$", "≤": r"$\leq$", "−": "$-$", "×": r"$\times$", "∞": r"$\infty$"}
+LATEX_SYMBOLS = {"<": "$<$", ">": "$>$", "≥": r"$\geq$", "≤": r"$\leq$", "−": "$-$", "×": r"$\times$", "∞": r"$\infty$"}
 Format = str | Callable[[Any], str]
 
 
@@ -72,7 +72,7 @@ class Table:
     def names(self) -> set[int]:
         """Positions of the columns whose cells are mostly names: they stand at the left."""
         starts = [[row[i][:1].isalpha() for row in self.rows] for i in range(len(self.heading))]
-        return {i for i, flags in enumerate(starts) if 2 * sum(flags) > len(flags)}
+        return {i for i, flags in enumerate(starts) if i and 2 * sum(flags) > len(flags)}
 
     def markdown(self) -> str:
         """Return a pipe table, without the caption."""

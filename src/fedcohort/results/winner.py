@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.results.difference import t_test
+from fedcohort.results.difference import Difference, summarise_differences
 
 LEAST = 5  # seeds
 
@@ -26,17 +26,13 @@ class Winner:
     Attributes:
         index: its row.
         naive: its mean difference.
-        cross_fitted: what choosing brings on a seed that was left out; NaN for fewer than five seeds.
-        low: of its 95 % interval; NaN likewise.
-        high: of its 95 % interval.
-        picked: share of the folds in which the named method was chosen.
+        left_out: what choosing brings on each seed that was left out; None for fewer than five seeds.
+        picked: share of the folds in which the named method was chosen; NaN likewise.
     """
 
     index: int
     naive: float
-    cross_fitted: float
-    low: float
-    high: float
+    left_out: Difference | None
     picked: float
 
 
@@ -45,12 +41,10 @@ def cross_fit(differences: Float64[np.ndarray, "methods seeds"]) -> Winner:
     x = np.asarray(differences, dtype=float)
     n = x.shape[1]
     index = int(x.mean(axis=1).argmax())
-    naive, nan = float(x[index].mean()), math.nan
+    naive = float(x[index].mean())
     if n < LEAST:
-        return Winner(index, naive, nan, nan, nan, nan)
-    left_out = (x.sum(axis=1, keepdims=True) - x) / (n - 1)  # means over the other seeds
-    chosen = np.round(left_out, 12).argmax(axis=0)
-    outside = x[chosen, np.arange(n)]
-    half = float(t_test(outside)[0]) if np.ptp(outside) else 0.0
-    mean = float(outside.mean())
-    return Winner(index, naive, mean, mean - half, mean + half, float((chosen == index).mean()))
+        return Winner(index, naive, None, math.nan)
+    means = (x.sum(axis=1, keepdims=True) - x) / (n - 1)  # over the other seeds
+    chosen = np.round(means, 12).argmax(axis=0)
+    left_out = summarise_differences(dict(enumerate(x[chosen, np.arange(n)].tolist())))
+    return Winner(index, naive, left_out, float((chosen == index).mean()))

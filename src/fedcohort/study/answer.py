@@ -3,10 +3,11 @@
 import math
 from collections.abc import Mapping, Sequence
 
+from fedcohort.results.difference import Mean
 from fedcohort.results.metric import MetricUnit
 from fedcohort.study.definition import BESIDE, BOUND, LIMIT, YARDSTICK, Study
-from fedcohort.study.paired import Mean
 from fedcohort.study.ranking import Ranks
+from fedcohort.study.sheets import spell_share
 from fedcohort.study.verdict import CellVerdict, RowVerdict, Verdict, over_of
 from fedcohort.study.wording import count, points, spell_mean, spell_p, spell_worth
 
@@ -38,9 +39,9 @@ def kind_of(study: Study, cell: CellVerdict) -> str:
     """Which of KINDS the cell is; nothing: no interval of a yardstick reaches beyond what a difference is worth."""
     if cell.winners():
         return WON
-    if cell.pays:
+    if cell.headroom.pays:
         return UNUSED
-    known = [over_of(cell.rows[row]) for row in cell.known]
+    known = [over_of(cell.rows[row]) for row in cell.headroom.oracles]
     # one that is the baseline on every seed has no interval
     most = [over.high if math.isfinite(over.half) else over.mean for over in known]
     return NOTHING if known and all(each <= study.worth for each in most) else OPEN
@@ -52,14 +53,14 @@ def _of_cell(study: Study, kind: str, cell: CellVerdict, u: MetricUnit) -> str:
         return f"**{label}**: {_gap(cell, u)}; {_winners(cell, u)}"
     if kind == UNUSED:
         return f"**{label}**: {_gap(cell, u)}; no method is shown to beat {study.baseline}"
-    if cell.gap is None:
+    if cell.headroom.difference is None:
         return f"{label}: not known, as {_why_no_gap(study, cell)}{_bound(cell, u)}"
-    gap = f"{spell_mean(cell.gap.over, u, sign=True)}, {cell.best}"
+    gap = f"{spell_mean(cell.headroom.difference, u, sign=True)}, {cell.headroom.oracle}"
     worth = spell_worth(study, u)
     if kind == NOTHING:
         return f"{label}: the yardsticks win nothing here, or less than {worth} ({gap}){_beyond(study, cell, u)}"
     need = f"; to show that a method wins {worth} takes {cell.seeds}" if cell.seeds else ""
-    n = cell.gap.over.n
+    n = cell.headroom.difference.n
     return f"{label}: not settled by {n} seed{'s' if n > 1 else ''} ({gap}){need}"
 
 
@@ -97,7 +98,7 @@ def count_regimes(study: Study, verdict: Verdict, u: MetricUnit) -> str:
         left = sum(cell.wins_after_all(study.alpha) for cell in by_kind[WON])
         parts = [
             f"**A method is significantly better than {base} in {left} of {n} regimes** after one Holm correction over "
-            f"all {verdict.tests} tests ({counts[WON]} after Holm over each method's own regimes)."
+            f"all {verdict.tests} tests ({counts[WON]} after Holm over the methods of each regime)."
         ]
     else:
         parts = [f"**In none of the {n} regimes a method is shown to beat {base}.**"]
@@ -138,7 +139,7 @@ def _beyond(study: Study, cell: CellVerdict, u: MetricUnit) -> str:
 
     Yardsticks of few seeds are among them: what they win isn't what the sentence says.
     """
-    few = [row for row in cell.rows.values() if row.role == YARDSTICK and row.row not in cell.known]
+    few = [row for row in cell.rows.values() if row.role == YARDSTICK and row.row not in cell.headroom.oracles]
     far = [*(row for row in cell.rows.values() if row.role in (LIMIT, BESIDE)), *few]
     far = [row for row in far if over_of(row).n >= study.enough]
     far = sorted((row for row in far if over_of(row).high > study.worth), key=lambda row: -over_of(row).mean)
@@ -146,21 +147,24 @@ def _beyond(study: Study, cell: CellVerdict, u: MetricUnit) -> str:
 
 
 def _gap(cell: CellVerdict, u: MetricUnit) -> str:
-    if cell.gap is None or cell.best is None:
+    headroom = cell.headroom
+    if headroom.difference is None:
         return f"what there is to win isn't known, as no yardstick was run{_bound(cell, u)}"
-    if not cell.pays:
-        return (
-            f"the best yardstick, {cell.best}, isn't clear of 0 after Holm ({spell_mean(cell.gap.over, u, sign=True)})"
-        )
-    return f"there are {spell_mean(cell.gap.over, u, sign=True)} {points(u)} to win ({cell.best})"
+    gain = spell_mean(headroom.difference, u, sign=True)
+    if not headroom.pays:
+        return f"the best yardstick, {headroom.oracle}, isn't clear of 0 ({gain})"
+    return f"there are {gain} {points(u)} to win ({headroom.oracle})"
 
 
 def _winners(cell: CellVerdict, u: MetricUnit) -> str:
-    return "won by " + ", ".join(_win(each, u) for each in cell.winners()[:4])
+    line = "won by " + ", ".join(_win(each, u) for each in cell.winners()[:4])
+    if cell.winner is None or cell.winner[1].left_out is None:
+        return line
+    return f"{line}; choosing the best on other seeds brings {spell_mean(cell.winner[1].left_out, u, sign=True)}"
 
 
 def _win(row: RowVerdict, u: MetricUnit) -> str:
-    share = f", {100 * row.closed:.0f} % of it" if math.isfinite(row.closed) else ""
+    share = f", {spell_share(row.closed)} of it" if row.closed is not None else ""
     return f"{row.row} ({over_of(row).mean * u.factor:+.1f}{share})"
 
 
@@ -184,7 +188,7 @@ def rank_methods(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
 def _tell_these(study: Study, ranks: Ranks, u: MetricUnit) -> list[str]:
     """Say which methods are better or worse than the baseline over these regimes, by the mean of each seed."""
     base, contests = study.baseline, ranks.contests
-    n = next(iter(contests.values())).seeds.over.n
+    n = next(iter(contests.values())).seeds.n
     test = (
         f"paired t-test over {count(n, 'common seed')} of each seed's mean difference over the regimes, corrected by "
         f"Holm for {count(len(contests), 'method')}"
@@ -192,7 +196,7 @@ def _tell_these(study: Study, ranks: Ranks, u: MetricUnit) -> list[str]:
     if n < study.enough:
         return [f"**No method is shown to be better than {base} over them**: {n} common seeds are too few for a test."]
     signs = {row: each.sign(study) for row, each in contests.items()}
-    means = {row: each.seeds.over for row, each in contests.items()}
+    means = {row: each.seeds for row, each in contests.items()}
     better, worse = ([row for row in _sort(means) if signs[row] == side] for side in (1, -1))
     if better:
         lines = [f"**Better than {base} on average over these regimes: {_name(better, means, u)}** ({test})."]
@@ -210,7 +214,7 @@ def _tell_these(study: Study, ranks: Ranks, u: MetricUnit) -> list[str]:
 
 def _tell_others(study: Study, ranks: Ranks, u: MetricUnit) -> list[str]:
     """Say what these regimes show of others like them, by the mean of each family of regimes."""
-    means = {row: each.families.over for row, each in ranks.contests.items() if each.families}
+    means = {row: each.families for row, each in ranks.contests.items() if each.families}
     if not means:
         return ["There are too few families of regimes to generalise from them."]
     both = {row: (each.sign(study), each.sign_elsewhere(study)) for row, each in ranks.contests.items()}

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 from fedcohort.results.metric import MetricUnit
 from fedcohort.study import behaviour
-from fedcohort.study.definition import BOUND, METHOD, Study
+from fedcohort.study.definition import BOUND, Study
 from fedcohort.study.places import clock_of, is_early
 from fedcohort.study.results import Results
 from fedcohort.study.sheets import OTHER_CODE
-from fedcohort.study.verdict import Verdict
+from fedcohort.study.verdict import Verdict, over_of
 from fedcohort.study.wording import count, points, spell_worth
 
 
@@ -19,18 +19,19 @@ def cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
     return [
         f"A result is {late}; differences are to {study.baseline} on the same seed, which shares data, "
         "partition and first model, with 95 % intervals of the paired t.",
-        f"▲ and ▼: a difference whose p, corrected by Holm for the row's regimes, is below {study.alpha:g}, "
+        f"▲ and ▼: a difference whose p, corrected by Holm for the methods of the regime, is below {study.alpha:g}, "
         f"of {least:g} {points(u, least)} or more, over {study.enough} seeds or more. {warn_of_many(study, verdict)}",
+        *tell_collapsing(study, verdict, u),
         *tell_variants(study),
-        "‡ is a yardstick, no method: it reads what no server can know. The gap is that of the yardstick that did best "
-        "on these very seeds, which flatters it a little.",
+        "‡ is a yardstick, no method: it reads what no server can know. The gap is that of the regime's "
+        "oracle; of several, that of the one which is best on the other seeds, seed by seed (five seeds or more).",
         "The greedy oracle is myopic and no upper bound: it takes who helps the next model most. Full participation, "
         "and the bound, the same federation without its heterogeneity, may lie well above it.",
         f"Seeds: how many show a true difference of {spell_worth(study, u)} with a chance of 80 %, from the median "
         f"spread of the methods' paired differences, in one test at {study.alpha:g}: a mark, which Holm corrects, "
-        "takes more. The formula is in `maths/many_tests.py`.",
-        "To target: median rounds, virtual time and bytes to the regime's target, each by itself, of an even number of "
-        "seeds the larger of the middle two; where half of the seeds never met it, how many did.",
+        "takes more. The formula is in `results/power.py`.",
+        "To target: median rounds, virtual time and bytes to the regime's target, each separately, of an even number "
+        "of seeds the geometric middle of the middle two; where half of the seeds never met it, how many did.",
         *tell_regimes(study, verdict, u),
         *tell_tuned(study),
         *study.notes,
@@ -93,20 +94,32 @@ def list_other_code(found: Results) -> list[str]:
 
 
 def warn_of_many(study: Study, verdict: Verdict) -> str:
-    """Say what the marks of many methods come to by chance; Holm's level holds for each row."""
-    m = len({row.row for cell in verdict.cells.values() for row in cell.rows.values() if row.role == METHOD})
+    """Return the number of regimes in which chance alone would give a mark: the correction is within a regime."""
+    n = len(verdict.cells)
     return (
-        f"A mark isn't corrected for the number of methods: were all {m} like {study.baseline}, one by chance "
-        f"somewhere would be expected of up to {m * study.alpha:.2g} of them. The opening says how much is left after "
-        "one correction over all methods and regimes."
+        f"The correction is within a regime: were no method different, up to {n * study.alpha:.2g} of the {n} regimes "
+        "would have a mark by chance. The opening counts those that are left after one correction over all methods and "
+        "regimes."
     )
+
+
+def tell_collapsing(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
+    """Return a line on methods whose differences have a long left tail, with each one's worst seed; none for none."""
+    if not verdict.collapsing:
+        return []
+    worst = {
+        row: min(over_of(cell.rows[row]).worst for cell in verdict.cells.values() if row in cell.rows)
+        for row in sorted(verdict.collapsing)
+    }
+    methods = ", ".join(f"{row} (worst seed {value * u.factor:+.1f})" for row, value in worst.items())
+    return [f"Collapses on some seeds, so that wins in single regimes are not safe without more seeds: {methods}."]
 
 
 def tell_variants(study: Study) -> list[str]:
     """Say whose p are corrected together, and who isn't asked for in each regime or on each seed; a line each."""
     lines = [
-        f"{name} are {len(rows)} tries of one idea, {', '.join(rows)}: their p is corrected by Holm for the regimes of "
-        "all of them together."
+        f"{name} are {len(rows)} tries of one idea, {', '.join(rows)}: in a count over regimes their p is "
+        "corrected by Holm for the regimes of all of them together."
         for name, rows in study.variants.items()
     ]
     if some := [cell.label for cell in study.cells.values() if cell.rows is not None]:

@@ -10,7 +10,7 @@ from fedcohort.errors import OptionError
 from fedcohort.startup.components import TARGET
 from fedcohort.startup.options import unknown
 
-WIN = {"alpha": 0.05, "least": 0.0, "seeds": 3, "worth": 0.01}
+WIN = {"alpha": 0.05, "least": 0.005, "equal": 0.01, "seeds": 3, "worth": 0.01}
 
 
 def key_of(word: str) -> str:
@@ -61,9 +61,10 @@ def read_win(value: object) -> dict[str, Any]:
         raise unknown("win", strange[0], tuple(WIN))
     ranges.number("win.alpha", win["alpha"], "(0, 1)")
     ranges.number("win.least", win["least"], "[0, inf)")
+    ranges.number("win.equal", win["equal"], "(0, inf)")
     ranges.integer("win.seeds", win["seeds"], "[2, inf)")
     ranges.number("win.worth", win["worth"], "(0, inf)")
-    return {"alpha": win["alpha"], "least": win["least"], "enough": win["seeds"], "worth": win["worth"]}
+    return {"enough": win.pop("seeds"), **win}
 
 
 def read_seeds(option: str, value: object) -> tuple[int, ...]:

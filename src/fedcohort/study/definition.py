@@ -8,8 +8,10 @@
     beside            the same, shown but no part of that: `full` trains everybody, `worst` chooses badly
     cells             regimes in their order: label, axis, words, bounds (overrides by name), target, rows (those that
                         the regime is asked for, all where it doesn't say, unless `selectors` names them), family (a
-                        name of regimes that differ in cohort size or level only: they weigh as one in means over all)
-    seeds, metric, late, target, win.alpha, win.least, win.seeds, win.worth
+                        name of regimes that differ in cohort size or level only: they weigh as one in means over all),
+                        oracle (the one of `yardsticks` whose gain is the headroom; of several, one is chosen on seeds
+                        that are left out)
+    seeds, metric, late, target, win.alpha, win.least, win.equal, win.seeds, win.worth
     few                 {oracle_greedy: 3}: rows that are run on the first so many seeds, unless `selectors` names them
     variants            {repairs: [flash_whitened, flash_progress]}: tries of one idea, whose p is corrected together
     tune                what `fedcohort study tune` searches (`space.py`)
@@ -27,6 +29,7 @@ from typing import Any
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.results.metric import lower_is_better
+from fedcohort.results.verdict import Rules
 from fedcohort.startup.compose import file_of
 from fedcohort.startup.options import unknown
 from fedcohort.study import space
@@ -75,6 +78,7 @@ class Regime:
     target: float | None
     rows: Sequence[str] | None
     family: str
+    oracle: str | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,7 @@ class Study:
         late: evaluated rounds at a run's end whose mean is its result; by a clock, see `measure.mean_over_time`.
         alpha: the level at which a difference counts, after Holm.
         least: a difference that is smaller doesn't count, however sure it is; in the metric's own unit.
+        equal: margin of equivalence, in the metric's own unit.
         enough: paired seeds below which nothing is said: two that happen to be alike have no spread.
         worth: the difference that the number of seeds is told for, in the metric's own unit.
         space: what is tuned, None for nothing.
@@ -109,6 +114,7 @@ class Study:
     late: int
     alpha: float
     least: float
+    equal: float
     enough: int
     worth: float
     space: Space | None = None
@@ -120,6 +126,11 @@ class Study:
     @property
     def name(self) -> str:
         return self.folder.name
+
+    @property
+    def rules(self) -> Rules:
+        """What counts as a difference, as `results.verdict` reads it."""
+        return Rules(self.alpha, self.least, self.equal, self.enough, worth=self.worth)
 
     def seeds_of(self, row: str) -> Sequence[int]:
         """The seeds that the row is asked for."""
@@ -173,6 +184,9 @@ def _read(folder: Path, given: Mapping[str, Any]) -> Study:
     for cell in cells.values():
         if cell.rows is not None:
             ranges.words(f"cells.{cell.name}.rows", cell.rows, *others)
+        if cell.oracle is not None:
+            oracles = [row for row in rows if roles[row] == YARDSTICK]
+            ranges.choice(f"cells.{cell.name}.oracle", cell.oracle, *oracles)
     return Study(
         folder=folder,
         title=node["title"],
@@ -220,7 +234,7 @@ def _row(key: str, given: object, allowed: str) -> tuple[str, Words]:
 
 
 def _cells(nodes: Mapping[str, Any], target: float | None) -> dict[str, Regime]:
-    known = ("label", "axis", "words", "bounds", "target", "rows", "family")
+    known = ("label", "axis", "words", "bounds", "target", "rows", "family", "oracle")
     found = {}
     for name, value in nodes.items():
         where, node = f"cells.{name}", mapping(f"cells.{name}", value)
@@ -241,6 +255,7 @@ def _cells(nodes: Mapping[str, Any], target: float | None) -> dict[str, Regime]:
             node.get("target", target),
             node.get("rows"),
             node.get("family") or name,
+            node.get("oracle"),
         )
     if not found:
         raise ranges.refuse("cells", "one cell or more", nodes)

@@ -1,65 +1,65 @@
-"""What a study's results say: differences to the baseline, the gap that was there, who closed how much of it.
+"""The verdict on a study's results: differences to the baseline, the headroom, and the share of it that a row closes.
 
-    d_s      late mean of a row minus that of the baseline on seed s: they share data, partition and first model
-    verdict  a row wins or loses in a cell where Holm's adjusted p, over the row's cells, is below win.alpha, mean d is
-             win.least or more, and there are win.seeds of them; of `variants`, tries of one idea, over the cells of all
-             of them. p is corrected over all methods and cells, too, which says how many of the wins one correction of
-             everything leaves
-    gap      the d of the yardstick whose mean d is largest: of those that pass in the same way, where there is
-             something to win, else of those with win.seeds seeds and half of the baseline's, else of all
-    closed   mean d of a row / mean d of that yardstick, over the seeds that all three have; given where there is a gap,
-             on these seeds too, and they are win.seeds or more
-    rank     of a method or the baseline among all that have half of the baseline's seeds or more, by seed, over the
-             seeds that all of them have; 1 is best
-    half     of the baseline's seeds, or of the study's own where it has more, as beside a method of one's own
-    seeds    `maths.many_tests.count_seeds` of the median deviation of the methods' d: of those whose d vary, and that
-             have half of the baseline's seeds and win.seeds, as a row just begun says little of a spread
-
-The yardstick is chosen by the same seeds: its gap is a little flattered, and the greedy one is no upper bound.
+All statistics are those of `results/`. Methods are tested in three families: the methods of a setting (marks), the
+settings of a method, and all methods in all settings (counts over the grid). Oracles, bounds and rows for reference are
+in no family, and keep their own p. A row counts in a comparison of a setting where it has half of the baseline's seeds
+or more, since a row that was just begun says little of a spread.
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from statistics import median
 
 import numpy as np
 
-from fedcohort.maths.many_tests import adjust_holm, count_seeds, rank_rows
+from fedcohort.results.correction import ANYWHERE, IN_SETTING, adjust_families, adjust_for_claim
+from fedcohort.results.difference import Difference, mean_of, paired_difference, summarise_differences
+from fedcohort.results.headroom import ShareClosed, share_closed
+from fedcohort.results.power import count_seeds, least_difference
+from fedcohort.results.ranks import rank_values
+from fedcohort.results.skew import collapses
+from fedcohort.results.target import Cost, median_cost
+from fedcohort.results.verdict import judge_difference
+from fedcohort.results.winner import Winner, cross_fit
 from fedcohort.study.definition import BOUND, METHOD, YARDSTICK, Study
-from fedcohort.study.paired import Difference, Mean, difference, mean
 from fedcohort.study.places import is_early
 from fedcohort.study.ranking import RANKED, Ranks, half_of, late_of, rank, split_rows
 from fedcohort.study.results import Results, Row
-from fedcohort.study.verdict import COSTS, TO_TARGET, CellVerdict, RowVerdict, Verdict
+from fedcohort.study.verdict import COSTS, TO_TARGET, CellVerdict, Headroom, Ps, RowVerdict, Verdict
+
+Runs = Mapping[str, Mapping[int, Row]]  # of a setting: by row and seed
+Place = tuple[str, str]  # setting, row
+Differences = Mapping[str, Difference]  # of a setting, by row
 
 
-def judge(study: Study, found: Results) -> Verdict:
-    """Say what the results come to."""
-    runs = sort_runs(study, found)
-    overs = {
-        (cell, row): difference(_late(of[row]), _late(of[study.baseline]))
-        for cell, of in runs.items()
-        for row in of
-        if row != study.baseline and set(of[row]) & set(of.get(study.baseline, {}))
+def judge(study: Study, results: Results) -> Verdict:
+    """Return the verdict on each row in each setting, and over all settings."""
+    runs = sort_runs(study, results)
+    differences = {
+        (cell, row): paired_difference(_results(by_row[row]), _results(by_row[study.baseline]))
+        for cell, by_row in runs.items()
+        for row in by_row
+        if row != study.baseline and set(by_row[row]) & set(by_row.get(study.baseline, {}))
     }
-    ps = {place: over.p for place, over in overs.items()}
-    own, methods = adjust(study, ps), [place for place in overs if study.role_of(place[1]) == METHOD]
-    over_all = dict(zip(methods, adjust_holm([ps[place] for place in methods]), strict=True))
-    cells = {cell: _judge_cell(study, cell, runs[cell], overs, (own, over_all)) for cell in runs}
-    return Verdict(cells, _rank_over_cells(study, found), _missing(study, runs))
+    ps = adjust_all(study, {place: difference.p for place, difference in differences.items()})
+    cells = {}
+    for cell, by_row in runs.items():
+        of_cell = {row: differences[cell, row] for row in by_row if (cell, row) in differences}
+        cells[cell] = _judge_cell(study, cell, by_row, of_cell, {row: ps[cell, row] for row in of_cell})
+    by_method: dict[str, list[Difference]] = {}
+    for (_, row), difference in differences.items():
+        if study.role_of(row) == METHOD:
+            by_method.setdefault(row, []).append(difference)
+    collapsing = frozenset(row for row, all_settings in by_method.items() if collapses(all_settings))
+    return Verdict(cells, _rank_over_cells(study, results), _missing(study, runs), collapsing)
 
 
-Runs = Mapping[str, Mapping[int, Row]]  # of a cell: by row and seed
-Place = tuple[str, str]  # cell, row
-
-
-def sort_runs(study: Study, found: Results) -> dict[str, dict[str, dict[int, Row]]]:
+def sort_runs(study: Study, results: Results) -> dict[str, dict[str, dict[int, Row]]]:
     """Sort the runs that are done, in the study's order; a user's own rows come after the others."""
     runs: dict[str, dict[str, dict[int, Row]]] = {}
-    for (cell, row, seed), facts in found.done():
+    for (cell, row, seed), facts in results.done():
         runs.setdefault(cell, {}).setdefault(row, {})[seed] = facts
-    order = list(study.words)
-    place = {row: i for i, row in enumerate(order)}
+    place = {row: i for i, row in enumerate(study.words)}
     return {
         cell: dict(sorted(runs[cell].items(), key=lambda item: (item[0].startswith(BOUND), place.get(item[0], 10**6))))
         for cell in study.cells
@@ -67,117 +67,146 @@ def sort_runs(study: Study, found: Results) -> dict[str, dict[str, dict[int, Row
     }
 
 
-def _late(runs: Mapping[int, Row]) -> dict[int, float]:
+def adjust_all(study: Study, ps: Mapping[Place, float]) -> dict[Place, Ps]:
+    """Correct the p-values of methods for each claim; those of other rows stay as they are.
+
+    Tries of one idea (`variants`) share the family of their settings.
+    """
+    tested = {place: p for place, p in ps.items() if study.role_of(place[1]) == METHOD}
+    variants = {row: name for name, rows in study.variants.items() for row in rows}
+    in_setting = adjust_for_claim(tested, IN_SETTING)
+    of_method = adjust_families(tested, lambda place: variants.get(place[1], place[1]))
+    anywhere = adjust_for_claim(tested, ANYWHERE)
+    return {
+        place: Ps(in_setting[place], of_method[place], anywhere[place]) if place in tested else Ps(p, p, math.nan)
+        for place, p in ps.items()
+    }
+
+
+def _results(runs: Mapping[int, Row]) -> dict[int, float]:
     return {seed: facts["late"] for seed, facts in runs.items()}
 
 
-def adjust(study: Study, ps: Mapping[Place, float]) -> dict[Place, float]:
-    """Correct each row's p-values for the number of its cells, those of variants for the cells of all of them.
-
-    They stay in their order, by which pages name equals.
-    """
-    found = dict(ps)
-    for family in {family_of(study, row) for _, row in ps}:
-        keys = [key for key in ps if family_of(study, key[1]) == family]
-        found |= dict(zip(keys, adjust_holm([ps[key] for key in keys]), strict=True))
-    return found
-
-
-def family_of(study: Study, row: str) -> str:
-    """Return whose p-values are corrected together: the row's own, or those of the variants that it is one of."""
-    return next((name for name, rows in study.variants.items() if row in rows), row)
-
-
-def _judge_cell(
-    study: Study,
-    cell: str,
-    runs: Runs,
-    overs: Mapping[Place, Difference],
-    corrected: tuple[Mapping[Place, float], Mapping[Place, float]],
-) -> CellVerdict:
-    """Judge a cell. corrected: by cell and row, p after Holm over the row's cells, and of methods over all cells."""
-    adjusted, over_all = corrected
-    own = {row: overs[cell, row] for row in runs if (cell, row) in overs}
-    signs = {row: _sign(study, over.over, adjusted[cell, row]) for row, over in own.items()}
-    yardsticks = [row for row in own if study.role_of(row) == YARDSTICK and math.isfinite(own[row].over.mean)]
-    least = max(study.enough, half_of(study, runs))  # one that was just begun has luck at most
-    known = [row for row in yardsticks if own[row].over.n >= least]
-    clear = [row for row in known or yardsticks if signs[row] > 0]
-    best = max(clear or known or yardsticks, key=lambda row: own[row].over.mean, default=None)
-    pays = bool(clear)
+def _judge_cell(study: Study, cell: str, runs: Runs, differences: Differences, ps: Mapping[str, Ps]) -> CellVerdict:
+    least = max(study.enough, half_of(study, runs))
+    headroom = _find_headroom(study, cell, differences, least)
     ranks = _rank_in_cell(study, runs)
-    rows = {
-        row: RowVerdict(
+    rows = {}
+    for row, by_seed in runs.items():
+        difference, p = differences.get(row), ps.get(row, Ps(math.nan, math.nan, math.nan))
+        values = _results(by_seed)
+        verdict = judge_difference(difference, p.in_setting, study.rules) if difference else ""
+        rows[row] = RowVerdict(
             row=row,
             role=study.role_of(row),
-            value=mean(list(_late(of).values())),
-            last=float(np.mean([facts["last"] for facts in of.values()])),
-            diverged=sum(not math.isfinite(late) for late in _late(of).values()),
-            over=own.get(row),
-            p=adjusted.get((cell, row), math.nan),
-            p_all=over_all.get((cell, row), math.nan),
-            sign=signs.get(row, 0),
-            closed=_closed(study, runs, row, best) if pays and best and row in own else math.nan,
-            rank=ranks.get(row),
-            costs={name: float(np.mean([facts[name] for facts in of.values()])) for name in COSTS},
-            target={name: _median(of, f"{name}_to_target") for name in TO_TARGET},
-            reached=sum(math.isfinite(facts["rounds_to_target"]) for facts in of.values()),
-            early=sum(is_early(facts["words"], facts["virtual_s"]) for facts in of.values()),
-            other_code=sum(bool(facts["differs"]) for facts in of.values()),
+            value=mean_of(list(values.values())),
+            last=float(np.mean([facts["last"] for facts in by_seed.values()])),
+            diverged=sum(not math.isfinite(value) for value in values.values()),
+            over=difference,
+            ps=p,
+            verdict=verdict,
+            closed=_share(study, difference, headroom),
+            rank=ranks.get(row, math.nan),
+            costs={name: float(np.mean([facts[name] for facts in by_seed.values()])) for name in COSTS},
+            target={
+                axis: median_cost([cost_of(facts, axis) for facts in by_seed.values()]).value for axis in TO_TARGET
+            },
+            reached=sum(math.isfinite(facts["rounds_to_target"]) for facts in by_seed.values()),
+            early=sum(is_early(facts["words"], facts["virtual_s"]) for facts in by_seed.values()),
+            other_code=sum(bool(facts["differs"]) for facts in by_seed.values()),
         )
-        for row, of in runs.items()
-    }
-    methods = [own[row].over for row in own if study.role_of(row) == METHOD]
-    spreads = [over.std for over in methods if over.n >= least and math.isfinite(over.half)]
-    seeds = count_seeds(median(spreads), study.worth, study.alpha) if spreads else None
-    return CellVerdict(cell, rows, best, own[best] if best else None, pays, seeds, known)
+    counted = [
+        difference
+        for row, difference in differences.items()
+        if study.role_of(row) == METHOD and difference.n >= least and not difference.reason
+    ]
+    spread = median(difference.std for difference in counted) if counted else math.nan
+    n = int(median(difference.n for difference in counted)) if counted else 0
+    return CellVerdict(
+        cell=cell,
+        rows=rows,
+        headroom=headroom,
+        seeds=count_seeds(spread, study.worth, study.alpha),
+        n=n,
+        shows=least_difference(spread, n, study.alpha),
+        winner=_find_winner(rows, differences, least),
+    )
 
 
-def _sign(study: Study, over: Mean, p: float) -> int:
-    counts = p < study.alpha and abs(over.mean) >= study.least and over.n >= study.enough
-    return int(np.sign(over.mean)) if counts else 0
+def cost_of(facts: Row, axis: str) -> Cost:
+    """Return what a run had spent at the target, or at its end if it never met the target."""
+    value = facts[f"{axis}_to_target"]
+    return Cost(value, met=True) if math.isfinite(value) else Cost(float(facts[axis]), met=False)
 
 
-def _closed(study: Study, runs: Runs, row: str, best: str) -> float:
-    """Return the share of the gap that the row closes, over common seeds; NaN where these show none."""
-    base = study.baseline
-    common = set(runs[row]) & set(runs[best]) & set(runs[base])
+def _find_headroom(study: Study, cell: str, differences: Differences, least: float) -> Headroom:
+    """Return the difference of the setting's oracle; of several, that of choosing one on the other seeds."""
+    named = study.cells[cell].oracle
+    oracles = [row for row in differences if study.role_of(row) == YARDSTICK and named in (None, row)]
+    finite = {row: differences[row] for row in oracles if not differences[row].diverged}
+    enough = {row: difference for row, difference in finite.items() if difference.n >= least}
+    pool = enough or finite
+    if not pool:
+        return Headroom(None, None, False, ())
+    best = max(pool, key=lambda row: pool[row].mean)
+    common = sorted(set.intersection(*(set(difference.by_seed) for difference in pool.values())))
+    chosen = (
+        cross_fit(np.array([[pool[row].by_seed[seed] for seed in common] for row in pool])) if len(pool) > 1 else None
+    )
+    difference = pool[best]
+    if chosen is not None and chosen.left_out is not None:
+        difference = summarise_differences(dict(zip(common, chosen.left_out.values.tolist(), strict=True)))
+    is_positive = difference.low > 0 or (not math.isfinite(difference.half) and difference.mean > 0)
+    pays = is_positive and difference.mean >= study.least and difference.n >= study.enough
+    return Headroom(best, difference, pays, tuple(enough))
+
+
+def _share(study: Study, difference: Difference | None, headroom: Headroom) -> ShareClosed | None:
+    """Return the share of the headroom, over common seeds; None where these are few or show none."""
+    if difference is None or headroom.difference is None or not headroom.pays:
+        return None
+    common = sorted(set(difference.by_seed) & set(headroom.difference.by_seed))
     if len(common) < study.enough:
-        return math.nan
-    level = {name: _mean_of(runs[name], common) for name in (row, best, base)}
-    gap = level[best] - level[base]
-    return (level[row] - level[base]) / gap if gap > 0 else math.nan
+        return None
+    method, oracle = (
+        np.array([each[seed] for seed in common]) for each in (difference.by_seed, headroom.difference.by_seed)
+    )
+    return share_closed(method, oracle, study.least)
 
 
-def _median(runs: Mapping[int, Row], name: str) -> float:
-    """Return the median over seeds, the larger of two; a run that never met the target is later than all others."""
-    values = sorted(facts[name] if math.isfinite(facts[name]) else math.inf for facts in runs.values())
-    return values[len(values) // 2]
+def _find_winner(rows: Mapping[str, RowVerdict], differences: Differences, least: float) -> tuple[str, Winner] | None:
+    """Return the best method of a setting, cross-fitted over the methods with enough seeds; None if none is better."""
+    methods = [row for row in differences if rows[row].role == METHOD and differences[row].n >= least]
+    methods = [row for row in methods if not differences[row].diverged]
+    if not any(rows[row].sign > 0 for row in methods):
+        return None
+    common = sorted(set.intersection(*(set(differences[row].by_seed) for row in methods)))
+    if not common:
+        return None
+    winner = cross_fit(np.array([[differences[row].by_seed[seed] for seed in common] for row in methods]))
+    name = methods[winner.index]
+    return (name, winner) if rows[name].sign > 0 else None
 
 
-def _rank_in_cell(study: Study, runs: Runs) -> dict[str, Mean]:
-    least = half_of(study, runs)  # a row just begun costs the others no seeds, and has no rank
+def _rank_in_cell(study: Study, runs: Runs) -> dict[str, float]:
+    least = half_of(study, runs)  # a row that was just begun costs the others no seeds, and has no rank
     rows = [row for row in runs if study.role_of(row) in RANKED and len(runs[row]) >= least]
     common = sorted(set.intersection(*(set(runs[row]) for row in rows))) if rows else []
     if not common:
         return {}
-    ranks = rank_rows(np.array([[runs[row][seed]["late"] for row in rows] for seed in common]))
-    return {row: mean(list(ranks[:, i])) for i, row in enumerate(rows)}
+    means = np.array([np.mean([runs[row][seed]["late"] for seed in common]) for row in rows])
+    return dict(zip(rows, rank_values(means).tolist(), strict=True))
 
 
-def _rank_over_cells(study: Study, found: Results) -> Ranks | None:
-    """Rank the main rows in the cells that they share; None for fewer than three rows or two cells."""
-    late = late_of(study, found)
+def _rank_over_cells(study: Study, results: Results) -> Ranks | None:
+    """Rank the main rows in the settings that they share; None for fewer than three rows or two settings."""
+    late = late_of(study, results)
     ranks = rank(study, late, split_rows(study, late)[0])
     return ranks if ranks and len(ranks.mean) > 2 and len(ranks.cells) > 1 else None
 
 
-def _mean_of(runs: Mapping[int, Row], seeds: Collection[int]) -> float:
-    return float(np.mean([runs[seed]["late"] for seed in sorted(seeds)]))
-
-
-def _missing(study: Study, runs: Mapping[str, Runs]) -> dict[tuple[str, str], int]:
-    wanted = {(cell, row) for cell in study.cells for row in study.words if study.asks(cell, row)}
-    wanted |= {(name, BOUND + bound) for name, cell in study.cells.items() for bound in cell.bounds}
-    left = {(cell, row): len(set(study.seeds_of(row)) - set(runs.get(cell, {}).get(row, {}))) for cell, row in wanted}
-    return {place: n for place, n in sorted(left.items()) if n}
+def _missing(study: Study, runs: Mapping[str, Runs]) -> dict[Place, int]:
+    places = {(cell, row) for cell in study.cells for row in study.words if study.asks(cell, row)}
+    places |= {(name, BOUND + bound) for name, cell in study.cells.items() for bound in cell.bounds}
+    counts = {(cell, row): len(set(study.seeds_of(row)) - set(runs.get(cell, {}).get(row, {}))) for cell, row in places}
+    return {place: n for place, n in sorted(counts.items()) if n}

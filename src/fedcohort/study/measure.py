@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from fedcohort.errors import OptionError
-from fedcohort.observe.reached import CLOCK, DOWN, UP, find_first
 from fedcohort.record import card, provenance
 from fedcohort.record.history import History, read
+from fedcohort.results.shares_of_best import CLOCK, DOWN, UP, find_first
 from fedcohort.round.score_correlation import split_name
 from fedcohort.study import behaviour
 from fedcohort.types import Values

@@ -12,9 +12,9 @@ from pathlib import Path
 from statistics import mode
 
 from fedcohort.errors import OptionError
-from fedcohort.maths.many_tests import adjust_holm
 from fedcohort.record.folder import write_atomically
 from fedcohort.report.sheet import NONE, Sheet, write_csv
+from fedcohort.results.correction import adjust
 from fedcohort.results.metric import MetricUnit
 from fedcohort.startup.compose import file_of
 from fedcohort.study import leaderboard
@@ -37,9 +37,9 @@ LEGEND = (
     "Differences are to random selection (to FedAvg, of aggregators) on the same seeds, of late means; of shares they "
     "are in points, and a study's page has their intervals. *To win*: what the best yardstick wins, which reads what "
     "no server can know, with its 95 % interval. A method is named where its p is below the study's level after Holm "
-    "over its regimes there, in bold face where it is after Holm over all of the study's tests, too. Who isn't named "
-    "may still win or lose: the seeds don't show it. *Sooner at the target*: how many times as fast as random "
-    "selection a method first meets the value that its study asks for, by virtual time, bytes and rounds, each by "
+    "over the methods of the regime, in bold face where it is after Holm over all of the study's tests, too. A method "
+    "that isn't named may still win or lose: the seeds don't show it. *Sooner at the target*: how many times as fast "
+    "as random selection a method meets the target of its study, by virtual time, bytes and rounds, each by "
     "itself, and in brackets the client FLOPs and the bytes of its whole runs over those of random selection; a method "
     "that is named only there isn't shown to be better in the end."
 )
@@ -63,7 +63,7 @@ def csv_of(study: Study, found: Results, verdict: Verdict, speeds: Speeds, u: Me
             "sooner": sooner,
             "federation": federation,
             "cell": cell.cell,
-            "headroom": "yes" if cell.pays else "no",
+            "headroom": "yes" if cell.headroom.pays else "no",
         }
         rows.append({**_line(study, cell, u), **facts})
     return write_csv([FACTS, *([line[name] for name in FACTS] for line in rows)])
@@ -71,7 +71,7 @@ def csv_of(study: Study, found: Results, verdict: Verdict, speeds: Speeds, u: Me
 
 def _line(study: Study, cell: CellVerdict, u: MetricUnit) -> Line:
     won = cell.winners()
-    most = over_of(won[0]).mean if won else cell.gap.over.mean if cell.gap else math.nan
+    most = over_of(won[0]).mean if won else cell.headroom.difference.mean if cell.headroom.difference else math.nan
     return {
         "kind": kind_of(study, cell),
         "most": repr(most * u.factor),
@@ -92,7 +92,7 @@ def _seeds(cell: CellVerdict) -> str:
 
 def _spell(rows: Sequence[RowVerdict], u: MetricUnit, alpha: float) -> str:
     """`**oort +2.4**, powd +1.1 and 3 more`: in bold face what is left after a correction over the whole study."""
-    sure = [f"**{spell_win(row, u)}**" if row.p_all < alpha else spell_win(row, u) for row in rows[:SHOWN]]
+    sure = [f"**{spell_win(row, u)}**" if row.ps.anywhere < alpha else spell_win(row, u) for row in rows[:SHOWN]]
     more = f" and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
     return ", ".join(sure) + more if rows else NONE
 
@@ -146,7 +146,7 @@ def _find_strict(studies: Path, names: Collection[str]) -> tuple[Counter[Place],
             rows = [row for row in csv.DictReader(file) if row["role"] == METHOD and row["diff_p"]]
         tests += [(float(row["diff_p"]), row["sign"] == "1", (name, row["cell"])) for row in rows]
     tests = [each for each in tests if math.isfinite(each[0])]
-    ps = adjust_holm([p for p, _, _ in tests])
+    ps = adjust([p for p, _, _ in tests])
     won = {place for p, (_, wins, place) in zip(ps, tests, strict=True) if wins and p < LEVEL}
     return Counter(place for _, _, place in tests), won
 
@@ -170,8 +170,8 @@ def _count(lines: Sequence[tuple[str, Line]], strict: tuple[Counter[Place], Coll
     once = f", {len(regimes)} different ones ({rule})" if many else ""
     return (
         f"Of {count(len(lines), 'regime')}{once}, **a method is significantly better in {sure}** after one Holm "
-        f"correction over all {tests.total()} tests of methods on this page. Each study's own correction, over the "
-        f"regimes of a method, leaves {n[WON]}; in {beyond} of these no yardstick is significantly better, so that the "
+        f"correction over all {tests.total()} tests of methods on this page. The correction within each regime, "
+        f"over its methods, leaves {n[WON]}; in {beyond} of these no yardstick is significantly better, so that the "
         f"win is no share of a headroom. In {n[UNUSED]} a yardstick is better and no method is, in {n[OPEN]} the seeds "
         f"don't settle it, and in {n[NOTHING]} the yardsticks that were run there win nothing, or less than a "
         "difference is worth. "

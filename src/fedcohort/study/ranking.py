@@ -6,33 +6,31 @@
               a method of one's own, where it has half of the baseline's seeds or more in every regime that those share,
               and leaves seeds there that all have
     shared    the regimes that all rows have, and in each the seeds that all of them have there
-    R(a)      mean over the shared regimes of row a's rank among the rows, by late means over the shared seeds; 1 is
-              best
-    contest   of a row with the baseline. The unit is the seed: regimes of a study share seeds and partitions, and are
-              no replicates. g(s) is the mean over families of the mean over a family's regimes of the paired
-              difference on seed s, over the seeds that all shared regimes have; t-test of g over the seeds. What
-              other regimes would give is another question: t-test of the families' mean differences over the
-              families. Holm corrects the p of either for the number of rows
+    ranks     those of `results.ranks`, with families of settings in equal weight
+    contest   of a row with the baseline, by the two claims of `results.overall`. Holm corrects the p of either for the
+              number of rows
 
 Of the baseline's runs and seeds no more count than the study's own: beside a method of one's own on many seeds, of
 which the others have none, these stay where they are. Nobody's own row takes a regime from the others.
 """
 
+import math
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float64
 
-from fedcohort.maths.many_tests import adjust_holm, rank_rows
+from fedcohort.results.correction import adjust
+from fedcohort.results.difference import Difference
+from fedcohort.results.overall import over_families, over_seeds, worst_decile
+from fedcohort.results.ranks import SettingResults, rank_methods
 from fedcohort.study.definition import BASELINE, METHOD, Study
-from fedcohort.study.paired import Difference, difference
 from fedcohort.study.results import Results
 
 RANKED = (METHOD, BASELINE)
-FAMILIES = 6  # least number of families of settings for a statement on other settings
 Late = Mapping[str, Mapping[str, Mapping[int, float]]]  # of a regime: by row and seed
 Shared = dict[str, list[int]]  # by regime, seeds
+Span = tuple[float, float]  # of an interval, NaN where there is none
 
 
 @dataclass(frozen=True)
@@ -41,23 +39,28 @@ class Contest:
 
     Attributes:
         seeds: the mean difference over these regimes, its interval and p over the common seeds.
-        families: the same over families of regimes; None below FAMILIES of them.
+        families: the same over families of regimes; None for fewer than six of them.
+        worst_decile: mean of the lowest tenth of the regimes' mean differences.
+        worst_setting: the regime with the lowest one.
     """
 
     seeds: Difference
     families: Difference | None
+    worst_decile: float
+    worst_setting: str
 
     def sign(self, study: Study) -> int:
         """Return 1 for a method that is significantly better over these regimes, -1 for a worse one, else 0."""
-        return _sign(study, self.seeds) if self.seeds.over.n >= study.enough else 0
+        return _sign(study, self.seeds) if self.seeds.n >= study.enough else 0
 
     def sign_elsewhere(self, study: Study) -> int:
         """Return the same over regimes like these, 0 where there are too few families."""
         return _sign(study, self.families) if self.families else 0
 
 
-def _sign(study: Study, found: Difference) -> int:
-    return int(np.sign(found.over.mean)) if found.p < study.alpha and abs(found.over.mean) >= study.least else 0
+def _sign(study: Study, difference: Difference) -> int:
+    counts = difference.p < study.alpha and abs(difference.mean) >= study.least
+    return int(np.sign(difference.mean)) if counts else 0
 
 
 @dataclass(frozen=True)
@@ -66,13 +69,24 @@ class Ranks:
 
     Attributes:
         mean: rank of each row over the cells, 1 is best, best first.
-        cells: that have all of these rows.
+        spread: interval of each mean rank; NaN for fewer than six families.
+        first: probability of each row that it has the best mean rank; NaN likewise.
+        by_setting: rank of each row in each cell.
+        seeds: of each cell, those compared.
         contests: of each row with the baseline, in the order of `mean`; empty where that isn't ranked.
     """
 
     mean: Mapping[str, float]
-    cells: Sequence[str]
+    spread: Mapping[str, Span]
+    first: Mapping[str, float]
+    by_setting: Mapping[str, Mapping[str, float]]
+    seeds: Mapping[str, Sequence[int]]
     contests: Mapping[str, Contest]
+
+    @property
+    def cells(self) -> Sequence[str]:
+        """The cells that have all of these rows."""
+        return list(self.by_setting)
 
     def places(self) -> dict[str, int]:
         """Return each row's place, 1 for the best mean rank; equals share the first of theirs."""
@@ -143,72 +157,60 @@ def share(late: Late, rows: Sequence[str]) -> Shared:
     return {cell: each for cell, each in seeds.items() if each}
 
 
-def mean_over_seeds(late: Late, rows: Sequence[str], shared: Shared) -> Float64[np.ndarray, "cells rows"]:
-    """Return the late means of the rows over the shared seeds."""
-    means: Float64[np.ndarray, "cells rows"] = np.array(
-        [[np.mean([late[cell][row][seed] for seed in seeds]) for row in rows] for cell, seeds in shared.items()]
-    )
-    return means
+def rank(study: Study, late: Late, rows: Sequence[str], groups: Mapping[str, str] | None = None) -> Ranks | None:
+    """Rank the rows in the settings that they share; None for fewer than two rows, or no setting.
 
-
-def rank(study: Study, late: Late, rows: Sequence[str]) -> Ranks | None:
-    """Rank the rows in the regimes that they share; None for fewer than two rows, or no regime."""
+    groups: of each setting, the study whose seeds are drawn together; None for one study.
+    """
     shared = share(late, rows)
     if len(rows) < 2 or not shared:
         return None
-    means = mean_over_seeds(late, rows, shared)
-    overall = dict(zip(rows, rank_rows(means).mean(axis=0).tolist(), strict=True))
-    overall = dict(sorted(overall.items(), key=lambda each: each[1]))
-    methods = [row for row in overall if row != study.baseline] if study.baseline in rows else []
-    return Ranks(overall, list(shared), _compare(study, late, methods, shared))
+    settings = {
+        cell: SettingResults(
+            np.array([[late[cell][row][seed] for seed in seeds] for row in rows]),
+            seeds,
+            study.cells[cell].family,
+            groups[cell] if groups else study.name,
+        )
+        for cell, seeds in shared.items()
+    }
+    ranking = rank_methods(settings, study.name)
+    order = sorted(range(len(rows)), key=lambda i: ranking.mean[i])
+    methods = [rows[i] for i in order if rows[i] != study.baseline] if study.baseline in rows else []
+    return Ranks(
+        mean={rows[i]: float(ranking.mean[i]) for i in order},
+        spread={rows[i]: (float(ranking.low[i]), float(ranking.high[i])) for i in order},
+        first={rows[i]: float(ranking.first[i]) for i in order},
+        by_setting={
+            cell: dict(zip(rows, map(float, ranks), strict=True)) for cell, ranks in ranking.by_setting.items()
+        },
+        seeds=shared,
+        contests=_compare(study, late, methods, shared),
+    )
 
 
 def _compare(study: Study, late: Late, rows: Sequence[str], shared: Shared) -> dict[str, Contest]:
-    """Compare each row with the baseline over the shared regimes."""
-    families: dict[str, list[str]] = {}
-    for cell in shared:
-        families.setdefault(study.cells[cell].family, []).append(cell)
-    common = sorted(set.intersection(*map(set, shared.values())))
-    over_seeds = {row: _over_seeds(late, (row, study.baseline), families, common) for row in rows}
-    over_families = {row: _over_families(late, (row, study.baseline), families, shared) for row in rows}
-    corrected = [_correct(each) for each in (over_seeds, over_families)]
-    enough = len(families) >= FAMILIES
-    return {row: Contest(corrected[0][row], corrected[1][row] if enough else None) for row in rows}
-
-
-def _over_seeds(
-    late: Late, pair: tuple[str, str], families: Mapping[str, Sequence[str]], seeds: Sequence[int]
-) -> Difference:
-    """Compare a pair of rows by their means over families and regimes, seed by seed."""
-    own, base = (
-        {
-            seed: _mean([_mean([late[cell][row][seed] for cell in cells]) for cells in families.values()])
-            for seed in seeds
+    """Compare each row with the baseline over the shared settings."""
+    family_of = {cell: study.cells[cell].family for cell in shared}
+    differences = {
+        row: {
+            cell: {seed: late[cell][row][seed] - late[cell][study.baseline][seed] for seed in seeds}
+            for cell, seeds in shared.items()
         }
-        for row in pair
-    )
-    return difference(own, base)
-
-
-def _over_families(
-    late: Late, pair: tuple[str, str], families: Mapping[str, Sequence[str]], shared: Shared
-) -> Difference:
-    """Compare a pair of rows by their means over seeds, family by family."""
-    own, base = (
-        {
-            i: _mean([_mean([late[cell][row][seed] for seed in shared[cell]]) for cell in cells])
-            for i, cells in enumerate(families.values())
-        }
-        for row in pair
-    )
-    return difference(own, base)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values))
-
-
-def _correct(found: Mapping[str, Difference]) -> dict[str, Difference]:
-    """Correct the p-values by Holm for the number of rows."""
-    ps = adjust_holm([each.p for each in found.values()])
-    return {row: replace(each, p=p) for (row, each), p in zip(found.items(), ps, strict=True)}
+        for row in rows
+    }
+    seeds = {row: over_seeds(differences[row], family_of) for row in rows}
+    families = {row: over_families(differences[row], family_of) for row in rows}
+    ps_seeds = adjust([seeds[row].p for row in rows])
+    ps_families = adjust([math.nan if (of_row := families[row]) is None else of_row.p for row in rows])
+    contests = {}
+    for row, p, p_families in zip(rows, ps_seeds, ps_families, strict=True):
+        means = {cell: float(np.mean(list(by_seed.values()))) for cell, by_seed in differences[row].items()}
+        general = families[row]
+        contests[row] = Contest(
+            seeds=replace(seeds[row], p=p),
+            families=None if general is None else replace(general, p=p_families),
+            worst_decile=worst_decile(means)[0],
+            worst_setting=worst_decile(means)[1],
+        )
+    return contests

@@ -6,15 +6,17 @@ from dataclasses import replace
 
 from fedcohort import units
 from fedcohort.report.sheet import NONE, Sheet, exact, write_csv
+from fedcohort.results.difference import Mean
+from fedcohort.results.headroom import ShareClosed
 from fedcohort.results.metric import MetricUnit
 from fedcohort.study.definition import BOUND, YARDSTICK, Study
-from fedcohort.study.paired import Mean
 from fedcohort.study.ranking import Ranks
 from fedcohort.study.verdict import COSTS, TO_TARGET, CellVerdict, RowVerdict, Verdict, over_of
 from fedcohort.study.wording import count, spell_gap, spell_mean, spell_p, spell_win, tell_power
 
 HEAD = ("selector", "late mean", "difference", "Holm's p", "gap closed", "rank", "virtual time", "bytes", "to target")
 MEAN_DIFFERENCE = "mean difference [95 %]"  # the heading of what `spell_contest` says
+WORST = "worst tenth"  # the heading of what `spell_worst` says
 MARK = {1: "▲", -1: "▼", 0: ""}
 OTHER_CODE = "§"
 
@@ -24,6 +26,7 @@ def sheet_of_cells(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet:
     rows = []
     for cell in verdict.cells.values():
         base = cell.rows.get(study.baseline)
+        unclear = cell.headroom.difference is not None and not cell.headroom.pays
         bounds = [
             f"{spell_mean(over_of(each), u, sign=True)} ({each.row.removeprefix(BOUND)})"
             for each in cell.rows.values()
@@ -34,7 +37,7 @@ def sheet_of_cells(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet:
             (
                 study.cells[cell.cell].label,
                 spell_mean(base.value, u) if base else NONE,
-                f"{spell_gap(cell, u)}{'' if cell.pays or not cell.gap else ', not clear after Holm'}",
+                f"{spell_gap(cell, u)}{', not clear of 0' if unclear else ''}",
                 "; ".join(bounds) or NONE,
                 won,
                 str(cell.seeds) if cell.seeds else NONE,
@@ -115,12 +118,13 @@ def sheet_of_ranks(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet:
             name,
             f"{rank:.2f}",
             spell_contest(study, known, name, u),
+            spell_worst(known, name, u),
             str(sum(cell.rows[name].sign > 0 for cell in per_cell.values())),
             str(sum(cell.rows[name].sign < 0 for cell in per_cell.values())),
         )
         for name, rank in known.mean.items()
     ]
-    head = ("selector", "mean rank", MEAN_DIFFERENCE, "wins", "losses")
+    head = ("selector", "mean rank", MEAN_DIFFERENCE, WORST, "wins", "losses")
     title = f"mean ranks over {count(len(known.cells), 'regime')}"
     return Sheet("leaderboard", title, head, rows, note=tell_power(study, list(per_cell.values()), u))
 
@@ -130,7 +134,12 @@ def spell_contest(study: Study, ranks: Ranks, row: str, u: MetricUnit) -> str:
     if row not in ranks.contests:
         return NONE
     contest = ranks.contests[row]
-    return spell_mean(contest.seeds.over, u, sign=True) + MARK[contest.sign(study)]
+    return spell_mean(contest.seeds, u, sign=True) + MARK[contest.sign(study)]
+
+
+def spell_worst(ranks: Ranks, row: str, u: MetricUnit) -> str:
+    """Return `-9.9`, the mean of the lowest tenth of the settings' mean differences; a rank is never without it."""
+    return f"{ranks.contests[row].worst_decile * u.factor:+.1f}" if row in ranks.contests else NONE
 
 
 def sheet_of_cell(study: Study, cell: CellVerdict, u: MetricUnit) -> Sheet:
@@ -147,9 +156,9 @@ def sheet_of_cell(study: Study, cell: CellVerdict, u: MetricUnit) -> Sheet:
                 f"{call_row(study, each.row)} {MARK[each.sign]}".strip().replace(BOUND, "bound: "),
                 f"{_spell(study, each.value, u)} (n={each.value.n}{lost}{other})",
                 _difference(study, each, u),
-                spell_p(each.p) if math.isfinite(each.p) else NONE,
-                f"{100 * each.closed:.0f} %" if math.isfinite(each.closed) else NONE,
-                _rank(each.rank),
+                spell_p(each.ps.in_setting) if math.isfinite(each.ps.in_setting) else NONE,
+                spell_share(each.closed),
+                f"{each.rank:.1f}".removesuffix(".0") if math.isfinite(each.rank) else NONE,
                 f"{units.seconds(each.costs['virtual_s'])}{_early(each)}",
                 units.bytes_(each.costs["bytes"]),
                 met if study.cells[cell.cell].target is not None else NONE,
@@ -165,10 +174,11 @@ def _early(row: RowVerdict) -> str:
     return f", rounds ended {row.early} of {row.value.n}" if row.early else ""
 
 
-def _rank(rank: Mean | None) -> str:
-    if rank is None:
+def spell_share(closed: ShareClosed | None) -> str:
+    """Return `31 % [12, 45]`: a share of the headroom with its interval."""
+    if closed is None:
         return NONE
-    return f"{rank.mean:.1f} ± {rank.half:.1f}" if math.isfinite(rank.half) else f"{rank.mean:.1f}"
+    return f"{100 * closed.share:.0f} % [{100 * closed.low:.0f}, {100 * closed.high:.0f}]"
 
 
 def numbers_csv(study: Study, verdict: Verdict, metrics: Mapping[str, str] | None = None) -> str:
@@ -189,14 +199,21 @@ def numbers_csv(study: Study, verdict: Verdict, metrics: Mapping[str, str] | Non
         "diff_ci95_high",
     ]
     head += [
+        "diff_std",
+        "diff_median",
+        "diff_min",
+        "diff_max",
         "diff_p",
         "diff_n",
         "holm_p",
+        "holm_p_of_method",
         "holm_p_all",
+        "verdict",
         "sign",
         "gap_closed",
+        "gap_closed_ci95_low",
+        "gap_closed_ci95_high",
         "rank",
-        "rank_ci95_half",
         *COSTS,
         "last",
         *(f"{name}_to_target" for name in TO_TARGET),
@@ -208,16 +225,18 @@ def numbers_csv(study: Study, verdict: Verdict, metrics: Mapping[str, str] | Non
     for cell in verdict.cells.values():
         for each in cell.rows.values():
             over = over_of(each)
-            rank = each.rank or Mean(math.nan, math.nan, 0, math.nan)
+            closed = each.closed or ShareClosed(math.nan, math.nan, math.nan)
             lines.append(
                 [
                     *(cell.cell, each.row, each.role, (metrics or {}).get(cell.cell, study.metric), each.value.n),
                     *exact(each.value.mean, each.value.std, over.mean, over.low, over.high),
-                    *exact(each.over.p if each.over else math.nan),
+                    *exact(over.std, over.median, over.worst, over.best, over.p),
                     over.n,
-                    *exact(each.p, each.p_all),
+                    *exact(each.ps.in_setting, each.ps.of_method, each.ps.anywhere),
+                    each.verdict,
                     each.sign,
-                    *exact(each.closed, rank.mean, rank.half, *(each.costs[name] for name in COSTS), each.last),
+                    *exact(closed.share, closed.low, closed.high, each.rank),
+                    *exact(*(each.costs[name] for name in COSTS), each.last),
                     *exact(*(each.target[name] for name in TO_TARGET)),
                     each.reached if study.cells[cell.cell].target is not None else "",
                     each.early,

@@ -5,22 +5,23 @@ from collections.abc import Mapping, Sequence
 
 from fedcohort import units
 from fedcohort.report.sheet import NONE, Sheet
+from fedcohort.results.speed_up import RESTRICTED
+from fedcohort.results.verdict import UNREACHED, Rules
 from fedcohort.study.definition import METHOD, Study
 from fedcohort.study.sheets import MARK, call_row, spell_few
-from fedcohort.study.speed import LEAST, Speed, Speeds
+from fedcohort.study.speed import Speed, Speeds
 from fedcohort.study.verdict import CellVerdict, RowVerdict, Verdict
 from fedcohort.study.wording import count
 
 NAMES = {"virtual_s": "virtual time", "bytes": "bytes", "rounds": "rounds"}
 SHOWN = 2  # methods of a unit that a line names
 LEGEND = (
-    "Times as fast to the target: what it took the baseline over what it took the row until the first round that was "
-    "at the target, the median over seeds, of an even number of them what claims the less. *alone*: the baseline never "
-    "was there, though it had spent as much by then, *never*: the row wasn't; seeds on which one run ended before the "
-    "other was there tell nothing. In brackets, the client FLOPs and the bytes of the row's whole runs over those of "
-    "the baseline's: a method may be sooner and spend more. \u25b2 and \u25bc: p of Wilcoxon's signed ranks over "
-    f"seeds is below the level after Holm over the row's regimes, and the ratio is {LEAST:g} or more, or its inverse "
-    "or less; each unit by itself, and no more corrected for the number of methods than other marks."
+    "Times as fast to the target: the baseline's cost over the row's, the geometric mean over seeds of the cost until "
+    "the target is met, restricted where a run never met it to the smaller cost of the pair. *>=*: only the baseline "
+    "never met it on some seed, *<=*: only the row, *restricted*: both. In brackets, the client FLOPs and the bytes of "
+    "the row's whole runs over those of the baseline's: a method may be sooner and spend more. \u25b2 and \u25bc: p of "
+    "the paired t-test on the logs is below the level after Holm over the methods of the regime, and the ratio is "
+    f"{Rules().ratio:g} or more, or its inverse or less. Each unit is corrected separately."
 )
 
 
@@ -52,14 +53,19 @@ def _spell_target(row: RowVerdict, unit: str) -> str:
 
 
 def _spell(speed: Speed | None, cell: CellVerdict, baseline: str) -> str:
-    return NONE if speed is None else f"{spell_speed(speed)} {spell_costs(speed)}{spell_few(speed.n, cell, baseline)}"
+    return (
+        NONE if speed is None else f"{spell_speed(speed)} {spell_costs(speed)}{spell_few(speed.up.n, cell, baseline)}"
+    )
 
 
 def spell_speed(speed: Speed) -> str:
-    """`1.91▲`, `alone▲`, `never▼`."""
-    if speed.times == 0:
-        return f"never{MARK[speed.sign]}"
-    return f"{speed.times:.2f}{MARK[speed.sign]}" if math.isfinite(speed.times) else f"alone{MARK[speed.sign]}"
+    """Return `1.91▲`, `>=1.91▲`, `1.10 (restricted)` or, where most pairs never met it, `not reached`."""
+    if speed.verdict == UNREACHED:
+        return "not reached"
+    bound = speed.up.bound
+    if bound == RESTRICTED:
+        return f"{speed.up.ratio:.2f}{MARK[speed.sign]} ({bound})"
+    return f"{bound}{speed.up.ratio:.2f}{MARK[speed.sign]}"
 
 
 def spell_costs(speed: Speed) -> str:
@@ -77,9 +83,11 @@ def list_sooner(study: Study, cell: str, speeds: Speeds) -> dict[str, list[str]]
     found = {}
     for unit, of in speeds.items():
         sooner = [(row, of[where, row]) for where, row in of if where == cell and of[where, row].sign > 0]
-        methods = sorted((each for each in sooner if study.role_of(each[0]) == METHOD), key=lambda each: -each[1].times)
+        methods = sorted(
+            (each for each in sooner if study.role_of(each[0]) == METHOD), key=lambda each: -each[1].up.ratio
+        )
         found[unit] = [
-            f"{row} {spell_speed(speed).removesuffix(MARK[1])} {spell_costs(speed)}" for row, speed in methods
+            f"{row} {spell_speed(speed).replace(MARK[1], '')} {spell_costs(speed)}" for row, speed in methods
         ]
     return found
 
@@ -103,25 +111,11 @@ def count_sooner(study: Study, speeds: Speeds) -> list[str]:
     where = (
         f"of the {count(len(met), 'regime')} where it was met" if len(met) > 1 else "in the one regime where it was met"
     )
-    few = tell_few(study, speeds)
     if not any(counts):
-        return [f"**To the target**: {where}, no method is shown to be sooner there than {study.baseline}.{few}"]
+        return [f"**To the target**: {where}, no method is shown to be sooner there than {study.baseline}."]
     if len(met) > 1:
         said = [f"in {n} by {name}" for n, name in zip(counts, NAMES.values(), strict=True)]
     else:
         said = [f"by {name}" for n, name in zip(counts, NAMES.values(), strict=True) if n]
     listed = " and ".join([*([", ".join(said[:-1])] if said[1:] else []), said[-1]])
-    return [f"**To the target**: {where}, a method is sooner there than {study.baseline} {listed}.{few}"]
-
-
-def tell_few(study: Study, speeds: Speeds) -> str:
-    """Say how many comparisons have too few seeds for a mark, however clear they are; "" for none."""
-    methods = [each for of in speeds.values() for (_, row), each in of.items() if study.role_of(row) == METHOD]
-    needs = sorted(each.need for each in methods if each.n < each.need)
-    if not needs:
-        return ""
-    span = f"{needs[0]}" if needs[0] == needs[-1] else f"{needs[0]} to {needs[-1]}"
-    return (
-        f" {len(needs)} of the {count(len(methods), 'comparison')} have too few seeds for a mark, however clear they "
-        f"are: it takes {span}."
-    )
+    return [f"**To the target**: {where}, a method is sooner there than {study.baseline} {listed}."]

@@ -9,15 +9,16 @@ from statistics import fmean
 
 from fedcohort.report.sheet import NONE, Sheet
 from fedcohort.results.metric import MetricUnit
-from fedcohort.study import answer, board, cautions, ranking, sheets
-from fedcohort.study.board import Board, Span
+from fedcohort.results.verdict import judge_difference, sign_of
+from fedcohort.study import answer, cautions, ranking, sheets
 from fedcohort.study.definition import Study
 from fedcohort.study.judge import judge
 from fedcohort.study.leaderboard import Leaderboard
 from fedcohort.study.missing import list_changed
+from fedcohort.study.ranking import Ranks, Span
 from fedcohort.study.report import Page, commits_of, draw, hours_of, save
 from fedcohort.study.results import list_runs
-from fedcohort.study.verdict import Verdict, over_of
+from fedcohort.study.verdict import Verdict
 from fedcohort.study.wording import count, points, tell_power, unit_of_study
 
 
@@ -26,11 +27,11 @@ def write(known: Leaderboard) -> list[Path]:
     study, found = known.whole, known.found
     late = ranking.late_of(study, found)
     rows, few = ranking.split_rows(study, late)
-    main = board.rank(study, late, rows, known.groups)
+    main = ranking.rank(study, late, rows, known.groups)
     verdict = judge(study, found)
-    verdict = replace(verdict, ranks=main.ranks if main else None)
+    verdict = replace(verdict, ranks=main)
     u = unit_of_study(next(iter(known.studies.values())).metric)
-    own = {row: board.rank(study, late, [*rows, row], known.groups) for row in few}
+    own = {row: ranking.rank(study, late, [*rows, row], known.groups) for row in few}
     tables = [sheet_of_board(known, main, verdict, u)] if main else []
     placed = {row: each for row, each in own.items() if each is not None}
     if named := {row: each for row, each in placed.items() if row in study.words}:
@@ -40,8 +41,8 @@ def write(known: Leaderboard) -> list[Path]:
         cells = {cell: each for cell, each in verdict.cells.items() if known.groups[cell] == name}
         if not cells:
             continue
-        if main and set(cells) & set(main.places):
-            ranked = [each for cell, each in cells.items() if cell in main.places]
+        if main and set(cells) & set(main.by_setting):
+            ranked = [each for cell, each in cells.items() if cell in main.by_setting]
             shown = sheet_of_places(study, main, [cell.cell for cell in ranked], name, of.title)
             tables.append(replace(shown, note=tell_power(study, ranked, u)))
         shown = sheets.sheet_of_differences(study, replace(verdict, cells=cells), u)
@@ -66,77 +67,83 @@ def write(known: Leaderboard) -> list[Path]:
     return save(page, {"numbers": sheets.numbers_csv(study, verdict, metrics)})
 
 
-def sheet_of_board(known: Leaderboard, main: Board, verdict: Verdict, u: MetricUnit) -> Sheet:
+def sheet_of_board(known: Leaderboard, main: Ranks, verdict: Verdict, u: MetricUnit) -> Sheet:
     """The leaderboard itself: a line a method, best first, with its mean rank in each study where there are several."""
     study = known.whole
     groups: dict[str, list[str]] = {}
-    for cell in main.places:
+    for cell in main.by_setting:
         groups.setdefault(known.groups[cell], []).append(cell)
     groups = groups if len(groups) > 1 else {}
-    rows, places = [], main.ranks.places()
-    for row, mean in main.ranks.mean.items():
-        means = [fmean(main.places[cell][row][0] for cell in cells) for cells in groups.values()]
+    rows, places = [], main.places()
+    for row, mean in main.mean.items():
+        means = [fmean(main.by_setting[cell][row] for cell in cells) for cells in groups.values()]
         rows.append(
             (
                 f"{places[row]}. {row}",
                 spell_rank(mean, main.spread[row]),
-                sheets.spell_contest(study, main.ranks, row, u),
+                sheets.spell_contest(study, main, row, u),
                 *map(_spell_place, means),
                 *_count_wins(study, row, main, verdict, u),
             )
         )
     columns = (f"{known.called[name]} ({len(cells)})" for name, cells in groups.items())
     head = ("selector", "mean rank [95 %]", sheets.MEAN_DIFFERENCE, *columns, *_head_of_wins(study))
-    strong = frozenset(i for i, row in enumerate(main.ranks.mean) if row == study.baseline)
-    title = f"leaderboard: mean ranks over {count(len(main.places), 'regime')}"
+    strong = frozenset(i for i, row in enumerate(main.mean) if row == study.baseline)
+    title = f"leaderboard: mean ranks over {count(len(main.by_setting), 'regime')}"
     return Sheet(
-        "leaderboard", title, head, rows, strong, tell_power(study, [verdict.cells[cell] for cell in main.places], u)
+        "leaderboard",
+        title,
+        head,
+        rows,
+        strong,
+        tell_power(study, [verdict.cells[cell] for cell in main.by_setting], u),
     )
 
 
-def sheet_of_others(study: Study, boards: Mapping[str, Board], verdict: Verdict, u: MetricUnit) -> Sheet:
+def sheet_of_others(study: Study, boards: Mapping[str, Ranks], verdict: Verdict, u: MetricUnit) -> Sheet:
     """Where rows that lack some of these regimes stand, each by itself among the main ones in those that it has."""
     rows = []
-    for row, own in sorted(boards.items(), key=lambda each: each[1].ranks.mean[each[0]] / len(each[1].ranks.mean)):
-        place, mean = own.ranks.places()[row], spell_rank(own.ranks.mean[row], own.spread[row])
-        where = (f"{place} of {len(own.ranks.mean)}", mean, sheets.spell_contest(study, own.ranks, row, u))
-        rows.append((row, *where, str(len(own.places)), *_count_wins(study, row, own, verdict, u)))
+    for row, own in sorted(boards.items(), key=lambda each: each[1].mean[each[0]] / len(each[1].mean)):
+        place, mean = own.places()[row], spell_rank(own.mean[row], own.spread[row])
+        where = (f"{place} of {len(own.mean)}", mean, sheets.spell_contest(study, own, row, u))
+        rows.append((row, *where, str(len(own.by_setting)), *_count_wins(study, row, own, verdict, u)))
     head = ("selector", "place", "mean rank [95 %]", sheets.MEAN_DIFFERENCE, "regimes", *_head_of_wins(study))
-    cells = {cell for own in boards.values() for cell in own.places}
+    cells = {cell for own in boards.values() for cell in own.by_setting}
     power = tell_power(study, [verdict.cells[cell] for cell in study.cells if cell in cells], u)
     return Sheet("others", "each of the others among them, in the regimes that it has", head, rows, note=power)
 
 
 def _head_of_wins(study: Study) -> tuple[str, str, str]:
-    return f"beats {study.baseline} in", "loses in", "worst difference"
+    return f"beats {study.baseline} in", "loses in", "worst tenth (worst regime)"
 
 
-def _count_wins(study: Study, row: str, board: Board, verdict: Verdict, u: MetricUnit) -> tuple[str, str, str]:
-    """In how many of the regimes a row beats the baseline and loses to it, and its worst difference."""
+def _count_wins(study: Study, row: str, ranks: Ranks, verdict: Verdict, u: MetricUnit) -> tuple[str, str, str]:
+    """Return in how many regimes a row is better and worse, corrected over these, and its worst tenth of regimes."""
     if row == study.baseline:
         return NONE, NONE, NONE
-    there = [verdict.cells[cell].rows[row] for cell in board.places]
-    least = min((over_of(each).mean for each in there if each.over), default=math.nan)
-    worst = f"{least * u.factor:+.1f}" if math.isfinite(least) else NONE
-    return str(sum(each.sign > 0 for each in there)), str(sum(each.sign < 0 for each in there)), worst
+    there = [verdict.cells[cell].rows[row] for cell in ranks.by_setting]
+    signs = [sign_of(judge_difference(each.over, each.ps.of_method, study.rules)) if each.over else 0 for each in there]
+    label = study.cells[ranks.contests[row].worst_setting].label if row in ranks.contests else NONE
+    worst = f"{sheets.spell_worst(ranks, row, u)} ({label})"
+    return str(signs.count(1)), str(signs.count(-1)), worst
 
 
-def sheet_of_own(study: Study, own: Board, row: str, verdict: Verdict, u: MetricUnit) -> Sheet:
+def sheet_of_own(study: Study, own: Ranks, row: str, verdict: Verdict, u: MetricUnit) -> Sheet:
     """Where a row that has fewer runs stands among the main ones, on its own seeds."""
-    head = ("selector", "mean rank [95 %]", *(study.cells[cell].label for cell in own.places))
-    rows = [_place_line(own, name) for name in own.ranks.mean]
+    head = ("selector", "mean rank [95 %]", *(study.cells[cell].label for cell in own.by_setting))
+    rows = [_place_line(own, name) for name in own.mean]
     seeds = sorted({seed for of in own.seeds.values() for seed in of})
-    where = f"{count(len(own.places), 'regime')}, {count(len(seeds), 'seed')}: {', '.join(map(str, seeds))}"
-    strong = frozenset(i for i, name in enumerate(own.ranks.mean) if name == row)
+    where = f"{count(len(own.by_setting), 'regime')}, {count(len(seeds), 'seed')}: {', '.join(map(str, seeds))}"
+    strong = frozenset(i for i, name in enumerate(own.mean) if name == row)
     title = f"among the others: {row}, where it was run ({where})"
-    power = tell_power(study, [verdict.cells[cell] for cell in own.places], u)
+    power = tell_power(study, [verdict.cells[cell] for cell in own.by_setting], u)
     return Sheet(f"among_{row}", title, head, rows, strong, power)
 
 
-def sheet_of_places(study: Study, main: Board, cells: Sequence[str], name: str, title: str) -> Sheet:
+def sheet_of_places(study: Study, main: Ranks, cells: Sequence[str], name: str, title: str) -> Sheet:
     """Ranks of each row in each regime of a study."""
     head = ("selector", *(study.cells[cell].label for cell in cells))
-    rows = [(row, *(spell_rank(*main.places[cell][row]) for cell in cells)) for row in main.ranks.mean]
+    rows = [(row, *(_spell_place(main.by_setting[cell][row]) for cell in cells)) for row in main.mean]
     return Sheet(f"ranks_{name}", f"rank in each regime: {title}", head, rows)
 
 
@@ -150,12 +157,12 @@ def _spell_place(rank: float) -> str:
     return f"{rank:.1f}".removesuffix(".0")
 
 
-def _place_line(own: Board, row: str) -> tuple[str, ...]:
-    mean = spell_rank(own.ranks.mean[row], own.spread[row])
-    return (row, mean, *(spell_rank(*places[row]) for places in own.places.values()))
+def _place_line(own: Ranks, row: str) -> tuple[str, ...]:
+    mean = spell_rank(own.mean[row], own.spread[row])
+    return (row, mean, *(_spell_place(ranks[row]) for ranks in own.by_setting.values()))
 
 
-def _open(study: Study, verdict: Verdict, main: Board | None, u: MetricUnit) -> list[str]:
+def _open(study: Study, verdict: Verdict, main: Ranks | None, u: MetricUnit) -> list[str]:
     cells = list(verdict.cells.values())
     if not cells or main is None:
         return ["There is nothing to rank yet: the studies have no runs of two methods in one regime."]
@@ -163,7 +170,7 @@ def _open(study: Study, verdict: Verdict, main: Board | None, u: MetricUnit) -> 
     seeds = sorted({len(of) for of in main.seeds.values()})
     span = f"{seeds[0]} to {count(seeds[-1], 'seed')}" if len(seeds) > 1 else count(seeds[0], "seed")
     lines = [
-        f"{count(len(main.ranks.mean), 'selector')}, {count(len(main.places), 'regime')}, {span} in each.",
+        f"{count(len(main.mean), 'selector')}, {count(len(main.by_setting), 'regime')}, {span} in each.",
         *answer.rank_methods(study, verdict, u),
         answer.count_regimes(study, verdict, u),
     ]
@@ -176,14 +183,13 @@ def _cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
     least = study.least * u.factor
     return [
         "A rank is among the methods of a regime, of means over the last evaluated rounds"
-        f"{cautions.tell_clock(study)}, and over the seeds that all of them have; 1 is best. Its interval "
-        "comes from weighing the seeds at random (Bayesian bootstrap, 2000 draws), those of a study alike "
-        "in all of its regimes, and is widened as that of t is for few seeds: what other seeds would give here. "
-        "At both ends of the table it is too narrow, as noise pulls ranks to the middle: it covers some 70 to 80 %. "
-        "It doesn't say what other regimes would give.",
+        f"{cautions.tell_clock(study)}, and over the seeds that all of them have; 1 is best. The mean gives "
+        "families of regimes equal weight. Its interval comes from drawing seeds and families with replacement "
+        "(bootstrap, 2000 draws, seeds once for all regimes of a study): what other seeds and regimes like these would "
+        "give, in 88 to 95 % of cases. There is none below six families.",
         *cautions.tell_regimes(study, verdict, u),
         f"▲ and ▼, beats and loses: a difference to {study.baseline} on the same seeds whose p, corrected by Holm for "
-        f"all regimes of this page, is below {study.alpha:g}, of {least:g} {points(u, least)} or more, over "
+        f"the methods of the regime, is below {study.alpha:g}, of {least:g} {points(u, least)} or more, over "
         f"{study.enough} seeds or more. {cautions.warn_of_many(study, verdict)}",
         "‡ is a yardstick, no method: it reads what no server can know, and has no rank.",
         "Ranked are the methods and regimes of the largest table without a gap, with half of the baseline's seeds or "
@@ -197,7 +203,7 @@ def _cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
 
 
 def _list_missing(
-    known: Leaderboard, verdict: Verdict, main: Board | None, own: Mapping[str, Board | None]
+    known: Leaderboard, verdict: Verdict, main: Ranks | None, own: Mapping[str, Ranks | None]
 ) -> list[str]:
     """List regimes that nobody was run in, those that have no ranks, and rows that could be placed nowhere."""
     found = []
@@ -212,12 +218,12 @@ def _list_missing(
     return found + [f"{row}: no regime that it has in common with the others" for row in own if own[row] is None]
 
 
-def _list_unranked(known: Leaderboard, verdict: Verdict, main: Board) -> list[str]:
+def _list_unranked(known: Leaderboard, verdict: Verdict, main: Ranks) -> list[str]:
     """Say of regimes with results that have no ranks whose runs they lack, a line for those that lack the same."""
     lacks: dict[str, list[str]] = {}
     for cell, of in verdict.cells.items():
-        if cell not in main.places:
-            rows = [row for row in main.ranks.mean if row not in of.rows]
+        if cell not in main.by_setting:
+            rows = [row for row in main.mean if row not in of.rows]
             who = f"no run of {', '.join(rows)}" if rows else "no seed that all methods have"
             lacks.setdefault(who, []).append(known.whole.cells[cell].label)
     return [f"no ranks in {'; '.join(labels)}: {who}" for who, labels in lacks.items()]

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from statistics import median
 
 from fedcohort.report.sheet import NONE
+from fedcohort.results.difference import Mean
 from fedcohort.results.metric import MetricUnit, unit_of
 from fedcohort.study.definition import Study
-from fedcohort.study.paired import Mean
 from fedcohort.study.verdict import CellVerdict, RowVerdict, over_of
 
 
@@ -30,7 +30,8 @@ def spell_mean(value: Mean, u: MetricUnit, *, sign: bool = False) -> str:
 
 def spell_gap(cell: CellVerdict, u: MetricUnit) -> str:
     """`+1.2 [+0.3, +2.1] (oracle_fast)`: what the best yardstick wins."""
-    return f"{spell_mean(cell.gap.over, u, sign=True)} ({cell.best})" if cell.gap else NONE
+    gain = cell.headroom.difference
+    return f"{spell_mean(gain, u, sign=True)} ({cell.headroom.oracle})" if gain else NONE
 
 
 def spell_win(row: RowVerdict, u: MetricUnit) -> str:
@@ -60,13 +61,18 @@ def count(n: int, noun: str) -> str:
 
 
 def tell_power(study: Study, cells: Sequence[CellVerdict], u: MetricUnit) -> str:
-    """Say how many seeds a small difference needs; "" where no spread is known."""
-    known = {cell.cell: cell.seeds for cell in cells if cell.seeds}
-    if not known:
+    """Return `Some 60 seeds would show 1 point; these 10 show 2.7.`; "" where no spread is known."""
+    seeds = {cell.cell: cell.seeds for cell in cells if cell.seeds}
+    if not seeds:
         return ""
-    most = max(known, key=lambda cell: known[cell])
-    needs = f"Seeds that show a true difference of {spell_worth(study, u)} with a chance of 80 %: "
+    most = max(seeds, key=lambda cell: seeds[cell])
+    n = math.ceil(median(cell.n for cell in cells if cell.seeds))
+    shows = median(cell.shows for cell in cells if cell.seeds) * u.factor
+    middle = math.ceil(median(seeds.values()))
+    line = f"Some {middle} seeds would show {spell_worth(study, u)}; these {n} show {shows:.1f}"
     if len(cells) == 1:
-        return f"{needs}{known[most]}."
-    middle = math.ceil(median(known.values()))
-    return f"{needs}{min(known.values())} to {known[most]} ({study.cells[most].label}), {middle} in the median regime."
+        return f"{line}."
+    span = (
+        f"{min(seeds.values())} to {seeds[most]} seeds for {spell_worth(study, u)}, {study.cells[most].label} the most"
+    )
+    return f"{line} in the median regime ({span})."

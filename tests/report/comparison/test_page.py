@@ -35,7 +35,9 @@ def test_a_verdict_states_interval_correction_seeds_and_cost() -> None:
         "ucb is better than random by 10.00 points [9.50, 10.50], p < 0.001 after Holm's correction over 1 method, "
         "3 seeds, at 3.07 times the bytes."
     ]
-    assert list_verdicts(answered(known(-0.1)))[0].startswith("ucb is worse than random by 10.00 points [9.50, 10.50]")
+    (line,) = list_verdicts(answered(known(-0.1)))
+    assert line.startswith("ucb is worse than random by 10.00 points [9.50, 10.50]")
+    assert line.endswith("over 1 method, 3 seeds."), "nothing is said of a cost that is not known"
 
 
 def test_what_is_not_settled_says_how_many_seeds_would_do() -> None:

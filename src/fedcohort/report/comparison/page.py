@@ -38,7 +38,7 @@ def write(answer: Answer, out: Path, curves: bool = True) -> tuple[str, list[Pat
         if out / f"{name}.png" in drawn
     ]
     texts = {PAGE: render("comparison.html.j2", pictures=pictures, **_data(answer))}
-    for names, table in ((RESULTS, _results(answer)), (TARGET, _times(answer))):
+    for names, table in ((RESULTS, result_table(answer)), (TARGET, _times(answer))):
         if table is not None:
             texts |= dict(zip(names, (table.markdown() + "\n", table.latex(), table.csv()), strict=True))
     text = to_markdown(answer)
@@ -72,17 +72,13 @@ def _data(answer: Answer) -> dict[str, Any]:
         "window": table.window,
         "verdicts": list_verdicts(answer),
         "runs": len(answer.frames.runs),
-        "results": _results(answer),
+        "results": result_table(answer),
         "times": _times(answer),
         "target": describe_target(answer) if q.target is not None else "",
         "target_options": q.target,
         "notes": answer.notes,
         "marks": {"odd": (ODD, bool(answer.odd)), "oracle": (ORACLE, bool(answer.matched.oracles))},
     }
-
-
-def _results(answer: Answer) -> Table:
-    return result_table(answer)
 
 
 def _times(answer: Answer) -> Table | None:

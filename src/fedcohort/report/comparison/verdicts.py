@@ -29,6 +29,7 @@ class Method:
         n: paired seeds.
         reason: why there is no interval.
         costs: (times the baseline's, name of the cost) of each cost that differs.
+        knows_costs: whether a cost of both is known.
         unlike: options that differ beside what is compared.
         oracle: whether the method reads what no server can know.
     """
@@ -42,6 +43,7 @@ class Method:
     n: int
     reason: str
     costs: Sequence[tuple[str, str]]
+    knows_costs: bool
     unlike: Sequence[str]
     oracle: bool
 
@@ -121,6 +123,7 @@ def _describe(answer: Answer, cell: Cell, entry: Entry, unit: MetricUnit, places
         n=gap.n,
         reason=gap.reason,
         costs=costs,
+        knows_costs=any(map(math.isfinite, times.values())),
         unlike=answer.unlike.get(cell, ()),
         oracle=entry.oracle,
     )

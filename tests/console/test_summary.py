@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from console.summarised import play_metrics, watchers, written
+from fedcohort.console import terminal
+from fedcohort.console.summary import Summary
 from fedcohort.errors import OptionError
-from fedcohort.observe import console
-from fedcohort.observe.summary import Summary, more_rows
 from fedcohort.record import card
 from fedcohort.record.journal import Journal
-from observe.summarised import play_metrics, watchers, written
+from fedcohort.results.summary_rows import more_rows
 from record.made_up import info, play, report
 
 
@@ -194,7 +195,7 @@ def test_a_card_without_skew_is_still_read(tmp_path: Path) -> None:
 def test_a_long_name_is_in_one_piece(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(console, "UNFOLDED", 40)
+    monkeypatch.setattr(terminal, "UNFOLDED", 40)
     play(watchers(), info(tmp_path / ("a-name-" * 15)), last=2, status="interrupted")
     assert f"{'a-name-' * 15}: interrupted after 2 of 6 rounds" in capsys.readouterr().out
 

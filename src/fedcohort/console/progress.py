@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from fedcohort import ranges, units
-from fedcohort.observe.console import console
+from fedcohort.console.terminal import console
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.record.overview import list_run_facts
 from fedcohort.types import RoundReport

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from observe.summarised import play_metrics, watchers, written
+from console.summarised import play_metrics, watchers, written
 from record.made_up import info, report
 
 

@@ -14,7 +14,7 @@ NAMED = 3  # of these clients
 LOSSES = ("test/loss", "server_val/loss", "clients/loss_mean")
 
 
-def tell(info: RunInfo, history: History) -> list[str]:
+def list_warnings(info: RunInfo, history: History) -> list[str]:
     """Return a line for each trouble; none where the numbers can be read as they stand."""
     return [*(_idle(info, history) or _left_out(info, history)), *(_diverged(history) or _risen(history))]
 

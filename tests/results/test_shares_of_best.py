@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.observe.reached import describe, find_first
-from fedcohort.observe.summary import Summary
+from fedcohort.console.summary import Summary
 from fedcohort.record.journal import Journal
+from fedcohort.results.shares_of_best import describe, find_first
 from record.made_up import info, report
 
 
@@ -59,9 +59,10 @@ def test_no_time_is_made_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert [each["virtual_s"] for each in found] == [None, None, None]
     assert "round 1, no clock, 3 MB" in " ".join(capsys.readouterr().out.split())
     assert summarised(tmp_path / "other", {"comm/up_bytes": 3.0}) == []
-    bare = summarised(tmp_path / "bare", {"test/acc": 0.5})
-    assert (bare[0]["round"], bare[0]["bytes"]) == (0, None)
-    assert describe(bare[0]) == ("to 80 % of its best, 40.0 %", "round 0, no clock, bytes unknown")
+    bare = summarised(tmp_path / "bare", {"test/acc": 0.1}, {"test/acc": 0.5})
+    assert (bare[0]["round"], bare[0]["bytes"]) == (1, None)
+    assert summarised(tmp_path / "untrained", {"test/acc": 0.5}) == [], "the untrained model never counts"
+    assert describe(bare[0]) == ("to 80 % of its best, 40.0 %", "round 1, no clock, bytes unknown")
 
 
 @pytest.mark.parametrize(("last", "lines"), [(0.4, 0), (0.6, 3)])

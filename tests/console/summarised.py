@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fedcohort.observe.summary import Summary
+from fedcohort.console.summary import Summary
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import Observer, RunInfo
 from record.made_up import report

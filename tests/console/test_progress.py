@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from fedcohort.console import progress as module
+from fedcohort.console.progress import Progress
 from fedcohort.errors import OptionError
-from fedcohort.observe import progress as module
-from fedcohort.observe.progress import Progress
 from fedcohort.record.overview import list_run_facts
 from record.made_up import info, play, report
 

@@ -9,8 +9,8 @@ from fedcohort.record import history
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import Observer, RunInfo
 from known import known
-from observe.databases import Logs
 from record.made_up import info, report
+from tracking.databases import Logs
 
 DEAD = "http://127.0.0.1:9"
 

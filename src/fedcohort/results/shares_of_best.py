@@ -1,4 +1,4 @@
-"""When a run first was as good as a target, and what it had cost by then."""
+"""What a run had spent when its first evaluation had a share of its own best accuracy."""
 
 from typing import Any
 
@@ -6,10 +6,11 @@ import numpy as np
 
 from fedcohort import units
 from fedcohort.record.history import HEADLINE, History
+from fedcohort.results.target import find_crossing
 from fedcohort.types import Values
 
 CLOCK, DOWN, UP = "time/virtual_s", "comm/down_bytes", "comm/up_bytes"
-SHARES = (0.8, 0.9, 0.95)  # of its best, whose times the summary names
+SHARES = (0.8, 0.9, 0.95)  # of the best accuracy
 
 
 def find_first(values: Values, target: float, sign: int = 1) -> int | None:
@@ -21,8 +22,8 @@ def find_first(values: Values, target: float, sign: int = 1) -> int | None:
 def shares_of_best(history: History) -> list[dict[str, Any]]:
     """Return, for each of `SHARES`, the first round with that share of the run's best headline, and what it had cost.
 
-    [] where the headline was never measured. virtual_s is None where no time passes in the run, bytes where they
-    weren't logged.
+    [] if the headline was never measured. virtual_s is None if no time passes in the run, bytes if they were not
+    logged.
     """
     metrics = history.metrics
     values = metrics[HEADLINE].to_numpy() if HEADLINE in metrics else np.empty(0)
@@ -32,9 +33,9 @@ def shares_of_best(history: History) -> list[dict[str, Any]]:
     found = []
     for share in SHARES:
         target = share * float(np.nanmax(values))
-        at = find_first(values, target)
-        if at is None:  # a share is below the best, which is there
-            raise LookupError(f"no round has {target} of {values}")
+        at = find_crossing(history.steps, values, target)
+        if at is None:  # the untrained model, which never counts, is the best
+            continue
         row = metrics.iloc[at]
         traffic = float(row[DOWN] + row[UP]) if {DOWN, UP} <= set(metrics.columns) else float("nan")
         clock = float(row[CLOCK]) if timed else float("nan")

@@ -1,0 +1,1 @@
+"""What a run prints: its facts, its progress and its result."""

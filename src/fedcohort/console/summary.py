@@ -1,0 +1,82 @@
+"""The result of a run: `summary.json` for programs, a table for people."""
+
+import json
+import logging
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from fedcohort import ranges
+from fedcohort.console.terminal import console
+from fedcohort.record.folder import write_atomically
+from fedcohort.record.history import expect, read
+from fedcohort.record.observer import Observer, RunInfo
+from fedcohort.results.summary import summarise
+from fedcohort.results.summary_rows import more_rows, rows
+from fedcohort.types import RoundReport
+
+log = logging.getLogger("fedcohort")
+NAME = "summary.json"
+MORE = "callback.summary.full=true"
+
+
+class Summary(Observer):
+    """Writes and prints the summary when the run ends, however it ends, from the journal: a resumed run is whole.
+
+    Attributes:
+        full: whether the printed table has all lines, or those for a first look.
+    """
+
+    def __init__(self, *, full: bool) -> None:
+        ranges.flag("full", full)
+        self._full = full
+        self._info: RunInfo | None = None
+
+    def start(self, info: RunInfo) -> None:
+        """Keep what the summary says about the run. Raises `IncompatibleConfig` where there is no journal."""
+        expect(info.folder, "callback.summary")
+        self._info = info
+
+    def observe(self, report: RoundReport) -> None:
+        """Do nothing: the journal has it."""
+
+    def finish(self, status: str) -> None:
+        """Write `summary.json` and print the table, where there is anything to show."""
+        if self._info is None or status == "dropped":
+            return
+        summary = summarise(self._info, read(self._info.folder), status)
+        for line in summary["warnings"]:
+            log.warning("%s", line)
+        write_atomically(self._info.folder / NAME, json.dumps(_finite(summary), indent=1, default=str) + "\n")
+        if summary["rounds"]:
+            show(summary, full=self._full)
+
+
+def show(summary: Mapping[str, Any], *, full: bool) -> None:
+    """Print the table, with its second part where it is to be full."""
+    from rich.table import Table
+
+    done, total = summary["rounds"], summary["rounds_asked"]
+    table = Table()
+    table.add_column("result")
+    table.add_column("value", justify="right")
+    for label, value in rows(summary):
+        table.add_row(label, value)
+    table.add_section()
+    rest = more_rows(summary)
+    for label, value in rest if full else [(f"{len(rest)} lines more", MORE)]:
+        table.add_row(label, value)
+    out = console()
+    ended = f"{summary['name']}: {summary['status']} after {done} of {total} rounds"
+    out.print(f"{ended}: {summary['end']}" if summary["end"] else ended, soft_wrap=True, markup=False)
+    out.print(table)
+    out.print(f"folder  {summary['folder']}", soft_wrap=True, markup=False)
+
+
+def _finite(value: object) -> object:
+    """`value` with null for what is not finite, for readers stricter than Python's."""
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,70 @@
+"""The summary of a run: everything that `summary.json` holds."""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from fedcohort.record import card
+from fedcohort.record.history import HEADLINE, History, wall_s
+from fedcohort.record.observer import RunInfo
+from fedcohort.record.provenance import list_forced
+from fedcohort.results.run_warnings import find_fruitful, list_warnings
+from fedcohort.results.shares_of_best import shares_of_best
+from fedcohort.round.budget import Spent
+
+BEST = (HEADLINE, "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
+EVALUATIONS = ("test/", "server_val/", "clients/")  # every `eval.every` and `eval.clients_every` rounds
+MEANS = ("attack/weight", "attack/share")  # over the rounds, of what differs from round to round
+
+
+def summarise(info: RunInfo, history: History, status: str, now_ms: int | None = None) -> dict[str, Any]:
+    """Return everything that `summary.json` holds.
+
+    `final` is the last value of each metric that was measured at all, `earlier` the round of those evaluations that the
+    last round didn't make; `means`, of a few, are over all rounds. now_ms: when the run has ended, None for now.
+    """
+    final = history.final
+    last = {name: steps[-1] for name, steps in history.measured.items() if name.startswith(EVALUATIONS)}
+    now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    spent = Spent().go_on(history.steps[-1] if history.steps else 0, final)
+    return {
+        "status": status,
+        "name": info.name,
+        "folder": str(info.folder),
+        "rounds": history.steps[-1] if history.steps else 0,
+        "rounds_asked": info.rounds,
+        "ended_by": info.budget.list_reached(spent) if status == "finished" else [],
+        "end": info.budget.describe(spent) if status == "finished" else "",
+        "rounds_without_update": sum(step > 0 for step in history.steps) - len(find_fruitful(history)),
+        "warnings": list_warnings(info, history),
+        "final": final,
+        "means": {name: float(history.metrics[name].mean()) for name in MEANS if name in final},
+        "earlier": {name: step for name, step in last.items() if step < history.steps[-1]},
+        "best": {name: best for name in BEST if (best := _best(history, name))},
+        "reached": shares_of_best(history),
+        "fingerprint": history.fingerprints[-1] if history.fingerprints else None,
+        "wall_s": wall_s(card.starts_ms(info.folder), [*history.times, now]),
+        "virtual_s": final.get("time/virtual_s"),
+        "bytes": {way: final.get(f"comm/{way}_bytes") for way in ("down", "up", "probe")},
+        "client_flops": final.get("comp/client_flops"),
+        "server_flops": final.get("comp/server_flops"),
+        "choices": dict(info.choices),
+        "tags": {key: value for key, value in info.tags.items() if key != "tracking"},
+        "seed": info.seed,
+        "config_hash": info.config_hash,
+        "commit": info.commit,
+        "dirty": info.dirty,
+        "versions": dict(info.versions),
+        "starts": [dict(start) for start in info.starts],
+        "forced": list_forced(info.starts),
+    }
+
+
+def _best(history: History, name: str) -> dict[str, float] | None:
+    """The highest value of an accuracy and the first round that reached it."""
+    if name not in history.metrics or history.metrics[name].isna().all():
+        return None
+    values = history.metrics[name].to_numpy()
+    at = int(np.nanargmax(values))
+    return {"value": float(values[at]), "round": history.steps[at]}
