@@ -1,6 +1,7 @@
 """`fedcohort ui`: MLflow's page of the runs."""
 # ruff: noqa: F811
 
+import os
 import socket
 import subprocess
 import urllib.request
@@ -46,6 +47,7 @@ class Server:
     """Stands in for the process of MLflow's server."""
 
     words: tuple[str, ...] = ()
+    pid = 2**22 + 1  # of no process
     code: int | None = None
 
     def __init__(self, words: list[str], **others: object) -> None:
@@ -57,9 +59,6 @@ class Server:
     def wait(self) -> int:
         raise KeyboardInterrupt
 
-    def terminate(self) -> None:
-        Server.words += ("terminated",)
-
 
 def test_the_server_runs_until_ctrl_c(
     logs: Logs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -67,17 +66,20 @@ def test_the_server_runs_until_ctrl_c(
     server.experiment_id(server.connect(logs.place()), logs.place())
     monkeypatch.setattr(subprocess, "Popen", Server)
     monkeypatch.setattr(urllib.request, "urlopen", lambda *args, **options: nullcontext())
+    ended: list[int] = []
     monkeypatch.setattr(Server, "wait", lambda self: 0)
+    monkeypatch.setattr(os, "killpg", lambda group, number: ended.append(group))
     words = [f"tracking_uri={logs.uri}", f"experiment={EXPERIMENT}", "port=5999"]
     assert ui.main(words) == 0
     assert capsys.readouterr().out.startswith("http://127.0.0.1:5999/#/experiments/")
     assert logs.uri in Server.words
-    assert Server.words[-1] == "terminated"
+    assert ended == [Server.pid]
 
 
 def test_a_server_that_does_not_start_and_a_port_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", Server)
     monkeypatch.setattr(Server, "code", 1)
+    monkeypatch.setattr(Server, "wait", lambda self: 1)
     with pytest.raises(TrackingError, match="did not start; see why with: mlflow server --backend-store-uri"):
         ui.start("sqlite:///x", 5999)
     with socket.create_server(("127.0.0.1", 0)) as used:

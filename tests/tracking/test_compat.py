@@ -9,18 +9,7 @@ import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Metric
 
-from fedcohort.errors import ForeignChange
 from fedcohort.tracking import compat
-
-
-def test_a_database_is_let_go(tmp_path: Path) -> None:
-    compat.let_go(MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'mlflow.db'}"))
-
-
-def test_a_part_that_is_gone_is_named_with_the_version() -> None:
-    said = rf"mlflow {version('mlflow')} is installed, and MlflowClient\._tracking_client\.store\.engine, which "
-    with pytest.raises(ForeignChange, match=said):
-        compat.let_go(SimpleNamespace())  # type: ignore[arg-type]
 
 
 def test_a_lock_is_told_by_its_text(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ tracking_uri=sqlite:///logs/mlflow.db
 port=5000                of the server that is started; Ctrl-C ends it
 """
 
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -29,7 +31,7 @@ DEFAULTS = {
     "port": "5000",
 }
 HOST = "127.0.0.1"
-START_S = 120.0  # seconds that MLflow's server may take to start
+START_S = 300.0  # seconds that MLflow's server may take to start
 
 
 def parse(words: Sequence[str]) -> dict[str, str]:
@@ -76,15 +78,26 @@ def start(uri: str, port: int) -> "subprocess.Popen[bytes]":
             raise ranges.refuse("port", "a free port (another program listens there)", port)
     words = ["server", "--backend-store-uri", uri, "--host", HOST, "--port", str(port), "--workers", "1"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "mlflow", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "mlflow", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},  # a dozen processes for language models
+        start_new_session=True,  # so that `stop` ends the server's own processes, too
     )
     end = time.monotonic() + START_S
     while process.poll() is None and time.monotonic() < end:
         with suppress(OSError), urllib.request.urlopen(f"http://{HOST}:{port}/health", timeout=1):
             return process
         time.sleep(0.2)
-    process.terminate()
+    stop(process)
     raise TrackingError(f"MLflow's server did not start; see why with: mlflow {' '.join(words)}")
+
+
+def stop(process: "subprocess.Popen[bytes]") -> None:
+    """End the server with the processes that it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    process.wait()
 
 
 def main(words: Sequence[str]) -> int:
@@ -103,5 +116,4 @@ def main(words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 0
     finally:
-        process.terminate()
-        process.wait()
+        stop(process)

@@ -106,7 +106,8 @@ def _check_form(words: Sequence[str], configs: Path) -> None:
     """Raise `OptionError` for `--selector flash`, `--selector=flash` and `selector = flash`, and say what to type."""
 
     def is_option(name: str) -> bool:
-        return name in CHECKS or (bool(name) and (configs / name.partition(".")[0].partition("@")[0]).is_dir())
+        found = re.fullmatch(r"(\w[\w/]{0,99})([.@].*)?", name)  # a path may be too long for a file's name
+        return name in CHECKS or (found is not None and (configs / found[1]).is_dir())
 
     for position, word in enumerate(words):
         following, last = [*words[position + 1 :], "", ""][:2]

@@ -1,34 +1,15 @@
-"""What this room rests on of MLflow that it doesn't document: each part in a function of its own.
-
-All of it was read in MLflow 3.17.2.
-"""
+"""What the package uses of MLflow that MLflow doesn't document, as it is in MLflow 3.17.2: one function each."""
 
 import math
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.errors import ForeignChange
-
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-MLFLOW = "3.17.2"
 AT_ONCE = 500  # runs: databases have a limit of variables in a statement
 Reading = tuple[str, str, int, float]  # run, metric, step, value
-
-
-def let_go(client: "MlflowClient") -> None:
-    """Close a client's connections to its database, which is then a file like any other.
-
-    Rests on `MlflowClient._tracking_client.store.engine`, SQLAlchemy's engine of a store in a database (MLflow 3.17.2).
-    """
-    try:
-        engine = client._tracking_client.store.engine
-    except AttributeError as error:
-        part = "MlflowClient._tracking_client.store.engine"
-        raise ForeignChange("mlflow", part, "closes a new database", MLFLOW) from error
-    engine.dispose()
 
 
 def read_histories(client: "MlflowClient", runs: Sequence[str], names: Sequence[str]) -> list[Reading] | None:

@@ -19,7 +19,7 @@ from fedcohort.host.lock import exclusive
 from fedcohort.host.secrets import has_password, refusal
 from fedcohort.ranges import refuse
 from fedcohort.tracking import view
-from fedcohort.tracking.compat import is_locked, let_go
+from fedcohort.tracking.compat import is_locked
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -196,8 +196,7 @@ def _make_tables(database: Path) -> None:
 
     draft = database.with_name(f".{database.name}.draft")
     draft.unlink(missing_ok=True)
-    client = MlflowClient(tracking_uri=f"{SQLITE}{draft}")
-    let_go(client)
+    MlflowClient(tracking_uri=f"{SQLITE}{draft}")  # its connections stay with the file, and write no more
     os.replace(draft, database)
 
 
