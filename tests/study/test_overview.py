@@ -46,10 +46,13 @@ def studies(tmp_path: Path) -> Path:
 def test_the_regimes_of_all_studies_are_sorted_by_what_is_won(studies: Path) -> None:
     text = overview.write(studies).read_text()
     assert text == overview.page_of(studies)
-    assert "Of 5 regimes" in text
-    assert "**a method is significantly better in 2** after one Holm correction over all 6 tests" in text
-    assert "leaves 2; in 0 of these no yardstick is significantly better" in text
-    assert "In 1 a yardstick is better and no method is, in 1 the seeds don't settle it, and in 1 the yard" in text
+    assert "Of 5 settings" in text
+    assert (
+        "**a method is significantly better than the study's baseline in 2** (paired t-tests, one Holm "
+        "correction over all 6 tests" in text
+    )
+    assert "in 2 with Holm within each setting). In 0 of these 2, the headroom is not distinguishable from 0" in text
+    assert "In 1, the headroom is above 0 and no method is significantly better. In 1, headroom is neither" in text
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| the")]
     assert [row[0] for row in rows] == ["the wins", "the left", "the yard", "the open", "the flat"]
     assert rows[0][1:4] == ["[two](two/README.md)", "test/acc", "3"]
@@ -79,12 +82,12 @@ def test_a_federation_in_two_studies_counts_once(tmp_path: Path) -> None:
             facts["config_hash"] = f"{cell}/{row}"
         report.write(study, found)
     text = overview.page_of(tmp_path)
-    assert "Of 4 regimes, 3 different ones" in text
-    assert "1 is in two studies or more, of which the one with the most seeds counts, of equals the " in text
-    assert "**a method is significantly better in 2**" in text
-    assert "leaves 2; in 0 of these" in text
-    assert "in 1 another study says something else" in text
-    assert "in 1 the seeds don't settle it" in text
+    assert "Of 4 settings, 3 different ones" in text
+    assert "1 setting is in two studies or more. The study with the most seeds counts, of equals the " in text
+    assert "**a method is significantly better than the study's baseline in 2**" in text
+    assert "In 0 of these 2, " in text
+    assert "In 1 of them another study comes to a different kind" in text
+    assert "In 1, headroom is neither shown nor excluded" in text
 
 
 def test_the_study_with_the_most_seeds_counts(tmp_path: Path) -> None:
@@ -100,8 +103,8 @@ def test_the_study_with_the_most_seeds_counts(tmp_path: Path) -> None:
             facts["config_hash"] = f"{cell}/{row}"
         report.write(study, found)
     text = overview.page_of(tmp_path)
-    assert "in 1 another study says something else" in text
-    assert "leaves 1; in 1 of these no yardstick is significantly better" in text
+    assert "In 1 of them another study comes to a different kind" in text
+    assert "In 1 of these 1, the headroom is not distinguishable from 0" in text
 
 
 def test_the_page_that_is_kept_is_of_the_tables_that_are() -> None:
@@ -113,11 +116,10 @@ def test_every_study_with_results_is_on_it() -> None:
     assert sorted(path.parents[1].name for path in (ROOT / "studies").glob(f"*/{overview.TABLE}")) == found
 
 
-def test_a_table_of_before_has_dashes_where_it_says_nothing(studies: Path) -> None:
+def test_a_study_whose_table_an_earlier_version_wrote_is_reported_again(studies: Path) -> None:
     path = studies / "two" / overview.TABLE
     head, *lines = path.read_text().splitlines()
-    assert head.endswith(",sooner,federation,cell,headroom")
-    old = [line.rsplit(",", 4)[0] for line in (head, *lines)]
-    path.write_text("\n".join(old) + "\n")
-    rows = [line for line in overview.page_of(studies).splitlines() if line.startswith("| the wins")]
-    assert rows[0].endswith("| – |")
+    path.write_text("\n".join(line.rsplit(",", 1)[0] for line in (head, *lines)) + "\n")
+    text = overview.page_of(studies)
+    assert "| the wins" not in text
+    assert "- [two](two/study.yaml): A tiny study" in text

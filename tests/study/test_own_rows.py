@@ -42,4 +42,4 @@ def test_the_rank_is_among_methods_with_the_same_seeds(tmp_path: Path) -> None:
     }
     late["equal"]["oracle_clean"] = late["noisy"]["oracle_clean"] = [0.99, 0.99]
     lines = own_rows.describe_ranks(study, made_up(study, late))
-    assert lines == ["mine: mean rank 1.5 of 3 methods by test/acc, 2 regimes, 2 seeds"]
+    assert lines == ["mine: mean rank 1.5 of 3 methods by test/acc, 2 settings, 2 seeds"]

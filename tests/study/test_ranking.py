@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 from fedcohort.results.correction import adjust
-from fedcohort.study.answer import rank_methods
+from fedcohort.study import report
 from fedcohort.study.judge import judge
+from fedcohort.study.outcome import Overall, compare_overall
 from fedcohort.study.ranking import late_of, rank, share, split_rows
-from fedcohort.study.wording import unit_of_study
 from study.tiny import made_up, write
 
 CELLS = {name: {"words": ["heterogeneity=iid"]} for name in ("a", "b", "c")}
@@ -81,13 +81,11 @@ def test_the_largest_table_without_a_gap_is_ranked(tmp_path: Path) -> None:
     assert split_rows(study, apart) == (["random"], ["flash", "powd"]), "the baseline is in it"
 
 
-OVER = "(paired t-test over 3 common seeds of each seed's mean difference over the regimes, corrected by Holm for 2 "
-OVER += "methods)."
 GAPS = {"a": (0.01, 0.03, 0.02), "b": (0.05, 0.06, 0.07), "c": (0.03, 0.03, 0.03)}  # of flash, by regime and seed
 
 
-def tell_ranks(folder: Path, gaps: Mapping[str, Sequence[float]], powd: float = -0.1, **changes: object) -> str:
-    """Return what the page says of methods that differ from random by `gaps` and `powd`, regime by regime."""
+def compare(folder: Path, gaps: Mapping[str, Sequence[float]], powd: float = -0.1, **changes: object) -> Overall:
+    """Return the claims over all settings on methods that differ from random by `gaps` and `powd`, regime by regime."""
     cells = {name: {"words": ["heterogeneity=iid"]} for name in gaps}
     study = write(folder, **{"cells": cells, "selectors": ["flash", "powd"], "seeds": [0, 1, 2], **changes})
     base = (0.7, 0.8, 0.75)
@@ -99,8 +97,13 @@ def tell_ranks(folder: Path, gaps: Mapping[str, Sequence[float]], powd: float = 
         }
         for cell, of in gaps.items()
     }
-    (line,) = rank_methods(study, judge(study, made_up(study, late)), unit_of_study("test/acc"))
-    return line
+    overall = compare_overall(study, judge(study, made_up(study, late)).ranks)
+    assert overall is not None
+    return overall
+
+
+def names(pairs: Sequence[tuple[str, object]]) -> list[str]:
+    return [name for name, _ in pairs]
 
 
 def test_the_seed_is_the_unit_of_a_test_over_regimes(tmp_path: Path) -> None:
@@ -136,50 +139,45 @@ def test_regimes_of_a_family_weigh_as_one(tmp_path: Path) -> None:
     assert ranks.contests["flash"].seeds.mean == pytest.approx((0.03 + 0.0375 + 0.0375) / 3)
 
 
-def test_who_is_better_over_the_regimes(tmp_path: Path) -> None:
-    said = tell_ranks(tmp_path, GAPS)
-    assert said == (
-        "Over 3 regimes flash has the best mean rank. **Better than random on average over these regimes: flash +3.7 "
-        f"[+2.2, +5.1]** {OVER} Worse on average: powd -9.9 [-10.1, -9.7]. There are too few families of regimes to "
-        "generalise from them."
-    )
-    assert "Worse" not in tell_ranks(tmp_path, GAPS, win={"least": 0.11})
-    assert "**No method is shown to be better than random on average" in tell_ranks(
-        tmp_path, GAPS, win={"least": 0.037}
-    )
+def test_methods_that_are_better_over_the_settings(tmp_path: Path) -> None:
+    overall = compare(tmp_path, GAPS)
+    assert (names(overall.better), names(overall.worse), overall.families) == (["flash"], ["powd"], 0)
+    assert (overall.settings, overall.seeds, overall.methods) == (3, 3, 2)
+    assert overall.better[0][1].mean == pytest.approx(0.11 / 3)
+    assert names(compare(tmp_path, GAPS, win={"least": 0.11}).worse) == []
+    assert names(compare(tmp_path, GAPS, win={"least": 0.037}).better) == []
 
 
 def test_two_seeds_are_too_few(tmp_path: Path) -> None:
     study = write(tmp_path, cells=CELLS, selectors=["flash", "powd"])
     late = {cell: {"random": [0.7, 0.8], "flash": [0.9, 0.95], "powd": [0.6, 0.6]} for cell in CELLS}
-    (line,) = rank_methods(study, judge(study, made_up(study, late)), unit_of_study("test/acc"))
-    assert "2 common seeds are too few for a test" in line
+    results = made_up(study, late)
+    overall = compare_overall(study, judge(study, results).ranks)
+    assert overall is not None
+    assert (overall.seeds, overall.better, overall.worse) == (2, [], [])
+    report.write(study, results)
+    assert "no method can be tested: 2 common seeds are too few." in (tmp_path / "README.md").read_text()
 
 
-def test_regimes_like_these_are_another_question(tmp_path: Path) -> None:
+def test_settings_like_these_are_another_question(tmp_path: Path) -> None:
     """Six families: each seed's mean is far above 0, and the families differ by more than their mean."""
     apart = {
         name: (gap, gap + 0.001, gap + 0.002) for name, gap in zip("abcdef", (0.2, 0.1, -0.1, 0, 0, 0), strict=True)
     }
-    said = tell_ranks(tmp_path, apart)
-    assert "**Better than random on average over these regimes: flash +3.4" in said
-    assert "For regimes like these in general no method is shown to be better (t-test over 6 families" in said
+    overall = compare(tmp_path, apart)
+    assert (names(overall.better), names(overall.general), overall.families) == (["flash"], [], 6)
     alike = {name: (0.03 + i / 1000,) * 2 + (0.031,) for i, name in enumerate("abcdef")}
-    assert "In general, over regimes like these, better as well: flash +3.2 [" in tell_ranks(tmp_path, alike)
+    assert names(compare(tmp_path, alike).general) == ["flash"]
 
 
 def test_a_diverged_run_has_no_test(tmp_path: Path) -> None:
-    said = tell_ranks(tmp_path, {**GAPS, "c": (0.03, math.nan, 0.03)})
-    assert "**No method is shown to be better than random on average over these regimes**" in said
+    assert compare(tmp_path, {**GAPS, "c": (0.03, math.nan, 0.03)}).better == []
 
 
 def test_equals_share_the_best_mean_rank(tmp_path: Path) -> None:
-    """`flash` alone was named, as the study names it first, where `powd` had the same mean rank."""
     study = write(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     first = {"random": [0.7] * 4, "flash": [0.9] * 4, "powd": [0.8] * 4}
     second = {"random": [0.7] * 4, "flash": [0.8] * 4, "powd": [0.9] * 4}
     found = judge(study, made_up(study, {"a": first, "b": second}))
     assert found.ranks is not None
     assert found.ranks.places() == {"flash": 1, "powd": 1, "random": 3}
-    (line,) = rank_methods(study, found, unit_of_study("test/acc"))
-    assert line.startswith("Over 2 regimes flash and powd share the best mean rank. ")

@@ -10,8 +10,8 @@ import pytest
 from fedcohort.results.verdict import UNREACHED
 from fedcohort.study.definition import Study
 from fedcohort.study.results import Results
-from fedcohort.study.sooner import spell_costs, spell_speed
 from fedcohort.study.speed import UNITS, measure_speeds
+from fedcohort.study.speed_tables import write_costs, write_speed
 from study.tiny import made_up, write
 
 NEVER = math.nan
@@ -53,7 +53,7 @@ def test_speeds_as_they_are_shown(tmp_path: Path, base: Sequence[float], own: Se
     ends = {"random": 100.0, "flash": 100.0}
     speeds = measure_speeds(study, timed(study, {"equal": {"random": base, "flash": own}}, ends=ends))
     speed = speeds["virtual_s"]["equal", "flash"]
-    assert spell_speed(speed) == text
+    assert write_speed(speed) == text
     assert (speed.verdict == UNREACHED) == (text == "not reached")
 
 
@@ -65,7 +65,7 @@ def test_what_a_speed_up_costs(tmp_path: Path) -> None:
         facts["client_flops"] = (1.0 + seed) * (3.0 if row == "flash" else 2.0)
     speed = measure_speeds(study, found)["virtual_s"]["equal", "flash"]
     assert speed.costs == {"client_flops": 1.5, "bytes": 1.5}
-    assert spell_costs(speed) == "(1.5, 1.5)"
+    assert write_costs(speed) == "(1.5, 1.5)"
 
 
 def test_p_is_corrected_over_the_methods_of_a_regime_each_unit_separately(tmp_path: Path) -> None:

@@ -210,16 +210,16 @@ def _report_leaderboard(verb: str, name: str, configs: Path) -> int:
     if verb != "report":
         known = leaderboard.load(STUDIES / name)
         raise OptionError(f"{name} has no runs of its own, it ranks those of {', '.join(known.studies)}: {verb} these")
-    from fedcohort.study import standings  # noqa: PLC0415 - scipy
+    from fedcohort.study import leaderboard_page  # noqa: PLC0415 - scipy
 
     known = leaderboard.load(STUDIES / name, lambda study: _set_apart(study, results.load(study), configs))
-    files = standings.write(known)
+    files = leaderboard_page.write(known)
     if any((LOGS / study / results.RESULTS).exists() for study in known.studies):  # with the user's own methods
         merged = leaderboard.load(
             STUDIES / name, lambda study: _set_apart(study, results.load(study, LOGS / study.name), configs)
         )
         (LOGS / name).mkdir(parents=True, exist_ok=True)
-        files += standings.write(replace(merged, whole=replace(merged.whole, folder=LOGS / name)))
+        files += leaderboard_page.write(replace(merged, whole=replace(merged.whole, folder=LOGS / name)))
     return _list(files)
 
 

@@ -5,16 +5,20 @@ and `inline` (one line), which show raw HTML as text.
 """
 
 import re
+from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from fedcohort import units
+from fedcohort.report.picture import Picture
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 
 def render(template: str, **data: object) -> str:
@@ -35,6 +39,17 @@ def markdown(text: str) -> Markup:
 def inline(text: str) -> Markup:
     """Return one line of Markdown as HTML, without a paragraph around it."""
     return Markup(_parser().renderInline(text))
+
+
+def document(title: str, text: str, folder: Path) -> str:
+    """Return a page in Markdown as one HTML file, with its figures inside.
+
+    Args:
+        title: of the file; the page has its own heading.
+        text: the page.
+        folder: where the figures are.
+    """
+    return render("document.html.j2", title=title, body=Markup(_parser().render(text, {"folder": folder})))
 
 
 def escape_markdown(text: str) -> str:
@@ -70,4 +85,15 @@ def _environment() -> "Environment":
 def _parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.add_render_rule("table_open", lambda *_: '<div class="wide sheet" tabindex="0"><table class="prose">')
+    parser.add_render_rule("table_close", lambda *_: "</table></div>")
+    parser.add_render_rule("image", _embed)
+    return parser
+
+
+def _embed(_: object, tokens: "Sequence[Token]", index: int, __: object, env: Mapping[str, Path]) -> str:
+    """Return an image as part of the page, of a file in `env["folder"]`."""
+    image = tokens[index]
+    picture = Picture(env["folder"] / str(image.attrs["src"]), image.content)
+    return str(_environment().get_template("macros.html.j2").module.image(picture))  # type: ignore[attr-defined]

@@ -76,7 +76,7 @@ class Table:
 
     def markdown(self) -> str:
         """Return a pipe table, without the caption."""
-        rule = ["---", *["---:"] * (len(self.heading) - 1)]
+        rule = ["---" if i in {0} | self.texts | self.names else "---:" for i in range(len(self.heading))]
         cells = [
             [
                 f"**{escape_markdown(cell)}**" if (i, j) in self.strong else escape_markdown(cell)

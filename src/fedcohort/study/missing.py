@@ -1,11 +1,11 @@
-"""What a study asks for and hasn't got, and what it has of another config than its own."""
+"""The runs that a study lacks, and those of another configuration than its present one."""
 
 from collections.abc import Sequence
 
 from fedcohort.study.definition import BOUND, Study
+from fedcohort.study.formats import count
 from fedcohort.study.results import Results
 from fedcohort.study.verdict import Verdict
-from fedcohort.study.wording import count
 
 
 def list_missing(study: Study, verdict: Verdict) -> list[str]:
@@ -24,7 +24,7 @@ def list_missing(study: Study, verdict: Verdict) -> list[str]:
 
 
 def _lack(n: int, cells: Sequence[str], whole: int, seeds: int) -> str:
-    where = "each of its regimes" if len(cells) == whole else ", ".join(cells)
+    where = "each of its settings" if len(cells) == whole else ", ".join(cells)
     return f"{'all' if n == seeds else n} of {seeds} seeds in {where}"
 
 
@@ -39,12 +39,12 @@ def list_changed(study: Study, found: Results) -> list[str]:
     for row, where in cells.items():
         rows.setdefault(tuple(where), []).append(row)
     what = "; ".join(
-        f"{', '.join(names)} in {'all regimes' if len(where) == len(study.cells) else ', '.join(where)}"
+        f"{', '.join(names)} in {'all settings' if len(where) == len(study.cells) else ', '.join(where)}"
         for where, names in rows.items()
     )
     own = [row for row in cells if row not in study.words and not row.startswith("bound ")]
     more = f", with `selectors={','.join(own)}` those of your own" if own else ""
     return [
-        f"{count(len(found.changed), 'run')} whose config is another one now, or refused, left out: {what}; "
-        f"`fedcohort study run {study.name}` does them anew{more}"
+        f"{count(len(found.changed), 'run')} left out, since the configuration has changed or is rejected now: {what}; "
+        f"`fedcohort study run {study.name}` runs them again{more}"
     ]

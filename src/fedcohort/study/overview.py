@@ -1,10 +1,11 @@
-"""`studies/README.md`: the regimes of all studies on one page, those first in which a method wins most.
+"""`studies/README.md`: the settings of all studies on one page, those first in which a method gains most.
 
-Each report of a study leaves a line for each of its regimes in `tables/overview.csv`, and the page is made of those of
-all studies, so that it is written without judging any of them again.
+Each report of a study leaves one line for each of its settings in `tables/overview.csv`. The page is made of those of
+all studies, so that no study is judged again.
 """
 
 import csv
+import io
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -13,88 +14,70 @@ from statistics import mode
 
 from fedcohort.errors import OptionError
 from fedcohort.record.folder import write_atomically
-from fedcohort.report.sheet import NONE, Sheet, write_csv
+from fedcohort.report.render import render
 from fedcohort.results.correction import adjust
-from fedcohort.results.metric import MetricUnit
 from fedcohort.startup.compose import file_of
 from fedcohort.study import leaderboard
-from fedcohort.study.answer import KINDS, NOTHING, OPEN, UNUSED, WON, kind_of
 from fedcohort.study.definition import METHOD, NAME, Study
+from fedcohort.study.formats import EMPTY, Format
+from fedcohort.study.outcome import KINDS, NOTHING, OPEN, UNUSED, WON, kind_of
 from fedcohort.study.results import Results, federations
-from fedcohort.study.sooner import spell_sooner
 from fedcohort.study.speed import Speeds
-from fedcohort.study.verdict import CellVerdict, RowVerdict, Verdict, over_of
-from fedcohort.study.wording import count, spell_gap, spell_win
+from fedcohort.study.speed_tables import name_faster
+from fedcohort.study.verdict import RowVerdict, Verdict, over_of
 
 TABLE, NUMBERS, PAGE = "tables/overview.csv", "tables/numbers.csv", "README.md"
 LEVEL = 0.05  # of the one correction over all studies
-Place = tuple[str, str]  # study, cell
-SHOWN_FACTS = ("metric", "seeds", "to win", "won by", "worse", "sooner")
-FACTS = ("kind", "most", "regime", *SHOWN_FACTS, "federation", "cell", "headroom")
-HEAD = ("regime", "study", "metric", "seeds", "to win", "won by", "worse", "sooner at the target")
-SHOWN = 4  # methods that a line names
-LEGEND = (
-    "Differences are to random selection (to FedAvg, of aggregators) on the same seeds, of late means; of shares they "
-    "are in points, and a study's page has their intervals. *To win*: what the best yardstick wins, which reads what "
-    "no server can know, with its 95 % interval. A method is named where its p is below the study's level after Holm "
-    "over the methods of the regime, in bold face where it is after Holm over all of the study's tests, too. A method "
-    "that isn't named may still win or lose: the seeds don't show it. *Sooner at the target*: how many times as fast "
-    "as random selection a method meets the target of its study, by virtual time, bytes and rounds, each by "
-    "itself, and in brackets the client FLOPs and the bytes of its whole runs over those of random selection; a method "
-    "that is named only there isn't shown to be better in the end."
-)
-HEADINGS = {
-    WON: "A method is shown to win",
-    UNUSED: "A yardstick wins, and no method is shown to",
-    OPEN: "Not settled by the seeds so far",
-    NOTHING: "Nothing that the yardsticks run there could win, or less than a difference is worth",
+SHOWN = {  # columns of the page
+    "setting": "setting",
+    "metric": "metric",
+    "seeds": "seeds",
+    "headroom": "headroom (oracle)",
+    "better": "better",
+    "worse": "worse",
+    "faster": "faster to the target",
 }
+COLUMNS = ("cell", "kind", "largest", *SHOWN, "pays", "federation")
+NAMED = 4  # methods that a cell names
 Line = Mapping[str, str]
+Place = tuple[str, str]  # study, cell
 
 
-def csv_of(study: Study, found: Results, verdict: Verdict, speeds: Speeds, u: MetricUnit) -> str:
-    """Return the lines of a study's regimes."""
-    known = federations(study, found)
-    rows = []
+def lines_of(study: Study, results: Results, verdict: Verdict, speeds: Speeds, show: Format) -> str:
+    """Return the lines of a study's settings as CSV."""
+    known = federations(study, results)
+    out = io.StringIO()
+    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    writer.writeheader()
     for cell in verdict.cells.values():
-        federation = known.get(cell.cell, f"{study.name} {cell.cell}")
-        sooner = spell_sooner(study, cell.cell, speeds)
-        facts = {
-            "sooner": sooner,
-            "federation": federation,
-            "cell": cell.cell,
-            "headroom": "yes" if cell.headroom.pays else "no",
-        }
-        rows.append({**_line(study, cell, u), **facts})
-    return write_csv([FACTS, *([line[name] for name in FACTS] for line in rows)])
+        better, gain = cell.winners(), cell.headroom.difference
+        largest = over_of(better[0]).mean if better else gain.mean if gain else math.nan
+        seeds = [over_of(row).n for row in cell.rows.values() if row.role == METHOD]
+        writer.writerow(
+            {
+                "cell": cell.cell,
+                "kind": kind_of(study, cell),
+                "largest": repr(largest * show.factor),
+                "setting": study.cells[cell.cell].label,
+                "metric": study.metric,
+                "seeds": mode(seeds) if seeds else "",
+                "headroom": f"{show.difference(gain)} ({cell.headroom.oracle})" if gain else EMPTY,
+                "better": _name(better, show, study.alpha),
+                "worse": _name(cell.losers(), show, study.alpha),
+                "faster": name_faster(study, cell.cell, speeds) or EMPTY,
+                "pays": "yes" if cell.headroom.pays else "no",
+                "federation": known.get(cell.cell, f"{study.name} {cell.cell}"),
+            }
+        )
+    return out.getvalue()
 
 
-def _line(study: Study, cell: CellVerdict, u: MetricUnit) -> Line:
-    won = cell.winners()
-    most = over_of(won[0]).mean if won else cell.headroom.difference.mean if cell.headroom.difference else math.nan
-    return {
-        "kind": kind_of(study, cell),
-        "most": repr(most * u.factor),
-        "regime": study.cells[cell.cell].label,
-        "metric": study.metric,
-        "seeds": _seeds(cell),
-        "to win": spell_gap(cell, u),
-        "won by": _spell(won, u, study.alpha),
-        "worse": _spell(cell.losers(), u, study.alpha),
-    }
-
-
-def _seeds(cell: CellVerdict) -> str:
-    """How many seeds most methods have; of their differences none has more."""
-    counts = [over_of(row).n for row in cell.rows.values() if row.role == METHOD]
-    return str(mode(counts)) if counts else NONE
-
-
-def _spell(rows: Sequence[RowVerdict], u: MetricUnit, alpha: float) -> str:
-    """`**oort +2.4**, powd +1.1 and 3 more`: in bold face what is left after a correction over the whole study."""
-    sure = [f"**{spell_win(row, u)}**" if row.ps.anywhere < alpha else spell_win(row, u) for row in rows[:SHOWN]]
-    more = f" and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
-    return ", ".join(sure) + more if rows else NONE
+def _name(rows: Sequence[RowVerdict], show: Format, alpha: float) -> str:
+    """Return `**oort +2.4**, powd +1.1 and 3 more`, in bold face what stays after Holm over the whole study."""
+    texts = [f"{row.row} {show.signed(over_of(row).mean)}" for row in rows[:NAMED]]
+    bold = [f"**{text}**" if row.ps.anywhere < alpha else text for row, text in zip(rows, texts, strict=False)]
+    more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
+    return ", ".join(bold) + more if rows else EMPTY
 
 
 def write(studies: Path) -> Path:
@@ -106,87 +89,86 @@ def write(studies: Path) -> Path:
 def page_of(studies: Path) -> str:
     """Return the page as Markdown."""
     lines: list[tuple[str, Line]] = []
-    bare = []
+    without_page: dict[str, str] = {}
     for folder in sorted(path.parent for path in studies.glob(f"*/{NAME}")):
-        if (folder / TABLE).exists():
-            with (folder / TABLE).open(newline="") as file:
-                lines += [(folder.name, line) for line in csv.DictReader(file)]
-        elif title := _title_of(folder):
-            bare.append(f"- [{folder.name}]({folder.name}/{NAME}): {title}")
-    of = {kind: [each for each in lines if each[1]["kind"] == kind] for kind in KINDS}
-    parts = ["# Where selection pays", "*All regimes of all studies, by what there is to win and who wins it.*"]
-    parts += [_count(lines, _find_strict(studies, {name for name, _ in lines})), LEGEND]
-    for kind, heading in HEADINGS.items():
-        found = sorted(of[kind], key=lambda each: -_number(each[1]["most"]))
-        rows = [
-            (line["regime"], f"[{name}]({name}/{PAGE})", *(line.get(key, NONE) for key in SHOWN_FACTS))
-            for name, line in found
-        ]
-        parts += [f"## {heading}", Sheet(kind, heading, HEAD, rows).markdown()] if rows else []
-    parts += ["## Without a page", "\n".join(bare)] if bare else []
-    return "\n\n".join([*parts, "`fedcohort study report NAME` writes this page anew, with that of the study."]) + "\n"
+        of_study = _read(folder / TABLE)
+        lines += [(folder.name, line) for line in of_study]
+        if not of_study and (title := _title_of(folder)):
+            without_page[folder.name] = title
+    tests, better = _correct_over_all(studies, {name for name, _ in lines})
+    by_kind = {
+        kind: sorted((each for each in lines if each[1]["kind"] == kind), key=lambda each: -_number(each[1]["largest"]))
+        for kind in (WON, UNUSED, OPEN, NOTHING)
+    }
+    return render(
+        "studies.md.j2",
+        by_kind=by_kind,
+        columns=SHOWN,
+        counts=_count(lines, tests, better),
+        tests=tests.total(),
+        settings=len(lines),
+        names=sorted({name for name, _ in lines}),
+        without_page=without_page,
+    )
+
+
+def _read(path: Path) -> list[Line]:
+    """Return the lines of a study; none of a file that is missing or that an earlier version wrote."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        reader = csv.DictReader(file)
+        return list(reader) if set(COLUMNS) <= set(reader.fieldnames or ()) else []
 
 
 def _title_of(folder: Path) -> str:
-    """Return the title of a study without a page; "" of a leaderboard. What can't be read costs no other its page."""
+    """Return the title of a study without a page; "" of a leaderboard. An unreadable file costs no other its page."""
     try:
         return "" if leaderboard.is_one(folder) else str(file_of(folder / NAME)["title"])
     except (OptionError, OSError, KeyError, TypeError, ValueError):  # it is being written
         return f"its {NAME} can't be read"
 
 
-def _find_strict(studies: Path, names: Collection[str]) -> tuple[Counter[Place], set[Place]]:
-    """Correct the p-values of all methods in all regimes of these studies by one Holm.
+def _correct_over_all(studies: Path, names: Collection[str]) -> tuple[Counter[Place], set[Place]]:
+    """Correct the p-values of all methods in all settings of these studies by one Holm.
 
-    Returns how many tests each regime has, and the regimes where a method is still better.
+    Returns the number of tests of each setting, and the settings where a method is still better.
     """
     tests: list[tuple[float, bool, Place]] = []
     for name in sorted(names):
         with (studies / name / NUMBERS).open(newline="") as file:
             rows = [row for row in csv.DictReader(file) if row["role"] == METHOD and row["diff_p"]]
         tests += [(float(row["diff_p"]), row["sign"] == "1", (name, row["cell"])) for row in rows]
-    tests = [each for each in tests if math.isfinite(each[0])]
     ps = adjust([p for p, _, _ in tests])
-    won = {place for p, (_, wins, place) in zip(ps, tests, strict=True) if wins and p < LEVEL}
-    return Counter(place for _, _, place in tests), won
+    better = {place for p, (_, is_better, place) in zip(ps, tests, strict=True) if is_better and p < LEVEL}
+    return Counter(place for _, _, place in tests), better
 
 
-def _count(lines: Sequence[tuple[str, Line]], strict: tuple[Counter[Place], Collection[Place]]) -> str:
-    """Count the regimes of each kind; of several studies of one regime the largest counts, whatever it says."""
-    tests, won = strict
-    regimes: dict[str, list[tuple[str, Line]]] = {}
+def _count(lines: Sequence[tuple[str, Line]], tests: Counter[Place], better: Collection[Place]) -> dict[str, int]:
+    """Count the settings of each kind; of several studies of one federation the largest counts, whatever it says."""
+    federations: dict[str, list[tuple[str, Line]]] = {}
     for name, line in lines:
-        regimes.setdefault(line.get("federation") or f"{name} {line['regime']}", []).append((name, line))
-    counted = [max(same, key=lambda each: _size(each, tests)) for same in regimes.values()]
-    n = Counter(line["kind"] for _, line in counted)
-    sure = sum((name, line.get("cell", "")) in won for name, line in counted)
-    beyond = sum(line["kind"] == WON and line.get("headroom") == "no" for _, line in counted)
-    many = [same for same in regimes.values() if len(same) > 1]
-    differ = sum(len({line["kind"] for _, line in same}) > 1 for same in many)
-    rule = (
-        f"{len(many)} {'is' if len(many) == 1 else 'are'} in two studies or more, of which the one with the most seeds "
-        f"counts, of equals the one with the most methods; in {differ} another study says something else"
-    )
-    once = f", {len(regimes)} different ones ({rule})" if many else ""
-    return (
-        f"Of {count(len(lines), 'regime')}{once}, **a method is significantly better in {sure}** after one Holm "
-        f"correction over all {tests.total()} tests of methods on this page. The correction within each regime, "
-        f"over its methods, leaves {n[WON]}; in {beyond} of these no yardstick is significantly better, so that the "
-        f"win is no share of a headroom. In {n[UNUSED]} a yardstick is better and no method is, in {n[OPEN]} the seeds "
-        f"don't settle it, and in {n[NOTHING]} the yardsticks that were run there win nothing, or less than a "
-        "difference is worth. "
-        f"Pages: {', '.join(f'[{name}]({name}/{PAGE})' for name in sorted({name for name, _ in lines}))}."
-    )
+        federations.setdefault(line["federation"], []).append((name, line))
 
+    def size(each: tuple[str, Line]) -> tuple[int, int, int]:
+        """Return what decides: seeds, methods, and, of equals, the kind that claims least."""
+        name, line = each
+        return int(line["seeds"] or 0), tests[name, line["cell"]], KINDS.index(line["kind"])
 
-def _size(each: tuple[str, Line], tests: Counter[Place]) -> tuple[int, int, int]:
-    """Return what decides which study of a regime counts: seeds, methods, and, of equals, what says the least."""
-    name, line = each
-    seeds = int(line["seeds"]) if line["seeds"].isdigit() else 0
-    return seeds, tests[name, line.get("cell", "")], KINDS.index(line["kind"])
+    counted = [max(same, key=size) for same in federations.values()]
+    repeated = [same for same in federations.values() if len(same) > 1]
+    kinds = Counter(line["kind"] for _, line in counted)
+    return {
+        **{kind: kinds[kind] for kind in KINDS},
+        "different": len(federations),
+        "repeated": len(repeated),
+        "disagree": sum(len({line["kind"] for _, line in same}) > 1 for same in repeated),
+        "sure": sum((name, line["cell"]) in better for name, line in counted),
+        "beyond": sum(line["kind"] == WON and line["pays"] == "no" for _, line in counted),
+    }
 
 
 def _number(text: str) -> float:
-    """Return a number to sort by; what isn't known comes last."""
+    """Return a number to sort by; an unknown one comes last."""
     value = float(text)
     return value if math.isfinite(value) else -math.inf

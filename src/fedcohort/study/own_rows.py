@@ -46,7 +46,7 @@ def _describe_rank(study: Study, found: Results, row: str) -> str:
         ranks.append(1 + sum(mean < means[row] for mean in means.values()))
     return (
         f"{row}: mean rank {np.mean(ranks):.1f} of {len(methods)} methods by {study.metric}, "
-        f"{_count(cells, 'regime')}, {_count(set.union(*cells.values()), 'seed')}"
+        f"{_count(cells, 'setting')}, {_count(set.union(*cells.values()), 'seed')}"
     )
 
 

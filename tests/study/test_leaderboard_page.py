@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort.errors import OptionError
-from fedcohort.study import leaderboard, standings
+from fedcohort.study import leaderboard, leaderboard_page
 from study.tiny import made_up, write
 
 LATE = {
@@ -47,35 +47,32 @@ def studies(folder: Path, text: str = BOARD, **changes: object) -> Path:
 def board(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Path]]:
     """The folder of a leaderboard that was written, and the files."""
     folder = studies(tmp_path_factory.mktemp("studies"))
-    return folder, standings.write(leaderboard.load(folder))
+    return folder, leaderboard_page.write(leaderboard.load(folder))
 
 
 def test_the_page_ranks_over_all_regimes(board: tuple[Path, list[Path]]) -> None:
     folder, files = board
     text = (folder / "README.md").read_text()
-    assert "3 selectors, 4 regimes, 3 seeds in each." in text
-    assert "on average over these regimes" in text
+    assert "Ranked are 3 selectors in 4 settings, on 3 seeds in each. **Over these 4 settings, " in text
     cells = "digits: equal; digits: noisy; more digits: equal; more digits: noisy"
-    assert f"**No method is shown to beat random** in: {cells}." in text
+    assert f"**No method is significantly better than random** (Holm within the setting) in: {cells}." in text
     # `equal`: flash, random, powd; `noisy`, by means .7667, .80, .79: random, powd, flash
-    assert "| **1. random** | **1.5** |" in text
-    assert "| 2. flash | 2 |" in text
+    with (folder / "tables" / "overall.csv").open() as file:
+        assert [(row["method"], row["mean rank [95 %]"]) for row in csv.DictReader(file)][:2] == [
+            ("1. random", "1.5"),
+            ("2. flash", "2"),
+        ]
     assert " seeds would show 1 point; these 3 show " in text
-    assert "Nobody was tuned" in text
-    assert {path.name for path in files} >= {"README.md", "report.html", "ranks.png", "leaderboard.tex", "numbers.csv"}
-    with (folder / "tables" / "ranks_second.csv").open() as file:
-        rows = {row["selector"]: row for row in csv.DictReader(file)}
-    assert rows["flash"] == {"selector": "flash", "more digits: equal": "1", "more digits: noisy": "3"}
-    latex = (folder / "tables" / "leaderboard.tex").read_text()
-    assert " seeds would show 1 point" in latex
+    assert "No method was tuned" in text
+    assert {path.name for path in files} >= {"README.md", "report.html", "ranks.png", "overall.tex", "numbers.csv"}
 
 
 def test_ones_own_is_placed_on_its_seeds(board: tuple[Path, list[Path]]) -> None:
     folder, _ = board
-    text = (folder / "README.md").read_text()
-    assert "## Among the others: mine, where it was run (1 regime, 2 seeds: 0, 1)" in text
-    assert "| **mine** | **1** | **1** |" in text
-    assert "4. mine" not in text
+    with (folder / "tables" / "others.csv").open() as file:
+        (line,) = csv.DictReader(file)
+    assert [line[name] for name in ("method", "place", "settings", "seeds")] == ["mine", "1 of 4", "1", "2"]
+    assert "4. mine" not in (folder / "README.md").read_text()
 
 
 def test_wins_are_counted_where_ranks_are(tmp_path: Path) -> None:
@@ -83,13 +80,13 @@ def test_wins_are_counted_where_ranks_are(tmp_path: Path) -> None:
     folder = studies(tmp_path)
     won = {"random": [0.80, 0.81, 0.82], "flash": [0.90, 0.912, 0.92]}
     made_up(write(tmp_path / "second", **ROWS), {**MINE, "noisy": won}).save()
-    standings.write(leaderboard.load(folder))
+    leaderboard_page.write(leaderboard.load(folder))
     text = (folder / "README.md").read_text()
-    assert "(1 after Holm over the methods of each regime)" in text
-    with (folder / "tables" / "leaderboard.csv").open() as file:
-        rows = {row["selector"].split()[1]: row for row in csv.DictReader(file)}
-    assert rows["flash"]["beats random in"] == "0"
-    assert "- no ranks in more digits: noisy: no run of powd\n" in text
+    assert "with Holm within each setting in 1)" in text
+    with (folder / "tables" / "overall.csv").open() as file:
+        rows = {row["method"].split()[1]: row for row in csv.DictReader(file)}
+    assert rows["flash"]["better in"] == "0"
+    assert "- No ranks, no run of powd: more digits: noisy\n" in text
 
 
 def test_each_study_has_a_column_and_who_lacks_a_regime_a_line(tmp_path: Path) -> None:
@@ -97,16 +94,16 @@ def test_each_study_has_a_column_and_who_lacks_a_regime_a_line(tmp_path: Path) -
     folder = studies(tmp_path)
     rows = {**ROWS, "selectors": ["flash", "powd", "oort"]}
     made_up(write(tmp_path / "second", **rows), {**MINE, "equal": LATE["equal"] | {"oort": [0.8, 0.8, 0.8]}}).save()
-    standings.write(leaderboard.load(folder))
-    with (folder / "tables" / "leaderboard.csv").open() as file:
-        ranked = {row["selector"]: row for row in csv.DictReader(file)}
-    assert [ranked["2. flash"][name] for name in ("digits (2)", "more digits (2)")] == ["2", "2"]
-    assert ranked["1. random"]["digits (2)"] == "1.5"
+    leaderboard_page.write(leaderboard.load(folder))
+    with (folder / "tables" / "overall.csv").open() as file:
+        ranked = {row["method"]: row for row in csv.DictReader(file)}
+    assert [ranked["2. flash"][name] for name in ("rank: digits (2)", "rank: more digits (2)")] == ["2", "2"]
+    assert ranked["1. random"]["rank: digits (2)"] == "1.5"
     with (folder / "tables" / "others.csv").open() as file:
-        (line,) = csv.DictReader(file)
-    assert (line["selector"], line["place"], line["regimes"]) == ("oort", "3 of 4", "1")
-    assert line["worst tenth (worst regime)"] == "-1.0 (more digits: equal)"
-    assert "- no ranks" not in (folder / "README.md").read_text()
+        (line,) = (row for row in csv.DictReader(file) if row["method"] == "oort")
+    assert (line["method"], line["place"], line["settings"]) == ("oort", "3 of 4", "1")
+    assert line["worst tenth (worst setting)"] == "-1.0 (more digits: equal)"
+    assert "- No ranks" not in (folder / "README.md").read_text()
 
 
 def test_a_federation_that_two_studies_have_is_ranked_once(tmp_path: Path) -> None:
@@ -120,10 +117,10 @@ def test_a_federation_that_two_studies_have_is_ranked_once(tmp_path: Path) -> No
     known = leaderboard.load(folder)
     assert known.twice == {"second/equal": "first/equal"}
     assert list(known.whole.cells) == list(known.groups) == ["first/equal", "first/noisy", "second/noisy"]
-    standings.write(known)
+    leaderboard_page.write(known)
     text = (folder / "README.md").read_text()
-    assert "3 selectors, 3 regimes, 3 seeds in each." in text
-    assert "- 1 regime of second, as first has them: equal\n" in text
+    assert "Ranked are 3 selectors in 3 settings, on 3 seeds in each." in text
+    assert "- Settings of second left out, since first has the same: equal\n" in text
 
 
 def test_equals_have_one_place(tmp_path: Path) -> None:
@@ -131,11 +128,9 @@ def test_equals_have_one_place(tmp_path: Path) -> None:
     folder = studies(tmp_path)
     same = {"random": [0.8, 0.8, 0.8], "flash": [0.8, 0.8, 0.8], "powd": [0.7, 0.7, 0.7]}
     made_up(write(tmp_path / "second", **ROWS), {"equal": LATE["equal"], "noisy": same}).save()
-    standings.write(leaderboard.load(folder))
-    text = (folder / "README.md").read_text()
-    assert "Over 4 regimes random itself and flash share the best mean rank" in text
-    with (folder / "tables" / "leaderboard.csv").open() as file:
-        assert [row["selector"] for row in csv.DictReader(file)] == ["1. random", "1. flash", "3. powd"]
+    leaderboard_page.write(leaderboard.load(folder))
+    with (folder / "tables" / "overall.csv").open() as file:
+        assert [row["method"] for row in csv.DictReader(file)] == ["1. random", "1. flash", "3. powd"]
 
 
 def test_the_page_says_how_long_its_runs_took(tmp_path: Path) -> None:
@@ -143,24 +138,27 @@ def test_the_page_says_how_long_its_runs_took(tmp_path: Path) -> None:
     folder = studies(tmp_path)
     known = leaderboard.load(folder)
     known.found.rows["first/equal", "random", 0]["wall_s"] = 3600.0
-    standings.write(known)
+    leaderboard_page.write(known)
     text = (folder / "README.md").read_text()
-    assert "second (21 runs), 1.0 hours of one process; of commit c0ffee" in text
+    assert ", 1.0 hours of one process, of commit c0ffee" in text
+    assert "second (21)" in text
     source = known.found.rows["first/equal", "random", 0]  # as a bound that is the other regime's run has it
     known.found.rows["first/noisy", "bound:clean", 0] = {**source, "cell": "first/noisy", "selector": "bound:clean"}
-    standings.write(known)
-    assert (folder / "README.md").read_text().split("The results of ")[1] == text.split("The results of ")[1]
-    assert text.count("seeds would show 1 point; ") == 7  # under each table
+    leaderboard_page.write(known)
+    assert (folder / "README.md").read_text().split("## Origin of the numbers")[1] == text.split(
+        "## Origin of the numbers"
+    )[1]
+    assert text.count("seeds would show 1 point; ") == 4  # under each table
 
 
 def test_a_study_without_runs_is_missing(tmp_path: Path) -> None:
     folder = studies(tmp_path, BOARD.replace("second: more digits", "second: more digits, third: none yet"))
     write(tmp_path / "third", **ROWS)
-    standings.write(leaderboard.load(folder))
+    leaderboard_page.write(leaderboard.load(folder))
     text = (folder / "README.md").read_text()
-    assert "- 2 regimes of third: `fedcohort study run third`" in text
+    assert "- 2 settings of third without runs: `fedcohort study run third`" in text
     assert not (folder / "tables" / "differences_third.csv").exists()
-    assert "3 selectors, 4 regimes, 3 seeds in each." in text
+    assert "Ranked are 3 selectors in 4 settings, on 3 seeds in each." in text
 
 
 def test_the_html_asks_nobody(board: tuple[Path, list[Path]]) -> None:
@@ -174,7 +172,7 @@ def test_without_results_it_says_so(tmp_path: Path) -> None:
     write(tmp_path / "first")
     (tmp_path / "board").mkdir()
     (tmp_path / "board" / "study.yaml").write_text("title: t\nquestion: q\nof: {first: digits}\n")
-    standings.write(leaderboard.load(tmp_path / "board"))
+    leaderboard_page.write(leaderboard.load(tmp_path / "board"))
     assert "There is nothing to rank yet" in (tmp_path / "board" / "README.md").read_text()
 
 
@@ -209,8 +207,8 @@ def test_variants_of_all_studies_are_one_family(tmp_path: Path) -> None:
         path.write_text(path.read_text().replace("selectors:", "selectors:\n- oort") + f"variants: {{tries: {rows}}}\n")
     known = leaderboard.load(folder)
     assert dict(known.whole.variants) == {"tries": ["flash", "powd", "oort"]}
-    standings.write(known)
-    assert "- tries are 3 tries of one idea, flash, powd, oort: " in (folder / "README.md").read_text()
+    leaderboard_page.write(known)
+    assert "- tries: flash, powd, oort are variants of one idea." in (folder / "README.md").read_text()
 
 
 def test_numbers_name_the_metric_of_their_own_study(tmp_path: Path) -> None:
@@ -218,7 +216,7 @@ def test_numbers_name_the_metric_of_their_own_study(tmp_path: Path) -> None:
     folder = studies(tmp_path)
     second = write(tmp_path / "second", metric="test/acc_worst_group", **ROWS)
     made_up(second, LATE).save()
-    standings.write(leaderboard.load(folder))
+    leaderboard_page.write(leaderboard.load(folder))
     with (folder / "tables" / "numbers.csv").open() as file:
         found = {(row["cell"].split("/")[0], row["metric"]) for row in csv.DictReader(file)}
     assert {metric for _, metric in found} == {"test/acc", "test/acc_worst_group"}

@@ -1,0 +1,24 @@
+import math
+
+import pytest
+
+from fedcohort.results.difference import Mean
+from fedcohort.study.formats import Format, span, write_p
+
+
+@pytest.mark.parametrize(
+    ("p", "text"), [(1.0, "1.000"), (0.0123, "0.012"), (0.0005, "0.001"), (0.00049, "< 0.001"), (math.nan, "–")]
+)
+def test_no_p_is_zero(p: float, text: str) -> None:
+    assert write_p(p) == text
+
+
+def test_numbers_have_sign_unit_and_interval() -> None:
+    """Two seeds of three have no interval: it would reach beyond all that is possible."""
+    show = Format(100.0, "points", 3)
+    assert show.difference(Mean(-0.0001, 0.01, 5, 0.02)) == "+0.0 [-2.0, 2.0]"
+    assert show.mean(Mean(0.5, 0.01, 5, 0.02)) == "50.0 [48.0, 52.0]"
+    assert show.difference(Mean(0.01, 0.01, 2, 0.02)) == "+1.0"
+    assert show.difference(Mean(math.nan, math.nan, 0, math.nan)) == "–"
+    assert (show.size(0.01), show.size(0.025)) == ("1 point", "2.5 points")
+    assert (span([3, 5, 4]), span([5, 5]), span([])) == ("3 to 5", "5", "no")
