@@ -82,7 +82,7 @@ def test_wins_are_counted_where_ranks_are(tmp_path: Path) -> None:
     made_up(write(tmp_path / "second", **ROWS), {**MINE, "noisy": won}).save()
     leaderboard_page.write(leaderboard.load(folder))
     text = (folder / "README.md").read_text()
-    assert "with Holm within each setting in 1)" in text
+    assert "with Holm within each setting, in 1)" in text
     with (folder / "tables" / "overall.csv").open() as file:
         rows = {row["method"].split()[1]: row for row in csv.DictReader(file)}
     assert rows["flash"]["better in"] == "0"
