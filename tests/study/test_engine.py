@@ -10,11 +10,11 @@ from fedcohort.errors import OptionError
 from fedcohort.jobs.job import JobContext
 from fedcohort.record import provenance, sweep_folder
 from fedcohort.record.history import read
+from fedcohort.results.run import mean_over_time
 from fedcohort.startup import compose
 from fedcohort.startup.run import run as train
 from fedcohort.study import engine, report
 from fedcohort.study.engine import Work
-from fedcohort.study.measure import mean_over_time
 from fedcohort.study.places import list_places
 from fedcohort.study.progress import COMPOSING, describe, progress_of, settle
 from fedcohort.study.results import DONE, FAILED, REFUSED, Results, list_runs
@@ -141,7 +141,9 @@ def test_two_cells_two_rows_two_seeds(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_row_names_the_words_that_repeat_it(tmp_path: Path) -> None:
-    study = write(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"], "target": 0.2}}, seeds=[3], crossing="first")
+    study = write(
+        tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"], "target": 0.2}}, seeds=[3], crossing="first"
+    )
     found = run(study, tmp_path / "logs")
     row = found.rows["equal", "round_robin", 3]
     folder = train(compose.run_of([*row["words"].split(), f"paths.logs={tmp_path / 'own'}"], CONFIGS))
@@ -162,7 +164,9 @@ def test_a_clocks_regime_is_measured_by_its_time(tmp_path: Path) -> None:
     study = write(tmp_path / "tiny", cells={"timed": {"words": words}}, seeds=[0])
     found = run(study, tmp_path / "logs")
     key = ("timed", "random", 0)
-    assert found.rows[key]["late"] == pytest.approx(mean_over_time(found.curves[key].virtual_s, found.curves[key].value, 1000.0))
+    assert found.rows[key]["late"] == pytest.approx(
+        mean_over_time(found.curves[key].virtual_s, found.curves[key].value, 1000.0)
+    )
     assert found.rows[key]["late"] != pytest.approx(float(found.curves[key].value[-2:].mean()))
     report.write(study, found)
     assert "where a clock ends them (until.virtual_s), over the last sixth" in (study.folder / "README.md").read_text()

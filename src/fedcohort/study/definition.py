@@ -140,6 +140,11 @@ class Study:
         return self.folder.name
 
     @property
+    def late_window(self) -> str:
+        """The evaluations of a run whose mean is its result, in words."""
+        return "in the last sixth of its rounds, at least three" if self.late is None else f"at its end, {self.late}"
+
+    @property
     def rules(self) -> Rules:
         """What counts as a difference, as `results.verdict` reads it."""
         return Rules(self.alpha, self.least, self.equal, self.enough, worth=self.worth)
