@@ -142,7 +142,9 @@ class Study:
     @property
     def late_window(self) -> str:
         """The evaluations of a run whose mean is its result, in words."""
-        return "in the last sixth of its rounds, at least three" if self.late is None else f"at its end, {self.late}"
+        if self.late is None:
+            return "its evaluations in the last sixth of its rounds (at least three)"
+        return f"its last {self.late} evaluation{'s' if self.late > 1 else ''}"
 
     @property
     def rules(self) -> Rules:
