@@ -35,8 +35,8 @@ def test_the_page_opens_with_the_answer(written: tuple[Path, Results, list[Path]
     opening = text[: text.index("`fedcohort study report ")]
     assert (
         "**In 1 of 2 settings, a method is significantly better than random** (paired t-tests, Holm over all 4 tests "
-        "of methods in all settings; with Holm within each setting, in 1). In 1 other setting, the headroom is above 0, "
-        "and no method is significantly better. " in opening
+        "of methods in all settings; with Holm within each setting, in 1). In 1 other setting, the headroom is "
+        "above 0, and no method is significantly better. " in opening
     )
     assert "Paired seeds: 3. The result of a run is the mean of test/acc over its last 2 evaluations." in opening
     assert "- **noisy**: significantly better than random: **flash +10.0 [10.0, 10.0]** at equal cost." in opening

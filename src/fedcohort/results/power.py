@@ -36,9 +36,15 @@ def count_seeds(spread: float, worth: float, alpha: float = 0.05, power: float =
 
 
 def _power(effect: float, n: int, alpha: float) -> float:
+    from scipy.stats import chi2, t
     from statsmodels.stats.power import TTestPower
 
-    return float(TTestPower().power(effect, n, alpha, alternative="two-sided"))
+    exact = float(TTestPower().power(effect, n, alpha, alternative="two-sided"))
+    if math.isfinite(exact):
+        return exact
+    # scipy's noncentral t is NaN for some large noncentralities, in which only the spread's estimate is uncertain
+    ratio = effect * math.sqrt(n) / float(t.ppf(1 - alpha / 2, n - 1))
+    return float(chi2.cdf((n - 1) * ratio**2, n - 1))
 
 
 def least_difference(spread: float, n: int, alpha: float = 0.05, power: float = POWER) -> float:

@@ -46,7 +46,7 @@ def write(known: Leaderboard) -> list[Path]:
         "known": known,
         "ranks": ranks,
         "ranked_cells": [verdict.cells[cell] for cell in ranks.cells] if ranks else [],
-        "outcome": find_outcome(study, results, verdict, {}),
+        "outcome": replace(find_outcome(study, results, verdict, {}), so_far=""),  # each study says what it lacks
         "notes": find_notes(study, results, verdict),
         "figures": report.draw(study, verdict, show),
         "tables": tables,

@@ -53,7 +53,7 @@ class Overall:
         families: number of families of settings; 0 where they are too few for a test.
         better: methods that are significantly better over these settings, with the difference.
         worse: methods that are significantly worse, likewise.
-        general: methods that are better over families of settings as well.
+        general: methods that are significantly better over families of settings.
         largest: the method with the largest mean difference, with the difference and p.
     """
 
@@ -175,7 +175,7 @@ def compare_overall(study: Study, ranks: Ranks | None) -> Overall | None:
         general=[
             (row, general)
             for row in order
-            if (general := contests[row].families) and signs[row] > 0 and contests[row].sign_elsewhere(study) > 0
+            if (general := contests[row].families) and contests[row].sign_elsewhere(study) > 0
         ],
         largest=(order[0], contests[order[0]].seeds),
     )
