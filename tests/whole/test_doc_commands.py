@@ -15,6 +15,7 @@ from run_harness import compose_words
 from yaml_words import ROOT
 
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+COMPOSING = ROOT / "docs" / "composing.md"
 MADE = "mine"  # the reader's own word
 OF_HYDRA = ("hydra/", "hydra.")
 OF_RUNS = ("data", "demo", "profile", "replay")  # verbs that take words of train.py
@@ -56,7 +57,11 @@ TRAIN = [
 
 
 @pytest.mark.parametrize("words", [words for _, words in TRAIN], ids=[name for name, _ in TRAIN])
-def test_a_run_of_the_documents_starts(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_of_the_documents_starts(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = re.search(r"^```python\n(from torch import nn\n.*?)^```", COMPOSING.read_text(), re.MULTILINE | re.DOTALL)
+    assert network, "docs/composing.md shows the network that commands name"
+    (tmp_path / "my_networks.py").write_text(network[1])
+    monkeypatch.syspath_prepend(tmp_path)
     if words[0] == "srun":
         for name, value in (("SLURM_JOB_ID", "7"), ("SLURM_NTASKS", "2"), ("SLURM_PROCID", "0")):
             monkeypatch.setenv(name, value)
