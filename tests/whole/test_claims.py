@@ -120,8 +120,8 @@ def test_the_studies_are_what_the_section_says() -> None:
     for name in ("regimes_digits", "cohorts_digits"):
         found = claims.study(name)
         assert {"dataset=digits", "model=mlp", "clients=50", "rounds=60", "client.epochs=2"} <= set(found["common"])
-        assert (found["late"], len(found["seeds"])) == (10, 10)
-    assert claims.study("regimes_fashion")["late"] == 3
+        assert ("late" in found, len(found["seeds"])) == (False, 10), "the last sixth of 60 rounds"
+    assert "late" not in claims.study("regimes_fashion"), "three of ten evaluations, the least number"
     assert "\nlr: 0.1 " in (ROOT / "configs/client/sgd.yaml").read_text()
 
 
