@@ -240,5 +240,5 @@ def test_an_unknown_selector(ucb: Path, capsys: pytest.CaptureFixture[str]) -> N
     words = [f"run={ucb}", "selector=ucb"]
     assert in_one_line(lambda: main(words, Path(CONFIGS)), words, Path(CONFIGS)) == 2
     text = capsys.readouterr().err
-    assert text.startswith("selector must be one of ")
+    assert text.startswith("did you mean selector=ucb_cs? selector must be one of ")
     assert text.count("\n") == 1

@@ -198,9 +198,12 @@ def test_what_can_be_learnt_is_found(tmp_path: Path) -> None:
             ("partition=quantity", "partition@partition.base=label_shards", "clients=3"),
             "partition=quantity goes by the",
         ),
-        (("label_noise=beta",), "label_noise=beta goes by the class .* choose one that doesn't$"),
+        (("label_noise=beta",), "label_noise=beta goes by the class .* choose another option of the group$"),
         (("label_noise=asymmetric",), "label_noise=asymmetric goes by the class"),
-        (("selector=fedcbs",), "selector=fedcbs goes by the class .*dataset=reddit have a target for each of their pl"),
+        (
+            ("selector=fedcbs",),
+            "selector=fedcbs goes by the class .*dataset=reddit has a target at each of its positions",
+        ),
         (("selector=oracle_diverse",), "selector=oracle_diverse goes by the class"),
         (("selector=feddiverse",), "selector=feddiverse goes by the class"),
         (("agg=fedbio",), "agg=fedbio goes by the class"),
@@ -210,7 +213,7 @@ def test_what_can_be_learnt_is_found(tmp_path: Path) -> None:
         (("augmentation=crop_flip",), "augmentation=crop_flip moves and mirrors images"),
         (
             ("model=char_lstm",),
-            "model=char_lstm says one class of a sequence, .* have a target for each place: choose",
+            "model=char_lstm predicts one class of a sequence, .* positions?: choose",
         ),
         (("model=mlp",), "model=mlp reads numbers, .* sequences of symbols: choose model=word_lstm"),
     ],
@@ -230,7 +233,9 @@ def test_the_other_way_round_is_refused_too(tmp_path: Path) -> None:
 
     save_roles(tmp_path, dict.fromkeys(range(4), 6), dict.fromkeys(range(4), 4))
     plays = ("dataset=shakespeare", f"dataset.path={tmp_path}", "dataset.test=given", "clients=null", "cohort=2")
-    message = "model=word_lstm says one for each place of a sequence, and samples of dataset=shakespeare have one class"
+    message = (
+        "model=word_lstm predicts one at each position of a sequence, and samples of dataset=shakespeare have one class"
+    )
     with pytest.raises(FedcohortError, match=message):
         go(tmp_path / "logs", *plays, "model=word_lstm")
 

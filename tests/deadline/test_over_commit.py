@@ -76,7 +76,9 @@ def test_a_factor_of_one_waits_for_all_to_the_bit(tmp_path: Path, selector: str)
 
 
 def test_more_than_there_are_is_refused_by_name(tmp_path: Path) -> None:
-    said = "deadline=over_commit asks 13 clients for cohort=10, which exceeds the 12 clients .*: lower deadline.factor"
+    said = (
+        "deadline=over_commit selects 13 clients for cohort=10, which exceeds the 12 clients .*: lower deadline.factor"
+    )
     with pytest.raises(IncompatibleConfig, match=said):
         go(tmp_path, "deadline=over_commit", "cohort=10")
     assert not list(tmp_path.rglob("config.yaml"))

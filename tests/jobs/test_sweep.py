@@ -84,7 +84,7 @@ def test_a_local_sweep_reports_each_failure_and_finishes_its_other_jobs(tmp_path
     (sweep,) = (path.name for path in (tmp_path / "sweeps").iterdir())
     *_, failed, killed, counts = done.stderr.splitlines()
     assert failed.endswith("'killing' is not a package")
-    assert "its process was ended by SIGKILL" in killed
+    assert "its process was ended with exit code 9" in killed
     assert counts == f"sweep {sweep}: 2 jobs failed."
 
 
@@ -117,8 +117,8 @@ def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").write_bytes(template())
     done = train(tmp_path, "-m", "selector=random,flash", "cohort=4", "rounds=1", *TRACKED)
     (sweep,) = (path.name for path in (tmp_path / "sweeps").iterdir())
-    counts, *verdict, report = done.stderr.splitlines()[-3:]
-    assert verdict == ["test/acc: of flash nothing can be said: one seed in common with random."]
+    counts, report, verdict = done.stderr.splitlines()[-3:]
+    assert verdict.endswith("a verdict needs 3.")
     assert report == f"report: {tmp_path / 'sweeps' / sweep / 'report' / 'report.html'}"
     said, _, line = counts.partition(" Compare them: ")
     assert said == f"sweep {sweep}: 2 jobs done."

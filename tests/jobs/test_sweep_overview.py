@@ -98,8 +98,8 @@ def test_of_a_third_one_the_command_takes_one_value(logs: Logs) -> None:
     typed = shlex.split(line)[1:]
     assert typed[:4] == ["sweep=s", "rows=selector", "cols=agg", "baseline=random"]
     text, _ = compare(parse([*typed, "curves=false"]))
-    assert "| flash | – | 50.000 (n=1) |" in text
-    assert "| random | 50.000 (n=1) | – |" in text
+    assert "| qffl | flash | 1 | 50.0 |" in text
+    assert "| fedavg | random | 1 | 50.0 |" in text
 
 
 def test_another_place_is_named() -> None:

@@ -158,7 +158,7 @@ def test_the_way_out_is_an_option_that_it_has_and_that_helps(deadline: Any, unit
 def test_where_nobody_can_be_late_whoever_leaves_them_out_is_told(deadline: Any) -> None:
     words = (f"deadline={deadline.__module__.split('.')[-1]}", "device=instant", "label_noise=none")
     try:
-        said = any("nobody is with device=instant" in line for line in remarks(*words))
+        said = any("none is late with device=instant" in line for line in remarks(*words))
     except IncompatibleConfig as error:
         said = "device=instant takes no time" in str(error)
     assert said == deadline.bounded

@@ -16,7 +16,7 @@ from fedcohort.round.collected import Collected
 from fedcohort.round.parts import ServerState
 from fedcohort.selector.random import Random
 from fedcohort.server.sgd import Sgd
-from fedcohort.startup import run
+from fedcohort.startup import build
 from fedcohort.state import pack
 from fedcohort.types import Advice, Selection
 from run_harness import Ran, go
@@ -143,7 +143,7 @@ def test_statistics_of_batches_come_with_the_step(
     That is what it has after a step that can't be taken. Otherwise the server has what was gathered.
     """
     layers = [nn.Flatten(), nn.Linear(64, 10), nn.BatchNorm1d(10)]
-    monkeypatch.setattr(run, "_network", lambda *parts: nn.Sequential(*layers))
+    monkeypatch.setattr(build, "build_network", lambda *arguments: nn.Sequential(*layers))
     found, close = [], ServerStep.close
 
     def spied(self: ServerStep, planned: Any, collected: Any, state: Any) -> Any:

@@ -96,7 +96,7 @@ def test_changed_behaviour_is_found_marked_and_run_again(tmp_path: Path, monkeyp
     report.write(bench.study, load_results(bench.study))
     page = (bench.folder / "README.md").read_text()
     assert "(n=2, 2§)" in page
-    assert "§ marks numbers computed by code that behaves differently from commit planted000: 2 runs" in page
+    assert "§ marks numbers of 2 runs whose code behaves differently from commit planted000" in page
 
     again = bench.run("changed")
     assert "2 of 4 runs are done, 2 to do" in bench.lines

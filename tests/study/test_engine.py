@@ -169,7 +169,7 @@ def test_a_clocks_regime_is_measured_by_its_time(tmp_path: Path) -> None:
     )
     assert found.rows[key]["late"] != pytest.approx(float(found.curves[key].value[-2:].mean()))
     report.write(study, found)
-    assert "where a clock ends them (until.virtual_s), over the last sixth" in (study.folder / "README.md").read_text()
+    assert "where virtual time ends it, over the last sixth of that time" in (study.folder / "README.md").read_text()
 
 
 def test_a_study_that_was_broken_off_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

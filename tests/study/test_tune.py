@@ -214,12 +214,12 @@ def test_each_trial_has_the_commit_that_did_it(tmp_path: Path, monkeypatch: pyte
         report.write(study, made_up(study, late))
         return (tmp_path / "README.md").read_text()
 
-    assert "with its defaults; commit aaaaaaaaaa).\n" in told()
+    assert "with the defaults; commit aaaaaaaaaa (3))." in told()
     monkeypatch.setattr(provenance, "commit", lambda: ("cccccccccc", True))
     search(tmp_path, 3)
-    assert "with its defaults; commit aaaaaaaaaa).\n" in told()
+    assert "with the defaults; commit aaaaaaaaaa (3))." in told()
     search(tmp_path, 4)
-    assert "with its defaults; commits aaaaaaaaaa (3), cccccccccc with uncommitted changes (1)).\n" in told()
+    assert "with the defaults; commits aaaaaaaaaa (3), cccccccccc with uncommitted changes (1)).\n" in told()
 
 
 def test_a_trial_without_a_commit_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,8 +52,8 @@ def test_the_probe_moves_neither_statistics_nor_generators() -> None:
     [
         (Net(lambda net, x: x.sub_(0.5)), "eval mode must leave its inputs"),
         (Net(lambda net, x: x.sub_(0.5) if net.training else x), "train mode must leave its inputs"),
-        (Net(logits=lambda x: (x, None)), "logits in eval mode must be a tensor"),
-        (Net(logits=lambda x: {"logits": x}), "logits in eval mode must be a tensor"),
+        (Net(logits=lambda x: (x, None)), "forward in eval mode must return a tensor of logits, got a tuple"),
+        (Net(logits=lambda x: {"logits": x}), "forward in eval mode must return a tensor of logits, got a dict"),
         (Net(logits=lambda x: x[:, :3]), "must be a tensor \\[2, 10\\]"),
         (Net(logits=lambda x: x.mean(0)), "must be a tensor \\[2, 10\\]"),
         (Net(logits=Tensor.detach), "detached"),

@@ -19,7 +19,7 @@ def end_with_parent() -> None:
     of a fork server. Linux kills a direct child by itself, even one that holds the interpreter's lock.
     """
     parent = multiprocessing.parent_process()
-    if parent is None or [os.getpid()] == _WATCHING:
+    if parent is None or parent.sentinel is None or [os.getpid()] == _WATCHING:  # None: joblib ends its own workers
         return
     _WATCHING[:] = [os.getpid()]
     if os.getppid() == parent.pid:

@@ -168,7 +168,7 @@ def user_code(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str
         if isinstance(value, Mapping) and (prefix or key not in ("callback", "logger")):
             yield from user_code(value, f"{prefix}{key}.")
         foreign = key == TARGET and not str(value).startswith("fedcohort.")
-        if foreign or (key == "path" and config.get(TARGET) == "fedcohort.model.module.Module"):
+        if foreign or (key == "path" and str(config.get(TARGET)).endswith(".module.Module")):
             spec = importlib.util.find_spec(str(value).rpartition(".")[0])
             if spec and spec.origin and Path(spec.origin).is_file():
                 yield f"{prefix}{key}", _digest(Path(spec.origin))
