@@ -11,7 +11,7 @@ from whole import claims
 from whole.claims import ROOT
 
 README = (ROOT / "README.md").read_text()
-SECTION = README.partition("### When does client selection pay?")[2].partition("\nA study asks one question")[0]
+SECTION = README.partition("### When does client selection pay?")[2].partition("\nA study runs selectors")[0]
 FLAT = " ".join(SECTION.split())
 # what the studies' definitions say, and which isn't computed
 GIVEN: tuple[str, ...] = (
