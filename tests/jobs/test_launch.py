@@ -31,7 +31,7 @@ def test_a_launcher_of_hydra_runs_the_jobs_of_a_study(tmp_path: Path) -> None:
     records = sweep_folder.read(tmp_path / "sweep")
     assert [record.how for record in records.values()] == ["done", "failed"]
     assert records[1].reason.startswith("cohort=40 exceeds clients=12")
-    assert records[1].kind == "OptionError"
+    assert records[1].kind == "IncompatibleConfig"
 
 
 @pytest.mark.parametrize("launcher", ["local", "joblib"])
