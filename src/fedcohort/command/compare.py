@@ -37,6 +37,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort import ranges
+from fedcohort.command.words import read_number
 from fedcohort.errors import OptionError
 from fedcohort.report.comparison import page
 from fedcohort.results.compare_cost import AXES, CROSSINGS, parse_target
@@ -83,7 +84,7 @@ class Options:
         if self.cols == self.rows:
             raise ranges.refuse("cols", f"another parameter than rows={self.rows}, or null", self.cols)
         question_of(self)
-        _number("wait_s", self.wait_s, "(0, inf)")
+        read_number("wait_s", self.wait_s, "(0, inf)")
         folder("out", self.out)
 
 
@@ -113,8 +114,8 @@ def parse(words: Sequence[str]) -> Options:
 def question_of(options: Options) -> Question:
     """Return the question that the options ask. Raises `OptionError`."""
     o, metrics = options, split_metrics(options.metric)
-    level = _number("level", o.level, "(0, 1]")
-    horizon = None if o.horizon is None else int(_number("horizon", o.horizon, "[1, inf)"))
+    level = read_number("level", o.level, "(0, 1]")
+    horizon = None if o.horizon is None else int(read_number("horizon", o.horizon, "[1, inf)"))
     target = None if o.target is None else parse_target(o.target, metrics[0], level, o.crossing)
     result: Any = o.result  # checked against the choices
     return Question(o.rows, o.cols, metrics, o.baseline, o.better, result, horizon, target, o.axis)
@@ -123,15 +124,6 @@ def question_of(options: Options) -> Question:
 def query_of(options: Options) -> Query:
     """Return which runs the options ask about."""
     return Query(options.tracking_uri, options.experiment, options.sweep, options.filter)
-
-
-def _number(name: str, text: str, interval: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise ranges.refuse(name, f"a number in {interval}", text) from None
-    ranges.number(name, value, interval)
-    return value
 
 
 def compare(options: Options) -> tuple[str, list[Path]]:

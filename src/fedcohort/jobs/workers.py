@@ -45,8 +45,8 @@ def run_in_workers(
                 with suppress(ConnectionError):  # it died while it was idle
                     connection.send(waiting[0])
                     busy[connection] = process, waiting.popleft()[0]
-            for ready in wait(list(busy)):
-                assert isinstance(ready, Connection)
+            finished = wait(list(busy))
+            for ready in [connection for connection in busy if connection in finished]:
                 process, number = busy.pop(ready)
                 try:
                     ready.recv()

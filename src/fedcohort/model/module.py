@@ -13,7 +13,6 @@ shape, inputs that are changed in place, or logits without a gradient are refuse
 recurrent layers and tied weights need nothing. Initial weights are drawn from torch's generator, which `seed` sets.
 """
 
-import difflib
 import importlib
 import importlib.util
 import inspect
@@ -176,9 +175,8 @@ def _load(path: str) -> Callable[..., object]:
 def _instead(name: str, known: Iterable[str], introduction: str = "its parameters are ") -> str:
     """Return what may have been meant by `name`."""
     names = list(known)
-    near = difflib.get_close_matches(name, names, 1)
-    if near:
-        return f"; did you mean {near[0]}?"
+    if near := ranges.closest(name, names):
+        return f"; did you mean {near}?"
     return f"; {introduction}{', '.join(names[:SHOWN]) or 'none'}{', ...' if len(names) > SHOWN else ''}"
 
 

@@ -12,20 +12,13 @@ import numpy as np
 from fedcohort.errors import OptionError
 from fedcohort.record import card, provenance
 from fedcohort.record.history import History, read
+from fedcohort.results.frame import COSTS
 from fedcohort.results.run import late_window, mean_over_time, newest_for, run_result
 from fedcohort.results.shares_of_best import CLOCK, DOWN, UP
 from fedcohort.results.target import find_crossing
 from fedcohort.round.score_correlation import split_name
 from fedcohort.study import behaviour
 from fedcohort.types import Values
-
-SPENT = {  # by the run's end, evaluated there or not: the sum of these metrics
-    "virtual_s": (CLOCK,),
-    "bytes": (DOWN, UP),
-    "client_flops": ("comp/client_flops",),
-    "server_flops": ("comp/server_flops",),
-    "probe_bytes": ("comm/probe_bytes",),
-}
 
 Crossing = Literal["mean", "first"]
 
@@ -116,7 +109,7 @@ def measure(folder: Path, metric: str) -> tuple[dict[str, Any], Trajectory]:
     """Return what the run in `folder` cost and where it comes from, and its curve."""
     found = read_trajectory(folder, metric)
     history = read(folder)
-    spent = {name: sum(history.final.get(each, 0.0) for each in metrics) for name, metrics in SPENT.items()}
+    spent = {name: sum(history.final.get(each, 0.0) for each in metrics) for name, metrics in COSTS.items()}
     start: Mapping[str, Any] = provenance.starts(folder)[-1]
     facts = {
         "commit": start["commit"],
