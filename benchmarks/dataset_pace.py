@@ -33,7 +33,7 @@ from fedcohort.dataset import folder, leaf, pictures  # noqa: F401  what loading
 from fedcohort.dataset.table import give_back, read
 from fedcohort.record import provenance
 from fedcohort.startup import components, compose, split  # noqa: F401
-from fedcohort.startup.load import PARTS, deal
+from fedcohort.startup.load import PARTS, load_federation
 
 HERE = Path(__file__).resolve()
 ROOT = HERE.parents[1]
@@ -125,7 +125,7 @@ def load(words: list[str]) -> dict[str, int]:
     warm_up()
     Path("/proc/self/clear_refs").write_text("5")  # the peak of memory begins anew
     before = memory("VmRSS")
-    held = deal(composition, objects)
+    held = load_federation(composition, objects)
     shards, rows = (held.train, held.val, held.test), (held.server_val, held.server_test)
     tensors = [tensor for part in (*shards, *rows) for tensor in (part.x, part.y)]
     stored = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors}

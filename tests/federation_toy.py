@@ -10,6 +10,7 @@ from fedcohort.data.federation import Federation, Shard
 from fedcohort.dataset.base import Raw
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.dominant_class import DominantClass
+from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build
 
 N, M, C = 2000, 500, 10
@@ -40,12 +41,14 @@ def made(
 ) -> Federation:
     return build(
         raw() if data is None else data,
-        partition,
-        NoNoise() if noise is None else noise,
-        seed=seed,
-        clients=clients,
-        server_val=server_val,
-        client_val=client_val,
+        SplitOptions(
+            partition,
+            NoNoise() if noise is None else noise,
+            seed=seed,
+            clients=clients,
+            server_val=server_val,
+            client_val=client_val,
+        ),
     )
 
 

@@ -15,6 +15,7 @@ from fedcohort.dataset.base import Raw
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
 from fedcohort.rng import generator, torch_scope
+from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build
 from fedcohort.training.engines import choose
 from fedcohort.training.local import LocalTrainer
@@ -70,7 +71,10 @@ def trainer_of(pixels: str = "float32", augmentation: Any = None, **client: Any)
     scale, y = SCALE if pixels == "uint8" else None, rng.integers(0, 3, 60)
     raw = Raw("toy", x, y, x[:10], y[:10], 3, scale=scale)
     held = build(
-        raw, make("partition", "iid"), make("label_noise", "none"), seed=0, clients=3, server_val=0.1, client_val=0.1
+        raw,
+        SplitOptions(
+            make("partition", "iid"), make("label_noise", "none"), seed=0, clients=3, server_val=0.1, client_val=0.1
+        ),
     )
     with torch_scope(SEED, "weights"):
         networks = [nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(32, 3)) for _ in range(2)]

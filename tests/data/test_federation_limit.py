@@ -6,7 +6,7 @@ import pytest
 from fedcohort.errors import OptionError
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.natural import Natural
-from fedcohort.startup.holdout import LEAST, thin
+from fedcohort.startup.assign import MIN_SAMPLES, SplitOptions, thin
 from fedcohort.startup.split import build
 from federation_toy import FLASH, N, natural, raw
 from known import known
@@ -17,17 +17,24 @@ def test_a_limit_keeps_a_share_of_each_class(limit: int) -> None:
     source = raw()
     few = thin(source, limit, 0)
     share = np.bincount(source.train_y) * limit / N
-    np.testing.assert_allclose(np.bincount(few.train_y, minlength=source.n_classes), np.maximum(share, LEAST), atol=0.5)
+    np.testing.assert_allclose(
+        np.bincount(few.train_y, minlength=source.n_classes), np.maximum(share, MIN_SAMPLES), atol=0.5
+    )
     kept = few.train_x.reshape(len(few.train_y), -1)[:, 0]
     np.testing.assert_array_equal(source.train_y[np.isin(source.train_x.reshape(N, -1)[:, 0], kept)], few.train_y)
     assert few.test_x is source.test_x
 
 
 def test_a_limit_leaves_every_owner_enough() -> None:
-    assert np.bincount(known(thin(natural(), 30, 0).train_owner)).tolist() == [LEAST] * 20
+    assert np.bincount(known(thin(natural(), 30, 0).train_owner)).tolist() == [MIN_SAMPLES] * 20
     few = thin(natural(), 100, 0)
     assert np.bincount(known(few.train_owner)).tolist() == [5] * 20
-    assert len(build(few, Natural(), NoNoise(), seed=0, clients=None, server_val=0.1, client_val=0.1).train.y) > 0
+    assert (
+        len(
+            build(few, SplitOptions(Natural(), NoNoise(), seed=0, clients=None, server_val=0.1, client_val=0.1)).train.y
+        )
+        > 0
+    )
 
 
 def test_without_a_limit_nothing_changes() -> None:
@@ -38,4 +45,4 @@ def test_without_a_limit_nothing_changes() -> None:
 
 def test_a_limit_that_leaves_too_few_is_named() -> None:
     with pytest.raises(OptionError, match=r"needs 60 .* feasible: clients<=19, or a larger split.limit than 61"):
-        build(raw(), FLASH, NoNoise(), seed=0, clients=20, server_val=0.05, client_val=0.1, limit=61)
+        build(raw(), SplitOptions(FLASH, NoNoise(), seed=0, clients=20, server_val=0.05, client_val=0.1, limit=61))

@@ -4,7 +4,7 @@ import pytest
 from fedcohort.data.ragged import Ragged
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.rng import generator
-from fedcohort.startup.split import _flip_labels, _shuffle
+from fedcohort.startup.assign import _flip_labels, _shuffle
 from known import known
 
 

@@ -233,9 +233,7 @@ def test_the_other_way_round_is_refused_too(tmp_path: Path) -> None:
 
     save_roles(tmp_path, dict.fromkeys(range(4), 6), dict.fromkeys(range(4), 4))
     plays = ("dataset=shakespeare", f"dataset.path={tmp_path}", "dataset.test=given", "clients=null", "cohort=2")
-    message = (
-        "model=word_lstm predicts one at each position of a sequence, and samples of dataset=shakespeare have one class"
-    )
+    message = "model=word_lstm predicts one class at each position of a sequence, and samples of .* have one class"
     with pytest.raises(FedcohortError, match=message):
         go(tmp_path / "logs", *plays, "model=word_lstm")
 

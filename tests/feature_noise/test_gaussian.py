@@ -14,6 +14,7 @@ from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.iid import Iid
 from fedcohort.record import card
 from fedcohort.rng import generator
+from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build
 from federation_toy import raw
 from run_harness import go
@@ -22,7 +23,7 @@ from run_harness import go
 def made(data: Raw | None = None, noise: Gaussian | None = None, seed: int = 0, client_val: float = 0.1) -> Federation:
     data = raw(6000) if data is None else data
     options = {"seed": seed, "clients": 20, "server_val": 0.05, "client_val": client_val}
-    return build(data, Iid(), NoNoise(), feature_noise=noise, **options)  # type: ignore[arg-type]
+    return build(data, SplitOptions(Iid(), NoNoise(), feature_noise=noise, **options))  # type: ignore[arg-type]
 
 
 def each(shard: Shard) -> list[torch.Tensor]:

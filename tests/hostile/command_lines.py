@@ -25,7 +25,7 @@ NAMES = [
     ("selector=3", "selector must be one of"),
     ("selector=", "selector"),
     ("selector=[random,flash]", "got several"),
-    ("~selector", "selector must be one of the words in configs/selector, got nothing"),
+    ("~selector", "selector must be one of the choices in configs/selector, got nothing"),
     ("~dataset", "dataset"),
     ("~engine", "engine"),
     ("~paths", "paths"),
@@ -61,7 +61,7 @@ NAMES = [
     ("objective@objective.base=gce", "no chosen component has this one inside"),
     ("partition@partition.base=nope", "partition@partition.base"),
     ("+requires.agg.server=sgd", "requires"),
-    ("requires=3", "requires is filled by aliases"),
+    ("requires=3", "requires is set by aliases"),
 ]
 
 # What can't be read.

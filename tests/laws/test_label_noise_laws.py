@@ -7,7 +7,7 @@ import pytest
 
 from fedcohort.data.ragged import Ragged
 from fedcohort.rng import Draws, generator
-from fedcohort.startup.split import _flip_labels
+from fedcohort.startup.assign import _flip_labels
 from global_rng import guard
 from known import known
 from remedies import remedy

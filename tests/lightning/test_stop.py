@@ -134,7 +134,7 @@ def test_in_a_round_it_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.Mon
     status = only(tmp_path / "logs")[1]
     assert (code, status["status"], status["rounds_done"]) == (143, "interrupted", 2)
     assert "SIGTERM: finishing the round; once more to drop it\n" in said
-    assert re.search(r"stopped after round 2; go on with: \S*python train.py .*selector=flash ", said)
+    assert re.search(r"stopped after round 2; resume with: \S*python train.py .*selector=flash ", said)
     assert said.endswith(" resume=true\n")
     monkeypatch.undo()
     assert same_bits(whole, go(tmp_path / "logs", *WORDS, "resume=true"))
@@ -188,12 +188,12 @@ def test_two_processes_hear_of_what_came_to_their_parent(
     status = only(tmp_path / "logs")[1]
     assert status["status"] == "interrupted"
     assert 1 <= status["rounds_done"] < 50
-    assert f"stopped after round {status['rounds_done']}; go on with" in said
+    assert f"stopped after round {status['rounds_done']}; resume with" in said
 
 
 def test_what_was_said_of_a_resume(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
     first = go(tmp_path, "rounds=2", "resume=true").folder
-    assert said.messages == ["nothing to resume for this config and seed; starting anew"]
+    assert said.messages == ["nothing to resume for this config and seed; starting a new run"]
     go(tmp_path, "rounds=3", "resume=true")
     assert said.messages[1:] == [f"resuming {first} after round 2"]
     go(tmp_path, "rounds=3", "resume=true")

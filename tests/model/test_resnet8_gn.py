@@ -14,6 +14,7 @@ from fedcohort.dataset.base import Raw
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.model.resnet8_gn import ResNet8
 from fedcohort.rng import torch_scope
+from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build
 from fedcohort.training.engines import choose
 from run_harness import go, startup_notices
@@ -53,7 +54,9 @@ def images(clients: int = 3) -> Any:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(60, 2, 8, 8)).astype(np.float32), rng.integers(0, 3, 60)
     parts = (make("partition", "iid"), make("label_noise", "none"))
-    held = build(Raw("toy", x, y, x[:9], y[:9], 3), *parts, seed=0, clients=clients, server_val=0.1, client_val=0.1)
+    held = build(
+        Raw("toy", x, y, x[:9], y[:9], 3), SplitOptions(*parts, seed=0, clients=clients, server_val=0.1, client_val=0.1)
+    )
     held.train.x.data = held.train.x.double()
     return held
 

@@ -16,6 +16,7 @@ from fedcohort.feature_noise.gaussian import Gaussian
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.iid import Iid
 from fedcohort.proxy.dataset import OtherDataset
+from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build
 from known import known
 from pictures_toy import noise, write
@@ -80,7 +81,8 @@ def test_what_is_the_clients_own_before_feature_noise(disturbance: Gaussian | Bl
     """Digits on digits, whose clients see them with noise, all or half of them."""
     digits = make("dataset", "digits")
     run = build(
-        digits.load(0), Iid(), NoNoise(), seed=0, clients=8, server_val=0.1, client_val=0.1, feature_noise=disturbance
+        digits.load(0),
+        SplitOptions(Iid(), NoNoise(), seed=0, clients=8, server_val=0.1, client_val=0.1, feature_noise=disturbance),
     )
     assert run.feature_noise is not None
     for held in (run, run.to("cpu")):
@@ -101,7 +103,9 @@ def test_pixels_are_normalised_as_their_own_dataset_does(tmp_path: Path) -> None
         run, public = (
             make("dataset", word, path=str(tmp_path / word), pixels=pixels) for word in ("fashion_mnist", "mnist")
         )
-        federation = build(run.load(0), Iid(), NoNoise(), seed=0, clients=4, server_val=0.1, client_val=0.1)
+        federation = build(
+            run.load(0), SplitOptions(Iid(), NoNoise(), seed=0, clients=4, server_val=0.1, client_val=0.1)
+        )
         network = torch.nn.Identity()
         if federation.scale is not None:
             federation.scale.attach(network)
@@ -118,7 +122,7 @@ def test_bytes_of_the_runs_own_scale_stay_bytes(tmp_path: Path) -> None:
         for part in ("train", "test"):
             write(tmp_path / name, part, image=list(noise(60, (784,), seed + len(part))), label=np.arange(60) % 10)
     run, public = (make("dataset", "mnist", path=str(tmp_path / name), pixels="uint8") for name in ("run", "public"))
-    federation = build(run.load(0), Iid(), NoNoise(), seed=0, clients=4, server_val=0.1, client_val=0.1)
+    federation = build(run.load(0), SplitOptions(Iid(), NoNoise(), seed=0, clients=4, server_val=0.1, client_val=0.1))
     x = OtherDataset(public, None).inputs(federation, 0)
     np.testing.assert_array_equal(x.numpy(), public.load(0).train_x)
 

@@ -13,6 +13,7 @@ from fedcohort.errors import DataError, OptionError
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.iid import Iid
 from fedcohort.proxy.folder import Folder
+from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build
 from folder_toy import folder as own
 from run_harness import go
@@ -36,7 +37,9 @@ def test_columns_of_the_runs_names_are_in_the_runs_order(tmp_path: Path) -> None
     for part in ("train", "test"):
         rows = np.random.default_rng(len(part) + 9).normal(size=(40, 5))
         pd.DataFrame(rows, columns=list("edcba")).assign(label=np.arange(40) % 2).to_csv(tmp_path / f"{part}.csv")
-    run = build(own(tmp_path).load(0), Iid(), NoNoise(), seed=0, clients=4, server_val=0.1, client_val=0.1).to("cpu")
+    run = build(
+        own(tmp_path).load(0), SplitOptions(Iid(), NoNoise(), seed=0, clients=4, server_val=0.1, client_val=0.1)
+    ).to("cpu")
     (tmp_path / "public").mkdir()
     held = public(tmp_path / "public")
     assert torch.equal(held.inputs(run, 0), torch.from_numpy(X[:, ::-1].copy()))

@@ -43,7 +43,7 @@ def test_a_network_that_has_no_shapes_yet_is_left_to_the_probe() -> None:
         ),
         (
             "agg=scaffold",
-            r"^31200 this run \(of which what 12 clients keep between rounds: 0.0 GB\): set client_store.limit_gb=0",
+            r"^31200 this run \(of which the stored vectors of 12 clients: 0.0 GB\): set client_store.limit_gb=0",
         ),
         ("agg=scaffold client_store.limit_gb=0", "^0 this run"),
         ("agg=scaffold rounds=2", "^0 this run"),

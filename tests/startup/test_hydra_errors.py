@@ -49,7 +49,7 @@ CASES = [
     ("selector=best", f"selector must be one of {', '.join(WORDS)}, got 'best'"),
     ("hydra/launcher=best", "hydra/launcher must be one of basic, "),
     ("selector=[random,best]", f"selector must be one of {', '.join(WORDS)}, got 'best'"),
-    ("selector=[random,flash]", "selector must be one of the words in configs/selector, got several"),
+    ("selector=[random,flash]", "selector must be one of the choices in configs/selector, got several"),
     ("selector=random,flash", "selector=random,flash: several values are a sweep, put -m first"),
     ("seed=range(3)", "seed=range(3): several values are a sweep"),
     ("selector=ucb_cs +selector.discount=0.5", "selector.discount is there already: leave out the +"),
@@ -60,7 +60,10 @@ CASES = [
     ("seed", "can't read 'seed'"),
     ("=3", "can't read =3"),
     ("seed=${foo}", "'foo' not found"),
-    ("model=resnet18_gn model.norm=batch client.batch=1", "client.batch=1 leaves batch norm one number of a channel"),
+    (
+        "model=resnet18_gn model.norm=batch client.batch=1",
+        "client.batch=1 leaves batch norm a single value per channel",
+    ),
     # nothing but a class that has what its group needs, built whole
     ("+selector._partial_=true", "selector has no option '_partial_'; its options are weights"),
     ("selector=ucb_cs +selector._args_=[1]", "selector has no option '_args_'; its options are discount, index"),
@@ -122,12 +125,12 @@ CASES = [
     ("agg=feddf proxy=client_heldout proxy.n=9999", "proxy.n must be at most"),
     # nothing where something must be
     *((f"{group}=null", f"{group} must be one of ") for group in ("selector", "agg", "trainer", "logger")),
-    ("~selector", "selector must be one of the words in configs/selector, got nothing"),
-    ("~deadline", "deadline must be one of the words in configs/deadline, got nothing"),
-    ("~callback", "callback must be one of the words in configs/callback, got nothing"),
+    ("~selector", "selector must be one of the choices in configs/selector, got nothing"),
+    ("~deadline", "deadline must be one of the choices in configs/deadline, got nothing"),
+    ("~callback", "callback must be one of the choices in configs/callback, got nothing"),
     ("~seed", "seed is missing: leave out ~seed"),
     ("~eval.every", "eval.every is missing: leave out ~eval.every"),
-    ("~requires", "requires is filled by aliases such as agg=fedavgm: leave it out"),
+    ("~requires", "requires is set by aliases such as agg=fedavgm: leave it out"),
     *(
         (f"{name}=null", f"{name} must be")
         for name in ("seed", "cohort", "rounds", "resume", "split", "eval", "engine")

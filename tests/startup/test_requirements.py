@@ -116,7 +116,7 @@ from yaml_words import make, words
         (("name=../../evil",), "name must be letters, digits"),
         (("name=a/b",), "name must be letters, digits"),
         (("+foo=1",), "there is no option 'foo'; there are"),
-        (("~selector",), "selector must be one of the words in configs/selector, got nothing"),
+        (("~selector",), "selector must be one of the choices in configs/selector, got nothing"),
         (("logger=mlflow", "logger.experiment="), "logger.experiment must be a text"),
         (("callback=default", "callback.progress.lines_every=0"), "callback.progress.lines_every must be"),
         (("trainer.num_nodes=2",), "trainer.num_nodes must be 1 where neither SLURM nor torchrun"),

@@ -15,7 +15,7 @@ import torch
 from fedcohort.errors import CheckpointError, DamagedCheckpoint, DamagedFile
 from fedcohort.lightning import checkpoint
 from fedcohort.record import manifest, provenance
-from fedcohort.startup import nearest_run, split
+from fedcohort.startup import differences, split
 from fedcohort.tracking import record
 from killing import kill_at
 from run_harness import Ran, collect_words, compose_words, go, same_bits
@@ -117,22 +117,26 @@ def test_the_one_before_a_damaged_one_is_offered_and_taken_by_choice(
     whole: Ran, logs: Path, said: pytest.LogCaptureFixture
 ) -> None:
     flip(home(logs) / "last.ckpt", 4321)
-    with pytest.raises(CheckpointError, match=r"damaged.*; the one before it, of round 2, is whole: .*=previous$"):
+    with pytest.raises(
+        CheckpointError, match=r"damaged.*; the previous checkpoint, of round 2, is intact: .*=previous$"
+    ):
         resumed(logs)
     found = resumed(logs, "previous")
     assert found.reports[0].step == 3
     assert same_bits(whole, found)
-    assert "going on from the one before it, of round 2" in said.text
+    assert "resuming from the previous checkpoint, of round 2" in said.text
     assert json.loads((found.folder / "summary.json").read_text())["forced"] == []
 
 
 def test_nothing_whole_is_left(logs: Path) -> None:
     for name in ("last.ckpt", "previous.ckpt"):
         flip(home(logs) / name, 4321)
-    with pytest.raises(CheckpointError, match=r"the one before it, too: start afresh with resume=false"):
+    with pytest.raises(
+        CheckpointError, match=r"the previous checkpoint is damaged, too: start a new run with resume=false"
+    ):
         resumed(logs, "previous")
     (home(logs) / "previous.ckpt").unlink()
-    with pytest.raises(CheckpointError, match=r"there is none before it: start afresh with resume=false"):
+    with pytest.raises(CheckpointError, match=r"there is no previous checkpoint: start a new run with resume=false"):
         resumed(logs, "force")
 
 
@@ -286,31 +290,27 @@ def test_what_clients_keep_may_move_into_memory_and_back(whole: Ran, logs: Path)
     [
         (("client.lr=0.2", "seed=1"), "differs in client.lr=0.1 (here 0.2), seed=0 (here 1)"),
         (("selector=ucb_cs", "seed=1"), "differs in seed=0 (here 1), selector=random (here ucb_cs)"),
-        ((), "has more rounds, or other callbacks of Lightning's"),
+        ((), "has the same options, but more rounds, other callbacks or an older format"),
     ],
 )
-def test_the_nearest_run_is_named_by_what_differs(three: Path, words: tuple[str, ...], differs: str) -> None:
-    line = nearest_run.describe(
+def test_the_nearest_run_is_described_by_its_differences(three: Path, words: tuple[str, ...], differs: str) -> None:
+    line = differences.describe_nearest_run(
         three / "runs", three / "runs" / "new", compose_words(*collect_words(three, *WORDS, *words)).config
     )
     assert line.startswith(f"the nearest run, {home(three)}, {differs}")
 
 
-def test_runs_that_cant_be_read_are_not_near(three: Path, tmp_path: Path) -> None:
+def test_runs_that_cant_be_read_are_skipped(three: Path, tmp_path: Path) -> None:
     config = compose_words(*collect_words(three, *WORDS, "seed=3")).config
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "config.yaml").write_text("a: [1, 2\n")
-    assert nearest_run.describe(tmp_path, tmp_path / "b", config) == ""
-    shutil.copytree(home(three), tmp_path / "older-name")
-    assert "differs in seed=0 (here 3)" in nearest_run.describe(tmp_path, tmp_path / "b", config)
-    config = {**config, "seed": 0}
-    assert "is of a version of fedcohort that named runs otherwise" in nearest_run.describe(
-        tmp_path, tmp_path / "b", config
-    )
+    assert differences.describe_nearest_run(tmp_path, tmp_path / "b", config) == ""
+    shutil.copytree(home(three), tmp_path / "c")
+    assert "differs in seed=0 (here 3)" in differences.describe_nearest_run(tmp_path, tmp_path / "b", config)
 
 
-def test_a_resume_of_nothing_says_what_is_near(logs: Path, said: pytest.LogCaptureFixture) -> None:
+def test_a_resume_without_a_run_describes_the_nearest_one(logs: Path, said: pytest.LogCaptureFixture) -> None:
     where = home(logs)
     go(logs, *WORDS, "rounds=1", "client.lr=0.2", "resume=true")
-    expected = f"nothing to resume for this config and seed; starting anew (the nearest run, {where}, differs in "
+    expected = f"nothing to resume for this config and seed; starting a new run (the nearest run, {where}, differs in "
     assert f"{expected}client.lr=0.1 (here 0.2))" in [entry.getMessage() for entry in said.records]

@@ -11,6 +11,7 @@ from engine_toy import SEED, task_of, trainer_of
 from fedcohort.data.targets import NOTHING, ONE_CLASS, Positions
 from fedcohort.dataset.base import Raw
 from fedcohort.rng import torch_scope
+from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build
 from fedcohort.training.engines import choose
 from fedcohort.training.positions import on
@@ -63,7 +64,7 @@ def test_dense_layers_of_each_place_are_trained() -> None:
     x, y = rng.normal(size=(80, 5, 4)).astype(np.float32), rng.integers(-1, 6, (80, 5))
     raw = Raw("toy", x, y, x[:20], y[:20], 6, targets=PLACES)
     deal = (make("partition", "iid"), make("label_noise", "none"))
-    held = build(raw, *deal, seed=0, clients=4, server_val=0.1, client_val=0.1)
+    held = build(raw, SplitOptions(*deal, seed=0, clients=4, server_val=0.1, client_val=0.1))
     network = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 6))
     trainer = trainer_of(held, network, batch=6)
     losses = trainer.train(task_of(1), {}).sample_loss
@@ -76,7 +77,7 @@ def test_clients_side_by_side_end_where_each_alone_does(words: tuple[str, Any]) 
     x, y = rng.integers(0, 6, (80, 5)), rng.integers(-1, 6, (80, 5))
     raw = Raw("toy", x, y, x[:20], y[:20], 6, targets=PLACES)
     deal = (make("partition", "iid"), make("label_noise", "none"))
-    held = build(raw, *deal, seed=0, clients=4, server_val=0.1, client_val=0.1)
+    held = build(raw, SplitOptions(*deal, seed=0, clients=4, server_val=0.1, client_val=0.1))
     with torch_scope(SEED, "weights"):
         network = Bigrams().double()
     trainer = trainer_of(held, network, *words, batch=6)

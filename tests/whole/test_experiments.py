@@ -17,6 +17,7 @@ from fedcohort.dataset.base import Raw
 from fedcohort.model.word_lstm import WordLstm
 from fedcohort.rng import torch_scope
 from fedcohort.startup import components, load
+from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.build import build_network
 from fedcohort.startup.split import build
 from feddiverse_toy import birds, dogs
@@ -121,7 +122,7 @@ def test_the_papers_network_fits_the_papers_data(word: str, tmp_path: Path) -> N
     few = (*words, "dataset.size=32") if "dataset.size=16" in words else words
     composition = compose_words(f"experiment={word.removesuffix('_cpu')}", f"dataset.path={make(tmp_path)}", *few)
     parts = {group: components.make(composition, group) for group in (*load.PARTS, "model")}
-    federation = load.deal(composition, parts)
+    federation = load.load_federation(composition, parts)
     network = build_network(composition, parts["model"], federation)
     places = federation.server_test.y.shape[1:]
     assert network(federation.server_test.x[:2]).shape == (2, *places, federation.n_classes)
@@ -151,7 +152,7 @@ def test_a_step_on_reddit_is_that_of_the_released_loss(scale: float, clipped: bo
     x, y = rng.integers(0, 12, (80, 10)), rng.integers(0, 12, (80, 10))
     raw = Raw("toy", x, y, x[:20], y[:20], 12, targets=Positions(()))
     dealt_out = (make("partition", "iid"), make("label_noise", "none"))
-    held = build(raw, *dealt_out, seed=0, clients=2, server_val=0.1, client_val=0)
+    held = build(raw, SplitOptions(*dealt_out, seed=0, clients=2, server_val=0.1, client_val=0))
     with torch_scope(0, "weights"):
         network = WordLstm(embedding=8, hidden=8, layers=1).build((10,), 12).double()
     with torch.no_grad():

@@ -27,7 +27,7 @@ from fedcohort.record.observer import RunInfo
 from fedcohort.record.overview import list_run_facts
 from fedcohort.report.figure import partition
 from fedcohort.startup import check, command_line, components, compose, options
-from fedcohort.startup.load import PARTS, data_seed, deal
+from fedcohort.startup.load import PARTS, data_seed, load_federation
 from fedcohort.startup.run_info import describe_data
 
 OUT = "out="
@@ -88,7 +88,7 @@ def look(composition: compose.Composed, typed: Sequence[str]) -> tuple[Federatio
     check.check_options(composition)
     objects = {group: components.make(composition, group) for group in PARTS}
     check.check_owners(composition, objects["partition"])
-    federation = deal(composition, objects)
+    federation = load_federation(composition, objects)
     return federation, RunInfo(
         folder=Path(composition.config["paths"]["logs"]).absolute() / "data",
         name=" ".join(typed),

@@ -1,1 +1,1 @@
-"""From typed words to a run: composing, checking, assembling, fitting. Alone in knowing Hydra."""
+"""The five steps of a run: compose, check, load, build and fit. Only this package and `jobs` import Hydra."""

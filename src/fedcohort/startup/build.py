@@ -1,4 +1,4 @@
-"""Step 4 of a run: build the network and the loop that trains it, once nothing is left that could reject the run."""
+"""Step 4 of a run: build the network and the loop that trains it."""
 
 import logging
 from dataclasses import replace
@@ -22,22 +22,26 @@ log = logging.getLogger("fedcohort")
 
 
 def build_network(composition: Composed, model: "Model", federation: "Federation") -> "nn.Module":
-    """Build the network with the run's seed. Raises `FedcohortError` where it doesn't fit the data or the memory."""
+    """Build the network, with initial weights drawn from the run's seed.
+
+    Raises:
+        FedcohortError: where it does not fit the data or the memory.
+    """
     from fedcohort.startup import footprint, requirements
     from fedcohort.training import memory_layout
 
-    config = composition.config
+    config, choice = composition.config, composition.choices["model"]
     shape, n_classes = tuple(federation.server_test.x.shape[1:]), federation.n_classes
-    requirements.check_model(model, composition.choices["model"], federation)
+    requirements.check_model(model, choice, federation)
     try:
         with torch_scope(config["seed"], "weights"):
-            footprint.check_network(model, composition.choices["model"], shape, n_classes)
+            footprint.check_network(model, choice, shape, n_classes)
         with torch_scope(config["seed"], "weights"):
             network: nn.Module = model.build(shape, n_classes)
-    except (MemoryError, RuntimeError) as error:  # torch has no error of its own for it
+    except (MemoryError, RuntimeError) as error:  # torch raises RuntimeError where an allocation fails
         if "alloc" not in str(error):
             raise
-        raise OptionError(f"{composition.option('model')}: there is no memory for so large a network") from error
+        raise OptionError(f"model={choice}: not enough memory for a network of this size") from error
     if federation.scale is not None:
         federation.scale.attach(network)
     memory_layout.check(config["engine"]["channels_last"], network, config["trainer"]["accelerator"])
@@ -46,15 +50,15 @@ def build_network(composition: Composed, model: "Model", federation: "Federation
 
 
 def probe(composition: Composed, model: "Model", network: "nn.Module", facts: "Facts") -> None:
-    """Run two samples through network and objective. Raises `ComponentError` that names the one that is wrong.
+    """Run two samples through network and objective. Raises `ComponentError` that names the faulty component.
 
-    facts: with the data.
+    facts: including the federation.
     """
     from fedcohort.training.probe import probe_network, probe_objective
 
     federation, objective = facts.federation, facts.parts.objective
-    classes = [module for module in network.modules() if not type(module).__module__.startswith("torch.")]
-    code = classes[0] if classes else model
+    own_classes = [module for module in network.modules() if not type(module).__module__.startswith("torch.")]
+    code = own_classes[0] if own_classes else model
     with named(f"{name_of(code, composition.option('model'))}: forward", type(code).__module__):
         logits = probe_network(network, federation)
     with named(name_of(objective, composition.option("objective")), type(objective).__module__):
@@ -62,9 +66,15 @@ def probe(composition: Composed, model: "Model", network: "nn.Module", facts: "F
 
 
 def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "FederatedLoop":
-    """Log what is to be noticed of the run, and build its loop. Lightning is imported here.
+    """Log the notices of a run and build its loop. This imports Lightning.
 
-    facts: with the data. Raises `OptionError` where the rounds need more memory than there is.
+    Args:
+        composition: the composed config.
+        facts: including the federation.
+        network: the network to train.
+
+    Raises:
+        OptionError: where a round needs more memory than is available.
     """
     from fedcohort.flat import Layout, keeps_statistics
     from fedcohort.host import processes
@@ -74,11 +84,10 @@ def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "
     from fedcohort.startup import footprint, notices
 
     config, parts, federation = composition.config, facts.parts, facts.federation
-    accelerator, layout = config["trainer"]["accelerator"], Layout.of(network)
+    accelerator = config["trainer"]["accelerator"]
+    facts = replace(facts, layout=Layout.of(network), batch_norm=keeps_statistics(network))
     if accelerator == "cpu":
-        keeps = keeps_updates(parts)
-        footprint.check_rounds(parts, federation, layout, config, keeps_updates=keeps)
-    facts = replace(facts, layout=layout, batch_norm=keeps_statistics(network))
+        footprint.check_rounds(facts, keeps_updates=keeps_updates(parts))
     for line in (
         *notices.list_notices(composition.choices, facts, composition.overrides),
         *federation.notices(),

@@ -1,7 +1,7 @@
-"""Step 2 of a run: check everything that can be checked before its data are read.
+"""Step 2 of a run: check all that can be checked before the data are read.
 
-First what needs no torch, so that a mistake is answered in half a second: options out of their range, aliases beside
-other options, and the components that import no torch. Then the other components, and what they require of each other.
+The first checks do not import torch, so that most mistakes are reported in half a second: the ranges of options, the
+aliases, and the components in LIGHT. The other components follow, and the requirements of all components.
 """
 
 import inspect
@@ -27,12 +27,12 @@ HEAVY = ("objective", "regulariser", "codec", "server", "agg", "proxy")
 
 
 def check(composition: Composed) -> None:
-    """Raise the `FedcohortError` that would end the run before its data are read."""
+    """Raise `FedcohortError` where a run of this config would be rejected before its data are read."""
     make_parts(composition, make_light(composition))
 
 
 def make_light(composition: Composed) -> dict[str, Any]:
-    """Check the options, and return the components of the groups in LIGHT. Raises `FedcohortError`."""
+    """Check the options, and make the components of the groups in LIGHT. Raises `FedcohortError`."""
     check_options(composition)
     objects = {group: components.make(composition, group) for group in LIGHT}
     check_owners(composition, objects["partition"])
@@ -40,9 +40,14 @@ def make_light(composition: Composed) -> dict[str, Any]:
 
 
 def make_parts(composition: Composed, light: Mapping[str, Any]) -> "Parts":
-    """Make the components of the groups in HEAVY, and check what goes together; this imports torch, not Lightning.
+    """Make the components of the groups in HEAVY, and check the requirements of all. This imports torch.
 
-    light: what `make_light` returned. Raises `FedcohortError`.
+    Args:
+        composition: the composed config.
+        light: the components of the groups in LIGHT, by group.
+
+    Raises:
+        FedcohortError: where components can't be combined.
     """
     objects = {**light, **{group: components.make(composition, group) for group in HEAVY}}
     from fedcohort.component import Facts
@@ -59,7 +64,7 @@ def make_parts(composition: Composed, light: Mapping[str, Any]) -> "Parts":
 
 
 def count_processes(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the accelerator, the number of processes on each machine (devices), and the number of machines."""
+    """Return the accelerator, the number of processes per machine (`devices`), and the number of machines."""
     from fedcohort.host.processes import count
 
     trainer = config["trainer"]
@@ -70,30 +75,32 @@ def count_processes(config: Mapping[str, Any]) -> dict[str, Any]:
 def check_options(composition: Composed) -> None:
     """Check the names and ranges of all options that belong to no component, and the aliases.
 
-    Raises `OptionError` or `IncompatibleConfig`.
+    Raises:
+        OptionError: for an unknown option, or a value outside its range.
+        IncompatibleConfig: for an option that contradicts an alias.
     """
     config = composition.config
     top_level = {option.split(".")[0] for option in options.CHECKS} | {*LIGHT, *HEAVY, "logger", "callback", "requires"}
-    if foreign := next((key for key in config if key not in top_level), None):
-        raise options.unknown("", foreign, top_level)
+    if unknown := next((name for name in config if name not in top_level), None):
+        raise options.unknown("", unknown, top_level)
     for group in (*LIGHT, *HEAVY, "engine", "trainer", "logger", "callback"):
         node, may_be_empty = config.get(group), group in ("logger", "callback")
         options_of_run = () if group in ("engine", "trainer") else options.options_in(group)
         if not isinstance(node, Mapping) or not (set(node).difference(options_of_run) or may_be_empty):
-            raise OptionError(f"{group} must be one of the words in configs/{group}, got nothing")
+            raise OptionError(f"{group} must be one of the choices in configs/{group}, got nothing")
         if group not in composition.choices:
-            raise OptionError(f"{group} must be one of the words in configs/{group}, got several")
-    typed = any(override.lstrip("+~").startswith("requires") for override in composition.overrides)
-    if typed or not isinstance(config.get("requires"), Mapping):
-        raise OptionError("requires is filled by aliases such as agg=fedavgm: leave it out")
+            raise OptionError(f"{group} must be one of the choices in configs/{group}, got several")
+    is_typed = any(override.lstrip("+~").startswith("requires") for override in composition.overrides)
+    if is_typed or not isinstance(config.get("requires"), Mapping):
+        raise OptionError("requires is set by aliases such as agg=fedavgm: leave it out")
     options.check(config)
     check_aliases(composition)
 
 
 def check_aliases(composition: Composed) -> None:
-    """Raise `IncompatibleConfig` for an option beside an alias that stands for another: `agg=fedavgm` for momentum.
+    """Raise `IncompatibleConfig` for an option that contradicts an alias, such as server=sgd with agg=fedavgm.
 
-    An alias stands for choices of other groups, or, with a dot, for values of their options.
+    An alias stands for choices of other groups (server: momentum) or for values of their options (client.steps: 1).
     """
     for group, required in composition.config["requires"].items():
         for name, value in required.items():
@@ -110,18 +117,18 @@ def check_aliases(composition: Composed) -> None:
 
 
 def _takes(node: Mapping[str, Any], option: str) -> bool:
-    """Return whether a component has the option; what is wrong with its `_target_` is reported where it is made."""
+    """Return whether a component has the option; an invalid `_target_` is reported where the component is made."""
     with suppress(Exception):
         return option in inspect.signature(get_method(node["_target_"])).parameters
     return True
 
 
 def check_owners(composition: Composed, partition: "Partition") -> None:
-    """Raise `IncompatibleConfig` where a column of the data names the clients and the partition makes others."""
+    """Raise `IncompatibleConfig` where a column of the data names the clients, but the partition makes its own."""
     column = composition.config["dataset"].get("client")
     if column is not None and not partition.takes_owners:
         raise IncompatibleConfig(
-            f"dataset.client={column} names the clients, and {composition.option('partition')} makes others: choose "
-            f"heterogeneity=natural, or leave dataset.client out (and say dataset.leave_out=[{column}] where the "
-            "column holds numbers that are no input)"
+            f"dataset.client={column} names the clients, and {composition.option('partition')} makes its own: choose "
+            f"heterogeneity=natural, or leave dataset.client out (with dataset.leave_out=[{column}] where the column "
+            "holds numbers that are no input)"
         )

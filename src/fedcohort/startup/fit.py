@@ -1,4 +1,4 @@
-"""Step 5 of a run: `Trainer.fit` in the run's folder, and the ways in which it may end. This imports Lightning."""
+"""Step 5 of a run: `Trainer.fit` in the run's folder, and the reports of how it ends. This imports Lightning."""
 
 import logging
 import shlex
@@ -34,9 +34,12 @@ log = logging.getLogger("fedcohort")
 
 @dataclass(frozen=True)
 class Beginning:
-    """What the tasks of a run agree on before they train: its folder, whether that is new, and where it resumes.
+    """The state on which the tasks of a run agree before they train. It is sent to the other processes.
 
-    It travels between processes.
+    Attributes:
+        path: the run's folder.
+        is_new: whether the folder was made for this start.
+        restart: the rounds that are done, and what they cost.
     """
 
     path: Path
@@ -53,11 +56,21 @@ def fit(
     sweep: str | None,
     home: folder.RunFolder | None,
 ) -> Path | None:
-    """Train from the folder's checkpoint on, to the last artifact, and return the folder.
+    """Train, starting from the checkpoint in the run's folder, and return the folder.
 
-    home: None for a task that follows another into its folder; then None is returned where that has nothing to do.
+    Args:
+        composition: the composed config.
+        loop: the rounds.
+        network: the network to train.
+        watchers: observers and callbacks.
+        tasks: the processes of the run on several machines.
+        sweep: id of the sweep that the run belongs to, or None.
+        home: the run's folder; None for a task that follows the first one. Such a task returns None where the first
+            task has nothing to train.
 
-    Raises `FedcohortError`; `SystemExit` with the code of the signal that stopped the run.
+    Raises:
+        FedcohortError: where training fails.
+        SystemExit: with the code of the signal that stopped the run.
     """
     messages.quiet_lightning()
     config = composition.config
@@ -77,7 +90,7 @@ def fit(
     loop.lay_out(network)
     to_file = nullcontext() if home is None else messages.to_file(path)
     loop.owners = _owners(composition, loop, network)
-    with to_file, _ending(path, _again(composition, sweep), loop.owners):
+    with to_file, _report_ending(path, _resume_command(composition, sweep), loop.owners):
         if not beginning.is_new:
             where = f"after round {done}" if done else "from the start: no round was saved"
             log.info("resuming %s %s", path, where)
@@ -91,11 +104,11 @@ def fit(
 
 
 def _owners(composition: Composed, loop: FederatedLoop, network: torch.nn.Module) -> dict[str, str]:
-    """Return the option, and the class behind it, that each module of the parts' code belongs to."""
-    parts = {group: (part, *getattr(part, "hooks", ())) for group, part in vars(loop.parts).items()}
-    objects: dict[str, Iterable[object]] = {**parts, "model": list(network.modules())}
-    config, words = composition.config, composition.choices
-    code = {f"{group}={words[group]} ({config[group]['_target_']})": items for group, items in objects.items()}
+    """Return the option to which each module of the components' code belongs, with its class."""
+    components = {group: (item, *getattr(item, "hooks", ())) for group, item in vars(loop.parts).items()}
+    objects: dict[str, Iterable[object]] = {**components, "model": list(network.modules())}
+    targets = {group: composition.config[group]["_target_"] for group in objects}
+    code = {f"{composition.option(group)} ({targets[group]})": items for group, items in objects.items()}
     return owners_of(code, loop.parts.needs())
 
 
@@ -104,13 +117,13 @@ def _begin(
 ) -> Beginning:
     """Find the checkpoint from which the run resumes, and record the start."""
     if home is None:
-        raise TypeError("a task that follows begins nothing")
+        raise TypeError("only the first task of a run finds its checkpoint")
     restart = find(home, loop.settings.config_hash, config["resume"], origin)
     done, rounds = restart.rounds, config["rounds"]
     if done > rounds:
         raise OptionError(f"rounds must be at least {done}, as many as {home.path} has already, got {rounds}")
     loop.settings.budget.check(restart.spending, home.path)
-    manifest.withdraw(home.path)  # what it has changes from here on
+    manifest.withdraw(home.path)  # the files change from here on
     folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
     start = {"round": done, "resume": config["resume"], "forced": restart.forced, **origin}
     provenance.note_start(home.path, start)
@@ -118,24 +131,22 @@ def _begin(
 
 
 @contextmanager
-def _ending(path: Path, again: str, owners: Mapping[str, str]) -> Iterator[None]:
-    """Report in one line how a fit ends early.
+def _report_ending(path: Path, resume_command: str, owners: Mapping[str, str]) -> Iterator[None]:
+    """Turn an error or a signal during training into a message of one line.
 
     Args:
         path: the run's folder.
-        again: the command that continues the run.
-        owners: the option that each module of the parts' code belongs to.
+        resume_command: the command that resumes the run.
+        owners: the option to which each module of the components' code belongs.
     """
     try:
         yield
     except BaseException as error:
-        if refused := trainer.refusal(error):
-            raise refused from error
-        if blamed := blame(error, owners):
-            raise blamed from error
-        forked = trainer.is_death(error)
-        stopped = forked or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.waits
-        if forked and not interrupts.code:
+        if explained := trainer.refusal(error) or blame(error, owners):
+            raise explained from error
+        rank_died = trainer.is_death(error)
+        stopped = rank_died or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.waits
+        if rank_died and not interrupts.code:
             raise FedcohortError(trainer.death_of_a_rank(error)) from error
         if not interrupts.code or not stopped:
             raise
@@ -146,15 +157,15 @@ def _ending(path: Path, again: str, owners: Mapping[str, str]) -> Iterator[None]
         status = folder.status_of(path)
         done = status.get("rounds_done")
         if done and status["status"] != "finished":
-            log.warning("stopped after round %d; go on with: %s", done, again)
+            log.warning("stopped after round %d; resume with: %s", done, resume_command)
         elif not done and interrupts.code != PIPE:
             log.warning("%s", NOTHING)
         raise SystemExit(interrupts.code)
 
 
-def _again(composition: Composed, sweep: str | None) -> str:
+def _resume_command(composition: Composed, sweep: str | None) -> str:
     """Return the command that resumes the run."""
     if sweep:
         return "the same sweep and resume=true"
-    typed = [word for word in composition.overrides if not word.startswith("resume=")]
-    return f"{command('python')} {shlex.join(['train.py', *typed, 'resume=true'])}"
+    overrides = [override for override in composition.overrides if not override.startswith("resume=")]
+    return f"{command('python')} {shlex.join(['train.py', *overrides, 'resume=true'])}"

@@ -13,17 +13,26 @@ if TYPE_CHECKING:
     from fedcohort.dataset.base import Raw
     from fedcohort.round.parts import Parts
 
-PARTS = ("partition", "label_noise", "feature_noise", "dataset")  # groups that decide about the data
+PARTS = ("partition", "label_noise", "feature_noise", "dataset")  # groups that determine the data
 
 
 def data_seed(config: Mapping[str, Any]) -> int:
-    """Return the seed of all draws that are about data."""
+    """Return the seed of all draws that concern data."""
     return int(config["seed"] if config["data_seed"] is None else config["data_seed"])
 
 
-def deal(composition: Composed, objects: Mapping[str, Any]) -> "Federation":
-    """Load the data and split them. objects: the components of PARTS at least. Raises `OptionError` or `DataError`."""
+def load_federation(composition: Composed, objects: Mapping[str, Any]) -> "Federation":
+    """Load the data and split them among the clients.
+
+    Args:
+        composition: the composed config.
+        objects: the components of PARTS at least, by group.
+
+    Raises:
+        FedcohortError: where the data are missing, malformed or too small for the options.
+    """
     from fedcohort.dataset.base import check
+    from fedcohort.startup.assign import SplitOptions
     from fedcohort.startup.requirements import check_targets
     from fedcohort.startup.split import build
 
@@ -36,45 +45,37 @@ def deal(composition: Composed, objects: Mapping[str, Any]) -> "Federation":
         check_targets({group: objects[group] for group in PARTS}, composition.choices, raw)
         return raw
 
-    return build(
-        read(),  # no other reference is kept: `build` frees what it has used
-        objects["partition"],
-        objects["label_noise"],
-        seed=seed,
-        clients=config["clients"],
-        server_val=config["split"]["server_val"],
-        client_val=config["split"]["client_val"],
-        limit=config["split"]["limit"],
-        feature_noise=objects["feature_noise"],
-    )
+    splitting = {group: objects[group] for group in PARTS if group != "dataset"}
+    options = SplitOptions(**splitting, seed=seed, clients=config["clients"], **config["split"])
+    return build(read(), options)  # no other reference to the data is kept, so that `build` can free them
 
 
 def load(composition: Composed, objects: Mapping[str, Any], parts: "Parts") -> "Facts":
-    """Load the data of a run, and check that they suffice for its components.
+    """Load the data of a run, and check that they meet the requirements of its components.
 
     Args:
-        composition: of the run.
-        objects: the components of PARTS at least.
+        composition: the composed config.
+        objects: the components of PARTS at least, by group.
         parts: the components that take part in rounds.
 
     Returns:
-        What is known of the run, its federation among it.
+        The facts of the run, including its federation.
 
     Raises:
-        FedcohortError: where data and components don't go together.
+        FedcohortError: where the data do not suffice for the components.
     """
     from fedcohort.component import Facts
     from fedcohort.rng import Draws
     from fedcohort.round.sampling import foresee
     from fedcohort.startup import requirements
 
-    federation = deal(composition, objects)
-    client = int(federation.n_train.argmax())
-    samples = int(federation.n_train[client])
+    federation = load_federation(composition, objects)
+    largest = int(federation.n_train.argmax())
+    most_samples = int(federation.n_train[largest])
     if parts.samples.foreseen:
-        rows = foresee(parts.samples, client, samples, Draws(0, federation.n_clients))
-        samples = samples if rows is None else len(rows)
-    facts = Facts(parts, composition.config, federation, samples)
+        rows = foresee(parts.samples, largest, most_samples, Draws(0, federation.n_clients))
+        most_samples = most_samples if rows is None else len(rows)
+    facts = Facts(parts, composition.config, federation, most_samples)
     requirements.check_population(composition.choices, facts)
     proxy = parts.proxy.inputs(federation, data_seed(composition.config))
     return replace(facts, federation=replace(federation, proxy=proxy))

@@ -1,4 +1,4 @@
-"""Notices at the start of a run: options that are legal and have another effect than they seem to have, or none."""
+"""Notices at the start of a run, about valid options that have no effect, or a surprising one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -8,7 +8,7 @@ from fedcohort.component import PROXY, Facts, Requirement
 from fedcohort.signal.base import unknowable
 from fedcohort.startup.requirements import GROUPS, READERS, explain, in_order
 
-EVALUATIONS = {"every": "", "clients_every": " on the clients"}  # options of the node `eval`, and what they are of
+EVALUATIONS = {"every": "", "clients_every": " on the clients"}  # options of the node `eval`, and where they evaluate
 
 
 def list_notices(choices: Mapping[str, str], facts: Facts, typed: Sequence[str] = ()) -> list[str]:
@@ -16,20 +16,20 @@ def list_notices(choices: Mapping[str, str], facts: Facts, typed: Sequence[str] 
 
     Args:
         choices: the choice in each group.
-        facts: the run, with its data and its network.
-        typed: what the user typed.
+        facts: the run, including data and network.
+        typed: the overrides that the user typed.
     """
     lines = [
-        f"{group}={choices[group]} is a yardstick, no method: it reads {', '.join(signals)}, which no server can know"
+        f"{group}={choices[group]} is an oracle, which no server could run: it reads {', '.join(signals)}"
         for group in READERS
         if (signals := unknowable(getattr(facts.parts, group).needs))
     ]
-    unmet: dict[Requirement, list[str]] = {}  # components work, but outside what their papers show
+    unmet: dict[Requirement, list[str]] = {}  # recommendations of several components may be the same
     for group in GROUPS:
-        for requirement in in_order(getattr(facts.parts, group).recommendations, choices[group]):
-            if requirement.holds(facts) is False:
-                unmet.setdefault(requirement, []).append(f"{group}={choices[group]}")
-    lines += [explain(requirement, " and ".join(who), choices, facts) for requirement, who in unmet.items()]
+        for recommendation in in_order(getattr(facts.parts, group).recommendations, choices[group]):
+            if recommendation.holds(facts) is False:
+                unmet.setdefault(recommendation, []).append(f"{group}={choices[group]}")
+    lines += [explain(item, " and ".join(options), choices, facts) for item, options in unmet.items()]
     lines += _without_effect(choices, facts, typed)
     for group in (field.name for field in fields(facts.parts)):
         lines += getattr(facts.parts, group).notices(choices[group])
@@ -37,13 +37,11 @@ def list_notices(choices: Mapping[str, str], facts: Facts, typed: Sequence[str] 
 
 
 def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[str]) -> list[str]:
-    """Return a line for each option that changes nothing in this run."""
+    """Return a notice for each option that has no effect in this run."""
     parts, lines = facts.parts, []
-    epochs = [word for word in typed if word.startswith("client.epochs=")]
+    epochs = [override for override in typed if override.startswith("client.epochs=")]
     if parts.client.steps is not None and epochs:
-        lines.append(
-            f"{epochs[-1]} has no effect: client.steps={parts.client.steps} is what clients do (null for epochs)"
-        )
+        lines.append(f"{epochs[-1]} has no effect: client.steps={parts.client.steps} is set (null for epochs)")
     units, name = (parts.client.epochs, "epochs") if parts.client.steps is None else (parts.client.steps, "steps")
     if parts.deadline.partial_work and not parts.deadline.bounded:
         required = facts.config["requires"]
@@ -53,7 +51,7 @@ def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[st
             + "".join(f"; {alias} is meant with a deadline (deadline=fixed)" for alias in aliases)
         )
     elif parts.deadline.partial_work and units == 1:
-        lines.append(f"deadline.partial_work=true has no effect with client.{name}=1, of which no part can be done")
+        lines.append(f"deadline.partial_work=true has no effect with client.{name}=1, which can't be done in part")
     if parts.attack.about and not parts.attack.about & parts.needs():
         signals = ", ".join(sorted(parts.attack.about))
         lines.append(
@@ -65,12 +63,12 @@ def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[st
 
 
 def list_unmeasured(config: Mapping[str, Any]) -> list[str]:
-    """Return a notice for evaluations that are further apart than the run has rounds; config: composed."""
+    """Return a notice for evaluations whose interval exceeds the rounds of the run; config: composed."""
     rounds = config["rounds"]
-    late = [name for name in EVALUATIONS if config["eval"][name] > rounds]
-    if not late:
+    unmeasured = [name for name in EVALUATIONS if config["eval"][name] > rounds]
+    if not unmeasured:
         return []
-    options = " and ".join(f"eval.{name}={config['eval'][name]}" for name in late)
-    exceed = "exceeds" if len(late) == 1 else "exceed"
-    of_what = EVALUATIONS[late[0]]
-    return [f"{options} {exceed} rounds={rounds}: only the first model is evaluated{of_what}, before any training"]
+    options = " and ".join(f"eval.{name}={config['eval'][name]}" for name in unmeasured)
+    exceed = "exceeds" if len(unmeasured) == 1 else "exceed"
+    where = EVALUATIONS[unmeasured[0]]
+    return [f"{options} {exceed} rounds={rounds}: only the first model is evaluated{where}, before any training"]

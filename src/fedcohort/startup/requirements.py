@@ -1,4 +1,4 @@
-"""Check what the components of a run require of each other and of the data; the sentences are in their own files."""
+"""Check the requirements of components on each other and on the data. Their messages are in the components' files."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
     from fedcohort.dataset.base import Raw
     from fedcohort.model.base import Model
 
-# Groups whose components may require something, in the order of the messages; and those that read signals
+# Groups whose components may have requirements, in the order of the messages, and groups whose components read signals
 GROUPS = ("selector", "agg", "codec", "objective", "availability", "samples", "deadline", "device", "augmentation")
 READERS = ("selector", "agg", "samples", "deadline")
 
 
 def check(choices: Mapping[str, str], facts: Facts) -> None:
-    """Raise `IncompatibleConfig` at the first requirement that isn't met.
+    """Raise `IncompatibleConfig` at the first requirement that does not hold.
 
     Args:
         choices: the choice in each group.
-        facts: what is known of the run.
+        facts: the run, as far as it is known.
     """
     required: list[tuple[str, Requirement]] = []
     for group in GROUPS:
-        part = getattr(facts.parts, group)
-        with prefixed(part):
-            required += [(group, requirement) for requirement in in_order(part.requirements, choices[group])]
+        component = getattr(facts.parts, group)
+        with prefixed(component):
+            required += [(group, item) for item in in_order(component.requirements, choices[group])]
     for group in READERS:
-        part = getattr(facts.parts, group)
-        with prefixed(part):
-            signals = [find(name) for name in sorted(part.needs)]
+        component = getattr(facts.parts, group)
+        with prefixed(component):
+            signals = [find(name) for name in sorted(component.needs)]
         required += [(group, signal.requirement) for signal in signals if signal.requirement is not None]
     for group, requirement in required:
         if requirement.holds(facts) is False:
@@ -64,29 +64,31 @@ def in_order(requirements: Iterable[Requirement], choice: str) -> list[Requireme
 
 
 def check_clock(choices: Mapping[str, str], facts: Facts) -> None:
-    """Raise `IncompatibleConfig` where a budget of virtual seconds (`until.virtual_s`) could never be reached."""
+    """Raise `IncompatibleConfig` where a budget of virtual seconds (`until.virtual_s`) can never be reached."""
     virtual_s = facts.config["until"]["virtual_s"]
     if virtual_s is not None and not facts.time_passes:
         raise IncompatibleConfig(
-            f"until.virtual_s={virtual_s:.10g} would never be reached: no time passes from round to round with "
+            f"until.virtual_s={virtual_s:.10g} would never be reached: the virtual clock does not advance with "
             f"device={choices['device']} and deadline.window_s=0. Choose another device, or until.bytes"
         )
 
 
-def check_targets(parts: Mapping[str, Component], choices: Mapping[str, str], raw: "Raw") -> None:
-    """Raise `IncompatibleConfig` where a component splits or changes data by classes that samples don't have.
+def check_targets(components: Mapping[str, Component], choices: Mapping[str, str], raw: "Raw") -> None:
+    """Raise `IncompatibleConfig` where a component requires classes of samples that the data lack.
 
-    parts: the components that are applied to the data, by group.
+    components: those that are applied to the data, by group.
     """
-    for group, part in parts.items():
-        if CLASSES in part.requirements and not raw.targets.single:
+    for group, component in components.items():
+        if CLASSES in component.requirements and not raw.targets.single:
             raise IncompatibleConfig(explain(CLASSES, f"{group}={choices[group]}", choices))
 
 
 def check_population(choices: Mapping[str, str], facts: Facts) -> None:
-    """Raise `IncompatibleConfig` or `OptionError` where cohort or selector require more clients than there are.
+    """Check cohort and selector against the number of clients, and the requirements again with the data.
 
-    The requirements are checked again, as more is known with the data.
+    Raises:
+        IncompatibleConfig: where a requirement does not hold, or the cohort exceeds the number of clients.
+        OptionError: where the selector rejects the population.
     """
     cohort, federation, deadline = facts.config["cohort"], facts.federation, facts.parts.deadline
     exceeds = f"exceeds the {federation.n_clients} clients of dataset={federation.name}"
@@ -105,29 +107,29 @@ def check_population(choices: Mapping[str, str], facts: Facts) -> None:
         raise OptionError(f"selector.{error}") from error
 
 
-def check_model(model: "Model", word: str, federation: "Federation") -> None:
-    """Raise `IncompatibleConfig` where the model's inputs or outputs don't fit the data."""
+def check_model(model: "Model", choice: str, federation: "Federation") -> None:
+    """Raise `IncompatibleConfig` where the model's inputs or outputs do not fit the data."""
     single, name = federation.targets.single, f"dataset={federation.name}"
     if model.reads_symbols != federation.is_symbolic:
         reads, has = ("symbols", "numbers") if model.reads_symbols else ("numbers", "sequences of symbols")
         fitting = "char_lstm" if single else "word_lstm"
-        way_out = "" if model.reads_symbols else f": choose model={fitting}"
-        raise IncompatibleConfig(f"model={word} reads {reads}, and the inputs of {name} are {has}{way_out}")
+        advice = "" if model.reads_symbols else f": choose model={fitting}"
+        raise IncompatibleConfig(f"model={choice} reads {reads}, and the inputs of {name} are {has}{advice}")
     if model.per_position == single:
         predicts, have, fitting = "one class of a sequence", "a target at each position", "word_lstm"
         if model.per_position:
-            predicts, have, fitting = "one at each position of a sequence", "one class", "char_lstm"
+            predicts, have, fitting = "one class at each position of a sequence", "one class", "char_lstm"
         raise IncompatibleConfig(
-            f"model={word} predicts {predicts}, and samples of {name} have {have}: choose model={fitting}"
+            f"model={choice} predicts {predicts}, and samples of {name} have {have}: choose model={fitting}"
         )
 
 
 def check_batches(network: "nn.Module", batch: int | None, federation: "Federation") -> None:
-    """Raise `IncompatibleConfig` where batch norm has a single number of a channel in a batch."""
+    """Raise `IncompatibleConfig` where batch norm has a single value per channel in a batch."""
     from fedcohort.flat import can_norm_one_sample  # noqa: PLC0415 - torch is imported once the options are right
 
     if batch == 1 and not can_norm_one_sample(network, federation.server_test.x[:1]):
         raise IncompatibleConfig(
-            "client.batch=1 leaves batch norm one number of a channel, which has no spread to normalise by: choose "
+            "client.batch=1 leaves batch norm a single value per channel, which has no variance: choose "
             "client.batch=2 or more, or model.norm=group where the model has it"
         )

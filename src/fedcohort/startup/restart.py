@@ -1,7 +1,8 @@
-"""Find the checkpoint from which a run resumes: the newest one, once it, code, versions and processes are checked.
+"""Find the checkpoint from which a run resumes, and check it.
 
-resume=true: the newest one, with the code, the versions and the processes that wrote it. resume=previous: where the
-newest is damaged, the one before it, too. resume=force: in spite of other code, versions and processes, too.
+resume=true takes the newest checkpoint, and requires the code, the versions and the processes that wrote it.
+resume=previous may also take the previous checkpoint where the newest is damaged. resume=force also accepts other code,
+versions and processes.
 """
 
 import logging
@@ -24,12 +25,12 @@ FALLS_BACK, FORCE = ("previous", "force"), "force"
 
 @dataclass(frozen=True)
 class Restart:
-    """What a run goes on from.
+    """The state from which a run resumes.
 
     Attributes:
-        rounds: that are done, 0 where there is no checkpoint.
-        forced: what is other than it was, None where nothing was forced.
-        spending: what these rounds came to.
+        rounds: number of rounds that are done, 0 without a checkpoint.
+        forced: differences in code, versions and processes with resume=force, otherwise None.
+        spending: costs of these rounds.
     """
 
     rounds: int = 0
@@ -38,11 +39,16 @@ class Restart:
 
 
 def find(home: RunFolder, config_hash: str, resume: bool | str, now: provenance.Start) -> Restart:
-    """Find the newest sound checkpoint of the run in `home`, from which the run resumes.
+    """Find the newest intact checkpoint of a run. Journal, per-client tables and all files of the manifest are checked.
 
-    The journal and the per-client tables must be sound up to its round, and so must all that the manifest has.
+    Args:
+        home: the run's folder.
+        config_hash: of the config, which the checkpoint must have.
+        resume: the option.
+        now: code, versions and processes of this start (`provenance.this`).
 
-    now: what `provenance.this` says of this process. Raises `CheckpointError`.
+    Raises:
+        CheckpointError: where the files are damaged, or written with other code, versions or processes.
     """
     manifest.check_all(home.path)
     paths = [path for path in (home.checkpoint, home.previous) if path.exists()]
@@ -50,40 +56,40 @@ def find(home: RunFolder, config_hash: str, resume: bool | str, now: provenance.
         return Restart()
     path = paths[0]
     try:
-        payload = usable(path, config_hash)
+        payload = load_usable(path, config_hash)
     except DamagedCheckpoint as error:
-        older = _load_if_sound(paths[1:], config_hash)
-        if older is None:
-            previous = "the one before it, too" if paths[1:] else "there is none before it"
-            raise CheckpointError(f"{error}; {previous}: start afresh with resume=false") from error
-        done = checkpoint.rounds_in(older)
+        previous = _load_if_intact(paths[1:], config_hash)
+        if previous is None:
+            reason = "the previous checkpoint is damaged, too" if paths[1:] else "there is no previous checkpoint"
+            raise CheckpointError(f"{error}; {reason}: start a new run with resume=false") from error
+        done = checkpoint.rounds_in(previous)
         if resume not in FALLS_BACK:
             raise CheckpointError(
-                f"{error}; the one before it, of round {done}, is whole: go on from there with resume=previous"
+                f"{error}; the previous checkpoint, of round {done}, is intact: resume from it with resume=previous"
             ) from error
-        log.warning("%s; going on from the one before it, of round %d", error, done)
-        payload, path = older, paths[1]
+        log.warning("%s; resuming from the previous checkpoint, of round %d", error, done)
+        payload, path = previous, paths[1]
     differences = provenance.differences(payload[checkpoint.OURS], now)
     if differences and resume != FORCE:
         raise CheckpointError(
-            f"{path} was written with something else, and would go on with other bits: {'; '.join(differences)}. Go "
-            "back to that, or go on all the same with resume=force, which summary.json and MLflow then say"
+            f"{path} was written under other conditions, so that the run would not resume to the same bits: "
+            f"{'; '.join(differences)}. Restore these, or use resume=force, which summary.json and MLflow record"
         )
     done = checkpoint.rounds_in(payload)
     states = payload["callbacks"].values()
-    # The journal's running digest at the checkpoint: None where no journal was kept, or by an older version.
+    # The journal's running digest at the checkpoint; None without a journal, or in the files of older versions
     journal.check(home.path, done, next((state["journal"] for state in states if state.get("journal")), None))
     if path != home.checkpoint:
         os.replace(path, home.checkpoint)
     for difference in differences:
         log.warning("resume=force: %s", difference)
-    packed = [state["spending"] for state in states if "spending" in state]  # none from before there were budgets
+    packed = [state["spending"] for state in states if "spending" in state]  # older versions saved none
     spending = Spending.unpack(packed[0]) if packed else Spending(Spent(done))
     return Restart(done, differences if resume == FORCE else None, spending)
 
 
-def usable(path: Path, config_hash: str) -> dict[str, Any]:
-    """Return the checkpoint, once it and the clients' files are checked. Raises `CheckpointError`."""
+def load_usable(path: Path, config_hash: str) -> dict[str, Any]:
+    """Return a checkpoint, and check it and the files of the clients' stored vectors. Raises `CheckpointError`."""
     payload = checkpoint.load(path, config_hash)
     for state in payload["callbacks"].values():
         if "clients" in state:
@@ -91,8 +97,8 @@ def usable(path: Path, config_hash: str) -> dict[str, Any]:
     return payload
 
 
-def _load_if_sound(paths: Sequence[Path], config_hash: str) -> dict[str, Any] | None:
+def _load_if_intact(paths: Sequence[Path], config_hash: str) -> dict[str, Any] | None:
     try:
-        return usable(paths[0], config_hash) if paths else None
+        return load_usable(paths[0], config_hash) if paths else None
     except DamagedCheckpoint:
         return None

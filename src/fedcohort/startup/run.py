@@ -1,6 +1,6 @@
 """A run in five steps: compose, check, load, build, fit. Nothing is written before every check has passed.
 
-`compose` has come before: `train.py` hands over what Hydra composed.
+The first step, `compose`, is done before `run` is called: `train.py` hands over the config that Hydra has composed.
 """
 
 import logging
@@ -15,7 +15,7 @@ from fedcohort.host.interrupt import interrupts
 from fedcohort.record import folder, manifest
 from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.round.budget import Budget
-from fedcohort.startup import build, load, nearest_run
+from fedcohort.startup import build, differences, load
 from fedcohort.startup.check import make_light, make_parts
 from fedcohort.startup.compose import Composed
 from fedcohort.startup.observers import Watchers, watchers_of
@@ -25,54 +25,63 @@ log = logging.getLogger("fedcohort")
 
 
 def run(composition: Composed, job: SweepJob | None = None) -> Path:
-    """Run from the checks at the start to the last artifact, and return the run's folder.
+    """Execute a run, and return its folder.
 
-    job: the sweep's, None for a run outside of a sweep.
+    Args:
+        composition: the composed config.
+        job: the job of the sweep that the run belongs to; None outside of a sweep.
 
-    Raises `FedcohortError`; `SystemExit` or `interrupt.Stop` with the code of a signal.
+    Raises:
+        FedcohortError: where the run is rejected or fails.
+        SystemExit: with the code of the signal that stopped it; `interrupt.Stop` before training has begun.
     """
     with interrupts.on():
         try:
             return _run(composition, job)
         finally:
-            memory.end_run()  # the process of a sweep or a study has hundreds of runs
+            memory.end_run()  # a process may execute hundreds of runs
 
 
 def _run(composition: Composed, job: SweepJob | None) -> Path:
     config, sweep = composition.config, job.id if job else None
+    num_nodes = config["trainer"]["num_nodes"]
+    # Step 2: check
     objects = make_light(composition)
     watchers = watchers_of(composition)
-    if task.follows(config["trainer"]["num_nodes"]):
-        log.setLevel(logging.ERROR)  # the first task logs the rest, and has the observers
+    if task.follows(num_nodes):  # the first task has the observers, and logs for all
+        log.setLevel(logging.ERROR)
         watchers = replace(watchers, observers=())
     for observer in watchers.observers:
-        observer.prepare()  # the tracker's process imports MLflow while this one imports torch
+        observer.prepare()  # a tracker starts its process, which imports MLflow while this one imports torch
     parts = make_parts(composition, objects)
+    # Step 3: load
     facts = load.load(composition, objects, parts)
+    # Step 4: build
     network = build.build_network(composition, objects["model"], facts.federation)
     build.probe(composition, objects["model"], network, facts)
     loop = build.build_loop(composition, facts, network)
+    # Step 5: fit, in the folder of the run
     from fedcohort.lightning.tasks import Tasks
     from fedcohort.startup.fit import fit
 
-    tasks, logs = Tasks(config["trainer"]["num_nodes"]), Path(config["paths"]["logs"])
-    again = slurm.find_restarted_job()
+    tasks, logs = Tasks(num_nodes), Path(config["paths"]["logs"])
+    restarted = slurm.find_restarted_job()
     if tasks.follows:
         with tasks.together():
             return fit(composition, loop, network, watchers, tasks, sweep, None) or logs
-    if again:
-        log.info("SLURM has started job %s before: it goes on where it was, as with resume=true", again)
+    if restarted:
+        log.info("SLURM has restarted job %s: it resumes its run, as with resume=true", restarted)
     siblings = job.list_siblings() if job else frozenset()
     digest, budget = folder.config_hash(config), Budget.of(config)
-    wanted = folder.Wanted(digest, config["seed"], budget, watchers.ends_early, again, siblings)
-    resume = bool(config["resume"]) or again is not None
-    with tasks.together(), _claim(logs.absolute(), _name(composition), wanted, resume) as home:
+    request = folder.Wanted(digest, config["seed"], budget, watchers.ends_early, restarted, siblings)
+    resume = bool(config["resume"]) or restarted is not None
+    with tasks.together(), _claim(logs.absolute(), _name(composition), request, resume) as home:
         if home.finished:
             _reuse(home.path, budget, watchers, job)
             return home.path
-        if config["resume"] and home.is_new and job is None:  # most jobs of a resumed sweep have not begun
-            hint = nearest_run.describe(home.path.parent, home.path, config)
-            log.info("nothing to resume for this config and seed; starting anew%s", hint and f" ({hint})")
+        if config["resume"] and home.is_new and job is None:  # in a resumed sweep, most jobs have no run yet
+            nearest = differences.describe_nearest_run(home.path.parent, home.path, config)
+            log.info("nothing to resume for this config and seed; starting a new run%s", nearest and f" ({nearest})")
         if job:
             job.note("running", home.path)
         fit(composition, loop, network, watchers, tasks, sweep, home)
@@ -82,31 +91,31 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
 def _name(composition: Composed) -> str:
     """Return the first part of the run folder's name."""
     choices = composition.choices
-    first = f"exp_{choices['experiment']}" if "experiment" in choices else choices["selector"]
-    return composition.config["name"] or f"{first}-{choices['agg']}-{choices['dataset']}"
+    method = f"exp_{choices['experiment']}" if "experiment" in choices else choices["selector"]
+    return composition.config["name"] or f"{method}-{choices['agg']}-{choices['dataset']}"
 
 
 def _reuse(path: Path, budget: Budget, watchers: Watchers, job: SweepJob | None) -> None:
-    """Check the folder of a finished run, let observers catch up, and note it in the sweep."""
+    """Check the folder of a finished run, let the observers complete their records, and note the run in the sweep."""
     manifest.check_all(path)
-    ends = budget.list_reached(folder.spending_of(folder.status_of(path)).now)
-    reason = f"raise {'= and '.join(ends)}= to extend it" if ends else "a callback ended it"
+    reached = budget.list_reached(folder.spending_of(folder.status_of(path)).now)
+    reason = f"raise {'= and '.join(reached)}= to extend it" if reached else "a callback ended it"
     log.info("already finished: %s (%s)", path, reason)
     for observer in watchers.observers:
         observer.catch_up(path)
-    if job:  # skipped, unless it is this very job that SLURM has started again
-        before = membership.sweeps_of(path)
+    if job:
+        is_own = job.id in membership.sweeps_of(path)
         membership.join(path, job.id)
         job.folder = path
-        job.end = "done" if job.id in before and slurm.find_restarted_job() else "skipped"
+        job.end = "done" if is_own and slurm.find_restarted_job() else "skipped"
 
 
 @contextmanager
-def _claim(logs: Path, name: str, wanted: folder.Wanted, resume: bool) -> Iterator[folder.RunFolder]:
-    """Hold the run's folder until the end. A new folder is removed where the run writes nothing into it."""
+def _claim(logs: Path, name: str, request: folder.Wanted, resume: bool) -> Iterator[folder.RunFolder]:
+    """Lock the run's folder until the end of the context. A new folder is removed where nothing is written into it."""
     interrupts.check()
     with interrupts.hold(), disk.in_one_line(logs):
-        home = folder.claim(logs, name, wanted, resume)
+        home = folder.claim(logs, name, request, resume)
     try:
         interrupts.check()
         with disk.in_one_line(home.path):

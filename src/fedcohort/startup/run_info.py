@@ -1,4 +1,4 @@
-"""What observers are told of a run before its first round: components, config, data, code and versions."""
+"""The description of a run that observers receive before its first round."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from fedcohort.record import folder, provenance
 from fedcohort.record.observer import RunInfo
 from fedcohort.signal.base import unknowable
-from fedcohort.startup import defaults
+from fedcohort.startup import differences
 from fedcohort.startup.compose import Composed
 from fedcohort.tracking import membership
 
@@ -30,29 +30,19 @@ def describe_run(
     restart: "Restart",
     expected_s: "Values",
 ) -> RunInfo:
-    """Return the description of a run, once its folder is claimed.
+    """Return the description of a run whose folder is claimed.
 
     Args:
-        composition: of the run.
-        loop: with its components, its federation and its observers.
-        network: the model, whose trained numbers are counted.
-        sweep: the sweep that the run is a job of, None for none.
+        composition: the composed config.
+        loop: with components, federation and observers.
+        network: the model, whose trainable parameters are counted.
+        sweep: id of the sweep that the run belongs to, or None.
         path: the run's folder.
-        restart: the rounds before this start, and what they had spent.
-        expected_s: virtual seconds that a full local job of each client is expected to take, [K].
+        restart: the rounds before this start, and their costs.
+        expected_s: expected virtual seconds of a full local job of each client, [K].
     """
-    starts = provenance.starts(path)
-    federation, config = loop.federation, composition.config
-    texts = {"hub": federation.revision, "inputs": federation.inputs}
-    tags = {
-        "tracking": "".join([observer.opening_line() for observer in loop.observers]),
-        "engine": loop.reason,
-        "data": federation.checksum,
-        **{name: text for name, text in texts.items() if text},
-        **membership.sweeps_tag(path, sweep),
-    }
-    if oracle := unknowable(loop.parts.needs()):
-        tags["yardstick"] = ", ".join(oracle)
+    starts, config = provenance.starts(path), composition.config
+    this_start = {name: starts[-1][name] for name in ("commit", "dirty", "versions")}
     return RunInfo(
         folder=path,
         name=path.name,
@@ -60,23 +50,36 @@ def describe_run(
         config=config,
         config_hash=folder.config_hash(config),
         seed=config["seed"],
-        commit=starts[-1]["commit"],
-        dirty=starts[-1]["dirty"],
-        versions=starts[-1]["versions"],
-        tags=tags,
+        tags={**_list_tags(loop), **membership.sweeps_tag(path, sweep)},
         expected_s=expected_s,
         n_params=sum(p.numel() for p in network.parameters() if p.requires_grad),
         rounds=config["rounds"],
         start=restart.rounds,
         spent=restart.spending.pack() if restart.rounds else {},
         starts=starts,
-        changed=defaults.differing(composition),
-        **describe_data(federation),
+        changed=differences.list_changed(composition),
+        **this_start,
+        **describe_data(loop.federation),
     )
 
 
+def _list_tags(loop: "FederatedLoop") -> dict[str, str]:
+    """Return the tags of a run, apart from those of its sweeps."""
+    federation = loop.federation
+    tags = {
+        "tracking": "".join([observer.opening_line() for observer in loop.observers]),
+        "engine": loop.reason,
+        "data": federation.checksum,
+        "hub": federation.revision,
+        "inputs": federation.inputs,
+        "yardstick": ", ".join(unknowable(loop.parts.needs())),  # signals that make the run an oracle
+    }
+    optional = ("hub", "inputs", "yardstick")
+    return {name: text for name, text in tags.items() if text or name not in optional}
+
+
 def describe_data(federation: "Federation") -> dict[str, Any]:
-    """Return the fields of `RunInfo` that describe the data and who holds them."""
+    """Return the fields of `RunInfo` that describe the data and their distribution among clients."""
     return {
         **{name: getattr(federation, name) for name in OF_DATA},
         "labels": {str(number): name for number, name in enumerate(federation.class_names)},

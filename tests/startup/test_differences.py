@@ -1,8 +1,8 @@
-"""What a run's card says of a config: the words and options that aren't those of configs/."""
+"""The choices and options of a config that differ from the defaults in configs/."""
 
 import pytest
 
-from fedcohort.startup.defaults import differing
+from fedcohort.startup.differences import list_changed
 from run_harness import compose_words
 
 STOPPING = "lightning.pytorch.callbacks.EarlyStopping"
@@ -41,4 +41,4 @@ STOPPING = "lightning.pytorch.callbacks.EarlyStopping"
     ],
 )
 def test_what_differs(typed: tuple[str, ...], expected: dict[str, str]) -> None:
-    assert differing(compose_words(*typed)) == expected
+    assert list_changed(compose_words(*typed)) == expected

@@ -5,24 +5,24 @@ import pytest
 
 from fedcohort.data import places
 from fedcohort.dataset.base import Raw
-from fedcohort.startup import holdout
-from fedcohort.startup.holdout import LEAST, past, server_rows
+from fedcohort.startup import assign
+from fedcohort.startup.assign import MIN_SAMPLES, positions_in_all, server_rows
 
 
 @pytest.mark.parametrize("held", [[], [0], [9], [0, 1, 5], [2, 3, 8, 9]])
 def test_positions_past_those_that_are_held(held: list[int]) -> None:
     free = [row for row in range(10) if row not in held]
     order = np.random.default_rng(0).permutation(len(free))
-    assert past(np.array(held, dtype=np.int64), order).tolist() == [free[place] for place in order]
+    assert positions_in_all(np.array(held, dtype=np.int64), order).tolist() == [free[place] for place in order]
 
 
 @pytest.mark.parametrize("owned", [False, True])
 def test_the_first_of_each_class_in_a_random_order_are_the_servers(
     monkeypatch: pytest.MonkeyPatch, owned: bool
 ) -> None:
-    """A row's key is (u_c + its place in its class) / n_c, inf for LEAST rows of its owner; the smallest are taken."""
+    """A row has the key (u_c + its place in its class) / n_c, MIN_SAMPLES rows an owner inf; the smallest are taken."""
     monkeypatch.setattr(places, "PIECE", 7)
-    monkeypatch.setattr(holdout, "PIECE", 7)
+    monkeypatch.setattr(assign, "PIECE", 7)
     labels, owner = np.random.default_rng(1).integers(0, 3, 60), np.arange(60) % 12
     x = np.zeros((60, 1), dtype=np.float32)
     raw = Raw("toy", x, labels, x, labels, 3, owner if owned else None)
@@ -35,14 +35,14 @@ def test_the_first_of_each_class_in_a_random_order_are_the_servers(
     if owned:
         order = rng.permutation(60).tolist()
         for who in range(12):
-            kept |= set([row for row in order if owner[row] == who][:LEAST])
+            kept |= set([row for row in order if owner[row] == who][:MIN_SAMPLES])
     expected = sorted(sorted(set(range(60)) - kept, key=key.__getitem__)[:15])
     assert server_rows(raw, 0.25, np.random.default_rng(2)).tolist() == expected
 
 
 def test_what_owners_cannot_spare_is_not_taken_from_others() -> None:
     """600 owners keep all of their three rows: of the one who can spare its 1000 no more than 5 % go, and not 14 %."""
-    owner = np.r_[np.repeat(np.arange(600), LEAST), np.full(1000, 600)]
+    owner = np.r_[np.repeat(np.arange(600), MIN_SAMPLES), np.full(1000, 600)]
     labels = np.where(owner < 600, 0, 1)
     x = np.zeros((len(owner), 1), dtype=np.float32)
     for seed in range(5):

@@ -1,0 +1,232 @@
+"""Assign the training samples of a dataset to the server and the clients, and draw the labels that clients see.
+
+First `thin` keeps the samples that a run uses. `server_rows` then draws server_val, the partition distributes the other
+samples among clients, and the samples of each client are shuffled and divided into V_k and T_k. Only
+`thin` copies inputs.
+"""
+
+import hashlib
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from fedcohort.data.places import PIECE, keep_first, rank, shuffled
+from fedcohort.data.ragged import Ragged
+from fedcohort.data.shards import Counts, natural_owners
+from fedcohort.data.targets import Labels
+from fedcohort.dataset.base import Raw
+from fedcohort.errors import DataError, FedcohortError, OptionError
+from fedcohort.feature_noise.base import FeatureNoise
+from fedcohort.host import memory
+from fedcohort.label_noise.base import LabelNoise
+from fedcohort.partition.base import Partition, Stock
+from fedcohort.rng import Draws, Rekeyed, generator
+from fedcohort.types import Ids, Values
+
+MIN_SAMPLES = 3  # of a client: one to train on, two in V_k
+EXTRA_ROWS = 2  # of a class, beyond its share rounded up, that may replace rows of classes whose owners have too few
+
+
+@dataclass(frozen=True)
+class SplitOptions:
+    """Options of the split; `startup/options.py` has checked their ranges.
+
+    Attributes:
+        partition: distributes training samples among clients.
+        label_noise: flips labels.
+        seed: the data seed.
+        clients: number of clients, None for the number of natural clients.
+        server_val: share of the training data that the server holds for validation.
+        client_val: share of each client's samples that is held for validation.
+        limit: number of training samples to use, None for all.
+        feature_noise: disturbs inputs; None for no noise.
+    """
+
+    partition: Partition
+    label_noise: LabelNoise
+    seed: int
+    clients: int | None
+    server_val: float
+    client_val: float
+    limit: int | None = None
+    feature_noise: FeatureNoise | None = None
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Who holds which training samples, before their inputs are copied.
+
+    Attributes:
+        server: positions of the rows of server_val, sorted.
+        train, val: positions of the rows of each T_k and V_k.
+        train_y, val_y: the labels that clients see, aligned with train and val; None where no label is flipped.
+        class_counts: true labels over T_k and V_k, int64 [K, C].
+        noise_rate: of labels, float64 [K].
+        owners: the natural client that each client is, [K]; None where clients are made by the partition.
+        unused: number of training samples that no client and not the server holds.
+        hash: of the holder of each training sample.
+    """
+
+    server: Ids
+    train: Ragged
+    val: Ragged
+    train_y: Labels | None
+    val_y: Labels | None
+    class_counts: Counts
+    noise_rate: Values
+    owners: Ids | None
+    unused: int
+    hash: str
+
+
+def assign(raw: Raw, options: SplitOptions) -> Assignment:
+    """Draw the rows of the server and of the clients, and the labels that clients see."""
+    seed = options.seed
+    server = server_rows(raw, options.server_val, generator(seed, "server_val"))
+    memory.give_back()
+    clients = _partition(raw, server, options)
+    digest = _hash_holders(clients, server, len(raw.train_y))
+    owners = None if raw.train_owner is None else natural_owners(raw.train_owner, clients)
+    _shuffle(clients, seed)
+    rates = options.label_noise.rates(Draws(seed, len(clients)))
+    labels = _flip_labels(options.label_noise, clients, raw.train_y, rates, raw.n_classes, seed)
+    counts = clients.counts(raw.train_class[clients.rows], raw.n_strata)
+    n_val = np.rint(options.client_val * clients.sizes).astype(np.int64)
+    is_val, val, train = clients.cut(np.minimum(np.maximum(2, n_val), clients.sizes - 1))
+    train_y, val_y = (None, None) if labels is None else (labels[~is_val], labels[is_val])
+    unused = len(raw.train_y) - len(server) - len(clients.rows)
+    return Assignment(server, train, val, train_y, val_y, counts, rates, owners, unused, digest)
+
+
+def thin(raw: Raw, limit: int | None, seed: int) -> Raw:
+    """Keep about `limit` training rows: an equal random share of each class, or of each owner where there are owners.
+
+    At least MIN_SAMPLES rows of each class or owner are kept. The test split is unchanged.
+    """
+    if limit is None or limit >= len(raw.train_y):
+        return raw
+    groups = raw.train_class if raw.train_owner is None else raw.train_owner
+    sizes = np.bincount(groups)
+    quota = np.maximum(np.floor(sizes * (limit / len(groups)) + 0.5), MIN_SAMPLES)
+    rows = np.flatnonzero(rank(groups, shuffled(len(groups), generator(seed, "limit"))) < quota[groups])
+    return replace(
+        raw,
+        train_x=raw.train_x[rows],
+        train_y=raw.train_y[rows],
+        train_owner=None if raw.train_owner is None else raw.train_owner[rows],
+        train_attribute=None if raw.train_attribute is None else raw.train_attribute[rows],
+    )
+
+
+def positions_in_all(server: Ids, rows: Ids) -> Ids:
+    """Return the positions among all samples of rows that are numbered without the server's samples (sorted)."""
+    positions: Ids = np.searchsorted(server - np.arange(len(server)), rows, side="right")
+    positions += rows
+    return positions
+
+
+def server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
+    """Draw the positions of server_val, sorted: `share` of each class, rounded up or down.
+
+    Their total is `share` of all rows, so that a large class makes up for the rounding of many small ones. There are
+    fewer where owners have too few samples: at most EXTRA_ROWS rows of a class replace rows of other classes. There are
+    none where the dataset has a validation split.
+    """
+    if raw.valid is not None:
+        return np.empty(0, dtype=np.int64)
+    y, n, size = raw.train_class, raw.n_strata, max(1, round(share * len(raw.train_y)))
+    place = rank(y, shuffled(len(y), rng))
+    first, sizes, in_class = rng.random(n), np.bincount(y, minlength=n), np.empty(len(y))
+    for start in range(0, len(y), PIECE):  # in pieces: an array of all rows may be a tenth as large as the inputs
+        piece = slice(start, start + PIECE)
+        in_class[piece] = (first[y[piece]] + place[piece]) / sizes[y[piece]]
+    del place
+    if raw.train_owner is not None:
+        in_class[rank(raw.train_owner, shuffled(len(y), rng)) < MIN_SAMPLES] = np.inf
+    rows = np.flatnonzero(
+        in_class <= np.partition(in_class, size - 1)[size - 1]
+    )  # more than `size` where keys are equal
+    rows = rows[np.argsort(in_class[rows], kind="stable")[:size]]
+    if raw.train_owner is not None:
+        rows = keep_first(rows, y, np.ceil(share * sizes).astype(np.int64) + EXTRA_ROWS)
+    rows = np.sort(rows[np.isfinite(in_class[rows])])
+    if len(rows) == 0:
+        raise DataError(
+            f"dataset={raw.name}: no owner has more than {MIN_SAMPLES} training samples, none is left for server_val"
+        )
+    return rows
+
+
+def _partition(raw: Raw, server: Ids, options: SplitOptions) -> Ragged:
+    """Distribute the training rows that the server does not hold. Return each client's positions, in a new array."""
+    clients, limit = options.clients, options.limit
+    stock = Stock(raw.train_class, raw.n_strata, raw.train_owner, raw.train_attribute, raw.n_attributes, server)
+    if clients is not None and MIN_SAMPLES * clients > len(stock):
+        larger = "" if limit is None else f", or a larger split.limit than {limit}"
+        raise OptionError(
+            f"clients={clients} needs {MIN_SAMPLES * clients} training samples, {MIN_SAMPLES} a client, and "
+            f"dataset={raw.name} has {len(stock)} besides server_val; feasible: "
+            f"clients<={len(stock) // MIN_SAMPLES}{larger}"
+        )
+    owners = stock.all_owners
+    K = 1 + int(owners.max()) if clients is None and owners is not None else clients or 1
+    memory.require(
+        16 * K * raw.n_strata,
+        f"dataset={raw.name}: counting {raw.n_strata:,} classes at {K:,} clients",
+        "reduce dataset.n_classes or clients",
+    )
+    try:
+        split = options.partition.split(stock, clients, generator(options.seed, "partition"))
+    except FedcohortError as error:
+        raise type(error)(f"dataset={raw.name}: {error}") from error
+    del stock
+    rows = split if isinstance(split, Ragged) else Ragged.of(split)
+    if len(small := np.flatnonzero(rows.sizes < MIN_SAMPLES)):
+        raise DataError(
+            f"dataset={raw.name}: {len(small)} clients have fewer than {MIN_SAMPLES} training samples (client "
+            f"{small[0]} has {rows.sizes[small[0]]}); choose fewer clients, remove these clients from the data, or set "
+            f"partition.min_samples={MIN_SAMPLES} where the partition has it"
+        )
+    return Ragged(positions_in_all(server, rows.rows), rows.offsets)
+
+
+def _shuffle(clients: Ragged, seed: int) -> None:
+    """Shuffle the positions of each client in place, with a generator per client."""
+    generators, offsets = Rekeyed(), clients.offsets.tolist()
+    for k, (start, stop) in enumerate(pairwise(offsets)):
+        generators.rekey(seed, "client_split", client=k).shuffle(clients.rows[start:stop])
+
+
+def _flip_labels(
+    noise: LabelNoise, clients: Ragged, true_y: Labels, rates: Values, n_classes: int, seed: int
+) -> Labels | None:
+    """Return the labels that clients see, aligned with `clients.rows`; None where no client has label noise.
+
+    Args:
+        noise: flips the labels of a client.
+        clients: positions of each client's rows.
+        true_y: labels of all training rows.
+        rates: noise rate of each client, [K]. Nothing is drawn for a client whose rate is 0.
+        n_classes: number of labels.
+        seed: the data seed.
+    """
+    noisy_clients = np.flatnonzero(rates > 0).tolist()
+    if not noisy_clients:
+        return None
+    labels: Labels = true_y[clients.rows]
+    generators = Rekeyed()
+    for k in noisy_clients:
+        rows = slice(clients.offsets[k], clients.offsets[k + 1])
+        rng = generators.rekey(seed, "label_flip", client=k)
+        labels[rows] = noise.flip(labels[rows], rates[k], n_classes, rng)
+    return labels
+
+
+def _hash_holders(clients: Ragged, server: Ids, n: int) -> str:
+    """Return a hash of the holder of each of n training samples: a client's id, -2 for the server, -1 for none."""
+    holder = np.full(n, -1, dtype="<i8")
+    holder[server] = -2
+    for k, (start, stop) in enumerate(pairwise(clients.offsets.tolist())):
+        holder[clients.rows[start:stop]] = k
+    return hashlib.blake2b(holder.data, digest_size=8).hexdigest()
