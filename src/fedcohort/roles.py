@@ -62,7 +62,7 @@ TABLE: Mapping[str, Role] = {
     "checkpoint": _MEANS,
     "client_store": _MEANS,
     "trainer": Role(Effect.LAST_BITS, Identity.HELD, tracked=True),
-    "callback": _OUTSIDE,  # one that ended a run early is asked for again: `folder.Wanted`
+    "callback": _OUTSIDE,  # one that ended a run early is asked for again: `claim.Request`
     "logger": _OUTSIDE,
     "name": _OUTSIDE,
     "objective_metric": _OUTSIDE,

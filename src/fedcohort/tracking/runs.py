@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fedcohort.errors import OptionError, TrackingError
 from fedcohort.ranges import refuse
-from fedcohort.record.tags import ASKED, BUDGET, SWEEPS
+from fedcohort.record.tags import BUDGET, ROUNDS, SWEEPS
 from fedcohort.results.matching.likeness import name_newest
 from fedcohort.results.matching.run import Run
 from fedcohort.tracking import compat, record, server
@@ -136,6 +136,6 @@ def _params(params: Mapping[str, str], tags: Mapping[str, str]) -> Mapping[str, 
     for name in BUDGET:
         older = tags.get(f"changed.{name}", found[name])  # of a run from before there was the tag
         found[name] = tags.get(name, older)
-    if found[ASKED] == "null":
-        del found[ASKED]
+    if found[ROUNDS] == "null":
+        del found[ROUNDS]
     return found

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.record.tags import ASKED, SWEEPS
+from fedcohort.record.tags import ROUNDS, SWEEPS
 from fedcohort.tracking.record import ALIKE, FIRST
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ SWEEP_KEY = "sweep-"  # how the key of a sweep's view begins
 COLUMNS = (
     "params.`selector`",
     "params.`agg`",
-    f"tags.`{ASKED}`",
+    f"tags.`{ROUNDS}`",
     "params.`seed`",
     f"metrics.`{FIRST}`",
     "metrics.`clients/acc_worst5`",

@@ -99,7 +99,7 @@ def describe_settings(answer: Answer) -> list[SettingVerdict]:
         if not entries:
             continue
         methods = [_describe(answer, (name, condition), entry, unit, places) for condition, entry in entries.items()]
-        shown = _quantity(setting.shown * unit.factor, unit) if math.isfinite(setting.shown) else ""
+        shown = _quantity(setting.detectable * unit.factor, unit) if math.isfinite(setting.detectable) else ""
         improving = unit.name == "%" and setting.slope > STEADY
         described.append(SettingVerdict(name, methods, setting.family, setting.seeds_needed, shown, improving))
     return described

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FACTS = {  # as in `round/score_correlation.py`: colour, label, and name in `population.list_facts`
-    "noise": (style.VERMILLION, "wrong labels", "label noise"),
+    "noise": (style.VERMILLION, "label noise", "label noise"),
     "skew": (style.PURPLE, "class imbalance", "class imbalance"),
     "seconds": (style.BLUE, "expected seconds", "speed"),
     "samples": (style.GREEN, "number of samples", "samples"),

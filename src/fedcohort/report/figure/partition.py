@@ -22,7 +22,7 @@ SEEN = "class imbalance"  # in the map of classes itself
 SPREAD = 20.0  # largest over median from which a strip is logarithmic
 COLOURS = {  # of a fact's bars
     "label noise": style.VERMILLION,
-    "disturbed inputs": style.ORANGE,
+    "input noise": style.ORANGE,
     "speed": style.BLUE,
     "class imbalance": style.PURPLE,
     "samples": style.GREY,
@@ -40,9 +40,9 @@ def draw(info: RunInfo, path: Path) -> None:
     *first, last = ["classes", *(fact.word for fact in strips)]
     title = f"Partition: {', '.join(first)}{' and ' if first else ''}{last} of each client"
     figure = style.figure(info, title, 6.2 + 1.6 * len(strips), height)
-    alike = "; ".join(fact.alike for fact in facts if fact.alike and not fact.varies)
-    if alike:
-        figure.supxlabel(f"alike for all: {alike}", x=0.01, ha="left", fontsize=style.SMALL, color="#555555")
+    common = "; ".join(fact.common for fact in facts if fact.common and not fact.varies)
+    if common:
+        figure.supxlabel(f"equal for all clients: {common}", x=0.01, ha="left", fontsize=style.SMALL, color="#555555")
     widths, heights = [5.0] + [1.5] * len(strips), [0.12, height - 1.6]
     grid = figure.subplots(2, len(widths), sharey="row", squeeze=False, width_ratios=widths, height_ratios=heights)
     image = _heat_map(grid[1, 0], population.shares(info.class_counts)[order], edges, row_words(count, len(edges), by))
