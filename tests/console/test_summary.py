@@ -224,5 +224,5 @@ def test_what_differs_from_round_to_round_is_of_all_rounds(tmp_path: Path) -> No
         watcher.finish("finished")
     found = written(tmp_path / "run")
     assert found["means"] == {"attack/weight": 0.25}
-    assert dict(more_rows(found))["weight that liars got, mean over rounds"] == "25.0 %"
+    assert dict(more_rows(found))["aggregation weight of attackers, mean over rounds"] == "25.0 %"
     assert found["rounds_without_update"] == 2

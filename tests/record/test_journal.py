@@ -126,7 +126,9 @@ def flip(folder: Path, line: int, text: bytes) -> None:
 def test_a_flipped_bit_of_a_line_is_no_other_value(tmp_path: Path, text: bytes) -> None:
     play([Journal()], info(tmp_path / "run"), last=3, status="interrupted")
     flip(tmp_path / "run", 2, text)
-    with pytest.raises(DamagedFile, match=r"journal\.jsonl is damaged at byte \d+: the line after round 1"):
+    with pytest.raises(
+        DamagedFile, match=r"journal\.jsonl is damaged at byte \d+: the content of the line after round 1 has changed"
+    ):
         read(tmp_path / "run")
 
 
@@ -138,7 +140,7 @@ def test_the_checkpoint_knows_the_journal_up_to_its_round(tmp_path: Path) -> Non
         for step in range(4):
             writer.observe(dataclasses.replace(report(step), fingerprint=f"{name}{step}"))
     journal.check(tmp_path / "a", 2, writers[0].digest(2))  # it may be ahead of the checkpoint
-    with pytest.raises(DamagedFile, match="is not the journal that the checkpoint was written with"):
+    with pytest.raises(DamagedFile, match="differs from the journal at the checkpoint"):
         journal.check(tmp_path / "a", 2, writers[1].digest(2))
     with pytest.raises(CheckpointError, match=r"its journal\.jsonl lacks round 4"):
         journal.check(tmp_path / "a", 4, writers[0].digest(3))
