@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from jaxtyping import Float
 
-from fedcohort.part import Part
+from fedcohort.component import Component
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Augmentation(Part, Protocol):
+class Augmentation(Component, Protocol):
     """Changes the samples of local training; probes, evaluations and reference predictions use unchanged samples.
 
     Attributes:

@@ -21,14 +21,14 @@ from jaxtyping import Float
 
 from fedcohort import ranges
 from fedcohort.augmentation.base import Augmentation
-from fedcohort.part import Want
+from fedcohort.component import Requirement
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-IMAGES = Want(
+IMAGES = Requirement(
     lambda run: run.federation and run.federation.has_images,
-    "{who} needs image inputs [channels, height, width], which {dataset} does not have: choose augmentation=none",
+    "{option} needs image inputs [channels, height, width], which {dataset} does not have: choose augmentation=none",
 )
 
 
@@ -44,7 +44,7 @@ class CropFlip(Augmentation):
     padding: int
     flip: float
 
-    wants: ClassVar[frozenset[Want]] = frozenset({IMAGES})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({IMAGES})
 
     def __post_init__(self) -> None:
         ranges.integer("padding", self.padding, "[0, 1000]")
@@ -54,10 +54,10 @@ class CropFlip(Augmentation):
     def identity(self) -> bool:
         return self.padding == 0 and self.flip == 0
 
-    def remarks(self, word: str) -> Sequence[str]:
+    def notices(self, choice: str) -> Sequence[str]:
         if not self.identity:
             return ()
-        return (f"augmentation={word} has no effect with augmentation.padding=0 and augmentation.flip=0",)
+        return (f"augmentation={choice} has no effect with augmentation.padding=0 and augmentation.flip=0",)
 
     def change(self, x: "Float[Tensor, 'n *shape']", rng: np.random.Generator) -> "Float[Tensor, 'n *shape']":
         """Return the images [n, channels, height, width], each shifted and possibly mirrored."""

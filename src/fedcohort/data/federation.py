@@ -156,7 +156,7 @@ class Federation(ReadOnly):
         values = skew.metrics(self.label_counts[:, :, None])
         return {name: value for name, value in values.items() if name.endswith("_ci")}
 
-    def remarks(self) -> list[str]:
+    def notices(self) -> list[str]:
         """Return start-up notices about the data."""
         absent = np.flatnonzero(self.class_counts.sum(0) == 0)
         if not len(absent):

@@ -8,16 +8,16 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Float, Float64, UInt64
 
+from fedcohort.component import Component
 from fedcohort.data.ragged import Ragged
 from fedcohort.data.row_hashes import row_hashes
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.part import Part
 from fedcohort.rng import Draws, Rekeyed
 
 Inputs = Float[np.ndarray, "samples *shape"]
 
 
-class FeatureNoise(Part, Protocol):
+class FeatureNoise(Component, Protocol):
     """Disturbs clients' inputs once, before the training: those of T_k and V_k, but not those of test sets."""
 
     @abstractmethod
@@ -79,7 +79,7 @@ def disturb_clients(noise: FeatureNoise, parts: Sequence[tuple[np.ndarray, Ragge
     noise.check(first.shape[1:])
     before = []
     for k in noisy:
-        rng = keyed.at(seed, "feature_draw", client=k)
+        rng = keyed.rekey(seed, "feature_draw", client=k)
         for x, clients in parts:
             rows = slice(clients.offsets[k], clients.offsets[k + 1])
             before.append(row_hashes(x[rows]))

@@ -6,12 +6,12 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.part import Part
+from fedcohort.component import Component
 from fedcohort.rng import Draws
 from fedcohort.types import Ids
 
 
-class LabelNoise(Part, Protocol):
+class LabelNoise(Component, Protocol):
     """Draws each client's rate of wrong labels, and changes labels at this rate."""
 
     @abstractmethod

@@ -8,9 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
+from fedcohort.component import Component
 from fedcohort.data.ragged import Ragged
 from fedcohort.errors import OptionError
-from fedcohort.part import Part
 from fedcohort.types import Ids, ReadOnly, read_only
 
 
@@ -61,7 +61,7 @@ class Stock(ReadOnly):
         return selected
 
 
-class Partition(Part, Protocol):
+class Partition(Component, Protocol):
     """Distributes training samples among clients.
 
     Attributes:

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort import ranges
+from fedcohort.component import Requirement
 from fedcohort.errors import OptionError
-from fedcohort.part import Want
 from fedcohort.partition.base import Partition, Stock
 from fedcohort.partition.sizes import proportional, require, require_min_samples
 from fedcohort.types import Ids, Values
@@ -57,8 +57,8 @@ class Quantity(Partition):
         return self.base.takes_all
 
     @property
-    def wants(self) -> frozenset[Want]:
-        return self.base.wants
+    def requirements(self) -> frozenset[Requirement]:
+        return self.base.requirements
 
     def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> Sequence[Ids]:
         """Return sorted positions of each client's samples: disjoint, all samples together if `takes_all`.
