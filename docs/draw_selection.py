@@ -44,7 +44,9 @@ def main() -> None:
         noisy = noise_rate[jobs["client"]] > 0
         for selected, colour, label in ((~noisy, "#0072B2", "correct labels"), (noisy, "#D55E00", "90 % label noise")):
             marker = "s" if label == "correct labels" else "_"
-            axis.scatter(jobs["step"][selected], rank[jobs["client"]][selected], 4, colour, marker=marker, lw=0.9, label=label)
+            axis.scatter(
+                jobs["step"][selected], rank[jobs["client"]][selected], 4, colour, marker=marker, lw=0.9, label=label
+            )
         axis.axhline((noise_rate == 0).sum() - 0.5, color="0.6", lw=0.6)
         axis.set(title=f"{title}\n{100 * noisy.mean():.0f} % of jobs on noisy clients", xlabel="round")
     axes[0].set_ylabel("client, sorted by label noise")

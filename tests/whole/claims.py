@@ -172,10 +172,16 @@ def family() -> dict[Place, tuple[float, float]]:
     return {place: (average(each), p) for place, each, p in zip(places, of, adjusted, strict=True)}
 
 
-def counts() -> tuple[int, int, int, int]:
-    """Return the numbers of tests and settings, and of settings where a method is significantly better, and worse."""
+def counts(of_papers: bool = False) -> tuple[int, int, int, int]:
+    """Return the numbers of tests and settings, and of settings where a method is significantly better, and worse.
+
+    of_papers: only methods of papers with their default options; the correction is the same.
+    """
     found = family()
-    sure = {place: d for place, (d, p) in found.items() if p < ALPHA}
+    rows = {place[2] for place in found}
+    if of_papers:
+        rows = {row for row in rows if row not in OWN and not row.endswith("_tuned")}
+    sure = {place: d for place, (d, p) in found.items() if p < ALPHA and place[2] in rows}
     sizes = [len({place[:2] for place, d in sure.items() if side * d >= LEAST}) for side in (1, -1)]
     return sum(math.isfinite(p) for _, p in found.values()), len({place[:2] for place in found}), sizes[0], sizes[1]
 
