@@ -1,8 +1,7 @@
 """Add the generated pages to the documentation site: a hook of mkdocs.
 
-The home page is README.md. The reference is made of the yaml files of `configs`, the docstrings of the commands and of the
-signals, and of `reference/python.md`, whose classes mkdocstrings describes. The pages of the studies and of the
-benchmarks are taken from their folders.
+The home page is README.md. The reference is generated from the yaml files of `configs` and from the docstrings of the
+commands, the signals and the Python types. The pages of the studies and benchmarks are taken from their folders.
 """
 
 import ast
