@@ -48,7 +48,7 @@ def test_the_sources_of_a_run_are_those_that_it_runs(tmp_path: Path) -> None:
 def test_the_package_is_the_whole_one() -> None:
     assert (sources.PACKAGE / "selector" / "random.py").exists()
     found = sources.run_by({"fedcohort.selector.random.Random"}, sources.read_files(sources.PACKAGE))
-    assert {"selector/random.py", "selector/base.py", "lightning/loop.py", "training/step.py", "part.py"} <= found
+    assert {"selector/random.py", "selector/base.py", "lightning/loop.py", "training/step.py", "component.py"} <= found
     assert "selector/flash.py" not in found
 
 

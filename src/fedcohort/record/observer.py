@@ -69,7 +69,7 @@ class RunInfo:
     @property
     def budget(self) -> Budget:
         """The conditions that end the run."""
-        return Budget.of({**self.config, "rounds": self.rounds})
+        return Budget.from_config({**self.config, "rounds": self.rounds})
 
 
 class Observer:

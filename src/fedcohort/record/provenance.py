@@ -60,7 +60,7 @@ def this(config: Mapping[str, Any], options: Mapping[str, Any], data: str) -> di
 
     Args:
         config: the composed config.
-        options: the options of `Identity.HELD`, by dotted name.
+        options: the options of `Identity.FORCED`, by dotted name.
         data: checksum of the loaded data.
     """
     head, dirty = commit()
