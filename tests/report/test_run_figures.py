@@ -20,6 +20,7 @@ from fedcohort.report import run_figures as module
 from fedcohort.report.choice import ARRIVED, AWAY, TOO_LATE
 from fedcohort.report.figure import curves, partition, selection, selector_state, style
 from fedcohort.report.run_figures import Figures, draw
+from known import known
 from record.made_up import info, play, report
 
 NAMES = ["accuracy.png", "belief.png", "partition.png", "round.png", "selection.png"]
@@ -176,7 +177,7 @@ def test_a_large_population_has_rows_of_those_ever_selected(
     whole = selection.fates(history, np.arange(40))
     np.testing.assert_array_equal(selection.fates(history, ever), whole[ever])
     monkeypatch.setattr(selection, "CELLS", 40 * 6 - 1)
-    drawn["selection.png"] = selection.draw(facts, history)
+    drawn["selection.png"] = known(selection.draw(facts, history))
     assert f"client, of the {len(ever)} ever selected" in words(drawn["selection.png"])
 
 
@@ -194,7 +195,7 @@ def test_a_run_without_virtual_time_says_so(tmp_path: Path, drawn: dict[str, Fig
     for step in range(3):
         made = report(step)
         writer.observe(dataclasses.replace(made, metrics={**made.metrics, "time/virtual_s": 0.0}))
-    drawn["accuracy.png"] = curves.draw(facts, read(facts.folder))
+    drawn["accuracy.png"] = known(curves.draw(facts, read(facts.folder)))
     assert "communication round, without virtual time" in words(drawn["accuracy.png"])
 
 
@@ -234,7 +235,7 @@ def test_very_unequal_sizes_are_on_a_logarithmic_axis(tmp_path: Path, drawn: dic
 
 
 def test_both_validation_curves_are_drawn_thin(tmp_path: Path, drawn: dict[str, Figure], long: RunInfo) -> None:
-    drawn["accuracy.png"] = curves.draw(long, read(long.folder))
+    drawn["accuracy.png"] = known(curves.draw(long, read(long.folder)))
     accuracy, loss = drawn["accuracy.png"].axes
     for axes, name, scale in ((accuracy, "acc", 100.0), (loss, "loss", 1.0)):
         (line,) = [line for line in axes.lines if line.get_label() == "server's validation set"]
@@ -252,7 +253,7 @@ def test_the_title_names_a_first_round_with_all_clients(tmp_path: Path, drawn: d
         made = report(step, clients=60)
         flags = dict.fromkeys(("available", "selected", "arrived"), everybody) if step == 1 else {}
         writer.observe(dataclasses.replace(made, clients={**made.clients, **flags}))
-    drawn["selection.png"] = selection.draw(facts, read(facts.folder))
+    drawn["selection.png"] = known(selection.draw(facts, read(facts.folder)))
     assert "Selection: clients by round, 4 per round (60 in round 1)" in words(drawn["selection.png"])
 
 
@@ -261,7 +262,7 @@ def test_many_beliefs_are_cut_and_the_title_says_so(tmp_path: Path, drawn: dict[
     writer.start(facts)
     for step in range(3):
         writer.observe(dataclasses.replace(report(step), trace={f"arm {k}": (0.0, 1.0) for k in range(50)}))
-    drawn["belief.png"] = selector_state.draw(facts, read(facts.folder))
+    drawn["belief.png"] = known(selector_state.draw(facts, read(facts.folder)))
     assert "(first 24 of 50)" in words(drawn["belief.png"])
     assert len(drawn["belief.png"].axes) == 24
 

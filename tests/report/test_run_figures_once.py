@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from fedcohort.record.history import read
 from fedcohort.record.journal import Journal
 from fedcohort.report.figure import curves, partition, selection
+from known import known
 from record.made_up import info, report
 from report.test_run_figures import drawn, words  # noqa: F401
 
@@ -41,7 +42,7 @@ def test_two_equal_curves_are_one(tmp_path: Path, drawn: dict[str, Figure]) -> N
             clock = {"time/virtual_s": 10.0 * step**2} if shown else {}
             changed = {**made, "clients/acc_mean": made["test/acc"] + gap, **clock}
             writer.observe(dataclasses.replace(report(step), metrics=changed))
-        drawn["accuracy.png"] = curves.draw(facts, read(facts.folder))
+        drawn["accuracy.png"] = known(curves.draw(facts, read(facts.folder)))
         labels = [str(line.get_label()) for line in drawn["accuracy.png"].axes[0].lines]
         assert ("clients' test sets, mean" in labels) == shown
         assert ("clients' mean: equal" in words(drawn["accuracy.png"])) != shown
@@ -67,7 +68,7 @@ def test_clients_are_sorted_by_what_differs_and_told_how_selection_follows_it(
     for step in range(1, 4):
         flags = {"available": everybody, "selected": few, "arrived": few}
         writer.observe(dataclasses.replace(report(step), clients={**report(step).clients, **flags}))
-    drawn["selection.png"] = selection.draw(facts, read(facts.folder))
+    drawn["selection.png"] = known(selection.draw(facts, read(facts.folder)))
     figure = drawn["selection.png"]
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == [str(k) for k in range(11, -1, -1)]
     assert "Selection: clients by round, 4 per round" in words(figure)

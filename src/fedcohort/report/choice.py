@@ -91,7 +91,7 @@ def load(history: History, step: int) -> ExplainedRound:
         return values
 
     def flags(name: str) -> Bool[np.ndarray, "_n"]:
-        return column(name) == 1
+        return np.asarray(column(name) == 1)
 
     parts = {str(name)[5:]: column(str(name)) for name in rows.columns if str(name).startswith("part_")}
     probability = column("probability")

@@ -38,8 +38,8 @@ PNG = ("png",)  # the format that the page shows
 class Figures(Observer):
     """Draw the figures of a run, and write its page, `report.html`.
 
-    The figures are `accuracy`, `partition` and `selection`; `round` (of the last round with scores), `belief` and
-    `following` for selectors that have such data; `pace` and `timeline` (of the last round) if virtual time passes.
+    Every run has the figures `accuracy`, `partition` and `selection`. Selectors with scores or a state also have
+    `round`, `belief` and `following`. If virtual time passes, there are `pace` and `timeline`.
 
     Args:
         formats: `png`, and also `pdf` or `svg`, which scale without loss in a paper.

@@ -26,6 +26,7 @@ from fedcohort.report.choice import (
     load,
 )
 from fedcohort.report.figure import one_round
+from known import known
 from record.made_up import info, report
 from report.test_run_figures import drawn, words  # noqa: F401
 
@@ -106,7 +107,7 @@ def test_the_last_round_that_chose_by_a_score_is_explained(
     facts = written(tmp_path / "run", {}, {}, nothing, nobody)
     history = read(facts.folder)
     assert explain(history) == [1, 2]
-    drawn["round.png"] = one_round.draw(facts, history)
+    drawn["round.png"] = known(one_round.draw(facts, history))
     assert "Round 2: " in words(drawn["round.png"])
 
 
@@ -145,7 +146,7 @@ def test_bars_end_where_the_score_is(tmp_path: Path, drawn: dict[str, Figure]) -
     """exploit 2, explore 1, penalty -0.5: to 3 on the right, to -0.5 on the left, a stroke at 2.5."""
     parts = {"part_exploit": np.full(12, 2.0), "part_explore": np.full(12, 1.0), "part_penalty": np.full(12, -0.5)}
     facts = written(tmp_path / "run", {"score": np.full(12, 2.5), **parts})
-    drawn["round.png"] = one_round.draw(facts, read(facts.folder))
+    drawn["round.png"] = known(one_round.draw(facts, read(facts.folder)))
     (axes,) = drawn["round.png"].axes
     bars = [patch for patch in axes.patches if patch.get_width()]  # type: ignore[attr-defined]
     edges = [bar.get_x() + bar.get_width() for bar in bars]  # type: ignore[attr-defined]
@@ -159,7 +160,7 @@ def test_bars_end_where_the_score_is(tmp_path: Path, drawn: dict[str, Figure]) -
 def test_parts_that_have_no_room_are_counted(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
     parts = {f"part_p{i}": np.arange(12.0) + i for i in range(one_round.PANELS + 1)}  # explore is the seventh
     facts = written(tmp_path / "run", parts)
-    drawn["round.png"] = one_round.draw(facts, read(facts.folder))
+    drawn["round.png"] = known(one_round.draw(facts, read(facts.folder)))
     assert "(2 more are not shown)" in words(drawn["round.png"])
     assert len(drawn["round.png"].axes) == 1 + one_round.PANELS
 

@@ -18,6 +18,7 @@ from fedcohort.report.figure.style import COUNTABLE
 from fedcohort.report.round_times import PHASES, arrivals, lengths, load, timed_steps
 from fedcohort.report.run_figures import draw
 from fedcohort.round.client_facts import ClientFacts
+from known import known
 from record.made_up import info, report
 from report.test_run_figures import drawn, words  # noqa: F401
 
@@ -71,8 +72,8 @@ def test_what_is_read_of_a_round(tmp_path: Path) -> None:
 def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
     facts = written(tmp_path / "run", probe_s=5.0)
     history = read(facts.folder)
-    drawn["timeline.png"] = timeline.draw(facts, history)
-    drawn["pace.png"] = pace.draw(facts, history)
+    drawn["timeline.png"] = known(timeline.draw(facts, history))
+    drawn["pace.png"] = known(pace.draw(facts, history))
     said = words(drawn["timeline.png"])
     assert (
         "Round 3: 2 of 4 arrived, 1 with part of their work; closed after 20 s (5 s more for queries and waits)" in said
@@ -100,7 +101,7 @@ def test_bars_are_as_long_as_the_phases_and_pale_after_the_close(
     drawn: dict[str, Figure],  # noqa: F811
 ) -> None:
     facts = written(tmp_path / "run")
-    drawn["timeline.png"] = timeline.draw(facts, read(facts.folder))
+    drawn["timeline.png"] = known(timeline.draw(facts, read(facts.folder)))
     (axes,) = drawn["timeline.png"].axes
     boxes = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
     bars = [(p.get_y() + p.get_height() / 2, p.get_x(), p.get_width(), p.get_alpha()) for p in boxes]

@@ -134,7 +134,7 @@ def _draw_differences(answer: Answer, curves: Curves, out: Path) -> list[Path]:
     if unit.name == "%":
         low, high = panels[0].get_ylim()
         panels[0].set_ylim(max(low, -PERCENT), min(high, PERCENT))
-    panels[-1].set_xlabel("communication round")
+    figure.supxlabel("communication round", fontsize=style.SMALL + 1)
     figure.supylabel(f"better by, {unit.difference}".rstrip(", "), fontsize=style.SMALL + 1)
     style.legend(figure, 3)
     return style.save(figure, out / "differences.png", style.FORMATS)
@@ -164,6 +164,8 @@ def _draw_curves(answer: Answer, curves: Curves, out: Path) -> list[Path]:
                     axes.plot(band.x * factor, band.mean * unit.factor, color="#D5D5D5", linewidth=0.8, label=label)
             _mark_target(axes, answer, setting, unit.factor)
             style.tidy(axes)
+            if axis == ROUNDS:
+                style.whole_numbers(axes.xaxis, 5)
             if i == len(settings) - 1:
                 axes.set_xlabel(axis_label)
         grid[i, 0].set_ylabel(f"{setting + ': ' if len(settings) > 1 else ''}{metric}, {unit.name}".rstrip(", "))

@@ -39,8 +39,8 @@ def list_verdicts(answer: Answer) -> list[str]:
 def describe_settings(answer: Answer) -> list[dict[str, Any]]:
     """Return the values that the template needs for each setting with a method to compare.
 
-    These are its name, its methods (the best first), the number of tests that the correction covers, the seeds that
-    detect the difference `worth`, the difference that the present seeds detect, and whether the baseline is improving.
+    The methods are sorted, the best first. `family` is the number of tests that the correction covers. `seeds_needed`
+    detect the difference `worth`, and the present seeds detect `detectable`.
     """
     table, settings = answer.headline, []
     unit, places = unit_of(table.options.metric), difference_decimals(table)

@@ -153,8 +153,8 @@ def _draw_ranks(axes: "Axes", round: ExplainedRound) -> None:
         colour, marker, _ = LOOKS[code]
         is_selected = code in (ARRIVED, TOO_LATE)
         look: dict[str, Any] = {"color": colour, "markersize": size if is_selected else 3.0, "linestyle": "none"}
-        shown = finite & (fate == code)
-        axes.plot(rank[shown], value[shown], marker=marker if is_selected else ".", **look)
+        points = finite & (fate == code)
+        axes.plot(rank[points], value[points], marker=marker if is_selected else ".", **look)
         for end, edge, sign in ((np.inf, 1.0, "^"), (-np.inf, 0.0, "v")):
             beyond = rank[(value == end) & (fate == code)]
             if len(beyond):  # an empty line without clipping would break the layout

@@ -1,6 +1,6 @@
 """pace.png: length of each round, announced deadlines, and numbers of clients that arrived in time."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -53,8 +53,8 @@ def _draw_lengths(axes: "Axes", history: History) -> None:
         style.line(axes, total.index, total / size, 1.0, color=style.GREY, label="with queries and waits", marker="")
     style.line(axes, closed.index, closed / size, color=style.BLUE, label="round closed")
     if len(deadlines):
-        look = {"color": style.VERMILLION, "linestyle": "--", "marker": "", "label": "announced deadline"}
-        style.line(axes, deadlines.index, deadlines / size, **look)
+        look: dict[str, Any] = {"color": style.VERMILLION, "linestyle": "--", "label": "announced deadline"}
+        style.line(axes, deadlines.index, deadlines / size, marker="", **look)
     axes.set_ylim(0, 1.08 * max(axes.dataLim.y1, 1e-12))
     axes.set_ylabel(f"virtual time of a round, {unit}")
     style.tidy(axes)

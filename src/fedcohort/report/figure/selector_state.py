@@ -23,18 +23,18 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
     names = list(dict.fromkeys(name for trace in history.trace for name in trace))
     if not names:
         return None
-    shown = names[:MAX_PANELS]
-    columns = COLUMNS.get(len(shown), 3 if len(shown) <= 9 else 4)
-    rows = -(-len(shown) // columns)
-    cut = "" if len(shown) == len(names) else f" (first {MAX_PANELS} of {len(names)})"
+    panel_names = names[:MAX_PANELS]
+    columns = COLUMNS.get(len(panel_names), 3 if len(panel_names) <= 9 else 4)
+    rows = -(-len(panel_names) // columns)
+    cut = "" if len(panel_names) == len(names) else f" (first {MAX_PANELS} of {len(names)})"
     title = f"State of the selector: mean and 95 % interval{cut}"
     figure = style.figure(info, title, 3.6 * columns + 0.6 if columns > 1 else 6, 2.3 * rows + 1.1)
     grid = list(figure.subplots(rows, columns, sharex=True, squeeze=False).flat)
-    for axes in grid[len(shown) :]:
+    for axes in grid[len(panel_names) :]:
         axes.remove()
-    for i, (axes, name) in enumerate(zip(grid, shown, strict=False)):
+    for i, (axes, name) in enumerate(zip(grid, panel_names, strict=False)):
         _panel(axes, history, name)
-        if i + columns >= len(shown):  # the lowest panel of its column
+        if i + columns >= len(panel_names):  # the lowest panel of its column
             axes.set_xlabel("communication round")
             axes.tick_params(labelbottom=True)
     return figure

@@ -45,7 +45,7 @@ FORMATS = ("png", "pdf", "svg")
 
 
 def figure(info: RunInfo, what: str, width: float, height: float) -> "Figure":
-    """Return a figure of a run, with width and height in inches, titled with what it shows and the run."""
+    """Return a figure of a run, with width and height in inches, titled with a text and the run."""
     return titled(what, describe_run(info), width, height)
 
 

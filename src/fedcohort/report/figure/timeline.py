@@ -1,6 +1,6 @@
 """timeline.png: one round in virtual time: download, forward passes, training and upload of each client."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,7 +26,7 @@ MAX_ROWS = 60  # clients that can be distinguished
 ROOM = 1.8  # multiple of the round's length to which the axis extends for slower clients
 VISIBLE = 0.002  # share of a round: a phase that is shorter for all clients is not in the legend
 PALE = 0.28  # opacity of phases after the end of the round
-DEADLINE = {"color": style.VERMILLION, "linewidth": 1.4, "linestyle": (0, (4, 2))}
+DEADLINE: dict[str, Any] = {"color": style.VERMILLION, "linewidth": 1.4, "linestyle": (0, (4, 2))}
 
 
 def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | None":
@@ -130,5 +130,5 @@ def _list_handles(round: TimedRound) -> "list[Artist]":
         handles.append(Patch(color=style.BLUE, alpha=PALE, label="too late (red number): pale after the round closed"))
     handles.append(Line2D([], [], color=style.BLACK, linewidth=1.4, label="the round closed"))
     if np.isfinite(round.announced):
-        handles.append(Line2D([], [], label="announced deadline", **DEADLINE))  # type: ignore[arg-type]
+        handles.append(Line2D([], [], label="announced deadline", **DEADLINE))
     return handles
