@@ -134,7 +134,7 @@ def _draw_differences(answer: Answer, curves: Curves, out: Path) -> list[Path]:
     if unit.name == "%":
         low, high = panels[0].get_ylim()
         panels[0].set_ylim(max(low, -PERCENT), min(high, PERCENT))
-    figure.supxlabel("communication round", fontsize=style.SMALL + 1)
+    panels[-1].set_xlabel("communication round", loc="right")
     figure.supylabel(f"better by, {unit.difference}".rstrip(", "), fontsize=style.SMALL + 1)
     style.legend(figure, 3)
     return style.save(figure, out / "differences.png", style.FORMATS)
