@@ -140,15 +140,15 @@ def test_no_text_is_cut_off(tmp_path: Path, laid_out: dict[str, Figure]) -> None
 @pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> RunInfo:
     """A run of so many rounds that its curves are smoothed."""
-    return ran(tmp_path_factory.mktemp("long") / "run", clients=5, classes=3, rounds=400)
+    return ran(tmp_path_factory.mktemp("long") / "run", clients=5, classes=3, rounds=301)
 
 
-@pytest.mark.parametrize(("clients", "classes", "rounds"), [(1, 1, 1), (2, 2, 0), (450, 62, 2), (5, 3, 400)])
+@pytest.mark.parametrize(("clients", "classes", "rounds"), [(1, 1, 1), (2, 2, 0), (450, 62, 2), (5, 3, 301)])
 def test_every_size(
     tmp_path: Path, laid_out: dict[str, Figure], long: RunInfo, clients: int, classes: int, rounds: int
 ) -> None:
     size = {"clients": clients, "classes": classes, "rounds": rounds}
-    draw(long if rounds == 400 else ran(tmp_path / "run", **size))
+    draw(long if rounds == 301 else ran(tmp_path / "run", **size))
     assert {"accuracy.png", "partition.png"} <= laid_out.keys()
     assert all(figure.get_figheight() <= 9 for figure in laid_out.values())
 
@@ -240,8 +240,8 @@ def test_both_validation_curves_are_drawn_thin(tmp_path: Path, drawn: dict[str, 
     for axes, name, scale in ((accuracy, "acc", 100.0), (loss, "loss", 1.0)):
         (line,) = [line for line in axes.lines if line.get_label() == "server's validation set"]
         assert line.get_linewidth() == curves.THIN
-        values = np.array([scale * report(s, clients=5).metrics[f"server_val/{name}"] for s in range(401)])
-        means = curves.moving_mean(np.arange(401), values, 9)
+        values = np.array([scale * report(s, clients=5).metrics[f"server_val/{name}"] for s in range(302)])
+        means = curves.moving_mean(np.arange(302), values, 7)
         np.testing.assert_allclose(np.asarray(line.get_ydata(), dtype=float), means)
 
 
