@@ -77,7 +77,7 @@ def compose_words(*overrides: str) -> Composed:
 
 @cache
 def composed_by_hydra(overrides: tuple[str, ...]) -> DictConfig:
-    return by_hydra(overrides, CONFIGS, whole=True)
+    return by_hydra(overrides, CONFIGS, with_hydra=True)
 
 
 OVERLAY = Overlay(composed_by_hydra, CONFIGS)

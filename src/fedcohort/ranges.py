@@ -28,6 +28,12 @@ def closest(value: object, names: Iterable[str], cutoff: float = 0.6) -> str | N
     return next(iter(difflib.get_close_matches(str(value), sorted(names), 1, cutoff)), None)
 
 
+def did_you_mean(value: object, names: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return the end of a message, "; did you mean NAME?", or an empty text where no name is similar (`closest`)."""
+    near = closest(value, names, cutoff)
+    return f"; did you mean {near}?" if near else ""
+
+
 def not_one_of(option: str, value: object, choices: Sequence[str]) -> OptionError:
     """Return the error for a choice that does not exist. It begins with the most similar one that does."""
     near = None if value == "null" else closest(value, choices)
@@ -71,9 +77,8 @@ def integer(option: str, value: object, interval: str, *, optional: bool = False
 def choice(option: str, value: object, *choices: str) -> None:
     """Check that `value` is one of `choices`."""
     if not isinstance(value, str) or value not in choices:
-        near = closest(value, choices, cutoff=0.7)  # above the similarity of bfloat16 and float32
-        error = refuse(option, "one of " + ", ".join(choices), value)
-        raise OptionError(f"{error}; did you mean {near}?") if near else error
+        guess = did_you_mean(value, choices, cutoff=0.7)  # above the similarity of bfloat16 and float32
+        raise OptionError(f"{refuse(option, 'one of ' + ', '.join(choices), value)}{guess}")
 
 
 def distinct(columns: Mapping[str, str | None]) -> None:

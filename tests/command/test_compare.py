@@ -167,8 +167,8 @@ def test_runs_that_are_not_there(logs: Logs) -> None:
     fill(logs)
     with pytest.raises(TrackingError, match=r"no runs in experiment 'fedcohort' with tags\.sweep_id LIKE '%s%' and"):
         compare(asked(logs, sweep="s", filter="params.seed = '7'"))
-    with pytest.raises(OptionError, match="sweep must be one of s, t, got 'u'"):
-        compare(asked(logs, sweep="u"))
+    with pytest.raises(OptionError, match=r"sweep must be one of s, t, got 'lst'; did you mean last\?"):
+        compare(asked(logs, sweep="lst"))
     with pytest.raises(OptionError, match="experiment must be one of Default, fedcohort, got 'x'"):
         compare(asked(logs, experiment="x"))
     with pytest.raises(OptionError, match=r"filter: MLflow can't read 'what\?'"):

@@ -52,8 +52,8 @@ def test_what_is_typed_is_checked(tmp_path: Path) -> None:
         with pytest.raises(OptionError, match=reason):
             sweep.main(words)
     sweep_folder.save_plan(tmp_path / "sweeps" / "a", Plan(host="another"))
-    with pytest.raises(OptionError, match="sweeps: a, got 's'"):
-        sweep.main(["status", "s", f"logs={tmp_path}"])
+    with pytest.raises(OptionError, match=r"sweeps: a, got 'lst'; did you mean last\?"):
+        sweep.main(["status", "lst", f"logs={tmp_path}"])
     lock = hold(tmp_path / "sweeps" / "a" / sweep_folder.LOCK)
     assert lock is not None
     with pytest.raises(OptionError, match="sweep a was started on another: cancel it there"):

@@ -29,6 +29,8 @@ def test_the_page_is_that_of_a_sweep_or_of_all_runs(logs: Logs) -> None:
     assert ui.find_page(where, "last").endswith("viewStateShareKey=sweep-a"), "the newest"
     with pytest.raises(OptionError, match=r"sweep must be one of b, a \(`fedcohort compare sweep=c report=true`"):
         ui.find_page(where, "c")
+    with pytest.raises(OptionError, match=r"got 'lat'; did you mean last\?"):
+        ui.find_page(where, "lat")
 
 
 def test_what_is_not_there_is_named(logs: Logs, tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_a_run_is_called_after_its_preset_only_while_that_is_true(typed: tuple[s
 
 
 def test_a_presets_record_is_no_option() -> None:
-    with pytest.raises(OptionError, match=r"a preset has no options, say partition.fraction=0.4"):
+    with pytest.raises(OptionError, match=r"a preset has no options, type partition.fraction=0.4"):
         compose_words("heterogeneity.partition.fraction=0.4")
 
 

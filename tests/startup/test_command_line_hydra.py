@@ -32,7 +32,7 @@ def test_an_option_that_writes_or_calls_is_refused_with_the_cure(typed: str, sai
 
 
 def test_a_flag_without_effect_is_refused() -> None:
-    with pytest.raises(OptionError, match=r"--package=agg has an effect beside --cfg only"):
+    with pytest.raises(OptionError, match=r"--package=agg has an effect only together with --cfg"):
         check(["--package=agg", "seed=1"])
     check(["--cfg=job", "--package=agg"])
 

@@ -105,7 +105,7 @@ def test_replaying_a_run_folder_runs_no_program(tmp_path: Path, group: str, caps
     card["info"]["config"][group] = touching(tmp_path / "touched")
     (folder / "info.json").write_text(json.dumps(card))
     assert line.main(["replay", str(folder)]) == 2
-    assert f"{group}._target_ must be a class that fedcohort defines, as the config comes from a run folder" in (
+    assert f"{group}._target_ must be a class of fedcohort, because the config comes from a run folder" in (
         capsys.readouterr().err
     )
     assert not (tmp_path / "touched").exists()

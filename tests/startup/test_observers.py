@@ -30,11 +30,11 @@ MISTAKES = [
     ),
     (
         ("+callback.x._target_=torch.nn.ReLU",),
-        "callback.x._target_ must be an observer (fedcohort.record.observer.Observer) or a callback of Lightning's",
+        "callback.x._target_ must be an observer (fedcohort.record.observer.Observer) or a Lightning callback",
     ),
     (
         (SAVE, "+callback.x.dirpath=/elsewhere"),
-        "callback.x.dirpath must be null, or a folder inside paths.logs=logs, where all that a run writes stays, got",
+        "callback.x.dirpath must be null, or a folder inside paths.logs=logs, the only folder that a run writes to",
     ),
     ((SAVE, "+callback.x.dirpath=logs/../elsewhere"), "callback.x.dirpath must be null, or a folder inside paths.logs"),
     ((SAVE, "+callback.x.filename=../x"), "callback.x.filename must be null, or a file's name without a folder"),

@@ -6,7 +6,7 @@ from omegaconf import DictConfig
 
 from fedcohort.startup.check import HEAVY, LIGHT
 from fedcohort.startup.compose import Composed, compose_config
-from fedcohort.startup.overlay import DEALT, Overlay
+from fedcohort.startup.overlay import DATA_GROUPS, Overlay
 from run_harness import compose_words, composed_by_hydra
 from yaml_words import CONFIGS, loaded_from, words
 
@@ -84,7 +84,7 @@ def test_what_hydra_refuses_is_not_laid_over(word: str) -> None:
         compose_words(word)
 
 
-@pytest.mark.parametrize("group", sorted({*LIGHT, *HEAVY} - {*DEALT}))
+@pytest.mark.parametrize("group", sorted({*LIGHT, *HEAVY} - {*DATA_GROUPS}))
 def test_words_of_our_own_ask_hydra_once(group: str) -> None:
     asked: list[tuple[str, ...]] = []
 

@@ -27,7 +27,7 @@ def test_rows_of_a_regime_ask_hydra_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
     def count(words: Sequence[str], configs: Path, *, whole: bool = False) -> DictConfig:
         asked.append(words)
-        return by_hydra(words, configs, whole=whole)
+        return by_hydra(words, configs, with_hydra=whole)
 
     monkeypatch.setattr(compose, "by_hydra", count)
     overlay._overlay.cache_clear()

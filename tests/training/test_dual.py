@@ -120,7 +120,7 @@ def test_a_client_that_diverged_is_left_out_of_the_sum() -> None:
 def test_what_a_codec_changes_or_leaves_out_is_not_added_up_unseen() -> None:
     made = trainer(torch.float64, batch=4)
     kept = np.array([True, False])
-    partly = [replace(task_of(k), kept=kept if k == 1 else None) for k in range(3)]
+    partly = [replace(task_of(k), tensor_mask=kept if k == 1 else None) for k in range(3)]
     assert all(update.group is None for update in Dual(made, 3).updates(partly, {}))
     made.codec = make("codec", "quant")
     assert all(update.group is None for update in Dual(made, 3).updates([task_of(0), task_of(1)], {}))
@@ -137,7 +137,7 @@ def test_one_step_in_closed_form() -> None:
     """One sample, one step: delta W = -lr (p - e_y) x', delta b = -lr (p - e_y)."""
     made = trainer(torch.float64, batch=None)
     (update,) = Dual(made, 4).updates([task_of(0, units=1, rows=np.array([2]), lr=0.5)], {})
-    x, y = (part[2] for part in made.federation.train.of(0))
+    x, y = (part[2] for part in made.federation.train.samples_of(0))
     weight, bias = (p.detach() for p in made.server.network.parameters())
     p = torch.softmax(weight @ x + bias, 0)
     p[y] -= 1

@@ -23,7 +23,7 @@ from fedcohort.host import slurm
 from fedcohort.host.lock import is_held
 from fedcohort.jobs import cluster
 from fedcohort.jobs import status as sweep_status
-from fedcohort.ranges import refuse
+from fedcohort.ranges import did_you_mean, refuse
 from fedcohort.record import sweep_folder
 from fedcohort.record.folder import status_of
 from fedcohort.record.sweep_folder import JobRecord, Plan
@@ -117,7 +117,8 @@ def main(words: Sequence[str]) -> int:
     folder = sweeps / (known[-1] if name == "last" and known else name)
     plan = sweep_folder.read_plan(folder)
     if plan is None:
-        raise refuse("ID", f"last, or one of those in {sweeps}: {', '.join(known[-5:]) or 'there are none'}", name)
+        allowed = f"last, or one of those in {sweeps}: {', '.join(known[-5:]) or 'there are none'}"
+        raise OptionError(f"{refuse('ID', allowed, name)}{did_you_mean(name, ['last', *known])}")
     text = status(folder, plan) if what == "status" else cancel(folder, plan, wait_s)
     sys.stdout.write(f"{text}\n")
     return 0

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from fedcohort.data.places import PIECE, keep_first, rank, shuffled
+from fedcohort.data.places import CHUNK, keep_first, rank, shuffled
 from fedcohort.data.ragged import Ragged
 from fedcohort.data.shards import Counts, natural_owners
 from fedcohort.data.targets import Labels
@@ -138,9 +138,9 @@ def server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
     y, n, size = raw.train_class, raw.n_strata, max(1, round(share * len(raw.train_y)))
     place = rank(y, shuffled(len(y), rng))
     first, sizes, in_class = rng.random(n), np.bincount(y, minlength=n), np.empty(len(y))
-    for start in range(0, len(y), PIECE):  # in pieces: an array of all rows may be a tenth as large as the inputs
-        piece = slice(start, start + PIECE)
-        in_class[piece] = (first[y[piece]] + place[piece]) / sizes[y[piece]]
+    for start in range(0, len(y), CHUNK):  # in chunks: an array of all rows may be a tenth as large as the inputs
+        chunk = slice(start, start + CHUNK)
+        in_class[chunk] = (first[y[chunk]] + place[chunk]) / sizes[y[chunk]]
     del place
     if raw.train_owner is not None:
         in_class[rank(raw.train_owner, shuffled(len(y), rng)) < MIN_SAMPLES] = np.inf
@@ -181,7 +181,7 @@ def _partition(raw: Raw, server: Ids, options: SplitOptions) -> Ragged:
     except FedcohortError as error:
         raise type(error)(f"dataset={raw.name}: {error}") from error
     del stock
-    rows = split if isinstance(split, Ragged) else Ragged.of(split)
+    rows = split if isinstance(split, Ragged) else Ragged.from_parts(split)
     if len(small := np.flatnonzero(rows.sizes < MIN_SAMPLES)):
         raise DataError(
             f"dataset={raw.name}: {len(small)} clients have fewer than {MIN_SAMPLES} training samples (client "

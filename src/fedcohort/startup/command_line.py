@@ -1,6 +1,6 @@
-"""Check what is typed before a config is composed, and answer a mistake in one line.
+"""Check the command line before a config is composed, and report a mistake in one line.
 
-A user who wants the traceback of a mistake sets HYDRA_FULL_ERROR=1, as with Hydra itself.
+HYDRA_FULL_ERROR=1 shows the traceback of a mistake, as with Hydra itself.
 """
 
 import importlib.util
@@ -18,8 +18,8 @@ from fedcohort.startup import hydra_errors
 from fedcohort.startup.options import CHECKS
 
 FULL = "HYDRA_FULL_ERROR"
-_BEFORE: list[str | None] = []  # its value before each call of `in_one_line` that is under way
-PLUGINS = {  # launchers and sweepers that are plugins, and a package that each brings along
+_ENCLOSING: list[str | None] = []  # the value of FULL before each active call of `in_one_line`
+PLUGINS = {  # launchers and sweepers that are plugins, and a package that each requires
     "hydra/launcher=joblib": "hydra_plugins.hydra_joblib_launcher",
     "hydra/launcher=slurm": "submitit",
     "hydra/launcher=submitit_slurm": "submitit",
@@ -29,13 +29,13 @@ HYDRA_FLAGS = (
     *("--help", "--hydra-help", "--version", "--cfg", "--resolve", "--package", "--run", "--multirun", "--info"),
     *("--shell-completion", "--config-path", "--config-name", "--config-dir", "--experimental-rerun"),
 )
-# Options of Hydra that may be typed. Others would write outside of paths.logs, or call what they name.
+# Options of Hydra that may be typed. Others would write outside paths.logs, or execute code that they name
 SWEEP_DIR = "hydra.sweep.dir"
 HYDRA_OPTIONS = (
     *(SWEEP_DIR, "hydra.sweeper", "hydra.launcher", "hydra.searchpath", "hydra.verbose", "hydra.job.env_set"),
     *("hydra/launcher", "hydra/sweeper", "hydra/help", "hydra/hydra_help", "hydra/hydra_logging"),
 )
-INSTEAD = {  # of what is rejected
+INSTEAD = {  # what to type in place of a rejected option
     "hydra.run": "set paths.logs=FOLDER, or name=TEXT for the first part of the run folder's name",
     "hydra.output_subdir": "the run's folder has config.yaml",
     "hydra.mode": "put -m first for a sweep",
@@ -45,19 +45,24 @@ LOGS = "${paths.logs}"
 
 
 def in_one_line(main: Callable[[], object], words: Sequence[str], configs: Path) -> int:
-    """Check `words` and call `main`. Return 0, or 2 where a user's mistake has been printed.
+    """Check the command line and call `main`. Print a user's mistake in one line.
 
     Args:
         main: a command, or Hydra's main.
-        words: what was typed.
+        words: the command line.
         configs: the folder of the groups.
+
+    Returns:
+        The exit code: 0, or 2 after a mistake.
     """
     before = os.environ.get(FULL)
-    _BEFORE.append(before)
-    os.environ[FULL] = "1"  # Hydra raises what it would print and end with
+    _ENCLOSING.append(before)
+    os.environ[FULL] = "1"  # Hydra then raises its errors instead of printing them
     try:
         sweep = bool({"-m", "--multirun"} & set(words))
-        secrets.check(words, list(configs.rglob("*.yaml")) if sweep else ())  # Hydra writes a sweep's config down
+        secrets.check(
+            words, list(configs.rglob("*.yaml")) if sweep else ()
+        )  # Hydra writes the config of a sweep to a file
         check_words(words, configs)
         check_sweep(words)
         main()
@@ -68,24 +73,24 @@ def in_one_line(main: Callable[[], object], words: Sequence[str], configs: Path)
         sys.stderr.write(f"{line}\n")
         return 2
     finally:
-        _BEFORE.pop()
+        _ENCLOSING.pop()
         os.environ.pop(FULL)
         os.environ.update({} if before is None else {FULL: before})
     return 0
 
 
 def environment() -> dict[str, str]:
-    """Return the environment as the user has it, for another process: without what `in_one_line` sets in it."""
+    """Return the environment for another process, without the variable that `in_one_line` sets."""
     variables = dict(os.environ)
-    if _BEFORE and _BEFORE[0] is None:
+    if _ENCLOSING and _ENCLOSING[0] is None:
         variables.pop(FULL, None)
     return variables
 
 
 def check_words(words: Sequence[str], configs: Path) -> None:
-    """Check how options are typed, and that no choice of a group is a path. Raises `OptionError`.
+    """Check the form of options, and that no choice of a group is a path. Raises `OptionError`.
 
-    A choice is a file's name in its group's folder: `selector=../agg/fedavg` would be an aggregator for a selector.
+    A choice is the name of a file in its group's folder: `selector=../agg/fedavg` would make an aggregator a selector.
     """
     check_hydra_options(words)
     _check_form(words, configs)
@@ -103,11 +108,11 @@ def check_words(words: Sequence[str], configs: Path) -> None:
 
 
 def _check_form(words: Sequence[str], configs: Path) -> None:
-    """Raise `OptionError` for `--selector flash`, `--selector=flash` and `selector = flash`, and say what to type."""
+    """Raise `OptionError` for `--selector flash`, `--selector=flash` and `selector = flash`. It says what to type."""
 
     def is_option(name: str) -> bool:
-        found = re.fullmatch(r"(\w[\w/]{0,99})([.@].*)?", name)  # a path may be too long for a file's name
-        return name in CHECKS or (found is not None and (configs / found[1]).is_dir())
+        match = re.fullmatch(r"(\w[\w/]{0,99})([.@].*)?", name)  # a path may be too long for a file's name
+        return name in CHECKS or (match is not None and (configs / match[1]).is_dir())
 
     for position, word in enumerate(words):
         following, last = [*words[position + 1 :], "", ""][:2]
@@ -125,10 +130,10 @@ def _check_form(words: Sequence[str], configs: Path) -> None:
 
 
 def check_hydra_options(words: Sequence[str]) -> None:
-    """Raise `OptionError` for a typed option of Hydra that would write elsewhere, or call what it names."""
+    """Raise `OptionError` for an option of Hydra that would write outside paths.logs, or execute code that it names."""
     package = next((word for word in words if word.partition("=")[0] in ("-p", "--package")), None)
     if package is not None and not {"-c", "--cfg"} & {word.partition("=")[0] for word in words}:
-        raise OptionError(f"{package} has an effect beside --cfg only: leave it out")
+        raise OptionError(f"{package} has an effect only together with --cfg: leave it out")
     typed = [word.lstrip("+~").partition("=") for word in words if not word.startswith("-")]
     logs = next((value for name, _, value in reversed(typed) if name == "paths.logs"), "logs")
     for name, _, value in typed:
@@ -150,7 +155,7 @@ def _is_below(name: str, option: str) -> bool:
 
 
 def is_inside(folder: str, logs: str) -> bool:
-    """Return whether `folder` is below the folder `logs`; links and `..` are followed."""
+    """Return whether `folder` is below the folder `logs`; links and `..` are resolved."""
     inside = folder.strip("'\"").replace(LOGS, logs)
     if "${" in inside.replace("${now:", ""):
         return False
@@ -158,7 +163,7 @@ def is_inside(folder: str, logs: str) -> bool:
 
 
 def check_sweep(words: Sequence[str]) -> None:
-    """Check what a sweep requires, before Hydra makes its folder. Raises `OptionError`."""
+    """Check the requirements of a sweep before Hydra makes its folder. Raises `OptionError`."""
     for word in words:
         if word in PLUGINS and not _is_installed(PLUGINS[word]):
             raise OptionError(f'{word} needs a plugin: pip install --constraint constraints.txt --editable ".[sweep]"')
@@ -170,7 +175,9 @@ def check_sweep(words: Sequence[str]) -> None:
             raise OptionError(f"{word}: its jobs outlive a killed sweep; hydra/launcher=local ends them with it")
         slurm = name == "hydra/launcher" and value.endswith("slurm")
         if slurm and not (shutil.which("sbatch") and shutil.which("srun")):
-            raise OptionError(f"{word} needs SLURM's sbatch and srun on the PATH: start it where jobs are submitted")
+            raise OptionError(
+                f"{word} needs SLURM's sbatch and srun on the PATH: run it on a machine where jobs are submitted"
+            )
         if name == "hydra.launcher.n_jobs" and value != "-1" and not re.fullmatch("[1-9][0-9]*", value):
             raise refuse(name, "an integer in [1, inf), or -1 for as many as there are cores", value)
         if name == "paths.logs":
@@ -180,5 +187,5 @@ def check_sweep(words: Sequence[str]) -> None:
 def _is_installed(package: str) -> bool:
     try:
         return importlib.util.find_spec(package) is not None
-    except ModuleNotFoundError:  # the package that it is in is not installed
+    except ModuleNotFoundError:  # the enclosing package is not installed
         return False

@@ -1,4 +1,4 @@
-"""Answer a question about tracked runs: read them from MLflow, match them, compare them, publish the report."""
+"""Compare tracked runs: read them from MLflow, match and compare them, and publish the report."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -36,7 +36,7 @@ def read_answer(query: Query, question: Question, wait_s: float = server.WAIT_S)
     return answer(replace(q, source=source), matched, curves)
 
 
-def publish(found: Answer, query: Query, files: Sequence[Path], wait_s: float = server.WAIT_S) -> str:
+def publish(result: Answer, query: Query, files: Sequence[Path], wait_s: float = server.WAIT_S) -> str:
     """Create or rewrite the report's run in MLflow, and return its name and id.
 
     Raises `TrackingError` where MLflow fails or takes longer than `wait_s` seconds.
@@ -44,18 +44,18 @@ def publish(found: Answer, query: Query, files: Sequence[Path], wait_s: float = 
     try:
         with time_limit(wait_s, "finding the sweep (wait_s)"):
             query = runs.resolve(runs.connect(query), query)
-        title = page.title(found)
-        made = report.Report(
+        title = page.title(result)
+        summary = report.Report(
             name=f"report: {title}",
             sweep=query.sweep,
             about=query.sweep or query.filter or ALL,
-            verdict=" ".join(list_verdicts(found)) or f"{title}, without a verdict",
-            note=page.to_markdown(found),
+            verdict=" ".join(list_verdicts(result)) or f"{title}, without a verdict",
+            note=page.to_markdown(result),
             files=sorted(files, key=lambda file: file.name != page.PAGE),
         )
         where = server.place(query.tracking_uri, query.experiment, Path("logs"))
         with time_limit(wait_s, "sending the report (wait_s)"):
-            id = report.publish(made, where)
+            id = report.publish(summary, where)
     except server.failures() as error:
         raise TrackingError(f"MLflow at {query.tracking_uri} can't be written ({server.reason(error)})") from error
-    return f"{made.name} ({id[:8]})"
+    return f"{summary.name} ({id[:8]})"

@@ -1,4 +1,4 @@
-"""What this package uses of Hydra that is not documented, as it was in this version."""
+"""Undocumented functions of Hydra that this package uses, with the version in which they were found."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ HYDRA = "1.3.8"
 
 
 def combinations(overrides: list[Override]) -> list[list[str]]:
-    """The words of each job of a sweep over all combinations.
+    """Return the overrides of each job of a sweep over all combinations.
 
-    Rests on `hydra._internal.core_plugins.basic_sweeper.BasicSweeper.split_arguments` (Hydra 1.3.8).
+    Uses `hydra._internal.core_plugins.basic_sweeper.BasicSweeper.split_arguments` (Hydra 1.3.8).
     """
     try:
         from hydra._internal.core_plugins.basic_sweeper import BasicSweeper  # noqa: PLC0415  or no run would start
@@ -28,7 +28,7 @@ def combinations(overrides: list[Override]) -> list[list[str]]:
 
 
 def no_callbacks() -> Any:  # noqa: ANN401 - a private class
-    """Return callbacks of Hydra that do nothing. Rests on `hydra._internal.callbacks.Callbacks` (Hydra 1.3.8)."""
+    """Return callbacks of Hydra that do nothing. Uses `hydra._internal.callbacks.Callbacks` (Hydra 1.3.8)."""
     try:
         from hydra._internal.callbacks import Callbacks  # noqa: PLC0415  or no run would start
     except ImportError as error:
@@ -37,9 +37,9 @@ def no_callbacks() -> Any:  # noqa: ANN401 - a private class
 
 
 def register(name: str, plugin: type[Plugin]) -> None:
-    """Let a config name a plugin of ours: Hydra makes none whose `_target_` isn't below `hydra_plugins`.
+    """Register a plugin of this package, as Hydra rejects a `_target_` that is not below `hydra_plugins`.
 
-    Rests on `Plugins.class_name_to_class` (hydra/core/plugins.py, Hydra 1.3.8).
+    Uses `Plugins.class_name_to_class` (hydra/core/plugins.py, Hydra 1.3.8).
     """
     try:
         Plugins.instance().class_name_to_class[name] = plugin

@@ -1,7 +1,7 @@
-"""Make the components that a config names in `_target_`, once each class fulfils its contract.
+"""Make the components that a config names in `_target_`, after checking that each class fulfils its contract.
 
-Importing a module already runs code. The config of a run folder may come from another person: it may name classes of
-fedcohort only, and the name is checked before anything is imported.
+Importing a module executes code. The config of a run folder may come from another person: it may name only classes of
+fedcohort, and the name is checked before the import.
 """
 
 import importlib
@@ -22,10 +22,10 @@ from fedcohort.round.guard import guard
 from fedcohort.startup import options
 from fedcohort.startup.compose import Composed
 
-Made = typing.Any  # the object that is made of a node: a component, an observer or a callback
+Instance = typing.Any  # a component, an observer or a callback
 TARGET = "_target_"
-OURS = re.compile(r"fedcohort(\.[A-Za-z]\w*)+")
-CONTRACTS = {  # module and name, where they aren't the group's `base` and the group
+OWN_CLASS = re.compile(r"fedcohort(\.[A-Za-z]\w*)+")
+CONTRACTS = {  # module and class, where they differ from the group's `base` and the name of the group
     "agg": ("agg.base", "Aggregator"),
     "server": ("server.base", "ServerOptimizer"),
     "logger": ("record.observer", "Observer"),
@@ -34,11 +34,11 @@ CONTRACTS = {  # module and name, where they aren't the group's `base` and the g
 
 @dataclass(frozen=True)
 class Contract:
-    """What a class must be to stand at a path of the config.
+    """The condition that a class at some path of the config must fulfil.
 
     Attributes:
-        allowed: completes "must be".
-        accepts: returns whether a class fulfils the contract.
+        allowed: completes "must be" in the message.
+        accepts: returns whether a class fulfils the condition.
     """
 
     allowed: str
@@ -46,32 +46,38 @@ class Contract:
 
     @classmethod
     def inherits(cls, base: type) -> "Contract":
-        """Require a class that names `base` among its ancestors."""
+        """Return the contract that a class inherits `base`."""
         return cls(f"a class that inherits {base.__module__}.{base.__name__}", lambda target: base in target.__mro__)
 
 
 def protocol_of(group: str) -> type:
-    """Return the protocol in the group's `base` module, which its classes inherit."""
+    """Return the protocol that the classes of a group inherit."""
     module, name = CONTRACTS.get(group, (f"{group}.base", group.title().replace("_", "")))
     protocol: type = getattr(importlib.import_module(f"fedcohort.{module}"), name)
     return protocol
 
 
 def _is_observer_or_callback(target: type) -> bool:
-    """Compare with Lightning's callback by name: its import takes seconds."""
+    """Return whether a class is an observer or, by name, a Lightning callback, whose import would be slow."""
     names = {(base.__module__, base.__name__) for base in target.__mro__}
     return Observer in target.__mro__ or ("lightning.pytorch.callbacks.callback", "Callback") in names
 
 
 CALLBACK = Contract(
-    "an observer (fedcohort.record.observer.Observer) or a callback of Lightning's", _is_observer_or_callback
+    "an observer (fedcohort.record.observer.Observer) or a Lightning callback", _is_observer_or_callback
 )
 
 
-def make(composition: Composed, group: str, *, foreign: bool = False) -> Made:
+def make(composition: Composed, group: str, *, foreign: bool = False) -> Instance:
     """Make the component of a group, with a guard around its methods; None where the group is empty (logger=none).
 
-    foreign: whether the config comes from a run folder. Raises `OptionError`.
+    Args:
+        composition: the composed config.
+        group: the group.
+        foreign: whether the config comes from a run folder.
+
+    Raises:
+        OptionError: for a class or an option that can't be used.
     """
     node = composition.config.get(group)
     if not node:
@@ -83,14 +89,14 @@ def make(composition: Composed, group: str, *, foreign: bool = False) -> Made:
 
 def build(
     node: Mapping[str, typing.Any], where: str, word: str, contract: Contract | None = None, *, foreign: bool = False
-) -> Made:
-    """Make the component that `node` describes, and those inside it, once each class fulfils its contract.
+) -> Instance:
+    """Make the component that a node describes, and the components inside it.
 
     Args:
         node: options by name, with the class in `_target_`.
-        where: its path in the config, for messages.
-        word: how a user calls it, for messages.
-        contract: what the class must be, None for the protocol of the group `where`.
+        where: path of the node in the config, for messages.
+        word: the option as typed, for messages.
+        contract: of the class; None for the protocol of the group `where`.
         foreign: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
 
     Raises:
@@ -103,8 +109,8 @@ def build(
     return _instantiate(node, where, word)
 
 
-def _instantiate(node: object, where: str, word: str) -> Made:
-    """Make what `node` describes; its classes have been checked."""
+def _instantiate(node: object, where: str, word: str) -> Instance:
+    """Make the component that a node describes, whose classes have been checked."""
     if not isinstance(node, Mapping) or TARGET not in node:
         return node
     arguments = {str(name): value for name, value in node.items() if name != TARGET}
@@ -125,7 +131,7 @@ def _instantiate(node: object, where: str, word: str) -> Made:
 
 
 def _compare_arguments(target: type, arguments: Mapping[str, object], cause: TypeError) -> str:
-    """Say which options the class lacks, and which ones it requires; `cause` where neither is the reason."""
+    """Return the clause that names unknown and missing options of a class; `cause` where there are none."""
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     parameters = {
         name: parameter
@@ -144,12 +150,12 @@ def _check_classes(node: object, where: str, word: str, contract: Contract, *, f
     Args:
         node: options by name, with the class in `_target_`; anything else is a value.
         where: path of the node in the config, for messages.
-        word: how a user calls the component, for messages.
-        contract: what the class must be.
+        word: the option as typed, for messages.
+        contract: of the class.
         foreign: as for `build`.
 
     Raises:
-        OptionError: for a class that doesn't fulfil its contract, and for a key that would change how it is called.
+        OptionError: for a class that does not fulfil its contract, and for a key that would change its call.
     """
     if not isinstance(node, Mapping):
         return
@@ -161,7 +167,7 @@ def _check_classes(node: object, where: str, word: str, contract: Contract, *, f
         target = _import_class(node[TARGET], where, word, foreign=foreign)
         if not contract.accepts(target):
             network = any(base.__module__ == "torch.nn.modules.module" for base in target.__mro__)
-            cure = f". A network of yours is typed as model=module model.path={node[TARGET]}" if network else ""
+            cure = f". For your own network, type model=module model.path={node[TARGET]}" if network else ""
             raise OptionError(f"{ranges.refuse(f'{where}.{TARGET}', contract.allowed, node[TARGET])}{cure}")
     for name in names:
         inner = f"{where}.{name}"
@@ -169,10 +175,14 @@ def _check_classes(node: object, where: str, word: str, contract: Contract, *, f
 
 
 def _contract_inside(owner: type | None, name: str, contract: Contract) -> Contract:
-    """Return the contract of a component in the option `name` of the class `owner`.
+    """Return the contract of a component that is an option of another one.
 
-    The option's type says it. Where that names no group, any component of a run is accepted. owner: None for plain
-    options by name, whose values are under the contract around them.
+    The type of the option is the contract; where that is no component, any component is accepted.
+
+    Args:
+        owner: the class that has the option; None for a mapping of plain options.
+        name: of the option.
+        contract: of the owner, which applies to the values of a mapping.
     """
     if owner is None:
         return contract
@@ -185,17 +195,16 @@ def _contract_inside(owner: type | None, name: str, contract: Contract) -> Contr
 
 
 def _import_class(target: object, where: str, word: str, *, foreign: bool = False) -> type:
-    """Return the class that `target` names, without calling it.
+    """Return the class that `target` names.
 
-    Raises `OptionError` for a name that can't be imported, of something else than a class, or of code that isn't
-    fedcohort's in a foreign config.
+    Raises `OptionError` where it can't be imported or is no class, or is not of fedcohort in a foreign config.
     """
     try:
         result = _import_own_class(target, where) if foreign else get_object(typing.cast(str, target))
     except OptionError:
         raise
     except Exception as error:
-        cause = error.__cause__  # Hydra describes on several lines what it could not import
+        cause = error.__cause__  # Hydra's own message has several lines
         missing = isinstance(cause, ImportError | AttributeError)
         reason = str(cause) if missing else " ".join(str(error).split("\n")[:2])
         raise OptionError(f"{word}: _target_ {target!r} can't be used: {reason}") from error
@@ -205,13 +214,13 @@ def _import_class(target: object, where: str, word: str, *, foreign: bool = Fals
 
 
 def _import_own_class(target: object, where: str) -> object:
-    """Return the class of that name which a module of fedcohort defines; nothing else is imported."""
+    """Return the class of this name that a module of fedcohort defines. No other module is imported."""
     error = ranges.refuse(
         f"{where}.{TARGET}",
-        "a class that fedcohort defines, as the config comes from a run folder, which is data and not code",
+        "a class of fedcohort, because the config comes from a run folder and must not execute other code",
         target,
     )
-    if not isinstance(target, str) or not OURS.fullmatch(target):
+    if not isinstance(target, str) or not OWN_CLASS.fullmatch(target):
         raise error
     module, _, name = target.rpartition(".")
     result = vars(importlib.import_module(module)).get(name)

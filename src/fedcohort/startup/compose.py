@@ -1,7 +1,7 @@
-"""Step 1 of a run: compose what is typed with the yamls of configs/ into plain data.
+"""Step 1 of a run: compose the typed overrides with the yamls of configs/ into plain data.
 
-Two resolvers serve the yamls. `${if_set:dataset.client,null,50}` is the second value where the option is set, and the
-third where it is null. `${preset:clients,50}` is what the chosen heterogeneity sets, and 50 where it sets nothing.
+The yamls may use two resolvers. `${if_set:dataset.client,null,50}` is the second argument where the option is set, and
+the third where it is null. `${preset:clients,50}` is the value that the chosen heterogeneity sets, or 50.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,18 +17,18 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fedcohort.errors import OptionError
 
-PRESET = "heterogeneity"  # the group whose choices stand for choices of other groups
+PRESET = "heterogeneity"  # the group whose choices set choices of other groups
 
 
 @dataclass(frozen=True)
 class Composed:
-    """A composed config, and what was typed for it.
+    """A composed config, and the overrides that were typed for it.
 
     Attributes:
-        config: plain data, resolved.
-        choices: the choice in each group; of a component inside another one by its path (`objective.base`). There is no
-            `heterogeneity` where other options changed what the preset stands for.
-        overrides: what was typed.
+        config: plain data, with all interpolations resolved.
+        choices: the choice in each group; that of a component inside another one by its path (`objective.base`). The
+            key `heterogeneity` is missing where other options change what the preset sets.
+        overrides: as typed.
         configs: the folder of the groups; None where it is not known.
     """
 
@@ -46,25 +46,26 @@ def run_of(words: Sequence[str], configs: Path, *extra: str) -> Composed:
     """Compose the config of `python train.py <words>`.
 
     Args:
-        words: what was typed.
+        words: the overrides as typed.
         configs: the folder of the groups.
-        extra: overrides that were not typed.
+        extra: further overrides, which were not typed.
 
     Raises:
-        OptionError: for a value that is missing or can't be resolved. Hydra's errors: `command_line` explains them.
+        OptionError: for a value that is missing or can't be resolved.
+        HydraException: for an invalid override; `hydra_errors` explains it.
     """
-    cfg = by_hydra([*words, *extra], configs, whole=True)
+    cfg = by_hydra([*words, *extra], configs, with_hydra=True)
     return compose_config(cfg, cfg.hydra.runtime.choices, tuple(words), configs)
 
 
 def part_of(group: str, words: Sequence[str], configs: Path) -> dict[str, Any]:
-    """Return the options of one group, as `words` choose them, with its `_target_`."""
+    """Return the options of one group, including `_target_`, as Hydra composes them from the overrides."""
     options: Any = OmegaConf.to_container(by_hydra(words, configs)[group], resolve=True)
     return dict(options)
 
 
 def file_of(path: Path) -> dict[str, Any]:
-    """Return what a yaml says, uncomposed. Raises `OptionError` where it is no YAML."""
+    """Return the content of a yaml, uncomposed. Raises `OptionError` where it can't be parsed."""
     if path.exists() and not path.is_file():  # reading a named pipe would block
         raise OptionError(f"{path} must be a file, and is a folder, a named pipe or a device")
     try:
@@ -73,7 +74,7 @@ def file_of(path: Path) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise OptionError(f"{path} can't be read: {' '.join(str(error).split())}") from error
     except RecursionError as error:
-        raise OptionError(f"{path} can't be read: it is nested too deeply, or an anchor in it holds itself") from error
+        raise OptionError(f"{path} can't be read: it is nested too deeply, or an anchor contains itself") from error
 
 
 def find_configs(hydra: HydraConf | DictConfig) -> Path:
@@ -88,13 +89,13 @@ def compose_config(
     """Return Hydra's config as plain data.
 
     Args:
-        cfg: what Hydra composed.
+        cfg: the config that Hydra has composed.
         choices: `hydra.runtime.choices`.
-        overrides: what was typed.
+        overrides: as typed.
         configs: the folder of the groups.
 
     Raises:
-        OptionError: for a value that is missing or can't be resolved, and for a typed option of a preset.
+        OptionError: for a value that is missing or can't be resolved, and for an option of a preset.
     """
     try:
         config: dict[str, Any] = {str(key): _resolve(cfg[key]) for key in cfg if key != "hydra"}
@@ -105,7 +106,7 @@ def compose_config(
         for group, choice in choices.items()
         if choice is not None and "/" not in group
     }
-    # Where the data decide the class (partition=own), the choice is named after that class, and so is its preset.
+    # Where the data determine the class (partition=own), the choice and its preset are called after that class
     for group, choice in list(chosen.items()):
         node = cfg.get(group)
         if isinstance(node, DictConfig) and "_target_" in node and OmegaConf.is_interpolation(node, "_target_"):
@@ -113,7 +114,7 @@ def compose_config(
             if chosen.get(PRESET) == choice:
                 chosen[PRESET] = chosen[group]
     if typed := next((override for override in overrides if override.startswith(f"{PRESET}.")), None):
-        raise OptionError(f"{typed}: a preset has no options, say {typed.removeprefix(f'{PRESET}.')}")
+        raise OptionError(f"{typed}: a preset has no options, type {typed.removeprefix(f'{PRESET}.')}")
     _remove_preset(config, chosen)
     return Composed(config, chosen, overrides, configs)
 
@@ -123,26 +124,26 @@ def _resolve(value: object) -> object:
 
 
 def _remove_preset(config: dict[str, Any], choices: dict[str, str]) -> None:
-    """Remove the preset's node, and its choice where other options changed what it stands for."""
-    stands_for = config.pop(PRESET, None) or {}
-    sets = stands_for.pop("sets", {})
-    for group in stands_for:
+    """Remove the preset's node, and its choice where other options change what it sets."""
+    nodes = config.pop(PRESET, None) or {}
+    options = nodes.pop("sets", {})
+    for group in nodes:
         choices.pop(f"{PRESET}.{group}", None)
-    if any(config.get(group) != node for group, node in stands_for.items()) or not _includes(config, sets):
+    if any(config.get(group) != node for group, node in nodes.items()) or not _includes(config, options):
         choices.pop(PRESET, None)
 
 
-def _includes(config: object, sets: object) -> bool:
-    """Return whether every option that a preset sets has its value."""
-    if not isinstance(sets, Mapping):
-        return config == sets
-    return isinstance(config, Mapping) and all(_includes(config.get(name), value) for name, value in sets.items())
+def _includes(config: object, options: object) -> bool:
+    """Return whether a config has the value of every option that a preset sets."""
+    if not isinstance(options, Mapping):
+        return config == options
+    return isinstance(config, Mapping) and all(_includes(config.get(name), value) for name, value in options.items())
 
 
-def by_hydra(words: Sequence[str], configs: Path, *, whole: bool = False) -> DictConfig:
-    """Return what Hydra composes of `words`; whole: with Hydra's own node."""
+def by_hydra(words: Sequence[str], configs: Path, *, with_hydra: bool = False) -> DictConfig:
+    """Return the config that Hydra composes from the overrides; with_hydra: including the node `hydra`."""
     with initialize_config_dir(str(configs), version_base="1.3"):
-        return compose("train", overrides=list(words), return_hydra_config=whole)
+        return compose("train", overrides=list(words), return_hydra_config=with_hydra)
 
 
 def _if_set(option: str, if_set: object, if_null: object, *, _root_: DictConfig) -> object:

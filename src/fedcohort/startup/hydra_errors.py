@@ -1,6 +1,6 @@
-"""One line for an error that a user's mistake causes. Hydra prints several, or a traceback.
+"""Explain an error that a user's mistake causes in one line, where Hydra prints several lines or a traceback.
 
-The wording of Hydra's errors was read in Hydra 1.3.8.
+The patterns match the messages of Hydra 1.3.8.
 """
 
 import re
@@ -15,37 +15,37 @@ from fedcohort import ranges
 from fedcohort.errors import FedcohortError
 from fedcohort.startup.options import unknown
 
-LOST = ("UncompletedJobError", "FailedJobError", "TerminatedWorkerError")  # submitit's and joblib's
+LOST = ("UncompletedJobError", "FailedJobError", "TerminatedWorkerError")  # errors of submitit and joblib
 SWEEP = "{0}: several values are a sweep, put -m first (python train.py -m ...); a list is typed as [a,b]"
-MESSAGES = (  # the first line of Hydra's error, and the message
+MESSAGES = (  # pattern of the first line of Hydra's error, and the message
     (r"Ambiguous value for argument '(.*)'$", SWEEP),
     (r"Sweep parameters '(.*)' requires", SWEEP),
-    (r"Could not append to config\. An item is already at '(.*)'", "{0} is there already: leave out the +"),
+    (r"Could not append to config\. An item is already at '(.*)'", "{0} exists already: leave out the +"),
     (r"Multiple values for (\S+)\. ", "{0} is chosen already: leave out the +"),
     (
         r"Could not override '(\S+@\S+)'",
-        "{0}: no chosen component has this one inside; objective=propfair and proxy=dataset have one",
+        "{0}: no chosen component contains this one; objective=propfair and proxy=dataset contain one",
     ),
     (
         r"In 'dataset/(\w+)': Could not override",
-        "dataset={0} chooses clients too: it can't be part of another component (proxy=folder reads a folder)",
+        "dataset={0} sets the clients too: it can't be part of another component (proxy=folder reads a folder)",
     ),
-    (r"Could not delete from config\. '(.*)' does not exist", "~{0} deletes what is not there"),
-    (r"Could not delete '(.*)'\. No match", "~{0} deletes what was not chosen"),
+    (r"Could not delete from config\. '(.*)' does not exist", "~{0} deletes an option that does not exist"),
+    (r"Could not delete '(.*)'\. No match", "~{0} deletes a choice that was not made"),
 )
 
 
 def explain(error: BaseException, words: Sequence[str], configs: Path) -> str | None:
-    """Return the line for an error that a user's mistake causes; None for any other error.
+    """Return a message of one line for an error that a user's mistake causes; None for any other error.
 
     Args:
-        error: what was raised.
-        words: what was typed.
+        error: the exception.
+        words: the command line.
         configs: the folder of the groups.
     """
     if isinstance(error, FedcohortError):
         return str(error)
-    text = " ".join(str(error).partition("Config search path")[0].split())  # Hydra lists its folders behind
+    text = " ".join(str(error).partition("Config search path")[0].split())  # Hydra lists its folders after it
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return f"there is not enough memory ({text[:200] or 'no reason given'}): HYDRA_FULL_ERROR=1 shows where"
     if isinstance(error, OverrideParseException):
@@ -58,7 +58,7 @@ def explain(error: BaseException, words: Sequence[str], configs: Path) -> str | 
         return text
     if isinstance(error, ValueError) and "Config group override must be" in text:  # null, or a number, for a group
         for group, _, value in (word.lstrip("+").partition("=") for word in words):
-            if (known := choices_of(configs, group)) and value not in known:
+            if (choices := choices_of(configs, group)) and value not in choices:
                 return one_of(configs, group, value)
         return f"can't read {' '.join(words)}: type name=value"
     if type(error).__name__ in LOST:
@@ -70,24 +70,24 @@ def explain(error: BaseException, words: Sequence[str], configs: Path) -> str | 
 
 
 def choices_of(configs: Path, group: str) -> list[str]:
-    """Return the choices of a group: the names of the yamls in its folder."""
+    """Return the choices of a group, the names of the yamls in its folder, sorted."""
     return sorted(path.stem for path in (configs / group).glob("*.yaml")) if group else []
 
 
-def one_of(configs: Path, name: str, value: str, known: Iterable[str] = ()) -> str:
-    """Return the message for a choice that its group doesn't have.
+def one_of(configs: Path, name: str, value: str, choices: Iterable[str] = ()) -> str:
+    """Return the message for a choice that does not exist in its group.
 
     Args:
         configs: the folder of the groups.
-        name: the group, perhaps with the package that it fills (`objective@objective.base`).
-        value: what was typed.
-        known: the choices, where they aren't those in the group's folder.
+        name: the group, perhaps with the node that it fills (`objective@objective.base`).
+        value: the choice that was typed.
+        choices: those of the group; by default the files in its folder.
     """
-    return str(ranges.not_one_of(name, value, list(known) or choices_of(configs, name.partition("@")[0])))
+    return str(ranges.not_one_of(name, value, list(choices) or choices_of(configs, name.partition("@")[0])))
 
 
 def _explain_missing(error: MissingConfigException, text: str, words: Sequence[str], configs: Path) -> str:
-    """Explain a choice without a yaml, which was typed, or which another yaml names."""
+    """Explain a choice without a yaml, which was typed or is named in another yaml."""
     match = re.match(r"In '(.*?)': Could not \w+ '(.*)/(.*?)'", str(error))
     if match is None:
         return text
@@ -113,13 +113,13 @@ def _explain_unknown_option(cause: OmegaConfBaseException, configs: Path) -> str
     """Return a line such as `selector=ucb_cs has no option 'discont'; its options are discount, index, sigma, tie`."""
     where, _, key = str(cause.full_key).rpartition(".")
     node = cause.parent_node if isinstance(cause.parent_node, DictConfig) else DictConfig({})  # seed.x: a number
-    known = [str(name) for name in node if name not in ("_target_", "hydra")]
+    names = [str(name) for name in node if name not in ("_target_", "hydra")]
     if not where:
         groups = {path.name for path in configs.iterdir() if path.is_dir()}
-        return str(unknown("", key, {*known, *groups} - {"hydra"}))
+        return str(unknown("", key, {*names, *groups} - {"hydra"}))
     if not node:
-        return f"{where} has no option {key!r}; it is one value, typed whole: {where}=VALUE"
+        return f"{where} has no option {key!r}; it is a single value: type {where}=VALUE"
     target = str(node.get("_target_", "")).split(".")
     if target[:2] == ["fedcohort", where] and len(target) > 2:  # a choice is its path: fedcohort.selector.ucb_cs.UcbCs
         where = f"{where}={target[2]}"
-    return str(unknown(where, key, known))
+    return str(unknown(where, key, names))

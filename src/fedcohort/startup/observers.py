@@ -1,4 +1,4 @@
-"""Make the observers of a run, its tracker, and the callbacks of Lightning that a user adds."""
+"""Make the observers of a run, its tracker, and the Lightning callbacks that a user adds."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,10 +12,10 @@ from fedcohort.record.observer import Observer
 from fedcohort.record.status import RunStatus
 from fedcohort.startup import components
 from fedcohort.startup.command_line import is_inside
-from fedcohort.startup.components import CALLBACK, Made
+from fedcohort.startup.components import CALLBACK, Instance
 from fedcohort.startup.compose import Composed
 
-FOLDERS = frozenset({"dirpath", "save_dir", "root_dir", "logs"})  # options of callbacks and trackers that name a folder
+FOLDERS = frozenset({"dirpath", "save_dir", "root_dir", "logs"})  # options of callbacks and trackers that are folders
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class Watchers:
     """The observers and callbacks of a run.
 
     Attributes:
-        observers: in the order of configs/callback; then the tracker, which uploads their files; the status last.
-        callbacks: of Lightning, which may end the run before its last round.
-        ends_early: the configs of these callbacks, sorted.
+        observers: in the order of configs/callback, then the tracker, which uploads their files, then the status.
+        callbacks: Lightning callbacks, which may end the run before its last round.
+        ends_early: configs of these callbacks, sorted.
     """
 
     observers: Sequence[Observer]
@@ -37,34 +37,34 @@ def watchers_of(composition: Composed) -> Watchers:
     """Make the observers and callbacks that the config names. Raises `OptionError`."""
     nodes = {f"callback.{name}": node for name, node in composition.config["callback"].items() if node}
     _check_folders({**nodes, "logger": composition.config["logger"]}, composition.config["paths"]["logs"])
-    parts = {where: _build(where, node) for where, node in nodes.items()}
-    callbacks = {where: part for where, part in parts.items() if not isinstance(part, Observer)}
+    watchers = {where: _build(where, node) for where, node in nodes.items()}
+    callbacks = {where: item for where, item in watchers.items() if not isinstance(item, Observer)}
     _check_monitors(callbacks)
     tracker = components.make(composition, "logger")
     texts = sorted(json.dumps(nodes[where], sort_keys=True, default=str) for where in callbacks)
-    ends_early = [json.loads(text) for text in texts]  # as they come back from a file
-    observers = [part for part in parts.values() if isinstance(part, Observer)]
+    ends_early = [json.loads(text) for text in texts]  # equal to those that are read from a file
+    observers = [item for item in watchers.values() if isinstance(item, Observer)]
     observers += [*([] if tracker is None else [tracker]), RunStatus(ends_early)]
     return Watchers(observers, list(callbacks.values()), ends_early)
 
 
-def _build(where: str, node: object) -> Made:
+def _build(where: str, node: object) -> Instance:
     if not isinstance(node, Mapping) or "_target_" not in node:
         raise ranges.refuse(where, "null, or a class in _target_ with its options", node)
     return components.build(node, where, where, CALLBACK)
 
 
 def _check_folders(nodes: Mapping[str, object], logs: str) -> None:
-    """Reject a folder outside `logs` in the options of an observer, a callback or the tracker.
+    """Raise `OptionError` for a folder outside `logs` in the options of an observer, a callback or the tracker.
 
-    A file's name may hold no folder. Raises `OptionError`.
+    A `filename` must not contain a folder.
     """
     for where, node in nodes.items():
         options = node if isinstance(node, Mapping) else {}
         for option in FOLDERS & options.keys():
             folder = options[option]
             if folder is not None and folder != logs and not is_inside(str(folder), logs):
-                allowed = f"null, or a folder inside paths.logs={logs}, where all that a run writes stays"
+                allowed = f"null, or a folder inside paths.logs={logs}, the only folder that a run writes to"
                 raise ranges.refuse(f"{where}.{option}", allowed, folder)
         name = options.get("filename")
         if name is not None and Path(str(name)).name != name:
@@ -72,14 +72,17 @@ def _check_folders(nodes: Mapping[str, object], logs: str) -> None:
 
 
 def _check_monitors(callbacks: Mapping[str, Any]) -> None:
-    """Reject at the start what Lightning rejects after a round; other callbacks may log further metrics to monitor."""
-    if not all(type(part).__module__.startswith("lightning.") for part in callbacks.values()):
+    """Raise `OptionError` for a monitor that is no metric; Lightning would raise after a round.
+
+    A callback that is not Lightning's may log further metrics. With such a callback nothing is checked.
+    """
+    if not all(type(callback).__module__.startswith("lightning.") for callback in callbacks.values()):
         return
-    for where, part in callbacks.items():
+    for where, callback in callbacks.items():
         from fedcohort.lightning.module import MONITORED  # noqa: PLC0415 - imports Lightning
 
-        monitor = getattr(part, "monitor", None)
-        allowed = (*MONITORED, "epoch", "step") if hasattr(part, "save_top_k") else MONITORED
+        monitor = getattr(callback, "monitor", None)
+        allowed = (*MONITORED, "epoch", "step") if hasattr(callback, "save_top_k") else MONITORED
         if monitor is not None and monitor not in allowed:
             reason = " (nothing may select on the test set)" if str(monitor).startswith("test/") else ""
             raise OptionError(f"{where}.monitor must be one of {', '.join(allowed)}, got {monitor!r}{reason}")

@@ -1,4 +1,4 @@
-"""The options that belong to no part (configs/train.yaml, engine and trainer), with their ranges."""
+"""Ranges of the options that belong to no component: those of configs/train.yaml, `engine` and `trainer`."""
 
 import re
 import tempfile
@@ -12,30 +12,31 @@ from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.host import cores, processor
 from fedcohort.round.settings import Check, choice, integer, number, options
 
-PER_CORE = 8  # processes, or threads of one: more than cores may be wanted, to see that results don't depend on them
+PER_CORE = 8  # processes or threads per core, at most: several can be useful to test that results do not depend on it
 
 
 def name(option: str, value: object) -> None:
-    """Check the first part of the run folder's name."""
+    """Check the option that begins the name of the run's folder."""
     if value is not None and not (isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", value)):
         raise ranges.refuse(option, "letters, digits, '.', '_' and '-', as in a file's name, or null", value)
 
 
 def per_core(option: str, value: object, *, auto: bool = False) -> None:
-    """Check a number of processes or threads, or with `auto` that word; thousands of them would end the process."""
+    """Check a number of processes or threads; auto: whether the value auto is allowed."""
     if auto and value == "auto":
         return
-    most, found = PER_CORE * cores.available(), cores.available()
+    n_cores = cores.available()
+    interval = f"[1, {PER_CORE * n_cores}]"
     try:
-        ranges.integer(option, value, f"[1, {most}]")
+        ranges.integer(option, value, interval)
     except OptionError as error:
-        words = f"an integer in [1, {most}]{' or auto' if auto else ''}"
-        why = f"{PER_CORE} for each of the {found} cores that this process may use"
-        raise ranges.refuse(option, f"{words} ({why})", value) from error
+        allowed = f"an integer in {interval}{' or auto' if auto else ''}"
+        reason = f"{PER_CORE} for each of the {n_cores} cores that this process may use"
+        raise ranges.refuse(option, f"{allowed} ({reason})", value) from error
 
 
 def one_pool(trainer: Mapping[str, Any]) -> None:
-    """Check that processes have one thread each where they are forked: a pool of threads does not survive that."""
+    """Check that forked processes have one thread each: a pool of threads does not survive a fork."""
     devices = cores.available() if trainer["devices"] == "auto" else trainer["devices"]
     forked = trainer["accelerator"] == "cpu" and trainer["num_nodes"] == 1 and devices > 1
     if forked and trainer["threads"] > 1:
@@ -44,7 +45,7 @@ def one_pool(trainer: Mapping[str, Any]) -> None:
 
 
 def precision(engine: Mapping[str, Any], accelerator: str) -> None:
-    """Check that the processor has instructions for bf16 where it is to train in it, unless `engine.force` is true."""
+    """Check that a processor that is to train in bf16 has instructions for it, unless `engine.force` is true."""
     emulated = engine["precision"] == "bf16" and accelerator == "cpu" and processor.has_bf16() is False
     if emulated and not engine["force"]:
         allowed = "float32 on this processor, which lacks bf16 instructions and is some 8 times slower with bf16"
@@ -52,13 +53,13 @@ def precision(engine: Mapping[str, Any], accelerator: str) -> None:
 
 
 def resume(option: str, value: object) -> None:
-    """Check whether, and how, a run goes on."""
+    """Check the option that decides how a run resumes."""
     if not isinstance(value, bool) and value not in ("previous", "force"):
         raise ranges.refuse(option, "true, false, previous or force", value)
 
 
 def objective_metric(option: str, value: object) -> None:
-    """Check what a sweeper is told of a run."""
+    """Check the metric that a run returns to a sweeper."""
     allowed = ("server_val/acc", "server_val/loss")
     if value is not None and value not in allowed:
         reason = " (nothing may select on the test set)" if str(value).startswith(("test/", "clients/acc")) else ""
@@ -66,19 +67,19 @@ def objective_metric(option: str, value: object) -> None:
 
 
 def folder(option: str, value: object) -> None:
-    """Check that a folder can be written, or made. A file without a name is tried, and gone at once."""
+    """Check that a folder can be written, or created. A temporary file is written for this."""
     ranges.text(option, value)
-    there = Path(str(value)).absolute()
+    existing = Path(str(value)).absolute()
     try:
-        while not there.exists():
-            there = there.parent
-        with tempfile.TemporaryFile(dir=there):
+        while not existing.exists():
+            existing = existing.parent
+        with tempfile.TemporaryFile(dir=existing):
             pass
     except OSError as error:
         raise OptionError(f"{option} must be a folder that can be written, got {value!r} ({error.strerror})") from error
 
 
-CHECKS: Mapping[str, Check] = {  # those that the rounds read stand in `round/settings.py`
+CHECKS: Mapping[str, Check] = {  # `round/settings.py` has the options that rounds read
     **{option: check for _, option, check in options()},
     "name": name,
     "data_seed": integer("[0, inf)", optional=True),
@@ -106,44 +107,47 @@ def spell(value: object) -> str:
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def list_options(known: Collection[str]) -> str:
-    """Say which options there are instead."""
-    return f"its options are {', '.join(known)}" if known else "it has none"
+def list_options(names: Collection[str]) -> str:
+    """Return the clause of a message that lists the valid options."""
+    return f"its options are {', '.join(names)}" if names else "it has none"
 
 
-def unknown(where: str, option: str, known: Collection[str]) -> OptionError:
-    """Return the error for an option that `where` hasn't got.
+def unknown(where: str, option: str, names: Collection[str]) -> OptionError:
+    """Return the error for an option that does not exist.
 
-    where: a node's path or group=word; "" for the top level.
+    Args:
+        where: path of its node or group=choice; "" for the top level.
+        option: the option that was typed.
+        names: the valid options.
     """
-    near = ranges.closest(option, known)
-    guess = f"; did you mean {near}?" if near else ""
+    guess = ranges.did_you_mean(option, names)
     if where:
-        return OptionError(f"{where} has no option {option!r}; {list_options(known)}{guess}")
-    return OptionError(f"there is no option {option!r}; there are {', '.join(sorted(known))}{guess}")
+        return OptionError(f"{where} has no option {option!r}; {list_options(names)}{guess}")
+    return OptionError(f"there is no option {option!r}; there are {', '.join(sorted(names))}{guess}")
 
 
 def options_in(node: str) -> list[str]:
-    """Return the options of a node that belong to no part: all of `engine`'s, `window_s` of `deadline`'s."""
+    """Return the options of a node that belong to no component: all of `engine`, and `window_s` of `deadline`."""
     return [option.split(".")[1] for option in CHECKS if option.startswith(f"{node}.")]
 
 
 def check(config: Mapping[str, Any]) -> None:
-    """Check that every option is there and in its range, and none beside it. Raises `OptionError`."""
+    """Check that every option exists and is in its range, and that there is no unknown option. Raises `OptionError`."""
     for node in dict.fromkeys(option.split(".")[0] for option in CHECKS if "." in option):
-        known = options_in(node)
-        found = config.get(node)
-        if not isinstance(found, Mapping):
-            raise ranges.refuse(node, f"set option by option ({', '.join(f'{node}.{name}' for name in known)})", found)
-        for option in found if "_target_" not in found else ():  # a part's own are its constructor's to know
-            if option not in known:
-                raise unknown(node, option, known)
+        names, content = options_in(node), config.get(node)
+        if not isinstance(content, Mapping):
+            raise ranges.refuse(
+                node, f"set option by option ({', '.join(f'{node}.{name}' for name in names)})", content
+            )
+        for option in content if "_target_" not in content else ():  # a component's constructor checks its options
+            if option not in names:
+                raise unknown(node, option, names)
     for option, allowed in CHECKS.items():
-        node, _, last = option.rpartition(".")
-        holder = config[node] if node else config
-        if last not in holder:
+        node, _, name = option.rpartition(".")
+        content = config[node] if node else config
+        if name not in content:
             raise OptionError(f"{option} is missing: leave out ~{option}")
-        allowed(option, holder[last])
+        allowed(option, content[name])
     one_pool(config["trainer"])
     if config["clients"] is not None and config["cohort"] > config["clients"]:
         raise IncompatibleConfig(f"cohort={config['cohort']} exceeds clients={config['clients']}")

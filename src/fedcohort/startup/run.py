@@ -12,7 +12,7 @@ from pathlib import Path
 from fedcohort.errors import FedcohortError
 from fedcohort.host import disk, memory, slurm, task
 from fedcohort.host.interrupt import interrupts
-from fedcohort.record import folder, manifest
+from fedcohort.record import claim, folder, manifest
 from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.round.budget import Budget
 from fedcohort.startup import build, differences, load
@@ -72,8 +72,8 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
     if restarted:
         log.info("SLURM has restarted job %s: it resumes its run, as with resume=true", restarted)
     siblings = job.list_siblings() if job else frozenset()
-    digest, budget = folder.config_hash(config), Budget.of(config)
-    request = folder.Wanted(digest, config["seed"], budget, watchers.ends_early, restarted, siblings)
+    digest, budget = folder.config_hash(config), Budget.from_config(config)
+    request = claim.Request(digest, config["seed"], budget, watchers.ends_early, restarted, siblings)
     resume = bool(config["resume"]) or restarted is not None
     with tasks.together(), _claim(logs.absolute(), _name(composition), request, resume) as home:
         if home.finished:
@@ -111,11 +111,11 @@ def _reuse(path: Path, budget: Budget, watchers: Watchers, job: SweepJob | None)
 
 
 @contextmanager
-def _claim(logs: Path, name: str, request: folder.Wanted, resume: bool) -> Iterator[folder.RunFolder]:
+def _claim(logs: Path, name: str, request: claim.Request, resume: bool) -> Iterator[folder.RunFolder]:
     """Lock the run's folder until the end of the context. A new folder is removed where nothing is written into it."""
     interrupts.check()
     with interrupts.hold(), disk.in_one_line(logs):
-        home = folder.claim(logs, name, request, resume)
+        home = claim.claim(logs, name, request, resume)
     try:
         interrupts.check()
         with disk.in_one_line(home.path):

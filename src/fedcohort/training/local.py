@@ -107,7 +107,7 @@ class LocalTrainer:
         return self.train(ClientTask(round, client, rows, units, units, self.client.lr_at(round), math.nan, {}), {})
 
     def samples(self, task: ClientTask) -> tuple[Tensor, Tensor]:
-        x, y = self.federation.train.of(task.client)
+        x, y = self.federation.train.samples_of(task.client)
         if task.rows is None:
             return x, y
         rows = torch.from_numpy(task.rows).to(y.device)
@@ -180,7 +180,7 @@ class LocalTrainer:
 
     def _validation(self, task: ClientTask) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield mini-batches of V_k without end, pass after pass, keyed by (seed, round, client)."""
-        x, y = self.federation.val.of(task.client)
+        x, y = self.federation.val.samples_of(task.client)
         for order in endless(self._rng_of(task, "validation"), len(y), self.client.batch or len(y)):
             rows = torch.from_numpy(order).to(y.device)
             yield gather(x, rows), y.index_select(0, rows)
@@ -232,17 +232,17 @@ class LocalTrainer:
         return float(loss[0])
 
     def sends_all(self, task: ClientTask) -> bool:
-        """Whether the server gets the update as it is."""
-        return task.kept is None and self.codec.identity
+        """Return whether the server gets the whole update unchanged."""
+        return task.tensor_mask is None and self.codec.identity
 
     def _transmit(self, task: ClientTask, delta: Tensor) -> Tensor:
-        """Return the update as the server has it, [P]; 0 where it wasn't sent, which a codec never sees."""
+        """Return the update that the server decodes, [P]; 0 in tensors that are not sent, which no codec encodes."""
         rng = partial(self._rng_of, task, "codec")
-        if task.kept is None:
+        if task.tensor_mask is None:
             return self.codec.transmit(delta, self.worker.layout, rng)
         out = torch.zeros_like(delta)
-        if task.kept.any():
-            fragment = part(self.worker.layout, task.kept)
-            at = fragment.positions.to(delta.device)
-            out[at] = self.codec.transmit(delta[at], fragment.layout, rng)
+        if task.tensor_mask.any():
+            fragment = part(self.worker.layout, task.tensor_mask)
+            positions = fragment.positions.to(delta.device)
+            out[positions] = self.codec.transmit(delta[positions], fragment.layout, rng)
         return out
