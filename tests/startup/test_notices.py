@@ -23,7 +23,7 @@ AWAY = "agg=rhfl compares a client's loss with that of when it last came: who st
 RHFL = ("agg=rhfl", "proxy=noise")
 ALL_KEPT = "selector=fedpns keeps ceil(keep x m) of the m clients that arrive in a round, which is all of them"
 ON_TIME = "drops late clients, and none is late with device=instant, where work takes no time"
-ALL_FIRST = "trains everybody who is ready in round 1, whatever the cohort"
+ALL_FIRST = "trains all ready clients in round 1, whatever the cohort"
 ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
 
 
@@ -44,7 +44,7 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         ),
         # more than the cohort, and under a name of its own
         (("selector=low_ratio", CLEAN), [ALL_FIRST]),
-        (("selector=neural_bandit", CLEAN), [ALL_FIRST, "stands in for a paper that could not be read"]),
+        (("selector=neural_bandit", CLEAN), [ALL_FIRST, "replaces a paper whose text was not available"]),
         (("selector=hcsfed", "selector.variant=feddiverse_paper", CLEAN), [ALL_FIRST]),
         # wrong labels have high losses
         (("selector=powd",), [NOISY.format("selector=powd")]),
@@ -117,7 +117,7 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         ((*ONE_PASS, "samples=random"), ["selector=ucb_cs explores as far as the losses of a client's steps differ"]),
         (
             ("selector=hcsfed", "cohort=3", "selector.strata=4"),
-            ["selector=hcsfed has more strata than a cohort has places"],
+            ["selector=hcsfed has more strata than the cohort has clients"],
         ),
         (("selector=fedpns", "cohort=4", "selector.keep=0.75"), []),
         (("availability=diurnal",), []),
