@@ -18,7 +18,7 @@ from fedcohort.rng import generator, torch_scope
 from fedcohort.startup.split import build
 from fedcohort.training.engines import choose
 from fedcohort.training.local import LocalTrainer
-from run_harness import go, remarks, same_bits
+from run_harness import go, same_bits, startup_notices
 from yaml_words import make
 
 PLAIN = ("heterogeneity=iid", "rounds=2", "split.limit=300")
@@ -124,7 +124,7 @@ def test_a_client_draws_the_same_whoever_else_trains() -> None:
 def test_without_padding_and_mirrors_it_is_no_augmentation() -> None:
     plain, idle = (trainer_of(augmentation=given) for given in (make("augmentation", "none"), CropFlip(0, 0.0)))
     assert torch.equal(plain.train(task_of(0), {}).delta, idle.train(task_of(0), {}).delta)
-    said = remarks(*CROPS, "augmentation.padding=0", "augmentation.flip=0")
+    said = startup_notices(*CROPS, "augmentation.padding=0", "augmentation.flip=0")
     assert (
         "augmentation=crop_flip with augmentation.padding=0 and augmentation.flip=0 leaves images as they are" in said
     )

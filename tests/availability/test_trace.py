@@ -292,7 +292,7 @@ def test_what_is_wrong_is_said_before_a_run_leaves_anything(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("assign", "idle", "said"), [("by_id", False, 1), ("by_id", True, 0), ("drawn", False, 0)])
 def test_nobody_is_drawn_by_id(assign: str, idle: bool, said: int) -> None:
-    lines = trace("ready.parquet", assign=assign, idle=idle).remarks("trace")
+    lines = trace("ready.parquet", assign=assign, idle=idle).notices("trace")
     assert [line.split(":")[0] for line in lines] == said * [
         "availability.idle=false has no effect with availability.assign=by_id"
     ]

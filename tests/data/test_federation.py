@@ -166,11 +166,11 @@ def test_a_pooled_test_part_is_the_servers_alone() -> None:
 
 
 def test_classes_that_nobody_holds_are_named() -> None:
-    assert made().remarks() == []
+    assert made().notices() == []
     few = raw(class_names=[f"c{c}" for c in range(C)], train_y=np.arange(N) % 8)
     line = "dataset=made: no client has a sample of 2 of the 10 classes (c8, c9): nobody learns them"
-    assert made(few, Iid()).remarks() == [line]
-    assert "(8, 9)" in made(replace(few, class_names=()), Iid()).remarks()[0]
+    assert made(few, Iid()).notices() == [line]
+    assert "(8, 9)" in made(replace(few, class_names=()), Iid()).notices()[0]
 
 
 def test_some_natural_clients_may_have_no_test_rows_but_not_all() -> None:

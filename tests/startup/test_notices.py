@@ -7,10 +7,10 @@ import pytest
 from torch import nn
 
 from engine_toy import federation_of
+from fedcohort.component import Facts
 from fedcohort.flat import keeps_statistics
-from fedcohort.part import Facts
 from fedcohort.startup.notices import list_notices, list_unmeasured
-from run_harness import compose_words, go, parts_of, remarks
+from run_harness import compose_words, go, parts_of, startup_notices
 from yaml_words import make
 
 CLEAN = "heterogeneity=noniid30"
@@ -135,7 +135,7 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
     ],
 )
 def test_it_says_what_is_lost(words: tuple[str, ...], lines: list[str]) -> None:
-    found = remarks(*words)
+    found = startup_notices(*words)
     assert len(found) == len(lines)
     assert all(line in said for line, said in zip(lines, found, strict=True))
 
@@ -171,10 +171,10 @@ def test_a_gradient_that_is_two_numbers_is_told(
     assert ("selector=hcsfed compresses a gradient of this network into two numbers" in caplog.text) == said
 
 
-def test_a_part_of_any_group_may_remark_on_its_options() -> None:
+def test_a_component_of_any_group_may_add_notices() -> None:
     class Talker(type(make("availability", "always"))):  # type: ignore[misc]
-        def remarks(self, word: str) -> list[str]:
-            return [f"availability={word} says this", "and that"]
+        def notices(self, choice: str) -> list[str]:
+            return [f"availability={choice} says this", "and that"]
 
     parts, composition = parts_of(availability=Talker()), compose_words()
     found = list_notices({**composition.choices, "availability": "sometimes"}, Facts(parts, composition.config))

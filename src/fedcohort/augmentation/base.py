@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from jaxtyping import Float
 
-from fedcohort.part import Part
+from fedcohort.component import Component
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Augmentation(Part, Protocol):
+class Augmentation(Component, Protocol):
     """What local training makes of its samples; probes, evaluations and reference predictions see them as they are.
 
     Attributes:

@@ -21,14 +21,14 @@ from jaxtyping import Float
 
 from fedcohort import ranges
 from fedcohort.augmentation.base import Augmentation
-from fedcohort.part import Want
+from fedcohort.component import Requirement
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-IMAGES = Want(
+IMAGES = Requirement(
     lambda run: run.federation and run.federation.has_images,
-    "{who} moves and mirrors images [channels, height, width], and the inputs of {dataset} are none: choose "
+    "{option} moves and mirrors images [channels, height, width], and the inputs of {dataset} are none: choose "
     "augmentation=none",
 )
 
@@ -45,7 +45,7 @@ class CropFlip(Augmentation):
     padding: int
     flip: float
 
-    wants: ClassVar[frozenset[Want]] = frozenset({IMAGES})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({IMAGES})
 
     def __post_init__(self) -> None:
         ranges.integer("padding", self.padding, "[0, 1000]")
@@ -55,10 +55,10 @@ class CropFlip(Augmentation):
     def identity(self) -> bool:
         return self.padding == 0 and self.flip == 0
 
-    def remarks(self, word: str) -> Sequence[str]:
+    def notices(self, choice: str) -> Sequence[str]:
         if not self.identity:
             return ()
-        return (f"augmentation={word} with augmentation.padding=0 and augmentation.flip=0 leaves images as they are",)
+        return (f"augmentation={choice} with augmentation.padding=0 and augmentation.flip=0 leaves images as they are",)
 
     def change(self, x: "Float[Tensor, 'n *shape']", rng: np.random.Generator) -> "Float[Tensor, 'n *shape']":
         """Return the images [n, channels, height, width], each moved and perhaps mirrored."""

@@ -150,7 +150,7 @@ class Federation(ReadOnly):
         found = skew.metrics(self.label_counts[:, :, None])
         return {name: value for name, value in found.items() if name.endswith("_ci")}
 
-    def remarks(self) -> list[str]:
+    def notices(self) -> list[str]:
         """What a user should know of the data before they are trained on."""
         lines = []
         if len(absent := np.flatnonzero(self.class_counts.sum(0) == 0)):

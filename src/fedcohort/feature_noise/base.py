@@ -8,16 +8,16 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Float, Float64, UInt64
 
+from fedcohort.component import Component
 from fedcohort.data.ragged import Ragged
 from fedcohort.data.row_hashes import row_hashes
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.part import Part
 from fedcohort.rng import Draws, Rekeyed
 
 Inputs = Float[np.ndarray, "samples *shape"]
 
 
-class FeatureNoise(Part, Protocol):
+class FeatureNoise(Component, Protocol):
     """How clients' inputs are disturbed, once, before anything is trained: those of their T_k and V_k alone."""
 
     @abstractmethod

@@ -21,9 +21,9 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort import ranges
+from fedcohort.component import CLASSES, Requirement
 from fedcohort.errors import OptionError
 from fedcohort.label_noise.base import LabelNoise
-from fedcohort.part import CLASSES, Want
 from fedcohort.rng import Draws
 from fedcohort.types import Ids
 
@@ -40,7 +40,7 @@ class Asymmetric(LabelNoise):
     base: LabelNoise
     partners: Sequence[int]
 
-    wants: ClassVar[frozenset[Want]] = frozenset({CLASSES})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({CLASSES})
 
     def __post_init__(self) -> None:
         ranges.integers("partners", self.partners, "[0, inf)")

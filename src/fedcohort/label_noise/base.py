@@ -6,12 +6,12 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.part import Part
+from fedcohort.component import Component
 from fedcohort.rng import Draws
 from fedcohort.types import Ids
 
 
-class LabelNoise(Part, Protocol):
+class LabelNoise(Component, Protocol):
     """How often clients' labels are wrong, and how."""
 
     @abstractmethod

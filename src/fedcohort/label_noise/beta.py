@@ -20,8 +20,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort import ranges
+from fedcohort.component import CLASSES, Requirement
 from fedcohort.label_noise.base import LabelNoise
-from fedcohort.part import CLASSES, Want
 from fedcohort.rng import Draws
 
 
@@ -37,7 +37,7 @@ class Beta(LabelNoise):
     a: float
     concentration: float
 
-    wants: ClassVar[frozenset[Want]] = frozenset({CLASSES})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({CLASSES})
 
     def __post_init__(self) -> None:
         ranges.number("a", self.a, "(0, 100)")

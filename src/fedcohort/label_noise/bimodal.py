@@ -17,8 +17,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort import ranges
+from fedcohort.component import CLASSES, Requirement
 from fedcohort.label_noise.base import LabelNoise
-from fedcohort.part import CLASSES, Want
 from fedcohort.rng import Draws
 
 
@@ -36,7 +36,7 @@ class Bimodal(LabelNoise):
     rate: float
     other: float
 
-    wants: ClassVar[frozenset[Want]] = frozenset({CLASSES})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({CLASSES})
 
     def __post_init__(self) -> None:
         ranges.number("share", self.share, "[0, 1]")

@@ -8,9 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
+from fedcohort.component import Component
 from fedcohort.data.ragged import Ragged
 from fedcohort.errors import OptionError
-from fedcohort.part import Part
 from fedcohort.types import Ids, ReadOnly, read_only
 
 
@@ -60,7 +60,7 @@ class Stock(ReadOnly):
         return dealt
 
 
-class Partition(Part, Protocol):
+class Partition(Component, Protocol):
     """Who gets which samples.
 
     Attributes:

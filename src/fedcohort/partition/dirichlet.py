@@ -22,8 +22,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort import ranges
+from fedcohort.component import CLASSES, Requirement
 from fedcohort.errors import OptionError
-from fedcohort.part import CLASSES, Want
 from fedcohort.partition.base import Partition, Stock
 from fedcohort.partition.sizes import require
 from fedcohort.partition.tables import deal_pairs, fit, in_whole_samples
@@ -89,7 +89,7 @@ class Dirichlet(Partition):
     alpha: float
     min_samples: int
 
-    wants: ClassVar[frozenset[Want]] = frozenset({CLASSES})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({CLASSES})
 
     def __post_init__(self) -> None:
         ranges.number("alpha", self.alpha, "(0, inf)")

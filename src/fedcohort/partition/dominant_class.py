@@ -19,8 +19,8 @@ import numpy as np
 from jaxtyping import Int64
 
 from fedcohort import ranges
+from fedcohort.component import CLASSES, Requirement
 from fedcohort.errors import OptionError
-from fedcohort.part import CLASSES, Want
 from fedcohort.partition.base import Partition, Stock
 from fedcohort.partition.sizes import even, require
 from fedcohort.partition.tables import deal_cards
@@ -104,7 +104,7 @@ class DominantClass(Partition):
     """
 
     takes_sizes: ClassVar[bool] = True
-    wants: ClassVar[frozenset[Want]] = frozenset({CLASSES})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({CLASSES})
 
     fraction: float
     share: float

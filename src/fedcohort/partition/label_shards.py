@@ -13,8 +13,8 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
+from fedcohort.component import CLASSES, Requirement
 from fedcohort.errors import OptionError
-from fedcohort.part import CLASSES, Want
 from fedcohort.partition.base import Partition, Stock
 from fedcohort.partition.sizes import even, require
 from fedcohort.types import Ids
@@ -29,7 +29,7 @@ class LabelShards(Partition):
     """
 
     takes_sizes: ClassVar[bool] = True
-    wants: ClassVar[frozenset[Want]] = frozenset({CLASSES})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({CLASSES})
 
     shards: int
 

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort import ranges
+from fedcohort.component import Requirement
 from fedcohort.errors import OptionError
-from fedcohort.part import Want
 from fedcohort.partition.base import Partition, Stock
 from fedcohort.partition.sizes import proportional, require
 from fedcohort.types import Ids, Values
@@ -56,8 +56,8 @@ class Quantity(Partition):
         return self.base.takes_all
 
     @property
-    def wants(self) -> frozenset[Want]:
-        return self.base.wants
+    def requirements(self) -> frozenset[Requirement]:
+        return self.base.requirements
 
     def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> Sequence[Ids]:
         """Deal the samples: sorted positions of each client; disjoint and exhaustive.

@@ -11,14 +11,14 @@ import torch
 from jaxtyping import UInt64
 from torch import Tensor
 
+from fedcohort.component import Component
 from fedcohort.data.federation import Federation
 from fedcohort.data.row_hashes import row_hashes
 from fedcohort.errors import DataError, OptionError
-from fedcohort.part import Part
 from fedcohort.rng import generator
 
 
-class Proxy(Part, Protocol):
+class Proxy(Component, Protocol):
     """Inputs that the server holds, without labels.
 
     Attributes:

@@ -13,6 +13,7 @@ from fedcohort.augmentation.base import Augmentation
 from fedcohort.availability.base import Availability
 from fedcohort.client.base import Client
 from fedcohort.codec.base import Codec
+from fedcohort.component import ANNOUNCED_DEADLINE
 from fedcohort.deadline.base import Deadline
 from fedcohort.device.base import Device
 from fedcohort.errors import CheckpointError, ComponentError
@@ -20,7 +21,6 @@ from fedcohort.flat import Layout
 from fedcohort.hook import ClientHook, memory_sizes
 from fedcohort.ledger import Charge
 from fedcohort.objective.base import Objective
-from fedcohort.part import ANNOUNCED_DEADLINE
 from fedcohort.proxy.base import Proxy
 from fedcohort.regulariser.base import Regulariser
 from fedcohort.round.backoff import NO_FAILURES, Backoff
@@ -66,7 +66,9 @@ class Parts:
     @property
     def tells_deadline(self) -> bool:
         """Whether clients are told when the round closes: those who do what fits of before then have to know."""
-        return self.deadline.announces and (self.deadline.partial_work or ANNOUNCED_DEADLINE in self.samples.wants)
+        return self.deadline.announces and (
+            self.deadline.partial_work or ANNOUNCED_DEADLINE in self.samples.requirements
+        )
 
     def hooks_in(self, plain: bool) -> tuple[ClientHook, ...]:
         """Return the hooks of a round: the codec's alone where it is plain (`Selection.plain`)."""

@@ -12,14 +12,14 @@ from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 
+from fedcohort.component import Component
 from fedcohort.maths.order import nth_smallest
-from fedcohort.part import Part
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 S = TypeVar("S")
 
 
-class Selector(Part, Protocol[S]):
+class Selector(Component, Protocol[S]):
     """Choose the clients of each round.
 
     The server calls `plan` (queries about w_t), `select`, and, after local training and before the aggregation,

@@ -41,17 +41,17 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.bandit import ridge
 from fedcohort.bandit.contextual import Bandit, Belief, Calibrated, LinUCB, Neural, Restless, Thompson
-from fedcohort.part import Want
+from fedcohort.component import Requirement
 from fedcohort.selector import contexts, rewards
 from fedcohort.selector.base import Selector, answers, begins_with_all, top
 from fedcohort.selector.contexts import FEATURES, Contexts, Measurements, Pending
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-ONE_LOSS = Want(
+ONE_LOSS = Requirement(
     lambda run: (
         not run.parts.selector.robust_loss or run.parts.objective.robust_loss in ({}, run.parts.selector.robust_loss)
     ),
-    "{who} reads the loss that clients train with in the paper, and its robust loss has other weights than "
+    "{option} reads the loss that clients train with in the paper, and its robust loss has other weights than "
     "{objective}: set selector.alpha, selector.beta and selector.A to objective.alpha, objective.beta and objective.A",
 )
 
@@ -111,7 +111,7 @@ class Flash(Selector[State]):
     explore: float
 
     backs_off: ClassVar[bool] = True
-    prefers: ClassVar[frozenset[Want]] = frozenset({ONE_LOSS})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({ONE_LOSS})
 
     def __post_init__(self) -> None:
         ranges.choice("context", self.context, "lagged", "fresh")
@@ -146,9 +146,9 @@ class Flash(Selector[State]):
     def robust_loss(self) -> Mapping[str, float]:
         return {"alpha": self.alpha, "beta": self.beta, "A": self.A} if "robust_loss" in self.needs else {}
 
-    def remarks(self, word: str) -> Sequence[str]:
-        name = f"selector={word} replaces a paper whose text was not available: do not report it under its name"
-        return (begins_with_all(word), *((name,) if self.bandit in ("neural", "restless") else ()))
+    def notices(self, choice: str) -> Sequence[str]:
+        name = f"selector={choice} replaces a paper whose text was not available: do not report it under its name"
+        return (begins_with_all(choice), *((name,) if self.bandit in ("neural", "restless") else ()))
 
     @property
     def used_features(self) -> tuple[str, ...]:

@@ -40,8 +40,8 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from fedcohort import ranges
+from fedcohort.component import Facts, Requirement
 from fedcohort.maths import kmeans, sketch, strata
-from fedcohort.part import Facts, Want
 from fedcohort.rng import generator
 from fedcohort.selector.base import Selector, answers, begins_with_all, draw
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
@@ -50,11 +50,11 @@ UNCLUSTERED = -1  # the stratum of clients without a sketch
 LIMIT = 1e12
 KEY = 0  # all clients compress with the same random numbers, in all rounds and runs
 TOO_MANY = (
-    "{who} has more strata than the cohort has clients: the same strata are drawn from in every round, and clients of "
-    "the others never train. Set selector.strata=null"
+    "{option} has more strata than the cohort has clients: the same strata are drawn from in every round, and clients "
+    "of the others never train. Set selector.strata=null"
 )
 TOO_SHORT = (
-    "{who} compresses a gradient of this network into two numbers, which tell little more than its length: set a "
+    "{option} compresses a gradient of this network into two numbers, which tell little more than its length: set a "
     "larger selector.rate"
 )
 STRATA = {"paper": 10, "feddiverse_paper": 3}
@@ -108,8 +108,8 @@ class HcsFed(Selector[State]):
         return self.agg == "stratified"
 
     @property
-    def prefers(self) -> frozenset[Want]:
-        return frozenset({Want(self._fits, TOO_MANY), Want(self._tells, TOO_SHORT)})
+    def recommendations(self) -> frozenset[Requirement]:
+        return frozenset({Requirement(self._fits, TOO_MANY), Requirement(self._tells, TOO_SHORT)})
 
     def _fits(self, run: Facts) -> bool | None:
         """Return whether every stratum has a place in a cohort; None where the cohort is not known yet."""
@@ -123,8 +123,8 @@ class HcsFed(Selector[State]):
     def needs(self) -> frozenset[str]:
         return frozenset({"compressed_gradient" if self.probes else "update"})
 
-    def remarks(self, word: str) -> Sequence[str]:
-        return () if self.probes else (begins_with_all(word),)
+    def notices(self, choice: str) -> Sequence[str]:
+        return () if self.probes else (begins_with_all(choice),)
 
     def init(self, population: Population) -> State:
         K = population.n_clients
