@@ -18,8 +18,8 @@ LISTS = ("samples=fedbalancer", "deadline=fixed")
 PACED = ("samples=fedbalancer", "deadline=fedbalancer")
 NOISY = "high losses draw {} to clients, and wrong labels (label_noise=beta) make losses high, too"
 OFTEN = "changes the weights of arriving clients only, and so favours clients that train often"
-TWO_LOSSES = "goes by the loss that clients train with in the paper, and its robust loss has other weights than that of"
-AWAY = "agg=rhfl compares a client's loss with that of when it last came: who stays away longer seems to learn faster"
+TWO_LOSSES = "reads the loss that clients train with in the paper, and its robust loss has other weights than"
+AWAY = "agg=rhfl compares a client's loss with that of its last participation: clients that are away for longer seem"
 RHFL = ("agg=rhfl", "proxy=noise")
 ALL_KEPT = "selector=fedpns keeps ceil(keep x m) of the m clients that arrive in a round, which is all of them"
 ON_TIME = "drops late clients, and none is late with device=instant, where work takes no time"
@@ -114,7 +114,10 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         (("selector=hcsfed", "cohort=3", "selector.strata=4", "deadline=over_commit"), []),
         # half of some thirty samples are one batch
         (ONE_PASS, []),
-        ((*ONE_PASS, "samples=random"), ["selector=ucb_cs explores as far as the losses of a client's steps differ"]),
+        (
+            (*ONE_PASS, "samples=random"),
+            ["selector=ucb_cs explores in proportion to the spread of a client's batch losses"],
+        ),
         (
             ("selector=hcsfed", "cohort=3", "selector.strata=4"),
             ["selector=hcsfed has more strata than the cohort has clients"],
@@ -129,7 +132,7 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         ((*RHFL, "cohort=50"), []),
         (
             (*RHFL, "availability=bernoulli", "deadline=fixed"),
-            [f"{AWAY}, and gains weight (with cohort=clients and availability=always and deadline=wait"],
+            [f"{AWAY} to learn faster, and gain weight (with cohort=clients and availability=always and deadline=wait"],
         ),
         ((*RHFL, "agg.beta=0"), []),
     ],

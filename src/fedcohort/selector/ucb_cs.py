@@ -97,7 +97,7 @@ class UcbCs(Selector[State]):
     def init(self, population: Population) -> State:
         K = population.n_clients
         never = np.full(K, np.inf)
-        return State(discounted.nothing(K), np.full(K, np.nan), 0.0, np.zeros(K), never, np.zeros(K, bool))
+        return State(discounted.no_pulls(K), np.full(K, np.nan), 0.0, np.zeros(K), never, np.zeros(K, bool))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         n = ctx.signals["n_train"]
@@ -119,7 +119,7 @@ class UcbCs(Selector[State]):
         latest[arrivals] = np.where(np.isfinite(std), std, latest[outcome.clients])[good]
         pulled = np.concatenate([arrivals, outcome.failed])
         rewards = np.concatenate([loss[good], np.zeros(len(outcome.failed))])
-        past = discounted.after(state.past, self.discount, pulled, rewards)
+        past = discounted.update(state.past, self.discount, pulled, rewards)
         sigma = self._sigma(state.sigma, latest if self.sigma == "all_latest" else latest[arrivals])
         mean, width = discounted.mean(past), discounted.width(past, sigma)
         if self.index == "algorithm1":
