@@ -51,7 +51,7 @@ class Facts:
         """Clients that arrive in a round at most, once it is known how many there are."""
         if self.federation is None or not self.timed:
             return self.cohort
-        return int(self.parts.deadline.most(self.config["cohort"]))
+        return int(self.parts.deadline.max_arrivals(self.config["cohort"]))
 
     @property
     def absence(self) -> tuple[str, ...] | None:

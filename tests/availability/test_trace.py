@@ -47,7 +47,7 @@ def test_clients_take_the_intervals_in_the_order_of_names(tmp_path: Path, suffix
     assert schedule.waits(15).tolist() == [0, 0, 0]
     assert schedule.waits(35).tolist() == [5, 25, 0]
     assert schedule.waits(75).tolist() == [0, 0, 0]
-    assert schedule.stretch(np.arange(3), 15, np.array([8.0, 20, 70])) == pytest.approx([28, 50, 70])
+    assert schedule.completion_time(np.arange(3), 15, np.array([8.0, 20, 70])) == pytest.approx([28, 50, 70])
 
 
 def test_a_state_other_than_one_is_not_ready(tmp_path: Path) -> None:

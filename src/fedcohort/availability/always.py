@@ -1,6 +1,6 @@
 """Every client is ready in every round.
 
-Departures from the paper: none (what FLASH, UCB-CS, FedMABA and FedDiverse assume).
+Departures from the paper: none (the assumption of FLASH, UCB-CS, FedMABA and FedDiverse).
 """
 
 from dataclasses import dataclass
@@ -15,8 +15,10 @@ from fedcohort.rng import Draws
 
 @dataclass(frozen=True)
 class Always(Availability):
+    """The model; it has no options."""
+
     always: ClassVar[bool] = True
 
     def ready(self, draws: Draws) -> Bool[np.ndarray, "clients"]:
-        """All True."""
+        """Return True for every client."""
         return np.ones(draws.n_clients, dtype=bool)

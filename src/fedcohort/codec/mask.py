@@ -1,11 +1,16 @@
-"""Random mask (Konecny et al. 2016, Sec. 2, "structured updates"): clients train the coordinates that they send alone.
+"""Random mask: clients train only the coordinates that they send (Konecny et al. 2016, "structured updates").
 
-    each step:  g~ = g on M, 0 elsewhere;   M: rho of each tensor's numbers, drawn by each client in each round
-    client:     sends the seed of M and D on M,   server: D is 0 elsewhere, and is not scaled
+Konecny, McMahan, Yu, Richtarik, Suresh, Bacon, "Federated Learning: Strategies for Improving Communication Efficiency",
+2016, arXiv 1610.05492, Sec. 2.
 
-Any local optimizer leaves a coordinate where it is that has had no gradient but 0; weight decay doesn't.
+    M:  the share rho of each tensor's coordinates, drawn by each client in each round
+    each step:  g~ = g on M, 0 elsewhere
+    client:  sends the seed of M and D on M
+    server:  D is 0 elsewhere, without scaling
 
-Departures from the paper: none. (A share that isn't a whole number is rounded, one number of a tensor at least.)
+Every local optimizer leaves a coordinate unchanged whose gradients were all 0; weight decay does not.
+
+Departures from the paper: none. (Fractional numbers of coordinates are rounded, to at least one per tensor.)
 """
 
 from collections.abc import Callable, Mapping
@@ -25,10 +30,10 @@ from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Ve
 
 @dataclass(frozen=True)
 class _Masked:
-    still: Bool[Tensor, "p"]
+    frozen: Bool[Tensor, "p"]
 
     def correct(self, g: Vector, y: Vector) -> None:
-        g.masked_fill_(self.still, 0.0)  # a product would keep what is not finite
+        g.masked_fill_(self.frozen, 0.0)  # a product would keep what is not finite
 
     def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
         return HookResult()
@@ -36,7 +41,7 @@ class _Masked:
 
 @dataclass(frozen=True)
 class MaskHook:
-    """The client half."""
+    """The client's part."""
 
     rho: float
     downloads: tuple[str, ...] = ()
@@ -46,18 +51,18 @@ class MaskHook:
     def begin(
         self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
-        still = np.ones(ctx.layout.n_params, dtype=np.bool_)
-        for at in subsets(self.rho, ctx.layout, seed_of(ctx.rng("codec"))):
-            still[at] = False
-        return _Masked(unflatten(still, ctx.layout, w))
+        frozen = np.ones(ctx.layout.n_params, dtype=np.bool_)
+        for positions in subsets(self.rho, ctx.layout, seed_of(ctx.rng("codec"))):
+            frozen[positions] = False
+        return _Masked(unflatten(frozen, ctx.layout, w))
 
 
 @dataclass(frozen=True)
 class Mask(Codec):
-    """Each client trains and sends a random part of the parameters.
+    """The codec, with its option.
 
     Attributes:
-        rho: share of the parameters.
+        rho: share of the parameters that a client trains and sends.
     """
 
     rho: float
@@ -74,14 +79,14 @@ class Mask(Codec):
         return frozenset({UNDECAYED_CLIENT})
 
     def bytes_up(self, layout: Layout) -> int:
-        """4 rho d, and 8 for the seed."""
+        """Return the bytes, 4 rho d, and 8 for the seed."""
         return sparse_bytes(self.rho, layout)
 
     def transmit(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Vector:
         return unflatten(self.decode(self.encode(delta, layout, rng), layout), layout, delta)
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
-        """Return what is sent: the seed, and D on M."""
+        """Return the seed, and D on M."""
         return gather_sent(delta, self.rho, layout, seed_of(rng()))
 
     def decode(self, wire: Wire, layout: Layout) -> Numbers:

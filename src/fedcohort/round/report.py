@@ -60,7 +60,7 @@ def columns(finished: Finished, collected: Collected, n_clients: int) -> ClientF
 
 def phases(closing: DeadlineOutcome) -> Mapping[str, np.ndarray]:
     """Return the phases of each selected client's job, in seconds; for a late client, those of the whole job."""
-    return {"units_asked": closing.asked, **{f"{name}_s": seconds for name, seconds in closing.phases.items()}}
+    return {"units_asked": closing.units_asked, **{f"{name}_s": seconds for name, seconds in closing.phases.items()}}
 
 
 def pace(finished: Finished) -> Mapping[str, float]:
