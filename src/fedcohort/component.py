@@ -13,13 +13,13 @@ from fedcohort.errors import ComponentError
 
 @dataclass(frozen=True)
 class Facts:
-    """A read-only view of a run, from which requirements read. What is not known yet is None.
+    """A read-only view of a run, which requirements read. A value that is not known yet is None.
 
     Attributes:
         parts: the components (`round.parts.Parts`).
         config: the composed config.
         federation: the data (`data.federation.Federation`), once they are read.
-        most_samples: training samples in a round of the client that has most, once the data are read.
+        most_samples: training samples per round of the client with the largest data set, once the data are read.
         layout: shapes of the network's tensors (`flat.Layout`), once it is built.
         batch_norm: whether the network has batch norm that keeps its statistics, once it is built.
     """
@@ -43,32 +43,29 @@ class Facts:
 
     @property
     def cohort(self) -> int | None:
-        """Clients that are selected in a round, once it is known how many there are."""
+        """Number of clients that are selected in a round, once the data are read."""
         return self.federation and int(self.parts.deadline.ask(self.config["cohort"]))
 
     @property
     def arriving(self) -> int | None:
-        """Clients that arrive in a round at most, once it is known how many there are."""
+        """Largest number of clients that arrive in a round, once the data are read."""
         if self.federation is None or not self.timed:
             return self.cohort
         return int(self.parts.deadline.max_arrivals(self.config["cohort"]))
 
     @property
     def absence(self) -> tuple[str, ...] | None:
-        """Options with which all clients would take part in every round, instead of those that keep some away.
-
-        () where all of them do; None where it is not known how many clients there are.
-        """
+        """The options to set so that all clients take part in every round; None before the data are read."""
         if self.federation is None:
             return None
-        parts, late = self.parts, self.parts.deadline.bounded and self.timed  # without virtual time no client is late
-        places = self.config["cohort"] if late else self.cohort
-        keeps_away = {
-            "cohort=clients": places < self.federation.n_clients and not parts.selector.uncapped,
+        parts, has_deadline = self.parts, self.parts.deadline.bounded and self.timed
+        arriving = self.config["cohort"] if has_deadline else self.cohort
+        is_needed = {
+            "cohort=clients": arriving < self.federation.n_clients and not parts.selector.uncapped,
             "availability=always": not parts.availability.always,
-            "deadline=wait_for_all": late,
+            "deadline=wait_for_all": has_deadline,
         }
-        return tuple(option for option, some in keeps_away.items() if some)
+        return tuple(option for option, needed in is_needed.items() if needed)
 
     @property
     def full_participation(self) -> bool | None:
@@ -131,74 +128,74 @@ TIMED_DEVICE = Requirement(
 )
 ANNOUNCED_DEADLINE = Requirement(
     lambda run: run.parts.deadline.announces,
-    "{option} goes by the deadline that clients are told, and {deadline} tells them none: choose deadline=fixed or "
+    "{option} uses the deadline that is announced to clients, and {deadline} announces none: choose deadline=fixed or "
     "deadline=fedbalancer",
 )
 EPOCHS = Requirement(
     lambda run: run.parts.client.steps is None,
-    "{option} shortens a round by training on fewer samples, but client.steps fixes the number of steps, whatever the "
-    "samples: choose client.steps=null",
+    "{option} shortens a round by training on fewer samples, but client.steps fixes the number of steps: choose "
+    "client.steps=null",
 )
 FORESEEN_SAMPLES = Requirement(
     lambda run: run.parts.samples.foreseen,
-    "{option} has clients train before a cohort is chosen, but {samples} chooses their samples by the deadline or the "
-    "losses of those that are in it: choose samples=all or random",
+    "{option} has clients train before the cohort is selected, but {samples} chooses samples by the deadline or the "
+    "losses of the cohort: choose samples=all or samples=random",
 )
 LOSS_LISTS = Requirement(
     lambda run: run.parts.samples.tells_losses,
-    "{option} reads what clients report of lists of losses, and with {samples} they keep none: choose "
+    "{option} reads statistics of the clients' lists of losses, and {samples} keeps no such lists: choose "
     "samples=fedbalancer",
 )
 PASSING_TIME = Requirement(
     lambda run: run.time_passes,
-    "{option} follows the virtual clock, which neither work with device=instant nor deadline.window_s=0 moves: who is "
-    "ready in the first round is ready in all",
+    "{option} follows the virtual clock, which does not advance with device=instant and deadline.window_s=0: the same "
+    "clients are ready in all rounds",
 )
 UNDECAYED_CLIENT = Requirement(
     lambda run: run.parts.client.weight_decay == 0,
-    "{option} keeps local training within what is sent, but client.weight_decay moves every parameter: choose "
-    "client.weight_decay=0, or a codec that works on finished updates (codec=subsample, codec=quant, or "
-    "codec.mode=posthoc for codec=lowrank)",
+    "{option} restricts local training to the parameters that are sent, but client.weight_decay changes every "
+    "parameter: choose client.weight_decay=0, or a codec that works on finished updates (codec=subsample, "
+    "codec=quant, or codec.mode=posthoc for codec=lowrank)",
 )
 FREE_UPDATE = Requirement(
     lambda run: not run.parts.codec.hooks,
-    "{option} compares or corrects clients in all parameters, but the codec keeps each client's training within a "
-    "random part of its own: choose a codec that works on finished updates (codec=subsample, codec=quant, or "
+    "{option} compares or corrects clients in all parameters, but the codec restricts the training of each client to "
+    "a random subset of them: choose a codec that works on finished updates (codec=subsample, codec=quant, or "
     "codec.mode=posthoc for codec=lowrank)",
 )
 ATTRIBUTES = Requirement(
     lambda run: run.federation and run.federation.group_counts is not None,
-    "{option} reads how many samples of each class and attribute clients have, but {dataset} knows no attributes: "
-    "choose dataset=cmnist",
+    "{option} reads the numbers of samples per class and attribute, but {dataset} has no attributes: choose "
+    "dataset=cmnist",
 )
 CLASSES = Requirement(
     lambda run: run.federation and run.federation.targets.single,
-    "{option} goes by the class of a sample, but a sample of {dataset} has a target at each of its positions: choose "
+    "{option} uses the class of a sample, but a sample of {dataset} has a target at each of its positions: choose "
     "another option of the group",
 )
 PROXY = Requirement(
     lambda run: run.parts.proxy.holds,
-    "{option} teaches networks on inputs that the server holds, and it holds none (proxy=none): choose proxy=dataset, "
+    "{option} trains networks on inputs of the server, and it holds none (proxy=none): choose proxy=dataset, "
     "proxy=client_heldout or proxy=noise",
 )
 RELATIVE_ADVICE = Requirement(
     lambda run: not run.parts.selector.absolute,
-    "{option} works out weights of its own, which sum to what its method says, and {selector} advises weights whose "
-    "very sum counts (an estimate without bias): choose agg=fedavg, or a form of the selector that advises none "
+    "{option} normalises the weights of clients, but the weights that {selector} advises must keep their sum, as they "
+    "form an unbiased estimate: choose agg=fedavg, or a form of the selector that advises no weights "
     "(selector.agg=fedavg where it has one)",
 )
 UNADVISED_WEIGHTS = Requirement(
     lambda run: not run.parts.selector.weighs,
-    "{option} weighs clients in a way of its own for a part of its step, or all of it, and the weights that {selector} "
-    "advises count for the rest alone: choose agg=fedavg, or a form of the selector that advises none "
-    "(selector.agg=fedavg where it has one)",
+    "{option} computes its own weights for a part of its step, where the weights that {selector} advises have no "
+    "effect: choose agg=fedavg, or a form of the selector that advises no weights (selector.agg=fedavg where it has "
+    "one)",
 )
 CLEAN_LABELS = Requirement(
     lambda run: run.federation and not run.federation.noise_rate.any(),
-    "high losses draw {option} to clients, and wrong labels ({label_noise}) make losses high, too",
+    "with {option} clients with high losses count more, and label noise ({label_noise}) raises losses, too",
 )
 NO_BATCH_NORM = Requirement(
     lambda run: None if run.batch_norm is None else not run.batch_norm,
-    "the network has batch norm, whose statistics are averaged over samples whatever {option} makes of the parameters: "
-    "they are not quite those of the model that comes of it (group norm has none)",
+    "the network has batch norm, whose statistics are averaged over samples, while {option} combines parameters in "
+    "another way: the statistics fit the new model only approximately (group norm has none)",
 )

@@ -102,7 +102,7 @@ def test_what_clients_tell_of_their_lists_is_read_or_refused(samples: Any) -> No
     told = samples.tell(samples.init(population()), asked, asked.losses)
     for word in resting:
         if LOSS_LISTS.holds(known):
-            assert np.isfinite(reported(word).read(update_of(0, [0.0], told=told)))
+            assert np.isfinite(reported(word).read(update_of(0, [0.0], loss_report=told)))
         else:
             assert word not in told
 

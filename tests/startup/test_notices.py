@@ -16,7 +16,7 @@ from yaml_words import make
 CLEAN = "heterogeneity=noniid30"
 LISTS = ("samples=fedbalancer", "deadline=fixed")
 PACED = ("samples=fedbalancer", "deadline=fedbalancer")
-NOISY = "high losses draw {} to clients, and wrong labels (label_noise=beta) make losses high, too"
+NOISY = "with {} clients with high losses count more, and label noise (label_noise=beta) raises losses, too"
 OFTEN = "changes the weights of arriving clients only, and so favours clients that train often"
 TWO_LOSSES = "reads the loss that clients train with in the paper, and its robust loss has other weights than"
 AWAY = "agg=rhfl compares a client's loss with that of its last participation: clients that are away for longer seem"
@@ -126,7 +126,7 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         (("availability=diurnal",), []),
         (
             ("availability=diurnal", "device=instant"),
-            ["availability=diurnal follows the virtual clock, which neither work with device=instant nor deadline.win"],
+            ["availability=diurnal follows the virtual clock, which does not advance with device=instant and deadl"],
         ),
         (RHFL, [AWAY]),
         ((*RHFL, "cohort=50"), []),
@@ -152,7 +152,7 @@ def test_batch_norm_is_averaged_by_samples_whatever_else_is(norm: nn.Module) -> 
         facts = Facts(fair, {**composition.config, "cohort": federation.n_clients}, federation, batch_norm=batch_norm)
         found = list_notices({**composition.choices, "agg": word}, facts)
         assert len(found) == (word not in ("fedavg", "afl") and not isinstance(norm, nn.GroupNorm))
-        assert all("the network has batch norm" in line and f"whatever agg={word} makes" in line for line in found)
+        assert all("the network has batch norm" in line and f"while agg={word} combines" in line for line in found)
 
 
 @pytest.mark.parametrize(("rank", "said"), [(16, True), (4, False)])

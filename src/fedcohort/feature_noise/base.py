@@ -77,7 +77,7 @@ def disturb_clients(noise: FeatureNoise, parts: Sequence[tuple[np.ndarray, Ragge
     noise.check(first.shape[1:])
     before = []
     for k in noisy:
-        rng = keyed.at(seed, "feature_draw", client=k)
+        rng = keyed.rekey(seed, "feature_draw", client=k)
         for x, clients in parts:
             own = slice(clients.offsets[k], clients.offsets[k + 1])
             before.append(row_hashes(x[own]))

@@ -6,6 +6,6 @@ from fedcohort.signal.base import Reported
 signal = Reported(
     reveals="how badly the model fits a client's hard samples",
     bytes_up=4,
-    read=lambda update: update.told["loss_high"],
+    read=lambda update: update.loss_report["loss_high"],
     requirement=LOSS_LISTS,
 )

@@ -6,6 +6,6 @@ from fedcohort.signal.base import Reported
 signal = Reported(
     reveals="how well the model fits the sample that it fits best",
     bytes_up=4,
-    read=lambda update: update.told["loss_low"],
+    read=lambda update: update.loss_report["loss_low"],
     requirement=LOSS_LISTS,
 )

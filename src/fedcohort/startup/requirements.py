@@ -124,9 +124,9 @@ def check_model(model: "Model", word: str, federation: "Federation") -> None:
 
 def check_batches(network: "nn.Module", batch: int | None, federation: "Federation") -> None:
     """Raise `IncompatibleConfig` where batch norm has a single number of a channel in a batch."""
-    from fedcohort.flat import norms_one  # noqa: PLC0415 - torch is imported once the options are right
+    from fedcohort.flat import can_norm_one_sample  # noqa: PLC0415 - torch is imported once the options are right
 
-    if batch == 1 and not norms_one(network, federation.server_test.x[:1]):
+    if batch == 1 and not can_norm_one_sample(network, federation.server_test.x[:1]):
         raise IncompatibleConfig(
             "client.batch=1 leaves batch norm one number of a channel, which has no spread to normalise by: choose "
             "client.batch=2 or more, or model.norm=group where the model has it"
