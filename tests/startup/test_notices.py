@@ -75,7 +75,7 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         (("deadline=fedbalancer", "deadline.w=5", CLEAN), []),
         (
             ("deadline=fedbalancer", "deadline.grid=1", CLEAN),
-            ["deadline=fedbalancer goes by seconds of a clock, and those of device=shifted_exponential are multiples"],
+            ["deadline=fedbalancer tries deadlines in seconds, and device=shifted_exponential has multiples"],
         ),
         (("deadline=fedbalancer", "deadline.grid=1", "device=phones", CLEAN), []),
         ((*LISTS, "samples.noise=0.5", CLEAN), ["samples.noise=0.5 leaves the threshold of samples=fedbalancer lower"]),

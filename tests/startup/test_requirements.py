@@ -73,7 +73,7 @@ from yaml_words import make, words
             ("agg=fedbio", "objective=propfair"),
             "agg=fedbio moves the weight of a sample along the gradient of its own loss, and with objective=propfair",
         ),
-        (("agg=fedbio", "objective=flash_robust"), "agg=fedbio learns which labels to trust, and so does the objec"),
+        (("agg=fedbio", "objective=flash_robust"), "agg=fedbio learns the weights of noisy labels, and objective=f"),
         (("agg=fedbio", "objective=propfair", "objective@objective.base=flash_robust", "objective.M=17"), "labels to"),
         (("agg=qffl", "client=adam"), "choose client=sgd, or set agg.lipschitz"),
         (("agg=qffl", "agg.q=-1"), r"agg.q must be a number in \[0, inf\), got -1"),
