@@ -152,7 +152,7 @@ def run(
     config: dict[str, Any] = {str(k): v for k, v in OmegaConf.load(f"{CONFIGS}/train.yaml").items_ex(resolve=False)}
     config["engine"] = {**OmegaConf.load(f"{CONFIGS}/engine/auto.yaml"), **engine}
     options = {**config, "cohort": cohort, "rounds": rounds, "eval": {**config["eval"], **EVALUATED}}
-    settings = Settings.of(options, "bench")
+    settings = Settings.from_config(options, "bench")
     accelerator = "gpu" if device == "cuda" else "cpu"
     make_repeatable(accelerator)
     loop, clock = Loop(parts, settings, federation), Clock(workload)

@@ -209,7 +209,7 @@ def test_what_can_be_learnt_is_found(tmp_path: Path) -> None:
         (("agg=fedbio",), "agg=fedbio uses the class"),
         (("agg=feddf", "proxy=client_heldout"), "agg=feddf uses the class"),
         (("agg=rhfl", "proxy=client_heldout"), "agg=rhfl uses the class"),
-        (("feature_noise=gaussian",), "feature_noise disturbs real numbers"),
+        (("feature_noise=gaussian",), "feature_noise needs real numbers"),
         (("augmentation=crop_flip",), "augmentation=crop_flip moves and mirrors images"),
         (
             ("model=char_lstm",),

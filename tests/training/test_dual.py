@@ -137,7 +137,7 @@ def test_one_step_in_closed_form() -> None:
     """One sample, one step: delta W = -lr (p - e_y) x', delta b = -lr (p - e_y)."""
     made = trainer(torch.float64, batch=None)
     (update,) = Dual(made, 4).updates([task_of(0, units=1, rows=np.array([2]), lr=0.5)], {})
-    x, y = (part[2] for part in made.federation.train.of(0))
+    x, y = (part[2] for part in made.federation.train.samples_of(0))
     weight, bias = (p.detach() for p in made.server.network.parameters())
     p = torch.softmax(weight @ x + bias, 0)
     p[y] -= 1

@@ -110,11 +110,13 @@ class ServerState:
     def fresh(cls, parts: Parts, population: "Populations", n_params: int) -> "ServerState":
         """Make the state before round 0."""
         return cls(
-            selector=parts.selector.init(population.asking(parts.deadline).of(parts.selector.needs, "the selector")),
-            agg=parts.agg.init(population.of(parts.agg.needs, "the aggregator"), n_params),
+            selector=parts.selector.init(
+                population.asking(parts.deadline).for_reader(parts.selector.needs, "the selector")
+            ),
+            agg=parts.agg.init(population.for_reader(parts.agg.needs, "the aggregator"), n_params),
             server=parts.server.init(n_params),
-            samples=parts.samples.init(population.of(parts.samples.needs, "the sample selection")),
-            deadline=parts.deadline.init(population.of(parts.deadline.needs, "the deadline")),
+            samples=parts.samples.init(population.for_reader(parts.samples.needs, "the sample selection")),
+            deadline=parts.deadline.init(population.for_reader(parts.deadline.needs, "the deadline")),
             times_selected=np.zeros(population.n_clients, dtype=np.int64),
             uniform=UniformReference.fresh(population.n_clients),
         )
@@ -166,7 +168,7 @@ class Populations:
         """Return the populations of a selector, which is asked for as many clients as the deadline has it."""
         return replace(self, cohort=deadline.ask(self.cohort))
 
-    def of(self, needs: frozenset[str], reader: str) -> Population:
+    def for_reader(self, needs: frozenset[str], reader: str) -> Population:
         return Population(self.n_clients, self.n_classes, self.cohort, self.signals(needs, reader))
 
     @classmethod

@@ -86,5 +86,5 @@ def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "
         *notices.list_unmeasured(config),
     ):
         log.warning("%s", line)
-    settings = Settings.of(config, f"{folder.config_hash(config)}-s{config['seed']}")
+    settings = Settings.from_config(config, f"{folder.config_hash(config)}-s{config['seed']}")
     return FederatedLoop(parts, settings, federation)

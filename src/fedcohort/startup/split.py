@@ -189,7 +189,7 @@ def _parts(raw: Raw, held: Ids, partition: Partition, clients: int | None, limit
     except FedcohortError as error:
         raise type(error)(f"dataset={raw.name}: {error}") from error
     del stock
-    parts = split if isinstance(split, Ragged) else Ragged.of(split)
+    parts = split if isinstance(split, Ragged) else Ragged.from_parts(split)
     if len(poor := np.flatnonzero(parts.sizes < LEAST)):
         raise DataError(
             f"dataset={raw.name}: {len(poor)} clients have fewer than {LEAST} training samples (client {poor[0]} has "

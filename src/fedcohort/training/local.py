@@ -107,7 +107,7 @@ class LocalTrainer:
         return self.train(ClientTask(round, client, rows, units, units, self.client.lr_at(round), math.nan, {}), {})
 
     def samples(self, task: ClientTask) -> tuple[Tensor, Tensor]:
-        x, y = self.federation.train.of(task.client)
+        x, y = self.federation.train.samples_of(task.client)
         if task.rows is None:
             return x, y
         rows = torch.from_numpy(task.rows).to(y.device)
@@ -180,7 +180,7 @@ class LocalTrainer:
 
     def _validation(self, task: ClientTask) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield mini-batches of V_k without end, pass after pass, keyed by (seed, round, client)."""
-        x, y = self.federation.val.of(task.client)
+        x, y = self.federation.val.samples_of(task.client)
         for order in endless(self._rng_of(task, "validation"), len(y), self.client.batch or len(y)):
             rows = torch.from_numpy(order).to(y.device)
             yield gather(x, rows), y.index_select(0, rows)
