@@ -71,7 +71,7 @@ from yaml_words import make, words
         ),
         (
             ("agg=fedbio", "objective=propfair"),
-            "agg=fedbio moves the weight of a sample along the gradient of its own loss, and with objective=propfair",
+            "agg=fedbio moves the weight of a sample along the gradient of that sample's loss, and with objective=propfair",
         ),
         (("agg=fedbio", "objective=flash_robust"), "agg=fedbio learns the weights of noisy labels, and objective=f"),
         (("agg=fedbio", "objective=propfair", "objective@objective.base=flash_robust", "objective.M=17"), "labels to"),

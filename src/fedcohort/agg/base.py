@@ -34,7 +34,10 @@ class ServerModels(Protocol):
     def proxy(self) -> Tensor: ...
 
     def model(self, update: Float[Tensor, "p"], buffers: Float[Tensor, "b"] | None) -> nn.Module:
-        """Return a network with w_t + update and tensors of its own; buffers=None takes the round's average."""
+        """Return a network with w_t + update that shares no tensor with others.
+
+        Buffers=None takes the round's average.
+        """
         ...
 
     def update_of(self, network: nn.Module) -> Float[Tensor, "p"]:

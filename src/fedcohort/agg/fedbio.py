@@ -46,13 +46,13 @@ GIVEN_LABELS = Requirement(
 )
 MEAN_OBJECTIVE = Requirement(
     lambda run: run.parts.objective.averages,
-    "{option} moves the weight of a sample along the gradient of its own loss, and with {objective} clients minimise a "
-    "function of their mean loss, whose gradient has another length: choose another objective",
+    "{option} moves the weight of a sample along the gradient of that sample's loss, and with {objective} clients "
+    "minimise a function of their mean loss, whose gradient has another length: choose another objective",
 )
 
 
 def _has_client_val(run: Facts) -> bool:
-    """Return whether every client has validation samples of its own."""
+    """Return whether every client has validation samples."""
     if run.federation is None:
         return bool(run.config["split"]["client_val"] > 0)
     return bool((np.diff(run.federation.val.offsets) > 0).all())

@@ -15,7 +15,7 @@ momentum is server=momentum.
 
 Departures from the paper:
 - With local Adam no a_i exists, and K_i replaces it.
-- tau_eff=steps takes sum_i p_i K_i, as the authors' code does under a proximal term.
+- tau_eff=steps takes sum_i p_i K_i, the rule of the authors' code under a proximal term.
 - The authors' code counts momentum and proximal term twice where both are on: K = 3, rho = 0.9, eta mu = 0.1 gives
   7.417 there, and 5.14 here, where the term is part of the loss.
 - A client that made no step, or whose a_i is below 1e-12, is left out; the others share its weight.

@@ -12,8 +12,9 @@ direction is shorter than a mean, as h_i > L F_i^q; for 0 < q < 1 a client with 
 is the cross-entropy whatever clients minimise, so that it is not negative. With objective=propfair the D_i are those of
 PropFair, and both favour clients with high losses.
 
-With loss_cap, and fewer than half of the arrivals lying, client i's weight is at most (p_i / p_j) (loss_cap median(F) /
-F_j)^q times that of any other client j, whatever i reports.
+With loss_cap, and fewer than half of the arrivals lying, the reports of a client i have a limited effect:
+
+    weight of i:  at most (p_i / p_j) (loss_cap median(F) / F_j)^q times the weight of any other client j
 
 Departures from the paper:
 - In the paper clients are drawn in proportion to p_i and weighted equally, which is the default. selector=random draws

@@ -1,4 +1,4 @@
-"""No attack: all clients report what they measured."""
+"""No attack: all clients report the values that they measured."""
 
 from dataclasses import dataclass
 

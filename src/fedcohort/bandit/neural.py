@@ -8,8 +8,8 @@ implemented from memory of it.
     after a choice:  Z <- Z + sum over the cohort of g g' / h, with the theta that chose it;  Z_0 = lam I
     fit:  Adam from theta_0 on 1/2 sum (f - r)^2 + h lam / 2 |theta - theta_0|^2 over all rewards so far
 
-Half of the hidden units are copies of the others with W_2 of the opposite sign, so that f = 0 before the first reward;
-entries are drawn from N(0, 4/h). Each fit starts at theta_0, as in the paper.
+Half of the hidden units are copies of the others with W_2 of the opposite sign, so that f = 0 before the first reward.
+Entries are drawn from N(0, 4/h). Each fit starts at theta_0, as in the paper.
 
 Departures from the paper:
 - A cohort is chosen in each round, not a single arm.

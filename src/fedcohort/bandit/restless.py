@@ -1,7 +1,7 @@
 """A restless linear bandit: a hidden Markov state, common to all arms, decides which theta generates the rewards.
 
-A surrogate for the setting of Yemini, Leshem, Somekh-Baruch, "The Restless Hidden Markov Bandit with Linear Rewards and
-Side Information", IEEE Transactions on Signal Processing 69, 2021 (arXiv 1910.10271, number not confirmed).
+A surrogate, in the setting of this paper: Yemini, Leshem, Somekh-Baruch, "The Restless Hidden Markov Bandit with Linear
+Rewards and Side Information", IEEE Transactions on Signal Processing 2021, arXiv 1910.10271.
 
     reward:  r = theta_s' x + noise of variance sigma^2;  state s changes to s' with probability P[s, s']
     prior:  pi P
@@ -14,7 +14,7 @@ sigma^2 is the variance of the first cohort's rewards, then the running mean of 
 with .9 on the diagonal, as after 10 (J - 1) transitions from each state. theta_j starts at random within 1e-2, as equal
 ones would stay equal.
 
-Departures from the paper: the algorithm is not theirs, which chooses an action in a polytope.
+Departures from the paper: this is another algorithm. The paper's chooses an action in a polytope.
 """
 
 import math

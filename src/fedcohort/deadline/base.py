@@ -183,7 +183,7 @@ def _phases(timing: Timing, units: Ids, wall_time: Callable[[Values], Values]) -
 def _fit(timing: Timing, units: "Ids | int", close: float, wall_time: Callable[[Values], Values]) -> Ids:
     """Return the most units, of those requested, that each client completes by `close`, to a billionth of a unit.
 
-    Bisection finds them, as the completion time does not decrease with the units.
+    Bisection finds them: the completion time does not decrease with the units.
     """
     fits, fails = np.zeros(len(timing.unit), dtype=np.int64), np.zeros(len(timing.unit), dtype=np.int64) + units + 1
     while (fails - fits > 1).any():

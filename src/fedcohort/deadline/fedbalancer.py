@@ -19,8 +19,8 @@ Departures from the paper:
 - Epochs take as long as their samples. The paper's (|OT| - 1) / batch of a batch's time is zero for one sample.
 - The paper does not say what |OT_i| a late client has. While the threshold falls the old one is too small, and rounds
   without arrivals would follow each other. The code adds ten seconds to all deadlines after such a round.
-- dl and dh are sorted, as the clients with the fastest training may have slow links.
-- Deadlines are computed from the selected clients, as in the text. Alg. 4's N is said to be the total.
+- dl and dh are sorted: the clients with the fastest training may have slow links.
+- Deadlines are computed from the selected clients, as in the text. Alg. 4 defines N as the total number of clients.
 - warmup=true follows the authors' code: until more than half of the clients, or 200, have arrived, the deadline is the
   mean duration of all clients' whole jobs and forward passes.
 - The code takes the mean of the last five numbers of trained samples for |OT|, which is not implemented.
@@ -45,7 +45,7 @@ DEVICE_SECONDS = Requirement(
 ONE_PACE = Requirement(
     lambda run: not isinstance(run.parts.samples, Paced) or run.parts.samples.control.w == run.parts.deadline.control.w,
     "{option} has one controller with {samples} in the paper, but samples.w differs from deadline.w, so that each "
-    "decides in rounds of its own",
+    "decides in other rounds",
 )
 MAX_WARMUP = 200  # clients whose arrival ends the warm-up, whatever the population
 

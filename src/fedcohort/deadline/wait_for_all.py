@@ -20,7 +20,7 @@ class WaitForAll(Deadline[None]):
     """The deadline, with its option; no client is late.
 
     Attributes:
-        partial_work: accepted without effect, as all clients finish.
+        partial_work: accepted without effect: all clients finish.
     """
 
     partial_work: bool

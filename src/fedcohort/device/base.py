@@ -56,7 +56,7 @@ class Timing(ReadOnly):
         return total
 
     def probe(self) -> Values:
-        """Return the seconds of a query: download and forward passes, as the answer is a few bytes, [n]."""
+        """Return the seconds of a query, [n]: download and forward passes. Its answer is a few bytes."""
         total: Values = self.down + self.infer
         return total
 

@@ -45,8 +45,8 @@ class BatchTime:
 
     Attributes:
         batch: samples of a batch.
-        ms: mean and standard deviation of a batch's milliseconds, on a Nexus 6, a Redmi Note 8 and a Galaxy Note 10,
-            which stand for phones like a Nexus S, a Redmi Note 7 Pro and a Pixel 4.
+        ms: mean and standard deviation of a batch's milliseconds, on a Nexus 6, a Redmi Note 8 and a Galaxy Note 10.
+            They stand for phones like a Nexus S, a Redmi Note 7 Pro and a Pixel 4.
     """
 
     batch: int

@@ -1,4 +1,4 @@
-"""The contract of a sample selection: which samples a client trains on in a round, and what it reports about them."""
+"""The contract of a sample selection: the samples that a client trains on in a round, and its reports about them."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -55,9 +55,9 @@ class Samples(Component, Protocol[S]):
         everything: whether all clients train on all of their samples, so that `choose` is not called.
         foreseen: whether `choose` depends on the request's n and rng only, so that any client's samples of a round are
             known before the round is planned (`round.sampling.foresee`).
-        keeps_losses: whether clients keep a list of their samples' losses. A client without one computes it for all of
-            its samples, with a forward pass on w_t; later the list follows from the first local epoch of each round
-            that arrives.
+        keeps_losses: whether clients keep a list of their samples' losses. A client without one computes it with a
+            forward pass of w_t over all of its samples. Later the list follows from the first local epoch of each
+            round that arrives.
         tells_losses: whether `tell` reports `loss_low` and `loss_high` of each list; these signals are rejected
             otherwise.
         needs: names of the signals that `observe` reads.

@@ -12,9 +12,9 @@ loss_i is the client's list: the cross-entropy of every sample on the model of t
 losses in the first local epoch of each round that it trains in.
 
 Departures from the paper:
-- FedSS (Cai, Lin, Zhang, Yu, "Dynamic Sample Selection for Federated Learning with Heterogeneous Data in Fog
-  Computing", ICC 2020) increases the number of samples during training, and reads no loss. Its combination with the
-  largest losses is FedBalancer's baseline, as here: samples learnt early are not trained on again.
+- FedSS itself increases the number of samples during training, and reads no loss: Cai, Lin, Zhang, Yu, "Dynamic Sample
+  Selection for Federated Learning with Heterogeneous Data in Fog Computing", ICC 2020. Its combination with the largest
+  losses is FedBalancer's baseline, as here: samples learnt early are not trained on again.
 """
 
 from dataclasses import dataclass

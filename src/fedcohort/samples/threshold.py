@@ -1,4 +1,4 @@
-"""FedBalancer's loss threshold: how the server sets it, and what clients report for it (Shin et al. 2022).
+"""FedBalancer's loss threshold: how the server sets it, and the reports that it needs (Shin et al. 2022).
 
 Shin, Li, Liu, Lee, "FedBalancer: Data and Pace Control for Efficient Federated Learning on Heterogeneous Clients",
 MobiSys 2022, arXiv 2201.01601, Algorithms 2 and 3.

@@ -33,7 +33,7 @@ class Unit:
         return self.total / self.count if self.count else 1.0
 
     def after(self, sizes: Values, scale: str) -> "Unit":
-        """Return the scale after more observations; zeros are left out, as they carry no scale.
+        """Return the scale after more observations; zeros carry no scale and are left out.
 
         Args:
             sizes: absolute values.

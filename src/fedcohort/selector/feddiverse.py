@@ -27,7 +27,7 @@ Departures from the paper:
   .16, mostly too high, with rank correlations of .3 to .4.
 - With many classes and few samples (digits: 10 classes, about 24 samples a client) no biased model predicts any sample
   of its class correctly. All clients then have AI = 1 and SC = 0, the class imbalance alone decides, and the same
-  clients are chosen as k_c in each round. A warning says so; more epochs or a larger learning rate do not help.
+  clients are chosen as k_c in each round. The run warns of it; more epochs or a larger learning rate do not help.
 - source=known_dht (Table IV) uses the true triplets, and is charged for the matrices that they follow from.
 - source=known_matrix draws without replacement in proportion to w = argmin Var(sum_k w_k N^k), w >= 0, sum w = 1. The
   last constraint is not printed, but w = 0 is optimal without it. Clients of weight zero fill the cohort.

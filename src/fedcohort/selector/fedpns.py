@@ -18,13 +18,13 @@ steps of j), E(A) is the sum of A's block of H over |A|, at m^2 per step.
 Departures from the paper:
 - The learning rate is the same for all clients, and cancels.
 - The authors' code checks the loss on the test set. Here it is checked on server_val, and the check is off by default.
-- The check compares plain means, as the code does, whatever the aggregator's weights. A loss that is not finite ranks
+- The check compares plain means like the code, whatever the aggregator's weights. A loss that is not finite ranks
   highest.
 - The authors pick the first cohort by hand, half of it with IID data. Here it is drawn like the others.
 - The code rounds inner products to two decimals, which is not done here.
 - E is a sum over A as in the code. A mean would label more clients.
 - keep_min is a share of the arrivals, rounded up; the code has 8 of 10. Where that is all of them, no client is ever
-  labelled, and the method draws as selector=random does: the start of a run says so. Failed clients count as not
+  labelled, and the method draws as selector=random does: a notice is printed at start-up. Failed clients count as not
   selected.
 - A client that failed three times in a row is withheld for some rounds (`round/backoff.py`), as such clients gain what
   others lose.

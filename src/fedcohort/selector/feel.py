@@ -22,7 +22,7 @@ Departures from the paper:
 - With several local steps there is no single gradient. g_k is the full-batch gradient at w_t, queried from all clients.
   importance=update_lag takes the norm of the client's last update without a query, and the mean of these for clients
   without one.
-- T_k is the expected duration of a whole job, as the actual duration is not known before it.
+- T_k is the expected duration of a whole job: the actual duration is not known before it.
 - agg=fedavg, the default, leaves the weights to the aggregator, like all other selectors. Unbiased weights need not sum
   to 1. Where selected clients fail, those of the arrivals are scaled to the same sum. Where the arrivals have no
   samples, no weights are advised.
@@ -203,8 +203,8 @@ def multiplier(a: Values, T: Values, rho: float) -> float:
 def _root(a: Values, T: Values, rho: float) -> float:
     """Return s = lambda + rho min T by bisection; s is positive, and lambda would lose its digits.
 
-    (1 - rho) a_j^2 <= s with j the fastest client, whose q_j alone would be 1 there, and s <= (1 - rho) (sum a)^2, its
-    value where all T are equal.
+    lower bound:  (1 - rho) a_j^2 with j the fastest client, whose q_j alone would be 1 there
+    upper bound:  (1 - rho) (sum a)^2, the value of s where all T are equal
     """
     low, high = (1 - rho) * float(a[np.argmin(T)]) ** 2, (1 - rho) * float(a.sum()) ** 2
     cost = _latency_costs(T, rho)

@@ -41,7 +41,7 @@ class Foresight(Selector[Stateless]):
         """
         clients = population.n_clients
         if clients > self.limit:
-            allowed = f"an integer of at least {clients}, the number of clients, as all of them train in every round"
+            allowed = f"an integer of at least {clients}, the number of clients, which all train in every round"
             raise ranges.refuse("limit", allowed, self.limit)
         return Stateless()
 

@@ -27,7 +27,7 @@ Departures from the paper:
 - agg=fedavg, the default, leaves the weights to the aggregator, like all other selectors.
 - Clients that are away at first are queried once available (feddiverse_paper: with their first update), and the strata
   are formed again. A client whose sketch is not finite, or beyond 1e12, is chosen last. With feddiverse_paper clients
-  without a sketch form a stratum of their own, with draws in proportion to its size.
+  without a sketch form one more stratum, with draws in proportion to its size.
 - A client that failed three times in a row is withheld for some rounds (`round/backoff.py`), as small strata are drawn
   from in every round.
 """

@@ -9,9 +9,10 @@ Lai, Zhu, Madhyastha, Chowdhury, "Oort: Efficient Federated Learning via Guided 
     exploitation:  (1 - eps) m others, drawn in proportion to A_k, of those above cutoff x the (1 - eps) m-th largest
     after a round:  eps <- max(decay eps, eps_min)
     pacer, every W rounds:  T <- T + Delta where the sum of U over the last W rounds is below that of the W before
+    norm(u):  (u - .999 min U) / max(max U - .999 min U, 1e-4)
 
-B_k are the samples of k's first local epoch when it last trained. R counts rounds from 1, last_k is k's last round, t_k
-its duration in seconds, c a high quantile of U, and norm(u) = (u - .999 min U) / max(max U - .999 min U, 1e-4).
+B_k are the samples of k's first local epoch when it last trained. R counts rounds from 1. last_k is k's last round, t_k
+its duration in seconds, and c a high quantile of U.
 
 Departures from the paper:
 - The text adds the staleness term to U itself, where it is negligible. The code normalises U first, as is done here,

@@ -3,11 +3,11 @@
 FedDiverse, Sec. IV-A. It is queried once, at the end of pre-training: the client trains models from w_t, and sends
 three numbers.
 
-Cost: 3 forward passes per sample and epoch for each biased model (one model, or with more than two classes one for each
-class of the client) and for the attribute classifier, and one pass of each over T_k for predictions. The server does
-not know how many samples the attribute classifier trains on, and charges the client's largest class, the upper bound.
-With ten classes and five epochs the work is that of about 27 jobs of two epochs. As all clients wait for the slowest,
-it takes the virtual time of about 50 rounds.
+Cost: 3 forward passes per sample and epoch for each biased model and for the attribute classifier, and one pass of each
+over T_k for predictions. There is one biased model, or with more than two classes one for each class of the client. The
+server does not know how many samples the attribute classifier trains on, and charges the client's largest class, the
+upper bound. With ten classes and five epochs the work is that of about 27 jobs of two epochs. All clients wait for the
+slowest, so that it takes the virtual time of about 50 rounds.
 
 Options: q, epochs, lr and batch (`interaction.Recipe`), and seed, from which the batch orders follow.
 """

@@ -27,7 +27,7 @@ from fedcohort.types import Ids, Values
 def places(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
     """Return the cohort's size for the client added first, down to 1 for the last, 0 for the others, [len(clients)].
 
-    Ties go to the lowest id. A client whose update is not finite has NaN, as the server would leave it out. A loss that
+    Ties go to the lowest id. A client whose update is not finite has NaN: the server would leave it out. A loss that
     is not finite is the highest.
 
     Args:

@@ -1,7 +1,7 @@
 """group_counts: number of a client's training samples of each class and attribute, N^k of FedDiverse, [K, C * A].
 
-Columns are ordered class by class. It exists where the data have attributes. Clients do not know theirs, so that only
-oracles and ablations read it. Labels include label noise.
+Columns are ordered class by class. It exists where the data have attributes. Clients do not know the attributes of
+their samples, so that only oracles and ablations read it. Labels include label noise.
 """
 
 from fedcohort.component import ATTRIBUTES
