@@ -53,9 +53,7 @@ def test_clients_that_never_arrive_lose_their_places(choice: str, cohort: int, f
 
 
 @every
-@remedy(
-    "Leave back-off to the run: set `backs_off`, choose from `ctx.available`, and return `shortlist` for larger cohorts."
-)
+@remedy("Leave back-off to the run: set `backs_off`, and return from `shortlist` how many clients you need.")
 def test_a_client_that_failed_repeatedly_is_offered_when_its_back_off_ends(choice: str) -> None:
     """Selectors with `backs_off` are not offered it before; all others are offered every ready client."""
     selector, counts, back = get(choice), dict.fromkeys(ABSENT.tolist(), 0), dict.fromkeys(ABSENT.tolist(), 0)

@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from fedcohort import ranges
 from fedcohort.component import Component
 from fedcohort.hook import ClientHook
 from fedcohort.types import Ids, Population, ReadOnly, RoundOutcome, Values
@@ -173,3 +174,20 @@ def sample_weights(rule: str, n_used: Ids, n_train: Ids) -> Values:
     if rule == "uniform":
         return np.ones(len(n_used))
     return (n_used if rule == "used" else n_train).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class SampleWeighted(Aggregator[S]):
+    """An aggregator whose weights p_i follow an option.
+
+    Attributes:
+        weighting: weights by samples "used" in the round, by training "samples", or "uniform".
+    """
+
+    weighting: str
+
+    def __post_init__(self) -> None:
+        ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
+
+    def weights(self, n_used: Ids, n_train: Ids) -> Values:
+        return sample_weights(self.weighting, n_used, n_train)

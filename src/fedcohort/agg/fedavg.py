@@ -17,29 +17,16 @@ less than 1 under partial participation, and would shrink the model. Here the su
 
 from dataclasses import dataclass
 
-from fedcohort import ranges
-from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
-from fedcohort.types import Ids, Population, Values
+from fedcohort.agg.base import Arrived, Direction, SampleWeighted
+from fedcohort.types import Population
 
 
 @dataclass(frozen=True)
-class FedAvg(Aggregator[None]):
-    """FedAvg, with its option.
-
-    Attributes:
-        weighting: weights by samples "used" in the round (u_i), by training "samples", or "uniform".
-    """
-
-    weighting: str
-
-    def __post_init__(self) -> None:
-        ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
+class FedAvg(SampleWeighted[None]):
+    """FedAvg; its option is that of `SampleWeighted`."""
 
     def init(self, population: Population, n_params: int) -> None:
         """Return no state."""
-
-    def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return sample_weights(self.weighting, n_used, n_train)
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         return Direction(arrived.mean), None

@@ -34,10 +34,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
+from fedcohort.agg.base import Arrived, Direction, SampleWeighted
 from fedcohort.component import CLASSES, FREE_UPDATE, Facts, Requirement
 from fedcohort.hook import ClientContext, ClientHook, HookResult, StepView, Vector, Weighing
-from fedcohort.types import Ids, Population, Values
+from fedcohort.types import Population
 
 GIVEN_LABELS = Requirement(
     lambda run: not run.parts.objective.uses_reference,
@@ -150,7 +150,7 @@ class Cleaning:
 
 
 @dataclass(frozen=True)
-class FedBiO(Aggregator[State]):
+class FedBiO(SampleWeighted[State]):
     """The aggregator, with its options.
 
     Attributes:
@@ -159,7 +159,6 @@ class FedBiO(Aggregator[State]):
         tau: learning rate of u.
         u_max: bound of the norm of u.
         x_max: bound of |x|.
-        weighting: weights p_i, as in `FedAvg`.
     """
 
     variant: str
@@ -167,15 +166,14 @@ class FedBiO(Aggregator[State]):
     tau: float
     u_max: float
     x_max: float
-    weighting: str
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         ranges.choice("variant", self.variant, "first_order", "second_order")
         ranges.number("eta_x", self.eta_x, "[0, inf)")
         ranges.number("tau", self.tau, "(0, inf)")
         ranges.number("u_max", self.u_max, "(0, 1e30]")
         ranges.number("x_max", self.x_max, "(0, 1e30]")
-        ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
 
     @property
     def requirements(self) -> frozenset[Requirement]:
@@ -191,9 +189,6 @@ class FedBiO(Aggregator[State]):
 
     def broadcast(self, state: State) -> Mapping[str, Tensor]:
         return {"u": state.u} if self.variant == "second_order" else {}
-
-    def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return sample_weights(self.weighting, n_used, n_train)
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
         if self.variant == "first_order":

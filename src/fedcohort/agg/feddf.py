@@ -34,14 +34,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fedcohort import ranges
-from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_weights
+from fedcohort.agg.base import Arrived, Direction, SampleWeighted, ServerModels
 from fedcohort.component import CLASSES, PROXY, RELATIVE_ADVICE, UNADVISED_WEIGHTS, Requirement
 from fedcohort.maths.distil import batches, learn, predict, trainable
-from fedcohort.types import Ids, Population, Values
+from fedcohort.types import Population
 
 
 @dataclass(frozen=True)
-class FedDf(Aggregator[None]):
+class FedDf(SampleWeighted[None]):
     """The aggregator, with its options.
 
     Attributes:
@@ -52,7 +52,6 @@ class FedDf(Aggregator[None]):
         eval_every: steps between evaluations on server_val, None to take the last student.
         patience: steps without a better student after which it ends.
         drop_worst: whether teachers no better than chance on server_val are left out.
-        weighting: weights of the first student, as in `FedAvg`.
     """
 
     steps: int
@@ -62,11 +61,11 @@ class FedDf(Aggregator[None]):
     eval_every: int | None
     patience: int
     drop_worst: bool
-    weighting: str
 
     stacked: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         ranges.integer("steps", self.steps, "[0, inf)")
         ranges.integer("batch", self.batch, "[1, inf)")
         ranges.number("lr", self.lr, "(0, 1e30]")
@@ -74,7 +73,6 @@ class FedDf(Aggregator[None]):
         ranges.integer("eval_every", self.eval_every, "[1, inf)", optional=True)
         ranges.integer("patience", self.patience, "[1, inf)")
         ranges.flag("drop_worst", self.drop_worst)
-        ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
@@ -86,9 +84,6 @@ class FedDf(Aggregator[None]):
 
     def init(self, population: Population, n_params: int) -> None:
         """Return no state."""
-
-    def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return sample_weights(self.weighting, n_used, n_train)
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         start = arrived.combine(arrived.weights)

@@ -33,10 +33,10 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.agg import losses
-from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
+from fedcohort.agg.base import Arrived, Direction, SampleWeighted
 from fedcohort.component import CLEAN_LABELS, RELATIVE_ADVICE, UNADVISED_WEIGHTS, Requirement
 from fedcohort.maths.kl_ball import tilt
-from fedcohort.types import Ids, Population, Values
+from fedcohort.types import Population, Values
 
 FULL_PARTICIPATION = Requirement(
     lambda run: run.full_participation,
@@ -58,7 +58,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class FedMaba(Aggregator[State]):
+class FedMaba(SampleWeighted[State]):
     """The aggregator, with its options.
 
     Attributes:
@@ -67,7 +67,6 @@ class FedMaba(Aggregator[State]):
         rho: largest divergence of the bandit's weights from equal ones, in nats.
         loss: signal of F_i, see `agg/losses.py`.
         sync: "mass" or "literal".
-        weighting: weights of the mean, as in `FedAvg`.
         loss_cap: cap of a loss in medians, see `agg/losses.py`.
     """
 
@@ -76,18 +75,17 @@ class FedMaba(Aggregator[State]):
     rho: float
     loss: str
     sync: str
-    weighting: str
     loss_cap: float | None
 
     stacked: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         ranges.number("eta", self.eta, "(0, inf)")
         ranges.number("alpha", self.alpha, "[0, 1]")
         ranges.number("rho", self.rho, "[0, inf)")
         ranges.choice("loss", self.loss, *losses.SIGNALS)
         ranges.choice("sync", self.sync, "mass", "literal")
-        ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
         ranges.number("loss_cap", self.loss_cap, "[1, inf)", optional=True)
 
     @property
@@ -105,9 +103,6 @@ class FedMaba(Aggregator[State]):
 
     def init(self, population: Population, n_params: int) -> State:
         return State(np.full(population.n_clients, 1 / population.n_clients))
-
-    def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return sample_weights(self.weighting, n_used, n_train)
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
         rows, F = losses.read_losses(arrived, self.loss, self.loss_cap)

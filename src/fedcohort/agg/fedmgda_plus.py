@@ -26,10 +26,10 @@ import numpy as np
 import torch
 
 from fedcohort import ranges
-from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
+from fedcohort.agg.base import Arrived, Direction, SampleWeighted
 from fedcohort.component import FREE_UPDATE, NO_BATCH_NORM, RELATIVE_ADVICE, Requirement
 from fedcohort.maths.min_norm import min_norm
-from fedcohort.types import Ids, Population, Values
+from fedcohort.types import Population
 
 PLAIN_SERVER = Requirement(
     lambda run: run.parts.server.plain,
@@ -43,7 +43,7 @@ STATIONARY = 1e-8  # shorter mixtures of unit vectors count as 0
 
 
 @dataclass(frozen=True)
-class FedMgdaPlus(Aggregator[None]):
+class FedMgdaPlus(SampleWeighted[None]):
     """The aggregator, with its options.
 
     Attributes:
@@ -51,25 +51,23 @@ class FedMgdaPlus(Aggregator[None]):
         decay: factor of eta_g per round.
         epsilon: bound of |lambda_i - lambda_0i|.
         rescale: "none", or "mean_norm" for the mean length of the updates.
-        weighting: weights p_i, as in `FedAvg`.
     """
 
     eta_g: float
     decay: float
     epsilon: float
     rescale: str
-    weighting: str
 
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({PLAIN_SERVER, NO_BATCH_NORM})
     stacked: ClassVar[bool] = True
     own_length: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         ranges.number("eta_g", self.eta_g, "(0, inf)")
         ranges.number("decay", self.decay, "(0, 1]")
         ranges.number("epsilon", self.epsilon, "[0, 1]")
         ranges.choice("rescale", self.rescale, "none", "mean_norm")
-        ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
 
     @property
     def requirements(self) -> frozenset[Requirement]:
@@ -77,9 +75,6 @@ class FedMgdaPlus(Aggregator[None]):
 
     def init(self, population: Population, n_params: int) -> None:
         """Return no state."""
-
-    def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return sample_weights(self.weighting, n_used, n_train)
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         D = arrived.matrix.cpu().numpy()

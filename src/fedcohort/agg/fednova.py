@@ -27,9 +27,9 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
+from fedcohort.agg.base import Arrived, Direction, SampleWeighted
 from fedcohort.component import NO_BATCH_NORM, Requirement
-from fedcohort.types import Ids, Population, Values
+from fedcohort.types import Population
 
 LINEAR_CLIENT = Requirement(
     lambda run: run.parts.client.linear,
@@ -42,30 +42,25 @@ MIN_RESPONSE = 1e-12  # smaller a_i are left out
 
 
 @dataclass(frozen=True)
-class FedNova(Aggregator[None]):
+class FedNova(SampleWeighted[None]):
     """The aggregator, with its options.
 
     Attributes:
         tau_eff: tau_eff is the mean of the "response" a_i or of the number of "steps" K_i.
-        weighting: weights p_i, as in `FedAvg`.
     """
 
     tau_eff: str
-    weighting: str
 
     needs: ClassVar[frozenset[str]] = frozenset({"response_norm", "steps"})
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({LINEAR_CLIENT, NO_BATCH_NORM})
     stacked: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         ranges.choice("tau_eff", self.tau_eff, "response", "steps")
-        ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
 
     def init(self, population: Population, n_params: int) -> None:
         """Return no state."""
-
-    def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return sample_weights(self.weighting, n_used, n_train)
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         a, K = (np.asarray(arrived.outcome.signals[word]) for word in ("response_norm", "steps"))

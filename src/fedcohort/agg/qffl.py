@@ -33,9 +33,9 @@ import torch
 
 from fedcohort import ranges
 from fedcohort.agg import losses
-from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
+from fedcohort.agg.base import Arrived, Direction, SampleWeighted
 from fedcohort.component import CLEAN_LABELS, NO_BATCH_NORM, RELATIVE_ADVICE, Requirement
-from fedcohort.types import Ids, Population, Values
+from fedcohort.types import Population
 
 SGD_CLIENT = Requirement(
     lambda run: run.parts.client.linear,
@@ -48,28 +48,26 @@ ZERO = 1e-10  # nats; added to every loss
 
 
 @dataclass(frozen=True)
-class QFfl(Aggregator[None]):
+class QFfl(SampleWeighted[None]):
     """The aggregator, with its options.
 
     Attributes:
         q: exponent of the fairness objective.
         lipschitz: L, None for one over the local learning rate.
-        weighting: weights p_i, as in `FedAvg`.
         loss_cap: cap of a loss in medians, see `agg/losses.py`.
     """
 
     q: float
     lipschitz: float | None
-    weighting: str
     loss_cap: float | None
 
     stacked: ClassVar[bool] = True
     own_length: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         ranges.number("q", self.q, "[0, inf)")
         ranges.number("lipschitz", self.lipschitz, "(0, inf)", optional=True)
-        ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
         ranges.number("loss_cap", self.loss_cap, "[1, inf)", optional=True)
 
     @property
@@ -86,9 +84,6 @@ class QFfl(Aggregator[None]):
 
     def init(self, population: Population, n_params: int) -> None:
         """Return no state."""
-
-    def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return sample_weights(self.weighting, n_used, n_train)
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         rows, F = losses.read_losses(arrived, "loss", self.loss_cap)

@@ -24,10 +24,10 @@ import torch
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
+from fedcohort.agg.base import Arrived, Direction, SampleWeighted
 from fedcohort.component import FREE_UPDATE, NO_BATCH_NORM, Requirement
 from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
-from fedcohort.types import Ids, Population, Values
+from fedcohort.types import Population
 
 PLAIN_CLIENT = Requirement(
     lambda run: run.parts.client.plain and not run.parts.regulariser.hooks,
@@ -87,22 +87,20 @@ class ControlVariate:
 
 
 @dataclass(frozen=True)
-class Scaffold(Aggregator[State]):
+class Scaffold(SampleWeighted[State]):
     """The aggregator, with its options.
 
     Attributes:
         control: "mean_gradient" or the printed "displacement" (plain SGD only).
-        weighting: weights p_i, as in `FedAvg`.
     """
 
     control: str
-    weighting: str
 
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({NO_BATCH_NORM})
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         ranges.choice("control", self.control, "mean_gradient", "displacement")
-        ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
 
     @property
     def requirements(self) -> frozenset[Requirement]:
@@ -117,9 +115,6 @@ class Scaffold(Aggregator[State]):
 
     def broadcast(self, state: State) -> Mapping[str, Tensor]:
         return {"c": state.c}
-
-    def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return sample_weights(self.weighting, n_used, n_train)
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
         c = state.c + arrived.totals["delta_c"].to(state.c) / state.n_clients

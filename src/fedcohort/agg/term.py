@@ -34,9 +34,9 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.agg import losses
-from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
+from fedcohort.agg.base import Arrived, Direction, SampleWeighted
 from fedcohort.component import CLEAN_LABELS, RELATIVE_ADVICE, Requirement
-from fedcohort.types import Ids, Population, Values
+from fedcohort.types import Population
 
 
 @dataclass(frozen=True)
@@ -53,30 +53,28 @@ class State:
 
 
 @dataclass(frozen=True)
-class Term(Aggregator[State]):
+class Term(SampleWeighted[State]):
     """The aggregator, with its options.
 
     Attributes:
         tilt: t, per nat.
         loss: signal of F_i, see `agg/losses.py`.
         smoothing: s, None for weights that sum to 1.
-        weighting: weights p_i, as in `FedAvg`.
         loss_cap: cap of a loss in medians, see `agg/losses.py`.
     """
 
     tilt: float
     loss: str
     smoothing: float | None
-    weighting: str
     loss_cap: float | None
 
     stacked: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         ranges.number("tilt", self.tilt, "(-inf, inf)")
         ranges.choice("loss", self.loss, *losses.SIGNALS)
         ranges.number("smoothing", self.smoothing, "(0, 1)", optional=True)
-        ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
         ranges.number("loss_cap", self.loss_cap, "[1, inf)", optional=True)
 
     @property
@@ -93,9 +91,6 @@ class Term(Aggregator[State]):
 
     def init(self, population: Population, n_params: int) -> State:
         return State(0.0, 0)
-
-    def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return sample_weights(self.weighting, n_used, n_train)
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
         rows, F = losses.read_losses(arrived, self.loss, self.loss_cap)

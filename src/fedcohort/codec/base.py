@@ -10,6 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
+from fedcohort.codec.wire import Numbers, Wire, unflatten
 from fedcohort.component import Component, Requirement
 from fedcohort.flat import Layout
 from fedcohort.hook import ClientHook, Vector
@@ -62,3 +63,18 @@ class Codec(Component, Protocol):
             layout: shapes of the network's tensors.
             rng: returns the generator of (seed, "codec", round, client), which a hook gets from `job.rng("codec")`.
         """
+
+
+class WireCodec(Codec, Protocol):
+    """A codec that sends arrays of its own: `decode` undoes `encode`."""
+
+    @abstractmethod
+    def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
+        """Return the arrays that are sent for the update delta [P]."""
+
+    @abstractmethod
+    def decode(self, wire: Wire, layout: Layout) -> Numbers:
+        """Return the update of the arrays, [P]."""
+
+    def transmit(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Vector:
+        return unflatten(self.decode(self.encode(delta, layout, rng), layout), layout, delta)

@@ -29,8 +29,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.codec.base import Codec
-from fedcohort.codec.wire import SEED, Numbers, Wire, flatten, join, seed_of, shared_draws, unflatten
+from fedcohort.codec.base import WireCodec
+from fedcohort.codec.wire import SEED, Numbers, Wire, flatten, join, seed_of, shared_draws
 from fedcohort.component import UNDECAYED_CLIENT, Requirement
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
@@ -91,7 +91,7 @@ class Subspace:
 
 
 @dataclass(frozen=True)
-class LowRank(Codec):
+class LowRank(WireCodec):
     """The codec, with its options.
 
     Attributes:
@@ -125,9 +125,6 @@ class LowRank(Codec):
         small = {block: self.k * block.size // rows(block) for block in layout.parameters if self._compresses(block)}
         numbers = sum(small.get(block, block.size) for block in layout.parameters)
         return NUMBER * numbers + (SEED if small else 0)
-
-    def transmit(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Vector:
-        return unflatten(self.decode(self.encode(delta, layout, rng), layout), layout, delta)
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
         """Return the seed where a tensor is compressed, then each tensor, or its B."""

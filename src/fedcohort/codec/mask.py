@@ -13,18 +13,17 @@ Every local optimizer leaves a coordinate unchanged whose gradients were all 0; 
 Departures from the paper: none. (Fractional numbers of coordinates are rounded, to at least one per tensor.)
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Bool
 from torch import Tensor
 
-from fedcohort import ranges
-from fedcohort.codec.base import Codec
-from fedcohort.codec.wire import Numbers, Wire, gather_sent, scatter, seed_of, sparse_bytes, subsets, unflatten
+from fedcohort.codec.sparse import Sparse
+from fedcohort.codec.wire import seed_of, subsets, unflatten
 from fedcohort.component import UNDECAYED_CLIENT, Requirement
-from fedcohort.flat import Layout
 from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
 
 
@@ -58,17 +57,10 @@ class MaskHook:
 
 
 @dataclass(frozen=True)
-class Mask(Codec):
-    """The codec, with its option.
+class Mask(Sparse):
+    """The codec; its option rho is that of `Sparse`, here also the share of the parameters that a client trains."""
 
-    Attributes:
-        rho: share of the parameters that a client trains and sends.
-    """
-
-    rho: float
-
-    def __post_init__(self) -> None:
-        ranges.number("rho", self.rho, "(0, 1]")
+    unbiased: ClassVar[bool] = False
 
     @property
     def hooks(self) -> tuple[ClientHook, ...]:
@@ -77,17 +69,3 @@ class Mask(Codec):
     @property
     def requirements(self) -> frozenset[Requirement]:
         return frozenset({UNDECAYED_CLIENT})
-
-    def bytes_up(self, layout: Layout) -> int:
-        """Return the bytes, 4 rho d, and 8 for the seed."""
-        return sparse_bytes(self.rho, layout)
-
-    def transmit(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Vector:
-        return unflatten(self.decode(self.encode(delta, layout, rng), layout), layout, delta)
-
-    def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
-        """Return the seed, and D on M."""
-        return gather_sent(delta, self.rho, layout, seed_of(rng()))
-
-    def decode(self, wire: Wire, layout: Layout) -> Numbers:
-        return scatter(wire, self.rho, layout, unbiased=False)

@@ -23,8 +23,8 @@ import numpy as np
 from jaxtyping import Float, Float32, UInt8, UInt16
 
 from fedcohort import ranges
-from fedcohort.codec.base import Codec
-from fedcohort.codec.wire import SEED, Numbers, Wire, count, flatten, seed_of, shared_draws, subset, unflatten
+from fedcohort.codec.base import WireCodec
+from fedcohort.codec.wire import SEED, Numbers, Wire, count, flatten, seed_of, shared_draws, subset
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import Vector
 from fedcohort.ledger import NUMBER
@@ -125,7 +125,7 @@ class Sketch:
 
 
 @dataclass(frozen=True)
-class Quant(Codec):
+class Quant(WireCodec):
     """The codec, with its options.
 
     Attributes:
@@ -146,9 +146,6 @@ class Quant(Codec):
     def bytes_up(self, layout: Layout) -> int:
         """Return the bytes: bits / 8 for each number sent, 8 for each tensor's range, 8 for a seed."""
         return -(-self._numbers(layout) * self.bits // 8) + 2 * NUMBER * len(layout.parameters) + SEED * self._draws
-
-    def transmit(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Vector:
-        return unflatten(self.decode(self.encode(delta, layout, rng), layout), layout, delta)
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
         """Return the seed where it is needed, the ranges [tensors, 2], and a string of bits."""

@@ -12,41 +12,14 @@ Unlike codec=mask it is unbiased and does not change local training. Its varianc
 Departures from the paper: none. (Fractional numbers are rounded, to at least one per tensor.)
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
-import numpy as np
-
-from fedcohort import ranges
-from fedcohort.codec.base import Codec
-from fedcohort.codec.wire import Numbers, Wire, gather_sent, scatter, seed_of, sparse_bytes, unflatten
-from fedcohort.flat import Layout
-from fedcohort.hook import Vector
+from fedcohort.codec.sparse import Sparse
 
 
 @dataclass(frozen=True)
-class Subsample(Codec):
-    """The codec, with its option.
+class Subsample(Sparse):
+    """The codec; its option rho is that of `Sparse`."""
 
-    Attributes:
-        rho: share of the numbers that is sent.
-    """
-
-    rho: float
-
-    def __post_init__(self) -> None:
-        ranges.number("rho", self.rho, "(0, 1]")
-
-    def bytes_up(self, layout: Layout) -> int:
-        """Return the bytes, 4 rho d, and 8 for the seed."""
-        return sparse_bytes(self.rho, layout)
-
-    def transmit(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Vector:
-        return unflatten(self.decode(self.encode(delta, layout, rng), layout), layout, delta)
-
-    def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
-        """Return the seed, and D on M."""
-        return gather_sent(delta, self.rho, layout, seed_of(rng()))
-
-    def decode(self, wire: Wire, layout: Layout) -> Numbers:
-        return scatter(wire, self.rho, layout, unbiased=True)
+    unbiased: ClassVar[bool] = True

@@ -20,17 +20,7 @@ from fedcohort.server.moments import Adaptive, Vector, adagrad
 
 @dataclass(frozen=True)
 class Adagrad(Adaptive):
-    """The server optimizer, with its options.
-
-    Attributes:
-        lr: server learning rate eta.
-        beta1: momentum.
-        tau: degree of adaptivity.
-    """
-
-    lr: float
-    beta1: float
-    tau: float
+    """The server optimizer; its options are those of `Adaptive`."""
 
     def square(self, v: Vector, direction: Vector) -> Vector:
         return adagrad(v, direction)

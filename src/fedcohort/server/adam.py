@@ -20,19 +20,13 @@ from fedcohort.server.moments import Adaptive, Vector, adam
 
 @dataclass(frozen=True)
 class Adam(Adaptive):
-    """The server optimizer, with its options.
+    """The server optimizer, with the options of `Adaptive` and one more.
 
     Attributes:
-        lr: server learning rate eta.
-        beta1: decay of the first moment.
         beta2: decay of the second moment.
-        tau: degree of adaptivity.
     """
 
-    lr: float
-    beta1: float
     beta2: float
-    tau: float
 
     def square(self, v: Vector, direction: Vector) -> Vector:
         return adam(v, direction, self.beta2)

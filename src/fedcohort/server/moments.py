@@ -33,8 +33,15 @@ class State:
     v: Tensor
 
 
+@dataclass(frozen=True)
 class Adaptive(ServerOptimizer[State]):
-    """A server optimizer with the fields lr, beta1 and tau, and beta2 where its rule has one."""
+    """A server optimizer with two moments; a rule with a decay of the second moment has a field beta2.
+
+    Attributes:
+        lr: server learning rate eta.
+        beta1: decay of the first moment.
+        tau: degree of adaptivity; smaller adapts more.
+    """
 
     lr: float
     beta1: float
