@@ -19,7 +19,7 @@ SMALL_IS_GOOD = {"expected_s", "expected_unit_s", "expected_up_s", "noise_rate"}
 def tempting(absent: Ids, factor: float) -> Callable[[str, np.ndarray], np.ndarray]:
     """Return a change of signals that makes absent clients `factor` times more attractive."""
 
-    def change(choice: str, values: np.ndarray) -> np.ndarray:
+    def change(signal: str, values: np.ndarray) -> np.ndarray:
         out = values.copy()
         if signal in ("label_counts", "group_counts") and factor > 1:
             out[absent] = 20  # a perfect balance
