@@ -66,7 +66,7 @@ class Codec(Component, Protocol):
 
 
 class WireCodec(Codec, Protocol):
-    """A codec that sends arrays of its own: `decode` undoes `encode`."""
+    """A codec that sends arrays: `decode` is the inverse of `encode`."""
 
     @abstractmethod
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:

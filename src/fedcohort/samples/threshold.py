@@ -18,9 +18,9 @@ Departures from the paper:
 - Losses are not bounded, so that noise alone gives no privacy. With clip=C they are clipped at C first. For LLow and
   LHigh, noise = C sqrt(2 ln(1.25 / delta)) / epsilon is then the Gaussian mechanism, with epsilon < 1.
 - Privacy loss adds up over rounds: the metric rho is C^2 / noise^2 for each round in which a client's LLow and LHigh
-  arrived, of the client that reported most often (zero-concentrated differential privacy, Bun and Steinke 2016, Prop.
-  1.6 and Lemma 2.3), and epsilon = rho + 2 sqrt(rho ln(1 / delta)). It covers these two numbers only: |OT| and the
-  squares depend on all losses, and sums of losses and the update are sent without noise.
+  arrived, of the client that reported most often. This is zero-concentrated differential privacy (Bun and Steinke 2016,
+  Prop. 1.6 and Lemma 2.3), of which epsilon = rho + 2 sqrt(rho ln(1 / delta)). It covers these two numbers. |OT| and
+  the squares depend on all losses, and sums of losses and the update are sent without noise.
 - Reports that are not finite are ignored.
 - A list changes when the client's update is applied; a late client keeps its first losses.
 - as_released=true follows the authors' code: ll and lh are over all rounds so far, and a client reports on its whole

@@ -149,9 +149,8 @@ class HcsFed(Selector[State]):
         return self._draw(state, ctx), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
-        advice = (
-            Advice(weights=stratum_weights(state.stratum, outcome.clients)) if self._weighs(state, outcome) else None
-        )
+        weighs = self.agg == "stratified" and len(outcome.clients) > 0 and (state.stratum != UNCLUSTERED).any()
+        advice = Advice(weights=stratum_weights(state.stratum, outcome.clients)) if weighs else None
         unqueried = np.flatnonzero(~state.asked[outcome.clients])
         if self.probes or not len(unqueried):
             return advice, state
@@ -162,10 +161,6 @@ class HcsFed(Selector[State]):
     def due(self, round: int) -> bool:
         """Return whether all sketches are computed again in this round."""
         return self.recluster is not None and round > 0 and round % self.recluster == 0
-
-    def _weighs(self, state: State, outcome: RoundOutcome) -> bool:
-        """Return whether weights are advised in this round."""
-        return self.agg == "stratified" and len(outcome.clients) > 0 and bool((state.stratum != UNCLUSTERED).any())
 
     def _stratify(self, state: State, ctx: RoundContext) -> Ids:
         """Return the stratum of each client, [K]."""

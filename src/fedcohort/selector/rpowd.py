@@ -87,10 +87,15 @@ class RPowD(Candidates, Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         clients = self._choose(state, ctx)
-        return Selection(clients, state.last, probability=self._probability(ctx)), state
+        weights, first = self.weights(ctx), np.zeros(ctx.n_clients)  # probability to be the first candidate drawn
+        first[ctx.available] = weights[ctx.available] / max(weights[ctx.available].sum(), 1.0)
+        return Selection(clients, state.last, probability=first), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        loss = self._losses(len(state.last), outcome)
+        if self.loss_at == "path":
+            loss = outcome.signals["train_loss"]
+        else:
+            loss = outcome.probes["loss"].dense(len(state.last))[outcome.clients]
         last = state.last.copy()
         last[outcome.clients] = np.where(np.isfinite(loss), loss, -np.inf)
         return None, State(last)
@@ -99,17 +104,3 @@ class RPowD(Candidates, Selector[State]):
         """Draw the candidates and choose among them."""
         polled = self.draw_candidates(ctx)
         return top(state.last, polled, ctx.cohort, ctx.rng, self.tie)
-
-    def _probability(self, ctx: RoundContext) -> Values:
-        """Return each client's probability to be the first candidate drawn, [n_clients]."""
-        weights, out = self.weights(ctx), np.zeros(ctx.n_clients)
-        out[ctx.available] = weights[ctx.available] / max(weights[ctx.available].sum(), 1.0)
-        return out
-
-    def _losses(self, n_clients: int, outcome: RoundOutcome) -> Values:
-        """Return the losses in nats of the clients that arrived, [len(outcome.clients)]."""
-        if self.loss_at == "path":
-            reported: Values = outcome.signals["train_loss"]
-            return reported
-        answered: Values = outcome.probes["loss"].dense(n_clients)[outcome.clients]
-        return answered
