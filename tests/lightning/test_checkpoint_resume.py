@@ -52,7 +52,7 @@ def copied(two_rounds: Ran, tmp_path: Path) -> Path:
 def test_a_killed_run_ends_like_an_uninterrupted_one(
     whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds_before: int, extra: tuple[str, ...]
 ) -> None:
-    stop_after(monkeypatch, rounds, "progress", rounds_before + 2, die)  # step 0 is a report too
+    stop_after(monkeypatch, rounds, "make_report", rounds_before + 2, die)  # step 0 is a report too
     status = in_a_child(lambda: go(tmp_path, *HARD, *extra) and None)
     assert os.WIFSIGNALED(status)
     monkeypatch.undo()

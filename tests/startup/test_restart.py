@@ -152,7 +152,7 @@ def test_what_clients_keep_in_files_is_checked_too(whole: Ran, logs: Path) -> No
     path = home(logs) / "client_store.c"
     row = path.stat().st_size // (3 * len(slots))
     flip(path, 8 * row * (3 * client + slots[client]) + 77)
-    with pytest.raises(CheckpointError, match=rf"client {client} keeps isn't what was written; .*resume=previous"):
+    with pytest.raises(CheckpointError, match=rf"the vectors of client {client} are not those .*resume=previous"):
         resumed(logs)
     assert same_bits(whole, resumed(logs, "previous"))
 

@@ -1,4 +1,4 @@
-"""Every client is ready in every round.
+"""Every client is available in every round.
 
 Departures from the paper: none (the assumption of FLASH, UCB-CS, FedMABA and FedDiverse).
 """
@@ -6,19 +6,11 @@ Departures from the paper: none (the assumption of FLASH, UCB-CS, FedMABA and Fe
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from jaxtyping import Bool
-
 from fedcohort.availability.base import Availability
-from fedcohort.rng import Draws
 
 
 @dataclass(frozen=True)
 class Always(Availability):
-    """The model; it has no options."""
+    """Full availability, the default of `Availability.ready`."""
 
     always: ClassVar[bool] = True
-
-    def ready(self, draws: Draws) -> Bool[np.ndarray, "clients"]:
-        """Return True for every client."""
-        return np.ones(draws.n_clients, dtype=bool)
