@@ -95,7 +95,7 @@ def measured(metrics: "pd.DataFrame", name: str) -> "pd.Series[float]":
 
 
 def _draw_line(
-    axes: "Axes", metrics: "pd.DataFrame", x: "pd.Series[float]", name: str, width: float, **look: Any
+    axes: "Axes", metrics: "pd.DataFrame", x: "pd.Series[float]", name: str, width: float, **look: str
 ) -> None:
     values, window = measured(metrics, name), smoothing(metrics)
     if window > 1 and width == BOLD:
