@@ -90,7 +90,7 @@ def measured(metrics: "pd.DataFrame", name: str) -> "pd.Series[float]":
     """Return the finite values of a metric by round, accuracies in per cent; empty if it was not measured."""
     import pandas as pd
 
-    values = metrics.get(name, pd.Series(dtype=float))
+    values: pd.Series[float] = metrics.get(name, pd.Series(dtype=float))
     return values[np.isfinite(values)] * (1 if name.endswith("loss") else 100)
 
 
@@ -133,7 +133,7 @@ def _mark_best(axes: "Axes", metrics: "pd.DataFrame", x: "pd.Series[float]") -> 
     """Draw a star at the first round with the highest test accuracy, the result of early stopping."""
     values = measured(metrics, "test/acc")
     if len(values):
-        best = values.idxmax()
+        best = int(values.index[values.to_numpy().argmax()])
         label = f"best so far: {values[best]:.1f} % at round {best}"
         look: dict[str, Any] = {"markersize": 13, "color": style.VERMILLION, "markeredgecolor": "white"}
         axes.plot(x[best], values[best], "*", linestyle="none", zorder=5, label=label, **look)
