@@ -133,7 +133,7 @@ def _mark_best(axes: "Axes", metrics: "pd.DataFrame", x: "pd.Series[float]") -> 
     """Draw a star at the first round with the highest test accuracy, the result of early stopping."""
     values = measured(metrics, "test/acc")
     if len(values):
-        best = int(values.index[values.to_numpy().argmax()])
+        best = int(values.index.to_numpy()[values.to_numpy().argmax()])
         label = f"best so far: {values[best]:.1f} % at round {best}"
         look: dict[str, Any] = {"markersize": 13, "color": style.VERMILLION, "markeredgecolor": "white"}
         axes.plot(x[best], values[best], "*", linestyle="none", zorder=5, label=label, **look)
