@@ -1,6 +1,6 @@
 """FedBiO on data cleaning: clients learn weights of their samples on their validation sets (Li et al. 2023).
 
-Li, Huang, Huang, "Communication-Efficient Federated Bilevel Optimization with Global and Local Lower Level Problems",
+Li, Huang, Huang, "Communication-Efficient Federated Bilevel Optimization with Local and Global Lower Level Problems",
 NeurIPS 2023; FLASH cites arXiv 2302.06701.
 
     lower problem:  g_i(x, y) = mean over T_i of 2 sigmoid(x_j) l_j(y)

@@ -63,7 +63,7 @@ class FedNova(SampleWeighted[None]):
         """Return no state."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
-        a, K = (np.asarray(arrived.outcome.signals[word]) for word in ("response_norm", "steps"))
+        a, K = (np.asarray(arrived.outcome.signals[signal]) for signal in ("response_norm", "steps"))
         usable = np.isfinite(a) & (a >= MIN_RESPONSE) & (K > 0)
         p = np.where(usable, arrived.weights, 0.0)
         if not p.any():

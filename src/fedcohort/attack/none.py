@@ -1,4 +1,7 @@
-"""No attack: all clients report the values that they measured."""
+"""No attack: all clients report the values that they measured.
+
+Departures from the paper: none (no paper).
+"""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,7 @@
-"""No compression: an update is sent as P float32 numbers, and arrives unchanged."""
+"""No compression: an update is sent as P float32 numbers, and arrives unchanged.
+
+Departures from the paper: none (no paper).
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""No regulariser."""
+"""No regulariser: clients minimise their objective.
+
+Departures from the paper: none (no paper).
+"""
 
 from dataclasses import dataclass
 

@@ -116,10 +116,10 @@ class PyramidFl(Ranking, Selector[State]):
 
     @property
     def needs(self) -> frozenset[str]:
-        words = {"n_train", "expected_s", "expected_unit_s", "expected_up_s", "update_norm"}
-        words |= {"pass_units"} if self.passes is not None else set()
-        words |= {"steps"} if self.per_step else set()
-        return (super().needs - {"duration"}) | words
+        signals = {"n_train", "expected_s", "expected_unit_s", "expected_up_s", "update_norm"}
+        signals |= {"pass_units"} if self.passes is not None else set()
+        signals |= {"steps"} if self.per_step else set()
+        return (super().needs - {"duration"}) | signals
 
     @property
     def requirements(self) -> frozenset[Requirement]:
