@@ -60,8 +60,8 @@ def _has_client_val(run: Facts) -> bool:
 
 CLIENT_VAL = Requirement(
     _has_client_val,
-    "{option} learns from each client's V_k, and clients have none to speak of (split.client_val=0 leaves two samples "
-    "each): choose split.client_val in (0, 0.5]",
+    "{option} learns from each client's V_k, and split.client_val=0 leaves clients at most two validation samples: "
+    "choose split.client_val in (0, 0.5]",
 )
 
 

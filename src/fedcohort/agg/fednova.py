@@ -33,8 +33,8 @@ from fedcohort.types import Population
 
 LINEAR_CLIENT = Requirement(
     lambda run: run.parts.client.linear,
-    "{option} divides updates by how far the local optimizer goes, which no number tells for {client}: its steps are "
-    "counted instead, which the paper doesn't cover",
+    "{option} divides updates by the displacement of the local optimizer, which is not defined for {client}: the "
+    "number of steps replaces it, which the paper does not cover (choose client=sgd)",
 )
 
 

@@ -39,7 +39,7 @@ from fedcohort.types import Population
 
 SGD_CLIENT = Requirement(
     lambda run: run.parts.client.linear,
-    "{option} takes 1 / client.lr for a Lipschitz constant, which only holds for SGD: choose client=sgd, or set "
+    "{option} uses 1 / client.lr as Lipschitz constant, which holds only for SGD: choose client=sgd, or set "
     "agg.lipschitz",
 )
 

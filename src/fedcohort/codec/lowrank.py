@@ -38,7 +38,7 @@ from fedcohort.ledger import NUMBER
 
 LINEAR_CLIENT = Requirement(
     lambda run: run.parts.client.linear,
-    "{option} trains a factor of the update by changing gradients, which only holds where steps are linear in them: "
+    "{option} trains a factor of the update by changing gradients, which holds only where steps are linear in them: "
     "choose client=sgd, or codec.mode=posthoc",
 )
 
