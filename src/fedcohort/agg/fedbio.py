@@ -113,7 +113,7 @@ class _Cleaning:
 
 @dataclass(frozen=True)
 class Cleaning:
-    """The client's part (`hook.Weigher`); a client that never trained has x = 0."""
+    """FedBiO's hook at the client (`hook.Weigher`), which weighs samples; a client that never trained has x = 0."""
 
     second_order: bool
     eta_x: float
@@ -151,7 +151,7 @@ class Cleaning:
 
 @dataclass(frozen=True)
 class FedBiO(SampleWeighted[State]):
-    """The aggregator, with its options.
+    """FedBiO on data cleaning, an aggregator.
 
     Attributes:
         variant: "first_order" or "second_order".

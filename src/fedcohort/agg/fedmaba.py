@@ -59,7 +59,7 @@ class State:
 
 @dataclass(frozen=True)
 class FedMaba(SampleWeighted[State]):
-    """The aggregator, with its options.
+    """FedMABA, an aggregator.
 
     Attributes:
         eta: step size of the bandit, per nat.

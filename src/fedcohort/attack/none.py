@@ -10,4 +10,4 @@ from fedcohort.attack.base import Attack
 
 @dataclass(frozen=True)
 class NoAttack(Attack):
-    """The attack; it has no options."""
+    """The absence of an attack; it has no options."""

@@ -76,7 +76,7 @@ class _Confined:
 
 @dataclass(frozen=True)
 class Subspace:
-    """The client's part of mode=train."""
+    """The hook at the client that keeps training within the columns of A (mode=train)."""
 
     codec: "LowRank"
     downloads: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class Subspace:
 
 @dataclass(frozen=True)
 class LowRank(WireCodec):
-    """The codec, with its options.
+    """An upload codec of low-rank updates.
 
     Attributes:
         k: rank.

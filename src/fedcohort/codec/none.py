@@ -16,7 +16,7 @@ from fedcohort.hook import Vector
 
 @dataclass(frozen=True)
 class NoCodec(Codec):
-    """The codec; it has no options."""
+    """An upload codec without compression; it has no options."""
 
     identity: ClassVar[bool] = True
 

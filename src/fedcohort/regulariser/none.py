@@ -10,4 +10,4 @@ from fedcohort.regulariser.base import Regulariser
 
 @dataclass(frozen=True)
 class NoRegulariser(Regulariser):
-    """The regulariser; it has no options."""
+    """The absence of a regulariser; it has no options."""

@@ -80,7 +80,7 @@ class State:
 
 @dataclass(frozen=True)
 class PyramidFl(Ranking, Selector[State]):
-    """The selector, with its options; those of `Ranking` are inherited.
+    """PyramidFL, a client selector; further options are those of `Ranking`.
 
     Attributes:
         overcommit: size of the ranking's cohort over m.
