@@ -7,16 +7,9 @@ import numpy as np
 from fedcohort import units
 from fedcohort.record.history import HEADLINE, History
 from fedcohort.results.target import find_crossing
-from fedcohort.types import Values
 
 CLOCK, DOWN, UP = "time/virtual_s", "comm/down_bytes", "comm/up_bytes"
 SHARES = (0.8, 0.9, 0.95)  # of the best accuracy
-
-
-def find_first(values: Values, target: float, sign: int = 1) -> int | None:
-    """The place of the first value that is at least `target` (with sign=-1: at most), None where there is none."""
-    met = np.flatnonzero(sign * np.asarray(values) >= sign * target)
-    return int(met[0]) if len(met) else None
 
 
 def shares_of_best(history: History) -> list[dict[str, Any]]:
