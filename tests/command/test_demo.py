@@ -137,7 +137,7 @@ def test_what_would_move_the_runs_is_refused(ran: list[list[str]], word: str) ->
 def test_what_it_says_is_what_the_study_found(tmp_path: Path) -> None:
     """The regime is the study's, the selector its best method there, and the sentence about noise is the config's."""
     study = load_study(STUDY)
-    assert set(demo.SETTING) == set(study.settings["bimodal70"].words)
+    assert set(demo.SETTING) == set(study.settings["bimodal70"].overrides)
     methods = judge(study, load_results(study)).settings["bimodal70"].better()
     assert methods[0].row == demo.BEST
     composed = compose_words(*collect_words(tmp_path, *demo.SETTING, small=False))

@@ -162,5 +162,5 @@ def test_seeds_that_are_tuned_on_are_not_studied(tmp_path: Path, monkeypatch: py
         study.main(["status", "tiny", "seeds=6,7"])
     with pytest.raises(OptionError, match="selectors must be one of flash, got 'random'"):
         study.main(["tune", "tiny", "selectors=random"])
-    with pytest.raises(OptionError, match=r"study\.yaml says nothing of `tune`"):
+    with pytest.raises(OptionError, match=r"study\.yaml has no option `tune`"):
         study.main(["tune", "bare"])

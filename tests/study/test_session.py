@@ -22,7 +22,11 @@ ONE = {"equal": {"words": ["heterogeneity=iid"]}}
 
 def test_a_failed_run_names_file_line_and_log(tmp_path: Path) -> None:
     study = write(tmp_path, cells=ONE, seeds=[0])
-    words = (*list_conditions(study)[0].words, "+callback.halt._target_=host.test_slurm.Halt", "+callback.halt.after=1")
+    words = (
+        *list_conditions(study)[0].overrides,
+        "+callback.halt._target_=host.test_slurm.Halt",
+        "+callback.halt.after=1",
+    )
     outcome = play(Task(words, 0, CONFIGS, tmp_path / "logs", study.metric, False))
     (log,) = (tmp_path / "logs" / "runs").glob("*/run.log")
     assert outcome.reason.startswith("RuntimeError: the node died (")
@@ -82,7 +86,7 @@ def test_a_row_that_goes_with_one_regime_alone_is_no_mistake(tmp_path: Path) -> 
 def test_seconds_are_those_of_all_processes_of_a_run(tmp_path: Path) -> None:
     """Of a run that had finished before, as its folder was kept, the last process has done next to nothing."""
     study = write(tmp_path, cells=ONE, seeds=[0])
-    task = Task(list_conditions(study)[0].words, 0, CONFIGS, tmp_path / "logs", study.metric, True)
+    task = Task(list_conditions(study)[0].overrides, 0, CONFIGS, tmp_path / "logs", study.metric, True)
     first = play(task).facts["wall_s"]
     (folder,) = (tmp_path / "logs" / "runs").iterdir()
     trained = history.wall_s(card.starts_ms(folder), history.read(folder).times)

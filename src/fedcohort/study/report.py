@@ -140,4 +140,6 @@ def _map_of(study: Study, verdict: Verdict, show: Format) -> SettingMap:
     seeds = span(method.value.n for method in verdict.methods)
     note = f"mean of the last evaluations of {study.metric}, seeds: {seeds}; methods | oracles | for reference"
     labels = [study.settings[name].label for name in verdict.settings]
-    return SettingMap(labels, names, np.array(values), np.array(is_clear), cuts, show.unit, study.baseline, note)
+    shape = (len(settings), len(names))
+    arrays = np.array(values).reshape(shape), np.array(is_clear, dtype=bool).reshape(shape)
+    return SettingMap(labels, names, *arrays, cuts, show.unit, study.baseline, note)
