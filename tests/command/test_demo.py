@@ -139,7 +139,7 @@ def test_what_it_says_is_what_the_study_found(tmp_path: Path) -> None:
     study = load_study(STUDY)
     assert set(demo.SETTING) == set(study.settings["bimodal70"].overrides)
     methods = judge(study, load_results(study)).settings["bimodal70"].better()
-    assert methods[0].row == demo.BEST
+    assert methods[0].method == demo.BEST
     composed = compose_words(*collect_words(tmp_path, *demo.SETTING, small=False))
     noise, clients = composed.config["label_noise"], composed.config["clients"]
     many = f"{round(noise['share'] * clients)} of {clients} clients"

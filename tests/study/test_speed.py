@@ -21,7 +21,7 @@ SIX = {"seeds": [0, 1, 2, 3, 4, 5], "selectors": ["flash", "powd"], "win": {"see
 def timed(
     study: Study,
     took: Mapping[str, Mapping[str, Sequence[float]]],
-    units: Sequence[str] = AXES,
+    units: Sequence[str] = tuple(AXES),
     ends: Mapping[str, float] = MappingProxyType({}),
 ) -> Results:
     """Results in which each row took so long to the target, by cell, row and seed, in all of `units`; the rest 1.
