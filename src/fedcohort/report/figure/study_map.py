@@ -79,7 +79,7 @@ def draw_map(data: SettingMap, path: Path) -> None:
         axes.axvline(cut - 0.5, color="white", linewidth=6)
         axes.axvline(cut - 0.5, color=style.BLACK, linewidth=1)
     label = f"not distinguishable from {data.baseline}"
-    style.legend(canvas, [Patch(facecolor="white", label=label, **hatch)], 1)
+    style.legend(canvas, 1, [Patch(facecolor="white", label=label, **hatch)])
     style.save(canvas, path)
 
 
