@@ -129,7 +129,7 @@ def test_a_leaderboard_is_reported_and_not_run(
     assert study.main(["report", "board"]) == 0
     assert "studies/board/report.html" in capsys.readouterr().out
     with pytest.raises(
-        OptionError, match=r"board is a leaderboard without runs: it ranks those of tiny\. run one of these"
+        OptionError, match=r"board is a leaderboard without runs\. Type fedcohort study run with one of tiny"
     ):
         study.main(["run", "board"])
 

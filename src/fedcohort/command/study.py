@@ -208,7 +208,7 @@ def _report_leaderboard(verb: str, name: str, configs: Path) -> int:
     """Write the page of a leaderboard, with a copy that has the user's own methods."""
     if verb != "report":
         studies = ", ".join(leaderboard.load(STUDIES / name).studies)
-        raise OptionError(f"{name} is a leaderboard without runs: it ranks those of {studies}. {verb} one of these")
+        raise OptionError(f"{name} is a leaderboard without runs. Type fedcohort study {verb} with one of {studies}")
     from fedcohort.study import leaderboard_page  # noqa: PLC0415 - scipy
 
     board = leaderboard.load(STUDIES / name, lambda study: _read(study, None, configs))
