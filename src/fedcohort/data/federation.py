@@ -72,7 +72,7 @@ class Federation(ReadOnly):
             class.
         server_test_attribute: int64. Both None where the dataset's attributes are not known.
         proxy: unlabelled inputs that the server holds (`proxy/`), [n, ...], or None.
-        class_names, columns, standard, scale, converted, revision: see `dataset.base.Raw`.
+        class_names, columns, categories, standard, scale, converted, revision: see `dataset.base.Raw`.
         checksum: of the data as they were loaded (`dataset.checksum`).
         feature_noise: how much each client's inputs are disturbed, [K], or None where nobody's are.
         undisturbed: hashes of the rows of T and V that are disturbed, as they were before (`data.row_hashes`), or None.
@@ -95,6 +95,7 @@ class Federation(ReadOnly):
     proxy: Tensor | None = None
     class_names: Sequence[str] = ()
     columns: Sequence[str] = ()
+    categories: str = ""
     standard: tuple[np.ndarray, np.ndarray] | None = None
     scale: PixelScale | None = None
     revision: str = ""
@@ -180,6 +181,7 @@ class Federation(ReadOnly):
             proxy=None if self.proxy is None else self.proxy.to(device),
             class_names=self.class_names,
             columns=self.columns,
+            categories=self.categories,
             standard=self.standard,
             scale=self.scale,
             revision=self.revision,

@@ -44,6 +44,8 @@ class Raw:
         valid: inputs and labels of the dataset's own validation part, as those of training, which are the server's
             validation data; None where it has none, and the server cuts its own from the training data.
         revision: what the Hugging Face hub gave, `user/data@commit`; empty for files.
+        categories: the levels of each column that is encoded by one number for each level, as JSON; empty without any.
+        small_client_remedy: the options by which clients with too few samples can be left out; empty without any.
         single_use: whether train_x and train_y were made for one caller alone, who may change them where they stand.
     """
 
@@ -69,6 +71,8 @@ class Raw:
     owner_names: Sequence[str] = ()
     targets: Targets = ONE_CLASS
     converted: PixelScale | None = None
+    categories: str = ""
+    small_client_remedy: str = ""
 
     @property
     def train_class(self) -> Ids:

@@ -117,3 +117,14 @@ def index_columns(notes: bytes) -> list[str]:
         return []
     found = read.get("index_columns") if isinstance(read, Mapping) else None
     return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+
+
+def is_date(kind: pa.DataType) -> bool:
+    """Return whether a column of this type holds dates, with or without a time."""
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
+def days(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return dates as days since 1970-01-01, float64; null where a cell is empty."""
+    microseconds = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+    return pc.divide(microseconds.cast(pa.float64(), safe=False), 86_400e6)

@@ -7,9 +7,10 @@ import numpy as np
 
 from fedcohort.dataset import leaf
 from fedcohort.dataset.base import Raw
+from fedcohort.dataset.files import file_of
 from fedcohort.dataset.pictures import Pictures, images_of, labels_of, raw_of
 from fedcohort.dataset.source import Columns, column_of, frames_of
-from fedcohort.dataset.table import Frame, file_of
+from fedcohort.dataset.table import Frame
 from fedcohort.rng import generator
 from fedcohort.types import Ids
 

@@ -17,11 +17,12 @@ from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset import cells
 from fedcohort.dataset.base import Raw
+from fedcohort.dataset.files import give_back
 from fedcohort.dataset.images import BadImage, Fit, holds_images
 from fedcohort.dataset.naming import difference, list_names
 from fedcohort.dataset.numbering import renumber
 from fedcohort.dataset.source import Columns, check_columns, column_of
-from fedcohort.dataset.table import Frame, give_back, text
+from fedcohort.dataset.table import Frame, text
 from fedcohort.errors import DataError
 from fedcohort.host import memory
 from fedcohort.types import Ids

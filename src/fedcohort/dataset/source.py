@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from fedcohort import ranges
+from fedcohort.dataset.files import file_of, part_of
 from fedcohort.dataset.hub import splits
 from fedcohort.dataset.naming import list_names
-from fedcohort.dataset.table import Frame, file_of, part_of, text
+from fedcohort.dataset.table import Frame, text
 from fedcohort.errors import DataError
 
 Columns = Mapping[str, str]  # the table's name of a column by the data set's
