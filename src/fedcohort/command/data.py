@@ -87,7 +87,7 @@ def _show(typed: Sequence[str], out_folder: str | None, name: str, configs: Path
     from rich.text import Text
 
     out = console()
-    for line in federation.remarks():
+    for line in federation.notices():
         log.warning("%s", line)
     lines = list(facts(federation, info))
     for label, value in lines:
