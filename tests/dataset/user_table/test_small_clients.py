@@ -1,6 +1,7 @@
 """Clients of few rows."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from fedcohort.startup.split import build
 from folder_toy import folder, write
 from known import known
 
-KINDS = {"seed": 0, "clients": None, "server_val": 0.05, "client_val": 0.1}
+KINDS: dict[str, Any] = {"seed": 0, "clients": None, "server_val": 0.05, "client_val": 0.1}
 
 
 def write_clients(path: Path, sizes: list[int]) -> None:

@@ -1,6 +1,7 @@
 """Tables with one row per time step."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from fedcohort.dataset.files import read
 from fedcohort.dataset.user_table.windows import find_series
 from fedcohort.errors import DataError, OptionError
 from folder_toy import folder
+from known import known
 
 
 def recordings(path: Path, n: int = 12, steps: int = 25) -> None:
@@ -25,7 +27,7 @@ def recordings(path: Path, n: int = 12, steps: int = 25) -> None:
 
 def test_windows_are_consecutive_rows_of_one_series(tmp_path: Path) -> None:
     recordings(tmp_path)
-    options = {"series": "rec", "window": 10, "client": "who", "leave_out": ["t"], "test_share": 0.25}
+    options: dict[str, Any] = {"series": "rec", "window": 10, "client": "who", "leave_out": ["t"], "test_share": 0.25}
     raw = folder(tmp_path, **options).load(0)
     x = np.concatenate([raw.train_x, raw.test_x])
     assert x.shape == (24, 2, 10)
@@ -33,7 +35,7 @@ def test_windows_are_consecutive_rows_of_one_series(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.unique(x[:, 0, 0] % 100), [0, 10])
     series = x[:, 0, 0] // 100
     np.testing.assert_array_equal(series % 2, np.concatenate([raw.train_y, raw.test_y]))
-    np.testing.assert_array_equal(series[: len(raw.train_y)] % 3, raw.train_owner)
+    np.testing.assert_array_equal(series[: len(raw.train_y)] % 3, known(raw.train_owner))
     assert "24 windows of 10 rows, 60 rows left out" in raw.inputs
     assert "6 windows cut for the test part" in raw.inputs
 
@@ -71,12 +73,13 @@ def test_a_run_on_a_long_table_says_so(tmp_path: Path, caplog: pytest.LogCapture
 
 
 def test_several_columns_of_lists_are_channels(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"ax": [[1.0, 2.0], [3.0, 4.0]], "ay": [[5.0, 6.0], [7.0, 8.0]], "label": [0, 1]})
+    columns: dict[str, Any] = {"ax": [[1.0, 2.0], [3.0, 4.0]], "ay": [[5.0, 6.0], [7.0, 8.0]], "label": [0, 1]}
+    frame = pd.DataFrame(columns)
     for part in ("train", "test"):
         frame.to_parquet(tmp_path / f"{part}.parquet")
     raw = folder(tmp_path, features=["ay", "ax"]).load(0)
     np.testing.assert_array_equal(raw.train_x, [[[5, 6], [1, 2]], [[7, 8], [3, 4]]])
     assert raw.inputs == "2 x 2: ay, ax"
-    frame.assign(ay=[[1.0], [2.0]]).to_parquet(tmp_path / "train.parquet")
+    pd.DataFrame({**columns, "ay": [[1.0], [2.0]]}).to_parquet(tmp_path / "train.parquet")
     with pytest.raises(DataError, match=r"'ay' holds \(1,\) and 'ax' \(2,\): columns of lists need one length"):
         folder(tmp_path, features=["ax", "ay"]).load(0)

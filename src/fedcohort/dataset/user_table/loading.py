@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -51,6 +52,8 @@ class Loading:
         inputs = self._choose(frames)
         frames = self._select_rows(frames, inputs)
         owners, frames = self._owners(frames)
+        if options.test_share is not None:
+            frames, owners = self._cut_test(frames, owners)
         with self.problems.collect():
             labels = labels_of(frames, options.label, options.n_classes)
         with self.problems.collect():
@@ -160,7 +163,7 @@ class Loading:
                 frame.numbers(list(inputs.numbers))
 
     def _select_rows(self, frames: list[Frame], inputs: Inputs) -> list[Frame]:
-        """Return the tables without rows outside of windows and incomplete rows, and cut the test part."""
+        """Return the tables without rows outside of windows and without incomplete samples."""
         options = self.options
         if options.window is not None:
             constant = [name for name in (options.series, options.label, options.client) if name]
@@ -172,34 +175,41 @@ class Loading:
             pieces = [rows.complete(frame, scalars, inputs.numbers, inputs.lists, self.window) for frame in frames]
             frames = [frame for frame, _ in pieces]
             self.notes += [note for _, note in pieces if note]
-        if options.test_share is not None:
-            train, labels = frames[0], labels_of([frames[0]], options.label, options.n_classes).parts[0]
-            owner = owners_of(train, train, options.client).train
-            samples = slice(None, None, self.window)
-            rng = generator(self.seed, "test_part")
-            test = rows.held_out(labels[samples], None if owner is None else owner[samples], options.test_share, rng)
-            train_samples = np.setdiff1d(np.arange(len(labels[samples])), test)
-            self.notes.append(f"{len(test)} {'rows' if self.window == 1 else 'windows'} cut for the test part")
-            frames = [train.take(self._rows(train_samples)), train.take(self._rows(test)), *frames[1:]]
         return frames
+
+    def _cut_test(self, frames: list[Frame], owners: Owners) -> tuple[list[Frame], Owners]:
+        """Return the tables and clients with a test part cut of the training rows. Raises `DataError`."""
+        options, train = self.options, frames[0]
+        labels = labels_of([train], options.label, options.n_classes).parts[0][:: self.window]
+        rng = generator(self.seed, "test_part")
+        test = rows.held_out(labels, owners.train, float(options.test_share or 0), rng)
+        training = np.setdiff1d(np.arange(len(labels)), test)
+        self.notes.append(f"{len(test)} {'rows' if self.window == 1 else 'windows'} cut for the test part")
+        if owners.train is not None:
+            owners = replace(owners, train=owners.train[training], test=owners.train[test])
+        return [train.take(self._rows(training)), train.take(self._rows(test)), *frames[1:]], owners
 
     def _rows(self, samples: Ids) -> Ids:
         """Return the rows of samples."""
         return (samples[:, None] * self.window + np.arange(self.window)).ravel()
 
     def _owners(self, frames: list[Frame]) -> tuple[Owners, list[Frame]]:
-        """Return the clients of the samples, and the tables without the rows of clients that are left out."""
+        """Return the clients of the samples, and the tables without the rows of clients that are left out.
+
+        Where a test part is cut afterwards, small clients are those with too few samples after the cut.
+        """
         options = self.options
         owners = Owners()
         with self.problems.collect():
-            owners = owners_of(frames[0], frames[1], options.client)
+            owners = owners_of(frames[0], frames[0 if options.test_share else 1], options.client)
         if owners.train is None:
             return owners, frames
         train = owners.train[:: self.window]
-        test = None if owners.test is None else owners.test[:: self.window]
+        test = None if owners.test is None or options.test_share else owners.test[:: self.window]
         owners, least = replace(owners, train=train, test=test), options.min_client_samples
         if least is None:
             return owners, frames
+        least = math.ceil(least / (1 - (options.test_share or 0)))
         if options.pool_small:
             owners, note = small_clients.pool(owners, train, least)
         else:
