@@ -30,7 +30,7 @@ from fedcohort.errors import OptionError
 from fedcohort.host import disk, messages
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.overview import list_run_facts
-from fedcohort.report.figure import partition
+from fedcohort.report.figure import partition, style
 from fedcohort.startup import check, command_line, components, compose, options
 from fedcohort.startup.load import PARTS, data_seed, deal
 from fedcohort.startup.run_info import describe_data
@@ -108,7 +108,7 @@ def _show(typed: Sequence[str], out_folder: str | None, name: str, configs: Path
         else:
             home.mkdir(parents=True, exist_ok=True)
             written = home / f"{name}.png"
-            partition.draw(info, written)
+            style.save(partition.draw(info), written)
     sys.stdout.write(f"{written}\n")
 
 

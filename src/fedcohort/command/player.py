@@ -109,9 +109,9 @@ class LoggedSelector:
 
 def wide(log: RunLog) -> LoggedRound | None:
     """The first round in which more clients arrived than a row of the per-client table has numbers."""
-    from fedcohort.round.report import ROW  # noqa: PLC0415 - imports torch
+    from fedcohort.round.report import MAX_COLUMNS  # noqa: PLC0415 - imports torch
 
-    return next((now for now in log.rounds if len(now.arrived) > ROW), None)
+    return next((now for now in log.rounds if len(now.arrived) > MAX_COLUMNS), None)
 
 
 def explain_unlogged(log: RunLog, signal: Signal) -> str:
