@@ -21,7 +21,7 @@ def test_the_first_of_each_class_in_a_random_order_are_the_servers(
     monkeypatch: pytest.MonkeyPatch, owned: bool
 ) -> None:
     """A row has the key (u_c + its place in its class) / n_c, MIN_SAMPLES rows an owner inf; the smallest are taken."""
-    monkeypatch.setattr(places, "PIECE", 7)
+    monkeypatch.setattr(places, "CHUNK", 7)
     monkeypatch.setattr(assign, "CHUNK", 7)
     labels, owner = np.random.default_rng(1).integers(0, 3, 60), np.arange(60) % 12
     x = np.zeros((60, 1), dtype=np.float32)

@@ -1,6 +1,8 @@
-"""Local SGD, `torch.optim.SGD` on the flat parameter.
+"""Local SGD: `torch.optim.SGD` on the flat parameter.
 
-Without momentum, weight decay and clipping the step is y <- y - lr g, and the engine takes it without an optimizer.
+Without momentum, weight decay and clipping the step is y <- y - lr g, and the engine computes it without an optimizer.
+
+Departures from the paper: none (no paper).
 """
 
 from dataclasses import dataclass
@@ -15,10 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sgd(LocalOptimization):
-    """SGD, with its options.
+    """SGD, with its option; the others are those of `client.base.LocalOptimization`.
 
     Attributes:
-        momentum: heavy-ball, within a round. The rest as in `client.base.LocalOptimization`.
+        momentum: heavy-ball momentum within a round.
     """
 
     momentum: float
@@ -36,6 +38,6 @@ class Sgd(LocalOptimization):
         return True
 
     def optimizer(self, y: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
-        import torch  # noqa: PLC0415 - torch only once the words are right
+        import torch  # noqa: PLC0415 - torch is imported after the options are checked
 
         return torch.optim.SGD([y], lr=lr, momentum=self.momentum, weight_decay=self.weight_decay)

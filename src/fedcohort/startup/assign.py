@@ -152,8 +152,10 @@ def server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
         rows = keep_first(rows, y, np.ceil(share * sizes).astype(np.int64) + EXTRA_ROWS)
     rows = np.sort(rows[np.isfinite(in_class[rows])])
     if len(rows) == 0:
+        cure = f"; {raw.small_client_remedy}" if raw.small_client_remedy else ""
         raise DataError(
-            f"dataset={raw.name}: no owner has more than {MIN_SAMPLES} training samples, none is left for server_val"
+            f"dataset={raw.name}: no owner has more than {MIN_SAMPLES} training samples, none is left for "
+            f"server_val{cure}"
         )
     return rows
 
@@ -183,10 +185,11 @@ def _partition(raw: Raw, server: Ids, options: SplitOptions) -> Ragged:
     del stock
     rows = split if isinstance(split, Ragged) else Ragged.from_parts(split)
     if len(small := np.flatnonzero(rows.sizes < MIN_SAMPLES)):
+        cure = raw.small_client_remedy if raw.train_owner is not None else ""
+        cure = cure or f"take fewer clients, or set partition.min_samples={MIN_SAMPLES} where the partition has it"
         raise DataError(
             f"dataset={raw.name}: {len(small)} clients have fewer than {MIN_SAMPLES} training samples (client "
-            f"{small[0]} has {rows.sizes[small[0]]}); choose fewer clients, remove these clients from the data, or set "
-            f"partition.min_samples={MIN_SAMPLES} where the partition has it"
+            f"{small[0]} has {rows.sizes[small[0]]}); {cure}"
         )
     return Ragged(positions_in_all(server, rows.rows), rows.offsets)
 

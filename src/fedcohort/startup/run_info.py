@@ -72,9 +72,10 @@ def _list_tags(loop: "FederatedLoop") -> dict[str, str]:
         "data": federation.checksum,
         "hub": federation.revision,
         "inputs": federation.inputs,
+        "categories": federation.categories,
         "yardstick": ", ".join(unknowable(loop.parts.needs())),  # signals that make the run an oracle
     }
-    optional = ("hub", "inputs", "yardstick")
+    optional = ("hub", "inputs", "categories", "yardstick")
     return {name: text for name, text in tags.items() if text or name not in optional}
 
 

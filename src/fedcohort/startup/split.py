@@ -36,16 +36,9 @@ from fedcohort.startup.assign import SplitOptions, assign, thin
 from fedcohort.types import Ids
 
 BLOCKS = 20  # of the columns of the inputs; one block is copied at a time when samples are reordered in place
-COPIED = (
-    "name",
-    "n_classes",
-    "class_names",
-    "columns",
-    "standard",
-    "scale",
-    "converted",
-    "revision",
-)  # fields of `Raw`
+COPIED = (  # fields of `Raw`
+    *("name", "n_classes", "class_names", "columns", "categories", "standard", "scale", "converted", "revision"),
+)
 
 
 def build(raw: Raw, options: SplitOptions) -> Federation:
