@@ -180,8 +180,8 @@ PROXY = Requirement(
 )
 RELATIVE_ADVICE = Requirement(
     lambda run: not run.parts.selector.absolute,
-    "{option} normalises the weights of clients, but the weights that {selector} advises must keep their sum, as they "
-    "form an unbiased estimate: choose agg=fedavg, or a form of the selector that advises no weights "
+    "{option} normalises the weights of clients, but the weights that {selector} advises must keep their sum "
+    "for an unbiased estimate: choose agg=fedavg, or a form of the selector that advises no weights "
     "(selector.agg=fedavg where it has one)",
 )
 UNADVISED_WEIGHTS = Requirement(

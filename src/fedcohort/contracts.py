@@ -128,7 +128,7 @@ def numbers(what: str, value: object) -> None:
 
 
 def tensor(what: str, value: object, shape: tuple[int, ...]) -> None:
-    """Check a torch tensor of floating-point numbers. NaN is allowed, as the server drops such an update."""
+    """Check a torch tensor of floating-point numbers. NaN is allowed: the server drops such an update."""
     import torch  # noqa: PLC0415 - options are checked before torch is imported
 
     if not isinstance(value, torch.Tensor) or tuple(value.shape) != shape or not value.is_floating_point():

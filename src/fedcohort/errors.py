@@ -73,7 +73,7 @@ class ForeignChange(FedcohortError):
 def describe(error: BaseException) -> str:
     """Return the type of an unexpected error, its message, and file and line of the innermost frame.
 
-    Frames of installed libraries are skipped, as the cause is more likely in the code that calls them.
+    Frames of installed libraries are skipped, because the cause is more likely in the code that calls them.
     """
     frames = traceback.extract_tb(error.__traceback__)
     sources = [frame for frame in frames if "site-packages" not in frame.filename] or list(frames)

@@ -1,8 +1,8 @@
 """Frozen records that pass between the server and the components of a run.
 
-Notation: K is the number of clients (`n_clients`), m in the papers is the number of clients to select in a round
-(`cohort`), `round` counts from 0, and w_t is the global model at the start of round t. Components import all records
-from here, those of `arrays` and `update` too.
+Notation: K is the number of clients (`n_clients`). The number of clients to select in a round is `cohort`, m in the
+papers. `round` counts from 0, and w_t is the global model at the start of round t. Components import all records from
+here, including those of `arrays` and `update`.
 """
 
 from collections.abc import Iterator, Mapping

@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.startup import check, components, compose, options
-from fedcohort.startup.overlay import DEALT
+from fedcohort.startup.overlay import DATA_GROUPS
 from run_harness import compose_words, composed_by_hydra
 from yaml_words import CONFIGS, OURS, ROOT, inside, loaded_from, make, node, words
 
@@ -28,7 +28,7 @@ def list_words(group: str) -> list[str]:
     """`group=word` of all its yamls, at the end those that stand for others: what they set, nobody sets beside them."""
     found = sorted(path.stem for path in (CONFIGS / group).glob("*.yaml"))
     typed = [f"{group}={word}" for word in sorted(found, key=lambda word: (group, word) not in PARTS)]
-    last = max(len(list(CONFIGS.glob(f"{other}/*.yaml"))) for other in DEALT)
+    last = max(len(list(CONFIGS.glob(f"{other}/*.yaml"))) for other in DATA_GROUPS)
     return [""] * last + typed if group == "heterogeneity" else typed
 
 

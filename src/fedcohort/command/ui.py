@@ -67,8 +67,8 @@ def find_page(where: server.Place, sweep: str) -> str:
         return view.page_of_runs(experiment.experiment_id)
     if sweep != "last" and sweep not in sweeps:
         known = f"one of {', '.join(sweeps)}" if sweeps else "null: no sweep has a report"
-        error = ranges.refuse("sweep", f"{known} (`fedcohort compare sweep={sweep} report=true` makes one)", sweep)
-        raise OptionError(f"{error}{ranges.did_you_mean(sweep, ['last', *sweeps])}")
+        allowed = f"{known} (`fedcohort compare sweep={sweep} report=true` makes one)"
+        raise OptionError(f"{ranges.refuse('sweep', allowed, sweep)}{ranges.did_you_mean(sweep, ['last', *sweeps])}")
     return view.page_of_runs(experiment.experiment_id, sweeps[-1] if sweep == "last" else sweep)
 
 

@@ -23,7 +23,7 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, whe
 
 
 def list_changed(composition: Composed) -> dict[str, str]:
-    """Return the choices and options that differ from the defaults, as they are typed; choices come first.
+    """Return the choices and options that differ from the defaults, spelled for the command line; choices come first.
 
     An option that its yaml computes (`${...}`), or that is in the yaml of another choice, differs where it was typed.
     A callback differs if it is not an observer: observers have no effect on results, but a callback may end the run.
@@ -125,8 +125,8 @@ def describe_nearest_run(runs: Path, new: Path, config: Mapping[str, Any]) -> st
         f"(here {_spell_choice(name, options)})"
         for name in names
     ]
-    more = f" and {len(names) - MAX_DIFFERENCES} more" if len(names) > MAX_DIFFERENCES else ""
-    return f"the nearest run, {path}, differs in {', '.join(texts[:MAX_DIFFERENCES])}{more}"
+    further = f" and {len(names) - MAX_DIFFERENCES} more" if len(names) > MAX_DIFFERENCES else ""
+    return f"the nearest run, {path}, differs in {', '.join(texts[:MAX_DIFFERENCES])}{further}"
 
 
 def _read_identity(path: Path) -> dict[str, Any] | None:

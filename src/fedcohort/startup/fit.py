@@ -39,7 +39,7 @@ class Beginning:
     Attributes:
         path: the run's folder.
         is_new: whether the folder was made for this start.
-        restart: the rounds that are done, and what they cost.
+        restart: the rounds that are done, and their costs.
     """
 
     path: Path

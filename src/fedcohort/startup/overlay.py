@@ -141,7 +141,7 @@ def _parse(word: str) -> Override:
 
 
 def job_of(words: tuple[str, ...], configs: Path, hydra: tuple[str, ...] = ()) -> compose.Composed:
-    """Return the composed config of a job. Jobs that differ only in `seed`, as the last override, share the work.
+    """Return the composed config of a job. Jobs that differ only in a final override of `seed` share the work.
 
     Args:
         words: the overrides of the job.

@@ -1,10 +1,10 @@
 """Split a dataset into the federation of a run. Every draw is a function of the data seed.
 
-    training data -> server_val + partition
-    samples of client k, shuffled -> V_k (a share client_val, at least 2) + T_k
-    labels of T_k and V_k -> flipped with the client's noise rate
-    inputs of T_k and V_k -> disturbed with the client's noise level
-    test data -> server_test, and a part E_k for each client
+    training data -> server_val + partition.
+    samples of client k, shuffled -> V_k (a share client_val, at least 2) + T_k.
+    labels of T_k and V_k -> flipped with the client's noise rate.
+    inputs of T_k and V_k -> disturbed with the client's noise level.
+    test data -> server_test, and a part E_k for each client.
 
 server_val is cut before partitioning: a random share of each class, so that its class distribution is that of all data.
 Where the dataset has natural clients, three random rows of each are never taken for it. server_val and server_test hold
@@ -117,8 +117,8 @@ def _test_rows(raw: Raw, owners: Ids | None, n_clients: int, counts: Counts, see
     if not len(test.rows):
         raise DataError(
             f"dataset={raw.name}: no client of the training data has test rows; choose dataset.test=server to use the "
-            "test rows at the server only, split the data within clients, or remove the client column from the test "
-            "file to deal test rows by class"
+            "test rows at the server only. Otherwise split the data within clients, or remove the client column from "
+            "the test file to deal test rows by class"
         )
     return test
 
@@ -126,8 +126,8 @@ def _test_rows(raw: Raw, owners: Ids | None, n_clients: int, counts: Counts, see
 def _arrange(raw: Raw, x: np.ndarray, rows: Sequence[Ids]) -> list[np.ndarray]:
     """Return the training inputs, or labels, at each of several disjoint sets of rows.
 
-    Where `raw` is used once and the sets cover all rows, x is reordered in place and the results are views of it, so
-    that the data of a large population are held in memory once.
+    Where `raw` is used once and the sets cover all rows, x is reordered in place and the results are views of it. The
+    data of a large population are then held in memory once.
 
     Args:
         raw: the dataset.

@@ -9,6 +9,7 @@ import pytest
 from fedcohort.errors import DataError, OptionError
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.natural import Natural
+from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build
 from folder_toy import folder, write
 from known import known
@@ -28,7 +29,7 @@ def test_small_clients_are_left_out(tmp_path: Path) -> None:
     raw = folder(tmp_path, client="who", min_client_samples=5).load(0)
     assert np.bincount(known(raw.train_owner))[[0, 3]].tolist() == [20, 30]
     assert "2 clients with fewer than 5 training samples left out" in raw.inputs
-    assert build(raw, Natural(), NoNoise(), **KINDS).n_clients == 2
+    assert build(raw, SplitOptions(Natural(), NoNoise(), **KINDS)).n_clients == 2
     with pytest.raises(DataError, match=r"no client has as many training samples, the largest has 30; dataset.pool_sm"):
         folder(tmp_path, client="who", min_client_samples=31).load(0)
 
@@ -45,9 +46,9 @@ def test_small_clients_are_pooled_in_the_order_of_their_names(tmp_path: Path) ->
 def test_many_clients_of_three_rows_are_rejected_with_a_remedy_and_pooled(tmp_path: Path) -> None:
     write_clients(tmp_path, [3] * 2000)
     with pytest.raises(DataError, match=r"no owner has more than 3.*dataset.min_client_samples=10 .*pool_small=true"):
-        build(folder(tmp_path, client="who").load(0), Natural(), NoNoise(), **KINDS)
+        build(folder(tmp_path, client="who").load(0), SplitOptions(Natural(), NoNoise(), **KINDS))
     pooled = folder(tmp_path, client="who", min_client_samples=10, pool_small=True).load(0)
-    assert build(pooled, Natural(), NoNoise(), **KINDS).n_clients == 500
+    assert build(pooled, SplitOptions(Natural(), NoNoise(), **KINDS)).n_clients == 500
 
 
 def test_pools_that_cannot_be_filled_are_rejected(tmp_path: Path) -> None:
