@@ -38,7 +38,7 @@ class Phase(enum.Enum):
     """The activity of a process when a signal arrives; the value is the message about a signal that has to wait."""
 
     START = ""
-    FORKED = "stopping; once more to stop at once"  # of the parent of training processes, which handle signals themselves
+    FORKED = "stopping; once more to stop at once"  # training processes handle their signals
     ROUNDS = "finishing the round; once more to drop it"
     FILES = "finishing figures and tracking; once more to leave them out"
     DEAF = "ending"

@@ -25,7 +25,7 @@ class ClientModule(pl.LightningModule):
     Attributes:
         network: the global network, from inputs [B, ...] to logits (`data.targets`).
         watched: whether callbacks of Lightning may read `MONITORED`; logging takes as long as evaluating a small model.
-        evaluated: the server's metrics after the latest validation, over all ranks; the loss of a diverged model is NaN.
+        evaluated: the server's metrics after the latest validation, over all ranks; NaN for a diverged model's loss.
         engine: trains clients; set by the loop, like the following attributes.
         collector: collects the updates of the round.
         down: vectors that the aggregator broadcasts, by name.

@@ -61,7 +61,7 @@ class EndOfRound(Checkpoint):
 
 
 def status_of(exception: BaseException, *, nothing_trained: bool) -> str:
-    """Return the status of a run that raised an exception, which may be another one if a signal interrupted C++ code."""
+    """Return the status of a run that raised an exception, which may result from a signal during C++ code."""
     stopped = isinstance(exception, KeyboardInterrupt | SystemExit) or interrupts.waits
     if nothing_trained and (stopped or isinstance(exception, FedcohortError | MisconfigurationException)):
         return "dropped"
