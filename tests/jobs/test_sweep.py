@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from command_harness import Done, command
-from fedcohort.command.compare import parse, query_of, question_of
+from fedcohort.command.compare import parse
 from fedcohort.record.observer import Observer
 from fedcohort.startup.comparison import read_answer
 from run_harness import go
@@ -126,7 +126,7 @@ def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:
     where = f"tracking_uri=sqlite:///{tmp_path / 'mlflow.db'}"
     assert words == ["compare", f"sweep={sweep}", "rows=selector", "baseline=random", where]
     options = parse(words[1:])
-    assert ("flash", "") in read_answer(query_of(options), question_of(options)).matched.cells
+    assert ("flash", "") in read_answer(options.query, options.question).matched.cells
 
 
 def test_a_sweep_with_a_job_that_is_refused_does_not_start(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ COMMANDS = {
     "replay": "Ask a logged run what another selector would have chosen, without training.",
     "study": "Run, follow, tune and report a study: settings x selectors x seeds.",
     "figures": "Draw a run's figures again, or explain one round.",
-    "methods": "Print the choices of a group, and what their papers say, as a table.",
+    "methods": "Print the choices of a group, or the signals with their costs, as a table.",
     "profile": "Measure where a round's time goes, stage by stage.",
     "data": "Load a dataset and show how it is split among clients, without training.",
     "prepare": "Convert raw files (images, LEAF's JSON, CelebA, WaterBirds, Spawrious) to Parquet tables.",

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from fedcohort import ranges
 from fedcohort.command.sync import sync
-from fedcohort.command.words import read_number
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import slurm
 from fedcohort.host.lock import is_held
@@ -111,7 +111,7 @@ def main(words: Sequence[str]) -> int:
     if len(typed) != 2 or typed[0] not in WHAT:
         raise OptionError(f"type fedcohort sweep status ID, or fedcohort sweep cancel ID, got {' '.join(words)!r}")
     what, name = typed
-    wait_s = read_number("wait_s", options.get("wait_s", "120"), "[0, inf)")
+    wait_s = ranges.parse_number("wait_s", options.get("wait_s", "120"), "[0, inf)")
     sweeps = Path(options.get("logs", "logs")) / "sweeps"
     known = sorted(path.parent.name for path in sweeps.glob(f"*/{sweep_folder.PLAN}"))
     folder = sweeps / (known[-1] if name == "last" and known else name)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fedcohort import ranges
-from fedcohort.command.words import folders_and_options, read_number
+from fedcohort.command.words import folders_and_options
 from fedcohort.console.terminal import for_each
 from fedcohort.errors import TrackingError
 from fedcohort.host import messages
@@ -91,7 +91,7 @@ def main(words: Sequence[str]) -> int:
     """Run the command; return 0 where MLflow has every folder's run completely. Raises `OptionError`."""
     folders, options = folders_and_options(words, ("follow", "tracking_uri", "experiment", "wait_s"))
     ranges.choice("follow", options.get("follow", "false"), "true", "false")
-    wait_s = read_number("wait_s", options.get("wait_s", str(WAIT_S)), "(0, inf)")
+    wait_s = ranges.parse_number("wait_s", options.get("wait_s", str(WAIT_S)), "(0, inf)")
     where = options.get("tracking_uri"), options.get("experiment")
     messages.to_terminal()
     act = follow_then_sync if options.get("follow") == "true" else sync

@@ -3,19 +3,8 @@
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.startup.options import unknown
-
-
-def read_number(option: str, text: str, interval: str) -> float:
-    """Return the number that was typed. Raises `OptionError` for one outside of `interval`, such as "[0, inf)"."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise ranges.refuse(option, f"a number in {interval}", text) from None
-    ranges.number(option, value, interval)
-    return value
 
 
 def folders_and_options(words: Sequence[str], known: Collection[str]) -> tuple[list[Path], dict[str, str]]:

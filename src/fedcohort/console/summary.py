@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedcohort import ranges
-from fedcohort.console.terminal import console
+from fedcohort.console.terminal import console, is_brief
 from fedcohort.record.folder import write_atomically
 from fedcohort.record.history import expect, read
 from fedcohort.record.observer import Observer, RunInfo
@@ -48,7 +48,7 @@ class Summary(Observer):
         for line in summary["warnings"]:
             log.warning("%s", line)
         write_atomically(self._info.folder / NAME, json.dumps(_finite(summary), indent=1, default=str) + "\n")
-        if summary["rounds"]:
+        if summary["rounds"] and not is_brief():
             show(summary, full=self._full)
 
 

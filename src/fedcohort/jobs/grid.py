@@ -55,9 +55,9 @@ class Grid(Sweeper):
             raise OptionError("the sweep has no jobs: a range such as range(0) is empty")
         refused = self.list_refused(jobs)
         if refused and (not skip or len(refused) == len(jobs)):
-            raise IncompatibleConfig(_tell(refused, jobs))
+            raise IncompatibleConfig(describe_refused(refused, jobs))
         if refused:
-            log.warning("%s", _tell(refused, jobs, "left out"))
+            log.warning("%s", describe_refused(refused, jobs, "left out"))
         if self.on_gpus:
             gpus.fit_jobs(self.launcher)
         left_out = {each.number for each in refused}
@@ -91,8 +91,14 @@ def register() -> None:
     launchers.register()
 
 
-def _tell(refused: Sequence[Refusal], jobs: Sequence[Sequence[str]], what: str = "") -> str:
-    """Return a line for each refused job, with the words that not all jobs have."""
+def describe_refused(refused: Sequence[Refusal], jobs: Sequence[Sequence[str]], what: str = "") -> str:
+    """Return a line for each job that would be rejected, with the overrides that not all jobs have.
+
+    Args:
+        refused: the jobs that would be rejected.
+        jobs: all jobs of the sweep.
+        what: what has become of them; "" where the sweep does not start because of them.
+    """
     how = what or "would be refused, and none was started"
     hint = "" if what or len(refused) == len(jobs) else "; the others run with sweep.skip_refused=true"
     lines = [f"  job {each.number + 1} ({vary(jobs, each.words)}): {each.reason}" for each in refused]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from fedcohort import units
 from fedcohort.host.lock import is_held
 from fedcohort.jobs import cluster
 from fedcohort.jobs.time_left import TimeLeft
@@ -97,9 +98,10 @@ def describe_counts(found: SweepStatus) -> str:
 def describe(name: str, found: SweepStatus) -> str:
     """Return one line with the counts, the time left and the best job. name: of the sweep."""
     seconds = found.seconds_left(time.time()) if found.waits else None
-    ended = "" if found.waits or found.count("running") else "; no process works on it"
-    line = f"sweep {name}: {describe_counts(found)}{f'; {about(seconds)} left' if seconds is not None else ended}"
-    return f"{line}{describe_best(found, '; best ')}"
+    end = "" if found.waits or found.count("running") else "; no process works on it"
+    if seconds is not None:
+        end = f"; about {units.rough_seconds(seconds)} left"
+    return f"sweep {name}: {describe_counts(found)}{end}{describe_best(found, '; best ')}"
 
 
 def describe_best(found: SweepStatus, prefix: str) -> str:
@@ -126,16 +128,7 @@ def describe_stopped(record: JobRecord, *, cancelled: bool) -> str:
 
 def line(number: int, total: int, seconds: float | None) -> str:
     """`job 7 of 18, about 40 min left`; number: from 0 on."""
-    return f"job {number + 1} of {total}{f', {about(seconds)} left' if seconds is not None else ''}"
-
-
-def about(seconds: float) -> str:
-    """Return a time in one number: `about 40 min`."""
-    if seconds < 90:
-        return f"about {max(1, round(seconds))} s"
-    if seconds < 5400:
-        return f"about {round(seconds / 60)} min"
-    return f"about {seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"about {round(seconds / 86_400)} days"
+    return f"job {number + 1} of {total}{f', about {units.rough_seconds(seconds)} left' if seconds is not None else ''}"
 
 
 def vary(jobs: Sequence[Sequence[str]], words: Sequence[str]) -> str:

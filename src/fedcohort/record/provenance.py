@@ -12,6 +12,7 @@ import platform
 import subprocess
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -169,7 +170,9 @@ def user_code(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str
             yield from user_code(value, f"{prefix}{key}.")
         foreign = key == TARGET and not str(value).startswith("fedcohort.")
         if foreign or (key == "path" and str(config.get(TARGET)).endswith(".module.Module")):
-            spec = importlib.util.find_spec(str(value).rpartition(".")[0])
+            spec = None
+            with suppress(ValueError):  # of a notebook, which is no file
+                spec = importlib.util.find_spec(str(value).rpartition(".")[0])
             if spec and spec.origin and Path(spec.origin).is_file():
                 yield f"{prefix}{key}", _digest(Path(spec.origin))
 

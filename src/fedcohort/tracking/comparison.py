@@ -18,26 +18,31 @@ def options_of(sweep: str, runs: Sequence[Run]) -> dict[str, str]:
 
     Two of the things that were swept stand down and across, of others one value is taken.
     """
-    shown, others = _split(runs)
+    shown, others = choose_axes(runs)
     found = {"sweep": sweep, **dict(zip(("rows", "cols"), shown, strict=False))}
-    if bases := [FIRST[key] for key, values in shown.items() if FIRST.get(key) in values]:
-        found["baseline"] = bases[0]
+    if (baseline := choose_baseline(shown)) is not None:
+        found["baseline"] = baseline
     if others:
         found["filter"] = " and ".join(_condition(key, values[0]) for key, values in others.items())
     known = identity.load(runs[0][0].folder)
     return found | (server.options_of(known.place) if known is not None else {})
 
 
+def choose_baseline(shown: Mapping[str, Sequence[str]]) -> str | None:
+    """Return the usual baseline among the values of rows and columns (random selection, FedAvg); None without one."""
+    return next((FIRST[key] for key, values in shown.items() if FIRST.get(key) in values), None)
+
+
 def command_of(sweep: str, runs: Sequence[Run]) -> str:
     """How the `runs` of a sweep are compared."""
     words = [f"{option}={value}" for option, value in options_of(sweep, runs).items()]
-    others = _split(runs)[1]
+    others = choose_axes(runs)[1]
     which = f"those of {', '.join(f'{key}={values[0]}' for key, values in others.items())}" if others else "them"
     return f"Compare {which}: {fedcohort('compare')} {shlex.join(words)}"
 
 
-def _split(runs: Sequence[Run]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """What was swept, with its values: what stands down and across the table, and the rest."""
+def choose_axes(runs: Sequence[Run]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Return the options that were swept, with their values: the rows and columns of the table, and the others."""
     swept = _swept(runs)
     order = sorted(swept, key=lambda key: list(FIRST).index(key) if key in FIRST else len(FIRST))
     return {key: swept[key] for key in order[:2]}, {key: swept[key] for key in order[2:]}
