@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Machines without a GPU save gigabytes with a CPU build of torch, see the README.
 PIP_ARGS ?=
 
-.PHONY: demo test check mutants hostile bench bench-selection bench-pace bench-aggregation bench-growth new-selector clean
+.PHONY: demo test docs check mutants hostile bench bench-selection bench-pace bench-aggregation bench-growth new-selector clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -21,13 +21,20 @@ $(VENV)/.installed-mutants: $(VENV)/.installed-test
 	$(BIN)/pip install --quiet $(PIP_ARGS) --constraint constraints.txt --editable ".[mutants]"
 	touch $@
 
+$(VENV)/.installed-docs: $(VENV)/.installed-test
+	$(BIN)/pip install --quiet $(PIP_ARGS) --constraint constraints.txt --editable ".[docs]"
+	touch $@
+
 demo: $(VENV)/.installed  ## FLASH and random on digits, same seed
 	$(BIN)/fedcohort demo
 
 test: $(VENV)/.installed-test  ## the whole suite, in two processes of one thread; make test T="tests/laws -k mine" for a part
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(T)
 
-check: $(VENV)/.installed-test  ## style, types, import rules, language and size (see tests/lints)
+docs: $(VENV)/.installed-docs  ## the documentation site, in build/site; warnings are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+
+check: docs  ## style, types, import rules, language and size (see tests/lints), and the documentation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

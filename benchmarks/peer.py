@@ -27,7 +27,7 @@ from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.module import ClientModule
 from fedcohort.lightning.strategy import strategy_for
 from fedcohort.record.observer import Observer, RunInfo
-from fedcohort.rng import NOBODY, ONCE, Rekeyed
+from fedcohort.rng import NO_CLIENT, NO_ROUND, Rekeyed
 from fedcohort.round.parts import Parts
 from fedcohort.round.settings import Settings
 from fedcohort.selector.base import Selector
@@ -54,8 +54,8 @@ class FixedCohorts(Selector[None]):
 class AsTheyLie(Rekeyed):
     """A client's samples in the order of the bare loop; what a shuffle costs is spent all the same."""
 
-    def at(self, seed: int, purpose: str, round: int = ONCE, client: int = NOBODY) -> Any:  # noqa: ANN401  stands in for it
-        self.draws = super().at(seed, purpose, round, client)
+    def rekey(self, seed: int, purpose: str, round: int = NO_ROUND, client: int = NO_CLIENT) -> Any:  # noqa: ANN401  stands in for it
+        self.draws = super().rekey(seed, purpose, round, client)
         return self
 
     def permutation(self, n: int) -> np.ndarray:
@@ -152,7 +152,7 @@ def run(
     config: dict[str, Any] = {str(k): v for k, v in OmegaConf.load(f"{CONFIGS}/train.yaml").items_ex(resolve=False)}
     config["engine"] = {**OmegaConf.load(f"{CONFIGS}/engine/auto.yaml"), **engine}
     options = {**config, "cohort": cohort, "rounds": rounds, "eval": {**config["eval"], **EVALUATED}}
-    settings = Settings.of(options, "bench")
+    settings = Settings.from_config(options, "bench")
     accelerator = "gpu" if device == "cuda" else "cpu"
     make_repeatable(accelerator)
     loop, clock = Loop(parts, settings, federation), Clock(workload)

@@ -10,8 +10,8 @@ import torch
 from omegaconf import DictConfig
 from torch import nn
 
+from fedcohort.component import Facts
 from fedcohort.flat import keeps_statistics
-from fedcohort.part import Facts
 from fedcohort.record.observer import Observer
 from fedcohort.round.parts import Parts
 from fedcohort.startup import build, check, components, load, notices, run
@@ -103,7 +103,7 @@ def play(composed: Composed) -> Ran:
     return Ran(folder, seen.reports, getattr(seen, "info", None))
 
 
-def remarks(*overrides: str, network: nn.Module | None = None) -> list[str]:
+def startup_notices(*overrides: str, network: nn.Module | None = None) -> list[str]:
     """What is said of `python train.py <overrides>` before it starts; network: instead of the model's."""
     config = compose_words(*overrides)
     facts = facts_of(config)

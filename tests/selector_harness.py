@@ -89,7 +89,7 @@ class World:
     facts: Corrupt = field(default=lambda word, values: values)
     read: set[str] = field(default_factory=set)
 
-    def values(self, word: str, round: int = rng.ONCE) -> np.ndarray:
+    def values(self, word: str, round: int = rng.NO_ROUND) -> np.ndarray:
         """What each client would say."""
         made_up = _make_up(self.seed, word, round, self.n_clients).copy()
         if isinstance(find(word), Static):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from fedcohort.flat import FlatModel, norms_one
+from fedcohort.flat import FlatModel, can_norm_one_sample
 from known import known
 
 
@@ -86,8 +86,8 @@ def test_batch_norm_needs_two_numbers_of_a_channel() -> None:
     """A single sample has one of each of the four; a single image has one at each of its places."""
     dense, image = network(), nn.Sequential(nn.BatchNorm2d(1))
     before = copy.deepcopy(dense.state_dict())
-    assert not norms_one(dense, torch.randn(1, 3))
-    assert norms_one(image, torch.randn(1, 1, 2, 2))
-    assert not norms_one(image, torch.randn(1, 1, 1, 1))
-    assert norms_one(nn.Sequential(nn.Linear(3, 4), nn.GroupNorm(2, 4)), torch.randn(1, 3))
+    assert not can_norm_one_sample(dense, torch.randn(1, 3))
+    assert can_norm_one_sample(image, torch.randn(1, 1, 2, 2))
+    assert not can_norm_one_sample(image, torch.randn(1, 1, 1, 1))
+    assert can_norm_one_sample(nn.Sequential(nn.Linear(3, 4), nn.GroupNorm(2, 4)), torch.randn(1, 3))
     assert all(torch.equal(value, before[name]) for name, value in dense.state_dict().items())

@@ -17,8 +17,8 @@ import pytest
 import torch
 
 import run_harness
+from fedcohort.component import Facts
 from fedcohort.data.federation import Federation, Rows, Shard
-from fedcohort.part import Facts
 from fedcohort.startup import build, load
 from run_harness import go
 

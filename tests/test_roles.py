@@ -7,7 +7,18 @@ import pytest
 from compare_toy import run
 from fedcohort.record import folder
 from fedcohort.results.matching.run import settings
-from fedcohort.roles import LATER, LATER_OPTIONS, PART, TABLE, Effect, Identity, flat, role_of, rows_of, select_options
+from fedcohort.roles import (
+    COMPONENT,
+    LATER,
+    LATER_OPTIONS,
+    TABLE,
+    Effect,
+    Identity,
+    flat,
+    role_of,
+    rows_of,
+    select_options,
+)
 from fedcohort.startup import options
 from run_harness import compose_words
 from yaml_words import CONFIGS, OURS, loaded_from, plain
@@ -44,7 +55,7 @@ def test_an_option_without_a_group_has_one_row(option: str) -> None:
 def test_an_option_of_a_group_has_one_row_or_is_a_parts() -> None:
     rows = {option: rows_of(option) for option in [*GROUPS, *of_groups()]}
     assert {option: found for option, found in rows.items() if len(found) > 1} == {}
-    assert all(role_of(option) is PART for option in rows if option.split(".")[0] in OURS)
+    assert all(role_of(option) is COMPONENT for option in rows if option.split(".")[0] in OURS)
 
 
 def test_no_row_is_left_over() -> None:
@@ -56,11 +67,11 @@ def test_no_row_is_left_over() -> None:
 
 
 def test_what_changes_a_result_is_part_of_the_identity_or_extends_it() -> None:
-    for name, role in {**TABLE, "selector": PART}.items():
+    for name, role in {**TABLE, "selector": COMPONENT}.items():
         if role.effect is Effect.RESULTS:
             assert role.identity in (Identity.HASH, Identity.SEED) or name in ("rounds", "until")
         else:
-            assert role.identity is (Identity.HELD if role.effect is Effect.LAST_BITS else Identity.FREE)
+            assert role.identity is (Identity.FORCED if role.effect is Effect.LAST_BITS else Identity.FREE)
 
 
 @pytest.mark.parametrize(

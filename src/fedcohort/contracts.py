@@ -1,7 +1,7 @@
-"""Checks of what a part of the run returns: type, shape, kind of numbers and range.
+"""Checks of the values that a component returns: type, shape, kind of numbers and range.
 
-Each check raises `ComponentError("<what> must be <expected>, got <value>")`; `round/guard.py` puts the name of the part
-and of its method in front.
+Each check raises `ComponentError("<what> must be <expected>, got <value>")`. `round/guard.py` puts the name of the
+component and of its method in front.
 """
 
 import math
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 KINDS = {"f": "a float", "i": "an integer", "b": "a bool", "if": "a numeric"}  # by the letters of numpy's dtype kinds
-SHOWN = 60  # characters of a value
+MAX_CHARACTERS = 60  # of a value in a message
 
 
 def broken(what: str, expected: str, value: object) -> ComponentError:
@@ -32,7 +32,7 @@ def show(value: object) -> str:
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is None or dtype is None:
         text = repr(value)
-        return f"{text if len(text) <= SHOWN else text[:SHOWN] + '...'} ({type(value).__name__})"
+        return f"{text if len(text) <= MAX_CHARACTERS else text[:MAX_CHARACTERS] + '...'} ({type(value).__name__})"
     name = "array" if isinstance(value, np.ndarray) else type(value).__name__
     text = f"{str(dtype).removeprefix('torch.')} {name} {list(shape)}"
     if isinstance(value, np.ndarray) and value.size and dtype.kind in "iuf":
@@ -56,29 +56,26 @@ def array(
     high: float = math.inf,
     *,
     nan: bool = False,
-    above: bool = False,
 ) -> None:
     """Check a numpy array.
 
     Args:
         what: the name of the value, for the message.
-        value: what was returned.
-        shape: the shape that it must have.
-        kinds: the letters of the dtype kinds that are allowed, a key of `KINDS`.
-        low: the least value.
-        high: the greatest value; infinite values are refused where an end is finite.
-        nan: whether NaN is allowed, and infinite values with it.
-        above: whether `low` itself is refused.
+        value: the value that the component returned.
+        shape: the required shape.
+        kinds: the letters of the allowed dtype kinds, a key of `KINDS`.
+        low: the least allowed value.
+        high: the greatest allowed value.
+        nan: whether NaN and infinite values are allowed.
     """
     good = isinstance(value, np.ndarray) and value.shape == shape and value.dtype.kind in kinds
     if good and isinstance(value, np.ndarray) and kinds != "b" and value.size:
         if nan:
-            inside = not ((value < low) | (value > high)).any()
+            good = not ((value < low) | (value > high)).any()
         else:
-            inside = bool(value.min() >= low and value.max() <= high and np.isfinite(value).all())
-        good = inside and not (above and (value <= low).any())
+            good = bool(value.min() >= low and value.max() <= high and np.isfinite(value).all())
     if not good:
-        bounds = "" if math.isinf(low) and math.isinf(high) else f" in {'(' if above else '['}{low:g}, {high:g}]"
+        bounds = "" if math.isinf(low) and math.isinf(high) else f" in [{low:g}, {high:g}]"
         finite = "" if nan or "f" not in kinds else " of finite numbers"
         raise broken(what, f"{KINDS[kinds]} array {list(shape)}{finite}{bounds}", value)
 
@@ -96,7 +93,16 @@ def ids(what: str, value: object, n: int, least: int = 0) -> None:
 def number(
     what: str, value: object, low: float = -math.inf, *, infinite: bool = False, above: bool = False, nan: bool = False
 ) -> float:
-    """Return a number that is at least `low` (greater with `above`); infinite: whether it may be that."""
+    """Check a number and return it as a float.
+
+    Args:
+        what: the name of the value, for the message.
+        value: the value that the component returned.
+        low: the least allowed value.
+        infinite: whether infinity is allowed.
+        above: whether `low` itself is rejected.
+        nan: whether NaN and infinite values are allowed.
+    """
     good = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if good and not nan:
         x = float(value)  # type: ignore[arg-type]  # mypy does not carry the check above over
@@ -114,7 +120,7 @@ def integer(what: str, value: object, low: int) -> None:
 
 
 def numbers(what: str, value: object) -> None:
-    """Check a mapping from names to numbers, which may be NaN."""
+    """Check a mapping of names to numbers; NaN is allowed."""
     for name, item in typed(what, value, Mapping).items():  # type: ignore[type-abstract]
         if not isinstance(name, str):
             raise broken(f"a key of {what}", "a text", name)
@@ -122,7 +128,7 @@ def numbers(what: str, value: object) -> None:
 
 
 def tensor(what: str, value: object, shape: tuple[int, ...]) -> None:
-    """Check a torch tensor of floating-point numbers; they may be NaN, which the server handles."""
+    """Check a torch tensor of floating-point numbers. NaN is allowed, as the server drops such an update."""
     import torch  # noqa: PLC0415 - options are checked before torch is imported
 
     if not isinstance(value, torch.Tensor) or tuple(value.shape) != shape or not value.is_floating_point():
@@ -130,7 +136,7 @@ def tensor(what: str, value: object, shape: tuple[int, ...]) -> None:
 
 
 def vectors(what: str, value: object, size: int | None = None) -> None:
-    """Check a mapping from names to vectors of one length; size: that length, None for any."""
+    """Check a mapping of names to vectors; size: their length, None for any."""
     items: Mapping[Any, Tensor] = typed(what, value, Mapping)  # type: ignore[type-abstract]
     for name, item in items.items():
         length = getattr(item, "shape", (0,))[:1] if size is None else (size,)
@@ -138,9 +144,13 @@ def vectors(what: str, value: object, size: int | None = None) -> None:
 
 
 def pair(value: object, kind: type[T], state: object, *, optional: bool = False) -> tuple[T | None, Any]:
-    """Return the two items of (kind, State); state: the one before, whose type the next one must have.
+    """Check a result (item, next state) and return its two items.
 
-    optional: whether None may stand in place of the first.
+    Args:
+        value: the result.
+        kind: the required type of the item.
+        state: the previous state, whose type the next one must have.
+        optional: whether the item may be None.
     """
     if not isinstance(value, tuple) or len(value) != 2:
         raise broken("the result", f"a pair ({kind.__name__}, state)", value)
@@ -149,21 +159,21 @@ def pair(value: object, kind: type[T], state: object, *, optional: bool = False)
 
 
 def same_state(value: object, state: object) -> object:
-    """Return the next state, which must have the type of the state before."""
+    """Check that the next state has the type of the previous one, and return it."""
     if type(value) is not type(state):
-        raise broken("the state", f"a {type(state).__name__}, as the state before", value)
+        raise broken("the state", f"a {type(state).__name__}, the type of the previous state", value)
     return value
 
 
 def describe(error: BaseException, module: str) -> str:
-    """Describe an exception in one line; module: of the part, whose deepest frame is named."""
+    """Describe an exception in one line; module: of the component, whose innermost frame is named."""
     text = " ".join(str(error).split("\n")[:2]).strip()
     line = place(error.__traceback__, module)
     return f"{type(error).__name__}{f': {text}' if text else ''}{f' ({line})' if line else ''}"
 
 
 def place(trace: TracebackType | None, module: str) -> str:
-    """Return file, line and function of the deepest frame of `module`, an empty text without any."""
+    """Return file, line and function of the innermost frame of `module`, or an empty text."""
     frames = [(frame, line) for frame, line in traceback.walk_tb(trace) if frame.f_globals.get("__name__") == module]
     if not frames:
         return ""

@@ -1,4 +1,4 @@
-"""The errors that a user can act on; each message names the option to change."""
+"""The errors that a user can act on. Each message names the option to change."""
 
 import traceback
 from importlib.metadata import version
@@ -13,11 +13,11 @@ class OptionError(FedcohortError, ValueError):
 
 
 class IncompatibleConfig(FedcohortError):
-    """Options that are legal alone and meaningless together."""
+    """Options that are valid each, but can't be combined."""
 
 
 class DataError(FedcohortError):
-    """A dataset is missing, malformed or too small for what is asked of it."""
+    """A dataset is missing, malformed or too small for the options."""
 
 
 class UndeclaredSignal(FedcohortError):
@@ -25,19 +25,19 @@ class UndeclaredSignal(FedcohortError):
 
 
 class CheckpointError(FedcohortError):
-    """A checkpoint can't be used: truncated, of another config, or of a newer version."""
+    """A checkpoint can't be used: it is truncated, or of another config or a newer version."""
 
 
 class DamagedCheckpoint(CheckpointError):
-    """A checkpoint, or what clients keep beside it, isn't what was written."""
+    """A checkpoint, or the file of the clients' stored vectors, differs from what was written."""
 
 
 class DamagedFile(CheckpointError):
-    """A file of a run or of a study isn't what was written: the message names it, and what to do."""
+    """A file of a run or of a study differs from what was written. The message names it and says what to do."""
 
 
 class DiskError(FedcohortError):
-    """The disk is full, or refuses for another reason what a run writes."""
+    """The disk is full, or a file of a run can't be written for another reason."""
 
 
 class TrackingError(FedcohortError):
@@ -45,37 +45,37 @@ class TrackingError(FedcohortError):
 
 
 class ComponentError(FedcohortError):
-    """A part of the run raised, or returned what its contract does not allow."""
+    """A component raised an exception, or returned a value that its contract does not allow."""
 
 
 class ClientError(FedcohortError):
-    """A client's local training failed: which client, in which round, at which stage (engine=debug)."""
+    """A client's local training failed. The message names client, round and stage (engine=debug)."""
 
 
 class ForeignChange(FedcohortError):
-    """A library no longer has a private part, or a wording, that a room's `compat.py` rests on.
+    """A library lacks a private function, or has changed a message, on which a `compat.py` of this package relies.
 
     Args:
-        library: its name among the installed packages.
-        part: what is missing.
-        use: what rests on it.
-        read_in: the version in which it was read.
+        library: its name as an installed package.
+        part: the function or message that is missing.
+        use: what this package uses it for, a verb phrase.
+        read_in: the last version of the library that is known to have it.
     """
 
     def __init__(self, library: str, part: str, use: str, read_in: str) -> None:
         installed = version(library)
         super().__init__(
             f"{library} {installed} is installed, and {part}, which {use}, is not as it was in {library} {read_in}: "
-            f"install {library}=={read_in} (constraints.txt), or mend the room's compat.py"
+            f"install {library}=={read_in} (constraints.txt), or adapt the compat.py that uses it"
         )
 
 
 def describe(error: BaseException) -> str:
-    """Return the type of an unexpected error, its message, and the file and line that raised it.
+    """Return the type of an unexpected error, its message, and file and line of the innermost frame.
 
-    The line is the innermost one outside of installed libraries: it is the one to look at.
+    Frames of installed libraries are skipped, as the cause is more likely in the code that calls them.
     """
     frames = traceback.extract_tb(error.__traceback__)
-    sources = [each for each in frames if "site-packages" not in each.filename] or list(frames)
+    sources = [frame for frame in frames if "site-packages" not in frame.filename] or list(frames)
     where = f" ({sources[-1].filename}:{sources[-1].lineno})" if sources else ""
     return f"{type(error).__name__}: {error}{where}"

@@ -1,7 +1,8 @@
-"""A model is a vector: trainable parameters are views into one contiguous tensor `w`, their gradients into `g`.
+"""Flat models: the trainable parameters of a network are views into one contiguous tensor `w`, the gradients into `g`.
 
-Broadcast is one copy, an update one subtraction, aggregation linear algebra. Float buffers and frozen parameters are a
-second vector, averaged by samples whatever the aggregator does; integer buffers a third, of which the maximum is taken.
+A broadcast is one copy, an update one subtraction, aggregation linear algebra. Float buffers and frozen parameters form
+a second vector, which is averaged over samples for every aggregator. Integer buffers form a third, of which the
+elementwise maximum is taken.
 """
 
 import copy
@@ -14,7 +15,14 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Block:
-    """One tensor of the network inside a flat vector. channels_last: images' layout, the channel varies fastest."""
+    """The place of one tensor of the network in a flat vector.
+
+    Attributes:
+        name: of the tensor in the network.
+        shape: of the tensor.
+        offset: position of its first number in the vector.
+        channels_last: whether the channel varies fastest in memory.
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -26,17 +34,23 @@ class Block:
         return int(torch.Size(self.shape).numel())
 
     def of(self, vector: Tensor) -> Tensor:
-        """The block as a view of `vector`, in the network's shape whatever the memory layout."""
-        part = vector[self.offset : self.offset + self.size]
+        """Return the tensor as a view of `vector`, in the network's shape for either memory layout."""
+        values = vector[self.offset : self.offset + self.size]
         if not self.channels_last:
-            return part.view(self.shape)
+            return values.view(self.shape)
         outputs, inputs, height, width = self.shape
-        return part.view(outputs, height, width, inputs).permute(0, 3, 1, 2)
+        return values.view(outputs, height, width, inputs).permute(0, 3, 1, 2)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each tensor lies: parameters in `w`, float buffers and frozen parameters in `buffers`, the rest."""
+    """The places of a network's tensors.
+
+    Attributes:
+        parameters: trainable parameters, in the vector `w`.
+        buffers: float buffers and frozen parameters.
+        counters: integer buffers.
+    """
 
     parameters: tuple[Block, ...]
     buffers: tuple[Block, ...]
@@ -44,7 +58,7 @@ class Layout:
 
     @classmethod
     def of(cls, network: nn.Module, channels_last: bool = False) -> "Layout":
-        """Lay the tensors of a network out."""
+        """Return the layout of a network's tensors."""
         named, buffers = list(network.named_parameters()), list(network.named_buffers())
         frozen = [(name, p) for name, p in named if not p.requires_grad]
         floats = [(name, b) for name, b in buffers if b.is_floating_point()]
@@ -63,15 +77,15 @@ class Layout:
         return sum(block.size for block in self.buffers)
 
     def batch_norm(self) -> tuple[Int64[Tensor, "s"], Int64[Tensor, "s"]]:
-        """Positions in `buffers` of the running means and, aligned with them, of the running variances."""
-        at = {block.name: block for block in self.buffers}
+        """Return the positions in `buffers` of the running means and, aligned with them, of the running variances."""
+        blocks = {block.name: block for block in self.buffers}
         means: list[int] = []
         variances: list[int] = []
-        for name, block in at.items():
-            partner = at.get(name.removesuffix("running_mean") + "running_var")
-            if name.endswith("running_mean") and partner is not None:
+        for name, block in blocks.items():
+            variance = blocks.get(name.removesuffix("running_mean") + "running_var")
+            if name.endswith("running_mean") and variance is not None:
                 means += range(block.offset, block.offset + block.size)
-                variances += range(partner.offset, partner.offset + partner.size)
+                variances += range(variance.offset, variance.offset + variance.size)
         return torch.tensor(means, dtype=torch.int64), torch.tensor(variances, dtype=torch.int64)
 
 
@@ -86,7 +100,7 @@ def _blocks(tensors: list[tuple[str, Tensor]], channels_last: bool = False) -> t
 class FlatModel:
     """A network whose tensors are views into `w`, `buffers` and `counters`; `g` holds its gradients.
 
-    Made after the network stands on its device. Loading a state_dict into the network writes through the views.
+    It is made once the network is on its device. Loading a state_dict into the network writes through the views.
     """
 
     w: Float[Tensor, "p"]
@@ -131,7 +145,7 @@ class FlatModel:
                 module._buffers[leaf] = view
 
     def logits(self, x: Tensor) -> Tensor:
-        """The network's output, float32; with `bf16` its matrix products and convolutions are in bfloat16."""
+        """Return the network's output in float32; with `bf16`, matrix products and convolutions are in bfloat16."""
         if not self.bf16:
             out: Tensor = self.network(x)
             return out
@@ -139,51 +153,54 @@ class FlatModel:
             out = self.network(x)
         return out.float()
 
-    def load(self, other: "FlatModel") -> None:
-        """Become a copy of `other`: the broadcast."""
-        self.w.copy_(other.w)
+    def load(self, source: "FlatModel") -> None:
+        """Copy the values of another model of the same network into this one."""
+        self.w.copy_(source.w)
         if len(self.buffers):
-            self.buffers.copy_(other.buffers)
+            self.buffers.copy_(source.buffers)
         if len(self.counters):
-            self.counters.copy_(other.counters)
+            self.counters.copy_(source.counters)
 
 
 def _drops(module: nn.Module) -> bool:
-    """Whether it is a module of torch's that drops out; layers may do so within."""
-    within = isinstance(module, nn.RNNBase | nn.MultiheadAttention) and module.dropout > 0
-    return within or isinstance(module, nn.modules.dropout._DropoutNd)
+    """Return whether a module of torch applies dropout, as a layer or between the layers inside it."""
+    has_inner_dropout = isinstance(module, nn.RNNBase | nn.MultiheadAttention) and module.dropout > 0
+    return has_inner_dropout or isinstance(module, nn.modules.dropout._DropoutNd)
 
 
-def norms(network: nn.Module) -> list[nn.modules.batchnorm._BatchNorm]:
-    """Its layers that norm by their batch."""
+def batch_norms(network: nn.Module) -> list[nn.modules.batchnorm._BatchNorm]:
+    """Return the batch norm layers of a network."""
     return [m for m in network.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
 
 
 def has_batch_norm(network: nn.Module) -> bool:
-    """Whether a layer norms by its batch, so that samples change what others in their batch come to."""
-    return bool(norms(network))
+    """Return whether a network has batch norm, so that the output for a sample depends on the batch that it is in."""
+    return bool(batch_norms(network))
 
 
 def keeps_statistics(network: nn.Module) -> bool:
-    """Whether statistics of batches are among its buffers, for later batches to be normed by."""
-    return any(norm.running_mean is not None for norm in norms(network))
+    """Return whether a network has running batch statistics among its buffers."""
+    return any(norm.running_mean is not None for norm in batch_norms(network))
 
 
 @torch.no_grad()
-def norms_one(network: nn.Module, x: Tensor) -> bool:
-    """Whether its batch norms can norm the single sample x, [1, ...]: they need two numbers of a channel."""
-    if not norms(network):
+def can_norm_one_sample(network: nn.Module, x: Tensor) -> bool:
+    """Return whether the batch norms of a network can train on the single sample x, [1, ...].
+
+    They need at least two values per channel.
+    """
+    if not batch_norms(network):
         return True
-    tried = copy.deepcopy(network).eval()  # whose statistics may change; dropout is off
-    for norm in norms(tried):
+    trial = copy.deepcopy(network).eval()  # a copy, as the forward pass changes the statistics; dropout is off
+    for norm in batch_norms(trial):
         norm.train()
     try:
-        tried(x)
+        trial(x)
     except ValueError:
         return False
     return True
 
 
 def has_recurrence(network: nn.Module) -> bool:
-    """Whether it has recurrent layers, which are one operation for all steps of a sequence."""
+    """Return whether a network has recurrent layers, which are one operation for all steps of a sequence."""
     return any(isinstance(m, nn.RNNBase) for m in network.modules())

@@ -1,8 +1,9 @@
-"""The client half of a method: what it does to a gradient, what it sends, what it remembers.
+"""Client hooks: the part of a method that runs in the local training of each client.
 
-Order in a training step: backward, then each hook's `correct` in the order aggregator, regulariser,
-codec; the aggregator's hook sees the raw mini-batch gradient. A hook may also weigh the samples of each mini-batch
-(`Weigher`); it is asked before the forward pass, and the engine then trains clients one by one, through autograd.
+A hook corrects gradients, uploads vectors in addition to the update, and stores vectors at the client. In a training
+step, `backward` is followed by `correct` of each hook in the order aggregator, regulariser, codec, so that the
+aggregator's hook sees the raw mini-batch gradient. A hook may also weigh the samples of each mini-batch (`Weigher`). It
+does so before the forward pass, and the engine then trains one client at a time with autograd.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,12 +22,14 @@ Vector = Float[Tensor, "_p"]
 
 @dataclass(frozen=True)
 class ClientContext:
-    """Whose job a hook works for.
+    """The client and the round for which a hook works.
 
     Attributes:
-        layout: of the flat vectors.
-        rng: makes the generator of (seed, purpose, round, client).
-        samples: how many T_k has.
+        round: number of the round, from 0.
+        client: id of the client.
+        layout: places of the network's tensors in the flat vectors.
+        rng: returns the generator of (seed, purpose, round, client) for a purpose.
+        samples: number of training samples of the client, |T_k|.
     """
 
     round: int
@@ -38,30 +41,42 @@ class ClientContext:
 
 @dataclass(frozen=True)
 class HookResult:
-    """What a client sends beside its update, and what it keeps once the server has acknowledged it."""
+    """The vectors of a hook after local training.
+
+    Attributes:
+        uploads: vectors that the client sends in addition to its update, by name.
+        stored: vectors that the client keeps once the server has acknowledged the update, by name.
+    """
 
     uploads: Mapping[str, Tensor] = field(default_factory=dict)
     stored: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 class Correction(Protocol):
-    """What a hook does in one client's local training."""
+    """The work of a hook in the local training of one client."""
 
     def correct(self, g: Vector, y: Vector) -> None:
-        """Change the gradient `g` at the local model `y` in place, before the optimizer sees it."""
+        """Change the gradient g at the local model y in place, before the optimizer uses it; both are [P]."""
         ...
 
     def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
-        """Return what is sent and kept, after the last step; `lr`: the round's local learning rate."""
+        """Return the vectors to upload and to store.
+
+        Args:
+            y: the local model after the last step, [P].
+            steps: number of steps done.
+            lr: local learning rate of the round.
+        """
         ...
 
 
 class ClientHook(Protocol):
-    """A method's half at the client.
+    """The part of a method that runs at the clients.
 
     Attributes:
-        downloads, uploads: names of the vectors of P floats that travel beside the model.
-        remembers: kept by clients.
+        downloads: names of the vectors, [P] each, that clients receive in addition to the model.
+        uploads: names of the vectors, [P] each, that clients send in addition to the update.
+        remembers: names of the vectors that clients store between rounds.
     """
 
     @property
@@ -80,9 +95,9 @@ class ClientHook(Protocol):
 
         Args:
             w: the broadcast model, [P].
-            down: the aggregator's broadcast, by name.
-            stored: what this client kept, by name; nothing at first.
-            ctx: whose job it is.
+            down: the vectors of `downloads`, by name.
+            stored: the vectors that this client has stored, by name; empty at first.
+            ctx: the client and the round.
         """
         ...
 
@@ -90,23 +105,20 @@ class ClientHook(Protocol):
 class StepView(Protocol):
     """A mini-batch before its step, at the local model y.
 
-    Derivatives are taken in eval mode and without bfloat16: asking for them moves no statistics and draws no dropout.
+    Derivatives are computed in eval mode and without bfloat16, so that they change no statistics and draw no dropout.
     """
 
     @property
     def positions(self) -> Int64[Tensor, "b"]:
-        """The positions of the mini-batch's samples in T_k, whichever of them train this round."""
+        """The positions of the mini-batch's samples in T_k."""
         ...
 
     def validation_gradient(self) -> Vector:
-        """Return the gradient of the mean cross-entropy of a mini-batch of V_k, [P].
-
-        Each call takes the next mini-batch.
-        """
+        """Return the gradient of the mean cross-entropy of the next mini-batch of V_k, [P]."""
         ...
 
     def along(self, u: Vector) -> Float[Tensor, "b"]:
-        """Return how fast each sample's objective l_j grows along u, [b]: <grad l_j(y), u>."""
+        """Return the derivative of each sample's objective l_j along u, <grad l_j(y), u>, [b]."""
         ...
 
     def curvature(self, u: Vector, weights: Float[Tensor, "b"]) -> Vector:
@@ -119,21 +131,18 @@ class Weighing(Correction, Protocol):
     """The correction of a `Weigher`."""
 
     def weigh(self, step: StepView) -> Float[Tensor, "b"]:
-        """Return the factors of the samples' objectives in the mean that the step minimises, [b].
-
-        A factor of 1 leaves an objective as it is.
-        """
+        """Return the factors by which the samples' objectives enter the mean that the step minimises, [b]."""
         ...
 
 
 @runtime_checkable
 class Weigher(ClientHook, Protocol):
-    """A hook that weighs samples; a run has one at most.
+    """A hook that weighs samples. A run has at most one.
 
     Attributes:
-        per_sample: those of `remembers` that are a float for each sample of T_k, not P of them.
-        averaged: those of `uploads` that are averaged with the weights of the updates, not added up.
-        passes: forward passes that weighing costs, per sample and step.
+        per_sample: names of `remembers` with one float per sample of T_k instead of P floats.
+        averaged: names of `uploads` that the server averages with the weights of the updates instead of summing them.
+        passes: cost of weighing, in forward passes per sample and step.
     """
 
     @property
@@ -151,22 +160,28 @@ class Weigher(ClientHook, Protocol):
 
 
 def weigher(hooks: Iterable[ClientHook]) -> Weigher | None:
-    """Return the hook that weighs samples; None where there is none."""
+    """Return the hook that weighs samples, or None."""
     return next((hook for hook in hooks if isinstance(hook, Weigher)), None)
 
 
 def averaged_uploads(hooks: Iterable[ClientHook]) -> tuple[str, ...]:
-    """Return the names of the uploads that are averaged, not added up."""
-    found = weigher(hooks)
-    return () if found is None else found.averaged
+    """Return the names of the uploads that the server averages instead of summing them."""
+    hook = weigher(hooks)
+    return () if hook is None else hook.averaged
 
 
 def memory_sizes(hooks: Iterable[ClientHook], n_params: int, n_samples: int) -> dict[str, int]:
-    """Return how many floats each name of `remembers` takes for a client; n_samples: the most that one has."""
+    """Return the number of floats that a client stores under each name of `remembers`.
+
+    Args:
+        hooks: of the run.
+        n_params: P.
+        n_samples: number of training samples of the largest client.
+    """
     sizes: dict[str, int] = {}
     for hook in hooks:
-        short = hook.per_sample if isinstance(hook, Weigher) else ()
-        sizes |= {name: n_samples if name in short else n_params for name in hook.remembers}
+        per_sample = hook.per_sample if isinstance(hook, Weigher) else ()
+        sizes |= {name: n_samples if name in per_sample else n_params for name in hook.remembers}
     return sizes
 
 
@@ -177,9 +192,10 @@ def begin_all(
     stored: Mapping[str, Tensor],
     ctx: ClientContext,
 ) -> list[Correction]:
-    """Begin one client's local training for each hook; the arguments are those of `ClientHook.begin`.
+    """Begin the local training of one client for each hook. The arguments are those of `ClientHook.begin`.
 
-    Raises `ComponentError` where a hook returns anything but a correction.
+    Raises:
+        ComponentError: where a hook returns something else than a correction.
     """
     corrections = [hook.begin(w, down, stored, ctx) for hook in hooks]
     for hook, correction in zip(hooks, corrections, strict=True):
@@ -192,9 +208,10 @@ def begin_all(
 def finish_all(
     hooks: Sequence[ClientHook], corrections: Sequence[Correction], y: Vector, steps: int, lr: float
 ) -> list[HookResult]:
-    """Return what each hook's client sends and keeps; y, steps, lr: as in `Correction.finish`.
+    """Return the vectors of each hook after the last step. The arguments are those of `Correction.finish`.
 
-    Raises `ComponentError` where that is not what the hook declares.
+    Raises:
+        ComponentError: where the vectors are not those that the hook declares.
     """
     results = []
     for hook, correction in zip(hooks, corrections, strict=True):

@@ -1,13 +1,13 @@
-"""What a run costs: bytes on the wire, FLOPs of clients and server, virtual seconds.
+"""The costs of a run: bytes that are transmitted, FLOPs of clients and server, virtual seconds.
 
-A forward pass counts a third of a training step in FLOPs. A client receives the model once a round,
-however many probes it answers and whether or not it then trains: the later broadcast costs it nothing. A query that
-selector and aggregator both make is answered and charged once, whether it blocks or is concurrent.
+A forward pass counts a third of the FLOPs of a training step. A client receives the model once a round, for all probes
+and the training together. A query that both selector and aggregator make is answered and charged once.
 """
 
-from dataclasses import dataclass
+import operator
+from dataclasses import astuple, dataclass
 
-NUMBER = 4  # bytes of one float on the wire
+NUMBER = 4  # bytes of one transmitted float
 
 
 @dataclass(frozen=True)
@@ -15,12 +15,12 @@ class Charge:
     """The cost of a round, or of several.
 
     Attributes:
-        down_bytes, up_bytes: everything on the wire.
-        probe_bytes: the part due to probes.
-        client_flops: of all clients together.
-        server_flops: of the networks that an aggregator trains or asks (`agg.base.ServerModels`), not of evaluations,
-            nor of what a selector tries out.
-        virtual_s: seconds on the simulated clock, in which the server's work takes no time.
+        down_bytes, up_bytes: all bytes from and to the server.
+        probe_bytes: those of them that probes cause.
+        client_flops: sum over all clients.
+        server_flops: of the networks that an aggregator trains or evaluates (`agg.base.ServerModels`). Evaluations for
+            metrics and the computations of a selector are not included.
+        virtual_s: seconds of the simulated clock. The server's work takes no simulated time.
     """
 
     down_bytes: float = 0.0
@@ -30,18 +30,11 @@ class Charge:
     server_flops: float = 0.0
     virtual_s: float = 0.0
 
-    def __add__(self, other: "Charge") -> "Charge":
-        return Charge(
-            self.down_bytes + other.down_bytes,
-            self.up_bytes + other.up_bytes,
-            self.probe_bytes + other.probe_bytes,
-            self.client_flops + other.client_flops,
-            self.server_flops + other.server_flops,
-            self.virtual_s + other.virtual_s,
-        )
+    def __add__(self, charge: "Charge") -> "Charge":
+        return Charge(*map(operator.add, astuple(self), astuple(charge)))
 
     def metrics(self) -> dict[str, float]:
-        """The cumulative scalars of a report."""
+        """Return the costs by the names of the metrics that report them."""
         return {
             "comm/down_bytes": self.down_bytes,
             "comm/up_bytes": self.up_bytes,

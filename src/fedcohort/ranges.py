@@ -1,6 +1,6 @@
-"""Range checks of hyperparameters. The interval in the call is the interval in the yaml comment.
+"""Range checks of options. The interval in the call is the interval in the yaml comment.
 
-Every check raises `OptionError("<option> must be <allowed>, got <value>")`.
+Each check raises `OptionError("<option> must be <allowed>, got <value>")`.
 """
 
 import difflib
@@ -13,23 +13,26 @@ from fedcohort.errors import OptionError
 
 
 def refuse(option: str, allowed: str, value: object) -> OptionError:
-    """The error for `option`; `allowed` completes the words "must be"."""
+    """Return the error for the value of an option; allowed: completes "must be"."""
     return OptionError(f"{option} must be {allowed}, got {value!r}")
 
 
-def closest(value: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Return the one of `known` that `value` may be a misspelling of; None where none is similar.
+def closest(value: object, names: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the name of which `value` is probably a misspelling; None where no name is similar.
 
-    cutoff: least similarity, in [0, 1] (`difflib`).
+    Args:
+        value: the text that was typed.
+        names: the valid names.
+        cutoff: least similarity, in [0, 1] (`difflib`).
     """
-    return next(iter(difflib.get_close_matches(str(value), sorted(known), 1, cutoff)), None)
+    return next(iter(difflib.get_close_matches(str(value), sorted(names), 1, cutoff)), None)
 
 
-def not_one_of(option: str, value: object, known: Sequence[str]) -> OptionError:
-    """Return the error for a choice that there isn't, which begins with the one that was meant."""
-    near = None if value == "null" else closest(value, known)
+def not_one_of(option: str, value: object, choices: Sequence[str]) -> OptionError:
+    """Return the error for a choice that does not exist. It begins with the most similar one that does."""
+    near = None if value == "null" else closest(value, choices)
     guess = f"did you mean {option}={near}? " if near else ""
-    return OptionError(f"{guess}{refuse(option, 'one of ' + ', '.join(known), value)}")
+    return OptionError(f"{guess}{refuse(option, 'one of ' + ', '.join(choices), value)}")
 
 
 def bounds(interval: str) -> tuple[float, float]:
@@ -40,7 +43,7 @@ def bounds(interval: str) -> tuple[float, float]:
 
 def _inside(value: float, interval: str) -> bool:
     low, high = bounds(interval)
-    if abs(value) > sys.float_info.max:  # infinite, or an integer that no float can hold
+    if abs(value) > sys.float_info.max:  # infinite, or an integer above the range of floats
         return False
     above = value >= low if interval[0] == "[" else value > low
     below = value <= high if interval[-1] == "]" else value < high
@@ -75,16 +78,16 @@ def parse_number(option: str, text: str, interval: str) -> float:
     return value
 
 
-def choice(option: str, value: object, *words: str) -> None:
-    """Check that `value` is one of `words`."""
-    if not isinstance(value, str) or value not in words:
-        near = closest(value, words, cutoff=0.7)  # bfloat16 is no misspelling of float32
-        error = refuse(option, "one of " + ", ".join(words), value)
+def choice(option: str, value: object, *choices: str) -> None:
+    """Check that `value` is one of `choices`."""
+    if not isinstance(value, str) or value not in choices:
+        near = closest(value, choices, cutoff=0.7)  # above the similarity of bfloat16 and float32
+        error = refuse(option, "one of " + ", ".join(choices), value)
         raise OptionError(f"{error}; did you mean {near}?") if near else error
 
 
 def distinct(columns: Mapping[str, str | None]) -> None:
-    """Check that no two options name the same column; options whose value is None name none."""
+    """Check that no two options name the same column; an option that is None names no column."""
     options: dict[str, str] = {}
     for option, column in columns.items():
         if column is not None and column in options:
@@ -100,7 +103,7 @@ def flag(option: str, value: object) -> None:
 
 
 def text(option: str, value: object, *, optional: bool = False) -> None:
-    """Check that `value` is a text that is not empty."""
+    """Check that `value` is a non-empty text."""
     if value is None and optional:
         return
     if not isinstance(value, str) or not value.strip():
@@ -108,12 +111,12 @@ def text(option: str, value: object, *, optional: bool = False) -> None:
 
 
 def is_identifier(value: object) -> bool:
-    """Return whether `value` can be the name of a component, a setting or a study, which files are called after."""
+    """Return whether `value` can be the name of a component, a setting or a study, and of its file."""
     return isinstance(value, str) and re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", value) is not None
 
 
 def identifier(option: str, value: object) -> None:
-    """Check that `value` is a name of ASCII letters, digits and underscores: files and folders are called after it."""
+    """Check that `value` consists of ASCII letters, digits and underscores, as names of files and folders do."""
     if not is_identifier(value):
         fitting = re.sub("[^A-Za-z0-9]+", "_", str(value)).strip("_") or "name"
         fitting = f"x{fitting}" if fitting[0].isdigit() else fitting
@@ -129,24 +132,24 @@ def texts(option: str, value: object) -> None:
 
 def integers(option: str, value: object, interval: str) -> None:
     """Check that `value` is a list of integers inside `interval`; it may be empty."""
-    _each(integer, option, value, interval, f"a list of integers in {interval}")
+    _check_items(integer, option, value, interval, f"a list of integers in {interval}")
 
 
 def numbers(option: str, value: object, interval: str) -> None:
     """Check that `value` is a list of numbers inside `interval`; it may be empty."""
-    _each(number, option, value, interval, f"a list of numbers in {interval}")
+    _check_items(number, option, value, interval, f"a list of numbers in {interval}")
 
 
-def words(option: str, value: object, *known: str) -> None:
-    """Check that `value` is a list of different words of `known`, one at least."""
-    allowed = "a list of one or more of " + ", ".join(known) + ", none twice"
-    if not isinstance(value, Sequence) or isinstance(value, str) or not value:
-        raise refuse(option, allowed, value)
-    if not all(isinstance(word, str) and word in known for word in value) or len(set(value)) < len(value):
-        raise refuse(option, allowed, value)
+def words(option: str, value: object, *allowed: str) -> None:
+    """Check that `value` is a list of one or more of `allowed`, without repetition."""
+    items = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+    if not items or not all(item in allowed for item in items) or len(set(items)) < len(items):
+        raise refuse(option, f"a list of one or more of {', '.join(allowed)}, none twice", value)
 
 
-def _each(check: Callable[[str, Any, str], None], option: str, value: object, interval: str, allowed: str) -> None:
+def _check_items(
+    check: Callable[[str, Any, str], None], option: str, value: object, interval: str, allowed: str
+) -> None:
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise refuse(option, allowed, value)
     for item in value:

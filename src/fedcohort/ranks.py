@@ -1,4 +1,4 @@
-"""The ranks of a run, the processes that a cohort is spread over: who trains whom, and sums over all of them."""
+"""The ranks of a run, its processes: the division of a cohort among them, and sums over them."""
 
 import heapq
 from collections.abc import Sequence
@@ -10,31 +10,33 @@ from torch import Tensor
 from fedcohort.types import Ids, Values
 
 
-def _spread() -> bool:
+def _is_distributed() -> bool:
     return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
 def rank() -> int:
-    return dist.get_rank() if _spread() else 0
+    """Return the number of this process, from 0."""
+    return dist.get_rank() if _is_distributed() else 0
 
 
 def ranks() -> int:
-    return dist.get_world_size() if _spread() else 1
+    """Return the number of processes."""
+    return dist.get_world_size() if _is_distributed() else 1
 
 
 def reduce_sum(tensor: Tensor) -> Tensor:
-    """The sum over ranks, in place; the tensor itself in a single process."""
+    """Sum a tensor over ranks, in place, and return it."""
     return _reduce(tensor, dist.ReduceOp.SUM)
 
 
 def reduce_max(tensor: Tensor) -> Tensor:
-    """The maximum over ranks, in place."""
+    """Take the elementwise maximum of a tensor over ranks, in place, and return it."""
     return _reduce(tensor, dist.ReduceOp.MAX)
 
 
 def _reduce(tensor: Tensor, operation: "dist.ReduceOp.RedOpType") -> Tensor:
-    if _spread() and tensor.numel():
-        if dist.get_backend() == "nccl" and not tensor.is_cuda:  # NCCL knows tensors on cards alone
+    if _is_distributed() and tensor.numel():
+        if dist.get_backend() == "nccl" and not tensor.is_cuda:  # NCCL reduces tensors on GPUs only
             on_device = tensor.cuda()
             dist.all_reduce(on_device, op=operation)
             return tensor.copy_(on_device)
@@ -43,19 +45,19 @@ def _reduce(tensor: Tensor, operation: "dist.ReduceOp.RedOpType") -> Tensor:
 
 
 def in_order(clients: Ids, cost: Values) -> list[int]:
-    """Positions of the clients by cost descending, then id: the order in which a rank trains and adds them."""
+    """Return the positions of clients by descending cost, then id: the order in which they are trained and summed."""
     return [int(i) for i in np.lexsort((clients, -cost))]
 
 
 def share_of(rank: int, ranks: int, clients: Ids, cost: Values) -> Sequence[int]:
-    """Positions of the clients that `rank` trains: largest first, each to the least loaded rank."""
+    """Return the positions of the clients that `rank` trains: largest first, each to the least loaded rank."""
     if ranks == 1:
         return in_order(clients, cost)
     loads = [(0.0, r) for r in range(ranks)]
-    mine = []
+    positions = []
     for position in in_order(clients, cost):
         load, least = heapq.heappop(loads)
         heapq.heappush(loads, (load + float(cost[position]), least))
         if least == rank:
-            mine.append(position)
-    return mine
+            positions.append(position)
+    return positions

@@ -1,6 +1,6 @@
-"""What each option is to a run: one table for the hash of its folder, for a resume, for tables and for MLflow.
+"""The effect of each option on a run's results and identity. The folder's hash, resume, tables and MLflow read it.
 
-Where no row names an option, or the node that it is in, it belongs to a part of the experiment: `PART`.
+An option that no row of `TABLE` names, nor its node, is one of a component: `COMPONENT`.
 """
 
 import enum
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Effect(enum.Enum):
-    """What another value changes."""
+    """What a change of the option's value changes."""
 
     NOTHING = "nothing"
     LAST_BITS = "last bits"  # sums in another order: results to rounding, until a choice flips
@@ -18,22 +18,23 @@ class Effect(enum.Enum):
 
 
 class Identity(enum.Enum):
-    """What a run with another value is to a resume."""
+    """Whether a run with another value of the option is the same run, so that it can be resumed."""
 
     HASH = "another run"  # by the hash in the folder's name
     SEED = "another run, by the seed in the folder's name"
-    HELD = "the same run, which goes on only with resume=force"
+    FORCED = "the same run, which is resumed only with resume=force"
     FREE = "the same run"
 
 
 @dataclass(frozen=True)
 class Role:
-    """What an option is to a run.
+    """The role of an option in a run.
 
     Attributes:
-        effect, identity: see there.
-        tracked: MLflow has it as a parameter, so that `fedcohort compare` knows it; the table at the start has it where
-            it differs from its default.
+        effect: what another value changes.
+        identity: whether a run with another value is the same run.
+        tracked: whether it is a parameter in MLflow, which `fedcohort compare` reads. The table at the start of a run
+            shows it where it differs from its default.
     """
 
     effect: Effect
@@ -41,55 +42,54 @@ class Role:
     tracked: bool = False
 
 
-PART = Role(Effect.RESULTS, Identity.HASH, tracked=True)
+COMPONENT = Role(Effect.RESULTS, Identity.HASH, tracked=True)
 _SETTING = Role(Effect.RESULTS, Identity.HASH, tracked=True)
-_MEANS = Role(Effect.NOTHING, Identity.FREE, tracked=True)  # how the same result is reached
-_OUTSIDE = Role(Effect.NOTHING, Identity.FREE)  # where it is written, and who watches
+_EXECUTION = Role(Effect.NOTHING, Identity.FREE, tracked=True)  # other values give the same result in another way
+_OUTPUT = Role(Effect.NOTHING, Identity.FREE)  # where files are written, and which observers there are
 
 TABLE: Mapping[str, Role] = {
     "seed": Role(Effect.RESULTS, Identity.SEED, tracked=True),
     "data_seed": _SETTING,
     "clients": _SETTING,
     "cohort": _SETTING,
-    "rounds": Role(Effect.RESULTS, Identity.FREE, tracked=True),  # more of them extend a run
+    "rounds": Role(Effect.RESULTS, Identity.FREE, tracked=True),  # a larger number extends a run
     "until": Role(Effect.RESULTS, Identity.FREE, tracked=True),  # and so does a larger budget
     "deadline.window_s": _SETTING,
     "split": _SETTING,
     "eval": _SETTING,
     "update_limit": _SETTING,
-    "engine.slices": _MEANS,
-    "engine.force": _OUTSIDE,
-    "checkpoint": _MEANS,
-    "client_store": _MEANS,
-    "trainer": Role(Effect.LAST_BITS, Identity.HELD, tracked=True),
-    "callback": _OUTSIDE,  # one that ended a run early is asked for again: `folder.Wanted`
-    "logger": _OUTSIDE,
-    "name": _OUTSIDE,
-    "objective_metric": _OUTSIDE,
-    "paths": _OUTSIDE,
-    "requires": _OUTSIDE,  # what an alias stands for is in the other groups' nodes
-    "resume": _OUTSIDE,
-    "sweep": _OUTSIDE,
+    "engine.slices": _EXECUTION,
+    "engine.force": _OUTPUT,
+    "checkpoint": _EXECUTION,
+    "client_store": _EXECUTION,
+    "trainer": Role(Effect.LAST_BITS, Identity.FORCED, tracked=True),
+    "callback": _OUTPUT,  # a callback that ended the run early must be there again: `folder.Wanted`
+    "logger": _OUTPUT,
+    "name": _OUTPUT,
+    "objective_metric": _OUTPUT,
+    "paths": _OUTPUT,
+    "requires": _OUTPUT,  # the options that an alias stands for are in the nodes of their groups
+    "resume": _OUTPUT,
+    "sweep": _OUTPUT,
 }
 
-
-# Groups and options that came later, with the word or the value that leaves a run as it was before: it is the same run.
+# Groups and options that were added later. With this choice or value the config hash is the one of earlier versions.
 LATER: Mapping[str, str] = {"augmentation": "none"}
 LATER_OPTIONS: Mapping[str, object] = {"dataset.columns": None}
 
 
 def rows_of(option: str) -> list[str]:
-    """The names in `TABLE` that `option` (a dotted name, or a group) falls under: one, or none for `PART`."""
+    """Return the rows of `TABLE` for a group or an option (a dotted name): one, or none for a component's option."""
     return [name for name in TABLE if option == name or option.startswith(f"{name}.")]
 
 
 def role_of(option: str) -> Role:
-    """What `option` is to a run."""
-    return next((TABLE[name] for name in rows_of(option)), PART)
+    """Return the role of an option."""
+    return next((TABLE[name] for name in rows_of(option)), COMPONENT)
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every value of `config` under its dotted name; an empty node is a value."""
+    """Yield the dotted name and the value of every option; an empty node is a value."""
     for key, value in config.items():
         if isinstance(value, Mapping) and value:
             yield from flat(value, f"{prefix}{key}.")
@@ -98,13 +98,19 @@ def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def select_options(config: Mapping[str, Any], *identities: Identity) -> dict[str, Any]:
-    """Return the values of `config` whose options are of these identities, under their dotted names."""
-    found = {option: value for option, value in flat(config) if role_of(option).identity in identities}
-    return {option: value for option, value in found.items() if not _is_as_before(option, value)}
+    """Return the values of the options that have one of these identities, by dotted name."""
+    return {
+        option: value
+        for option, value in flat(config)
+        if role_of(option).identity in identities and not _is_earlier_behaviour(option, value)
+    }
 
 
-def _is_as_before(option: str, value: object) -> bool:
-    """Whether it came later, and changes nothing; of a group it is the part, whose module has the word's name."""
+def _is_earlier_behaviour(option: str, value: object) -> bool:
+    """Return whether the option was added later, and has the value of `LATER` or `LATER_OPTIONS`.
+
+    The choice of a group is read from `_target_`: the module of a component is called after the choice.
+    """
     if option in LATER_OPTIONS:
         return value == LATER_OPTIONS[option]
     group, _, name = option.partition(".")

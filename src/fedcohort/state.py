@@ -1,7 +1,7 @@
-"""One place turns a State into what `torch.load(weights_only=True)` accepts, and back.
+"""Conversion of a State to data that `torch.load(weights_only=True)` accepts, and back.
 
 A State is a (frozen or not) dataclass of None, numbers, strings, numpy arrays, tensors, tuples, lists, dictionaries
-and further dataclasses. Paper files contain no serialisation of their own.
+and further dataclasses. The files of methods contain no serialisation code.
 """
 
 import dataclasses
@@ -15,14 +15,11 @@ import torch
 from fedcohort.errors import CheckpointError
 
 Packed = Any  # None, numbers, strings, tensors, and lists and dictionaries of these
-Unpacked = Any  # a State, or whatever stands in one
+Unpacked = Any  # a State, or a value in it
 
 
 def pack(value: object) -> Packed:
-    """Return plain data for a checkpoint.
-
-    Those are tensors, numbers, strings, lists and dictionaries with string keys.
-    """
+    """Return a value as tensors, numbers, strings, lists and dictionaries with string keys, for a checkpoint."""
     if isinstance(value, np.generic):  # before float and str: np.float64 is a float, and torch doesn't load it
         return value.item()
     if value is None or isinstance(value, bool | int | float | str | torch.Tensor):
@@ -39,9 +36,14 @@ def pack(value: object) -> Packed:
 
 
 def unpack(payload: Packed, like: object = Any) -> Unpacked:
-    """The value that `pack` was given. like: its type, so that dataclasses find their classes again.
+    """Return the value from which `pack` made the payload.
 
-    Raises `CheckpointError` where the payload has other fields than the class.
+    Args:
+        payload: the result of `pack`.
+        like: the type of the value, from which the classes of its records are known.
+
+    Raises:
+        CheckpointError: where the payload has other fields than the class.
     """
     if not isinstance(payload, dict):
         return payload
@@ -72,8 +74,8 @@ def _record(fields: dict[str, Packed], like: object) -> Unpacked:
 
 
 def _arguments(like: object) -> tuple[Any, ...]:
-    """What stands in the brackets of the first alternative that has any, as `tuple[int, ...] | None` does."""
-    return next((found for each in _alternatives(like) if (found := typing.get_args(each))), ())
+    """Return the type arguments of the first alternative that has any: int and ... of `tuple[int, ...] | None`."""
+    return next((arguments for hint in _alternatives(like) if (arguments := typing.get_args(hint))), ())
 
 
 def _alternatives(like: object) -> tuple[Any, ...]:

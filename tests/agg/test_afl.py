@@ -6,7 +6,7 @@ import pytest
 from agg_harness import arrivals, gather, population, update_of
 from fair_toy import close, weights
 from fedcohort.agg.afl import State
-from fedcohort.part import CLEAN_LABELS
+from fedcohort.component import CLEAN_LABELS
 from fedcohort.round.collected import reweight
 from known import known
 from yaml_words import make
@@ -100,6 +100,6 @@ def test_it_starts_from_equal_weights_that_sum_to_one() -> None:
     assert weights.tolist() == [0.25] * 4
 
 
-@pytest.mark.parametrize(("gamma", "prefers"), [(0.0, False), (0.01, True), (2.0, True)])
-def test_who_goes_for_high_losses_prefers_clean_labels(gamma: float, prefers: bool) -> None:
-    assert (CLEAN_LABELS in make("agg", "afl", gamma=gamma).prefers) == prefers
+@pytest.mark.parametrize(("gamma", "recommendations"), [(0.0, False), (0.01, True), (2.0, True)])
+def test_weights_by_loss_recommend_clean_labels(gamma: float, recommendations: bool) -> None:
+    assert (CLEAN_LABELS in make("agg", "afl", gamma=gamma).recommendations) == recommendations

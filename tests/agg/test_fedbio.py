@@ -9,10 +9,10 @@ import torch
 
 from agg_harness import arrivals, gather, layout_of, population, update_of
 from engine_toy import federation_of
+from fedcohort.component import Facts
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import Layout
 from fedcohort.hook import ClientContext
-from fedcohort.part import Facts
 from fedcohort.startup import requirements
 from fedcohort.training.local import LocalTrainer
 from run_harness import Ran, compose_words, facts_of, go, parts_of, same_bits

@@ -222,5 +222,5 @@ def test_a_run(tmp_path: Path) -> None:
     assert not torch.equal(one.weights(), plain.weights())
     still = go(tmp_path / "d", *words, "agg.steps=0")
     torch.testing.assert_close(still.weights(), plain.weights(), atol=1e-6, rtol=0)
-    with pytest.raises(IncompatibleConfig, match=r"agg=feddf teaches networks on inputs .* choose proxy=dataset"):
+    with pytest.raises(IncompatibleConfig, match=r"agg=feddf trains networks on inputs .* choose proxy=dataset"):
         go(tmp_path, "agg=feddf")

@@ -7,7 +7,7 @@ import pytest
 
 from fair_toy import close, weights
 from fedcohort.agg.fedmaba import FULL_PARTICIPATION, State
-from fedcohort.part import CLEAN_LABELS, UNADVISED_WEIGHTS
+from fedcohort.component import CLEAN_LABELS, UNADVISED_WEIGHTS
 from known import known
 from run_harness import go
 from yaml_words import make
@@ -127,7 +127,7 @@ def test_it_reads_what_it_weighs_by(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("alpha", "sync", "prefers"),
+    ("alpha", "sync", "recommendations"),
     [
         (0.5, "mass", {CLEAN_LABELS, UNADVISED_WEIGHTS}),
         (0.5, "literal", {CLEAN_LABELS, FULL_PARTICIPATION, UNADVISED_WEIGHTS}),
@@ -135,6 +135,6 @@ def test_it_reads_what_it_weighs_by(tmp_path: Path) -> None:
         (0.0, "literal", set()),
     ],
 )
-def test_what_it_prefers(alpha: float, sync: str, prefers: set[str]) -> None:
+def test_options_decide_the_recommendations(alpha: float, sync: str, recommendations: set[str]) -> None:
     """At alpha = 0 losses count for nothing; printed as it is, the memory wants everybody in every round."""
-    assert make("agg", "fedmaba", alpha=alpha, sync=sync).prefers == prefers
+    assert make("agg", "fedmaba", alpha=alpha, sync=sync).recommendations == recommendations

@@ -12,7 +12,7 @@ import torch
 from agg_harness import arrivals, gather, update_of
 from fedcohort.agg import fedmgda_plus
 from fedcohort.round.collected import reweight
-from run_harness import go, remarks
+from run_harness import go, startup_notices
 from tolerances import Absolutely
 from yaml_words import make
 
@@ -139,6 +139,6 @@ def test_a_run_moves_by_at_most_eta_g(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("server", "said"), [("sgd", 0), ("momentum", 1), ("adam", 1)])
 def test_it_says_where_its_promise_is_lost(server: str, said: int) -> None:
-    found = remarks("agg=fedmgda_plus", f"server={server}")
+    found = startup_notices("agg=fedmgda_plus", f"server={server}")
     assert len(found) == said
     assert all(f"lowers everybody's loss; server={server} makes another one" in line for line in found)

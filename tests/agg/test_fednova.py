@@ -12,7 +12,7 @@ from agg_harness import arrivals, gather, layout_of, update_of
 from fedcohort.round.collected import reweight
 from fedcohort.signal.base import find
 from fedcohort.types import ClientUpdate
-from run_harness import go, remarks
+from run_harness import go, startup_notices
 from signal_kinds import reported
 from tolerances import Absolutely
 from yaml_words import make
@@ -142,6 +142,6 @@ def test_partial_work_is_what_it_is_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("word", "said"), [("client=sgd", 0), ("client.momentum=0.9", 0), ("client=adam", 1)])
 def test_it_says_where_steps_stand_in(word: str, said: int) -> None:
-    found = remarks("agg=fednova", word)
+    found = startup_notices("agg=fednova", word)
     assert len(found) == said
     assert all("no number tells for client=adam: its steps are counted instead" in line for line in found)

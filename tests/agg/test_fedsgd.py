@@ -24,7 +24,7 @@ def test_an_update_is_the_exact_gradient() -> None:
     federation, network = federation_of(dtype=torch.float64), network_of(torch.float64)
     trainer = trainer_of(federation, network, steps=1, batch=None)
     update = trainer.train(task_of(1, units=1), {})
-    x, y = federation.train.of(1)
+    x, y = federation.train.samples_of(1)
     loss = torch.nn.functional.cross_entropy(network(x), y)
     g = torch.cat([part.flatten() for part in torch.autograd.grad(loss, list(network.parameters()))])
     torch.testing.assert_close(update.delta, -0.1 * g, atol=1e-12, rtol=0)

@@ -16,7 +16,7 @@ from fedcohort.maths.distil import distance
 from fedcohort.round.collected import reweight
 from fedcohort.round.server_models import RoundModels
 from known import known
-from run_harness import go, remarks
+from run_harness import go, startup_notices
 from yaml_words import make
 
 NEVER = math.nan
@@ -228,9 +228,9 @@ def test_the_servers_passes(mode: str, passes: int) -> None:
 
 def test_without_alignment_it_has_another_name() -> None:
     line = "agg.mode=weights_only is FedAvg under RHFL's client confidence, not RHFL: name it so (agg=ccr)"
-    assert line in remarks("agg=rhfl", "agg.mode=weights_only")
-    assert line not in remarks("agg=rhfl", "proxy=noise")
-    assert line not in remarks("agg=ccr")
+    assert line in startup_notices("agg=rhfl", "agg.mode=weights_only")
+    assert line not in startup_notices("agg=rhfl", "proxy=noise")
+    assert line not in startup_notices("agg=ccr")
 
 
 def test_runs(tmp_path: Path) -> None:
@@ -248,6 +248,6 @@ def test_runs(tmp_path: Path) -> None:
         go(tmp_path, "agg=ccr", "agg.mode=align_average", "proxy=noise")
 
 
-@pytest.mark.parametrize(("beta", "prefers"), [(0.0, set()), (0.5, {EQUAL_ABSENCE})])
-def test_gains_between_rounds_want_equal_absence(beta: float, prefers: set[str]) -> None:
-    assert make("agg", "rhfl", beta=beta).prefers == prefers
+@pytest.mark.parametrize(("beta", "recommendations"), [(0.0, set()), (0.5, {EQUAL_ABSENCE})])
+def test_gains_between_rounds_recommend_equal_absence(beta: float, recommendations: set[str]) -> None:
+    assert make("agg", "rhfl", beta=beta).recommendations == recommendations

@@ -8,7 +8,7 @@ import torch
 
 from agg_harness import JOB, arrivals, gather, layout_of, population, update_of
 from fedcohort.agg.scaffold import PLAIN_CLIENT
-from fedcohort.part import FREE_UPDATE
+from fedcohort.component import FREE_UPDATE
 from yaml_words import make
 
 A = (0.0, 2.0)
@@ -92,7 +92,7 @@ def test_the_printed_form_is_no_gradient_under_momentum() -> None:
     assert found["mean_gradient"] == pytest.approx(1.0, abs=1e-12)
     # K - rho (1 - rho^K) / (1 - rho), over (1 - rho) K
     assert found["displacement"] == pytest.approx((10 - 0.9 * (1 - 0.9**10) / 0.1) / 0.1 / 10, abs=1e-9)
-    assert make("agg", "scaffold", control="displacement").wants == {PLAIN_CLIENT, FREE_UPDATE}
+    assert make("agg", "scaffold", control="displacement").requirements == {PLAIN_CLIENT, FREE_UPDATE}
 
 
 def test_a_client_that_did_nothing_changes_nothing() -> None:

@@ -78,7 +78,7 @@ def test_a_lie_that_is_the_truth_is_none(options: dict[str, float], about: set[s
     attack = make("attack", "loss_inflation", signals=["loss", "loss_sum"], **options)
     assert attack.about == about
     said = ["attack=lie has no effect: attack.factor=1 attack.shift=0 leaves loss, loss_sum as measured"]
-    assert list(attack.remarks("lie")) == ([] if about else said)
+    assert list(attack.notices("lie")) == ([] if about else said)
 
 
 def test_oort_hears_the_lie(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from engine_toy import SEED, task_of
-from fedcohort.augmentation.crop_flip import CropFlip, moved
+from fedcohort.augmentation.crop_flip import CropFlip, shift_images
 from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.base import Raw
 from fedcohort.errors import IncompatibleConfig
@@ -18,7 +18,7 @@ from fedcohort.rng import generator, torch_scope
 from fedcohort.startup.split import build
 from fedcohort.training.engines import choose
 from fedcohort.training.local import LocalTrainer
-from run_harness import go, remarks, same_bits
+from run_harness import go, same_bits, startup_notices
 from yaml_words import make
 
 PLAIN = ("heterogeneity=iid", "rounds=2", "split.limit=300")
@@ -29,17 +29,17 @@ SCALE = PixelScale((0.5,), (0.25,))
 def test_a_crop_and_a_mirrored_crop() -> None:
     """[1 2 3; 4 5 6] moved by one row and one column; mirrored it is [3 2 1; 6 5 4] first, and moved back by one."""
     x = torch.tensor([[1.0, 2, 3], [4, 5, 6]]).expand(2, 1, 2, 3)
-    found = moved(x, np.array([1, 0]), np.array([1, 1]), np.array([False, True]))
+    found = shift_images(x, np.array([1, 0]), np.array([1, 1]), np.array([False, True]))
     assert found[0, 0].tolist() == [[5, 6, 0], [0, 0, 0]]
     assert found[1, 0].tolist() == [[0, 3, 2], [0, 6, 5]]
-    assert moved(x, np.array([-5, 0]), np.array([0, -9]), np.array([True, False])).abs().sum() == 0
+    assert shift_images(x, np.array([-5, 0]), np.array([0, -9]), np.array([True, False])).abs().sum() == 0
 
 
 def test_channels_move_together_and_samples_do_not() -> None:
     x = torch.randn(100, 3, 5, 5, generator=torch.Generator().manual_seed(0))
     down, right = np.random.default_rng(0).integers(-2, 3, (2, 100))
     mirrored = np.arange(100) % 2 == 0
-    found = moved(x, down, right, mirrored)
+    found = shift_images(x, down, right, mirrored)
     for i in range(100):
         image = x[i].flip(2) if mirrored[i] else x[i]
         padded = nn.functional.pad(image, (2, 2, 2, 2))
@@ -97,11 +97,11 @@ def test_local_training_sees_each_pass_changed() -> None:
 
     trainer.watch = watch
     trainer.train(task_of(1, units=2, round=4), {})
-    x, _ = trainer.federation.train.of(1)
+    x, _ = trainer.federation.train.samples_of(1)
     draws, expected = generator(SEED, "augmentation", 4, 1), []
     for order, _ in trainer.passes(task_of(1, units=2, round=4), len(x)):
         down, right = draws.integers(-2, 3, (2, len(x)))
-        expected.append(moved(x[order], down, right, draws.random(len(x)) < 0.5))
+        expected.append(shift_images(x[order], down, right, draws.random(len(x)) < 0.5))
     assert torch.equal(torch.cat(seen), torch.cat(expected))
 
 
@@ -124,10 +124,8 @@ def test_a_client_draws_the_same_whoever_else_trains() -> None:
 def test_without_padding_and_mirrors_it_is_no_augmentation() -> None:
     plain, idle = (trainer_of(augmentation=given) for given in (make("augmentation", "none"), CropFlip(0, 0.0)))
     assert torch.equal(plain.train(task_of(0), {}).delta, idle.train(task_of(0), {}).delta)
-    said = remarks(*CROPS, "augmentation.padding=0", "augmentation.flip=0")
-    assert (
-        "augmentation=crop_flip with augmentation.padding=0 and augmentation.flip=0 leaves images as they are" in said
-    )
+    said = startup_notices(*CROPS, "augmentation.padding=0", "augmentation.flip=0")
+    assert "augmentation=crop_flip has no effect with augmentation.padding=0 and augmentation.flip=0" in said
 
 
 def test_slices_and_chunks_and_the_engine_that_is_asked_for_change_nothing(tmp_path: Path) -> None:
@@ -149,9 +147,7 @@ def test_a_resumed_run_ends_where_a_whole_one_does(tmp_path: Path) -> None:
 
 
 def test_what_is_no_image_is_refused_by_name(tmp_path: Path) -> None:
-    message = (
-        r"^augmentation=crop_flip moves and mirrors images .* dataset=synthetic are none: choose augmentation=none$"
-    )
+    message = r"^augmentation=crop_flip needs image inputs .*, which dataset=synthetic does not have: choose .*=none$"
     with pytest.raises(IncompatibleConfig, match=message):
         go(tmp_path, "dataset=synthetic", "client.lr=0.01", "augmentation=crop_flip")
     assert not list(tmp_path.iterdir())

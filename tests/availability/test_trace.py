@@ -90,12 +90,12 @@ def test_drawn_devices(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"client": [30, 10, None, 10, 20]}, r"availability.client: .*: row 2 has no name"),
-        ({"client": [30.5, 10, 20, 10, 20]}, r"availability.client: .*: row 0 has no name, .*: 30.5"),
+        ({"client": [30, 10, None, 10, 20]}, r"availability.client: .*: row 2 holds .* but a name must be"),
+        ({"client": [30.5, 10, 20, 10, 20]}, r"availability.client: .*: row 0 holds 30.5, but a name"),
         ({"start_s": [0, 10, 0, 40, None]}, r"availability.start: .*: column 'start_s', row 4 is empty"),
-        ({"start_s": [0, float("nan"), 0, 40, 20]}, r"column 'start_s', row 1 holds nan: a number is meant"),
+        ({"start_s": [0, float("nan"), 0, 40, 20]}, r"column 'start_s', row 1 holds nan: expected a number"),
         ({"start_s": [-1, 10, 0, 40, 20]}, r"column 'start_s', row 0 holds -1, which must be in \[0, 1e11\], seconds"),
-        ({"end_s": [60, 20, "late", 50, 30]}, r"availability.end: .*, row 2 holds 'late': a number is meant"),
+        ({"end_s": [60, 20, "late", 50, 30]}, r"availability.end: .*, row 2 holds 'late': expected a number"),
         ({"end_s": [60, 20, 20, 50, 20]}, r"row 4 begins at 20 and ends at 20: an interval must be longer"),
         ({"end_s": [60, 5, 20, 50, 30]}, r"row 1 begins at 10 and ends at 5: an interval must be longer"),
         ({"end_s": [60, 45, 20, 50, 30]}, r"row 3 begins at 40, before row 1 of the same client ends at 45"),
@@ -103,8 +103,8 @@ def test_drawn_devices(tmp_path: Path) -> None:
             {"start_s": [0, 45, 0, 10, 20], "end_s": [60, 50, 20, 20, 30]},
             r"row 3 begins at 10, before row 1 .* in order",
         ),
-        ({"state": [1, 1, "no", 1, 0]}, r"availability.state: .*: column 'state', row 0 holds '1': 1 is meant"),
-        ({"state": [1, 1, 2, 1, 0]}, r"availability.state: .*: column 'state', row 2 holds 2: 1 is meant, or 0, or -1"),
+        ({"state": [1, 1, "no", 1, 0]}, r"availability.state: .*: column 'state', row 0 holds '1': expected 1"),
+        ({"state": [1, 1, 2, 1, 0]}, r"availability.state: .*: column 'state', row 2 holds 2: expected 1, 0, or -1"),
         (
             {"end_s": [60, 20, 20, 50, 1e308]},
             r"availability.end: .*, row 4 holds 1e\+308, which must be in \[0, 1e11\]",
@@ -154,7 +154,7 @@ def test_too_few_clients_are_refused_where_none_are_drawn(tmp_path: Path) -> Non
 
 def test_a_client_that_is_left_out_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, {**TABLE, "client": [1 if name == 10 else name // 10 + 1 for name in TABLE["client"]]})
-    with pytest.raises(DataError, match=r"has no client 2: 1 to 1 are there, and then 3; add it, or set availability"):
+    with pytest.raises(DataError, match=r"has clients 1 to 1, then 3: add client 2, or set availability"):
         trace(path).schedule(Draws(0, 3))
     assert len(trace(path, assign="drawn").schedule(Draws(0, 3)).waits(0)) == 3
 
@@ -247,7 +247,7 @@ def test_phones_name_the_columns_of_their_table(tmp_path: Path) -> None:
 def test_the_table_of_the_phones_does_not_come_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
-        DataError, match=r"availability_intervals.parquet: there is no such file .*no table comes along"
+        DataError, match=r"availability_intervals.parquet: there is no such file .*fedcohort contains none"
     ):
         go(tmp_path, "availability=phones")
     page = " ".join((ROOT / "docs" / "composing.md").read_text().split())
@@ -292,7 +292,7 @@ def test_what_is_wrong_is_said_before_a_run_leaves_anything(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("assign", "idle", "said"), [("by_id", False, 1), ("by_id", True, 0), ("drawn", False, 0)])
 def test_nobody_is_drawn_by_id(assign: str, idle: bool, said: int) -> None:
-    lines = trace("ready.parquet", assign=assign, idle=idle).remarks("trace")
+    lines = trace("ready.parquet", assign=assign, idle=idle).notices("trace")
     assert [line.split(":")[0] for line in lines] == said * [
         "availability.idle=false has no effect with availability.assign=by_id"
     ]

@@ -115,4 +115,4 @@ def test_after_train_time_training_nothing_is_lost(client: dict[str, float]) -> 
 
 def test_finished_updates_need_no_hook() -> None:
     assert make("codec", "lowrank", mode="posthoc").hooks == ()
-    assert make("codec", "lowrank", mode="posthoc").wants == frozenset()
+    assert make("codec", "lowrank", mode="posthoc").requirements == frozenset()

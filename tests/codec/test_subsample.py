@@ -39,5 +39,5 @@ def test_bytes() -> None:
 
 def test_training_is_left_alone() -> None:
     codec = make("codec", "subsample")
-    assert (codec.hooks, codec.wants) == ((), frozenset())
+    assert (codec.hooks, codec.requirements) == ((), frozenset())
     assert torch.equal(make("codec", "subsample", rho=1.0).transmit(FOUR, layout_of((4,)), key()), FOUR)

@@ -50,7 +50,7 @@ def test_types_and_offsets() -> None:
         assert shard.offsets.shape == (21,)
         assert (shard.offsets[0], shard.offsets[-1]) == (0, len(shard.y))
     np.testing.assert_array_equal(fed.n_train, sizes(fed.train))
-    x, y = fed.train.of(7)
+    x, y = fed.train.samples_of(7)
     assert ids(x) == ids(fed.train.x)[fed.train.offsets[7] : fed.train.offsets[8]]
     assert len(y) == fed.n_train[7]
     assert x.untyped_storage().data_ptr() == fed.train.x.untyped_storage().data_ptr(), "a view, not a copy"
@@ -127,7 +127,7 @@ def test_test_shards_have_the_classes_and_the_sizes_of_their_clients() -> None:
     assert len(fed.test.y) == len(data.test_y)
     share = fed.class_counts.max(1) / fed.class_counts.sum(1)
     for k in np.flatnonzero(share > 0.5):
-        y = fed.test.of(int(k))[1].numpy()
+        y = fed.test.samples_of(int(k))[1].numpy()
         top = fed.class_counts[k].argmax()
         assert abs((y == top).sum() - share[k] * len(y)) < 2
     assert sizes(fed.test).max() - sizes(fed.test).min() <= 3
@@ -139,16 +139,16 @@ def test_natural_clients_have_their_own_rows() -> None:
     fed = made(data, Natural(), clients=None)
     for k in range(20):
         for shard in (fed.train, fed.val):
-            assert {i // C % 20 for i in ids(shard.of(k)[0])} == {k}
-        assert ids(fed.test.of(k)[0]) == [i for i in range(M) if i // C % 20 == k]
+            assert {i // C % 20 for i in ids(shard.samples_of(k)[0])} == {k}
+        assert ids(fed.test.samples_of(k)[0]) == [i for i in range(M) if i // C % 20 == k]
 
 
 def test_a_part_of_the_natural_clients() -> None:
     fed, whole = (made(natural(), Natural(), clients=clients) for clients in (5, None))
     assert fed.n_clients == 5
     for k in range(5):
-        assert torch.equal(fed.train.of(k)[0], whole.train.of(k)[0])
-        assert torch.equal(fed.test.of(k)[0], whole.test.of(k)[0])
+        assert torch.equal(fed.train.samples_of(k)[0], whole.train.samples_of(k)[0])
+        assert torch.equal(fed.test.samples_of(k)[0], whole.test.samples_of(k)[0])
     assert len(fed.server_test.y) == M
 
 
@@ -156,7 +156,7 @@ def test_a_part_of_the_natural_clients() -> None:
 def test_clients_that_are_not_natural_or_test_rows_without_owners_are_dealt(partition: Any, owners: Any) -> None:
     fed = made(natural(test_owner=owners), partition)
     assert sorted(ids(fed.test.x)) == list(range(M))
-    assert {i // C % 20 for i in ids(fed.test.of(0)[0])} != {0}
+    assert {i // C % 20 for i in ids(fed.test.samples_of(0)[0])} != {0}
 
 
 def test_a_pooled_test_part_is_the_servers_alone() -> None:
@@ -166,11 +166,13 @@ def test_a_pooled_test_part_is_the_servers_alone() -> None:
 
 
 def test_classes_that_nobody_holds_are_named() -> None:
-    assert made().remarks() == []
+    assert made().notices() == []
     few = raw(class_names=[f"c{c}" for c in range(C)], train_y=np.arange(N) % 8)
-    line = "dataset=made: no client has a sample of 2 of the 10 classes (c8, c9): nobody learns them"
-    assert made(few, Iid()).remarks() == [line]
-    assert "(8, 9)" in made(replace(few, class_names=()), Iid()).remarks()[0]
+    line = (
+        "dataset=made: no client has samples of 2 of the 10 classes (c8, c9), so that no model can learn these classes"
+    )
+    assert made(few, Iid()).notices() == [line]
+    assert "(8, 9)" in made(replace(few, class_names=()), Iid()).notices()[0]
 
 
 def test_some_natural_clients_may_have_no_test_rows_but_not_all() -> None:
@@ -185,7 +187,11 @@ def test_some_natural_clients_may_have_no_test_rows_but_not_all() -> None:
     [
         (r"clients=634 needs 1902 .* dataset=made has 1900 .* clients<=633$", OptionError, {"clients": 634}),
         (r"dataset=made: .*min_samples=96 .*<=95$", OptionError, {"partition": Dirichlet(0.3, 96)}),
-        (r"dataset=made: no client column", DataError, {"partition": Natural(), "clients": None}),
+        (
+            r"dataset=made: partition=natural needs a client column",
+            DataError,
+            {"partition": Natural(), "clients": None},
+        ),
         (r"dataset=made: clients=null takes .* clients must be .* got null", OptionError, {"clients": None}),
         (
             r"dataset=made: 1 clients have fewer than 3 .*\(client 0 has 2\)",
@@ -222,7 +228,7 @@ def test_groups_are_counted_over_each_training_set_with_the_labels_that_the_clie
     assert held.group_counts.shape == (20, 2 * C)
     np.testing.assert_array_equal(held.group_counts.reshape(20, C, 2).sum(2), held.label_counts)
     for k in range(20):
-        x, y = held.train.of(k)
+        x, y = held.train.samples_of(k)
         for c in range(C):
             mine = [i // C % 2 for i, label in zip(ids(x), y.tolist(), strict=True) if label == c]
             assert held.group_counts[k, 2 * c : 2 * c + 2].tolist() == [mine.count(0), mine.count(1)]

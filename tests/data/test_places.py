@@ -18,7 +18,7 @@ def test_pieces_make_no_difference(monkeypatch: pytest.MonkeyPatch, piece: int) 
     """A row's place is the number of rows of its group before it in the order, however many are counted at a time."""
     rng = np.random.default_rng(0)
     groups, order = rng.integers(0, 5, 60), rng.permutation(60)
-    monkeypatch.setattr(places, "PIECE", piece)
+    monkeypatch.setattr(places, "CHUNK", piece)
     expected = [sum(groups[other] == groups[row] for other in order[: order.tolist().index(row)]) for row in range(60)]
     assert rank(groups, order).tolist() == expected
 

@@ -19,7 +19,7 @@ def each(ragged: Ragged) -> list[np.ndarray]:
 
 
 def test_it_holds_what_a_list_of_arrays_holds(lists: list[np.ndarray]) -> None:
-    ragged = Ragged.of(lists)
+    ragged = Ragged.from_parts(lists)
     assert len(ragged) == len(lists)
     assert [own.tolist() for own in each(ragged)] == [own.tolist() for own in lists]
     assert ragged.sizes.tolist() == [len(own) for own in lists]
@@ -28,7 +28,7 @@ def test_it_holds_what_a_list_of_arrays_holds(lists: list[np.ndarray]) -> None:
 
 def test_a_cut_parts_each_clients_first_positions_from_the_others(lists: list[np.ndarray]) -> None:
     sizes = np.array([1, 0, 7, 2, 0])
-    first, head, tail = Ragged.of(lists).cut(sizes)
+    first, head, tail = Ragged.from_parts(lists).cut(sizes)
     assert [own.tolist() for own in each(head)] == [own[:n].tolist() for own, n in zip(lists, sizes, strict=True)]
     assert [own.tolist() for own in each(tail)] == [own[n:].tolist() for own, n in zip(lists, sizes, strict=True)]
     np.testing.assert_array_equal(np.concatenate(lists)[first], head.rows)
@@ -37,11 +37,11 @@ def test_a_cut_parts_each_clients_first_positions_from_the_others(lists: list[np
 def test_kinds_are_counted_client_by_client(lists: list[np.ndarray]) -> None:
     kinds = [own % 3 for own in lists]
     expected = [np.bincount(own, minlength=3) for own in kinds]
-    np.testing.assert_array_equal(Ragged.of(lists).counts(np.concatenate(kinds), 3), expected)
+    np.testing.assert_array_equal(Ragged.from_parts(lists).counts(np.concatenate(kinds), 3), expected)
 
 
 def test_the_order_of_a_clients_samples_is_a_function_of_seed_and_client_alone(lists: list[np.ndarray]) -> None:
-    ragged = Ragged.of(lists)
+    ragged = Ragged.from_parts(lists)
     _shuffle(ragged, 5)
     for k, own in enumerate(lists):
         np.testing.assert_array_equal(ragged[k], generator(5, "client_split", client=k).permutation(own))

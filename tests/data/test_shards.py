@@ -70,10 +70,10 @@ def test_dealt_rows_are_disjoint_and_of_the_right_classes() -> None:
 def test_owners_are_natural_only_where_everybody_has_one_of_his_own() -> None:
     owner = np.array([4, 4, 7, 7, 9])
     parts = [np.array([2, 3]), np.array([0])]
-    assert known(natural_owners(owner, Ragged.of(parts))).tolist() == [7, 4]
-    assert natural_owners(owner, Ragged.of([np.array([0, 2])])) is None
-    assert natural_owners(owner, Ragged.of([np.array([0]), np.array([1])])) is None
-    assert natural_owners(owner, Ragged.of([np.array([0]), parts[0][:0]])) is None
+    assert known(natural_owners(owner, Ragged.from_parts(parts))).tolist() == [7, 4]
+    assert natural_owners(owner, Ragged.from_parts([np.array([0, 2])])) is None
+    assert natural_owners(owner, Ragged.from_parts([np.array([0]), np.array([1])])) is None
+    assert natural_owners(owner, Ragged.from_parts([np.array([0]), parts[0][:0]])) is None
 
 
 def test_owned_rows() -> None:

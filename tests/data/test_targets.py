@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from fedcohort.data.targets import NOTHING, ONE_CLASS, Positions
+from fedcohort.data.targets import ONE_CLASS, UNLABELLED, Positions
 
 PLACES = Positions((0, 1))
 
@@ -18,7 +18,7 @@ def test_one_class_is_torchs_cross_entropy_to_the_bit() -> None:
     assert torch.equal(ONE_CLASS.losses(logits, y), F.cross_entropy(logits, y, reduction="none"))
     assert torch.equal(ONE_CLASS.loss(logits, y), F.cross_entropy(logits, y))
     assert torch.equal(ONE_CLASS.total(logits, y), F.cross_entropy(logits, y, reduction="sum"))
-    assert ONE_CLASS.each(ONE_CLASS.found)(logits, y).tolist() == (logits.argmax(1) == y).tolist()
+    assert ONE_CLASS.per_sample(ONE_CLASS.hits)(logits, y).tolist() == (logits.argmax(1) == y).tolist()
     labels, n = ONE_CLASS.strata(y.numpy(), 4)
     assert labels is not None
     assert np.shares_memory(labels, y.numpy())
@@ -28,7 +28,7 @@ def test_one_class_is_torchs_cross_entropy_to_the_bit() -> None:
 def test_a_samples_loss_is_the_mean_over_the_places_that_are_asked() -> None:
     """p = (.5, .25, .25): -ln p is ln 2 and ln 4. First sample: (ln 2 + ln 4) / 2; second: ln 4 alone."""
     logits = torch.tensor([0.5, 0.25, 0.25]).log().expand(2, 3, 3)
-    y = torch.tensor([[0, 1, NOTHING], [NOTHING, NOTHING, 2]])
+    y = torch.tensor([[0, 1, UNLABELLED], [UNLABELLED, UNLABELLED, 2]])
     expected = [1.5 * math.log(2), 2 * math.log(2)]
     assert PLACES.losses(logits, y).tolist() == pytest.approx(expected)
     assert float(PLACES.loss(logits, y)) == pytest.approx(1.75 * math.log(2))
@@ -37,19 +37,19 @@ def test_a_samples_loss_is_the_mean_over_the_places_that_are_asked() -> None:
 
 def test_padding_and_unknown_are_never_found() -> None:
     """Five places, all said right: of 0 and 1 none counts, and the one without a question isn't among the four."""
-    y = torch.tensor([[2, 0, 3, 1, NOTHING]])
+    y = torch.tensor([[2, 0, 3, 1, UNLABELLED]])
     logits = F.one_hot(y.clamp(min=0), 4).float()
-    assert PLACES.each(PLACES.found)(logits, y).tolist() == [2 / 4]
-    assert Positions(()).each(Positions(()).found)(logits, y).tolist() == [1.0]
+    assert PLACES.per_sample(PLACES.hits)(logits, y).tolist() == [2 / 4]
+    assert Positions(()).per_sample(Positions(()).hits)(logits, y).tolist() == [1.0]
 
 
 def test_where_nothing_is_asked_nothing_is_learnt() -> None:
     logits = torch.randn(2, 3, 5, requires_grad=True)
-    y = torch.tensor([[4, NOTHING, 0], [NOTHING, 2, NOTHING]])
+    y = torch.tensor([[4, UNLABELLED, 0], [UNLABELLED, 2, UNLABELLED]])
     PLACES.loss(logits, y).backward()
     gradient: Any = logits.grad
-    assert gradient.abs().sum(2).gt(0).tolist() == y.gt(NOTHING).tolist()
-    assert PLACES.losses(logits[:1].detach(), torch.full((1, 3), NOTHING)).tolist() == [0.0]
+    assert gradient.abs().sum(2).gt(0).tolist() == y.gt(UNLABELLED).tolist()
+    assert PLACES.losses(logits[:1].detach(), torch.full((1, 3), UNLABELLED)).tolist() == [0.0]
 
 
 def test_samples_of_several_targets_are_of_one_stratum() -> None:

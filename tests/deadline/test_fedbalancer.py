@@ -213,6 +213,6 @@ def test_ranges(option: str, wrong: float) -> None:
         replace(fedbalancer(), **{option: wrong})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("grid", "prefers_seconds"), [(None, False), (1.0, True)])
-def test_a_grid_in_seconds_prefers_a_device_timed_in_seconds(grid: float | None, prefers_seconds: bool) -> None:
-    assert (DEVICE_SECONDS in fedbalancer(grid=grid).prefers) is prefers_seconds
+@pytest.mark.parametrize(("grid", "recommends_seconds"), [(None, False), (1.0, True)])
+def test_a_grid_in_seconds_recommends_a_device_timed_in_seconds(grid: float | None, recommends_seconds: bool) -> None:
+    assert (DEVICE_SECONDS in fedbalancer(grid=grid).recommendations) is recommends_seconds

@@ -50,7 +50,9 @@ def test_more_blur_leaves_less_contrast() -> None:
 
 
 def test_data_that_are_no_images_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(IncompatibleConfig, match=r"^feature_noise=blur needs images .*, the inputs are \[60\]$"):
+    with pytest.raises(
+        IncompatibleConfig, match=r"^feature_noise=blur needs images .*, but inputs have the shape \[60\]$"
+    ):
         go(tmp_path, "dataset=synthetic", "feature_noise=blur", "client.lr=0.01")
 
 

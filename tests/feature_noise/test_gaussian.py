@@ -26,7 +26,7 @@ def made(data: Raw | None = None, noise: Gaussian | None = None, seed: int = 0, 
 
 
 def each(shard: Shard) -> list[torch.Tensor]:
-    return [shard.of(k)[0] for k in range(20)]
+    return [shard.samples_of(k)[0] for k in range(20)]
 
 
 def test_each_clients_noise_has_its_own_standard_deviation() -> None:
@@ -78,11 +78,9 @@ def test_no_second_copy_of_inputs_that_are_ours_alone() -> None:
 
 def test_inputs_that_are_no_real_numbers_are_refused() -> None:
     words = raw(6000, train_x=np.arange(6000)[:, None])
-    with pytest.raises(IncompatibleConfig, match=r"^feature_noise disturbs real numbers, .* are of type int64$"):
+    with pytest.raises(IncompatibleConfig, match=r"^feature_noise needs real numbers, .* are of type int64$"):
         made(words, Gaussian(1.0, "uniform", 0.4))
-    with pytest.raises(
-        IncompatibleConfig, match=r"are of type uint8: say dataset.pixels=float32 where the dataset has"
-    ):
+    with pytest.raises(IncompatibleConfig, match=r"are of type uint8; set dataset.pixels=float32 if the dataset has"):
         made(raw(6000, train_x=np.arange(6000).astype(np.uint8)[:, None]), Gaussian(1.0, "uniform", 0.4))
     assert made(words, Gaussian(1.0, "bimodal", 0.0)).feature_noise is None
 

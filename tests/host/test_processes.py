@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fedcohort.errors import OptionError
-from fedcohort.host.processes import check, make_repeatable, remarks
+from fedcohort.host.processes import check, list_untried, make_repeatable
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from fedcohort.host.processes import check, make_repeatable, remarks
     [("cpu", 1, []), ("gpu", 1, ["GPUs"]), ("cpu", 2, ["machines"]), ("gpu", 2, ["GPUs", "machines"])],
 )
 def test_what_nobody_has_tried_is_said(accelerator: str, num_nodes: int, named: list[str]) -> None:
-    lines = remarks(accelerator, num_nodes)
+    lines = list_untried(accelerator, num_nodes)
     assert len(lines) == bool(named)
     assert all(word in lines[0] for word in named)
 

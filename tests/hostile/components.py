@@ -79,7 +79,7 @@ GROUPS = {
     "proxy": Group("proxy.noise", "Noise", "noise", ("agg=feddf", "agg.steps=2"), ("inputs",)),
     "augmentation": Group(
         "augmentation.none", "NoAugmentation", "none", (), ("change",),
-        "identity: ClassVar = False\n    wants: ClassVar = frozenset()",
+        "identity: ClassVar = False\n    requirements: ClassVar = frozenset()",
     ),
     "partition": Group("partition.iid", "Iid", "iid", (), ("split",)),
     "label_noise": Group("label_noise.bimodal", "Bimodal", "bimodal", (), ("rates", "flip")),

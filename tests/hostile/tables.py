@@ -54,7 +54,7 @@ def load(folder: Path, build: Callable[[Path], object], words: Sequence[str]) ->
 def run(logs: Path, words: Sequence[str]) -> None:
     """Load and deal the data, print what the start-up table says of them, and train."""
     federation, info = look(compose_words(*words, f"paths.logs={logs}"), words)
-    print(info.tags["inputs"], *federation.remarks(), sep="\n", flush=True)
+    print(info.tags["inputs"], *federation.notices(), sep="\n", flush=True)
     go(logs, *words)
 
 

@@ -10,7 +10,7 @@ import torch
 
 import global_rng
 from agg_harness import arrivals, gather, population, update_of
-from fedcohort.part import PROXY, RELATIVE_ADVICE, UNADVISED_WEIGHTS
+from fedcohort.component import PROXY, RELATIVE_ADVICE, UNADVISED_WEIGHTS
 from fedcohort.round.collected import Collected, reweight
 from fedcohort.state import pack
 from remedies import remedy
@@ -59,7 +59,7 @@ def assert_along(direction: torch.Tensor, delta: torch.Tensor, agg: Any) -> None
     if getattr(agg, "own_length", False):
         assert float(direction @ delta) > 0
         delta = delta * direction.norm() / delta.norm()
-    torch.testing.assert_close(direction, delta, atol=1e-4 if PROXY in agg.wants else 1e-12, rtol=0)
+    torch.testing.assert_close(direction, delta, atol=1e-4 if PROXY in agg.requirements else 1e-12, rtol=0)
 
 
 @remedy("Where all updates are equal, return this update, or set `own_length = True`.")
@@ -107,7 +107,7 @@ def test_who_weighs_nothing_has_not_arrived(agg: Any) -> None:
         assert_same(pack(after), pack(other), 1e-12)
 
 
-@remedy("Declare `wants = {RELATIVE_ADVICE}`, or multiply the direction by the sum of `arrived.weights`.")
+@remedy("Declare `requirements = {RELATIVE_ADVICE}`, or multiply the direction by the sum of `arrived.weights`.")
 def test_absolute_weights_keep_their_sum_or_are_refused(agg: Any) -> None:
     whole = gather(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)], stacked=True)
     one, two = (
@@ -115,10 +115,10 @@ def test_absolute_weights_keep_their_sum_or_are_refused(agg: Any) -> None:
         for share in (whole.weights, whole.weights * 0.693)
     )
     kept = torch.allclose(two, 0.693 * one, atol=1e-12, rtol=0)
-    assert kept == (RELATIVE_ADVICE not in agg.wants)
+    assert kept == (RELATIVE_ADVICE not in agg.requirements)
 
 
-@remedy("Weigh each update by `arrived.weights`, or declare `prefers = {UNADVISED_WEIGHTS}`.")
+@remedy("Weigh each update by `arrived.weights`, or declare `recommendations = {UNADVISED_WEIGHTS}`.")
 def test_relative_weights_count_or_it_is_said(agg: Any) -> None:
     """Losses are equal, and the second of two clients is advised to weigh four times as much as the first.
 
@@ -128,7 +128,7 @@ def test_relative_weights_count_or_it_is_said(agg: Any) -> None:
     whole = gather(agg, rows, stacked=True)
     before, after = (close(agg, fresh(agg), reweight(whole, np.array(share)))[0] for share in ([1.0, 1.0], [1.0, 4.0]))
     moved = float(after[1] / after[0]) / float(before[1] / before[0])
-    assert moved < 3.6 if UNADVISED_WEIGHTS in agg.prefers else moved > 2
+    assert moved < 3.6 if UNADVISED_WEIGHTS in agg.recommendations else moved > 2
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])

@@ -12,7 +12,7 @@ from fedcohort.errors import IncompatibleConfig
 from fedcohort.types import Population, RoundOutcome, Selection
 from global_rng import guard
 from remedies import remedy
-from run_harness import remarks
+from run_harness import startup_notices
 from saving import restore
 from yaml_words import make, words
 
@@ -158,7 +158,7 @@ def test_the_way_out_is_an_option_that_it_has_and_that_helps(deadline: Any, unit
 def test_where_nobody_can_be_late_whoever_leaves_them_out_is_told(deadline: Any) -> None:
     words = (f"deadline={deadline.__module__.split('.')[-1]}", "device=instant", "label_noise=none")
     try:
-        said = any("none is late with device=instant" in line for line in remarks(*words))
+        said = any("none is late with device=instant" in line for line in startup_notices(*words))
     except IncompatibleConfig as error:
         said = "device=instant takes no time" in str(error)
     assert said == deadline.bounded

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agg_harness import update_of
-from fedcohort.part import LOSS_LISTS, Facts
+from fedcohort.component import LOSS_LISTS, Facts
 from fedcohort.rng import Draws
 from fedcohort.round.sampling import foresee
 from fedcohort.samples.base import SampleRequest
@@ -96,13 +96,13 @@ def test_a_choice_that_can_be_foreseen_is_the_one_of_the_round(samples: Any) -> 
 def test_what_clients_tell_of_their_lists_is_read_or_refused(samples: Any) -> None:
     """Every signal that rests on it: a reader gets a number, or the run is refused."""
     known = Facts(replace(parts_of(), samples=samples), {})
-    resting = [word for word in own_words() if find(word).wants is LOSS_LISTS]
+    resting = [word for word in own_words() if find(word).requirement is LOSS_LISTS]
     assert {"loss_low", "loss_high"} <= set(resting)
     asked = request(30, 40.0)
     told = samples.tell(samples.init(population()), asked, asked.losses)
     for word in resting:
         if LOSS_LISTS.holds(known):
-            assert np.isfinite(reported(word).read(update_of(0, [0.0], told=told)))
+            assert np.isfinite(reported(word).read(update_of(0, [0.0], loss_report=told)))
         else:
             assert word not in told
 

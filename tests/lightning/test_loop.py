@@ -101,12 +101,12 @@ def test_client_metrics_are_those_of_each_client_alone(reference: Ran) -> None:
     network = _network(federation, reference)
     alone = []
     for k in range(federation.n_clients):
-        x, y = federation.test.of(k)
+        x, y = federation.test.samples_of(k)
         alone.append(float((network(x).argmax(1) == y).float().mean()))
     assert reference.last.clients["test_acc"].tolist() == pytest.approx(alone, abs=1e-6)
     assert reference.last.metrics["clients/acc_mean"] == pytest.approx(np.mean(alone), abs=1e-6)
     assert reference.last.metrics["clients/acc_var"] == pytest.approx(np.var(100 * np.array(alone)), abs=1e-3)
-    (accuracy,) = mean_over_samples(network, federation.test, np.array([7, 2]), [federation.targets.found])
+    (accuracy,) = mean_over_samples(network, federation.test, np.array([7, 2]), [federation.targets.hits])
     assert accuracy.tolist() == pytest.approx([alone[7], alone[2]], abs=1e-6)
 
 

@@ -63,9 +63,9 @@ def test_what_does_not_go_together_is_refused_at_the_start(tmp_path: Path) -> No
             (*plays, "model=mlp"),
             r"model=mlp reads numbers, and the inputs of dataset=shakespeare are sequences of symb",
         ),
-        ((*plays, "model=char_lstm", "feature_noise=gaussian"), "feature_noise disturbs real numbers, .* uint8"),
-        ((*plays, "model=char_lstm", "agg=feddf", "proxy=noise"), "proxy=noise draws numbers, and the inputs of"),
-        ((*plays, "model=char_lstm", "agg=feddf", "proxy=dataset"), r"a sample has the shape \[1, 8, 8\]"),
+        ((*plays, "model=char_lstm", "feature_noise=gaussian"), "feature_noise needs real numbers, .* uint8"),
+        ((*plays, "model=char_lstm", "agg=feddf", "proxy=noise"), "proxy=noise draws real numbers, but the inputs of"),
+        ((*plays, "model=char_lstm", "agg=feddf", "proxy=dataset"), r"samples have the shape \[1, 8, 8\]"),
     ):
         with pytest.raises(Exception, match=refusal) as caught:
             go(tmp_path / "logs", *words, "rounds=1")

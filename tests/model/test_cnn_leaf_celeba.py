@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
-from run_harness import remarks
+from run_harness import startup_notices
 from yaml_words import make
 
 
@@ -66,6 +66,6 @@ def test_clients_are_trained_one_at_a_time_and_small_images_are_refused() -> Non
     assert build((1, 9, 9))(torch.rand(1, 1, 9, 9)).shape == (1, 2)
 
 
-def test_only_what_keeps_statistics_is_remarked_on() -> None:
-    found = remarks("agg=scaffold", "model=cnn", network=build((3, 16, 16)))
+def test_only_a_norm_with_statistics_gives_a_notice() -> None:
+    found = startup_notices("agg=scaffold", "model=cnn", network=build((3, 16, 16)))
     assert not any("batch norm" in line for line in found)

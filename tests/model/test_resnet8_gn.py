@@ -16,7 +16,7 @@ from fedcohort.model.resnet8_gn import ResNet8
 from fedcohort.rng import torch_scope
 from fedcohort.startup.split import build
 from fedcohort.training.engines import choose
-from run_harness import go, remarks
+from run_harness import go, startup_notices
 from yaml_words import make
 
 
@@ -89,8 +89,10 @@ def test_a_run_with_it(tmp_path: Path) -> None:
     assert np.isfinite(ran.last.metrics["test/loss"])
 
 
-def test_batch_norm_is_remarked_on_and_group_norm_is_not() -> None:
-    said = {norm: remarks("model=resnet8_gn", f"model.norm={norm}", "agg=scaffold") for norm in ("batch", "group")}
+def test_batch_norm_gives_a_notice_and_group_norm_does_not() -> None:
+    said = {
+        norm: startup_notices("model=resnet8_gn", f"model.norm={norm}", "agg=scaffold") for norm in ("batch", "group")
+    }
     assert sum("the network has batch norm" in line for line in said["batch"]) == 1
     assert not any("batch norm" in line for line in said["group"])
 

@@ -8,7 +8,7 @@ import torch
 
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.objective.propfair import PropFair
-from run_harness import go, remarks, same_bits
+from run_harness import go, same_bits, startup_notices
 from yaml_words import make
 
 
@@ -81,14 +81,14 @@ def test_room_for_less_than_epsilon_is_refused() -> None:
         PropFair(make("objective", "ce"), 0.1, 0.2, "huber")
 
 
-def test_what_is_left_of_it_is_remarked_on() -> None:
-    (line,) = make("objective", "propfair", M=0.5, epsilon=0.5).remarks("propfair")
+def test_options_that_leave_the_plain_mean_give_a_notice() -> None:
+    (line,) = make("objective", "propfair", M=0.5, epsilon=0.5).notices("propfair")
     assert line == (
         "objective.M = objective.epsilon = 0.5 leaves nothing of PropFair: clients minimise their base objective with "
         "2 times the learning rate"
     )
-    assert not make("objective", "propfair", M=0.51, epsilon=0.5).remarks("propfair")
-    assert line in remarks("objective=propfair", "objective.M=0.5", "objective.epsilon=0.5")
+    assert not make("objective", "propfair", M=0.51, epsilon=0.5).notices("propfair")
+    assert line in startup_notices("objective=propfair", "objective.M=0.5", "objective.epsilon=0.5")
 
 
 def test_m_equal_to_epsilon_is_cross_entropy_with_another_rate(tmp_path: Path) -> None:

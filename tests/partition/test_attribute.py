@@ -166,8 +166,8 @@ def test_which_client_is_of_which_kind_is_drawn() -> None:
 @pytest.mark.parametrize(
     ("partition", "pools", "clients", "message"),
     [
-        (rule(counts=[[[1, 1], [1, 1]]] * 3), EVEN, 4, r"clients=4, and partition.counts has a table for each of 3"),
-        (rule(counts=[[[1, 1]]]), EVEN, 1, "tables of 1 classes and 2 attributes, and the data have 2 classes and 2"),
+        (rule(counts=[[[1, 1], [1, 1]]] * 3), EVEN, 4, r"clients=4, but partition.counts has tables for 3 clients"),
+        (rule(counts=[[[1, 1]]]), EVEN, 1, "tables of 1 classes and 2 attributes, but the data have 2 classes and 2"),
         (rule(counts=[[[700, 1], [1, 1]]]), EVEN, 1, "700 training samples of class 0 with attribute 0, .* are 600"),
         (
             rule(),
@@ -181,7 +181,7 @@ def test_which_client_is_of_which_kind_is_drawn() -> None:
             2,
             r"0 training samples .* 1; feasible: partition.margins=data with .*<=9",
         ),
-        (rule(ci=0, ai=1, share=1.0, margins="data"), BIRDS, 30, "class 0 with attribute 1, and there are 184 .*share"),
+        (rule(ci=0, ai=1, share=1.0, margins="data"), BIRDS, 30, "class 0 with attribute 1, but there are 184 .*share"),
         (rule(), np.array([[0, 0], [9, 9], [9, 0]]), 2, r"there are 0 training samples of class 2 with attribute 1"),
         (rule(), EVEN, 2401, "clients=2401 exceeds the 2400 training samples"),
         (rule(), EVEN, None, "clients=null .*partition=attribute makes them"),
@@ -196,7 +196,7 @@ def test_what_cannot_be_dealt_is_refused_with_what_can(
 
 def test_data_without_attributes_are_refused() -> None:
     with pytest.raises(
-        DataError, match="partition=attribute deals samples by class and attribute, and these data have"
+        DataError, match="partition=attribute splits samples by class and attribute, but these data have"
     ):
         rule().split(Stock(np.zeros(9, dtype=np.int64), 2), 2, np.random.default_rng(0))
 
@@ -228,5 +228,5 @@ def test_a_client_of_shift_d_pairs_class_y_with_attribute_y_plus_d() -> None:
 
 def test_a_pair_with_too_few_samples_is_named_by_class_and_attribute() -> None:
     tables = [[[1, 1, 1], [1, 1, 9]]]
-    with pytest.raises(OptionError, match=r"9 training samples of class 1 with attribute 2, and there are 5 "):
+    with pytest.raises(OptionError, match=r"9 training samples of class 1 with attribute 2, but there are 5 "):
         dealt(rule(counts=tables), np.full((2, 3), 5), 1)

@@ -82,7 +82,7 @@ def test_any_feasible_plan_is_carried_out() -> None:
         sizes = even(int(pools.sum()), K)
         plan = Plan(sizes, pools, rng.permutation(K), rng.permutation(C))
         share, n_skewed = float(rng.uniform(0.01, 1)), int(rng.integers(0, K + 1))
-        dominant = plan.dominants(n_skewed, share)
+        dominant = plan.choose_dominant(n_skewed, share)
         if dominant is None:
             refused += 1
             continue

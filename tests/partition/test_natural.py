@@ -25,5 +25,5 @@ def test_the_first_owners(clients: int) -> None:
 def test_refusals_name_what_was_found() -> None:
     with pytest.raises(OptionError, match=r"clients=5 exceeds the 4 natural clients; feasible: clients<=4"):
         split(5)
-    with pytest.raises(DataError, match=r"no client column, .*heterogeneity=iid"):
+    with pytest.raises(DataError, match=r"needs a client column, .*heterogeneity=iid"):
         split(None, owner=None)

@@ -128,7 +128,7 @@ def test_a_partition_with_sizes_of_its_own_is_refused() -> None:
     tables = Attribute([[[1, 1]]], 0.1, 0.1, 0.9, "sc", "even")
     bases: list[Any] = [tables, Natural(), Quantity(Iid(), "lognormal", 1.0, 10), 3]
     for base in bases:
-        with pytest.raises(OptionError, match=r"^base must be a partition that deals parts of any size, as in .*, got"):
+        with pytest.raises(OptionError, match=r"^base must be a partition that supports drawn sizes, as in .*, got"):
             Quantity(base, "lognormal", 1.0, 10)
 
 

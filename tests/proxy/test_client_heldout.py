@@ -27,5 +27,5 @@ def test_some_of_it_in_its_order_by_the_seed() -> None:
 def test_more_than_there_are() -> None:
     federation = federation_of()
     there = len(federation.val.x)
-    with pytest.raises(OptionError, match=rf"^proxy\.n must be at most {there}, the number of samples"):
+    with pytest.raises(OptionError, match=rf"^proxy\.n must be at most {there}, the number of validation samples"):
         make("proxy", "client_heldout", n=there + 1).inputs(federation, 0)

@@ -46,15 +46,13 @@ def test_its_training_inputs() -> None:
 
 
 def test_bytes_beside_numbers_are_refused() -> None:
-    line = (
-        r"source=given\): the inputs are uint8, those of the run's dataset=toy are float32; say dataset.pixels=float32"
-    )
+    line = r"source=given\): the inputs are uint8, but those of dataset=toy are float32; set dataset.pixels=float32"
     with pytest.raises(DataError, match=line):
         OtherDataset(Given(np.arange(40, dtype=np.uint8).reshape(8, 5)), None).inputs(federation_of(), 0)
 
 
 def test_another_shape() -> None:
-    line = r"source=given\): a sample has the shape \[2, 4\], one of the run's dataset=toy has \[5\]"
+    line = r"source=given\): samples have the shape \[2, 4\], but those of dataset=toy have \[5\]"
     with pytest.raises(DataError, match=line):
         OtherDataset(Given(np.arange(24, dtype=np.float32).reshape(3, 2, 4)), None).inputs(federation_of(), 0)
 
@@ -70,7 +68,9 @@ def test_what_is_the_clients_own() -> None:
     federation = federation_of()
     tested = {row.tobytes() for row in federation.server_test.x.numpy()}
     own = np.stack([row for row in federation.train.x.numpy() if row.tobytes() not in tested][:4])
-    with pytest.raises(DataError, match=r"source=given\): the inputs are the clients' own: .* proxy=client_heldout"):
+    with pytest.raises(
+        DataError, match=r"source=given\): the inputs are samples of the clients: .* proxy=client_heldout"
+    ):
         OtherDataset(Given(np.concatenate([other(4), own])), None).inputs(federation, 0)
     assert len(OtherDataset(Given(np.concatenate([other(5), own])), None).inputs(federation, 0)) == 9
 
@@ -84,7 +84,7 @@ def test_what_is_the_clients_own_before_feature_noise(disturbance: Gaussian | Bl
     )
     assert run.feature_noise is not None
     for held in (run, run.to("cpu")):
-        with pytest.raises(DataError, match=r"source=digits\): the inputs are the clients' own"):
+        with pytest.raises(DataError, match=r"source=digits\): the inputs are samples of the clients"):
             OtherDataset(digits, None).inputs(held, 0)
     others = digits.load(0).train_x[:, :, ::-1].copy()
     assert len(OtherDataset(Given(others), None).inputs(run, 0)) == len(others)
@@ -124,5 +124,5 @@ def test_bytes_of_the_runs_own_scale_stay_bytes(tmp_path: Path) -> None:
 
 
 def test_no_dataset() -> None:
-    with pytest.raises(OptionError, match=r"^source must be a dataset that makes no clients"):
+    with pytest.raises(OptionError, match=r"^source must be a dataset without generated clients"):
         OtherDataset(None, None)  # type: ignore[arg-type]

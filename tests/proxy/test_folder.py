@@ -51,7 +51,7 @@ def test_it_is_standardised_as_the_runs_own_inputs_are(tmp_path: Path) -> None:
 
 def test_what_it_refuses(tmp_path: Path) -> None:
     with pytest.raises(
-        DataError, match=r"^proxy.path: .*has 6 numbers \(a, b, c, d, e, label\), and one of dataset=toy 5"
+        DataError, match=r"^proxy.path: .*has 6 numbers \(a, b, c, d, e, label\), but one of dataset=toy has 5"
     ):
         public(tmp_path, label=0).inputs(federation_of(), 0)
     assert len(replace(public(tmp_path, label=0), leave_out=["label"]).inputs(federation_of(), 0)) == 8

@@ -81,7 +81,7 @@ def test_columns_of_pixels(tmp_path: Path, pixels: str, divisor: int) -> None:
     columns["p30"] = np.where(np.arange(60) == 4, 7.4, columns["p30"])
     if divisor == 1:
         line = (
-            r"^proxy.path: .*column 'p30', row 4 holds 7.4, and the run's inputs are images: no pixels: whole numbers"
+            r"^proxy.path: .*column 'p30', row 4 holds 7.4, but the run's inputs are images: no pixels: whole numbers"
         )
         with pytest.raises(DataError, match=line):
             public(tmp_path / "columns", None, **columns).inputs(run, 0)
@@ -90,7 +90,7 @@ def test_columns_of_pixels(tmp_path: Path, pixels: str, divisor: int) -> None:
 @pytest.mark.parametrize("pixels", PIXELS)
 @pytest.mark.parametrize("word", ["fashion_mnist", "folder"])
 @pytest.mark.parametrize(
-    ("whose", "line"), [("test", "60 inputs are in the run's test set"), ("train", "clients' own")]
+    ("whose", "line"), [("test", "60 inputs are in the run's test set"), ("train", "samples of the clients")]
 )
 def test_the_runs_own_images_are_refused(tmp_path: Path, word: str, pixels: str, whose: str, line: str) -> None:
     run = run_of(tmp_path / "run", word, pixels=pixels)
@@ -125,6 +125,6 @@ def test_what_it_refuses(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"^proxy.features: .*: column 'image' must hold grey images of 28 x 28"):
         public(tmp_path / "small", image=[[0] * 64] * 3).inputs(run, 0)
     with pytest.raises(
-        DataError, match=r"^proxy.path: a sample of .* has 1 numbers \(a\), and one of dataset=fashion_"
+        DataError, match=r"^proxy.path: a sample of .* has 1 numbers \(a\), but one of dataset=fashion_"
     ):
         public(tmp_path / "narrow", None, a=[0, 1]).inputs(run, 0)

@@ -107,7 +107,7 @@ def test_the_sources_of_a_run_are_those_that_it_runs(tmp_path: Path) -> None:
 def test_the_package_is_the_whole_one() -> None:
     assert (provenance.PACKAGE / "selector" / "random.py").exists()
     found = provenance.run_by({"fedcohort.selector.random.Random"}, provenance.read_files(provenance.PACKAGE))
-    assert {"selector/random.py", "selector/base.py", "lightning/loop.py", "training/step.py", "part.py"} <= found
+    assert {"selector/random.py", "selector/base.py", "lightning/loop.py", "training/step.py", "component.py"} <= found
     assert "selector/flash.py" not in found
 
 

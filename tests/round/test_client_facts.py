@@ -43,8 +43,8 @@ def test_of_many_who_were_only_ranked_the_best_have_rows() -> None:
 
 def test_whole_columns_and_facts_are_the_same_thing() -> None:
     made = facts(units=(np.array([1, 4]), np.array([3.0, 5.0])))
-    again = ClientFacts.of(dict(made))
+    again = ClientFacts.from_columns(dict(made))
     assert again.n_clients == 6
     for name in made:
         np.testing.assert_array_equal(again[name], made[name])
-    assert not len(ClientFacts.of({}))
+    assert not len(ClientFacts.from_columns({}))

@@ -145,7 +145,7 @@ def test_what_a_client_tells_of_its_list_is_heard_in_place_of_its_training(word:
     signal = find(word)
     assert isinstance(signal, Reported)
     assert signal.read(made()) == own
-    assert signal.read(made(told={word: 7.5})) == 7.5
+    assert signal.read(made(loss_report={word: 7.5})) == 7.5
 
 
 def test_what_travels_is_charged(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from fedcohort.component import Requirement
 from fedcohort.errors import OptionError
-from fedcohort.part import Want
 from fedcohort.selector.pyramidfl import (
     ANY_WORK,
     FINISHED_UPDATE,
@@ -148,7 +148,7 @@ def test_importance_decides_from_the_second_time_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("high", "beta", "wants"),
+    ("high", "beta", "requirements"),
     [
         (0.6, 1.0, {FINISHED_UPDATE, ANY_WORK}),
         (0.6, 0.0, {FINISHED_UPDATE}),
@@ -156,9 +156,9 @@ def test_importance_decides_from_the_second_time_on() -> None:
         (0, 0, set()),
     ],
 )
-def test_it_wants_what_its_options_take(high: float, beta: float, wants: set[Want]) -> None:
+def test_options_decide_the_requirements(high: float, beta: float, requirements: set[Requirement]) -> None:
     """Dropped tensors are of a finished update; more work for some is possible only where work can differ."""
-    assert pyramid(low=0.0, high=high, beta=beta).wants == wants
+    assert pyramid(low=0.0, high=high, beta=beta).requirements == requirements
 
 
 @pytest.mark.parametrize("changes", [{"low": 0.7}, {"cutoff": 2.0}, {"beta": -0.1}, {"preferred": 101.0}])

@@ -11,7 +11,7 @@ import pytest
 from fedcohort.selector.ucb_cs import State, UcbCs
 from fedcohort.types import Population, Selection
 from known import known
-from run_harness import go, remarks
+from run_harness import go, startup_notices
 from selector_harness import World, context, outcome, play
 from yaml_words import make, make_a
 
@@ -220,7 +220,7 @@ def test_who_was_never_visited_has_nothing_to_exploit() -> None:
     ],
 )
 def test_where_a_client_takes_one_step_it_is_said_that_nobody_is_explored(words: tuple[str, ...], said: bool) -> None:
-    lines = remarks("selector=ucb_cs", *words)
+    lines = startup_notices("selector=ucb_cs", *words)
     assert any(line.startswith("selector=ucb_cs explores as far as the losses of a client's") for line in lines) == said
 
 

@@ -117,7 +117,9 @@ def test_it_foresees_the_round_that_is_run_or_the_run_is_refused(
     typed = (f"samples={word}", *others.get(word, ()), "deadline=fixed", "deadline.k=100", "heterogeneity=iid")
     run = partial(go, tmp_path, "selector=oracle_greedy", "clients=4", "cohort=1", "split.limit=300", *typed)
     if not make("samples", word).foreseen:
-        with pytest.raises(IncompatibleConfig, match=r"before a cohort is chosen, .* choose samples=all or random"):
+        with pytest.raises(
+            IncompatibleConfig, match=r"before the cohort is selected, .* choose samples=all or samples=random"
+        ):
             run()
         return
     measured = [report.metrics["server_val/loss"] for report in run("rounds=3").reports[1:]]

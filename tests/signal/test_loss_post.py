@@ -36,7 +36,7 @@ def test_one_step_by_hand(kind: str) -> None:
     federation = federation_of(dtype=torch.float64)
     engine, _ = choose(kind, trainer_of(federation, network, batch=None), 4)
     (update,) = engine.updates([task_of(1, units=1, rows=np.array([2]), lr=lr, loss_after=True)], {})
-    x, y = (part.numpy() for part in federation.train.of(1))
+    x, y = (part.numpy() for part in federation.train.samples_of(1))
     s = lr * (x @ x[2] + 1)
     expected = np.log(np.exp(s) + 2) - s * (y == y[2])
     assert len(y) > 10, "all of T_k, not the sample that it was trained on"
@@ -51,7 +51,7 @@ def test_in_eval_mode_with_the_clients_own_statistics(extra: nn.Module) -> None:
     moved = FlatModel(copy.deepcopy(network))
     moved.w += update.delta
     moved.buffers.copy_(update.buffers)
-    x, y = federation.train.of(0)
+    x, y = federation.train.samples_of(0)
     with torch.no_grad():
         assert update.loss_after == pytest.approx(float(F.cross_entropy(moved.network.eval()(x), y)), abs=1e-6)
     alone = trainer_of(federation, network, batch=7).train(task_of(1), {})
@@ -143,7 +143,7 @@ def test_losses_are_lower_and_more_alike_the_later_they_are_taken() -> None:
     told: dict[str, list[float]] = {"loss": [], "train_loss": [], "loss_post": []}
     trainer = trainer_of(federation, network, batch=10)
     for k in range(6):
-        x, y = federation.train.of(k)
+        x, y = federation.train.samples_of(k)
         y.copy_(((x[:, 0] > 0).long() + (k % 3 == 0) * (x[:, 1] > 0).long() + k) % 3)
         told["loss"].append(F.cross_entropy(network(x), y).item())
         update = trainer.train(task_of(k, units=10, lr=0.5, loss_after=True), {})

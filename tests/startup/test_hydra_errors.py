@@ -118,7 +118,7 @@ CASES = [
     ("agg=feddf proxy=dataset dataset@proxy.source=cmnist", "dataset=cmnist chooses clients too"),
     ("agg=feddf proxy=dataset dataset@proxy.source=best", "dataset@proxy.source must be one of celeba, cifar10"),
     ("agg=feddf proxy=dataset dataset@proxy.source=folder", "part of another component (proxy=folder reads a folder)"),
-    ("agg=feddf proxy=dataset", "proxy=dataset (dataset@proxy.source=digits): the inputs are the clients' own"),
+    ("agg=feddf proxy=dataset", "proxy=dataset (dataset@proxy.source=digits): the inputs are samples of the clients"),
     ("agg=feddf proxy=client_heldout proxy.n=9999", "proxy.n must be at most"),
     # nothing where something must be
     *((f"{group}=null", f"{group} must be one of ") for group in ("selector", "agg", "trainer", "logger")),

@@ -7,16 +7,16 @@ import pytest
 from torch import nn
 
 from engine_toy import federation_of
+from fedcohort.component import Facts
 from fedcohort.flat import keeps_statistics
-from fedcohort.part import Facts
 from fedcohort.startup.notices import list_notices, list_unmeasured
-from run_harness import compose_words, go, parts_of, remarks
+from run_harness import compose_words, go, parts_of, startup_notices
 from yaml_words import make
 
 CLEAN = "heterogeneity=noniid30"
 LISTS = ("samples=fedbalancer", "deadline=fixed")
 PACED = ("samples=fedbalancer", "deadline=fedbalancer")
-NOISY = "high losses draw {} to clients, and wrong labels (label_noise=beta) make losses high, too"
+NOISY = "with {} clients with high losses count more, and label noise (label_noise=beta) raises losses, too"
 OFTEN = "changes the weights of arriving clients only, and so favours clients that train often"
 TWO_LOSSES = "goes by the loss that clients train with in the paper, and its robust loss has other weights than that of"
 AWAY = "agg=rhfl compares a client's loss with that of when it last came: who stays away longer seems to learn faster"
@@ -123,7 +123,7 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         (("availability=diurnal",), []),
         (
             ("availability=diurnal", "device=instant"),
-            ["availability=diurnal follows the virtual clock, which neither work with device=instant nor deadline.win"],
+            ["availability=diurnal follows the virtual clock, which does not advance with device=instant and deadl"],
         ),
         (RHFL, [AWAY]),
         ((*RHFL, "cohort=50"), []),
@@ -135,7 +135,7 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
     ],
 )
 def test_it_says_what_is_lost(words: tuple[str, ...], lines: list[str]) -> None:
-    found = remarks(*words)
+    found = startup_notices(*words)
     assert len(found) == len(lines)
     assert all(line in said for line, said in zip(lines, found, strict=True))
 
@@ -149,7 +149,7 @@ def test_batch_norm_is_averaged_by_samples_whatever_else_is(norm: nn.Module) -> 
         facts = Facts(fair, {**composition.config, "cohort": federation.n_clients}, federation, batch_norm=batch_norm)
         found = list_notices({**composition.choices, "agg": word}, facts)
         assert len(found) == (word not in ("fedavg", "afl") and not isinstance(norm, nn.GroupNorm))
-        assert all("the network has batch norm" in line and f"whatever agg={word} makes" in line for line in found)
+        assert all("the network has batch norm" in line and f"while agg={word} combines" in line for line in found)
 
 
 @pytest.mark.parametrize(("rank", "said"), [(16, True), (4, False)])
@@ -171,10 +171,10 @@ def test_a_gradient_that_is_two_numbers_is_told(
     assert ("selector=hcsfed compresses a gradient of this network into two numbers" in caplog.text) == said
 
 
-def test_a_part_of_any_group_may_remark_on_its_options() -> None:
+def test_a_component_of_any_group_may_add_notices() -> None:
     class Talker(type(make("availability", "always"))):  # type: ignore[misc]
-        def remarks(self, word: str) -> list[str]:
-            return [f"availability={word} says this", "and that"]
+        def notices(self, choice: str) -> list[str]:
+            return [f"availability={choice} says this", "and that"]
 
     parts, composition = parts_of(availability=Talker()), compose_words()
     found = list_notices({**composition.choices, "availability": "sometimes"}, Facts(parts, composition.config))

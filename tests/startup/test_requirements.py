@@ -7,11 +7,11 @@ import torch
 from torch import nn
 
 from engine_toy import federation_of
+from fedcohort.component import Facts
 from fedcohort.errors import FedcohortError, IncompatibleConfig
 from fedcohort.flat import Layout, keeps_statistics
-from fedcohort.part import Facts
 from fedcohort.startup import requirements
-from run_harness import compose_words, go, parts_of, remarks
+from run_harness import compose_words, go, parts_of, startup_notices
 from selector_harness import World, play
 from yaml_words import make, words
 
@@ -32,8 +32,8 @@ from yaml_words import make, words
         (("dataset=synthetic", "model=cnn"), "model=cnn needs images"),
         (
             ("selector=feddiverse", "selector.source=known_dht"),
-            "selector=feddiverse reads how many samples of each class and attribute clients have, but dataset=digits "
-            "knows no attributes: choose dataset=cmnist, or selector.source=estimated$",
+            "selector=feddiverse reads the numbers of samples per class and attribute, but dataset=digits "
+            "has no attributes: choose dataset=cmnist, or selector.source=estimated$",
         ),
         (
             ("agg=scaffold", "codec=mask"),
@@ -42,8 +42,8 @@ from yaml_words import make, words
         (("agg=fedmgda_plus", "codec=mask"), "choose a codec that works on finished updates"),
         (("agg=fedbio", "agg.variant=second_order", "codec=lowrank"), "or codec.mode=posthoc for codec=lowrank"),
         (("codec=lowrank", "client=adam"), "steps are linear in them: choose client=sgd, or codec.mode=posthoc"),
-        (("codec=lowrank", "client.weight_decay=0.1"), "client.weight_decay moves every parameter"),
-        (("codec=mask", "client.weight_decay=0.1"), "client.weight_decay moves every parameter"),
+        (("codec=lowrank", "client.weight_decay=0.1"), "client.weight_decay changes every parameter"),
+        (("codec=mask", "client.weight_decay=0.1"), "client.weight_decay changes every parameter"),
         (
             ("selector=pyramidfl", "codec=lowrank"),
             "selector=pyramidfl leaves tensors out of updates, and the codec trains each client for its own upload: "
@@ -59,7 +59,7 @@ from yaml_words import make, words
         *(
             (
                 (f"agg={agg}", "selector=feel", "selector.agg=unbiased", "proxy=noise"),
-                f"agg={agg} works out weights of its own, .* selector=feel advises weights whose very sum counts",
+                f"agg={agg} normalises the weights of clients, .* selector=feel advises must keep their sum",
             )
             for agg in ("afl", "ccr", "feddf", "fedmaba", "fedmgda_plus", "qffl", "rhfl", "term")
         ),
@@ -87,7 +87,10 @@ from yaml_words import make, words
         ),
         (("objective=propfair", "objective@objective.base=sce"), "objective.M must be above 9.21"),
         *(
-            ((*words, f"deadline={deadline}"), f"goes by the deadline that clients are told, .* deadline={deadline}")
+            (
+                (*words, f"deadline={deadline}"),
+                f"uses the deadline that is announced to clients, .* deadline={deadline}",
+            )
             for words in (("samples=fedbalancer",), ("samples=oort_balancer", "client.steps=5"))
             for deadline in ("wait_for_all", "smartpc_quorum", "over_commit")
         ),
@@ -169,18 +172,18 @@ GROUPS = ("selector", "agg", "codec", "objective", "availability", "samples", "d
 def test_every_sentence_can_be_said_and_every_fact_is_known() -> None:
     choices = {group: group for group in compose_words().choices}
     components = [make(group, word) for group in GROUPS for word in words(group)]
-    wants = {want for part in components for want in (*part.wants, *part.prefers)}
-    assert len(wants) > 12
+    all_requirements = {item for part in components for item in (*part.requirements, *part.recommendations)}
+    assert len(all_requirements) > 12
     parts, network = parts_of(), nn.Linear(2, 2)
     facts = Facts(parts, compose_words().config, federation_of(), 3, Layout.of(network), keeps_statistics(network))
-    for want in wants:
-        said = requirements.explain(want, "somebody", choices, facts)
+    for requirement in all_requirements:
+        said = requirements.explain(requirement, "somebody", choices, facts)
         assert "somebody" in said
         assert "{" not in said
-        assert bool(want.holds(facts)) == want.holds(facts)
+        assert bool(requirement.holds(facts)) == requirement.holds(facts)
 
 
-IGNORED = "selector=hcsfed advises count for the rest alone"
+IGNORED = "selector=hcsfed advises have no effect"
 STRATIFIED = ("selector=hcsfed", "selector.agg=stratified")
 
 
@@ -198,17 +201,17 @@ STRATIFIED = ("selector=hcsfed", "selector.agg=stratified")
 )
 def test_where_advised_weights_do_not_count_it_is_said(words: tuple[str, ...], said: bool) -> None:
     """FedPNS leaves updates out and weighs nobody, which every aggregator goes by."""
-    lines = [line for line in remarks(*words) if "advises count for the rest alone" in line]
+    lines = [line for line in startup_notices(*words) if "advises have no effect" in line]
     assert len(lines) == said
     assert all(IGNORED in line for line in lines)
 
 
-def test_what_is_no_want_is_refused() -> None:
+def test_a_requirement_of_another_type_is_rejected() -> None:
     class Odd(type(make("selector", "random"))):  # type: ignore[misc]
-        wants = frozenset({"a_moon"})
+        requirements = frozenset({"a_moon"})
 
     parts, choices = parts_of(selector=Odd("uniform")), {**compose_words().choices, "selector": "odd"}
-    with pytest.raises(IncompatibleConfig, match=r"odd wants or prefers 'a_moon', which is no Want"):
+    with pytest.raises(IncompatibleConfig, match="odd declares 'a_moon' as a requirement or recomm"):
         requirements.check(choices, Facts(parts, {}))
 
 

@@ -89,12 +89,12 @@ def test_their_sum_is_the_sum_of_their_updates(client: dict[str, Any]) -> None:
     """In the dual, and one by one where somebody looks at the matrix; their norms are those of the updates."""
     made = trainer(torch.float64, **client)
     updates = list(Dual(made, 3).updates(tasks(client), {}))
-    groups = [update.together for update in updates if update.together is not None]
+    groups = [update.group for update in updates if update.group is not None]
     assert groups, "everybody fell back: nothing is compared"
     for update in updates:
-        if update.together is not None:
+        if update.group is not None:
             norm = float(torch.linalg.vector_norm(update.delta))
-            assert update.together.norms[update.client] == pytest.approx(norm, rel=1e-10)
+            assert update.group.norms[update.client] == pytest.approx(norm, rel=1e-10)
     together, separate = (collected(made, updates, stacked) for stacked in (False, True))
     torch.testing.assert_close(together.mean, separate.mean, atol=1e-12, rtol=1e-10)
     assert together.clients.tolist() == separate.clients.tolist()
@@ -121,9 +121,9 @@ def test_what_a_codec_changes_or_leaves_out_is_not_added_up_unseen() -> None:
     made = trainer(torch.float64, batch=4)
     kept = np.array([True, False])
     partly = [replace(task_of(k), kept=kept if k == 1 else None) for k in range(3)]
-    assert all(update.together is None for update in Dual(made, 3).updates(partly, {}))
+    assert all(update.group is None for update in Dual(made, 3).updates(partly, {}))
     made.codec = make("codec", "quant")
-    assert all(update.together is None for update in Dual(made, 3).updates([task_of(0), task_of(1)], {}))
+    assert all(update.group is None for update in Dual(made, 3).updates([task_of(0), task_of(1)], {}))
 
 
 def test_a_group_comes_whole() -> None:
@@ -137,7 +137,7 @@ def test_one_step_in_closed_form() -> None:
     """One sample, one step: delta W = -lr (p - e_y) x', delta b = -lr (p - e_y)."""
     made = trainer(torch.float64, batch=None)
     (update,) = Dual(made, 4).updates([task_of(0, units=1, rows=np.array([2]), lr=0.5)], {})
-    x, y = (part[2] for part in made.federation.train.of(0))
+    x, y = (part[2] for part in made.federation.train.samples_of(0))
     weight, bias = (p.detach() for p in made.server.network.parameters())
     p = torch.softmax(weight @ x + bias, 0)
     p[y] -= 1

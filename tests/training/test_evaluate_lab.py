@@ -20,7 +20,7 @@ def made() -> tuple[FederationLab, LocalTrainer, Any]:
 
 
 def loss_of(network: torch.nn.Module, federation: Any, client: int) -> torch.Tensor:
-    x, y = federation.train.of(client)
+    x, y = federation.train.samples_of(client)
     return F.cross_entropy(network(x), y)
 
 

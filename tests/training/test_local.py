@@ -23,7 +23,7 @@ from yaml_words import make
 
 def by_hand(federation: Any, network: nn.Module, task: ClientTask, batch: int, optimizer: Any) -> torch.Tensor:
     """A client's epochs as anybody would write them; returns the trained parameters."""
-    x, y = federation.train.of(task.client)
+    x, y = federation.train.samples_of(task.client)
     rng = generator(SEED, "batches", task.round, task.client)
     for _ in range(task.units):
         order = rng.permutation(len(y))
@@ -152,7 +152,7 @@ def test_scaffold_keeps_the_mean_raw_gradient_under_adam_and_prox() -> None:
     p = trainer.server.layout.n_params
     c, c_i = torch.randn(2, p, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     update = trainer.train(task_of(0, units=1, stored={"c": c_i}), {"c": c})
-    x, y = federation.train.of(0)
+    x, y = federation.train.samples_of(0)
     F.cross_entropy(network(x), y).backward()
     raw = torch.cat([known(q.grad).flatten() for q in network.parameters()])
     torch.testing.assert_close(update.stored["c"], raw, atol=1e-10, rtol=0)
@@ -162,7 +162,7 @@ def test_scaffold_keeps_the_mean_raw_gradient_under_adam_and_prox() -> None:
 def test_the_losses_reported_are_those_before_each_step() -> None:
     federation, network = federation_of(), network_of()
     update = trainer_of(federation, network, batch=None).train(task_of(0, units=1), {})
-    x, y = federation.train.of(0)
+    x, y = federation.train.samples_of(0)
     assert update.batch_loss.tolist() == pytest.approx([F.cross_entropy(network(x), y).item()], abs=1e-6)
     assert (update.steps, update.batch_size.tolist(), update.n_used) == (1, [len(y)], len(y))
 
@@ -170,7 +170,7 @@ def test_the_losses_reported_are_those_before_each_step() -> None:
 def test_each_sample_reports_its_first_loss() -> None:
     """A rate of zero leaves the model where it is: every visit sees w_t. Two steps of 5 see 10 samples."""
     federation, network = federation_of(), network_of()
-    x, y = federation.train.of(0)
+    x, y = federation.train.samples_of(0)
     expected = F.cross_entropy(network(x), y, reduction="none").tolist()
     for model in (network, nn.Linear(5, 3)):
         for units, seen in ((1, 5), (2, 10), (40, len(y))):
@@ -208,7 +208,7 @@ def test_only_the_chosen_samples_train() -> None:
 def test_a_batch_of_one_is_merged_for_batch_norm() -> None:
     network = network_of(torch.float32, nn.BatchNorm1d(8))
     federation = federation_of()
-    n = len(federation.train.of(0)[1])
+    n = len(federation.train.samples_of(0)[1])
     update = trainer_of(federation, network, batch=n - 1).train(task_of(0, units=1), {})
     assert update.steps == 1
     assert torch.isfinite(update.delta).all()

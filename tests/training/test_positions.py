@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from engine_toy import SEED, task_of, trainer_of
-from fedcohort.data.targets import NOTHING, ONE_CLASS, Positions
+from fedcohort.data.targets import ONE_CLASS, UNLABELLED, Positions
 from fedcohort.dataset.base import Raw
 from fedcohort.rng import torch_scope
 from fedcohort.startup.split import build
@@ -31,13 +31,13 @@ def test_one_class_keeps_its_objective(objective: Any) -> None:
 def test_a_sample_is_the_mean_of_its_places_by_themselves(objective: Any) -> None:
     draws = torch.Generator().manual_seed(0)
     logits, reference = torch.randn(3, 4, 5, generator=draws), torch.randn(3, 4, 5, generator=draws).softmax(2)
-    y = torch.tensor([[0, 1, 2, 3], [4, NOTHING, 2, NOTHING], [NOTHING, NOTHING, NOTHING, 1]])
+    y = torch.tensor([[0, 1, 2, 3], [4, UNLABELLED, 2, UNLABELLED], [UNLABELLED, UNLABELLED, UNLABELLED, 1]])
     whole = on(PLACES, objective)
     assert (whole.plain, whole.uses_reference, whole.reach) == (False, objective.uses_reference, objective.reach)
     assert whole.averages == objective.averages
     value, plain = whole.per_sample(logits, y, reference if whole.uses_reference else None)
     for j in range(3):
-        there = y[j] > NOTHING
+        there = y[j] > UNLABELLED
         z = reference[j, there] if whole.uses_reference else None
         alone, entropy = objective.per_sample(logits[j, there], y[j, there], z)
         assert float(value[j]) == pytest.approx(float(alone.mean()), rel=1e-5)

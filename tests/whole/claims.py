@@ -15,6 +15,8 @@ import pandas as pd
 import yaml
 from scipy import stats
 
+from fedcohort.results.winner import cross_fit
+
 ROOT = Path(__file__).resolve().parents[2]
 ALPHA, LEAST = 0.05, 0.5  # the level, and the smallest difference that counts, in points
 OWN: tuple[str, ...] = (
@@ -27,13 +29,13 @@ OWN: tuple[str, ...] = (
 OWN += ("neural_bandit", "restless_bandit")  # stand-ins for papers' methods
 SETTINGS = (  # the table's rows: label, study and cell
     ("identical clients", "regimes_digits", "none"),
-    ("40 % of the clients have 90 % wrong labels", "regimes_digits", "bimodal40"),
-    ("70 % of the clients have 90 % wrong labels", "regimes_digits", "bimodal70"),
+    ("label noise of 90 % in 40 % of the clients", "regimes_digits", "bimodal40"),
+    ("label noise of 90 % in 70 % of the clients", "regimes_digits", "bimodal70"),
     ("one class per client, cohort of 5", "regimes_digits", "shards1"),
     ("Dirichlet 0.05, cohort of 5", "cohorts_digits", "dirichlet05_cohort5"),
     ("persistent stragglers, 10 virtual hours", "regimes_digits", "speeds"),
     ("measured phones, 5 virtual minutes", "regimes_digits", "phones"),
-    ("40 % of the clients have wrong labels, and Dirichlet 0.1", "regimes_digits", "noise_classes"),
+    ("Dirichlet 0.1, and label noise of 90 % in 40 % of the clients", "regimes_digits", "noise_classes"),
     ("one class per client, cohort of 5, Fashion-MNIST", "regimes_fashion", "shards1"),
     ("spurious correlation in 16 of 24 clients, coloured MNIST", "spurious_cmnist", "mostly"),
 )
@@ -64,6 +66,19 @@ JUDGED = (  # the rows of the table in docs/where_selection_pays.md
     ("in 16 of 24 clients", "spurious_cmnist", "mostly"),
     ("in 20 of 24 clients", "spurious_cmnist", "nearly_all"),
 )
+TITLES = {  # of methods in README's table
+    "cpowd": "cpow-d",
+    "fedcbs": "Fed-CBS",
+    "feddiverse": "FedDiverse",
+    "fedpns": "FedPNS",
+    "feel": "FEEL",
+    "flash": "FLASH",
+    "hcsfed": "HCSFed",
+    "powd": "pow-d",
+    "powd_mean": "pow-d, plain mean",
+    "pyramidfl": "PyramidFL",
+    "rpowd": "rpow-d",
+}
 SHOWN = 4  # methods that a row of that table names
 Place = tuple[str, str, str]  # study, cell, row
 Runs = Mapping[str, Mapping[int, float]]  # of a cell: by row and seed
@@ -157,17 +172,18 @@ def family() -> dict[Place, tuple[float, float]]:
     return {place: (average(each), p) for place, each, p in zip(places, of, adjusted, strict=True)}
 
 
-def counts() -> tuple[int, int, int, int]:
-    """Return the numbers of tests and settings, and of settings where a method is significantly better, and worse."""
+def counts(of_papers: bool = False) -> tuple[int, int, int, int]:
+    """Return the numbers of tests and settings, and of settings where a method is significantly better, and worse.
+
+    of_papers: only methods of papers with their default options; the correction is the same.
+    """
     found = family()
-    sure = {place: d for place, (d, p) in found.items() if p < ALPHA}
+    rows = {place[2] for place in found}
+    if of_papers:
+        rows = {row for row in rows if row not in OWN and not row.endswith("_tuned")}
+    sure = {place: d for place, (d, p) in found.items() if p < ALPHA and place[2] in rows}
     sizes = [len({place[:2] for place, d in sure.items() if side * d >= LEAST}) for side in (1, -1)]
     return sum(math.isfinite(p) for _, p in found.values()), len({place[:2] for place in found}), sizes[0], sizes[1]
-
-
-def named(name: str, cell: str, row: str) -> str:
-    text = f"{row}{' †' if row in OWN else ''} {spell(gaps(name, cell, row).values())}"
-    return f"**{text}**" if family()[name, cell, row][1] < ALPHA else text
 
 
 def oracle_of(name: str, cell: str) -> tuple[str, str]:
@@ -178,16 +194,44 @@ def oracle_of(name: str, cell: str) -> tuple[str, str]:
     return best, spell(gaps(name, cell, best).values())
 
 
-def line(label: str, name: str, cell: str) -> str:
-    """A row of the table: random, headroom, best method and what it costs, largest loss."""
+def published(name: str, cell: str) -> list[str]:
+    """Return the methods of papers, with their default options, that ran on every seed of a setting."""
     found = runs(name, cell)
-    means = {row: average(of.values()) for row, of in found.items()}
-    plain = [row for row in methods(name) if row in found and not row.endswith("_tuned")]
-    best, worst = max(plain, key=means.__getitem__), min(plain, key=means.__getitem__)
+    known = [row for row in methods(name) if row in found and row not in OWN and not row.endswith("_tuned")]
+    return [row for row in known if set(found["random"]) <= set(found[row])]
+
+
+def line(label: str, name: str, cell: str) -> str:
+    """Return a row of README's table: random, headroom, best published method, its cost, FLASH, the largest loss.
+
+    The value of the best method is cross-fitted: each seed in turn is left out, and the method is chosen on the others.
+    """
+    found = runs(name, cell)
+    rows, seeds = published(name, cell), sorted(found["random"])
+    winner = cross_fit(np.array([[gaps(name, cell, row)[seed] for seed in seeds] for row in rows]))
+    assert winner.left_out is not None, "a setting of README's table has five seeds or more"
+    best = rows[winner.index]
+    worst = min(rows, key=lambda row: average(found[row].values()))
     costs = [runs(name, cell, column) for column in ("client_flops", "bytes")]
-    spent = ", ".join(f"{average(of[best].values()) / average(of['random'].values()):.1f}" for of in costs)
-    shown = (f"{means['random']:.1f}", oracle_of(name, cell)[1], named(name, cell, best), spent)
-    return f"| [{label}](studies/{name}/README.md) | {' | '.join(shown)} | {named(name, cell, worst)} |"
+    cost = ", ".join(f"{average(of[best].values()) / average(of['random'].values()):.1f}" for of in costs)
+    cells = (
+        f"{average(found['random'].values()):.1f}",
+        oracle_of(name, cell)[1],
+        emphasise(f"{TITLES[best]} {spell(winner.left_out.by_seed.values())}", (name, cell, best)),
+        cost,
+        _gain(name, cell, "flash") if "flash" in found else "not run",
+        f"{TITLES[worst]} {_gain(name, cell, worst)}",
+    )
+    return f"| [{label}](studies/{name}/README.md) | {' | '.join(cells)} |"
+
+
+def _gain(name: str, cell: str, row: str) -> str:
+    return emphasise(spell(gaps(name, cell, row).values()), (name, cell, row))
+
+
+def emphasise(text: str, place: Place) -> str:
+    """Return the text in bold where the method differs significantly from random selection."""
+    return f"**{text}**" if family()[place][1] < ALPHA else text
 
 
 def over_settings(name: str) -> tuple[int, int, int, list[tuple[str, str]]]:

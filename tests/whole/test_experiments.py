@@ -159,7 +159,7 @@ def test_a_step_on_reddit_is_that_of_the_released_loss(scale: float, clipped: bo
             parameter.mul_(scale)
     trainer = trainer_of(held, network, **{name: client[name] for name in ("lr", "batch", "clip")})
     task = task_of(0, units=1, lr=client["lr"], rows=np.arange(client["batch"]))
-    inputs, labels = (part[:10] for part in held.train.of(0))
+    inputs, labels = (part[:10] for part in held.train.samples_of(0))
     start = flat(network)
     loss = F.cross_entropy(network(inputs).flatten(0, 1), labels.flatten(), reduction="sum") / 10
     torch.autograd.backward(loss)

@@ -28,14 +28,14 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.agg import losses
 from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
+from fedcohort.component import CLEAN_LABELS, RELATIVE_ADVICE, Requirement
 from fedcohort.maths.simplex import project
-from fedcohort.part import CLEAN_LABELS, RELATIVE_ADVICE, Want
 from fedcohort.types import Ids, Population, Values
 
-FULL_PARTICIPATION = Want(
+FULL_PARTICIPATION = Requirement(
     lambda run: run.full_participation,
-    "{who} changes the weights of arriving clients only, and so favours clients that train often: choose {everybody}, "
-    "or agg.unbiased=true where clients are drawn uniformly",
+    "{option} changes the weights of arriving clients only, and so favours clients that train often: choose "
+    "{full_participation}, or agg.unbiased=true where clients are drawn uniformly",
 )
 NOTHING = 1e-12  # a joint lambda below it is projection's rounding
 
@@ -79,12 +79,12 @@ class Afl(Aggregator[State]):
         return frozenset({self.loss})
 
     @property
-    def prefers(self) -> frozenset[Want]:
+    def recommendations(self) -> frozenset[Requirement]:
         remembered = set() if self.unbiased else {FULL_PARTICIPATION}
         return frozenset({CLEAN_LABELS} | remembered if self.gamma > 0 else ())
 
     @property
-    def wants(self) -> frozenset[Want]:
+    def requirements(self) -> frozenset[Requirement]:
         return frozenset({RELATIVE_ADVICE})
 
     def init(self, population: Population, n_params: int) -> State:

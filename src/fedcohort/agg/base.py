@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from fedcohort.component import Component
 from fedcohort.hook import ClientHook
-from fedcohort.part import Part
 from fedcohort.types import Ids, Population, ReadOnly, RoundOutcome, Values
 
 S = TypeVar("S")
@@ -25,7 +25,7 @@ class ServerModels(Protocol):
     """Where an aggregator works with whole networks, on the server: w_t at hand, and inputs without labels.
 
     What goes through the networks made here is counted, and charged to the server (`comp/server_flops`).
-    proxy: the server's inputs, [n, ...]; there are some where the aggregator wants "proxy".
+    proxy: the server's inputs, [n, ...]; there are some where the aggregator requires `component.PROXY`.
     """
 
     @property
@@ -106,7 +106,7 @@ class Direction:
     weights: Values | None = None
 
 
-class Aggregator(Part, Protocol[S]):
+class Aggregator(Component, Protocol[S]):
     """The server's step from the clients' updates; it writes `init`, `weights`, `direction`, and what else it does.
 
     Attributes:

@@ -26,18 +26,18 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
+from fedcohort.component import CLASSES, FREE_UPDATE, Facts, Requirement
 from fedcohort.hook import ClientContext, ClientHook, HookResult, StepView, Vector, Weighing
-from fedcohort.part import CLASSES, FREE_UPDATE, Facts, Want
 from fedcohort.types import Ids, Population, Values
 
-GIVEN_LABELS = Want(
+GIVEN_LABELS = Requirement(
     lambda run: not run.parts.objective.uses_reference,
-    "{who} learns which labels to trust, and so does the objective from w_t's own predictions ({objective}): choose "
+    "{option} learns which labels to trust, and so does the objective from w_t's own predictions ({objective}): choose "
     "another objective",
 )
-MEAN_OBJECTIVE = Want(
+MEAN_OBJECTIVE = Requirement(
     lambda run: run.parts.objective.averages,
-    "{who} moves the weight of a sample along the gradient of its own loss, and with {objective} clients minimise a "
+    "{option} moves the weight of a sample along the gradient of its own loss, and with {objective} clients minimise a "
     "function of their mean loss, whose gradient has another length: choose another objective",
 )
 
@@ -49,9 +49,9 @@ def _has_client_val(run: Facts) -> bool:
     return bool((np.diff(run.federation.val.offsets) > 0).all())
 
 
-CLIENT_VAL = Want(
+CLIENT_VAL = Requirement(
     _has_client_val,
-    "{who} learns from each client's V_k, and clients have none to speak of (split.client_val=0 leaves two samples "
+    "{option} learns from each client's V_k, and clients have none to speak of (split.client_val=0 leaves two samples "
     "each): choose split.client_val in (0, 0.5]",
 )
 
@@ -167,7 +167,7 @@ class FedBiO(Aggregator[State]):
         ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
 
     @property
-    def wants(self) -> frozenset[Want]:
+    def requirements(self) -> frozenset[Requirement]:
         second = {FREE_UPDATE} if self.variant == "second_order" else set()
         return frozenset({GIVEN_LABELS, MEAN_OBJECTIVE, CLIENT_VAL, CLASSES, *second})
 

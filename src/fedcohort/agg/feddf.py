@@ -32,8 +32,8 @@ from torch.nn import functional as F
 
 from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_weights
+from fedcohort.component import CLASSES, PROXY, RELATIVE_ADVICE, UNADVISED_WEIGHTS, Requirement
 from fedcohort.maths.distil import batches, learn, predict, trainable
-from fedcohort.part import CLASSES, PROXY, RELATIVE_ADVICE, UNADVISED_WEIGHTS, Want
 from fedcohort.types import Ids, Population, Values
 
 
@@ -72,11 +72,11 @@ class FedDf(Aggregator[None]):
         ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
 
     @property
-    def prefers(self) -> frozenset[Want]:
+    def recommendations(self) -> frozenset[Requirement]:
         return frozenset({UNADVISED_WEIGHTS} if self.steps else ())
 
     @property
-    def wants(self) -> frozenset[Want]:
+    def requirements(self) -> frozenset[Requirement]:
         return frozenset({PROXY, CLASSES, *((RELATIVE_ADVICE,) if self.steps else ())})
 
     def init(self, population: Population, n_params: int) -> None:

@@ -33,14 +33,14 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.agg import losses
 from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
+from fedcohort.component import CLEAN_LABELS, RELATIVE_ADVICE, UNADVISED_WEIGHTS, Requirement
 from fedcohort.maths.kl_ball import tilt
-from fedcohort.part import CLEAN_LABELS, RELATIVE_ADVICE, UNADVISED_WEIGHTS, Want
 from fedcohort.types import Ids, Population, Values
 
-FULL_PARTICIPATION = Want(
+FULL_PARTICIPATION = Requirement(
     lambda run: run.full_participation,
-    "{who} changes the weights of arriving clients only, and so favours clients that train often: choose {everybody}, "
-    "or agg.sync=mass",
+    "{option} changes the weights of arriving clients only, and so favours clients that train often: choose "
+    "{full_participation}, or agg.sync=mass",
 )
 TINY = 1e-300  # the least weight that the logarithm sees
 
@@ -94,12 +94,12 @@ class FedMaba(Aggregator[State]):
         return frozenset({self.loss})
 
     @property
-    def prefers(self) -> frozenset[Want]:
+    def recommendations(self) -> frozenset[Requirement]:
         remembered = {FULL_PARTICIPATION} if self.sync == "literal" else set()
         return frozenset({CLEAN_LABELS, UNADVISED_WEIGHTS} | remembered if self.alpha > 0 else ())
 
     @property
-    def wants(self) -> frozenset[Want]:
+    def requirements(self) -> frozenset[Requirement]:
         return frozenset({RELATIVE_ADVICE})
 
     def init(self, population: Population, n_params: int) -> State:

@@ -23,13 +23,13 @@ import torch
 
 from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
+from fedcohort.component import FREE_UPDATE, NO_BATCH_NORM, RELATIVE_ADVICE, Requirement
 from fedcohort.maths.min_norm import min_norm
-from fedcohort.part import FREE_UPDATE, NO_BATCH_NORM, RELATIVE_ADVICE, Want
 from fedcohort.types import Ids, Population, Values
 
-PLAIN_SERVER = Want(
+PLAIN_SERVER = Requirement(
     lambda run: run.parts.server.plain,
-    "{who} makes a step that lowers everybody's loss; {server} makes another one of it",
+    "{option} makes a step that lowers everybody's loss; {server} makes another one of it",
 )
 
 
@@ -54,7 +54,7 @@ class FedMgdaPlus(Aggregator[None]):
     rescale: str
     weighting: str
 
-    prefers: ClassVar[frozenset[Want]] = frozenset({PLAIN_SERVER, NO_BATCH_NORM})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({PLAIN_SERVER, NO_BATCH_NORM})
     stacked: ClassVar[bool] = True
     own_length: ClassVar[bool] = True
 
@@ -66,7 +66,7 @@ class FedMgdaPlus(Aggregator[None]):
         ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
 
     @property
-    def wants(self) -> frozenset[Want]:
+    def requirements(self) -> frozenset[Requirement]:
         return frozenset({FREE_UPDATE, RELATIVE_ADVICE})
 
     def init(self, population: Population, n_params: int) -> None:

@@ -23,12 +23,12 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
-from fedcohort.part import NO_BATCH_NORM, Want
+from fedcohort.component import NO_BATCH_NORM, Requirement
 from fedcohort.types import Ids, Population, Values
 
-LINEAR_CLIENT = Want(
+LINEAR_CLIENT = Requirement(
     lambda run: run.parts.client.linear,
-    "{who} divides updates by how far the local optimizer goes, which no number tells for {client}: its steps are "
+    "{option} divides updates by how far the local optimizer goes, which no number tells for {client}: its steps are "
     "counted instead, which the paper doesn't cover",
 )
 
@@ -49,7 +49,7 @@ class FedNova(Aggregator[None]):
     weighting: str
 
     needs: ClassVar[frozenset[str]] = frozenset({"response_norm", "steps"})
-    prefers: ClassVar[frozenset[Want]] = frozenset({LINEAR_CLIENT, NO_BATCH_NORM})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({LINEAR_CLIENT, NO_BATCH_NORM})
     stacked: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -28,12 +28,12 @@ import torch
 from fedcohort import ranges
 from fedcohort.agg import losses
 from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
-from fedcohort.part import CLEAN_LABELS, NO_BATCH_NORM, RELATIVE_ADVICE, Want
+from fedcohort.component import CLEAN_LABELS, NO_BATCH_NORM, RELATIVE_ADVICE, Requirement
 from fedcohort.types import Ids, Population, Values
 
-SGD_CLIENT = Want(
+SGD_CLIENT = Requirement(
     lambda run: run.parts.client.linear,
-    "{who} takes 1 / client.lr for a Lipschitz constant, which only holds for SGD: choose client=sgd, or set "
+    "{option} takes 1 / client.lr for a Lipschitz constant, which only holds for SGD: choose client=sgd, or set "
     "agg.lipschitz",
 )
 
@@ -71,11 +71,11 @@ class QFfl(Aggregator[None]):
         return frozenset({"loss"} if self.lipschitz is not None else {"loss", "lr"})
 
     @property
-    def prefers(self) -> frozenset[Want]:
+    def recommendations(self) -> frozenset[Requirement]:
         return frozenset({NO_BATCH_NORM, *((CLEAN_LABELS,) if self.q > 0 else ())})
 
     @property
-    def wants(self) -> frozenset[Want]:
+    def requirements(self) -> frozenset[Requirement]:
         return frozenset({RELATIVE_ADVICE, *((SGD_CLIENT,) if self.lipschitz is None else ())})
 
     def init(self, population: Population, n_params: int) -> None:

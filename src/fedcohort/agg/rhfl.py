@@ -36,14 +36,14 @@ from torch.nn import functional as F
 from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_weights
 from fedcohort.agg.losses import over_all, read_losses
+from fedcohort.component import CLASSES, PROXY, RELATIVE_ADVICE, Requirement
 from fedcohort.maths.distil import batches, learn, trainable
-from fedcohort.part import CLASSES, PROXY, RELATIVE_ADVICE, Want
 from fedcohort.types import Ids, Population, Values
 
-EQUAL_ABSENCE = Want(
+EQUAL_ABSENCE = Requirement(
     lambda run: run.full_participation,
-    "{who} compares a client's loss with that of when it last came: who stays away longer seems to learn faster, and "
-    "gains weight (with {everybody} all come in every round)",
+    "{option} compares a client's loss with that of when it last came: who stays away longer seems to learn faster, "
+    "and gains weight (with {full_participation} all come in every round)",
 )
 
 
@@ -92,15 +92,15 @@ class Rhfl(Aggregator[State]):
         ranges.flag("fresh_adam", self.fresh_adam)
 
     @property
-    def prefers(self) -> frozenset[Want]:
+    def recommendations(self) -> frozenset[Requirement]:
         return frozenset({EQUAL_ABSENCE} if self.beta > 0 else ())
 
     @property
-    def wants(self) -> frozenset[Want]:
+    def requirements(self) -> frozenset[Requirement]:
         return frozenset({RELATIVE_ADVICE, *((PROXY, CLASSES) if self.mode == "align_average" else ())})
 
-    def remarks(self, word: str) -> Sequence[str]:
-        if self.mode != "weights_only" or word != "rhfl":
+    def notices(self, choice: str) -> Sequence[str]:
+        if self.mode != "weights_only" or choice != "rhfl":
             return ()
         return ("agg.mode=weights_only is FedAvg under RHFL's client confidence, not RHFL: name it so (agg=ccr)",)
 

@@ -21,13 +21,13 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
+from fedcohort.component import FREE_UPDATE, NO_BATCH_NORM, Requirement
 from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
-from fedcohort.part import FREE_UPDATE, NO_BATCH_NORM, Want
 from fedcohort.types import Ids, Population, Values
 
-PLAIN_CLIENT = Want(
+PLAIN_CLIENT = Requirement(
     lambda run: run.parts.client.plain and not run.parts.regulariser.hooks,
-    "{who} reads the loss's gradient off the displacement of the model, which only holds for plain SGD on the loss "
+    "{option} reads the loss's gradient off the displacement of the model, which only holds for plain SGD on the loss "
     "alone: choose client=sgd without momentum, weight_decay and clip and regulariser=none, or "
     "agg.control=mean_gradient",
 )
@@ -94,14 +94,14 @@ class Scaffold(Aggregator[State]):
     control: str
     weighting: str
 
-    prefers: ClassVar[frozenset[Want]] = frozenset({NO_BATCH_NORM})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({NO_BATCH_NORM})
 
     def __post_init__(self) -> None:
         ranges.choice("control", self.control, "mean_gradient", "displacement")
         ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
 
     @property
-    def wants(self) -> frozenset[Want]:
+    def requirements(self) -> frozenset[Requirement]:
         return frozenset({FREE_UPDATE, *((PLAIN_CLIENT,) if self.control == "displacement" else ())})
 
     @property

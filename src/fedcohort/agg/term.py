@@ -31,7 +31,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.agg import losses
 from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
-from fedcohort.part import CLEAN_LABELS, RELATIVE_ADVICE, Want
+from fedcohort.component import CLEAN_LABELS, RELATIVE_ADVICE, Requirement
 from fedcohort.types import Ids, Population, Values
 
 
@@ -78,11 +78,11 @@ class Term(Aggregator[State]):
         return frozenset({self.loss})
 
     @property
-    def prefers(self) -> frozenset[Want]:
+    def recommendations(self) -> frozenset[Requirement]:
         return frozenset({CLEAN_LABELS} if self.tilt > 0 else ())
 
     @property
-    def wants(self) -> frozenset[Want]:
+    def requirements(self) -> frozenset[Requirement]:
         return frozenset({RELATIVE_ADVICE})
 
     def init(self, population: Population, n_params: int) -> State:

@@ -8,13 +8,13 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.part import Part
+from fedcohort.component import Component
 from fedcohort.types import Ids
 
 Answers = Float64[np.ndarray, "_n *_d"]
 
 
-class Attack(Part, Protocol):
+class Attack(Component, Protocol):
     """Who lies about what; nobody, unless a method says otherwise."""
 
     @property

@@ -50,12 +50,12 @@ class LossInflation(Attack):
         shifted = frozenset(self.signals).difference(POWERS) if self.shift else frozenset[str]()
         return shifted if self.factor == 1 else frozenset(self.signals)
 
-    def remarks(self, word: str) -> Sequence[str]:
+    def notices(self, choice: str) -> Sequence[str]:
         """Say where liars tell the truth."""
         if self.about:
             return ()
         told = f"attack.factor={self.factor:g} attack.shift={self.shift:g}"
-        return (f"attack={word} has no effect: {told} leaves {', '.join(sorted(self.signals))} as measured",)
+        return (f"attack={choice} has no effect: {told} leaves {', '.join(sorted(self.signals))} as measured",)
 
     def liars(self, n_clients: int, rng: np.random.Generator) -> Ids:
         count = int(np.ceil(self.fraction * n_clients - 1e-9))

@@ -1,4 +1,4 @@
-"""The contract of augmentation: how the samples that clients train on are changed, anew in every pass over them."""
+"""The contract of augmentation: random changes of training samples, drawn again in every pass over them."""
 
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Protocol
@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from jaxtyping import Float
 
-from fedcohort.part import Part
+from fedcohort.component import Component
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Augmentation(Part, Protocol):
-    """What local training makes of its samples; probes, evaluations and reference predictions see them as they are.
+class Augmentation(Component, Protocol):
+    """Changes the samples of local training; probes, evaluations and reference predictions use unchanged samples.
 
     Attributes:
-        identity: whether they are left as they are: then nobody is asked.
+        identity: whether samples stay unchanged; `change` is not called then.
     """
 
     @property
@@ -25,9 +25,9 @@ class Augmentation(Part, Protocol):
 
     @abstractmethod
     def change(self, x: "Float[Tensor, 'n *shape']", rng: np.random.Generator) -> "Float[Tensor, 'n *shape']":
-        """Return the samples of one pass, changed, of the same shape, type and memory layout.
+        """Return the changed samples of one pass, with the same shape, type and memory layout.
 
         Args:
-            x: inputs as the network sees them, in the order of the pass; they are left alone.
-            rng: keyed by (seed, round, client); one pass after the other draws from it.
+            x: inputs as the network sees them, in the order of the pass; not changed in place.
+            rng: generator of the seed, the round and the client; successive passes draw from it.
         """

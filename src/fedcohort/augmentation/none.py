@@ -1,4 +1,4 @@
-"""No augmentation: clients train on their samples as they are.
+"""No augmentation: clients train on unchanged samples.
 
 Departures from the paper: none.
 """
@@ -20,5 +20,5 @@ class NoAugmentation(Augmentation):
     identity: ClassVar[bool] = True
 
     def change(self, x: "Float[Tensor, 'n *shape']", rng: np.random.Generator) -> "Float[Tensor, 'n *shape']":
-        """Return the samples as they are."""
+        """Return the samples unchanged."""
         return x

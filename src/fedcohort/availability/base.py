@@ -12,11 +12,11 @@ import numpy as np
 from jaxtyping import Bool
 
 from fedcohort.availability.schedule import Schedule
-from fedcohort.part import Part
+from fedcohort.component import Component
 from fedcohort.rng import Draws
 
 
-class Availability(Part, Protocol):
+class Availability(Component, Protocol):
     """Who is ready.
 
     Attributes:

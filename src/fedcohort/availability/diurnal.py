@@ -16,7 +16,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.availability.base import Availability
 from fedcohort.availability.schedule import Schedule
-from fedcohort.part import PASSING_TIME, Want
+from fedcohort.component import PASSING_TIME, Requirement
 from fedcohort.rng import Draws
 
 
@@ -32,7 +32,7 @@ class Diurnal(Availability):
     share: float
     day_s: float
 
-    prefers: ClassVar[frozenset[Want]] = frozenset({PASSING_TIME})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({PASSING_TIME})
 
     def __post_init__(self) -> None:
         ranges.number("share", self.share, "[1e-6, 1]")

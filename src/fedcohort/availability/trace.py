@@ -30,9 +30,9 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.availability.base import Availability
 from fedcohort.availability.schedule import Schedule
+from fedcohort.component import PASSING_TIME, Requirement
 from fedcohort.data.columns import Columns, check_path
 from fedcohort.errors import DataError, OptionError
-from fedcohort.part import PASSING_TIME, Want
 from fedcohort.ranks import rank
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
@@ -72,7 +72,7 @@ class Trace(Availability):
     assign: str
     idle: bool
 
-    prefers: ClassVar[frozenset[Want]] = frozenset({PASSING_TIME})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({PASSING_TIME})
 
     def __post_init__(self) -> None:
         check_path(self.path)
@@ -93,7 +93,7 @@ class Trace(Availability):
         ranges.choice("assign", self.assign, "by_id", "drawn")
         ranges.flag("idle", self.idle)
 
-    def remarks(self, word: str) -> Sequence[str]:
+    def notices(self, choice: str) -> Sequence[str]:
         """Say where nobody is drawn."""
         if self.idle or self.assign == "drawn":
             return ()

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from fedcohort import ranges
-from fedcohort.part import Part
+from fedcohort.component import Component
 
 if TYPE_CHECKING:
     import torch
 
 
-class Client(Part, Protocol):
+class Client(Component, Protocol):
     """How a client trains.
 
     Attributes:

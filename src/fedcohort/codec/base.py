@@ -10,23 +10,23 @@ from typing import Protocol
 
 import numpy as np
 
+from fedcohort.component import Component, Requirement
 from fedcohort.flat import Layout
 from fedcohort.hook import ClientHook, Vector
 from fedcohort.ledger import NUMBER
-from fedcohort.part import Part, Want
 
-SMALLER_UPDATE = Want(
+SMALLER_UPDATE = Requirement(
     lambda run: run.layout and run.parts.codec.shrinks(run.layout),
-    "{who} makes no update of this network smaller: with its options every tensor is sent whole, or in more bytes",
+    "{option} makes no update of this network smaller: with its options every tensor is sent whole, or in more bytes",
 )
 
 
-class Codec(Part, Protocol):
+class Codec(Component, Protocol):
     """What is left of an update, and what it costs.
 
     Attributes:
         hooks: what it does to local training, where the update is kept within what can be sent; () where it works on
-            finished updates. Aggregators that need updates to be free of that want `part.FREE_UPDATE`.
+            finished updates. Aggregators that need updates to be free of that require `component.FREE_UPDATE`.
         identity: whether every update arrives as it is.
     """
 
@@ -39,7 +39,7 @@ class Codec(Part, Protocol):
         return False
 
     @property
-    def prefers(self) -> frozenset[Want]:
+    def recommendations(self) -> frozenset[Requirement]:
         return frozenset({SMALLER_UPDATE})
 
     def shrinks(self, layout: Layout) -> bool:

@@ -29,14 +29,14 @@ from torch import Tensor
 from fedcohort import ranges
 from fedcohort.codec.base import Codec
 from fedcohort.codec.wire import SEED, Numbers, Wire, flatten, join, seed_of, shared_draws, unflatten
+from fedcohort.component import UNDECAYED_CLIENT, Requirement
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
 from fedcohort.ledger import NUMBER
-from fedcohort.part import UNDECAYED_CLIENT, Want
 
-LINEAR_CLIENT = Want(
+LINEAR_CLIENT = Requirement(
     lambda run: run.parts.client.linear,
-    "{who} trains a factor of the update by changing gradients, which only holds where steps are linear in them: "
+    "{option} trains a factor of the update by changing gradients, which only holds where steps are linear in them: "
     "choose client=sgd, or codec.mode=posthoc",
 )
 
@@ -115,7 +115,7 @@ class LowRank(Codec):
         return (Subspace(self),) if self.mode == "train" else ()
 
     @property
-    def wants(self) -> frozenset[Want]:
+    def requirements(self) -> frozenset[Requirement]:
         return frozenset({LINEAR_CLIENT, UNDECAYED_CLIENT} if self.mode == "train" else ())
 
     def bytes_up(self, layout: Layout) -> int:

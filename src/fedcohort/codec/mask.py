@@ -18,9 +18,9 @@ from torch import Tensor
 from fedcohort import ranges
 from fedcohort.codec.base import Codec
 from fedcohort.codec.wire import Numbers, Wire, gather_sent, scatter, seed_of, sparse_bytes, subsets, unflatten
+from fedcohort.component import UNDECAYED_CLIENT, Requirement
 from fedcohort.flat import Layout
 from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
-from fedcohort.part import UNDECAYED_CLIENT, Want
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Mask(Codec):
         return (MaskHook(self.rho),)
 
     @property
-    def wants(self) -> frozenset[Want]:
+    def requirements(self) -> frozenset[Requirement]:
         return frozenset({UNDECAYED_CLIENT})
 
     def bytes_up(self, layout: Layout) -> int:

@@ -57,7 +57,7 @@ def main(words: Sequence[str]) -> int:
     from rich.text import Text
 
     out = console()
-    for line in federation.remarks():
+    for line in federation.notices():
         log.warning("%s", line)
     lines = list(facts(federation, info))
     for label, value in lines:

@@ -1,7 +1,7 @@
-"""The federation: who holds which samples (`split.py` deals them)."""
+"""The federation: all samples, and the client or server that holds each (`startup/split.py` makes it)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,12 +15,12 @@ from fedcohort.data.shards import Counts
 from fedcohort.data.targets import ONE_CLASS, Targets
 from fedcohort.types import Ids, ReadOnly, read_only
 
-SHOWN = 12  # classes that a line names
+MAX_NAMES = 12  # class names in a message
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Inputs [n, ...] and labels that the server holds; targets: what these are."""
+    """Samples that the server holds: inputs [n, ...] and labels; `targets` describes the labels."""
 
     x: Tensor
     y: Int64[Tensor, "n *places"]
@@ -32,14 +32,14 @@ class Rows:
 
 @dataclass(frozen=True)
 class Shard:
-    """All clients' samples in one tensor; client k has the rows offsets[k]:offsets[k + 1].
+    """The samples of all clients in one tensor; client k has the rows offsets[k]:offsets[k + 1].
 
     Attributes:
-        x: [rows, ...].
-        y: labels that the client sees.
-        true_y: labels before noise.
-        offsets: int64 [K + 1].
-        targets: what labels are.
+        x: inputs, [rows, ...].
+        y: labels that clients see, with label noise.
+        true_y: labels before label noise.
+        offsets: first row of each client, and the number of rows, int64 [K + 1].
+        targets: whether a label is one class or one class per position.
     """
 
     x: Tensor
@@ -48,8 +48,8 @@ class Shard:
     offsets: Ids
     targets: Targets = ONE_CLASS
 
-    def of(self, client: int) -> tuple[Tensor, Tensor]:
-        """Views of the client's inputs and labels."""
+    def samples_of(self, client: int) -> tuple[Tensor, Tensor]:
+        """Return views of the client's inputs and labels."""
         rows = slice(int(self.offsets[client]), int(self.offsets[client + 1]))
         return self.x[rows], self.y[rows]
 
@@ -59,25 +59,30 @@ class Shard:
 
 @dataclass(frozen=True)
 class Federation(ReadOnly):
-    """n_train: sizes of T, int64 [K].
+    """All data of a run.
 
     Attributes:
-        train, val, test: T, V, E of all clients.
-        server_val, server_test: the server's; server_test is the whole split.
-        n_classes: what a network tells apart at each target.
-        class_counts: true labels over T and V, int64 [K, C]; [K, 1], samples, where these have no class of their own.
-        noise_rate: [K].
-        inputs: what a sample's numbers are, for people; may be empty.
-        group_counts: samples of each T_k by class, as the client sees it, and attribute, int64 [K, C * A], class by
-            class.
-        server_test_attribute: int64. Both None where the dataset's attributes are not known.
+        name: name of the dataset.
+        n_classes: number of classes of each target.
+        train: T, the training samples of all clients.
+        val: V, the validation samples of all clients.
+        test: E, the clients' shares of the test split.
+        server_val: validation samples of the server.
+        server_test: the whole test split.
+        class_counts: samples of T and V by true class, int64 [K, C]; the numbers of samples, [K, 1], if a sample has
+            more than one class.
+        noise_rate: probability that a label of the client is wrong, [K].
+        inputs: description of the inputs for people; may be empty.
+        group_counts: samples of T_k by the class that the client sees and by attribute, int64 [K, C * A], class by
+            class; None without attributes.
+        server_test_attribute: attribute of each sample of server_test, int64; None without attributes.
         proxy: unlabelled inputs that the server holds (`proxy/`), [n, ...], or None.
         class_names, columns, standard, scale, converted, revision: see `dataset.base.Raw`.
-        checksum: of the data as they were loaded (`dataset.checksum`).
-        feature_noise: how much each client's inputs are disturbed, [K], or None where nobody's are.
-        undisturbed: hashes of the rows of T and V that are disturbed, as they were before (`data.row_hashes`), or None.
-        client_names: what the data call each client, text [K]; None where they don't, or clients are made.
-        client_map: a hash of whose each training sample is, 16 hexadecimal digits; "" where nobody made one.
+        checksum: hash of the data as loaded (`dataset.checksum`).
+        feature_noise: level of feature noise of each client, [K]; None if no client has any.
+        undisturbed: hashes (`data.row_hashes`) before feature noise of the rows of T and V that have it, or None.
+        client_names: the dataset's names of the clients, text [K]; None without natural clients.
+        client_map: hash of the client of each training sample, 16 hexadecimal digits; may be empty.
     """
 
     name: str
@@ -111,12 +116,12 @@ class Federation(ReadOnly):
 
     @property
     def targets(self) -> Targets:
-        """What labels are."""
+        """Whether a label is one class or one class per position."""
         return self.train.targets
 
     @property
     def is_symbolic(self) -> bool:
-        """Whether inputs are symbols, numbered from 0, which a network looks up; not numbers, and not pixels."""
+        """Whether inputs are tokens, integers from 0 that a network looks up in an embedding."""
         return not self.server_test.x.is_floating_point() and self.scale is None
 
     @property
@@ -126,12 +131,13 @@ class Federation(ReadOnly):
 
     @cached_property
     def n_train(self) -> Ids:
+        """Number of training samples of each client, int64 [K]."""
         counts: Ids = read_only(np.diff(self.train.offsets))
         return counts
 
     @cached_property
     def label_counts(self) -> Counts:
-        """Labels of each T_k as the client sees them, int64 [K, C]; [K, 1], samples, as in `class_counts`."""
+        """Samples of T_k by the class that the client sees, int64 [K, C]; [K, 1] as in `class_counts`."""
         owner = np.repeat(np.arange(self.n_clients), self.n_train)
         labels, n = self.targets.strata(self.train.y.cpu().numpy(), self.n_classes)
         counts: Counts = read_only(np.bincount(owner * n + labels, minlength=self.n_clients * n))
@@ -139,54 +145,31 @@ class Federation(ReadOnly):
 
     @cached_property
     def skew(self) -> dict[str, float]:
-        """FedDiverse's six metrics of all T_k (`skew.py`), with labels as the clients see them.
+        """FedDiverse's six skew metrics of all T_k (`skew.py`), computed on the labels that clients see.
 
-        They are the two of the classes alone where the dataset's attributes are not known, and none without classes.
+        Only the two metrics of class imbalance without attributes; none if a sample has more than one class.
         """
         if not self.targets.single:
             return {}
         if self.group_counts is not None:
             return skew.metrics(self.group_counts.reshape(self.n_clients, self.n_classes, -1))
-        found = skew.metrics(self.label_counts[:, :, None])
-        return {name: value for name, value in found.items() if name.endswith("_ci")}
+        values = skew.metrics(self.label_counts[:, :, None])
+        return {name: value for name, value in values.items() if name.endswith("_ci")}
 
-    def remarks(self) -> list[str]:
-        """What a user should know of the data before they are trained on."""
-        lines = []
-        if len(absent := np.flatnonzero(self.class_counts.sum(0) == 0)):
-            called = ", ".join(self.class_names[c] if self.class_names[c:] else str(c) for c in absent[:SHOWN])
-            more = f" and {len(absent) - SHOWN} more" if len(absent) > SHOWN else ""
-            lines.append(
-                f"dataset={self.name}: no client has a sample of {len(absent)} of the {self.n_classes} classes "
-                f"({called}{more}): nobody learns them"
-            )
-        return lines
+    def notices(self) -> list[str]:
+        """Return start-up notices about the data."""
+        absent = np.flatnonzero(self.class_counts.sum(0) == 0)
+        if not len(absent):
+            return []
+        names = ", ".join(self.class_names[c] if self.class_names[c:] else str(c) for c in absent[:MAX_NAMES])
+        n_unnamed = len(absent) - MAX_NAMES
+        return [
+            f"dataset={self.name}: no client has samples of {len(absent)} of the {self.n_classes} classes "
+            f"({names}{f' and {n_unnamed} more' if n_unnamed > 0 else ''}), so that no model can learn these classes"
+        ]
 
     def to(self, device: torch.device | str) -> "Federation":
-        """The same federation with all tensors on `device`."""
-        return Federation(
-            name=self.name,
-            n_classes=self.n_classes,
-            train=self.train.to(device),
-            val=self.val.to(device),
-            test=self.test.to(device),
-            server_val=self.server_val.to(device),
-            server_test=self.server_test.to(device),
-            class_counts=self.class_counts,
-            noise_rate=self.noise_rate,
-            inputs=self.inputs,
-            group_counts=self.group_counts,
-            server_test_attribute=self.server_test_attribute,
-            proxy=None if self.proxy is None else self.proxy.to(device),
-            class_names=self.class_names,
-            columns=self.columns,
-            standard=self.standard,
-            scale=self.scale,
-            revision=self.revision,
-            checksum=self.checksum,
-            feature_noise=self.feature_noise,
-            client_map=self.client_map,
-            client_names=self.client_names,
-            converted=self.converted,
-            undisturbed=self.undisturbed,
-        )
+        """Return the same federation with all tensors on `device`."""
+        parts = ("train", "val", "test", "server_val", "server_test")
+        moved = {name: getattr(self, name).to(device) for name in parts}
+        return replace(self, proxy=None if self.proxy is None else self.proxy.to(device), **moved)

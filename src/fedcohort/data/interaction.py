@@ -1,17 +1,18 @@
-"""How many samples of each class have which of two attributes, where nobody has named an attribute.
+"""FedDiverse's estimate of a client's samples by class and attribute, if attributes are unknown.
 
-FedDiverse's estimate of a client's interaction matrix (Nemeth et al., "FedDiverse", Sec. IV-A).
+Source: Nemeth et al., "FedDiverse", Sec. IV-A (interaction matrix).
 
-    biased model   from w_t, GCE on T_k; above two classes one model for each class of the client, y against the rest
-    G_y, g_y       samples of class y that the model (the one of y) gets right, and the others
-    pivot          the class with the smallest ||G_y| - |g_y||, the lowest of several
-    attribute      a two-way classifier from w_t, CE on the pivot's samples alone, label 1 in G and 0 in g
-    N[y, a]        samples of class y that it gives attribute a, the pivot's too
+    biased model   trained from w_t with GCE on T_k; with more than two classes, one model per class of the client that
+                   separates class y from all others
+    G_y, g_y       samples of class y that this model classifies correctly, and the other samples of class y
+    pivot          the class with the smallest ||G_y| - |g_y||, the lowest one in case of ties
+    attribute      output of a binary classifier, trained from w_t with CE on the pivot's samples; label 1 in G, 0 in g
+    N[y, a]        samples of class y that the binary classifier assigns to attribute a, the pivot's included
 
 Departures from the paper:
-- a class whose samples are all in G, or all in g, is no pivot: there is only one label to learn from it, and a rare
-  class would often win that way; without a pivot all samples get attribute 1 (AI = 1, SC = 0);
-- a two-way head that w_t doesn't have starts from zero, on top of w_t's other layers.
+- A class whose samples are all in G, or all in g, is not a candidate for the pivot: it has only one label to learn, and
+  rare classes would often be chosen. Without a pivot all samples get attribute 1 (AI = 1, SC = 0).
+- The binary classifier's head, which w_t does not have, is initialised with zeros on top of w_t's other layers.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,16 +27,18 @@ from torch.nn import functional as F
 from fedcohort.errors import FedcohortError
 from fedcohort.maths.gce import gce
 
-PIECE = 512  # samples of a forward pass
+FORWARD_BATCH = 512  # samples of a forward pass
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the estimate is trained.
+    """Training options of the biased model and of the attribute classifier.
 
     Attributes:
-        q: of the GCE loss.
-        epochs, lr, batch: of plain SGD, for the biased model and for the attribute classifier.
+        q: exponent of the GCE loss, for the biased model only.
+        epochs: passes over the samples.
+        lr: learning rate of plain SGD.
+        batch: samples of a mini-batch.
     """
 
     q: float
@@ -47,68 +50,58 @@ class Recipe:
 def estimate(
     copy: Callable[[], nn.Module], x: Tensor, y: Tensor, recipe: Recipe, rng: np.random.Generator
 ) -> Int64[np.ndarray, "classes 2"]:
-    """The count matrix of one client's samples x, y.
+    """Return one client's samples by class and estimated attribute.
 
     Args:
-        copy: makes networks with w_t in them.
-        x: the samples, [n, ...].
-        y: their labels, int64 [n].
-        recipe: how the biased model and the attribute classifier are trained.
-        rng: for the batch orders.
+        copy: makes a network with the weights w_t.
+        x: the client's inputs, [n, ...].
+        y: the client's labels, int64 [n].
+        recipe: training options.
+        rng: generator for the order of the samples.
     """
-    right = judge_biased(copy, x, y, recipe, rng)
-    n_classes = _classes(copy(), x)
-    of = y.cpu().numpy()
-    hits, sizes = np.bincount(of[right], minlength=n_classes), np.bincount(of, minlength=n_classes)
-    attribute = np.ones(len(of), dtype=np.int64)
-    if (y_hat := pivot(hits, sizes - hits)) is not None:
-        attribute = _attributes(copy, x, of == y_hat, right, recipe, rng)
-    return np.bincount(2 * of + attribute, minlength=2 * n_classes).reshape(n_classes, 2)
+    correct = judge_biased(copy, x, y, recipe, rng)
+    n_classes = _count_classes(copy(), x)
+    labels = y.cpu().numpy()
+    n_correct, sizes = np.bincount(labels[correct], minlength=n_classes), np.bincount(labels, minlength=n_classes)
+    attribute = np.ones(len(labels), dtype=np.int64)
+    if (y_hat := pivot(n_correct, sizes - n_correct)) is not None:
+        # The binary classifier learns G against g on the pivot's samples, and is applied to all samples.
+        in_pivot = labels == y_hat
+        rows = torch.from_numpy(np.flatnonzero(in_pivot)).to(x.device)
+        in_majority = torch.from_numpy(correct[in_pivot].astype(np.int64)).to(x.device)
+        network = fit(two_way(copy(), x), x[rows], in_majority, F.cross_entropy, recipe, rng)
+        attribute = predict(network, x).cpu().numpy()
+    return np.bincount(2 * labels + attribute, minlength=2 * n_classes).reshape(n_classes, 2)
 
 
 def judge_biased(
     copy: Callable[[], nn.Module], x: Tensor, y: Tensor, recipe: Recipe, rng: np.random.Generator
 ) -> np.ndarray:
-    """Train biased models, and return whether they get each sample right, bool [n]."""
+    """Train the biased models, and return which samples they classify correctly, bool [n]."""
 
     def loss(logits: Tensor, labels: Tensor) -> Tensor:
         return gce(F.log_softmax(logits, 1), labels, recipe.q).mean()
 
-    if _classes(copy(), x) == 2:
+    if _count_classes(copy(), x) == 2:
         network = fit(copy(), x, y, loss, recipe, rng)
         return (predict(network, x) == y).cpu().numpy()
-    right = np.zeros(len(y), dtype=bool)
+    correct = np.zeros(len(y), dtype=bool)
     for c in np.unique(y.cpu().numpy()).tolist():
-        mine = y == c
-        network = fit(two_way(copy(), x), x, mine.long(), loss, recipe, rng)
-        right[mine.cpu().numpy()] = (predict(network, x[mine]) == 1).cpu().numpy()
-    return right
+        in_class = y == c
+        network = fit(two_way(copy(), x), x, in_class.long(), loss, recipe, rng)
+        correct[in_class.cpu().numpy()] = (predict(network, x[in_class]) == 1).cpu().numpy()
+    return correct
 
 
 def pivot(G: Int64[np.ndarray, "classes"], g: Int64[np.ndarray, "classes"]) -> int | None:
-    """The class whose majority and minority are nearest in size; None where no class has both."""
+    """Return the class whose G and g are nearest in size; None if no class has both."""
     gap = np.where((G > 0) & (g > 0), np.abs(G - g).astype(np.float64), np.inf)
     return int(gap.argmin()) if np.isfinite(gap).any() else None
 
 
-def _attributes(
-    copy: Callable[[], nn.Module],
-    x: Tensor,
-    of_pivot: np.ndarray,
-    right: np.ndarray,
-    recipe: Recipe,
-    rng: np.random.Generator,
-) -> Int64[np.ndarray, "n"]:
-    """The attribute of each sample, learnt on the pivot's."""
-    labels = torch.from_numpy(right[of_pivot].astype(np.int64)).to(x.device)
-    rows = torch.from_numpy(np.flatnonzero(of_pivot)).to(x.device)
-    network = fit(two_way(copy(), x), x[rows], labels, F.cross_entropy, recipe, rng)
-    return predict(network, x).cpu().numpy()
-
-
 def two_way(network: nn.Module, x: Tensor) -> nn.Module:
-    """`network` with a head of two outputs that starts from zero, in place of its last layer."""
-    n_classes = _classes(network, x)
+    """Replace the last layer of `network` by a head of two outputs, initialised with zeros; return the network."""
+    n_classes = _count_classes(network, x)
     heads = [
         (name, layer)
         for name, layer in network.named_modules()
@@ -116,8 +109,8 @@ def two_way(network: nn.Module, x: Tensor) -> nn.Module:
     ]
     if not heads:
         raise FedcohortError(
-            f"dht needs a network that ends in a linear layer of {n_classes} outputs, one a class, to put a head of "
-            "two there: choose another model"
+            f"signal dht replaces the network's last linear layer, of {n_classes} outputs (one per class), by a layer "
+            "of two outputs, but this network has no such layer: choose another model"
         )
     name, old = heads[-1]
     head = nn.Linear(old.in_features, 2, device=old.weight.device, dtype=old.weight.dtype)
@@ -138,15 +131,15 @@ def fit(
     recipe: Recipe,
     rng: np.random.Generator,
 ) -> nn.Module:
-    """`network` after plain SGD on all of its parameters; loss(logits, labels) is a batch's mean."""
+    """Train all parameters of `network` by plain SGD, and return it; `loss` takes logits and labels of a batch."""
     network.requires_grad_(True)
     optimizer = torch.optim.SGD(network.parameters(), lr=recipe.lr)
     network.train(len(labels) > 1)  # a single sample has no batch statistics
     for _ in range(recipe.epochs):
         for rows in batches(len(labels), recipe.batch, rng):
-            piece = torch.from_numpy(rows).to(x.device)
+            batch = torch.from_numpy(rows).to(x.device)
             optimizer.zero_grad()
-            loss(network(x[piece]), labels[piece]).backward()
+            loss(network(x[batch]), labels[batch]).backward()
             optimizer.step()
     return network
 
@@ -154,7 +147,7 @@ def fit(
 def batches(n: int, size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Yield the mini-batches of one pass in a random order.
 
-    A last batch of one joins the one before it, as batch norm needs two.
+    A last batch of one sample joins the batch before it, as batch norm needs two samples.
     """
     order = rng.permutation(n)
     cuts = [cut for cut in range(size, n, size) if n - cut > 1]
@@ -165,10 +158,10 @@ def batches(n: int, size: int, rng: np.random.Generator) -> Iterator[np.ndarray]
 def predict(network: nn.Module, x: Tensor) -> Tensor:
     """Return the class of each sample, int64 [n], in eval mode."""
     network.eval()
-    return torch.cat([network(piece).argmax(1) for piece in torch.split(x, PIECE)])
+    return torch.cat([network(batch).argmax(1) for batch in torch.split(x, FORWARD_BATCH)])
 
 
 @torch.no_grad()
-def _classes(network: nn.Module, x: Tensor) -> int:
+def _count_classes(network: nn.Module, x: Tensor) -> int:
     network.eval()
     return int(network(x[:1]).shape[1])

@@ -1,11 +1,11 @@
-"""Pixels that stand in memory as they were stored, a byte each, and are made numbers batch by batch.
+"""Pixels that are kept in memory as bytes and converted to numbers batch by batch.
 
     x = (pixel / 255 - mean) / sd, channel by channel, in float32
 
-As float32 an image takes four times the memory. The network converts what it is given as bytes before its first layer,
-by the same operations in the same order as `PixelScale.convert`: the bits of a run are the same either way, where the
-engine is the same. Perceptrons and linear models, whose inputs are read beside the network (`training/chain.py`,
-`training/dual.py`), want float32 for their hand-written gradients.
+As float32 an image takes four times the memory. The network converts byte inputs before its first layer, by the same
+operations in the same order as `PixelScale.convert`, so that results are equal to the bit with the same engine.
+Perceptrons and linear models need float32: their hand-written gradients (`training/chain.py`, `training/dual.py`) read
+the inputs directly.
 """
 
 from dataclasses import dataclass
@@ -22,17 +22,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PixelScale:
-    """What pixels become.
+    """Mean and standard deviation by which pixels are standardised.
 
     Attributes:
-        mean, sd: of pixels in [0, 1], one number for each channel.
+        mean: mean of pixels in [0, 1], one number per channel.
+        sd: standard deviation, one number per channel.
     """
 
     mean: tuple[float, ...]
     sd: tuple[float, ...]
 
     def convert(self, pixels: UInt8[np.ndarray, "n c h w"]) -> Float32[np.ndarray, "n c h w"]:
-        """The pixels as the network sees them, in an array of their own."""
+        """Return the standardised pixels as a new NumPy array."""
         x = pixels.astype(np.float32)
         x /= np.float32(255)
         x -= np.array(self.mean, np.float32)[:, None, None]
@@ -40,31 +41,31 @@ class PixelScale:
         return x
 
     def numbers(self, pixels: "UInt8[Tensor, 'n c h w']") -> "Float32[Tensor, 'n c h w']":
-        """The pixels as the network sees them."""
+        """Return the standardised pixels as a new tensor."""
         top, mean, sd = channels_of(self, pixels.device)
         return pixels.float().div(top).sub(mean).div(sd)
 
     def attach(self, network: "nn.Module") -> None:
-        """Have the network convert inputs that are bytes, and leave others as they are; its tensors stay the same."""
+        """Register a hook that standardises byte inputs of the network; float inputs are left unchanged."""
         network.register_forward_pre_hook(Conversion(self))
 
 
 class Conversion:
-    """A hook of a network that converts its inputs; it holds no tensors, so that copies of the network may share it."""
+    """A network's hook that standardises byte inputs; it has no tensors, so that copies of the network can share it."""
 
     def __init__(self, scale: PixelScale) -> None:
         self.scale = scale
 
     def __call__(self, network: "nn.Module", inputs: "tuple[Tensor, ...]") -> "tuple[Tensor, ...] | None":
-        x, *rest = inputs
+        x, *more_inputs = inputs
         if x.dtype.is_floating_point:
             return None
-        return (self.scale.numbers(x), *rest)
+        return (self.scale.numbers(x), *more_inputs)
 
 
 @lru_cache(maxsize=8)
 def channels_of(scale: PixelScale, device: "torch.device") -> "Tensor":
-    """255, the mean and the deviation, each [channels, 1, 1], on the device."""
+    """Return 255, the mean and the standard deviation on the device, [3, channels, 1, 1]."""
     import torch  # noqa: PLC0415 - datasets are made before torch is imported
 
     rows = [[255.0] * len(scale.sd), [*scale.mean], [*scale.sd]]

@@ -1,4 +1,4 @@
-"""Positions of many clients' samples in two arrays: with one array a client, a million of them are slow and large."""
+"""Positions of many clients' samples in two arrays, which is faster and smaller than one array per client."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from fedcohort.types import Ids
 
 @dataclass(frozen=True)
 class Ragged:
-    """Rows of positions, one a client, each as long as it likes.
+    """Positions of clients' samples, of any number per client.
 
     Attributes:
         rows: positions, client by client, int64 [N].
@@ -21,36 +21,40 @@ class Ragged:
     offsets: Ids
 
     @classmethod
-    def of(cls, parts: Sequence[Ids]) -> "Ragged":
-        """Make it of one array a client."""
+    def from_parts(cls, parts: Sequence[Ids]) -> "Ragged":
+        """Concatenate one array of positions per client."""
         rows = np.concatenate(parts) if len(parts) else np.empty(0)
         return cls.from_sizes(rows.astype(np.int64, copy=False), np.fromiter(map(len, parts), np.int64, len(parts)))
 
     @classmethod
     def from_sizes(cls, rows: Ids, sizes: Ids) -> "Ragged":
-        """Make it of positions, client by client, and the number of each client's."""
+        """Combine positions, client by client, with the number of positions of each client."""
         return cls(rows, np.concatenate([[0], np.cumsum(sizes)]))
 
     def __len__(self) -> int:
-        """The number of clients."""
+        """Return the number of clients."""
         return len(self.offsets) - 1
 
     def __getitem__(self, client: int) -> Ids:
-        """A view of the client's positions."""
+        """Return a view of the client's positions."""
         return self.rows[self.offsets[client] : self.offsets[client + 1]]
 
     @property
     def sizes(self) -> Ids:
-        """How many positions each client has, int64 [K]."""
+        """Number of positions of each client, int64 [K]."""
         return np.diff(self.offsets)
 
     @property
     def owner(self) -> Ids:
-        """The client whose each position is, int64 [N]."""
+        """Client of each position, int64 [N]."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
     def cut(self, sizes: Ids) -> tuple[np.ndarray, "Ragged", "Ragged"]:
-        """Whether each position is among the first `sizes` [K] of its client, bool [N]; those that are; the others."""
+        """Cut each client's positions after the first `sizes`, int64 [K].
+
+        Returns:
+            Whether each position is before the cut, bool [N]; the positions before it; the positions after it.
+        """
         halves = np.stack([sizes, self.sizes - sizes], axis=1)
         first = np.repeat(np.tile([True, False], len(self)), halves.ravel())
         return (
@@ -59,9 +63,9 @@ class Ragged:
             Ragged.from_sizes(self.rows[~first], self.sizes - sizes),
         )
 
-    def counts(self, kind: Ids, kinds: int) -> np.ndarray:
-        """How many of each kind every client has, int64 [K, kinds]. kind: of each position in `rows`, int64 [N]."""
+    def counts(self, kind: Ids, n_kinds: int) -> np.ndarray:
+        """Count each client's positions of each kind, int64 [K, n_kinds]; kind: of each position, int64 [N]."""
         cell = self.owner
-        cell *= kinds  # in place: an array of all positions is large
+        cell *= n_kinds  # in place: an array of all positions is large
         cell += kind
-        return np.bincount(cell, minlength=len(self) * kinds).reshape(len(self), kinds)
+        return np.bincount(cell, minlength=len(self) * n_kinds).reshape(len(self), n_kinds)

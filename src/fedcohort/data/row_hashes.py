@@ -1,4 +1,4 @@
-"""A number for each sample, by which samples are found again, to the bit, without a second copy of any."""
+"""Hashes of samples, by which equal samples are recognised without keeping a copy of them."""
 
 import hashlib
 
@@ -7,6 +7,9 @@ from jaxtyping import Shaped, UInt64
 
 
 def row_hashes(x: Shaped[np.ndarray, "n *shape"]) -> UInt64[np.ndarray, "n"]:
-    """Hash each row's bytes; of a million rows two that differ share one with a chance below 10^-7."""
+    """Return a hash of each row's bytes.
+
+    Among a million different rows, two have the same hash with a probability below 10^-7.
+    """
     digests = b"".join(hashlib.blake2b(row.tobytes(), digest_size=8).digest() for row in x)
     return np.frombuffer(digests, dtype=np.uint64)

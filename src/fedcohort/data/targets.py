@@ -1,10 +1,11 @@
-"""What the label of a sample is: one class, or a class for each place of a sequence.
+"""Labels of samples: one class per sample, or one class per position of a sequence.
 
     one class        logits [B, C],     y [B];        the loss of a sample is its cross-entropy
-    positions        logits [B, T, C],  y [B, T], -1 where nothing is asked (padding);
-                     the loss of a sample is the mean over the places where something is asked
+    positions        logits [B, T, C],  y [B, T], -1 at positions without a label (padding);
+                     the loss of a sample is the mean over its labelled positions
 
-Functions of single targets, f(log_probs [N, C], y [N]) -> [N], are written once: `each` makes one of samples of them.
+A function of single targets, f(log_probs [N, C], y [N]) -> [N], is written once: `per_sample` turns it into a function
+of samples.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,15 +21,15 @@ if TYPE_CHECKING:
     PerTarget = Callable[[Tensor, Tensor], Tensor]
 
 Labels = Int64[np.ndarray, "_n *_places"]  # [N], or [N, T]
-NOTHING = -1  # the label of a place where nothing is asked
+UNLABELLED = -1  # the label of a position without a label
 
 
 class Targets(Protocol):
-    """What labels are.
+    """The kind of labels that samples have.
 
     Attributes:
-        single: whether a sample has one class, so that samples can be told apart by it.
-        lowest: the smallest number that a label can be.
+        single: whether a sample has exactly one class.
+        lowest: the smallest value of a label.
     """
 
     @property
@@ -37,12 +38,12 @@ class Targets(Protocol):
     @property
     def lowest(self) -> int: ...
 
-    def each(self, function: "PerTarget") -> "PerTarget":
-        """Return the function of samples that `function` of single targets makes: its mean over a sample's own."""
+    def per_sample(self, function: "PerTarget") -> "PerTarget":
+        """Return a function of samples: the mean of `function`, of single targets, over a sample's labelled targets."""
         ...
 
-    def found(self, scores: "Tensor", y: "Tensor") -> "Tensor":
-        """Return whether single targets have the highest of their scores, [N]."""
+    def hits(self, scores: "Tensor", y: "Tensor") -> "Tensor":
+        """Return which single targets have the highest score, bool [N]: the correct predictions."""
         ...
 
     def losses(self, logits: "Tensor", y: "Tensor") -> "Tensor":
@@ -58,7 +59,7 @@ class Targets(Protocol):
         ...
 
     def strata(self, y: Labels, n_classes: int) -> tuple[Int64[np.ndarray, "n"], int]:
-        """Return the class of each sample, and how many there are: 0 for all, of one, where samples have none."""
+        """Return the class of each sample and the number of classes; one class, 0, if samples have several targets."""
         ...
 
 
@@ -69,10 +70,10 @@ class OneClass(Targets):
     single: ClassVar[bool] = True
     lowest: ClassVar[int] = 0
 
-    def each(self, function: "PerTarget") -> "PerTarget":
+    def per_sample(self, function: "PerTarget") -> "PerTarget":
         return function
 
-    def found(self, scores: "Tensor", y: "Tensor") -> "Tensor":
+    def hits(self, scores: "Tensor", y: "Tensor") -> "Tensor":
         return scores.argmax(1) == y
 
     def losses(self, logits: "Tensor", y: "Tensor") -> "Tensor":
@@ -90,37 +91,37 @@ class OneClass(Targets):
 
 @dataclass(frozen=True)
 class Positions(Targets):
-    """A sample has a class for each of its places.
+    """A sample has a class for each position.
 
     Attributes:
-        never: classes that never count as found, whoever says them.
+        never: classes that never count as correctly predicted.
     """
 
     never: Sequence[int]
 
     single: ClassVar[bool] = False
-    lowest: ClassVar[int] = NOTHING
+    lowest: ClassVar[int] = UNLABELLED
 
-    def each(self, function: "PerTarget") -> "PerTarget":
+    def per_sample(self, function: "PerTarget") -> "PerTarget":
         return lambda table, y: self.mean(function(table.flatten(0, 1), self.flat(y)), y)
 
     def flat(self, y: "Tensor") -> "Tensor":
-        """Return the labels one after the other, [B * T], with a class where nothing is asked, too."""
+        """Return the labels of all positions, [B * T]; unlabelled positions get class 0."""
         return y.flatten().clamp(min=0)
 
     def mean(self, values: "Tensor", y: "Tensor") -> "Tensor":
-        """Return each sample's mean over the places where something is asked, [B]; values: of all places, [B * T]."""
-        asked = y > NOTHING
-        return values.view(y.shape).where(asked, 0).sum(1) / asked.sum(1).clamp(min=1)
+        """Return each sample's mean over its labelled positions, [B]; values: of all positions, [B * T]."""
+        labelled = y > UNLABELLED
+        return values.view(y.shape).where(labelled, 0).sum(1) / labelled.sum(1).clamp(min=1)
 
-    def found(self, scores: "Tensor", y: "Tensor") -> "Tensor":
+    def hits(self, scores: "Tensor", y: "Tensor") -> "Tensor":
         hits = scores.argmax(1) == y
         for symbol in self.never:
             hits = hits & (y != symbol)
         return hits
 
     def losses(self, logits: "Tensor", y: "Tensor") -> "Tensor":
-        return self.each(lambda table, flat: _cross_entropy(table, flat, "none"))(logits, y)
+        return self.per_sample(lambda table, flat: _cross_entropy(table, flat, "none"))(logits, y)
 
     def loss(self, logits: "Tensor", y: "Tensor") -> "Tensor":
         return self.losses(logits, y).mean()

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from fedcohort.component import Component
 from fedcohort.contracts import show
 from fedcohort.data.pixels import PixelScale
 from fedcohort.data.targets import ONE_CLASS, Labels, Targets
 from fedcohort.errors import DataError
-from fedcohort.part import Part
 from fedcohort.types import Ids
 
 ROWS = 4096  # that are looked at together
@@ -92,7 +92,7 @@ class Raw:
         return int(max(part.max() for part in known)) + 1 if known else 0
 
 
-class Dataset(Part, Protocol):
+class Dataset(Component, Protocol):
     """Where samples come from."""
 
     @abstractmethod

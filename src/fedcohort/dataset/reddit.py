@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.data.targets import NOTHING, Positions
+from fedcohort.data.targets import UNLABELLED, Positions
 from fedcohort.dataset import cells, leaf, own
 from fedcohort.dataset.base import ROWS, Dataset, Raw
 from fedcohort.dataset.naming import difference
@@ -120,13 +120,13 @@ def _read_part(frame: Frame, words: Any, length: int | None = None) -> tuple[np.
     y = read(frame, target, words, np.int64)
     check_rows(frame, x, y)
     for rows in _pieces(x):
-        y[rows][x[rows] == PAD] = NOTHING
+        y[rows][x[rows] == PAD] = UNLABELLED
     return x, y
 
 
 def count_targets(y: np.ndarray) -> tuple[int, int]:
     """How many targets there are, and how many of them nothing is ever right for."""
-    asked = sum(int((y[rows] > NOTHING).sum()) for rows in _pieces(y))
+    asked = sum(int((y[rows] > UNLABELLED).sum()) for rows in _pieces(y))
     return asked, sum(int(np.isin(y[rows], (PAD, UNK)).sum()) for rows in _pieces(y))
 
 

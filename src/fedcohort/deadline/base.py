@@ -9,15 +9,15 @@ from typing import Protocol, TypeVar
 import numpy as np
 from jaxtyping import Bool
 
+from fedcohort.component import Component, Requirement
 from fedcohort.device.base import Timing
-from fedcohort.part import Part, Want
 from fedcohort.types import Ids, Population, ReadOnly, RoundOutcome, Values
 
 S = TypeVar("S")
-LATE = Want(
+LATE = Requirement(
     lambda run: run.timed,
-    "{who} drops late clients, and none is late with {device}, where work takes no time: all selected clients arrive, "
-    "whatever its options (choose device=shifted_exponential, or deadline=wait_for_all)",
+    "{option} drops late clients, and none is late with {device}, where work takes no time: all selected clients "
+    "arrive, whatever its options (choose device=shifted_exponential, or deadline=wait_for_all)",
 )
 PHASES = ("down", "infer", "train", "up")  # of a client's job, in the order in which they happen
 
@@ -40,7 +40,7 @@ class PaceContext(ReadOnly):
     expected: Timing
 
 
-class Deadline(Part, Protocol[S]):
+class Deadline(Component, Protocol[S]):
     """When a round ends.
 
     Attributes:
@@ -65,7 +65,7 @@ class Deadline(Part, Protocol[S]):
         return frozenset()
 
     @property
-    def prefers(self) -> frozenset[Want]:
+    def recommendations(self) -> frozenset[Requirement]:
         return frozenset({LATE} if self.bounded else ())
 
     def way_out(self, units: int) -> str:

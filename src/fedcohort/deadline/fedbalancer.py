@@ -31,19 +31,20 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
+from fedcohort.component import EPOCHS, TIMED_DEVICE, Requirement
 from fedcohort.deadline.base import Deadline, PaceContext
 from fedcohort.maths.pace_control import PaceControl, Paced, PaceState, utility
-from fedcohort.part import EPOCHS, TIMED_DEVICE, Want
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
-DEVICE_SECONDS = Want(
+DEVICE_SECONDS = Requirement(
     lambda run: run.parts.device.in_seconds,
-    "{who} goes by seconds of a clock, and those of {device} are multiples of what a sample takes, in a unit of choice",
+    "{option} goes by seconds of a clock, and those of {device} are multiples of what a sample takes, in a unit of "
+    "choice",
 )
-ONE_PACE = Want(
+ONE_PACE = Requirement(
     lambda run: not isinstance(run.parts.samples, Paced) or run.parts.samples.control.w == run.parts.deadline.control.w,
-    "{who} has one controller with {samples} in the paper, but samples.w differs from deadline.w, so that each decides "
-    "in rounds of its own",
+    "{option} has one controller with {samples} in the paper, but samples.w differs from deadline.w, so that each "
+    "decides in rounds of its own",
 )
 MANY = 200  # clients of whom an arrival is known end the warm-up, however many there are
 
@@ -81,7 +82,7 @@ class FedBalancer(Deadline[State]):
     partial_work: bool
 
     needs: ClassVar[frozenset[str]] = frozenset({"n_train", "loss_sum", "n_used", "loss_count"})
-    wants: ClassVar[frozenset[Want]] = frozenset({TIMED_DEVICE, EPOCHS})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({TIMED_DEVICE, EPOCHS})
 
     def __post_init__(self) -> None:
         _ = self.control  # checks the ranges
@@ -90,7 +91,7 @@ class FedBalancer(Deadline[State]):
         ranges.flag("partial_work", self.partial_work)
 
     @property
-    def prefers(self) -> frozenset[Want]:
+    def recommendations(self) -> frozenset[Requirement]:
         return frozenset({ONE_PACE} if self.grid is None else {ONE_PACE, DEVICE_SECONDS})
 
     @property

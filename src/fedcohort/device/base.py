@@ -4,8 +4,8 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
 
+from fedcohort.component import Component
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.part import Part
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, ReadOnly, Values
 
@@ -73,7 +73,7 @@ def check_jobs(seconds: Values, n: Ids) -> None:
         )
 
 
-class Device(Part, Protocol):
+class Device(Component, Protocol):
     """How long clients take.
 
     Attributes:

@@ -1,1 +1,1 @@
-"""Whose inputs are disturbed, and how much."""
+"""Feature noise: disturbances of clients' inputs."""

@@ -1,4 +1,4 @@
-"""The contract of feature noise: how much each client's inputs are disturbed, and how."""
+"""The contract of feature noise: the level of each client's noise, and the disturbed inputs."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -8,44 +8,44 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Float, Float64, UInt64
 
+from fedcohort.component import Component
 from fedcohort.data.ragged import Ragged
 from fedcohort.data.row_hashes import row_hashes
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.part import Part
 from fedcohort.rng import Draws, Rekeyed
 
 Inputs = Float[np.ndarray, "samples *shape"]
 
 
-class FeatureNoise(Part, Protocol):
-    """How clients' inputs are disturbed, once, before anything is trained: those of their T_k and V_k alone."""
+class FeatureNoise(Component, Protocol):
+    """Disturbs clients' inputs once, before the training: those of T_k and V_k, but not those of test sets."""
 
     @abstractmethod
     def levels(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
-        """Draw how much each client's inputs are disturbed, [n_clients], once a run; 0: not at all."""
+        """Draw the level of each client's noise, [n_clients], once per run; 0 for none."""
 
     def check(self, shape: tuple[int, ...]) -> None:
-        """Raise `IncompatibleConfig` where inputs of `shape` can't be disturbed so."""
+        """Raise `IncompatibleConfig` if this noise does not apply to inputs of `shape`."""
         return
 
     @abstractmethod
     def disturb(self, x: Inputs, level: float, rng: np.random.Generator) -> Inputs:
-        """Return the client's inputs as it sees them, of the same shape and type.
+        """Return the client's disturbed inputs, of the same shape and type.
 
         Args:
-            x: its inputs, [n, *shape]; they are left alone.
-            level: its own of `levels`, positive.
-            rng: the client's own.
+            x: inputs of the client, [n, *shape]; not changed in place.
+            level: positive level of the client's noise.
+            rng: generator of this client.
         """
 
 
 @dataclass(frozen=True)
 class Disturbance:
-    """What was done to the clients' inputs.
+    """The feature noise of a run.
 
     Attributes:
-        levels: each client's.
-        before: hashes of the rows that were disturbed, as they were before (`data.row_hashes`).
+        levels: level of each client's noise.
+        before: hashes (`data.row_hashes`) of the disturbed rows before the noise.
     """
 
     levels: Float64[np.ndarray, "clients"]
@@ -53,16 +53,20 @@ class Disturbance:
 
 
 def disturb_clients(noise: FeatureNoise, parts: Sequence[tuple[np.ndarray, Ragged]], seed: int) -> Disturbance | None:
-    """Disturb the clients' inputs where they stand, so that no second copy of them is held.
+    """Disturb the clients' inputs in place, so that memory does not hold them twice.
 
-    What a client's inputs become is a function of the seed, the client and its inputs alone.
+    A client's disturbed inputs are a function of the seed, the client and its inputs.
 
     Args:
-        noise: the kind.
-        parts: inputs [N, ...], and whose row is which: T of all clients, then V.
-        seed: `data_seed`.
+        noise: the kind of feature noise.
+        parts: inputs [N, ...] with each client's rows: T of all clients, then V.
+        seed: the option `data_seed`.
 
-    Returns None where nobody's inputs are disturbed. Raises `IncompatibleConfig` where they can't be.
+    Returns:
+        Levels and hashes of the disturbed rows; None if no client's inputs are disturbed.
+
+    Raises:
+        IncompatibleConfig: the noise does not apply to these inputs.
     """
     levels = noise.levels(Draws(seed, len(parts[0][1])))
     noisy, keyed = np.flatnonzero(levels > 0).tolist(), Rekeyed()
@@ -70,16 +74,14 @@ def disturb_clients(noise: FeatureNoise, parts: Sequence[tuple[np.ndarray, Ragge
         return None
     first, _ = parts[0]
     if first.dtype.kind != "f":
-        way_out = ": say dataset.pixels=float32 where the dataset has it" if first.dtype == np.uint8 else ""
-        raise IncompatibleConfig(
-            f"feature_noise disturbs real numbers, and the inputs are of type {first.dtype}{way_out}"
-        )
+        hint = "; set dataset.pixels=float32 if the dataset has this option" if first.dtype == np.uint8 else ""
+        raise IncompatibleConfig(f"feature_noise needs real numbers, but the inputs are of type {first.dtype}{hint}")
     noise.check(first.shape[1:])
     before = []
     for k in noisy:
-        rng = keyed.at(seed, "feature_draw", client=k)
+        rng = keyed.rekey(seed, "feature_draw", client=k)
         for x, clients in parts:
-            own = slice(clients.offsets[k], clients.offsets[k + 1])
-            before.append(row_hashes(x[own]))
-            x[own] = noise.disturb(x[own], levels[k], rng)
+            rows = slice(clients.offsets[k], clients.offsets[k + 1])
+            before.append(row_hashes(x[rows]))
+            x[rows] = noise.disturb(x[rows], levels[k], rng)
     return Disturbance(levels, np.concatenate(before))

@@ -1,12 +1,12 @@
-"""Images out of focus, each client's by as much as its lens: a Gaussian blur.
+"""Gaussian blur of clients' images, with a different strength for each client.
 
     x <- G(s_k) * x, channel by channel;   G(s): the Gaussian kernel of standard deviation s pixels, cut off at 4 s;
     s_k: see `feature_noise.levels`
 
-Beyond its edges an image goes on mirrored, so that its mean brightness stays. Samples that the server or the tests hold
-are as they were.
+An image is mirrored beyond its edges, so that its mean brightness stays the same. Samples of the server and of test
+sets are not blurred.
 
-Departures from the paper: there is none; blurs are among the corruptions of Hendrycks and Dietterich (2019).
+Departures from the paper: there is no paper; blurs are among the corruptions of Hendrycks and Dietterich (2019).
 """
 
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ from fedcohort.rng import Draws
 
 @dataclass(frozen=True)
 class Blur(FeatureNoise):
-    """A Gaussian blur.
+    """Blurs images by a Gaussian kernel.
 
     Attributes:
-        sigma: the largest standard deviation of a client's kernel, in pixels.
-        law: of clients' standard deviations, "uniform" or "bimodal".
-        share: of the clients that have any, with bimodal.
+        sigma: largest standard deviation of a client's kernel, in pixels.
+        law: distribution of the standard deviations over clients, "uniform" or "bimodal".
+        share: fraction of the clients with blurred images under law=bimodal.
     """
 
     sigma: float
@@ -42,14 +42,14 @@ class Blur(FeatureNoise):
         return levels.draw(self.sigma, self.law, self.share, draws)
 
     def check(self, shape: tuple[int, ...]) -> None:
-        """Raise `IncompatibleConfig` where inputs are no images."""
+        """Raise `IncompatibleConfig` if inputs are not images."""
         if len(shape) != 3:
             raise IncompatibleConfig(
-                f"feature_noise=blur needs images [channels, height, width], the inputs are {list(shape)}"
+                f"feature_noise=blur needs images [channels, height, width], but inputs have the shape {list(shape)}"
             )
 
     def disturb(self, x: Inputs, level: float, rng: np.random.Generator) -> Inputs:
-        """Return the images, blurred; nothing is drawn."""
+        """Return the blurred images; `rng` is not used."""
         from scipy.ndimage import gaussian_filter1d
 
         across: Inputs = gaussian_filter1d(gaussian_filter1d(x, level, axis=-1), level, axis=-2)

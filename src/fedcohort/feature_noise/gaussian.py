@@ -1,12 +1,12 @@
-"""Gaussian noise in clients' inputs, of a strength of each client's own (Li et al. 2022, NIID-Bench).
+"""Gaussian noise in clients' inputs, with a different strength for each client (Li et al. 2022, NIID-Bench).
 
     x <- x + s_k z,   z ~ N(0, I), drawn once for each sample;   s_k: see `feature_noise.levels`
 
-s_k is in the units of the inputs as the network sees them: of pixels in [0, 1], or of standardised features. Samples
-that the server or the tests hold are as they were, and nothing is cut off at the ends of the inputs' range.
+s_k is in units of the network's inputs: pixels in [0, 1], or standardised features. Samples of the server and of test
+sets have no noise. Disturbed inputs are not clipped to the range of the inputs.
 
-Departures from the paper: NIID-Bench gives client k of K the variance sigma k / K, in the order of the clients; here
-strengths are drawn, so that a client's number says nothing.
+Departures from the paper: NIID-Bench gives client k of K the variance sigma k / K. Here strengths are drawn, so that a
+client's strength does not depend on its id.
 """
 
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ from fedcohort.rng import Draws
 
 @dataclass(frozen=True)
 class Gaussian(FeatureNoise):
-    """Noise that is added to inputs.
+    """Adds Gaussian noise to inputs.
 
     Attributes:
-        sigma: the largest standard deviation of a client's noise, in units of the inputs.
-        law: of clients' standard deviations, "uniform" or "bimodal".
-        share: of the clients that have any, with bimodal.
+        sigma: largest standard deviation of a client's noise, in units of the inputs.
+        law: distribution of the standard deviations over clients, "uniform" or "bimodal".
+        share: fraction of the clients with noise under law=bimodal.
     """
 
     sigma: float

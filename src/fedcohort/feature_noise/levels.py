@@ -1,4 +1,4 @@
-"""How much noise each client's inputs have: two laws that kinds of feature noise share.
+"""Levels of the clients' feature noise: two distributions that all kinds of feature noise share.
 
 uniform:   level_k ~ U[0, sigma)
 bimodal:   level_k = sigma for exactly round(share K) of the K clients, drawn at random, and 0 for all others
@@ -12,20 +12,20 @@ from fedcohort.rng import Draws
 
 
 def check(sigma: float, law: str, share: float) -> None:
-    """Check the options that `draw` reads. Raises `OptionError`."""
+    """Check the options of `draw`; raise `OptionError` for a value out of range."""
     ranges.number("sigma", sigma, "(0, 1000]")
     ranges.choice("law", law, "uniform", "bimodal")
     ranges.number("share", share, "[0, 1]")
 
 
 def draw(sigma: float, law: str, share: float, draws: Draws) -> Float64[np.ndarray, "clients"]:
-    """Draw the clients' levels, [n_clients], once a run.
+    """Draw each client's level, [n_clients], once per run.
 
     Args:
-        sigma: the largest level.
+        sigma: largest level.
         law: "uniform" or "bimodal".
-        share: of the clients that have any, with bimodal.
-        draws: of the run.
+        share: fraction of the clients with noise under "bimodal".
+        draws: random numbers of the run.
     """
     if law == "uniform":
         return sigma * draws.once().uniform("feature_noise")

@@ -1,4 +1,4 @@
-"""Nobody's inputs are disturbed.
+"""No feature noise: no client's inputs are disturbed.
 
     level_k = 0
 
@@ -17,9 +17,9 @@ from fedcohort.rng import Draws
 @dataclass(frozen=True)
 class NoFeatureNoise(FeatureNoise):
     def levels(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
-        """Zero for every client."""
+        """Return 0 for every client."""
         return np.zeros(draws.n_clients)
 
     def disturb(self, x: Inputs, level: float, rng: np.random.Generator) -> Inputs:
-        """Return the inputs as they are."""
+        """Return the inputs unchanged."""
         return x

@@ -33,7 +33,7 @@ def make_repeatable(accelerator: str) -> None:
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
 
 
-def remarks(accelerator: str, num_nodes: int) -> list[str]:
+def list_untried(accelerator: str, num_nodes: int) -> list[str]:
     """What nobody has tried yet, for a line at the start."""
     untried = ["GPUs (trainer.accelerator=gpu)"] if accelerator == "gpu" else []
     untried += [f"several machines (trainer.num_nodes={num_nodes})"] if num_nodes > 1 else []

@@ -1,1 +1,1 @@
-"""Whose labels are wrong, and how often."""
+"""Label noise: the probability that a client's label is wrong, and the wrong label."""

@@ -1,16 +1,14 @@
-"""Class-conditional label noise: a class is always mistaken for the same other one (Patrini et al. 2017).
+"""Class-conditional label noise: each class is mistaken for one other class (Patrini et al. 2017).
 
-    with probability rate_i the label c becomes its class's partner, c + 1 mod C unless `partners` says otherwise (the
-    "pair flip" of Han et al. 2018)
+    with probability rate_i the label c becomes partner(c), by default c + 1 mod C ("pair flip", Han et al. 2018)
 
-rate_i is drawn by another word, `base`: beta, unless `label_noise@label_noise.base=bimodal` is said. Such noise is
-harder to tell from the truth than the symmetric one: wrong labels agree with each other, and above a rate of 1/2 a
-client teaches the partner's class. Which labels are wrong is the same as under `base` alone; what they become is not.
+The label noise `base` draws rate_i: beta by default, bimodal with `label_noise@label_noise.base=bimodal`. This noise is
+harder to detect than symmetric noise, as wrong labels are consistent: above a rate of 1/2 a client trains the partner's
+class. The same labels are wrong as under `base`; only their new classes differ.
 
-A class that is its own partner has no noise, so that a client has fewer wrong labels than rate_i says; yardsticks read
-rate_i.
+A class that is its own partner has no noise. The client then has fewer wrong labels than rate_i, which oracles read.
 
-Departures from the papers: their data have one rate, here each client has its own.
+Departures from the papers: their data have one rate; here each client has a rate.
 """
 
 from collections.abc import Sequence
@@ -21,26 +19,26 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort import ranges
+from fedcohort.component import CLASSES, Requirement
 from fedcohort.errors import OptionError
 from fedcohort.label_noise.base import LabelNoise
-from fedcohort.part import CLASSES, Want
 from fedcohort.rng import Draws
 from fedcohort.types import Ids
 
 
 @dataclass(frozen=True)
 class Asymmetric(LabelNoise):
-    """Wrong labels are those of the class's partner.
+    """Replaces a wrong label by the partner of its class.
 
     Attributes:
-        base: the label noise that draws clients' rates.
-        partners: the class that each class is mistaken for, [C]; empty for the next one.
+        base: label noise that draws the clients' rates.
+        partners: class that each class is mistaken for, [C]; empty for the next class.
     """
 
     base: LabelNoise
     partners: Sequence[int]
 
-    wants: ClassVar[frozenset[Want]] = frozenset({CLASSES})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({CLASSES})
 
     def __post_init__(self) -> None:
         ranges.integers("partners", self.partners, "[0, inf)")
@@ -53,7 +51,7 @@ class Asymmetric(LabelNoise):
         return self.base.rates(draws)
 
     def flip(self, labels: Ids, rate: float, n_classes: int, rng: np.random.Generator) -> Ids:
-        """Return the labels that a client sees. Raises `OptionError` where `partners` fits other classes."""
+        """Return the labels that a client sees; raise `OptionError` if `partners` does not fit the classes."""
         partner = np.array(self.partners or np.roll(np.arange(n_classes), -1))
         if len(partner) != n_classes or partner.max() >= n_classes:
             allowed = f"a list with one of the {n_classes} classes for each of them, or []"

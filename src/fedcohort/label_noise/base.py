@@ -1,4 +1,4 @@
-"""The contract of label noise: how often a client's labels are wrong, and what a wrong label becomes."""
+"""The contract of label noise: each client's probability of a wrong label, and the wrong labels."""
 
 from abc import abstractmethod
 from typing import Protocol
@@ -6,30 +6,30 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.part import Part
+from fedcohort.component import Component
 from fedcohort.rng import Draws
 from fedcohort.types import Ids
 
 
-class LabelNoise(Part, Protocol):
-    """How often clients' labels are wrong, and how."""
+class LabelNoise(Component, Protocol):
+    """Draws each client's rate of wrong labels, and changes labels at this rate."""
 
     @abstractmethod
     def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
-        """Draw each client's probability that a label is wrong, [n_clients], once a run."""
+        """Draw each client's probability that a label is wrong, [n_clients], once per run."""
 
     def flip(self, labels: Ids, rate: float, n_classes: int, rng: np.random.Generator) -> Ids:
-        """Return the labels that a client sees: each becomes, with probability `rate`, another one.
+        """Return the labels that a client sees: each is wrong with probability `rate`.
 
-        It is one of the other classes, all equally likely, unless the kind of noise says otherwise. Which labels are
-        wrong is the same under every kind: one uniform number a label, drawn first, is below the rate.
+        Here a wrong label is uniform over the other classes. Every kind of label noise first draws one uniform number
+        per label, and the label is wrong if that is below the rate, so that the same labels are wrong under each.
 
         Args:
-            labels: the client's true labels, int64 [n].
-            rate: its probability that a label is wrong.
-            n_classes: how many there are.
-            rng: the client's own.
+            labels: true labels of the client, int64 [n].
+            rate: probability that a label is wrong.
+            n_classes: number of classes.
+            rng: generator of this client.
         """
         wrong = rng.random(len(labels)) < rate
         shift = rng.integers(1, max(n_classes, 2), len(labels))
-        return np.where(wrong, (labels + shift) % n_classes, labels)  # of a single class, every label stays
+        return np.where(wrong, (labels + shift) % n_classes, labels)  # with a single class, labels stay

@@ -6,11 +6,11 @@ FLASH has c = 100; "15% label noise" is a = 15. The standard deviation of rates 
 
     a = 15:   0.036 at c = 100,   0.108 at c = 10,   0.206 at c = 2
 
-At 100 nine clients in ten have between 10 and 21 % of wrong labels: they hardly differ, and little is left for a
-selector to find. At 2 three in ten have less than 1 %, and one in eleven has more than half.
+At c = 100 nine in ten clients have between 10 and 21 % of wrong labels, so that a selector can gain little. At c = 2
+three in ten clients have less than 1 % of wrong labels, and one in eleven has more than half.
 
-Departures from the paper: the paper does not say what a wrong label becomes; here one of the other classes, all
-equally likely (`LabelNoise.flip`), in the training and validation samples of the client only.
+Departures from the paper: the paper does not state what a wrong label becomes. Here it is uniform over the other
+classes (`LabelNoise.flip`), and only the clients' training and validation samples have noise.
 """
 
 from dataclasses import dataclass
@@ -20,24 +20,24 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort import ranges
+from fedcohort.component import CLASSES, Requirement
 from fedcohort.label_noise.base import LabelNoise
-from fedcohort.part import CLASSES, Want
 from fedcohort.rng import Draws
 
 
 @dataclass(frozen=True)
 class Beta(LabelNoise):
-    """Rates of wrong labels that are Beta-distributed over clients.
+    """Draws the clients' rates of wrong labels from a Beta distribution.
 
     Attributes:
-        a: the mean rate in per cent.
-        concentration: the sum of the distribution's two parameters; larger: clients are more alike.
+        a: mean rate in per cent.
+        concentration: sum of the distribution's two parameters; clients differ less with a larger value.
     """
 
     a: float
     concentration: float
 
-    wants: ClassVar[frozenset[Want]] = frozenset({CLASSES})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({CLASSES})
 
     def __post_init__(self) -> None:
         ranges.number("a", self.a, "(0, 100)")

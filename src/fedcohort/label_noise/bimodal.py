@@ -1,13 +1,13 @@
-"""Some clients' labels are wrong much more often than the others': two rates.
+"""Two rates of wrong labels: some clients have a high rate, all others a low one.
 
     rate_i = rate    for exactly round(share K) of the K clients, drawn at random
-             other   for all others
+             other   for all other clients
 
-By default 40 % of the clients have 90 % of wrong labels and the rest none: who trains matters then. With ten classes a
-rate of 0.9 leaves labels that say nothing of the sample, as the right one is no likelier than any other; above
-(C - 1) / C the right label is the least likely one.
+By default 40 % of the clients have 90 % of wrong labels, the others none, so that selection matters much. With ten
+classes a rate of 0.9 makes labels independent of the sample: every class is equally likely. Above (C - 1) / C the true
+class is the least likely one.
 
-Departures from the paper: there is none; it is the plainest noise that a selector can find.
+Departures from the paper: there is no paper; it is the simplest noise that a selector can detect.
 """
 
 from dataclasses import dataclass
@@ -17,26 +17,26 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort import ranges
+from fedcohort.component import CLASSES, Requirement
 from fedcohort.label_noise.base import LabelNoise
-from fedcohort.part import CLASSES, Want
 from fedcohort.rng import Draws
 
 
 @dataclass(frozen=True)
 class Bimodal(LabelNoise):
-    """Two rates of wrong labels.
+    """Gives some clients the rate `rate`, all others the rate `other`.
 
     Attributes:
-        share: of the clients that have the first rate.
-        rate: of wrong labels of these clients.
-        other: rate of wrong labels of all others.
+        share: fraction of the clients that have the first rate.
+        rate: probability that a label of these clients is wrong.
+        other: probability that a label of any other client is wrong.
     """
 
     share: float
     rate: float
     other: float
 
-    wants: ClassVar[frozenset[Want]] = frozenset({CLASSES})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({CLASSES})
 
     def __post_init__(self) -> None:
         ranges.number("share", self.share, "[0, 1]")
@@ -44,7 +44,7 @@ class Bimodal(LabelNoise):
         ranges.number("other", self.other, "[0, 1]")
 
     def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
-        """Draw who has which rate, [n_clients]."""
+        """Draw each client's probability that a label is wrong, [n_clients]."""
         order = draws.once().generator("label_noise").permutation(draws.n_clients)
         rates = np.full(draws.n_clients, float(self.other))
         rates[order[: round(self.share * draws.n_clients)]] = self.rate

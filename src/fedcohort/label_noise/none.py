@@ -1,4 +1,4 @@
-"""No label is wrong.
+"""No label noise: every label is correct.
 
     rate_i = 0
 
@@ -17,5 +17,5 @@ from fedcohort.rng import Draws
 @dataclass(frozen=True)
 class NoNoise(LabelNoise):
     def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
-        """Zero for every client."""
+        """Return 0 for every client."""
         return np.zeros(draws.n_clients)

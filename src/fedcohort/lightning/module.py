@@ -89,7 +89,7 @@ class ClientModule(pl.LightningModule):
 
 def judge(targets: Targets, logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """The share of each sample's targets that is found (1 or 0 of one), and its cross-entropy; float64 [n] both."""
-    return targets.each(targets.found)(logits, y).double(), targets.losses(logits, y).double()
+    return targets.per_sample(targets.hits)(logits, y).double(), targets.losses(logits, y).double()
 
 
 def scores() -> MetricCollection:

@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from fedcohort import ranges
+from fedcohort.component import Component
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.part import Part
 
 if TYPE_CHECKING:
     from torch import nn
 
 
-class Model(Part, Protocol):
+class Model(Component, Protocol):
     """A network for any data.
 
     Attributes:

@@ -11,10 +11,10 @@ from typing import Protocol
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from fedcohort.part import Part
+from fedcohort.component import Component
 
 
-class Objective(Part, Protocol):
+class Objective(Component, Protocol):
     """The loss of a mini-batch.
 
     Attributes:

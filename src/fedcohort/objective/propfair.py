@@ -21,8 +21,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from fedcohort import ranges
+from fedcohort.component import CLEAN_LABELS, Requirement
 from fedcohort.objective.base import Objective
-from fedcohort.part import CLEAN_LABELS, Want
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ class PropFair(Objective):
             raise ranges.refuse("M", allowed, self.M)
 
     @property
-    def prefers(self) -> frozenset[Want]:
+    def recommendations(self) -> frozenset[Requirement]:
         return frozenset({CLEAN_LABELS} if self.epsilon < self.M else ())
 
-    def remarks(self, word: str) -> Sequence[str]:
+    def notices(self, choice: str) -> Sequence[str]:
         if self.epsilon < self.M:
             return ()
         line = (

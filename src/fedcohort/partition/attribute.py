@@ -1,28 +1,31 @@
-"""Clients by their samples of each class and attribute: FedDiverse's federations (Nemeth et al., Sec. V-A), or yours.
+"""Split samples by class and attribute: the federations of FedDiverse (Nemeth et al., Sec. V-A), or user-given tables.
 
-A table says how many samples of class y with attribute a client k has, N_k[y, a]. It is `counts`, or a rule makes it,
-with s = `share`, C classes and A attributes (those that samples have), and clients of three kinds:
+A table N_k[y, a] holds the number of samples of client k with class y and attribute a. The option `counts` gives the
+tables. If it is empty, a rule makes them with s = `share`, the C classes and A attributes of the data, and three kinds
+of clients:
 
-    ci       round(ci K) clients    mainly class c           P(y) = s if y = c, else (1 - s) / (C - 1)
-    ai       round(ai K) clients    mainly attribute b       P(a) = s if a = b, else (1 - s) / (A - 1)
-    others   spurious correlation   P(a | y) = s if a is the attribute paired with y, a = y + d mod A, else the same
+    ci   class imbalance        round(ci K) clients   P(y) = s if y = c, else (1 - s) / (C - 1)
+    ai   attribute imbalance    round(ai K) clients   P(a) = s if a = b, else (1 - s) / (A - 1)
+    sc   spurious correlation   all other clients     P(a | y) = s if a = y + d mod A, else (1 - s) / (A - 1)
 
-    margins=even   what isn't skewed is even: P(a | y) = 1 / A, P(y | a) = 1 / C. Everybody has n samples, N_k = n P to
-                   within one a pair, n the largest for which the data have sum_k n P as well as sum_k N_k (these
-                   alone might fit for a larger one); what is over is nobody's.
-    margins=data   what isn't skewed is as in the data; N / K samples each. The others get what those leave, in equal
-                   parts: they have the data's own correlation, and no sample is left over.
+    margins=even   The other distribution is uniform: P(a | y) = 1 / A for ci, P(y | a) = 1 / C for ai. Every client has
+                   n samples, and N_k is n P, rounded. n is the largest number for which the data hold both sum_k n P
+                   and sum_k N_k. The remaining samples are not used.
+    margins=data   The other distribution is that of the data, and every client has N / K samples. The sc clients share
+                   the samples that the ci and ai clients do not take. They have the correlation of the data, and every
+                   sample is used.
 
-c, b and d go round the classes and attributes from client to client of a kind, so that all data together lose what the
-clients have; `left` names the kind for which they don't: its skew alone is left in all data together, where the others
-are multiples of C and A in number and C of A. Which client is of which kind is drawn.
+c, b and d advance by one from client to client of a kind, so that the skew of single clients cancels in the pooled
+data. The option `left` names the one kind for which they stay at 0, so that its skew remains in the pooled data. The
+other kinds cancel exactly if their numbers of clients are multiples of C and of A, and C is a multiple of A. The
+clients of each kind are drawn at random.
 
-Where partition=quantity draws the sizes n_k: margins=even gives t n_k samples with the largest such t,
-margins=data n_k to each, the others' still of what the skewed clients leave.
+Under partition=quantity with drawn sizes n_k, margins=even gives t n_k samples with the largest feasible t, and
+margins=data gives n_k samples.
 
-Departures from the paper: it prints neither tables nor numbers of their six metrics (its Fig. 3 is a picture). Of
-Spawrious it says which metric is above zero in all data together, of WaterBirds how many clients have mainly which; the
-rule's federations have that. How many clients of Spawrious are of which kind, and the shares, are ours.
+Departures from the paper: it prints neither tables nor the values of its six metrics (Fig. 3 has a plot). For Spawrious
+it states which metric is above zero in the pooled data, for WaterBirds how many clients have which dominant group. The
+rule reproduces these statements. The numbers of clients of each kind for Spawrious, and the shares, are our choice.
 """
 
 from collections.abc import Sequence
@@ -41,19 +44,21 @@ from fedcohort.types import Ids, Values
 Counts = Int64[np.ndarray, "clients classes attributes"]
 Pools = Int64[np.ndarray, "classes attributes"]
 Shares = Float64[np.ndarray, "classes attributes"]
-LEAST = 3  # samples that a client needs in a run
+MIN_CLIENT_SAMPLES = 3  # smallest number of training samples of a client (`startup/holdout.py`)
+Categories = tuple[Ids, Ids]  # ids of the classes and of the attributes that the data contain
 
 
 @dataclass(frozen=True)
 class Attribute(Partition):
-    """The partition, with its options.
+    """Gives each client the numbers of samples by class and attribute that its table states.
 
     Attributes:
-        counts: a table of each client, samples by class and attribute; empty: the rule makes them.
-        ci, ai: shares of the clients with mainly that imbalance.
-        share: of such a client's samples that are of its class, of its attribute, or paired.
-        left: the kind whose skew all data together have, "ci", "ai" or "sc".
-        margins: "even" or "data", see above.
+        counts: one table per client, samples by class and attribute; empty if the rule makes the tables.
+        ci: fraction of the clients with class imbalance.
+        ai: fraction of the clients with attribute imbalance.
+        share: fraction of a skewed client's samples that have its class, its attribute, or paired class and attribute.
+        left: kind of skew that remains in the pooled data, "ci", "ai" or "sc".
+        margins: "even" or "data" (module docstring).
     """
 
     counts: Sequence[Sequence[Sequence[int]]]
@@ -83,71 +88,78 @@ class Attribute(Partition):
         return not self.counts
 
     def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
-        """Deal the samples: sorted positions of each client; disjoint, and as many of each pair as its table says.
+        """Return sorted positions of each client's samples: disjoint, with the numbers of its table.
 
-        Raises `DataError` where nobody knows attributes, `OptionError` naming what is short.
+        Raises `DataError` if the data have no attributes, `OptionError` if they have too few samples of a pair.
         """
         pair, pools = _pairs(stock)
         if self.counts:
-            table = self._given(pools, n_clients)
+            table = self._tables_of_option(pools, n_clients)
         else:
             K = require("attribute", n_clients, len(stock))
-            table = self._made(pools, self.own_sizes(len(stock), K), rng.permutation(K))
+            table = self._tables_of_rule(pools, self.default_sizes(len(stock), K), rng.permutation(K))
         return deal_pairs(pair, table, rng)
 
     def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
-        """Return sorted positions of each client's samples: sizes[k] for client k, or a part of it (margins=even).
+        """Return sorted positions of each client's samples: sizes[k] of client k, or fewer under margins=even.
 
-        Raises `DataError` where nobody knows attributes, `OptionError` naming what is short.
+        Raises `DataError` if the data have no attributes, `OptionError` if they have too few samples of a pair.
         """
         pair, pools = _pairs(stock)
         clients = rng.permutation(len(sizes))
-        return deal_pairs(pair, self._made(pools, sizes[clients], clients), rng)
+        return deal_pairs(pair, self._tables_of_rule(pools, sizes[clients], clients), rng)
 
-    def own_sizes(self, n_samples: int, n_clients: int) -> Ids:
-        """The sizes that clients have where nobody tells them, int64 [n_clients], ordered by kind; or proportions."""
+    def default_sizes(self, n_samples: int, n_clients: int) -> Ids:
+        """Return the clients' sizes, int64 [n_clients], ordered by kind; only their proportions if margins=even."""
         if self.margins == "even":
             return np.ones(n_clients, dtype=np.int64)
-        skewed = sum(self.kinds(n_clients))
-        size, others = n_samples // n_clients, n_clients - skewed
-        rest = even(n_samples - size * skewed, others) if others else np.empty(0, dtype=np.int64)
-        return np.concatenate([np.full(skewed, size), rest])
+        n_skewed = sum(self.count_kinds(n_clients))
+        size, n_correlated = n_samples // n_clients, n_clients - n_skewed
+        last = even(n_samples - size * n_skewed, n_correlated) if n_correlated else np.empty(0, dtype=np.int64)
+        return np.concatenate([np.full(n_skewed, size), last])
 
-    def _given(self, pools: Pools, n_clients: int | None) -> Counts:
-        """The tables of the option `counts`."""
+    def _tables_of_option(self, pools: Pools, n_clients: int | None) -> Counts:
+        """Return the tables of the option `counts`; raise `OptionError` if clients or data do not fit them."""
         table = np.array(self.counts, dtype=np.int64)
         if n_clients not in (None, len(table)):
             raise OptionError(
-                f"clients={n_clients}, and partition.counts has a table for each of {len(table)}; feasible: "
+                f"clients={n_clients}, but partition.counts has tables for {len(table)} clients; feasible: "
                 f"clients={len(table)}"
             )
         if table.shape[1:] != pools.shape:
-            raise OptionError(
-                f"partition.counts has tables of {_by(table.shape[1:])}, and the data have {_by(pools.shape)}"
-            )
-        every = (np.arange(pools.shape[0]), np.arange(pools.shape[1]))
-        check_pools(table.sum(0), pools, "fewer of them in partition.counts", every)
+            shapes = [
+                f"{n_rows} classes and {n_columns} attributes" for n_rows, n_columns in (table.shape[1:], pools.shape)
+            ]
+            raise OptionError(f"partition.counts has tables of {shapes[0]}, but the data have {shapes[1]}")
+        categories = (np.arange(pools.shape[0]), np.arange(pools.shape[1]))
+        check_pools(table.sum(0), pools, "fewer of them in partition.counts", categories)
         return table
 
-    def _made(self, pools: Pools, sizes: Ids, clients: Ids) -> Counts:
-        """The tables of the rule. sizes: ordered by kind, as `clients`, whose each of them is."""
-        there = (np.flatnonzero(pools.sum(1)), np.flatnonzero(pools.sum(0)))
-        made = (even_tables if self.margins == "even" else data_tables)(pools[np.ix_(*there)], sizes, self, there)
+    def _tables_of_rule(self, pools: Pools, sizes: Ids, clients: Ids) -> Counts:
+        """Return the tables of the rule.
+
+        Args:
+            pools: samples of the data by class and attribute.
+            sizes: samples of each client, ordered by kind.
+            clients: id of the client that each of `sizes` belongs to.
+        """
+        categories = (np.flatnonzero(pools.sum(1)), np.flatnonzero(pools.sum(0)))
+        make_tables = even_tables if self.margins == "even" else data_tables
         table: Counts = np.zeros((len(sizes), *pools.shape), dtype=np.int64)
-        table[np.ix_(clients, *there)] = made
+        table[np.ix_(clients, *categories)] = make_tables(pools[np.ix_(*categories)], sizes, self, categories)
         return table
 
-    def kinds(self, n_clients: int) -> tuple[int, int]:
-        """How many clients have mainly one class, and how many mainly one attribute."""
+    def count_kinds(self, n_clients: int) -> tuple[int, int]:
+        """Return the numbers of clients with class imbalance and with attribute imbalance."""
         n_ci = round(self.ci * n_clients)
         return n_ci, min(round(self.ai * n_clients), n_clients - n_ci)
 
-    def turn(self, kind: str, n: int, among: int) -> list[int]:
-        """What the n clients of a kind have mainly, a number below `among` each."""
-        return [0 if self.left == kind else j % among for j in range(n)]
+    def list_dominant(self, kind: str, n: int, n_values: int) -> list[int]:
+        """Return the dominant class, attribute or shift of each of the `n` clients of a kind, in [0, n_values)."""
+        return [0 if self.left == kind else j % n_values for j in range(n)]
 
     def _check_counts(self) -> None:
-        """Raise `OptionError` for tables that differ in shape, or hold what is no number of samples."""
+        """Raise `OptionError` for tables of different shapes, or entries that are not numbers of samples."""
         allowed = "a list of tables, one a client, each a list of rows by class of whole numbers, as [[[9,1],[5,5]]]"
         try:
             table = np.array(self.counts)
@@ -158,10 +170,13 @@ class Attribute(Partition):
 
 
 def _pairs(stock: Stock) -> tuple[Ids, Pools]:
-    """The pair of class and attribute of each sample, and how many there are. Raises `DataError` without attributes."""
+    """Return each sample's pair, class * n_attributes + attribute, and the samples by class and attribute.
+
+    Raises `DataError` if the data have no attributes.
+    """
     if stock.attribute is None:
         raise DataError(
-            "partition=attribute deals samples by class and attribute, and these data have no attributes; choose "
+            "partition=attribute splits samples by class and attribute, but these data have no attributes; choose "
             "dataset=waterbirds, dataset=spawrious or dataset=celeba (dataset.attribute=Male), or another partition"
         )
     shape = (stock.n_classes, stock.n_attributes)
@@ -169,82 +184,101 @@ def _pairs(stock: Stock) -> tuple[Ids, Pools]:
     return pair, np.bincount(pair, minlength=shape[0] * shape[1]).reshape(shape)
 
 
-def even_tables(pools: Pools, sizes: Ids, rule: Attribute, there: tuple[Ids, Ids]) -> Counts:
-    """Clients of sizes in these proportions, [K, C, A], ordered by kind; there: what `pools` are of, for messages.
+def even_tables(pools: Pools, sizes: Ids, rule: Attribute, categories: Categories) -> Counts:
+    """Return the tables of margins=even, [K, C, A], ordered by kind.
 
-    Raises `OptionError` where a pair of the data is too rare.
+    Args:
+        pools: samples of the data by class and attribute, [C, A].
+        sizes: proportions of the clients' sizes, [K].
+        rule: the options.
+        categories: ids of the rows and columns of `pools`, for messages.
+
+    Raises:
+        OptionError: the data have too few samples of a pair.
     """
     (C, A), n_clients, shares = pools.shape, len(sizes), sizes / sizes.max()
-    n_ci, n_ai = rule.kinds(n_clients)
-    ci = [np.outer(peak(C, c, rule.share), np.full(A, 1 / A)) for c in rule.turn("ci", n_ci, C)]
-    ai = [np.outer(np.full(C, 1 / C), peak(A, b, rule.share)) for b in rule.turn("ai", n_ai, A)]
-    shifts = rule.turn("sc", n_clients - n_ci - n_ai, A)
+    n_ci, n_ai = rule.count_kinds(n_clients)
+    ci = [np.outer(peak(C, c, rule.share), np.full(A, 1 / A)) for c in rule.list_dominant("ci", n_ci, C)]
+    ai = [np.outer(np.full(C, 1 / C), peak(A, b, rule.share)) for b in rule.list_dominant("ai", n_ai, A)]
+    shifts = rule.list_dominant("sc", n_clients - n_ci - n_ai, A)
     sc = [np.stack([peak(A, (y + d) % A, rule.share) for y in range(C)]) / C for d in shifts]
     P = np.stack([*ci, *ai, *sc])
-    need = (shares[:, None, None] * P).sum(0)
-    served = np.divide(pools, need, out=np.full(pools.shape, np.inf), where=need > 0)
-    size = int(served.min())
+    demand = (shares[:, None, None] * P).sum(0)
+    feasible = np.divide(pools, demand, out=np.full(pools.shape, np.inf), where=demand > 0)
+    size = int(feasible.min())
+    # Rounding may ask for one sample more of a pair than the exact shares: the size shrinks until the tables fit.
     while size > 0 and ((table := apportion(np.floor(size * shares + 1e-9), P)).sum(0) > pools).any():
         size -= 1
     if size == 0:
-        y, a = divmod(int(served.argmin()), A)
-        fewer = f"clients<={most}, or " if (most := int(n_clients * served.min() / LEAST)) else ""
+        y, a = divmod(int(feasible.argmin()), A)
+        max_clients = int(n_clients * feasible.min() / MIN_CLIENT_SAMPLES)
         raise OptionError(
-            f"clients={n_clients} is more than partition.margins=even can serve: there are {pools[y, a]} training "
-            f"samples of class {there[0][y]} with attribute {there[1][a]}; feasible: {fewer}"
-            f"partition.margins=data with clients<={pools.sum() // LEAST}"
+            f"clients={n_clients} is too many for partition.margins=even: there are {pools[y, a]} training samples of "
+            f"class {categories[0][y]} with attribute {categories[1][a]}; feasible: "
+            f"{f'clients<={max_clients}, or ' if max_clients else ''}partition.margins=data with "
+            f"clients<={pools.sum() // MIN_CLIENT_SAMPLES}"
         )
     return table
 
 
-def data_tables(pools: Pools, sizes: Ids, rule: Attribute, there: tuple[Ids, Ids]) -> Counts:
-    """Skewed clients of their sizes, and what they leave for the others, [K, C, A], ordered by kind.
+def data_tables(pools: Pools, sizes: Ids, rule: Attribute, categories: Categories) -> Counts:
+    """Return the tables of margins=data, [K, C, A], ordered by kind.
 
-    there: the classes and attributes of `pools`, for messages. Raises `OptionError` where they ask for more than that.
+    Args:
+        pools: samples of the data by class and attribute, [C, A].
+        sizes: samples of each client, [K].
+        rule: the options.
+        categories: ids of the rows and columns of `pools`, for messages.
+
+    Raises:
+        OptionError: the ci and ai clients need more samples of a pair than the data have.
     """
-    n_ci, n_ai = rule.kinds(len(sizes))
+    n_ci, n_ai = rule.count_kinds(len(sizes))
     shares, n_skewed = pools / pools.sum(), n_ci + n_ai
-    ci = [_skewed(shares, c, rule.share) for c in rule.turn("ci", n_ci, len(pools))]
-    ai = [_skewed(shares.T, b, rule.share).T for b in rule.turn("ai", n_ai, pools.shape[1])]
-    none: Counts = np.zeros((0, *pools.shape), dtype=np.int64)
-    skewed = apportion(sizes[:n_skewed], np.stack([*ci, *ai])) if n_skewed else none
-    check_pools(skewed.sum(0), pools, "a smaller partition.share, partition.ci or partition.ai", there)
-    rest = np.repeat(np.arange(pools.size), (pools - skewed.sum(0)).ravel())
-    if n_skewed == len(sizes):
-        return skewed
-    larger_first = np.argsort(-sizes[n_skewed:], kind="stable")
-    dealt: Counts = np.zeros((len(larger_first), *pools.shape), dtype=np.int64)
-    for k, cards in zip(larger_first, deal_cards(sizes[n_skewed:][larger_first]), strict=True):
-        dealt[k] = np.bincount(rest[cards], minlength=pools.size).reshape(pools.shape)
-    return np.concatenate([skewed, dealt])
+    ci = [_skew_row(shares, c, rule.share) for c in rule.list_dominant("ci", n_ci, len(pools))]
+    ai = [_skew_row(shares.T, b, rule.share).T for b in rule.list_dominant("ai", n_ai, pools.shape[1])]
+    tables: Counts = np.zeros((len(sizes), *pools.shape), dtype=np.int64)
+    if n_skewed:
+        tables[:n_skewed] = apportion(sizes[:n_skewed], np.stack([*ci, *ai]))
+    skewed_sum = tables.sum(0)
+    check_pools(skewed_sum, pools, "a smaller partition.share, partition.ci or partition.ai", categories)
+    # The sc clients share the remaining samples evenly, pair by pair; the largest of them choose first.
+    remaining = np.repeat(np.arange(pools.size), (pools - skewed_sum).ravel())
+    largest_first = n_skewed + np.argsort(-sizes[n_skewed:], kind="stable")
+    for k, cards in zip(largest_first, deal_cards(sizes[largest_first]), strict=True):
+        tables[k] = np.bincount(remaining[cards], minlength=pools.size).reshape(pools.shape)
+    return tables
 
 
-def _skewed(shares: Shares, at: int, share: float) -> Shares:
-    """Row `at` with a weight of `share`, the other rows in their proportions; within a row as they are."""
-    rows = shares.sum(1)
-    others = np.where(np.arange(len(rows)) == at, 0.0, rows)
-    weights = (1 - share) * others / others.sum() if others.any() else np.zeros(len(rows))
-    weights[at] = 1 - weights.sum()
-    found: Shares = shares * (weights / rows)[:, None]
-    return found
+def _skew_row(shares: Shares, row: int, share: float) -> Shares:
+    """Return `shares` with a total of `share` in one row; proportions between and within the other rows stay."""
+    totals = shares.sum(1)
+    other_totals = np.where(np.arange(len(totals)) == row, 0.0, totals)
+    weights = (1 - share) * other_totals / other_totals.sum() if other_totals.any() else np.zeros(len(totals))
+    weights[row] = 1 - weights.sum()
+    skewed: Shares = shares * (weights / totals)[:, None]
+    return skewed
 
 
-def peak(n: int, at: int, share: float) -> Values:
-    """`share` at one of n places, the rest evenly on the others."""
+def peak(n: int, index: int, share: float) -> Values:
+    """Return n probabilities: `share` at `index`, equal ones elsewhere."""
     weights = np.full(n, (1 - share) / max(1, n - 1))
-    weights[at] = 1 - weights.sum() + weights[at]
+    weights[index] = 1 - weights.sum() + weights[index]
     return weights
 
 
-def check_pools(asked: Pools, pools: Pools, feasible: str, there: tuple[Ids, Ids]) -> None:
-    """Raise `OptionError` where more samples of a pair are asked for than there are. there: what the pairs are of."""
-    if (asked > pools).any():
-        y, a = (int(at[0]) for at in np.nonzero(asked > pools))
+def check_pools(demand: Pools, pools: Pools, feasible: str, categories: Categories) -> None:
+    """Raise `OptionError` if clients need more samples of a pair than the data have.
+
+    Args:
+        demand: samples that clients need by class and attribute, [C, A].
+        pools: samples of the data, [C, A].
+        feasible: what the message recommends.
+        categories: ids of the rows and columns, for the message.
+    """
+    if (demand > pools).any():
+        y, a = (int(index[0]) for index in np.nonzero(demand > pools))
         raise OptionError(
-            f"clients are to have {asked[y, a]} training samples of class {there[0][y]} with attribute {there[1][a]}, "
-            f"and there are {pools[y, a]} besides server_val; feasible: {feasible}"
+            f"the clients need {demand[y, a]} training samples of class {categories[0][y]} with attribute "
+            f"{categories[1][a]}, but there are {pools[y, a]} apart from server_val; feasible: {feasible}"
         )
-
-
-def _by(shape: Sequence[int]) -> str:
-    return f"{shape[0]} classes and {shape[1]} attributes"

@@ -1,4 +1,4 @@
-"""The contract of a partition: which training sample belongs to which client."""
+"""The contract of a partition, which assigns training samples to clients."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -8,25 +8,26 @@ from typing import Protocol
 
 import numpy as np
 
+from fedcohort.component import Component
 from fedcohort.data.ragged import Ragged
 from fedcohort.errors import OptionError
-from fedcohort.part import Part
 from fedcohort.types import Ids, ReadOnly, read_only
 
 
 @dataclass(frozen=True)
 class Stock(ReadOnly):
-    """The N training samples that are dealt, and what is known of each.
+    """The N training samples that a partition distributes, with their classes, owners and attributes.
 
-    What a partition doesn't ask for is never taken out of all samples' arrays: those are as large as a tenth of them.
+    The properties select these samples from the arrays of all samples. They are computed on first use, as a copy of a
+    large dataset's array takes memory that most partitions do not need.
 
     Attributes:
-        all_labels: of all training samples, int64, in [0, n_classes).
-        n_classes: how many there are.
-        all_owners: the natural client of each sample, or None where the dataset has none.
-        all_attributes: what each has besides its class, in [0, n_attributes), or None where nobody knows.
-        n_attributes: how many there are; 0 where they are not known.
-        held: positions of the samples that aren't dealt, sorted.
+        all_labels: class of each training sample of the dataset, int64, in [0, n_classes).
+        n_classes: number of classes.
+        all_owners: natural client of each sample, or None if the dataset has no natural clients.
+        all_attributes: second category of each sample, in [0, n_attributes), or None if the dataset has none.
+        n_attributes: number of attributes; 0 without attributes.
+        held: sorted positions of the samples that are not distributed (the server holds them).
     """
 
     all_labels: Ids
@@ -37,36 +38,36 @@ class Stock(ReadOnly):
     held: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def __len__(self) -> int:
-        """N."""
+        """Return N, the number of samples that the partition distributes."""
         return len(self.all_labels) - len(self.held)
 
     @cached_property
     def labels(self) -> Ids:
-        """Of those that are dealt, [N]."""
-        return self._dealt(self.all_labels)
+        """Class of each sample that the partition distributes, int64 [N]."""
+        return self._select(self.all_labels)
 
     @cached_property
     def owner(self) -> Ids | None:
-        """Of those that are dealt, [N], or None."""
-        return None if self.all_owners is None else self._dealt(self.all_owners)
+        """Natural client of each sample that the partition distributes, int64 [N], or None."""
+        return None if self.all_owners is None else self._select(self.all_owners)
 
     @cached_property
     def attribute(self) -> Ids | None:
-        """Of those that are dealt, [N], or None."""
-        return None if self.all_attributes is None else self._dealt(self.all_attributes)
+        """Attribute of each sample that the partition distributes, int64 [N], or None."""
+        return None if self.all_attributes is None else self._select(self.all_attributes)
 
-    def _dealt(self, values: Ids) -> Ids:
-        dealt: Ids = read_only(np.delete(values, self.held) if len(self.held) else values)
-        return dealt
+    def _select(self, values: Ids) -> Ids:
+        selected: Ids = read_only(np.delete(values, self.held) if len(self.held) else values)
+        return selected
 
 
-class Partition(Part, Protocol):
-    """Who gets which samples.
+class Partition(Component, Protocol):
+    """Distributes training samples among clients.
 
     Attributes:
-        takes_owners: whether clients are the dataset's own.
-        takes_sizes: whether `deal` gives clients the sizes that it is told.
-        takes_all: whether every sample is some client's, where all clients take part.
+        takes_owners: whether the clients are the natural clients of the dataset.
+        takes_sizes: whether `deal` is implemented, so that partition=quantity can choose the clients' sizes.
+        takes_all: whether every sample belongs to a client if all clients take part.
     """
 
     @property
@@ -83,28 +84,30 @@ class Partition(Part, Protocol):
 
     @abstractmethod
     def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> Sequence[Ids] | Ragged:
-        """Positions of each client's samples, sorted; disjoint; one array a client, or all in one where many are.
+        """Return sorted, disjoint positions of each client's samples: one array per client, or a `Ragged`.
 
         Args:
-            stock: N samples.
-            n_clients: None where the partition decides (natural).
-            rng: for whatever is drawn.
+            stock: the N samples.
+            n_clients: number of clients; None for all natural clients.
+            rng: generator for all random choices.
 
-        Raises `DataError` or `OptionError` where the split is impossible, naming what would be feasible.
+        Raises:
+            DataError, OptionError: the split is impossible; the message names feasible values.
         """
 
     def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> Sequence[Ids]:
-        """Return sorted positions of each client's samples, disjoint: sizes[k] for client k, all samples together.
+        """Return sorted, disjoint positions of each client's samples: sizes[k] of client k.
 
-        Where not every sample can be some client's (`takes_all` is false), sizes are in these proportions, each to
-        within one sample, and as large as the partition allows. A partition writes it where `takes_sizes`: for
-        `partition=quantity`, which chooses the sizes.
+        partition=quantity calls it with the sizes that it draws; a partition with `takes_sizes` implements it. If
+        `takes_all` is false, the sizes only have these proportions, each to within one sample, and are as large as the
+        partition allows.
 
         Args:
-            stock: N samples.
-            sizes: of each client, positive, int64 [K] that sums to N.
-            rng: for whatever is drawn.
+            stock: the N samples.
+            sizes: positive number of samples of each client, int64 [K], with sum N.
+            rng: generator for all random choices.
 
-        Raises `OptionError` where the split is impossible.
+        Raises:
+            OptionError: the split is impossible.
         """
         raise OptionError(f"{type(self).__name__} chooses the sizes of its {len(sizes)} clients itself")

@@ -1,6 +1,6 @@
-"""Every client is a random sample of the whole (McMahan et al. 2017, "IID").
+"""Every client has a random sample of the data (McMahan et al. 2017, "IID").
 
-    sizes N/K, the first N mod K clients one more; samples shuffled
+    samples are shuffled; client k gets N/K of them, the first N mod K clients one more
 
 Departures from the paper: none.
 """
@@ -20,13 +20,13 @@ class Iid(Partition):
     takes_sizes: ClassVar[bool] = True
 
     def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
-        """Deal the samples: sorted positions of each client; disjoint and exhaustive.
+        """Return sorted positions of each client's samples: disjoint, all samples together.
 
-        Raises `OptionError` without enough samples.
+        Raises `OptionError` if there are fewer samples than clients.
         """
         K = require("iid", n_clients, len(stock))
         return self.deal(stock, even(len(stock), K), rng)
 
     def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
-        """Return sorted positions of each client's samples, sizes[k] for client k."""
+        """Return sorted positions of each client's samples: sizes[k] of client k."""
         return [np.sort(part) for part in np.split(rng.permutation(len(stock)), np.cumsum(sizes)[:-1])]

@@ -1,10 +1,10 @@
-"""Label shards (McMahan et al. 2017, Sec. 3, "pathological non-IID"): most clients see one or two classes.
+"""Label shards (McMahan et al. 2017, Sec. 3, "pathological non-IID"): most clients have one or two classes.
 
-    samples sorted by label, cut into K * shards pieces of equal size, dealt at random, `shards` to each client
+    samples are sorted by label and cut into K * shards pieces of equal size; each client gets `shards` random pieces
 
 Departures from the paper:
-- within a class the samples are shuffled first, so that shards of one class are alike;
-- sizes differ by at most one a shard where K * shards does not divide the samples.
+- Samples are shuffled within a class first, so that all shards of a class have the same distribution.
+- If K * shards does not divide the number of samples, the sizes of shards differ by one.
 """
 
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
+from fedcohort.component import CLASSES, Requirement
 from fedcohort.errors import OptionError
-from fedcohort.part import CLASSES, Want
 from fedcohort.partition.base import Partition, Stock
 from fedcohort.partition.sizes import even, require
 from fedcohort.types import Ids
@@ -22,14 +22,14 @@ from fedcohort.types import Ids
 
 @dataclass(frozen=True)
 class LabelShards(Partition):
-    """Each client gets some shards of the data sorted by class.
+    """Gives each client some shards of the data, which are sorted by class.
 
     Attributes:
-        shards: of each client; 2 in McMahan et al. and in FedMABA.
+        shards: number of shards per client; 2 in McMahan et al. and in FedMABA.
     """
 
     takes_sizes: ClassVar[bool] = True
-    wants: ClassVar[frozenset[Want]] = frozenset({CLASSES})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({CLASSES})
 
     shards: int
 
@@ -37,9 +37,9 @@ class LabelShards(Partition):
         ranges.integer("shards", self.shards, "[1, inf)")
 
     def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
-        """Deal the samples: sorted positions of each client; disjoint and exhaustive.
+        """Return sorted positions of each client's samples: disjoint, all samples together.
 
-        Raises `OptionError` without enough samples.
+        Raises `OptionError` if there are fewer samples than shards.
         """
         K, N = require("label_shards", n_clients, len(stock)), len(stock)
         if K * self.shards > N:
@@ -48,13 +48,13 @@ class LabelShards(Partition):
                 f"feasible: partition.shards<={N // K}"
             )
         by_label = _sort(stock.labels, rng)
-        hands = rng.permutation(K * self.shards).reshape(K, self.shards)
-        return _hand_out(by_label, even(N, K * self.shards), hands)
+        shards = rng.permutation(K * self.shards).reshape(K, self.shards)
+        return _cut(by_label, even(N, K * self.shards), shards)
 
     def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
-        """Return sorted positions of each client's samples: `shards` pieces, each a share of its sizes[k] samples.
+        """Return sorted positions of each client's samples: sizes[k] of client k, in `shards` pieces of equal size.
 
-        Raises `OptionError` where a client has fewer samples than pieces.
+        Raises `OptionError` if a client has fewer samples than pieces.
         """
         K, least = len(sizes), int(sizes.min())
         if least < self.shards:
@@ -63,19 +63,19 @@ class LabelShards(Partition):
                 f"feasible: partition.shards<={least}"
             )
         by_label = _sort(stock.labels, rng)
-        hands = rng.permutation(K * self.shards).reshape(K, self.shards)
-        pieces = np.empty(K * self.shards, dtype=np.int64)
-        pieces[hands] = np.stack([even(size, self.shards) for size in sizes.tolist()])
-        return _hand_out(by_label, pieces, hands)
+        shards = rng.permutation(K * self.shards).reshape(K, self.shards)
+        shard_sizes = np.empty(K * self.shards, dtype=np.int64)
+        shard_sizes[shards] = np.stack([even(size, self.shards) for size in sizes.tolist()])
+        return _cut(by_label, shard_sizes, shards)
 
 
 def _sort(labels: Ids, rng: np.random.Generator) -> Ids:
-    """Return all positions by label, in a random order within a class."""
+    """Return all positions sorted by label, in random order within a class."""
     shuffled = rng.permutation(len(labels))
     return shuffled[np.argsort(labels[shuffled], kind="stable")]
 
 
-def _hand_out(by_label: Ids, sizes: Ids, hands: np.ndarray) -> list[Ids]:
-    """Cut positions into pieces of `sizes`, and return those of each row of `hands`, sorted."""
-    pieces = np.split(by_label, np.cumsum(sizes)[:-1])
-    return [np.sort(np.concatenate([pieces[i] for i in mine])) for mine in hands]
+def _cut(by_label: Ids, shard_sizes: Ids, shards: np.ndarray) -> list[Ids]:
+    """Cut positions into shards and return each client's, sorted; shards: the clients' shard numbers [K, shards]."""
+    pieces = np.split(by_label, np.cumsum(shard_sizes)[:-1])
+    return [np.sort(np.concatenate([pieces[i] for i in client_shards])) for client_shards in shards]

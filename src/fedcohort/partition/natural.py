@@ -1,10 +1,10 @@
-"""A client is whoever made the samples: a writer, a subject, a speaking role.
+"""Each natural client of the dataset is a client: a writer, a subject, a speaking role.
 
     client k = the k-th owner in the order of the owners' ids
 
-`clients=null` takes all owners; `clients=n` the first n, and the others' samples stay unused.
+With `clients=null` all owners are clients. With `clients=n` the first n are, and the samples of the others are unused.
 
-Departures from the paper: none (LEAF, Caldas et al. 2018, splits so).
+Departures from the paper: none (LEAF, Caldas et al. 2018, has the same partition).
 """
 
 from dataclasses import dataclass
@@ -22,22 +22,23 @@ class Natural(Partition):
     takes_owners: ClassVar[bool] = True
 
     def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> Ragged:
-        """Return the sorted positions of each owner's samples; disjoint, exhaustive where all owners take part.
+        """Return the sorted positions of each owner's samples; all samples together if all owners take part.
 
-        Raises `DataError` where the dataset has no owners and `OptionError` where it has too few.
+        Raises `DataError` if the dataset has no owners, `OptionError` if it has too few.
         """
         owner = stock.owner
         if owner is None:
             raise DataError(
-                "no client column, which partition=natural needs; choose another partition (heterogeneity=iid)"
-                " or name the column (dataset=folder dataset.client=...)"
+                "partition=natural needs a client column, and the data have none; choose another partition"
+                " (heterogeneity=iid) or name the column (dataset=folder dataset.client=...)"
             )
         sizes = np.bincount(owner)
         starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
-        found = len(starts) - 1
-        if n_clients is not None and n_clients > found:
+        n_owners = len(starts) - 1
+        if n_clients is not None and n_clients > n_owners:
             raise OptionError(
-                f"clients={n_clients} exceeds the {found} natural clients; feasible: clients<={found} or clients=null"
+                f"clients={n_clients} exceeds the {n_owners} natural clients; feasible: clients<={n_owners} or "
+                "clients=null"
             )
         offsets = starts if n_clients is None else starts[: n_clients + 1]
         order = np.argsort(owner, kind="stable")

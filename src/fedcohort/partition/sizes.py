@@ -1,4 +1,4 @@
-"""How many samples a client gets, where the partition deals equal parts, or parts in given proportions."""
+"""Sizes of clients, equal or in given proportions, and checks of the options that bound them."""
 
 import numpy as np
 
@@ -6,11 +6,11 @@ from fedcohort.errors import OptionError
 from fedcohort.types import Ids, Values
 
 
-def require(word: str, n_clients: int | None, n_samples: int) -> int:
-    """`n_clients`, or `OptionError` where partition=`word` can't deal `n_samples` to so many."""
+def require(partition: str, n_clients: int | None, n_samples: int) -> int:
+    """Return `n_clients`; raise `OptionError` if `partition` can't split `n_samples` among as many clients."""
     if n_clients is None:
         raise OptionError(
-            f"clients=null takes the clients that the data bring (partition=natural), and partition={word} makes them: "
+            f"clients=null takes all natural clients (partition=natural), but partition={partition} makes them: "
             f"clients must be an integer in [1, {n_samples}], got null"
         )
     if n_clients > n_samples:
@@ -20,15 +20,25 @@ def require(word: str, n_clients: int | None, n_samples: int) -> int:
     return n_clients
 
 
+def require_min_samples(min_samples: int, n_samples: int, n_clients: int) -> None:
+    """Raise `OptionError` if `n_samples` are too few for `min_samples` per client."""
+    if min_samples > n_samples // n_clients:
+        raise OptionError(
+            f"partition.min_samples={min_samples} is too large: {n_samples} training samples are fewer than that for "
+            f"each of {n_clients} clients; feasible: partition.min_samples<={n_samples // n_clients}"
+        )
+
+
 def even(n_samples: int, n_clients: int) -> Ids:
-    """int64 [n_clients] that sums to `n_samples`: the quotient, and one more for the first ones."""
+    """Return equal sizes that sum to `n_samples`, int64 [n_clients]; the first clients have one more if necessary."""
     return n_samples // n_clients + (np.arange(n_clients) < n_samples % n_clients)
 
 
 def proportional(n_samples: int, weights: Values, least: int) -> Ids:
-    """int64 [n_clients] that sums to `n_samples`: `least` for everybody, and the rest in proportion to `weights`.
+    """Return sizes that sum to `n_samples`, int64 [n_clients].
 
-    Each is within one of its exact share. n_samples >= least * len(weights).
+    Every client has `least` samples and a share of the remaining ones in proportion to its weight, rounded to one of
+    the two nearest integers. `n_samples` must be at least least * len(weights).
     """
     up_to = np.cumsum(weights)
     ends = np.rint((n_samples - least * len(weights)) * (up_to / up_to[-1])).astype(np.int64)

@@ -1,20 +1,23 @@
-"""Tables of how many samples of each kind every client has, and dealing by them."""
+"""Tables of the number of samples of each kind that every client has, and the split of samples by such a table.
+
+A kind is a class, or a pair of class and attribute.
+"""
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
 from fedcohort.types import Ids, Values
 
-STEPS = 200  # of fitting; what is left of the margins then is made up by whole samples
-LEAST = 1e-30  # weight of a pair beside the client's largest: rarer ones are alike
+MAX_STEPS = 200  # of `fit`; `in_whole_samples` then corrects the margins by whole samples
+MIN_WEIGHT = 1e-30  # of a kind relative to the client's largest weight, so that no column is zero
 
 
 def apportion(
     sizes: Ids | Values, P: Float64[np.ndarray, "clients classes attributes"]
 ) -> Int64[np.ndarray, "clients classes attributes"]:
-    """Whole numbers that sum to sizes[k] in table k, each within one of sizes[k] P: by largest remainders.
+    """Return integers near sizes[k] * P[k] with the sum sizes[k] for each client k, by largest remainders.
 
-    Ties go to another pair for each client, so that no pair has all of the odd samples.
+    Ties are broken by another pair for each client, so that no pair gets all of the remaining samples.
     """
     K, pairs = len(P), P[0].size
     exact = sizes[:, None] * P.reshape(K, pairs)
@@ -23,78 +26,82 @@ def apportion(
     order = np.lexsort((turn, -np.round(exact - table, 9)), axis=1)
     rank = np.argsort(order, axis=1)
     table += rank < (sizes - table.sum(1))[:, None]
-    found: Int64[np.ndarray, "clients classes attributes"] = table.reshape(P.shape)
-    return found
+    tables: Int64[np.ndarray, "clients classes attributes"] = table.reshape(P.shape)
+    return tables
 
 
-def deal_pairs(pair: Ids, table: Int64[np.ndarray, "clients *kinds"], rng: np.random.Generator) -> list[Ids]:
-    """Random samples of each kind, table[k] of them for client k: sorted positions. pair: of each sample, int64 [N]."""
-    wanted = table.reshape(len(table), -1)
-    parts: list[list[Ids]] = [[] for _ in wanted]
-    for each, sizes in enumerate(wanted.T):
-        rows = rng.permutation(np.flatnonzero(pair == each))
-        for k, own in enumerate(np.split(rows, np.cumsum(sizes))[:-1]):
-            parts[k].append(own)
-    return [np.sort(np.concatenate(own)) for own in parts]
+def deal_pairs(sample_kind: Ids, table: Int64[np.ndarray, "clients *kinds"], rng: np.random.Generator) -> list[Ids]:
+    """Draw samples of each kind, table[k] of them for client k, and return sorted positions.
+
+    sample_kind: flat index of each sample's kind in a row of the table, int64 [N].
+    """
+    counts = table.reshape(len(table), -1)
+    parts: list[list[Ids]] = [[] for _ in counts]
+    for kind, client_counts in enumerate(counts.T):
+        rows = rng.permutation(np.flatnonzero(sample_kind == kind))
+        for k, client_rows in enumerate(np.split(rows, np.cumsum(client_counts))[:-1]):
+            parts[k].append(client_rows)
+    return [np.sort(np.concatenate(pieces)) for pieces in parts]
 
 
 def deal_cards(sizes: Ids) -> list[Ids]:
-    """Return which of sum(sizes) cards each player gets, sizes[k] for player k: evenly over the whole deck.
+    """Return which of sum(sizes) positions each client gets: sizes[k] for client k, spread evenly over all positions.
 
-    Card j of player k is wanted at (j + 1/2) / sizes[k] of the deck; of equal hands it is one round after the other.
+    Position j of client k is aimed at the fraction (j + 1/2) / sizes[k]. With equal sizes the clients take turns, as
+    in dealing cards.
     """
-    player = np.repeat(np.arange(len(sizes)), sizes)
-    nth = np.arange(len(player)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    turn = np.argsort((nth + 0.5) / sizes[player], kind="stable")
-    place = np.empty(len(player), dtype=np.int64)
-    place[turn] = np.arange(len(player))
-    return np.split(place, np.cumsum(sizes)[:-1]) if len(sizes) else []
+    client = np.repeat(np.arange(len(sizes)), sizes)
+    nth = np.arange(len(client)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    order = np.argsort((nth + 0.5) / sizes[client], kind="stable")
+    position = np.empty(len(client), dtype=np.int64)
+    position[order] = np.arange(len(client))
+    return np.split(position, np.cumsum(sizes)[:-1]) if len(sizes) else []
 
 
 def fit(
     log_weights: Float64[np.ndarray, "clients kinds"], sizes: Ids, pools: Ids
 ) -> Float64[np.ndarray, "clients kinds"]:
-    """Scale rows and columns of the weights until they have the margins: rows exactly, columns after STEPS or before.
+    """Scale rows and columns of the weights to the given sums, by iterative proportional fitting.
 
-    Iterative proportional fitting (Deming & Stephan 1940): what a client has of one kind rather than another, beside
-    what others have of them, stays as the weights say.
+    Source: Deming and Stephan 1940. Odds ratios between clients and kinds stay those of the weights. Sums of rows are
+    exact; sums of columns are within half a sample, unless that takes more than `MAX_STEPS` steps.
 
     Args:
         log_weights: logarithms of the weights.
         sizes: positive sums of the rows.
-        pools: sums of the columns, of the same total.
+        pools: sums of the columns, with the same total.
     """
-    weights = np.maximum(np.exp(log_weights - log_weights.max(1, keepdims=True)), LEAST)
+    weights = np.maximum(np.exp(log_weights - log_weights.max(1, keepdims=True)), MIN_WEIGHT)
     column: Values = np.ones(weights.shape[1])
-    for _ in range(STEPS):
+    for _ in range(MAX_STEPS):
         row = sizes / (weights @ column)
-        found = row @ weights
-        if np.abs(found * column - pools).max() < 0.5:
+        column_sums = row @ weights
+        if np.abs(column_sums * column - pools).max() < 0.5:
             break
-        column = pools / found
+        column = pools / column_sums
     table: Float64[np.ndarray, "clients kinds"] = (sizes / (weights @ column))[:, None] * weights * column
     return table
 
 
 def in_whole_samples(
-    wanted: Float64[np.ndarray, "clients kinds"], sizes: Ids, pools: Ids
+    shares: Float64[np.ndarray, "clients kinds"], sizes: Ids, pools: Ids
 ) -> Int64[np.ndarray, "clients kinds"]:
-    """Whole numbers near `wanted`, with exactly the margins: client by client, what was rounded off goes to the next.
+    """Return integers near `shares` with exactly the given sums; rounding errors carry over to the next client.
 
     Args:
-        wanted: its rows sum to `sizes`, and its columns to about `pools`.
+        shares: exact numbers; rows sum to `sizes`, columns approximately to `pools`.
         sizes: sums of the rows.
-        pools: sums of the columns, of the same total.
+        pools: sums of the columns, with the same total.
     """
-    table, left, owed = np.zeros(wanted.shape, dtype=np.int64), pools.copy(), np.zeros(len(pools))
+    table, remaining, owed = np.zeros(shares.shape, dtype=np.int64), pools.copy(), np.zeros(len(pools))
     for k, size in enumerate(sizes.tolist()):
-        owed += wanted[k]
-        own = np.minimum(np.floor(np.maximum(owed, 0) + 1e-9).astype(np.int64), left)
-        while own.sum() > size:  # what others weren't given yet is more than this one has
-            own[np.argmax(np.where(own > 0, own - owed, -np.inf))] -= 1
-        for _ in range(size - int(own.sum())):
-            own[np.argmax(np.where(own < left, owed - own, -np.inf))] += 1
-        table[k] = own
-        left -= own
-        owed -= own
+        owed += shares[k]
+        counts = np.minimum(np.floor(np.maximum(owed, 0) + 1e-9).astype(np.int64), remaining)
+        while counts.sum() > size:  # earlier clients' rounding errors add up to more than this client's size
+            counts[np.argmax(np.where(counts > 0, counts - owed, -np.inf))] -= 1
+        for _ in range(size - int(counts.sum())):
+            counts[np.argmax(np.where(counts < remaining, owed - counts, -np.inf))] += 1
+        table[k] = counts
+        remaining -= counts
+        owed -= counts
     return table

@@ -1,6 +1,6 @@
-"""The contract of a proxy set, and the draw that all of them share.
+"""The contract of a proxy set, unlabelled inputs of the server, with the random choice that proxy sets share.
 
-What is not the clients' own kind of data teaches less: tables say which proxy a number was made with.
+Results depend on the proxy set: inputs from another distribution than the clients' data are less useful.
 """
 
 from abc import abstractmethod
@@ -11,18 +11,18 @@ import torch
 from jaxtyping import UInt64
 from torch import Tensor
 
+from fedcohort.component import Component
 from fedcohort.data.federation import Federation
 from fedcohort.data.row_hashes import row_hashes
 from fedcohort.errors import DataError, OptionError
-from fedcohort.part import Part
 from fedcohort.rng import generator
 
 
-class Proxy(Part, Protocol):
-    """Inputs that the server holds, without labels.
+class Proxy(Component, Protocol):
+    """Provides inputs without labels that the server holds.
 
     Attributes:
-        holds: whether there are any.
+        holds: whether the server holds such inputs.
     """
 
     @property
@@ -31,48 +31,63 @@ class Proxy(Part, Protocol):
 
     @abstractmethod
     def inputs(self, federation: Federation, seed: int) -> Tensor | None:
-        """float32 [n, *shape of a sample], None without any; seed: `data_seed`.
+        """Return the inputs, [n, *shape of a sample], or None; they depend on the arguments only.
 
-        A function of its arguments alone. Raises `OptionError` or `DataError`.
+        Args:
+            federation: data of the run.
+            seed: the option `data_seed`.
+
+        Raises:
+            OptionError, DataError: the inputs do not exist, or do not fit the data of the run.
         """
 
 
-def draw_rows(x: Tensor, n: int | None, what: str, seed: int) -> Tensor:
-    """n of the rows of x in their order, all where n is None. Raises `OptionError` where there are not as many."""
+def draw_rows(x: Tensor, n: int | None, name: str, seed: int) -> Tensor:
+    """Return n random rows of x in their order, all rows if n is None; raise `OptionError` if x has fewer rows.
+
+    name: description of the rows, for the message.
+    """
     if n is None:
         return x
     if n > len(x):
-        raise OptionError(f"proxy.n must be at most {len(x)}, the number of {what}, or null for all of them, got {n}")
+        raise OptionError(f"proxy.n must be at most {len(x)}, the number of {name}, or null for all of them, got {n}")
     rows = np.sort(generator(seed, "proxy").choice(len(x), n, replace=False))
     return x[torch.from_numpy(rows)]
 
 
 def foreign(x: Tensor, where: str, federation: Federation) -> Tensor:
-    """x, where its samples are such as the run's, and others. Raises `DataError`. where: whose they are, for people.
+    """Return x if its samples have the run's shape and type, and are neither test samples nor samples of clients.
 
-    Refused are inputs of the run's test set, and data of which half or more are the clients' own, feature noise or not.
+    Args:
+        x: candidate inputs of a proxy set.
+        where: source of the inputs, for messages.
+        federation: data of the run.
+
+    Raises:
+        DataError: shape or type differ, one of the inputs is in the test set, or at least half of them are samples of
+            clients, before or after feature noise.
     """
     shape = tuple(federation.server_test.x.shape[1:])
     if tuple(x.shape[1:]) != shape:
         raise DataError(
-            f"{where}: a sample has the shape {list(x.shape[1:])}, one of the run's dataset={federation.name} has "
+            f"{where}: samples have the shape {list(x.shape[1:])}, but those of dataset={federation.name} have "
             f"{list(shape)}"
         )
     if x.dtype != federation.server_test.x.dtype:
-        kinds = [str(each.dtype).removeprefix("torch.") for each in (x, federation.server_test.x)]
+        proxy_type, run_type = (str(inputs.dtype).removeprefix("torch.") for inputs in (x, federation.server_test.x))
         raise DataError(
-            f"{where}: the inputs are {kinds[0]}, those of the run's dataset={federation.name} are {kinds[1]}; say "
-            "dataset.pixels=float32 where the dataset has it"
+            f"{where}: the inputs are {proxy_type}, but those of dataset={federation.name} are {run_type}; set "
+            "dataset.pixels=float32 if the dataset has this option"
         )
-    found = row_hashes(x.numpy())
-    if tested := np.isin(found, row_hashes(federation.server_test.x.cpu().numpy())).sum():
-        raise DataError(f"{where}: {tested} inputs are in the run's test set")
-    if np.isin(found, _hashes_of_clients(federation)).sum() * 2 >= len(x):
-        raise DataError(f"{where}: the inputs are the clients' own: choose others, or proxy=client_heldout")
+    hashes = row_hashes(x.numpy())
+    if n_tested := np.isin(hashes, row_hashes(federation.server_test.x.cpu().numpy())).sum():
+        raise DataError(f"{where}: {n_tested} inputs are in the run's test set")
+    if np.isin(hashes, _hashes_of_clients(federation)).sum() * 2 >= len(x):
+        raise DataError(f"{where}: the inputs are samples of the clients: choose others, or proxy=client_heldout")
     return x
 
 
 def _hashes_of_clients(federation: Federation) -> UInt64[np.ndarray, "rows"]:
-    """Of all T and V as they are, and as they were before feature noise."""
+    """Return hashes of all rows of T and V, and of the disturbed rows before feature noise."""
     hashes = [row_hashes(part.x.cpu().numpy()) for part in (federation.train, federation.val)]
     return np.concatenate(hashes if federation.undisturbed is None else [*hashes, federation.undisturbed])

@@ -1,7 +1,7 @@
-"""Inputs that clients hold out of their training: some of all V_k, without labels.
+"""Validation inputs of the clients, from all V_k, without labels.
 
-As if clients had given them away. They are of the clients' own distribution, the best case of a proxy set, and count as
-what they are: data that left a client.
+They have the distribution of the clients' data, which is the best case of a proxy set. In a real federation clients
+would have to send this data to the server.
 """
 
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from fedcohort.proxy.base import Proxy, draw_rows
 
 @dataclass(frozen=True)
 class ClientHeldout(Proxy):
-    """The proxy, with its option.
+    """Chooses inputs of the clients' validation samples.
 
     Attributes:
-        n: how many of them, None for all.
+        n: number of inputs, None for all.
     """
 
     n: int | None
@@ -29,5 +29,8 @@ class ClientHeldout(Proxy):
 
     def inputs(self, federation: Federation, seed: int) -> Tensor:
         if not len(federation.val.x):
-            raise DataError("proxy=client_heldout: no client holds anything out (split.client_val)")
-        return draw_rows(federation.val.x, self.n, "samples that clients hold out", seed)
+            raise DataError(
+                "proxy=client_heldout: no client has validation samples; set split.client_val above 0 or choose "
+                "another proxy"
+            )
+        return draw_rows(federation.val.x, self.n, "validation samples of all clients", seed)

@@ -1,9 +1,9 @@
-"""The training inputs of another dataset, without their labels: FedDF's and RHFL's public data.
+"""The training inputs of another dataset, without labels: the public data of FedDF and RHFL.
 
     python train.py agg=feddf proxy=dataset dataset@proxy.source=fashion_mnist
 
-Its samples must have the shape of the run's, and be others (`proxy.base.foreign`). They are normalised as the source's
-own are, whether pixels stand in memory as bytes or as numbers. Your own are read by proxy=folder.
+They must have the shape of the run's samples and be different samples (`proxy.base.foreign`). They are standardised by
+the mean and standard deviation of the source, whether pixels are bytes or numbers. proxy=folder reads a user's files.
 """
 
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ from fedcohort.proxy.base import Proxy, draw_rows, foreign
 
 @dataclass(frozen=True)
 class OtherDataset(Proxy):
-    """The proxy set, with its options.
+    """Chooses training inputs of another dataset.
 
     Attributes:
-        source: the dataset, one whose yaml chooses nothing else.
-        n: how many of its inputs, None for all.
+        source: the dataset; its yaml must not choose options of other groups.
+        n: number of inputs, None for all.
     """
 
     source: Dataset
@@ -32,7 +32,7 @@ class OtherDataset(Proxy):
     def __post_init__(self) -> None:
         ranges.integer("n", self.n, "[1, inf)", optional=True)
         if not hasattr(self.source, "load"):
-            allowed = "a dataset that makes no clients, as in dataset@proxy.source=digits"
+            allowed = "a dataset without generated clients, as in dataset@proxy.source=digits"
             raise ranges.refuse("source", allowed, self.source)
 
     def inputs(self, federation: Federation, seed: int) -> Tensor:
@@ -41,4 +41,4 @@ class OtherDataset(Proxy):
         x = draw_rows(x, self.n, f"training samples of {raw.name}", seed)
         if raw.scale is None or raw.scale == federation.scale:
             return x
-        return torch.from_numpy(raw.scale.convert(x.numpy()))  # the network would take them for bytes of the run's
+        return torch.from_numpy(raw.scale.convert(x.numpy()))  # the network would standardise bytes by the run's scale

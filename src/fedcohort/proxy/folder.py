@@ -1,13 +1,13 @@
-"""Your own public inputs, without labels: a folder with train.parquet or train.csv.
+"""A user's public inputs, without labels: a folder with train.parquet or train.csv.
 
     python train.py agg=feddf dataset=folder dataset.path=my_data proxy=folder proxy.path=my_public_data
 
-A sample takes the shape of the run's; columns of the same names are put into the order of the run's. They must be
-others than the clients' own (`proxy.base.foreign`). What the run makes of its inputs is made of these, to the bit:
+Samples are reshaped to the run's; if the columns have the same names, they are put into the order of the run's. They
+must be other samples than the clients' (`proxy.base.foreign`). They are converted exactly as the run's inputs:
 
-    images, of the run's size     bytes, or such divided by 255, are normalised as the run's pixels are; scale: 1 or 255
-    standardised inputs           (x / scale - mean) / sd, with the run's own mean and deviation
-    others                        x / scale
+    images, of the run's size     bytes, or bytes divided by 255, are standardised as the run's pixels; scale: 1 or 255
+    standardised inputs           (x / scale - mean) / sd, with the mean and standard deviation of the run
+    other inputs                  x / scale
 """
 
 from collections.abc import Sequence
@@ -30,13 +30,14 @@ from fedcohort.proxy.base import Proxy, draw_rows, foreign
 
 @dataclass(frozen=True)
 class Folder(Proxy):
-    """The proxy set, with its options.
+    """Reads inputs from a user's folder.
 
     Attributes:
         path: the folder.
-        features: one column of lists or images, None for all columns of numbers besides `leave_out`.
-        scale: inputs are divided by it, as the run's own; of images it is 1 or 255, which are the same.
-        n: how many of the inputs, None for all.
+        features: one column of lists or images, None for all columns of numbers except `leave_out`.
+        leave_out: columns of numbers that are not inputs.
+        scale: divisor of the inputs; for images 1 or 255, which have the same effect.
+        n: number of inputs, None for all.
     """
 
     path: str
@@ -60,42 +61,41 @@ class Folder(Proxy):
             x = federation.converted.convert(self._pixels(frame, federation))
         else:
             x = self._numbers(frame, federation)
-        found = foreign(torch.from_numpy(x), f"proxy=folder ({frame.where})", federation)
-        return draw_rows(found, self.n, "its rows", seed)
+        inputs = foreign(torch.from_numpy(x), f"proxy=folder ({frame.where})", federation)
+        return draw_rows(inputs, self.n, "its rows", seed)
 
     def _numbers(self, frame: Frame, federation: Federation) -> np.ndarray:
-        """The inputs of a run that doesn't know of pixels, float32."""
+        """Return the inputs if those of the run are not pixels, float32."""
         names = self._names(frame, federation)
-        found = frame.numbers(names) if self.features is None else frame.arrays(self.features)
-        x: np.ndarray = _shaped(found, names, frame, federation).astype(np.float32) / np.float32(self.scale)
+        values = frame.numbers(names) if self.features is None else frame.arrays(self.features)
+        x: np.ndarray = _reshape(values, names, frame, federation).astype(np.float32) / np.float32(self.scale)
         if federation.standard is not None:
             mean, sd = federation.standard
             x = (x - mean) / sd
         return x
 
     def _pixels(self, frame: Frame, federation: Federation) -> np.ndarray:
-        """The images as bytes [n, channels, height, width], read as those of a run are."""
+        """Return the images as bytes [n, channels, height, width], read as the images of a dataset."""
         if self.scale not in (1, 255):
-            raise ranges.refuse(
-                "proxy.scale", "1 or 255, which are the same where the run's inputs are images", self.scale
-            )
+            allowed = "1 or 255, which have the same effect if the run's inputs are images"
+            raise ranges.refuse("proxy.scale", allowed, self.scale)
         channels, height, width = federation.server_test.x.shape[1:]
         if self.features is not None:
             column = self.features
             frame = replace(frame, named={column: "proxy.features"}, renamed={column: column})
             return images_of([frame], [column], Fit((channels, height, width)))
         names = self._names(frame, federation)
-        found = _shaped(frame.numbers(names), names, frame, federation)
-        pixels, wrong = pixels_of(found, 255 if found.max() > 1 else 1)
+        values = _reshape(frame.numbers(names), names, frame, federation)
+        pixels, wrong = pixels_of(values, 255 if values.max() > 1 else 1)
         if wrong.any():
             row, column = np.argwhere(wrong.reshape(len(wrong), -1))[0].tolist()
             raise frame.blame(
-                names[column], row, f"holds {found[row].flat[column]:g}, and the run's inputs are images: {NO_PIXELS}"
+                names[column], row, f"holds {values[row].flat[column]:g}, but the run's inputs are images: {NO_PIXELS}"
             )
         return pixels
 
     def _names(self, frame: Frame, federation: Federation) -> list[str]:
-        """The columns that are inputs."""
+        """Return the names of the columns that are inputs, in the order of the run's columns if these have them."""
         if self.features is not None:
             return [self.features]
         names = [name for name in frame.names if name not in self.leave_out and frame.is_number(name)]
@@ -103,12 +103,12 @@ class Folder(Proxy):
         return list(federation.columns) if sorted(names) == sorted(federation.columns) else names
 
 
-def _shaped(x: np.ndarray, names: Sequence[str], frame: Frame, federation: Federation) -> np.ndarray:
-    """The inputs in the shape of the run's. Raises `DataError` where that has not as many numbers."""
+def _reshape(x: np.ndarray, names: Sequence[str], frame: Frame, federation: Federation) -> np.ndarray:
+    """Return the inputs in the shape of the run's samples; raise `DataError` if these have more or fewer numbers."""
     shape = tuple(federation.server_test.x.shape[1:])
     if prod(x.shape[1:]) != prod(shape):
         raise DataError(
-            f"proxy.path: a sample of {frame.where} has {prod(x.shape[1:])} numbers ({list_names(names)}), and one "
-            f"of dataset={federation.name} {prod(shape)}; proxy.leave_out=[id,label] leaves columns out"
+            f"proxy.path: a sample of {frame.where} has {prod(x.shape[1:])} numbers ({list_names(names)}), but one of "
+            f"dataset={federation.name} has {prod(shape)}; proxy.leave_out=[id,label] leaves columns out"
         )
     return x.reshape(len(x), *shape)

@@ -1,8 +1,8 @@
-"""Gaussian noise that looks like data in nothing but its first two moments.
+"""Gaussian noise with the mean and variance of each feature of the data.
 
     x_j ~ N(mean_j, sd_j^2), independent   for each feature (pixel) j, moments over the server's validation inputs
 
-Feature by feature, not over all of them: features may be of different units, and one that never varies stays as it is.
+Moments are computed per feature, as features may have different units; a constant feature stays constant.
 """
 
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ from fedcohort.rng import generator
 
 @dataclass(frozen=True)
 class Noise(Proxy):
-    """The proxy, with its option.
+    """Draws inputs from a normal distribution.
 
     Attributes:
-        n: how many inputs are drawn.
+        n: number of inputs.
     """
 
     n: int
@@ -34,7 +34,7 @@ class Noise(Proxy):
         like = federation.server_val.x
         if federation.is_symbolic:
             raise IncompatibleConfig(
-                f"proxy=noise draws numbers, and the inputs of dataset={federation.name} are sequences of symbols: "
+                f"proxy=noise draws real numbers, but the inputs of dataset={federation.name} are sequences of tokens: "
                 "choose proxy=client_heldout"
             )
         pixels = like.double()

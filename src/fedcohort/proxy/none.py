@@ -1,4 +1,4 @@
-"""The server holds no inputs beside its validation set."""
+"""No proxy set: the server holds no inputs apart from its validation set."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,4 +12,4 @@ class NoProxy(Proxy):
     holds: ClassVar[bool] = False
 
     def inputs(self, federation: Federation, seed: int) -> None:
-        """Nothing."""
+        """Return None."""

@@ -84,7 +84,7 @@ def write_part(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> st
     """
     import pyarrow as pa
 
-    facts = columns if isinstance(columns, ClientFacts) else ClientFacts.of(columns)
+    facts = columns if isinstance(columns, ClientFacts) else ClientFacts.from_columns(columns)
     clients = facts.concerned
     rows = facts.rows(clients)
     ids = {"step": np.full(len(clients), step, dtype=np.int32), "client": clients.astype(np.int32)}

@@ -187,7 +187,7 @@ def _present(report: RoundReport) -> str | None:
     if "available" not in facts:
         return None
     if not isinstance(facts, ClientFacts):
-        facts = ClientFacts.of({"available": facts["available"]})
+        facts = ClientFacts.from_columns({"available": facts["available"]})
     return presence.encode(facts.flags["available"], facts.n_clients)
 
 

@@ -68,7 +68,7 @@ class RunInfo:
     @property
     def budget(self) -> Budget:
         """Where the run ends."""
-        return Budget.of({**self.config, "rounds": self.rounds})
+        return Budget.from_config({**self.config, "rounds": self.rounds})
 
 
 class Observer:

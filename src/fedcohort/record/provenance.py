@@ -140,7 +140,7 @@ def targets(config: Mapping[str, Any]) -> Iterator[str]:
 def this(config: Mapping[str, Any], options: Mapping[str, Any], data: str) -> dict[str, Any]:
     """What decides the bits of a process beside `config`.
 
-    options: those of `Identity.HELD`, by dotted name. data: the checksum of the data as they were loaded.
+    options: those of `Identity.FORCED`, by dotted name. data: the checksum of the data as they were loaded.
     """
     head, dirty = commit()
     start = {"commit": head, "dirty": dirty, "sources": sources(config), "versions": versions()}

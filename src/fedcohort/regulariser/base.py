@@ -2,11 +2,11 @@
 
 from typing import Protocol
 
+from fedcohort.component import Component
 from fedcohort.hook import ClientHook
-from fedcohort.part import Part
 
 
-class Regulariser(Part, Protocol):
+class Regulariser(Component, Protocol):
     """What is added to a local objective.
 
     Attributes:

@@ -83,7 +83,7 @@ class Budget:
         return self.rounds, self.virtual_s, self.bytes, self.acc
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> "Budget":
+    def from_config(cls, config: Mapping[str, Any]) -> "Budget":
         """Read the budget of a composed config; one of an older fedcohort has no `until`."""
         return cls(config["rounds"], **{name: (config.get("until") or {}).get(name) for name in UNTIL})
 

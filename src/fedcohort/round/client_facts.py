@@ -25,7 +25,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
         self.n_clients, self.flags, self.numbers = n_clients, dict(flags), dict(numbers)
 
     @classmethod
-    def of(cls, columns: Mapping[str, np.ndarray]) -> "ClientFacts":
+    def from_columns(cls, columns: Mapping[str, np.ndarray]) -> "ClientFacts":
         """Make the facts of whole columns, each [n_clients]."""
         flags = {name: np.flatnonzero(values) for name, values in columns.items() if name in FLAGS}
         numbers = {name: (None, values) for name, values in columns.items() if name not in FLAGS}
@@ -45,7 +45,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
 
     def __or__(self, columns: Mapping[str, np.ndarray]) -> "ClientFacts":
         """Return these facts with more, each of them a whole column [n_clients]."""
-        more = ClientFacts.of(columns)
+        more = ClientFacts.from_columns(columns)
         return ClientFacts(self.n_clients or more.n_clients, self.flags | more.flags, self.numbers | more.numbers)
 
     @property

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from fedcohort.flat import Layout
 from fedcohort.round.collected import Collected, Each
-from fedcohort.types import ClientUpdate, Ids, SideBySide, Values
+from fedcohort.types import ClientUpdate, Ids, UpdateGroup, Values
 
 CPU = torch.device("cpu")
 PIECE = 131_072  # numbers of an update that are added at a time on a CPU
@@ -95,8 +95,8 @@ class Collector:
         """Let it in, if it is sound; `training.dual` trains side by side, and such a group comes without a break."""
         row, sound = self.row[update.client], self._sound(update)
         weight = float(self.weights[row])
-        if update.together is not None and self.matrix is None:
-            self._add_together(update.together, update.client, weight if sound else None)
+        if update.group is not None and self.matrix is None:
+            self._add_together(update.group, update.client, weight if sound else None)
         elif sound:
             self._add(self.sum, update.delta, weight, None if self.matrix is None else self.matrix[row])
         if not sound:
@@ -118,7 +118,7 @@ class Collector:
                 self.each_counters[row] = update.counters
         self.stored[update.client] = update.stored
 
-    def _add_together(self, group: SideBySide, client: int, weight: float | None) -> None:
+    def _add_together(self, group: UpdateGroup, client: int, weight: float | None) -> None:
         """With the last of them, all of them; those without a weight were not sound."""
         self.waiting[client] = weight
         if len(self.waiting) == len(group.norms):
@@ -134,7 +134,7 @@ class Collector:
 
     def _sound(self, update: ClientUpdate) -> bool:
         """A norm is finite where all entries are, and don't overflow."""
-        group = update.together
+        group = update.group
         norm = float(torch.linalg.vector_norm(update.delta)) if group is None else group.norms[update.client]
         beside = (*update.uploads.values(), update.buffers)
         rest = all(math.isfinite(float(torch.linalg.vector_norm(vector))) for vector in beside if len(vector))

@@ -197,7 +197,9 @@ def scheduled(part: Part, result: Result, draws: Draws) -> Schedule | None:
     starts = getattr(schedule.start, "shape", (0,))
     array("Schedule.start", schedule.start, starts[:1], "if", low=0)
     array("Schedule.end", schedule.end, starts[:1], "if", low=0)
-    array("Schedule.period", schedule.period, (n,), "if", low=0, above=True)
+    array("Schedule.period", schedule.period, (n,), "if", low=0)
+    if not schedule.period.all():
+        raise broken("Schedule.period", "above 0 for every client", schedule.period)
     for name in ("first", "stop"):
         array(f"Schedule.{name}", getattr(schedule, name), (n,), "i", 0, len(schedule.start))
     if (schedule.end < schedule.start).any():

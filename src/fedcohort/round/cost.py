@@ -41,9 +41,9 @@ class CostModel:
         client = parts.client
         self.units = client.epochs if client.steps is None else client.steps
         beside = parts.samples.bytes_down + NUMBER * parts.tells_deadline
-        self.usual = Rates.of(parts.needs(), parts.agg.needs, parts.hooks, layout, beside)
-        self.plain = Rates.of(parts.needs(plain=True), (), parts.hooks_in(plain=True), layout, beside)
-        self.bare = Rates.of((), (), (), layout)  # of a probe, which takes w_t alone
+        self.usual = Rates.from_signals(parts.needs(), parts.agg.needs, parts.hooks, layout, beside)
+        self.plain = Rates.from_signals(parts.needs(plain=True), (), parts.hooks_in(plain=True), layout, beside)
+        self.bare = Rates.from_signals((), (), (), layout)  # of a probe, which takes w_t alone
         self.update_bytes = parts.codec.bytes_up(layout)
 
     def rates(self, plain: bool) -> Rates:

@@ -24,7 +24,7 @@ def split(part: Part, result: Result, stock: Any, size: Any, *args: object) -> R
     else:
         for client, rows in enumerate(typed("the result", result, Sequence)):  # type: ignore[type-abstract]
             ids(f"the samples of client {client}", rows, len(stock))
-        dealt = Ragged.of(result)
+        dealt = Ragged.from_parts(result)
     if not len(dealt) or (n_clients is not None and len(dealt) != n_clients):
         raise broken("the number of clients", "at least 1" if n_clients is None else f"{n_clients}", len(dealt))
     ids("the samples of all clients", np.sort(dealt.rows), len(stock), least=1)

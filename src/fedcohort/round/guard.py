@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from types import FunctionType, UnionType
 from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
+from fedcohort.component import RENAMED
 from fedcohort.contracts import broken, describe
 from fedcohort.errors import ComponentError, FedcohortError, UndeclaredSignal
 from fedcohort.round.contracts import CHECKS, Check
@@ -132,6 +133,9 @@ def _check_attributes(part: object, contract: type, who: str) -> None:
         accepted = kind | int if float in (get_args(kind) or (kind,)) else kind  # 5 is a float's value, too
         if isinstance(kind, type | UnionType) and not isinstance(value, accepted):
             raise ComponentError(f"{who}: {broken(name, str(getattr(kind, '__name__', kind)), value)}")
+    for old, new in RENAMED.items():
+        if hasattr(part, old):
+            raise ComponentError(f"{who}: {old} is called {new} now: rename it in {type(part).__qualname__}")
     for hook in getattr(part, "hooks", ()):
         for name in ("begin", "downloads", "uploads", "remembers"):
             if not hasattr(hook, name):

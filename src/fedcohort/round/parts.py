@@ -13,6 +13,7 @@ from fedcohort.augmentation.base import Augmentation
 from fedcohort.availability.base import Availability
 from fedcohort.client.base import Client
 from fedcohort.codec.base import Codec
+from fedcohort.component import ANNOUNCED_DEADLINE
 from fedcohort.deadline.base import Deadline
 from fedcohort.device.base import Device
 from fedcohort.errors import CheckpointError, ComponentError
@@ -20,7 +21,6 @@ from fedcohort.flat import Layout
 from fedcohort.hook import ClientHook, memory_sizes
 from fedcohort.ledger import Charge
 from fedcohort.objective.base import Objective
-from fedcohort.part import ANNOUNCED_DEADLINE
 from fedcohort.proxy.base import Proxy
 from fedcohort.regulariser.base import Regulariser
 from fedcohort.round.backoff import NO_FAILURES, Backoff
@@ -66,7 +66,9 @@ class Parts:
     @property
     def tells_deadline(self) -> bool:
         """Whether clients are told when the round closes: those who do what fits of before then have to know."""
-        return self.deadline.announces and (self.deadline.partial_work or ANNOUNCED_DEADLINE in self.samples.wants)
+        return self.deadline.announces and (
+            self.deadline.partial_work or ANNOUNCED_DEADLINE in self.samples.requirements
+        )
 
     def hooks_in(self, plain: bool) -> tuple[ClientHook, ...]:
         """Return the hooks of a round: the codec's alone where it is plain (`Selection.plain`)."""
@@ -108,11 +110,13 @@ class ServerState:
     def fresh(cls, parts: Parts, population: "Populations", n_params: int) -> "ServerState":
         """Make the state before round 0."""
         return cls(
-            selector=parts.selector.init(population.asking(parts.deadline).of(parts.selector.needs, "the selector")),
-            agg=parts.agg.init(population.of(parts.agg.needs, "the aggregator"), n_params),
+            selector=parts.selector.init(
+                population.asking(parts.deadline).for_reader(parts.selector.needs, "the selector")
+            ),
+            agg=parts.agg.init(population.for_reader(parts.agg.needs, "the aggregator"), n_params),
             server=parts.server.init(n_params),
-            samples=parts.samples.init(population.of(parts.samples.needs, "the sample selection")),
-            deadline=parts.deadline.init(population.of(parts.deadline.needs, "the deadline")),
+            samples=parts.samples.init(population.for_reader(parts.samples.needs, "the sample selection")),
+            deadline=parts.deadline.init(population.for_reader(parts.deadline.needs, "the deadline")),
             times_selected=np.zeros(population.n_clients, dtype=np.int64),
             uniform=UniformReference.fresh(population.n_clients),
         )
@@ -164,7 +168,7 @@ class Populations:
         """Return the populations of a selector, which is asked for as many clients as the deadline has it."""
         return replace(self, cohort=deadline.ask(self.cohort))
 
-    def of(self, needs: frozenset[str], reader: str) -> Population:
+    def for_reader(self, needs: frozenset[str], reader: str) -> Population:
         return Population(self.n_clients, self.n_classes, self.cohort, self.signals(needs, reader))
 
     @classmethod

@@ -29,7 +29,7 @@ class Rates:
     beside_bytes: int
 
     @classmethod
-    def of(
+    def from_signals(
         cls, read: Iterable[str], asked: Iterable[str], hooks: Sequence[ClientHook], layout: Layout, beside: int = 0
     ) -> "Rates":
         """Add up the signals and the hooks to the rates of a job.

@@ -89,7 +89,7 @@ def registered_columns(parts: Parts, populations: Populations) -> ClientFacts:
     for word in sorted(parts.selector.needs):
         if isinstance(signal := find(word), Static):
             found |= spread_columns(word, populations.facts[signal.fact].astype(np.float64))
-    return ClientFacts.of(found)
+    return ClientFacts.from_columns(found)
 
 
 def facts_of(federation: Federation, collected: Collected | None, liars: np.ndarray) -> Mapping[str, float]:

@@ -36,7 +36,9 @@ class RoundModels:
     @property
     def proxy(self) -> Tensor:
         if self.federation.proxy is None:
-            raise ValueError("the server holds no proxy inputs: an aggregator that reads them wants 'proxy'")
+            raise ValueError(
+                "the server holds no proxy inputs: an aggregator that reads them must declare requirements = {PROXY}"
+            )
         return self.federation.proxy
 
     @torch.no_grad()

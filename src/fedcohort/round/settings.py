@@ -69,7 +69,7 @@ class Settings:
         return Budget(self.rounds, self.until_virtual_s, self.until_bytes, self.until_acc)
 
     @classmethod
-    def of(cls, config: Mapping[str, Any], config_hash: str) -> "Settings":
+    def from_config(cls, config: Mapping[str, Any], config_hash: str) -> "Settings":
         """Read the settings of a composed config, whose options `startup/options.py` has checked."""
         return cls(config_hash, **{name: _find(config, option) for name, option, _ in options()})
 

@@ -8,15 +8,15 @@ from typing import Protocol, TypeVar
 import numpy as np
 from jaxtyping import Bool
 
-from fedcohort.part import Part, Want
+from fedcohort.component import Component, Requirement
 from fedcohort.types import Ids, Population, ReadOnly, RoundOutcome, Values
 
 S = TypeVar("S")
 
 LOSSES = "sample_losses"  # the name under which a client keeps its list
-CLEAN_LABELS = Want(
+CLEAN_LABELS = Requirement(
     lambda run: run.federation and not run.federation.noise_rate.any(),
-    "high losses draw {who} to samples, and wrong labels ({label_noise}) make losses high, too",
+    "high losses draw {option} to samples, and wrong labels ({label_noise}) make losses high, too",
 )
 
 
@@ -48,7 +48,7 @@ class SampleRequest(ReadOnly):
     rng: Callable[[str], np.random.Generator]
 
 
-class Samples(Part, Protocol[S]):
+class Samples(Component, Protocol[S]):
     """Which of its samples each client trains on.
 
     Attributes:

@@ -24,7 +24,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedcohort.part import EPOCHS, Want
+from fedcohort.component import EPOCHS, Requirement
 from fedcohort.samples.base import SampleRequest
 from fedcohort.samples.threshold import LossThreshold, State, draw
 from fedcohort.types import Ids
@@ -34,7 +34,7 @@ from fedcohort.types import Ids
 class FedBalancer(LossThreshold):
     """The sample selection; its options are those of `LossThreshold`."""
 
-    wants: ClassVar[frozenset[Want]] = LossThreshold.wants | {EPOCHS}
+    requirements: ClassVar[frozenset[Requirement]] = LossThreshold.requirements | {EPOCHS}
 
     def choose(self, state: State, request: SampleRequest) -> Ids:
         """Choose by Alg. 1."""

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from fedcohort import ranges
-from fedcohort.part import Want
+from fedcohort.component import Requirement
 from fedcohort.samples.base import CLEAN_LABELS, SampleRequest, Samples
 from fedcohort.types import Ids, Population
 
@@ -36,7 +36,7 @@ class FedssLoss(Samples[float]):
 
     keeps_losses: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"n_train"})
-    prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLEAN_LABELS})
 
     def __post_init__(self) -> None:
         ranges.number("percentile", self.percentile, "[0, 100]")

@@ -20,19 +20,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedcohort.part import Want
+from fedcohort.component import Requirement
 from fedcohort.samples.base import SampleRequest
 from fedcohort.samples.threshold import LossThreshold, State, draw
 from fedcohort.types import Ids
 
-STEPS = Want(
+STEPS = Requirement(
     lambda run: run.parts.client.steps is not None,
-    "{who} draws the samples of a fixed number of mini-batches, and clients train epochs: choose client.steps=5, one "
-    "mini-batch for each of the paper's local epochs",
+    "{option} draws the samples of a fixed number of mini-batches, and clients train epochs: choose client.steps=5, "
+    "one mini-batch for each of the paper's local epochs",
 )
-MINI_BATCHES = Want(
+MINI_BATCHES = Requirement(
     lambda run: run.parts.client.batch is not None,
-    "{who} draws the samples of mini-batches, and client.batch=null takes all that a client has at once: choose "
+    "{option} draws the samples of mini-batches, and client.batch=null takes all that a client has at once: choose "
     "client.batch=10",
 )
 
@@ -41,7 +41,7 @@ MINI_BATCHES = Want(
 class OortBalancer(LossThreshold):
     """The sample selection; its options are those of `LossThreshold`."""
 
-    wants: ClassVar[frozenset[Want]] = LossThreshold.wants | {STEPS, MINI_BATCHES}
+    requirements: ClassVar[frozenset[Requirement]] = LossThreshold.requirements | {STEPS, MINI_BATCHES}
 
     def choose(self, state: State, request: SampleRequest) -> Ids:
         """Choose as many samples as the steps take; all where there are less."""

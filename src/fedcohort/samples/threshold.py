@@ -32,9 +32,9 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
+from fedcohort.component import ANNOUNCED_DEADLINE, TIMED_DEVICE, Requirement
 from fedcohort.ledger import NUMBER
 from fedcohort.maths.pace_control import PaceControl, PaceState, utility
-from fedcohort.part import ANNOUNCED_DEADLINE, TIMED_DEVICE, Want
 from fedcohort.samples.base import CLEAN_LABELS, SampleRequest, Samples
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
@@ -85,8 +85,8 @@ class LossThreshold(Samples[State]):
     tells_losses: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"loss_low", "loss_high", "loss_sum", "n_used"})
     bytes_down: ClassVar[int] = NUMBER  # the threshold
-    wants: ClassVar[frozenset[Want]] = frozenset({ANNOUNCED_DEADLINE, TIMED_DEVICE})
-    prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({ANNOUNCED_DEADLINE, TIMED_DEVICE})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLEAN_LABELS})
 
     def __post_init__(self) -> None:
         _ = self.control  # checks the ranges
@@ -99,12 +99,12 @@ class LossThreshold(Samples[State]):
     def control(self) -> PaceControl:
         return PaceControl(self.w, lss=self.lss)
 
-    def remarks(self, word: str) -> Sequence[str]:
+    def notices(self, choice: str) -> Sequence[str]:
         """Say what noise does to a minimum."""
         if not self.noise:
             return ()
         low = "the lowest loss that is heard is below the lowest there is, the more clients the further"
-        return (f"samples.noise={self.noise} leaves the threshold of samples={word} lower: {low}",)
+        return (f"samples.noise={self.noise} leaves the threshold of samples={choice} lower: {low}",)
 
     def init(self, population: Population) -> State:
         """No loss is known, and the threshold is 0."""

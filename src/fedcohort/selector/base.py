@@ -11,14 +11,14 @@ from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 
+from fedcohort.component import Component
 from fedcohort.maths.order import nth_smallest
-from fedcohort.part import Part
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 S = TypeVar("S")
 
 
-class Selector(Part, Protocol[S]):
+class Selector(Component, Protocol[S]):
     """`plan` -> probes of w_t -> `select` -> local training -> `observe` -> aggregation, once a round.
 
     A selector writes `init` and `select`, and what else it does; the rest it inherits.

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.part import CLEAN_LABELS, Want
+from fedcohort.component import CLEAN_LABELS, Requirement
 from fedcohort.selector.base import Selector, Stateless, answers, draw, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, Selection, Values
 
@@ -59,7 +59,7 @@ class PowerOfChoice(Candidates, Selector[Stateless]):
 
     signal: ClassVar[str]
     backs_off: ClassVar[bool] = True
-    prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLEAN_LABELS})
 
     @property
     def needs(self) -> frozenset[str]:

@@ -41,9 +41,9 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from fedcohort import ranges
+from fedcohort.component import ATTRIBUTES, Requirement
 from fedcohort.data import skew
 from fedcohort.maths.simplex import least_variance
-from fedcohort.part import ATTRIBUTES, Want
 from fedcohort.selector.base import Selector, answers, draw, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, Selection, Values
 
@@ -109,7 +109,7 @@ class FedDiverse(Selector[State]):
         return frozenset({"dht" if self.source == "estimated" else "group_counts"})
 
     @property
-    def wants(self) -> frozenset[Want]:
+    def requirements(self) -> frozenset[Requirement]:
         known = ATTRIBUTES.or_else("selector.source=estimated")
         return frozenset({known} if self.source != "estimated" else ())
 

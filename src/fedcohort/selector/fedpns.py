@@ -36,14 +36,14 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort import ranges
-from fedcohort.part import Facts, Want
+from fedcohort.component import Facts, Requirement
 from fedcohort.selector.base import TIE, Selector, draw
 from fedcohort.types import Advice, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 FLOOR = 1e-8  # of a probability
 IDLE = (
-    "{who} keeps ceil(keep x m) of the m clients that arrive in a round, which is all of them: no client is left out, "
-    "and clients are drawn as with selector=random. Choose a larger cohort, or a lower selector.keep"
+    "{option} keeps ceil(keep x m) of the m clients that arrive in a round, which is all of them: no client is left "
+    "out, and clients are drawn as with selector=random. Choose a larger cohort, or a lower selector.keep"
 )
 Gram = Float64[np.ndarray, "m m"]
 
@@ -92,8 +92,8 @@ class FedPns(Selector[State]):
         return frozenset({"update_gram", "steps", "server_loss"} if self.loss_check else {"update_gram", "steps"})
 
     @property
-    def prefers(self) -> frozenset[Want]:
-        return frozenset({Want(self._labels, IDLE)})
+    def recommendations(self) -> frozenset[Requirement]:
+        return frozenset({Requirement(self._labels, IDLE)})
 
     def _labels(self, run: Facts) -> bool | None:
         """Whether anybody can be left out, where as many arrive as may; of fewer it is nobody the sooner."""

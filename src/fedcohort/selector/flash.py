@@ -44,19 +44,19 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.bandit import ridge
 from fedcohort.bandit.contextual import Bandit, Belief, Calibrated, LinUCB, Neural, Restless, Thompson
-from fedcohort.part import Want
+from fedcohort.component import Requirement
 from fedcohort.selector import contexts, rewards
 from fedcohort.selector.base import Selector, answers, begins_with_all, top
 from fedcohort.selector.contexts import FEATURES, Contexts, Measurements, Pending
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-ONE_LOSS = Want(
+ONE_LOSS = Requirement(
     lambda run: (
         not (run.parts.selector.robust_loss and run.parts.objective.robust_loss)
         or run.parts.selector.robust_loss == run.parts.objective.robust_loss
     ),
-    "{who} goes by the loss that clients train with in the paper, and its robust loss has other weights than that of "
-    "{objective}: set selector.alpha, selector.beta and selector.A as the objective's are",
+    "{option} goes by the loss that clients train with in the paper, and its robust loss has other weights than that "
+    "of {objective}: set selector.alpha, selector.beta and selector.A as the objective's are",
 )
 
 
@@ -157,12 +157,14 @@ class Flash(Selector[State]):
         return {"alpha": self.alpha, "beta": self.beta, "A": self.A} if "robust_loss" in self.needs else {}
 
     @property
-    def prefers(self) -> frozenset[Want]:
+    def recommendations(self) -> frozenset[Requirement]:
         return frozenset({ONE_LOSS})
 
-    def remarks(self, word: str) -> Sequence[str]:
-        name = f"selector={word} stands in for a paper that could not be read: don't report it under that paper's name"
-        return (begins_with_all(word), *((name,) if self.bandit in ("neural", "restless") else ()))
+    def notices(self, choice: str) -> Sequence[str]:
+        name = (
+            f"selector={choice} stands in for a paper that could not be read: don't report it under that paper's name"
+        )
+        return (begins_with_all(choice), *((name,) if self.bandit in ("neural", "restless") else ()))
 
     @property
     def kept(self) -> tuple[str, ...]:

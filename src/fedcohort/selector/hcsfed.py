@@ -36,8 +36,8 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from fedcohort import ranges
+from fedcohort.component import Facts, Requirement
 from fedcohort.maths import kmeans, sketch, strata
-from fedcohort.part import Facts, Want
 from fedcohort.rng import generator
 from fedcohort.selector.base import Selector, answers, begins_with_all, draw
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
@@ -46,11 +46,11 @@ NOBODY = -1  # the stratum of those not known
 LIMIT = 1e12
 KEY = 0  # all clients compress with the same draws, whenever they are asked and in all runs
 TOO_MANY = (
-    "{who} has more strata than a cohort has places: those of the largest targets have one each, the same in every "
+    "{option} has more strata than a cohort has places: those of the largest targets have one each, the same in every "
     "round, and whoever is in another never trains. Choose selector.strata=null"
 )
 TOO_SHORT = (
-    "{who} compresses a gradient of this network into two numbers, which tell little more than its length: choose a "
+    "{option} compresses a gradient of this network into two numbers, which tell little more than its length: choose a "
     "larger selector.rate"
 )
 STRATA = {"paper": 10, "feddiverse_paper": 3}
@@ -103,8 +103,8 @@ class HcsFed(Selector[State]):
         return self.agg == "stratified"
 
     @property
-    def prefers(self) -> frozenset[Want]:
-        return frozenset({Want(self._fits, TOO_MANY), Want(self._tells, TOO_SHORT)})
+    def recommendations(self) -> frozenset[Requirement]:
+        return frozenset({Requirement(self._fits, TOO_MANY), Requirement(self._tells, TOO_SHORT)})
 
     def _fits(self, run: Facts) -> bool | None:
         """Whether every stratum has a place in a cohort."""
@@ -118,8 +118,8 @@ class HcsFed(Selector[State]):
     def needs(self) -> frozenset[str]:
         return frozenset({"compressed_gradient" if self.probes else "update"})
 
-    def remarks(self, word: str) -> Sequence[str]:
-        return () if self.probes else (begins_with_all(word),)
+    def notices(self, choice: str) -> Sequence[str]:
+        return () if self.probes else (begins_with_all(choice),)
 
     def init(self, population: Population) -> State:
         K = population.n_clients

@@ -49,8 +49,8 @@ class LowRatio(Selector[State]):
     def __post_init__(self) -> None:
         ranges.number("share", self.share, "[0, 1]")
 
-    def remarks(self, word: str) -> Sequence[str]:
-        return (begins_with_all(word),)
+    def notices(self, choice: str) -> Sequence[str]:
+        return (begins_with_all(choice),)
 
     def init(self, population: Population) -> State:
         K = population.n_clients

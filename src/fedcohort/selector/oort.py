@@ -38,7 +38,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.part import CLEAN_LABELS, Want
+from fedcohort.component import CLEAN_LABELS, Requirement
 from fedcohort.selector.base import Selector
 from fedcohort.selector.ranking import Ranking, State
 from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection
@@ -49,7 +49,7 @@ class Oort(Ranking, Selector[State]):
     """The selector; its options are those of `Ranking`."""
 
     backs_off: ClassVar[bool] = True
-    prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLEAN_LABELS})
 
     def init(self, population: Population) -> State:
         return self.start(population)

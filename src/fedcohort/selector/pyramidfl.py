@@ -35,25 +35,25 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.part import CLEAN_LABELS, Want
+from fedcohort.component import CLEAN_LABELS, Requirement
 from fedcohort.selector.base import Selector, top
 from fedcohort.selector.ranking import Ranking
 from fedcohort.selector.ranking import State as Ranked
 from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-FINISHED_UPDATE = Want(
+FINISHED_UPDATE = Requirement(
     lambda run: not run.parts.codec.hooks,
-    "{who} leaves tensors out of updates, and the codec trains each client for its own upload: choose codec=none, or a "
-    "codec that works on finished updates (codec=subsample, codec=quant, or codec.mode=posthoc for codec=lowrank)",
+    "{option} leaves tensors out of updates, and the codec trains each client for its own upload: choose codec=none, "
+    "or a codec that works on finished updates (codec=subsample, codec=quant, or codec.mode=posthoc for codec=lowrank)",
 )
-ANY_WORK = Want(
+ANY_WORK = Requirement(
     lambda run: not any("client.steps" in options for options in run.config["requires"].values()),
-    "{who} gives some clients several times the local work, and {agg} stands for the same number of steps at every "
+    "{option} gives some clients several times the local work, and {agg} stands for the same number of steps at every "
     "client: choose another aggregator, or selector.beta=0",
 )
-FITTING_WORK = Want(
+FITTING_WORK = Requirement(
     lambda run: run.parts.deadline.partial_work or not run.parts.deadline.announces,
-    "{who} gives fast clients extra epochs, which {deadline} discards: set deadline.partial_work=true, or "
+    "{option} gives fast clients extra epochs, which {deadline} discards: set deadline.partial_work=true, or "
     "selector.beta=0",
 )
 
@@ -115,11 +115,11 @@ class PyramidFl(Ranking, Selector[State]):
         return (super().needs - {"duration"}) | words
 
     @property
-    def wants(self) -> frozenset[Want]:
+    def requirements(self) -> frozenset[Requirement]:
         return frozenset({FINISHED_UPDATE} if self.high > 0 else ()) | ({ANY_WORK} if self.beta > 0 else set())
 
     @property
-    def prefers(self) -> frozenset[Want]:
+    def recommendations(self) -> frozenset[Requirement]:
         return frozenset({CLEAN_LABELS} | ({FITTING_WORK} if self.beta > 0 else set()))
 
     def shortlist(self, cohort: int) -> int:

@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.part import CLEAN_LABELS, Want
+from fedcohort.component import CLEAN_LABELS, Requirement
 from fedcohort.selector.base import Selector, top
 from fedcohort.selector.candidates import Candidates
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
@@ -55,7 +55,7 @@ class RPowD(Candidates, Selector[State]):
     tie: str
 
     backs_off: ClassVar[bool] = True
-    prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLEAN_LABELS})
 
     def __post_init__(self) -> None:
         super().__post_init__()

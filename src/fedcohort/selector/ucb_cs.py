@@ -32,13 +32,13 @@ from jaxtyping import Bool
 from fedcohort import ranges
 from fedcohort.bandit import discounted
 from fedcohort.bandit.discounted import Discounted
-from fedcohort.part import CLEAN_LABELS, Want
+from fedcohort.component import CLEAN_LABELS, Requirement
 from fedcohort.selector.base import Selector, top
 from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-SEVERAL_STEPS = Want(
+SEVERAL_STEPS = Requirement(
     lambda run: run.parts.client.takes_several(run.most_samples),
-    "{who} explores as far as the losses of a client's steps differ, and every client takes one step a round: once "
+    "{option} explores as far as the losses of a client's steps differ, and every client takes one step a round: once "
     "each has come it chooses by losses alone (more epochs, more steps or smaller mini-batches would give it a sigma)",
 )
 
@@ -80,7 +80,7 @@ class UcbCs(Selector[State]):
 
     backs_off: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"n_train", "train_loss", "train_loss_std"})
-    prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS, SEVERAL_STEPS})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLEAN_LABELS, SEVERAL_STEPS})
 
     def __post_init__(self) -> None:
         ranges.number("discount", self.discount, "[0, 1]")

@@ -6,12 +6,12 @@ from typing import Protocol, TypeVar
 from jaxtyping import Float
 from torch import Tensor
 
-from fedcohort.part import Part
+from fedcohort.component import Component
 
 S = TypeVar("S")
 
 
-class ServerOptimizer(Part, Protocol[S]):
+class ServerOptimizer(Component, Protocol[S]):
     """The step from a direction to the next model.
 
     Attributes:

@@ -1,8 +1,8 @@
 """What a client can be asked for, or the server measures itself.
 
 A word is a file here: `signal/<word>.py` with a module-level `signal`. Every signal states what it costs (bytes up,
-forward passes) and what it reveals about a client; the ledger charges it. `wants` is what must hold of the run, or
-nothing. `knowable` is false of what no server could be told: whoever reads it is a yardstick, and is marked as one at
+forward passes) and what it reveals about a client; the ledger charges it. `requirement` must hold of the run where it
+is given. `knowable` is false of what no server could be told: whoever reads it is a yardstick, and is marked as one at
 start-up and in tables.
 """
 
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Protocol, get_args
 import numpy as np
 
 import fedcohort.signal
+from fedcohort.component import Requirement
 from fedcohort.contracts import array, broken, describe, integer, number, tensor, typed
 from fedcohort.errors import ComponentError, IncompatibleConfig
-from fedcohort.part import Want
 from fedcohort.types import ClientUpdate, Ids, Values
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Lab(Protocol):
         """Return what a client that trains from w_t as in this round would send; nobody keeps it.
 
         It trains on the samples that the run's sample selection takes, where these can be foreseen
-        (`part.FORESEEN_SAMPLES`), without the hooks of the aggregator and of the regulariser.
+        (`component.FORESEEN_SAMPLES`), without the hooks of the aggregator and of the regulariser.
         """
         ...
 
@@ -91,7 +91,7 @@ class Static:
     reveals: str
     bytes_up: int
     fact: str
-    wants: Want | None = None
+    requirement: Requirement | None = None
     knowable: bool = True
 
 
@@ -106,7 +106,7 @@ class Measured:
     bytes_up: int
     split: str
     per_sample: "Callable[[Tensor, Tensor, Mapping[str, float]], Tensor]"
-    wants: Want | None = None
+    requirement: Requirement | None = None
     passes: float = 1.0
 
     def measure(self, lab: Lab, clients: Ids, options: Mapping[str, float]) -> Values:
@@ -139,7 +139,7 @@ class Computed:
     bytes_up: int
     passes: "float | Callable[[Mapping[str, Any], np.ndarray], Values]"
     compute: "Callable[[Lab, int, Ids, Mapping[str, Any]], np.ndarray]"
-    wants: Want | None = None
+    requirement: Requirement | None = None
     split: str = "train"
     jobs: "Callable[[Mapping[str, Any]], Sequence[int]] | None" = None
     knowable: bool = True
@@ -156,7 +156,7 @@ class ServerMeasured:
     reveals: str
     measure: "Callable[[Lab], float]"
     bytes_up: int = 0
-    wants: Want | None = None
+    requirement: Requirement | None = None
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class RawUpdate:
 
     reveals: str
     bytes_up: int = 0
-    wants: Want | None = None
+    requirement: Requirement | None = None
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class Derived:
     reveals: str
     make: "Callable[[Lab, Tensor], Any]"
     bytes_up: int = 0
-    wants: Want | None = None
+    requirement: Requirement | None = None
     pairs: bool = False
 
 
@@ -199,7 +199,7 @@ class Reported:
     reveals: str
     bytes_up: int
     read: Callable[[ClientUpdate], float]
-    wants: Want | None = None
+    requirement: Requirement | None = None
     passes: float = 0.0
 
 
@@ -224,7 +224,8 @@ def find(word: str) -> Signal:
     try:
         found: Signal = importlib.import_module(name).signal
     except Exception as error:
-        raise ComponentError(f"the signal {word!r} can't be imported: {describe(error, name)}") from error
+        hint = "; wants is called requirement now" if "'wants'" in str(error) else ""
+        raise ComponentError(f"the signal {word!r} can't be imported: {describe(error, name)}{hint}") from error
     if not isinstance(found, Signal):
         kinds = ", ".join(kind.__name__ for kind in get_args(Signal))
         raise broken(f"`signal` of the signal {word!r}", f"one of {kinds}", found)
@@ -241,8 +242,8 @@ def _verify(word: str, signal: Signal) -> Signal:
         number(f"{who}passes", passes, 0.0)
     if (split := getattr(signal, "split", "train")) not in ("train", "val"):
         raise broken(f"{who}split", "train or val", split)
-    if signal.wants is not None:
-        typed(f"{who}wants", signal.wants, Want)
+    if signal.requirement is not None:
+        typed(f"{who}requirement", signal.requirement, Requirement)
     for name in ("per_sample", "compute", "read", "make", "measure"):
         if not callable(getattr(signal, name, verify_answers)):
             raise broken(f"{who}{name}", "a function", getattr(signal, name))

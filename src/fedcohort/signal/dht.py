@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int64
 
+from fedcohort.component import CLASSES
 from fedcohort.data import skew
-from fedcohort.part import CLASSES
 from fedcohort.rng import generator, torch_scope
 from fedcohort.signal.base import Computed, Lab
 from fedcohort.types import Ids, Values
@@ -52,5 +52,5 @@ signal = Computed(
     bytes_up=4,
     passes=passes,
     compute=compute,
-    wants=CLASSES,
+    requirement=CLASSES,
 )

@@ -1,8 +1,8 @@
 """duration: virtual seconds from the broadcast to a client's answer. The server reads it off its own clock."""
 
-from fedcohort.part import TIMED_DEVICE
+from fedcohort.component import TIMED_DEVICE
 from fedcohort.signal.base import Reported
 
 signal = Reported(
-    reveals="how fast a client's device is", bytes_up=0, read=lambda update: update.duration, wants=TIMED_DEVICE
+    reveals="how fast a client's device is", bytes_up=0, read=lambda update: update.duration, requirement=TIMED_DEVICE
 )

@@ -1,6 +1,6 @@
 """expected_unit_s: expected virtual seconds of one unit of a client's local work, from its device profile."""
 
-from fedcohort.part import TIMED_DEVICE
+from fedcohort.component import TIMED_DEVICE
 from fedcohort.signal.base import Static
 
-signal = Static(reveals="how fast a client's device is", bytes_up=4, fact="expected_unit_s", wants=TIMED_DEVICE)
+signal = Static(reveals="how fast a client's device is", bytes_up=4, fact="expected_unit_s", requirement=TIMED_DEVICE)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fedcohort.part import FORESEEN_SAMPLES
+from fedcohort.component import FORESEEN_SAMPLES
 from fedcohort.signal.base import Computed, Lab
 from fedcohort.types import Ids, Values
 
@@ -54,6 +54,6 @@ signal = Computed(
     bytes_up=0,
     passes=0.0,
     compute=places,
-    wants=FORESEEN_SAMPLES,
+    requirement=FORESEEN_SAMPLES,
     knowable=False,
 )

@@ -4,13 +4,13 @@
 reads it is a yardstick, for ablations. Labels as the client sees them.
 """
 
-from fedcohort.part import ATTRIBUTES
+from fedcohort.component import ATTRIBUTES
 from fedcohort.signal.base import Static
 
 signal = Static(
     reveals="how many training samples of each class and attribute a client has",
     bytes_up=4,
     fact="group_counts",
-    wants=ATTRIBUTES,
+    requirement=ATTRIBUTES,
     knowable=False,
 )

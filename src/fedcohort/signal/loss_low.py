@@ -1,11 +1,11 @@
 """loss_low: the smallest loss of a client's list, LLow in FedBalancer (Sec. 3.2.2), as it tells it."""
 
-from fedcohort.part import LOSS_LISTS
+from fedcohort.component import LOSS_LISTS
 from fedcohort.signal.base import Reported
 
 signal = Reported(
     reveals="how well the model fits the sample that it fits best",
     bytes_up=4,
-    read=lambda update: update.told["loss_low"],
-    wants=LOSS_LISTS,
+    read=lambda update: update.loss_report["loss_low"],
+    requirement=LOSS_LISTS,
 )

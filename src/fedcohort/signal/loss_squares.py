@@ -13,7 +13,7 @@ from fedcohort.types import ClientUpdate
 def squares(update: ClientUpdate) -> float:
     """Return the sum in nats^2; 0 without a sample, infinite where one loss is."""
     losses = update.sample_loss[~np.isnan(update.sample_loss)]
-    return update.told.get("loss_squares", float(losses @ losses))
+    return update.loss_report.get("loss_squares", float(losses @ losses))
 
 
 signal = Reported(reveals="how well the model fits a client's training data", bytes_up=4, read=squares)

@@ -11,7 +11,7 @@ from fedcohort.types import ClientUpdate
 
 def total(update: ClientUpdate) -> float:
     """Return the sum in nats; 0 without a sample."""
-    return update.told.get("loss_sum", float(np.nansum(update.sample_loss)))
+    return update.loss_report.get("loss_sum", float(np.nansum(update.sample_loss)))
 
 
 signal = Reported(reveals="how well the model fits a client's training data", bytes_up=4, read=total)

@@ -10,5 +10,5 @@ from fedcohort.signal.base import Reported
 signal = Reported(
     reveals="how many samples a client trained on",
     bytes_up=4,
-    read=lambda update: update.told.get("n_used", float(np.count_nonzero(~np.isnan(update.sample_loss)))),
+    read=lambda update: update.loss_report.get("n_used", float(np.count_nonzero(~np.isnan(update.sample_loss)))),
 )

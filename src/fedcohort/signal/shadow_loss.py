@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.part import FORESEEN_SAMPLES
+from fedcohort.component import FORESEEN_SAMPLES
 from fedcohort.signal.base import Computed, Lab
 from fedcohort.types import Ids, Values
 
@@ -34,6 +34,6 @@ signal = Computed(
     bytes_up=4,
     passes=1.0,
     compute=losses,
-    wants=FORESEEN_SAMPLES,
+    requirement=FORESEEN_SAMPLES,
     jobs=lambda options: tuple(options["trainers"]),
 )

@@ -13,10 +13,10 @@ from fedcohort.startup.compose import Composed
 if TYPE_CHECKING:
     from torch import nn
 
+    from fedcohort.component import Facts
     from fedcohort.data.federation import Federation
     from fedcohort.lightning.loop import FederatedLoop
     from fedcohort.model.base import Model
-    from fedcohort.part import Facts
 
 log = logging.getLogger("fedcohort")
 
@@ -81,10 +81,10 @@ def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "
     facts = replace(facts, layout=layout, batch_norm=keeps_statistics(network))
     for line in (
         *notices.list_notices(composition.choices, facts, composition.overrides),
-        *federation.remarks(),
-        *processes.remarks(accelerator, config["trainer"]["num_nodes"]),
+        *federation.notices(),
+        *processes.list_untried(accelerator, config["trainer"]["num_nodes"]),
         *notices.list_unmeasured(config),
     ):
         log.warning("%s", line)
-    settings = Settings.of(config, f"{folder.config_hash(config)}-s{config['seed']}")
+    settings = Settings.from_config(config, f"{folder.config_hash(config)}-s{config['seed']}")
     return FederatedLoop(parts, settings, federation)

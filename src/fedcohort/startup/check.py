@@ -45,8 +45,8 @@ def make_parts(composition: Composed, light: Mapping[str, Any]) -> "Parts":
     light: what `make_light` returned. Raises `FedcohortError`.
     """
     objects = {**light, **{group: components.make(composition, group) for group in HEAVY}}
+    from fedcohort.component import Facts
     from fedcohort.host import processes
-    from fedcohort.part import Facts
     from fedcohort.round.parts import Parts
     from fedcohort.startup import requirements
 

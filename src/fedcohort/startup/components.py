@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from hydra.utils import get_object
 
 from fedcohort import ranges
+from fedcohort.component import Component
 from fedcohort.contracts import place
 from fedcohort.errors import FedcohortError, OptionError
-from fedcohort.part import Part
 from fedcohort.record.observer import Observer
 from fedcohort.round.guard import guard
 from fedcohort.startup import options
 from fedcohort.startup.compose import Composed
 
-Component = typing.Any  # an object of the class that `_target_` names
+Made = typing.Any  # the object that is made of a node: a component, an observer or a callback
 TARGET = "_target_"
 OURS = re.compile(r"fedcohort(\.[A-Za-z]\w*)+")
 CONTRACTS = {  # module and name, where they aren't the group's `base` and the group
@@ -68,7 +68,7 @@ CALLBACK = Contract(
 )
 
 
-def make(composition: Composed, group: str, *, foreign: bool = False) -> Component:
+def make(composition: Composed, group: str, *, foreign: bool = False) -> Made:
     """Make the component of a group, with a guard around its methods; None where the group is empty (logger=none).
 
     foreign: whether the config comes from a run folder. Raises `OptionError`.
@@ -83,7 +83,7 @@ def make(composition: Composed, group: str, *, foreign: bool = False) -> Compone
 
 def build(
     node: Mapping[str, typing.Any], where: str, word: str, contract: Contract | None = None, *, foreign: bool = False
-) -> Component:
+) -> Made:
     """Make the component that `node` describes, and those inside it, once each class fulfils its contract.
 
     Args:
@@ -103,7 +103,7 @@ def build(
     return _instantiate(node, where, word)
 
 
-def _instantiate(node: object, where: str, word: str) -> Component:
+def _instantiate(node: object, where: str, word: str) -> Made:
     """Make what `node` describes; its classes have been checked."""
     if not isinstance(node, Mapping) or TARGET not in node:
         return node
@@ -181,7 +181,7 @@ def _contract_inside(owner: type | None, name: str, contract: Contract) -> Contr
     except (NameError, TypeError, AttributeError):
         hint = None
     classes = [kind for kind in (hint, *typing.get_args(hint)) if inspect.isclass(kind)]
-    return Contract.inherits(next((kind for kind in classes if Part in kind.__mro__), Part))
+    return Contract.inherits(next((kind for kind in classes if Component in kind.__mro__), Component))
 
 
 def _import_class(target: object, where: str, word: str, *, foreign: bool = False) -> type:

@@ -62,7 +62,7 @@ def fit(
     messages.quiet_lightning()
     config = composition.config
     processes = count_processes(config)
-    identity = {**select_options(config, Identity.HELD), **{f"trainer.{k}": v for k, v in processes.items()}}
+    identity = {**select_options(config, Identity.FORCED), **{f"trainer.{k}": v for k, v in processes.items()}}
     origin = provenance.this(config, identity, loop.federation.checksum)
     beginning = tasks.agree(lambda: _begin(home, loop, config, origin))
     if beginning is None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fedcohort.data.places import PIECE, keep_first, rank, shuffled
+from fedcohort.data.places import CHUNK, keep_first, rank, shuffled
 from fedcohort.dataset.base import Raw
 from fedcohort.errors import DataError
 from fedcohort.rng import generator
@@ -53,8 +53,8 @@ def server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
     y, n, wanted = raw.train_class, raw.n_strata, max(1, round(share * len(raw.train_y)))
     place = rank(y, shuffled(len(y), rng))
     first, sizes, in_class = rng.random(n), np.bincount(y, minlength=n), np.empty(len(y))
-    for start in range(0, len(y), PIECE):  # arrays of all rows are large: the inputs may be but ten times as large
-        piece = slice(start, start + PIECE)
+    for start in range(0, len(y), CHUNK):  # arrays of all rows are large: the inputs may be but ten times as large
+        piece = slice(start, start + CHUNK)
         in_class[piece] = (first[y[piece]] + place[piece]) / sizes[y[piece]]
     del place
     if raw.train_owner is not None:

@@ -8,9 +8,9 @@ from fedcohort.host import memory
 from fedcohort.startup.compose import Composed
 
 if TYPE_CHECKING:
+    from fedcohort.component import Facts
     from fedcohort.data.federation import Federation
     from fedcohort.dataset.base import Raw
-    from fedcohort.part import Facts
     from fedcohort.round.parts import Parts
 
 PARTS = ("partition", "label_noise", "feature_noise", "dataset")  # groups that decide about the data
@@ -63,7 +63,7 @@ def load(composition: Composed, objects: Mapping[str, Any], parts: "Parts") -> "
     Raises:
         FedcohortError: where data and components don't go together.
     """
-    from fedcohort.part import Facts
+    from fedcohort.component import Facts
     from fedcohort.rng import Draws
     from fedcohort.round.sampling import foresee
     from fedcohort.startup import requirements

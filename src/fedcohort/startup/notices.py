@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from fedcohort.part import PROXY, Facts, Want
+from fedcohort.component import PROXY, Facts, Requirement
 from fedcohort.signal.base import unknowable
 from fedcohort.startup.requirements import GROUPS, READERS, explain, in_order
 
@@ -24,15 +24,15 @@ def list_notices(choices: Mapping[str, str], facts: Facts, typed: Sequence[str] 
         for group in READERS
         if (signals := unknowable(getattr(facts.parts, group).needs))
     ]
-    unmet: dict[Want, list[str]] = {}  # components work, but outside what their papers show
+    unmet: dict[Requirement, list[str]] = {}  # components work, but outside what their papers show
     for group in GROUPS:
-        for want in in_order(getattr(facts.parts, group).prefers, choices[group]):
-            if want.holds(facts) is False:
-                unmet.setdefault(want, []).append(f"{group}={choices[group]}")
-    lines += [explain(want, " and ".join(who), choices, facts) for want, who in unmet.items()]
+        for requirement in in_order(getattr(facts.parts, group).recommendations, choices[group]):
+            if requirement.holds(facts) is False:
+                unmet.setdefault(requirement, []).append(f"{group}={choices[group]}")
+    lines += [explain(requirement, " and ".join(who), choices, facts) for requirement, who in unmet.items()]
     lines += _without_effect(choices, facts, typed)
     for group in (field.name for field in fields(facts.parts)):
-        lines += getattr(facts.parts, group).remarks(choices[group])
+        lines += getattr(facts.parts, group).notices(choices[group])
     return lines
 
 
@@ -59,7 +59,7 @@ def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[st
         lines.append(
             f"attack={choices['attack']} has no effect: neither the selector nor the aggregator reads {signals}"
         )
-    if parts.proxy.holds and PROXY not in parts.agg.wants:
+    if parts.proxy.holds and PROXY not in parts.agg.requirements:
         lines.append(f"proxy={choices['proxy']} has no effect: agg={choices['agg']} doesn't read it")
     return lines
 

@@ -12,7 +12,7 @@ from fedcohort.record.observer import Observer
 from fedcohort.record.status import RunStatus
 from fedcohort.startup import components
 from fedcohort.startup.command_line import is_inside
-from fedcohort.startup.components import CALLBACK, Component
+from fedcohort.startup.components import CALLBACK, Made
 from fedcohort.startup.compose import Composed
 
 FOLDERS = frozenset({"dirpath", "save_dir", "root_dir", "logs"})  # options of callbacks and trackers that name a folder
@@ -48,7 +48,7 @@ def watchers_of(composition: Composed) -> Watchers:
     return Watchers(observers, list(callbacks.values()), ends_early)
 
 
-def _build(where: str, node: object) -> Component:
+def _build(where: str, node: object) -> Made:
     if not isinstance(node, Mapping) or "_target_" not in node:
         raise ranges.refuse(where, "null, or a class in _target_ with its options", node)
     return components.build(node, where, where, CALLBACK)

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from fedcohort.component import CLASSES, Component, Facts, Requirement
 from fedcohort.errors import IncompatibleConfig, OptionError
-from fedcohort.part import CLASSES, Facts, Part, Want
 from fedcohort.round.guard import prefixed
 from fedcohort.round.parts import Populations
 from fedcohort.signal.base import find
@@ -28,35 +28,39 @@ def check(choices: Mapping[str, str], facts: Facts) -> None:
         choices: the choice in each group.
         facts: what is known of the run.
     """
-    required: list[tuple[str, Want]] = []
+    required: list[tuple[str, Requirement]] = []
     for group in GROUPS:
         part = getattr(facts.parts, group)
         with prefixed(part):
-            required += [(group, want) for want in in_order(part.wants, choices[group])]
+            required += [(group, requirement) for requirement in in_order(part.requirements, choices[group])]
     for group in READERS:
         part = getattr(facts.parts, group)
         with prefixed(part):
             signals = [find(name) for name in sorted(part.needs)]
-        required += [(group, signal.wants) for signal in signals if signal.wants is not None]
-    for group, want in required:
-        if want.holds(facts) is False:
-            raise IncompatibleConfig(explain(want, f"{group}={choices[group]}", choices, facts))
+        required += [(group, signal.requirement) for signal in signals if signal.requirement is not None]
+    for group, requirement in required:
+        if requirement.holds(facts) is False:
+            raise IncompatibleConfig(explain(requirement, f"{group}={choices[group]}", choices, facts))
 
 
-def explain(want: Want, who: str, choices: Mapping[str, str], facts: Facts | None = None) -> str:
-    """Return the sentence of a requirement that isn't met; who: the option that requires it."""
+def explain(requirement: Requirement, option: str, choices: Mapping[str, str], facts: Facts | None = None) -> str:
+    """Return the message of a requirement that does not hold; option: the one that requires it."""
     options = {group: f"{group}={choice}" for group, choice in choices.items()}
-    return want.sentence.format(**options, who=who, everybody=" and ".join((facts and facts.absence) or ()))
+    absence = " and ".join((facts and facts.absence) or ())
+    return requirement.message.format(**options, option=option, full_participation=absence)
 
 
-def in_order(wants: Iterable[Want], word: str) -> list[Want]:
-    """Sort requirements into an order that doesn't depend on the process.
+def in_order(requirements: Iterable[Requirement], choice: str) -> list[Requirement]:
+    """Sort the requirements of a component by their messages: the order of a set differs from process to process.
 
-    Raises `IncompatibleConfig` for what isn't a `Want`.
+    Raises `IncompatibleConfig` for an item that is not a `Requirement`.
     """
-    if odd := next((want for want in wants if not isinstance(want, Want)), None):
-        raise IncompatibleConfig(f"{word} wants or prefers {odd!r}, which is no Want (fedcohort/part.py)")
-    return sorted(wants, key=lambda want: want.sentence)
+    if odd := next((item for item in requirements if not isinstance(item, Requirement)), None):
+        raise IncompatibleConfig(
+            f"{choice} declares {odd!r} as a requirement or recommendation: it must be a Requirement of "
+            "fedcohort.component"
+        )
+    return sorted(requirements, key=lambda requirement: requirement.message)
 
 
 def check_clock(choices: Mapping[str, str], facts: Facts) -> None:
@@ -69,13 +73,13 @@ def check_clock(choices: Mapping[str, str], facts: Facts) -> None:
         )
 
 
-def check_targets(parts: Mapping[str, Part], choices: Mapping[str, str], raw: "Raw") -> None:
+def check_targets(parts: Mapping[str, Component], choices: Mapping[str, str], raw: "Raw") -> None:
     """Raise `IncompatibleConfig` where a component splits or changes data by classes that samples don't have.
 
     parts: the components that are applied to the data, by group.
     """
     for group, part in parts.items():
-        if CLASSES in part.wants and not raw.targets.single:
+        if CLASSES in part.requirements and not raw.targets.single:
             raise IncompatibleConfig(explain(CLASSES, f"{group}={choices[group]}", choices))
 
 
@@ -96,7 +100,7 @@ def check_population(choices: Mapping[str, str], facts: Facts) -> None:
     check(choices, facts)
     try:
         population = Populations.over(federation, cohort).asking(deadline)
-        facts.parts.selector.init(population.of(facts.parts.selector.needs, "the selector"))
+        facts.parts.selector.init(population.for_reader(facts.parts.selector.needs, "the selector"))
     except OptionError as error:
         raise OptionError(f"selector.{error}") from error
 
@@ -120,9 +124,9 @@ def check_model(model: "Model", word: str, federation: "Federation") -> None:
 
 def check_batches(network: "nn.Module", batch: int | None, federation: "Federation") -> None:
     """Raise `IncompatibleConfig` where batch norm has a single number of a channel in a batch."""
-    from fedcohort.flat import norms_one  # noqa: PLC0415 - torch is imported once the options are right
+    from fedcohort.flat import can_norm_one_sample  # noqa: PLC0415 - torch is imported once the options are right
 
-    if batch == 1 and not norms_one(network, federation.server_test.x[:1]):
+    if batch == 1 and not can_norm_one_sample(network, federation.server_test.x[:1]):
         raise IncompatibleConfig(
             "client.batch=1 leaves batch norm one number of a channel, which has no spread to normalise by: choose "
             "client.batch=2 or more, or model.norm=group where the model has it"

@@ -63,7 +63,7 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
     if again:
         log.info("SLURM has started job %s before: it goes on where it was, as with resume=true", again)
     siblings = job.list_siblings() if job else frozenset()
-    digest, budget = folder.config_hash(config), Budget.of(config)
+    digest, budget = folder.config_hash(config), Budget.from_config(config)
     wanted = folder.Wanted(digest, config["seed"], budget, watchers.ends_early, again, siblings)
     resume = bool(config["resume"]) or again is not None
     with tasks.together(), _claim(logs.absolute(), _name(composition), wanted, resume) as home:

@@ -115,7 +115,7 @@ def _shuffle(parts: Ragged, seed: int) -> None:
     """Put each client's positions into a random order of its own, in place."""
     keyed, ends = Rekeyed(), parts.offsets.tolist()
     for k, (start, stop) in enumerate(pairwise(ends)):
-        keyed.at(seed, "client_split", client=k).shuffle(parts.rows[start:stop])
+        keyed.rekey(seed, "client_split", client=k).shuffle(parts.rows[start:stop])
 
 
 def _flip_labels(
@@ -132,7 +132,7 @@ def _flip_labels(
     keyed = Rekeyed()
     for k in noisy:
         own = slice(parts.offsets[k], parts.offsets[k + 1])
-        labels[own] = noise.flip(labels[own], rates[k], n_classes, keyed.at(seed, "label_flip", client=k))
+        labels[own] = noise.flip(labels[own], rates[k], n_classes, keyed.rekey(seed, "label_flip", client=k))
     return labels
 
 
@@ -189,7 +189,7 @@ def _parts(raw: Raw, held: Ids, partition: Partition, clients: int | None, limit
     except FedcohortError as error:
         raise type(error)(f"dataset={raw.name}: {error}") from error
     del stock
-    parts = split if isinstance(split, Ragged) else Ragged.of(split)
+    parts = split if isinstance(split, Ragged) else Ragged.from_parts(split)
     if len(poor := np.flatnonzero(parts.sizes < LEAST)):
         raise DataError(
             f"dataset={raw.name}: {len(poor)} clients have fewer than {LEAST} training samples (client {poor[0]} has "

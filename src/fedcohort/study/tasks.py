@@ -100,7 +100,7 @@ def identity_of(task: Task) -> dict[str, str]:
         if value.startswith(ENVIRONMENT):
             *groups, option = key.split(".")
             reduce(getitem, groups, config)[option] = value
-    return {"config_hash": config_hash(config), "budget": str(Budget.of(config))}
+    return {"config_hash": config_hash(config), "budget": str(Budget.from_config(config))}
 
 
 def run_tasks(tasks: Sequence[Task], launch: Launch) -> Generator[tuple[int, Outcome], None, None]:

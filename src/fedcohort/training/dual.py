@@ -24,7 +24,7 @@ from fedcohort.training.chain import onehot
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.passes import Seen, cut
-from fedcohort.types import ClientUpdate, SideBySide
+from fedcohort.types import ClientUpdate, UpdateGroup
 
 RATE = 5e10  # FLOPs a second of a small matrix product; with STEP_S it only decides which way is taken
 STEP_S = 6e-5  # a mini-batch step's other costs
@@ -150,7 +150,7 @@ class Dual:
 
     def _together(
         self, tasks: Sequence[ClientTask], gram: Tensor, a: Tensor, inputs: Sequence[Tensor]
-    ) -> SideBySide | None:
+    ) -> UpdateGroup | None:
         """Their sum without each of them: |lr A' X|^2 = lr^2 sum of A * (X X') A, where gram is X X' + 1 for the bias.
 
         None where what the server gets is not what they have.
@@ -169,7 +169,7 @@ class Dual:
                 self._add_primal(out, a[place[client], : len(x)], x, share * lr)
             return out
 
-        return SideBySide(norms, total)
+        return UpdateGroup(norms, total)
 
     def _gather(self, inputs: Sequence[Tensor], labels: Sequence[Tensor], shape: GroupShape) -> PaddedClients:
         """One product of each client's samples with the weights and themselves."""

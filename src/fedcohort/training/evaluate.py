@@ -47,7 +47,7 @@ def mean_over_samples(
         x, y = _piece(shard, rows, start, stop)
         logp = F.log_softmax(network(x), -1)
         for part, function in zip(parts, functions, strict=True):
-            part.append(shard.targets.each(function)(logp, y).double())
+            part.append(shard.targets.per_sample(function)(logp, y).double())
     network.train(was_training)
     segment = np.repeat(np.arange(len(clients)), counts)
     return [_segment_mean(part, segment, counts) for part in parts]
@@ -118,7 +118,7 @@ class FederationLab:
         return found
 
     def samples(self, client: int) -> tuple[Tensor, Tensor]:
-        return self.federation.train.of(client)
+        return self.federation.train.samples_of(client)
 
     def loss(self, network: nn.Module, x: Tensor, y: Tensor) -> Tensor:
         return self.targets.loss(network(x), y)
@@ -215,7 +215,7 @@ def client_metrics(
 
     Accuracy is on each client's test shard E_i (variance in %^2), the loss and Jain's index on T_i.
     """
-    looks = ((federation.test, federation.targets.found), (federation.train, cross_entropy))
+    looks = ((federation.test, federation.targets.hits), (federation.train, cross_entropy))
     accuracy, loss = over_ranks(network, clients, *looks)
     has_test = accuracy[~np.isnan(accuracy)]
     metrics = {"clients/jain": jain(loss), "clients/loss_mean": float(loss.mean())}

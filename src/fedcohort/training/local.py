@@ -31,7 +31,7 @@ from fedcohort.training.response import Response
 from fedcohort.training.step import Corrected, Pass, Plain, Step, Stepwise
 from fedcohort.training.upload import part
 from fedcohort.training.weighted import Weighted
-from fedcohort.types import ClientUpdate, Ids, SideBySide
+from fedcohort.types import ClientUpdate, Ids, UpdateGroup
 
 Data = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabilities
 
@@ -107,7 +107,7 @@ class LocalTrainer:
         return self.train(ClientTask(round, client, rows, units, units, self.client.lr_at(round), math.nan, {}), {})
 
     def samples(self, task: ClientTask) -> tuple[Tensor, Tensor]:
-        x, y = self.federation.train.of(task.client)
+        x, y = self.federation.train.samples_of(task.client)
         if task.rows is None:
             return x, y
         rows = torch.from_numpy(task.rows).to(y.device)
@@ -132,7 +132,7 @@ class LocalTrainer:
 
     def passes(self, task: ClientTask, n: int) -> list[tuple[Ids, Pieces]]:
         """Passes over the samples, keyed by (seed, round, client), whoever else is selected."""
-        rng = self.rng.at(self.seed, "batches", task.round, task.client)
+        rng = self.rng.rekey(self.seed, "batches", task.round, task.client)
         pieces = cut(n, self.client.batch or n, self.worker.has_batch_norm)
         steps = task.units if self.client.steps is not None else task.units * len(pieces)
         return deal(rng, n, pieces, steps)
@@ -180,7 +180,7 @@ class LocalTrainer:
 
     def _validation(self, task: ClientTask) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield mini-batches of V_k without end, pass after pass, keyed by (seed, round, client)."""
-        x, y = self.federation.val.of(task.client)
+        x, y = self.federation.val.samples_of(task.client)
         for order in endless(self._rng_of(task, "validation"), len(y), self.client.batch or len(y)):
             rows = torch.from_numpy(order).to(y.device)
             yield gather(x, rows), y.index_select(0, rows)
@@ -192,7 +192,7 @@ class LocalTrainer:
         delta: Tensor | Callable[[], Tensor],
         seen: Seen,
         corrections: Sequence[Correction],
-        together: SideBySide | None = None,
+        group: UpdateGroup | None = None,
     ) -> ClientUpdate:
         """Return what the client sends; `worker` holds its model where anything else than `delta` is read off it."""
         losses = seen.batch_loss
@@ -214,13 +214,13 @@ class LocalTrainer:
             counters=worker.counters.clone() if len(worker.counters) else worker.counters,
             uploads={name: vector for part in results for name, vector in part.uploads.items()},
             stored={**kept, **{name: vector for part in results for name, vector in part.stored.items()}},
-            told=told,
+            loss_report=told,
             batch_loss=losses,
             batch_size=seen.batch_size,
             sample_loss=seen.first,
             duration=task.duration,
             loss_after=self._loss_after(task),
-            together=together,
+            group=group,
         )
 
     def _loss_after(self, task: ClientTask) -> float:

@@ -1,0 +1,27 @@
+"""The types of client ids and of values per client, and records whose arrays can't be changed."""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+Ids = Int64[np.ndarray, "_n"]  # lengths differ between arguments: the underscore keeps them unbound
+Values = Float64[np.ndarray, "_n"]
+
+
+def read_only(value: Any) -> Any:  # noqa: ANN401  any argument of a component
+    """Return a view of an array that can't be written to, and any other value as it is."""
+    if not isinstance(value, np.ndarray) or not value.flags.writeable:
+        return value
+    view = value.view()
+    view.flags.writeable = False
+    return view
+
+
+class ReadOnly:
+    """A record whose arrays can't be written to, because several components share them."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray) and value.flags.writeable:
+                object.__setattr__(self, name, read_only(value))

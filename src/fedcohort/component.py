@@ -1,0 +1,201 @@
+"""The contract of all components, and what a component may require or recommend of a run.
+
+A component is the object that a choice of a config group stands for, such as a selector, an aggregator or a codec. The
+`base` module of its group adds the methods of that group to this contract.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from fedcohort.errors import ComponentError
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A read-only view of a run, which requirements read. A value that is not known yet is None.
+
+    Attributes:
+        parts: the components (`round.parts.Parts`).
+        config: the composed config.
+        federation: the data (`data.federation.Federation`), once they are read.
+        most_samples: training samples per round of the client with the largest data set, once the data are read.
+        layout: shapes of the network's tensors (`flat.Layout`), once it is built.
+        batch_norm: whether the network has batch norm that keeps its statistics, once it is built.
+    """
+
+    parts: Any
+    config: Mapping[str, Any]
+    federation: Any = None
+    most_samples: int | None = None
+    layout: Any = None
+    batch_norm: bool | None = None
+
+    @property
+    def timed(self) -> bool:
+        """Whether work takes virtual time, so that durations carry information."""
+        return bool(self.parts.device.timed)
+
+    @property
+    def time_passes(self) -> bool:
+        """Whether the virtual clock moves from round to round, by work or by the window of selection."""
+        return self.timed or self.config["deadline"]["window_s"] > 0
+
+    @property
+    def cohort(self) -> int | None:
+        """Number of clients that are selected in a round, once the data are read."""
+        return self.federation and int(self.parts.deadline.ask(self.config["cohort"]))
+
+    @property
+    def arriving(self) -> int | None:
+        """Largest number of clients that arrive in a round, once the data are read."""
+        if self.federation is None or not self.timed:
+            return self.cohort
+        return int(self.parts.deadline.most(self.config["cohort"]))
+
+    @property
+    def absence(self) -> tuple[str, ...] | None:
+        """The options to set so that all clients take part in every round; None before the data are read."""
+        if self.federation is None:
+            return None
+        parts, has_deadline = self.parts, self.parts.deadline.bounded and self.timed
+        arriving = self.config["cohort"] if has_deadline else self.cohort
+        is_needed = {
+            "cohort=clients": arriving < self.federation.n_clients and not parts.selector.uncapped,
+            "availability=always": not parts.availability.always,
+            "deadline=wait_for_all": has_deadline,
+        }
+        return tuple(option for option, needed in is_needed.items() if needed)
+
+    @property
+    def full_participation(self) -> bool | None:
+        """Whether all clients take part in every round."""
+        return None if self.absence is None else not self.absence
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A property that a run must have (requirement) or should have (recommendation) for a component to work as meant.
+
+    Attributes:
+        holds: returns whether the run has the property; None while that is not known.
+        message: the error, or the notice, where it does not hold. Placeholders: {option} is the option that requires
+            it, {agg}, {codec}, ... the option of that group, and {full_participation} the options with which all
+            clients take part in every round.
+    """
+
+    holds: Callable[[Facts], bool | None]
+    message: str
+
+    def __post_init__(self) -> None:
+        for old, new in {"{who}": "{option}", "{everybody}": "{full_participation}"}.items():
+            if old in self.message:
+                raise ComponentError(f"a requirement's message holds {old}, which is called {new} now: {self.message}")
+
+    def or_else(self, alternative: str) -> "Requirement":
+        """Return this requirement with another way to meet it, an option of the component, added to its message."""
+        return replace(self, message=f"{self.message}, or {alternative}")
+
+
+RENAMED = {"wants": "requirements", "prefers": "recommendations", "remarks": "notices"}  # old names of declarations
+
+
+class Component(Protocol):
+    """The declarations of all components. A ClassVar may replace a property that does not depend on options."""
+
+    @property
+    def requirements(self) -> frozenset[Requirement]:
+        """What must hold of the run. If one does not hold, the run is rejected at its start with the message."""
+        return frozenset()
+
+    @property
+    def recommendations(self) -> frozenset[Requirement]:
+        """What should hold of the run. If one does not hold, the run starts, and the message is a notice."""
+        return frozenset()
+
+    def notices(self, choice: str) -> Sequence[str]:
+        """Return notices about valid options that have no effect, or a surprising one.
+
+        Args:
+            choice: the name under which the component was chosen in its group.
+        """
+        return ()
+
+
+TIMED_DEVICE = Requirement(
+    lambda run: run.timed,
+    "{option} reads how long clients take, but device=instant takes no time: choose device=shifted_exponential",
+)
+ANNOUNCED_DEADLINE = Requirement(
+    lambda run: run.parts.deadline.announces,
+    "{option} uses the deadline that is announced to clients, and {deadline} announces none: choose deadline=fixed or "
+    "deadline=fedbalancer",
+)
+EPOCHS = Requirement(
+    lambda run: run.parts.client.steps is None,
+    "{option} shortens a round by training on fewer samples, but client.steps fixes the number of steps: choose "
+    "client.steps=null",
+)
+FORESEEN_SAMPLES = Requirement(
+    lambda run: run.parts.samples.foreseen,
+    "{option} has clients train before the cohort is selected, but {samples} chooses samples by the deadline or the "
+    "losses of the cohort: choose samples=all or samples=random",
+)
+LOSS_LISTS = Requirement(
+    lambda run: run.parts.samples.tells_losses,
+    "{option} reads statistics of the clients' lists of losses, and {samples} keeps no such lists: choose "
+    "samples=fedbalancer",
+)
+PASSING_TIME = Requirement(
+    lambda run: run.time_passes,
+    "{option} follows the virtual clock, which does not advance with device=instant and deadline.window_s=0: the same "
+    "clients are ready in all rounds",
+)
+UNDECAYED_CLIENT = Requirement(
+    lambda run: run.parts.client.weight_decay == 0,
+    "{option} restricts local training to the parameters that are sent, but client.weight_decay changes every "
+    "parameter: choose client.weight_decay=0, or a codec that works on finished updates (codec=subsample, "
+    "codec=quant, or codec.mode=posthoc for codec=lowrank)",
+)
+FREE_UPDATE = Requirement(
+    lambda run: not run.parts.codec.hooks,
+    "{option} compares or corrects clients in all parameters, but the codec restricts the training of each client to "
+    "a random subset of them: choose a codec that works on finished updates (codec=subsample, codec=quant, or "
+    "codec.mode=posthoc for codec=lowrank)",
+)
+ATTRIBUTES = Requirement(
+    lambda run: run.federation and run.federation.group_counts is not None,
+    "{option} reads the numbers of samples per class and attribute, but {dataset} has no attributes: choose "
+    "dataset=cmnist",
+)
+CLASSES = Requirement(
+    lambda run: run.federation and run.federation.targets.single,
+    "{option} uses the class of a sample, but a sample of {dataset} has a target at each of its positions: choose "
+    "another option of the group",
+)
+PROXY = Requirement(
+    lambda run: run.parts.proxy.holds,
+    "{option} trains networks on inputs of the server, and it holds none (proxy=none): choose proxy=dataset, "
+    "proxy=client_heldout or proxy=noise",
+)
+RELATIVE_ADVICE = Requirement(
+    lambda run: not run.parts.selector.absolute,
+    "{option} normalises the weights of clients, but the weights that {selector} advises must keep their sum, as they "
+    "form an unbiased estimate: choose agg=fedavg, or a form of the selector that advises no weights "
+    "(selector.agg=fedavg where it has one)",
+)
+UNADVISED_WEIGHTS = Requirement(
+    lambda run: not run.parts.selector.weighs,
+    "{option} computes its own weights for a part of its step, where the weights that {selector} advises have no "
+    "effect: choose agg=fedavg, or a form of the selector that advises no weights (selector.agg=fedavg where it has "
+    "one)",
+)
+CLEAN_LABELS = Requirement(
+    lambda run: run.federation and not run.federation.noise_rate.any(),
+    "with {option} clients with high losses count more, and label noise ({label_noise}) raises losses, too",
+)
+NO_BATCH_NORM = Requirement(
+    lambda run: None if run.batch_norm is None else not run.batch_norm,
+    "the network has batch norm, whose statistics are averaged over samples, while {option} combines parameters in "
+    "another way: the statistics fit the new model only approximately (group norm has none)",
+)

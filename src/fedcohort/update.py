@@ -1,0 +1,88 @@
+"""The record that a client's local training returns. `fedcohort.types` exports it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from fedcohort.arrays import Ids, ReadOnly, Values
+from fedcohort.errors import ComponentError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class UpdateGroup:
+    """Clients that were trained in one batch. One matrix product sums their updates without forming any of them.
+
+    Attributes:
+        norms: L2 norm of each client's update, by client id.
+        total: maps weights by client id to the sum of weight x update, float [P]. A client without a weight is left
+            out.
+    """
+
+    norms: Mapping[int, float]
+    total: "Callable[[Mapping[int, float]], Tensor]"
+
+
+@dataclass(frozen=True)
+class ClientUpdate(ReadOnly):
+    """What one client sends to the server after local training.
+
+    Attributes:
+        client: id of the client.
+        n_train: number of its training samples.
+        n_used: number of samples that its mini-batches are drawn from: n_train, or the samples that `samples` has
+            selected. A client that trains a fixed number of steps may see fewer of them.
+        steps: optimizer steps done.
+        response: displacement of the model after these steps under a constant gradient of 1, in units of the local
+            learning rate (`training/response.py`).
+        units_done: local epochs done; steps, where the client trains a fixed number of steps.
+        units_asked: epochs or steps that the server asked for.
+        lr: local learning rate of the round.
+        vector: the update y - w_t, float [P], or a function that returns it: see `delta`.
+        buffers: the network's float buffers and frozen parameters, [B].
+        counters: the network's integer buffers, int64 [I].
+        uploads: vectors that the hooks send in addition to the update, by name, [P] each.
+        stored: vectors that the hooks keep at the client once the server has acknowledged the update, by name.
+        batch_loss: mean cross-entropy of each mini-batch before its step, in nats, float64 [steps].
+        batch_size: number of samples in each mini-batch, int64 [steps].
+        sample_loss: cross-entropy of each sample when it was first trained on, in nats, float64 [n_used]; NaN for a
+            sample that was not trained on.
+        duration: virtual seconds from the broadcast to the arrival of the update.
+        loss_after: mean cross-entropy of y on all n_train samples, in nats; NaN where no component reads it.
+        group: the clients that were trained in one batch with this one; None where its update must be formed.
+        loss_report: statistics of the client's list of losses, by signal (`samples.base.Samples.tell`).
+    """
+
+    client: int
+    n_train: int
+    n_used: int
+    steps: int
+    response: float
+    units_done: int
+    units_asked: int
+    lr: float
+    vector: "Tensor | Callable[[], Tensor]"
+    buffers: "Tensor"
+    counters: "Tensor"
+    uploads: Mapping[str, "Tensor"]
+    stored: Mapping[str, "Tensor"]
+    batch_loss: Values
+    batch_size: Ids
+    sample_loss: Values
+    duration: float = float("nan")
+    loss_after: float = float("nan")
+    group: UpdateGroup | None = None
+    loss_report: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def delta(self) -> "Tensor":
+        """The update y - w_t, [P]. An engine that can sum updates without forming them computes it on first access."""
+        return self.vector() if callable(self.vector) else self.vector
+
+    @property
+    def told(self) -> None:
+        """Raise the error that gives the new name of this field."""
+        raise ComponentError("ClientUpdate.told is called loss_report now")

@@ -1,0 +1,43 @@
+"""Former names of what a component declares raise an error that gives the new name."""
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+from fedcohort.component import Requirement
+from fedcohort.errors import ComponentError
+from fedcohort.round.guard import guard
+from fedcohort.selector.base import Selector
+from fedcohort.selector.random import Random
+from fedcohort.signal.base import find
+
+
+def test_importing_from_the_former_module_names_the_new_one() -> None:
+    importlib.import_module("fedcohort.part")
+    with pytest.raises(ImportError, match=r"is called fedcohort\.component now\. Want is called Requirement"):
+        from fedcohort.part import Want  # noqa: F401, PLC0415
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("wants", "requirements"), ("prefers", "recommendations"), ("remarks", "notices")]
+)
+def test_a_former_declaration_names_the_new_one(old: str, new: str) -> None:
+    Former = type("Former", (Random,), {old: frozenset()})
+    with pytest.raises(ComponentError, match=f"selector=former .*Former.: {old} is called {new} now: rename it in"):
+        guard(Former("uniform"), "selector", "selector=former", Selector)
+
+
+@pytest.mark.parametrize(("old", "new"), [("{who}", "{option}"), ("{everybody}", "{full_participation}")])
+def test_a_former_placeholder_names_the_new_one(old: str, new: str) -> None:
+    with pytest.raises(ComponentError, match=f"holds {old}, which is called {new} now"):
+        Requirement(lambda run: True, f"{old} needs more")
+
+
+def test_a_signal_with_the_former_argument_names_the_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "from fedcohort.signal.base import Static\nsignal = Static('speed', 4, 'expected_s', wants=None)\n"
+    (tmp_path / "former_package").mkdir()
+    (tmp_path / "former_package" / "speed.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ComponentError, match="wants is called requirement now"):
+        find("former_package.speed")
