@@ -80,3 +80,11 @@ def test_ctrl_c_returns_the_jobs_so_far(tmp_path: Path) -> None:
     (folder,) = (tmp_path / "sweeps").iterdir()
     assert len((sweep_folder.read_plan(folder) or sweep_folder.Plan()).jobs) == 2
     assert run(tmp_path / "other").status == "finished"
+
+
+def test_a_sweep_over_rounds_has_a_run_for_each(tmp_path: Path) -> None:
+    """`resume=True` extends what an earlier sweep did, and no job of its own: here 2 rounds would have become 3."""
+    assert sweep(tmp_path, rounds=1).runs["status"].tolist() == ["done"]
+    extended = sweep(tmp_path, rounds=[2, 3], resume=True)
+    assert [len(result.rounds) - 1 for result in extended.results] == [2, 3]
+    assert len(list((tmp_path / "runs").iterdir())) == 2, "one continues the run of 1 round"

@@ -43,9 +43,9 @@ def test_it_prints_a_few_lines_and_commands_that_run_here(
 
 def test_costs_are_multiples_of_those_of_random_selection() -> None:
     row = {"selector": "mine", "difference": 0.102, "virtual_s_times": 1.01, "bytes_times": 5.0}
-    said = demo.explain_costs({**row, "client_flops_times": 2.04})  # type: ignore[dict-item]
+    said = demo.explain_costs({**row, "client_flops_times": 2.04})
     assert said == "mine: +10.2 points against random, at 5.0 times the bytes and 2.0 times the client computation"
-    said = demo.explain_costs({**row, "bytes_times": 1.0, "client_flops_times": math.nan})  # type: ignore[dict-item]
+    said = demo.explain_costs({**row, "bytes_times": 1.0, "client_flops_times": math.nan})
     assert said == "mine: +10.2 points against random, at the same cost"
 
 

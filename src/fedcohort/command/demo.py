@@ -10,7 +10,7 @@ of this setting in `studies/regimes_digits`.
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fedcohort import units
 from fedcohort.api.comparison import Comparison, compare
@@ -66,7 +66,7 @@ def tabulate(comparison: Comparison, title: str) -> "Table":
     return table
 
 
-def explain_costs(row: Mapping[str, float]) -> str:
+def explain_costs(row: Mapping[Any, Any]) -> str:
     """Return `flash: +10.2 points against random, at 5.0 times the bytes and 2.0 times the client computation`."""
     times = [
         f"{row[f'{cost}_times']:.1f} times the {name}"

@@ -32,7 +32,7 @@ class Grid(Sweeper):
     """The sweeper of configs/hydra/sweeper/grid.yaml."""
 
     def __init__(self, params: DictConfig | None, max_batch_size: int | None) -> None:
-        """Take options beside those typed, for `split_jobs`, and how many jobs the launcher is handed at a time."""
+        """Take options that all jobs get, for `split_jobs`, and how many jobs the launcher gets at a time."""
         ranges.integer("hydra.sweeper.max_batch_size", max_batch_size, "[1, inf)", optional=True)
         self.params, self.max_batch_size = params, max_batch_size
 
@@ -46,7 +46,7 @@ class Grid(Sweeper):
         )
 
     def sweep(self, arguments: list[str]) -> list[Any]:
-        """Launch what is not refused, and return what each job did. Raises `FedcohortError`, and what a job raised."""
+        """Launch the jobs that are not rejected, and return their results. Raises `FedcohortError` and jobs' errors."""
         skip = self.typed.sweep.skip_refused
         for name, value in (("skip_refused", skip), ("report", self.typed.sweep.report)):
             options.CHECKS[f"sweep.{name}"](f"sweep.{name}", value)
@@ -60,15 +60,15 @@ class Grid(Sweeper):
             log.warning("%s", describe_refused(refused, jobs, "left out"))
         if self.on_gpus:
             gpus.fit_jobs(self.launcher)
-        left_out = {each.number for each in refused}
-        kept = [words for number, words in enumerate(jobs) if number not in left_out]
+        left_out = {refusal.number for refusal in refused}
+        started = [words for number, words in enumerate(jobs) if number not in left_out]
         folder = Path(self.typed.hydra.sweep.dir).absolute()
-        sweep.SWEEP.begin(folder, kept, [(each.words, each.reason) for each in refused])
+        sweep.SWEEP.begin(folder, started, [(refusal.words, refusal.reason) for refusal in refused])
         OmegaConf.save(self.typed, folder / "multirun.yaml")  # as Hydra's own sweeper does
         results: list[Any] = []
-        size = self.max_batch_size or len(kept)
-        for first in range(0, len(kept), size):
-            done = self.launcher.launch(kept[first : first + size], initial_job_idx=first)
+        size = self.max_batch_size or len(started)
+        for first in range(0, len(started), size):
+            done = self.launcher.launch(started[first : first + size], initial_job_idx=first)
             results += [job.return_value for job in done]  # which raises what the job raised
         return results
 
@@ -101,5 +101,5 @@ def describe_refused(refused: Sequence[Refusal], jobs: Sequence[Sequence[str]], 
     """
     how = what or "would be refused, and none was started"
     hint = "" if what or len(refused) == len(jobs) else "; the others run with sweep.skip_refused=true"
-    lines = [f"  job {each.number + 1} ({vary(jobs, each.words)}): {each.reason}" for each in refused]
+    lines = [f"  job {refusal.number + 1} ({vary(jobs, refusal.words)}): {refusal.reason}" for refusal in refused]
     return "\n".join([f"{len(refused)} of {len(jobs)} jobs {how}{hint}:", *lines])

@@ -44,9 +44,9 @@ def begin_grid(words: Sequence[str], configs: Path, launcher: str) -> Path:
     if refused:
         log.warning("%s", describe_refused(refused, jobs, "left out"))
     left_out = {refusal.number for refusal in refused}
-    kept = [job for number, job in enumerate(jobs) if number not in left_out]
+    started = [job for number, job in enumerate(jobs) if number not in left_out]
     folder = Path(config["paths"]["logs"]).absolute() / "sweeps" / f"{datetime.now():%Y-%m-%d_%H-%M-%S_%f}"
-    save_plan(folder, Plan(kept, [(refusal.words, refusal.reason) for refusal in refused], launcher))
+    save_plan(folder, Plan(started, [(refusal.words, refusal.reason) for refusal in refused], launcher))
     return folder
 
 

@@ -23,7 +23,7 @@ class SweepStatus:
     """How a sweep stands.
 
     Attributes:
-        plan: what it is to do.
+        plan: its jobs.
         records: of the jobs that have begun, by number.
         waits: whether a process or SLURM still works on it.
     """
@@ -68,48 +68,48 @@ class SweepStatus:
 
     def best(self) -> tuple[float, JobRecord] | None:
         """Return the job with the highest last validation accuracy among those that are done, with that."""
-        found = [(value, n) for n, record in self.records.items() if (value := _last(record)) is not None]
-        value, number = max(found, key=lambda each: (each[0], -each[1]), default=(0.0, -1))
-        return (value, self.records[number]) if found else None
+        values = [(value, n) for n, record in self.records.items() if (value := _last(record)) is not None]
+        value, number = max(values, key=lambda pair: (pair[0], -pair[1]), default=(0.0, -1))
+        return (value, self.records[number]) if values else None
 
 
 def look(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
     """Return how the sweep in the folder `sweep` stands. waits: whether it is known that something works on it."""
     waits = waits or is_held(sweep / sweep_folder.LOCK) or bool(cluster.list_queued(sweep))
     records, cancelled = sweep_folder.read(sweep), is_cancelled(sweep)
-    found = {number: _find_killed(record, waits, cancelled) for number, record in records.items()}
-    return SweepStatus(plan, found, waits)
+    states = {number: _find_killed(record, waits, cancelled) for number, record in records.items()}
+    return SweepStatus(plan, states, waits)
 
 
-def describe_counts(found: SweepStatus) -> str:
+def describe_counts(standing: SweepStatus) -> str:
     """Return `3 done, 2 running, 13 left`."""
     counts = [
-        (found.count("done"), "done"),
-        (found.count("skipped"), "skipped (finished before)"),
-        (found.count("running"), "running"),
-        (found.count("failed"), "failed"),
-        (found.count("stopped"), "stopped"),
-        (found.left, "left"),
-        (len(found.plan.refused), "left out (refused)"),
+        (standing.count("done"), "done"),
+        (standing.count("skipped"), "skipped (finished before)"),
+        (standing.count("running"), "running"),
+        (standing.count("failed"), "failed"),
+        (standing.count("stopped"), "stopped"),
+        (standing.left, "left"),
+        (len(standing.plan.refused), "left out (refused)"),
     ]
     return ", ".join(f"{n} {how}" for n, how in counts if n) or "no job has begun"
 
 
-def describe(name: str, found: SweepStatus) -> str:
+def describe(name: str, standing: SweepStatus) -> str:
     """Return one line with the counts, the time left and the best job. name: of the sweep."""
-    seconds = found.seconds_left(time.time()) if found.waits else None
-    end = "" if found.waits or found.count("running") else "; no process works on it"
+    seconds = standing.seconds_left(time.time()) if standing.waits else None
+    end = "" if standing.waits or standing.count("running") else "; no process works on it"
     if seconds is not None:
         end = f"; about {units.rough_seconds(seconds)} left"
-    return f"sweep {name}: {describe_counts(found)}{end}{describe_best(found, '; best ')}"
+    return f"sweep {name}: {describe_counts(standing)}{end}{describe_best(standing, '; best ')}"
 
 
-def describe_best(found: SweepStatus, prefix: str) -> str:
+def describe_best(standing: SweepStatus, prefix: str) -> str:
     """Return the best validation accuracy and its job, after `prefix`; "" where no job has one."""
-    if (best := found.best()) is None:
+    if (best := standing.best()) is None:
         return ""
-    every = found.plan.jobs or [record.words for record in found.records.values()]
-    return f"{prefix}{METRIC} {100 * best[0]:.1f} % ({vary(every, best[1].words)})"
+    jobs = standing.plan.jobs or [record.words for record in standing.records.values()]
+    return f"{prefix}{METRIC} {100 * best[0]:.1f} % ({vary(jobs, best[1].words)})"
 
 
 def is_cancelled(sweep: Path) -> bool:
@@ -133,14 +133,14 @@ def line(number: int, total: int, seconds: float | None) -> str:
 
 def vary(jobs: Sequence[Sequence[str]], words: Sequence[str]) -> str:
     """Return those of `words` that not all jobs have; all of them where there is one job."""
-    common = set.intersection(*(set(each) for each in jobs)) if len(jobs) > 1 else set()
+    common = set.intersection(*(set(job) for job in jobs)) if len(jobs) > 1 else set()
     return " ".join(word for word in words if word not in common)
 
 
 def _find_killed(record: JobRecord, waited_for: bool, cancelled: bool) -> JobRecord:
     """Return the record; one that says "running" was killed if no process waits for it and none holds its run."""
-    held = record.folder is not None and is_held(record.folder / "run.lock")
-    if record.how != "running" or waited_for or held:
+    is_running = record.folder is not None and is_held(record.folder / "run.lock")
+    if record.how != "running" or waited_for or is_running:
         return record
     return replace(record, how="stopped") if cancelled else fail_killed(record)
 
@@ -151,7 +151,7 @@ def fail_killed(record: JobRecord) -> JobRecord:
 
 
 def _groups_of(words: Sequence[str]) -> tuple[object, ...]:
-    """Return the groups of a job whose durations are alike: its condition, its selector, all."""
+    """Return the groups of jobs whose durations are similar to this one's: its condition, its selector, all jobs."""
     selector = [word for word in words if word.startswith("selector=")]
     return tuple(word for word in words if not word.startswith("seed=")), str(selector), ()
 
@@ -169,6 +169,6 @@ def _share(record: JobRecord) -> float:
 def _last(record: JobRecord) -> float | None:
     if record.how not in ("done", "skipped") or record.folder is None:
         return None
-    found, _ = history.lines(record.folder / history.NAME)
-    values = [each.metrics[METRIC] for each in found if each.step > 0 and METRIC in each.metrics]
+    lines, _ = history.lines(record.folder / history.NAME)
+    values = [line.metrics[METRIC] for line in lines if line.step > 0 and METRIC in line.metrics]
     return values[-1] if values and math.isfinite(values[-1]) else None
