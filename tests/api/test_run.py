@@ -48,7 +48,7 @@ class PressCtrlC(Observer):
 
 
 def run(logs: Path, **options: Any) -> fedcohort.RunResult:
-    return fedcohort.run(**OPTIONS, paths={"logs": logs}, **options)
+    return fedcohort.run(**{**OPTIONS, **options}, paths={"logs": logs})
 
 
 def test_the_import_is_cheap() -> None:

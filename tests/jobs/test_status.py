@@ -36,7 +36,7 @@ def test_time_left_is_what_jobs_took_by_what_is_left_by_how_many_run(tmp_path: P
     }
     plan = Plan([[f"seed={n}"] for n in range(8)])
     standing = SweepStatus(plan, found, waits=True)
-    assert standing.left == 3
+    assert standing.n_waiting == 3
     assert standing.count("done", "skipped") == 3
     assert standing.seconds_left(100.0) == pytest.approx(91 / 2)
     # without one that is done: 10 s were a fifth of a job, so that a job takes 50
@@ -55,9 +55,9 @@ def test_the_line_that_a_job_begins_with() -> None:
 def test_the_best_is_the_last_validation_of_a_run_that_is_done(tmp_path: Path) -> None:
     nan = float("nan")
     of = {"low": (0.9, 0.4), "high": (0.5, 0.6), "broken": (0.5, nan), "unmeasured": (0.95,), "going": (0.1, 0.99)}
-    hows = {"going": "running", "high": "skipped"}
+    states = {"going": "running", "high": "skipped"}
     found = {
-        n: JobRecord((name,), hows.get(name, "done"), ran(tmp_path / name, 50, *values))
+        n: JobRecord((name,), states.get(name, "done"), ran(tmp_path / name, 50, *values))
         for n, (name, values) in enumerate(of.items())
     }
     best = SweepStatus(Plan(), found, waits=True).best()

@@ -130,26 +130,26 @@ def compare(runs: SweepResult | Iterable[RunResult | str | Path] | None = None, 
         compare(sweep="last", rows="selector", cols="agg", baseline="random")
 
     Args:
-        runs: a sweep's result, or results or folders of runs; None for runs that MLflow knows, as the command has them.
-        options: those of `fedcohort compare`, which its `--help` explains. The rows, columns and baseline of a sweep
-            are chosen by what it varies, unless they are named.
+        runs: the result of a sweep, or results or folders of runs; None for runs that are in MLflow.
+        options: those of `fedcohort compare`, which its `--help` explains. Rows, columns and baseline of a sweep
+            follow from the options that it varies, unless they are passed.
 
     Raises:
         FedcohortError: with the message that the command prints.
     """
-    given = {name: None if value is None else spell(value) for name, value in options.items()}
+    texts = {name: None if value is None else spell(value) for name, value in options.items()}
     if runs is None:
-        chosen = make_options(given)
+        chosen = make_options(texts)
         return Comparison(comparison.read_answer(chosen.query, chosen.question, float(chosen.wait_s)))
     if wrong := next((name for name in options if name in TRACKED), None):
         raise OptionError(f"{wrong} chooses runs that MLflow knows: leave it out, or leave out the runs")
     if isinstance(runs, SweepResult):
         axes, only = runs.choose_axes()
-        chosen = make_options({**axes, **given})
+        chosen = make_options({**axes, **texts})
         source = f"sweep {runs.folder.name}"
         folders = runs.folders
     else:
-        chosen, only, source = make_options(given), {}, "folders"
+        chosen, only, source = make_options(texts), {}, "folders"
         folders = [run.folder if isinstance(run, RunResult) else Path(run) for run in runs]
     question = replace(chosen.question, source=source)
     return Comparison(comparison.answer_folders(folders, question, only))
@@ -157,8 +157,8 @@ def compare(runs: SweepResult | Iterable[RunResult | str | Path] | None = None, 
 
 def make_options(options: Mapping[str, str | None]) -> Options:
     """Return the options of a comparison by name. Raises `OptionError`."""
-    known = [field.name for field in fields(Options)]
-    if wrong := next((name for name in options if name not in known), None):
-        raise unknown("", wrong, known)
+    names = [field.name for field in fields(Options)]
+    if wrong := next((name for name in options if name not in names), None):
+        raise unknown("", wrong, names)
     values: Any = options  # the constructor rejects a null where a text is needed
     return Options(**values)

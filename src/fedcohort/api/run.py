@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedcohort.api.composing import find_configs, plain_errors
+from fedcohort.api.tables import replace_data
 from fedcohort.console import terminal
 from fedcohort.host import messages
 from fedcohort.host.interrupt import NOTHING, Stopped
@@ -98,8 +99,9 @@ def run(**options: object) -> RunResult:
     continues. A run that resumes a finished one returns that.
 
     Args:
-        options: choices of groups and values of options, by name. A dict sets several options of a group or node;
-            `model` may be a class or a function that makes an `nn.Module`.
+        options: choices of groups and values of options, by name. A dict sets several options of a group or node.
+            `model` may be a class or a function that makes an `nn.Module`. `dataset` may be a data frame, or a pair of
+            arrays with samples and labels.
 
     Returns:
         The result, which reads the run's folder.
@@ -108,7 +110,7 @@ def run(**options: object) -> RunResult:
         FedcohortError: with the message that the command prints.
         KeyboardInterrupt: where Ctrl-C came before the first round had ended.
     """
-    return run_words(list_overrides(options))
+    return run_words(list_overrides(replace_data(options)))
 
 
 def run_words(words: Sequence[str]) -> RunResult:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedcohort.api.composing import find_configs, plain_errors
 from fedcohort.api.run import INTERRUPTED, RunResult
+from fedcohort.api.tables import replace_data
 from fedcohort.console import terminal
 from fedcohort.host import messages
 from fedcohort.jobs.grid_run import begin_grid, run_grid
@@ -58,7 +59,7 @@ class SweepResult:
         done = set(self.folders)
         rows = []
         for job in self.jobs:
-            varying = vary([each.words for each in self.jobs], job.words).split()
+            varying = vary([record.words for record in self.jobs], job.words).split()
             row: dict[str, Any] = dict(word.split("=", 1) for word in varying) | {"status": job.how}
             if job.folder in done:
                 result = RunResult(job.folder)
@@ -81,10 +82,11 @@ class SweepResult:
 
     def choose_axes(self) -> tuple[dict[str, str], dict[str, str]]:
         """Return rows, columns and baseline of a comparison, and the value of each further option that varies."""
-        shown, others = choose_axes([(result.info, job.words) for result, job in self._done])
-        axes = dict(zip(("rows", "cols"), shown, strict=False))
-        baseline = choose_baseline(shown)
-        return axes | ({} if baseline is None else {"baseline": baseline}), {key: of[0] for key, of in others.items()}
+        compared, further = choose_axes([(result.info, job.words) for result, job in self._done])
+        axes = dict(zip(("rows", "cols"), compared, strict=False))
+        if (baseline := choose_baseline(compared)) is not None:
+            axes["baseline"] = baseline
+        return axes, {option: values[0] for option, values in further.items()}
 
     @property
     def _done(self) -> list[tuple[RunResult, JobRecord]]:
@@ -97,8 +99,8 @@ class SweepResult:
         return pd.concat(frames, names=["run"]) if frames else pd.DataFrame()
 
     def __repr__(self) -> str:
-        shown = self.runs.drop(columns=["folder", "reason"], errors="ignore")
-        return f"sweep {self.folder.name}: {len(self.jobs)} jobs\n{shown.to_string()}\nfolder  {self.folder}"
+        table = self.runs.drop(columns=["folder", "reason"], errors="ignore")
+        return f"sweep {self.folder.name}: {len(self.jobs)} jobs\n{table.to_string()}\nfolder  {self.folder}"
 
     def _repr_html_(self) -> str:
         formats = {"accuracy": ".3f", "virtual_s": ".0f", "bytes": ".3g", "client_flops": ".3g"}
@@ -123,7 +125,7 @@ def sweep(*, n_jobs: int = 1, launcher: str = "local", **options: object) -> Swe
         FedcohortError: with the message that the command prints; for jobs that would be rejected, before the first
             one starts.
     """
-    words, configs = list_overrides(options, several=True), find_configs()
+    words, configs = list_overrides(replace_data(options), several=True), find_configs()
     messages.to_terminal()
     with plain_errors(words, configs), terminal.brief():
         launch = Launch(launcher, n_jobs)

@@ -73,8 +73,8 @@ def explain_costs(row: Mapping[Any, Any]) -> str:
         for cost, (name, _) in COSTS.items()
         if abs(row[f"{cost}_times"] - 1) >= 0.05
     ]
-    at = f"at {' and '.join(filter(None, [', '.join(times[:-1]), *times[-1:]]))}" if times else "at the same cost"
-    return f"{row['selector']}: {100 * row['difference']:+.1f} points against {BASELINE}, {at}"
+    cost = " and ".join(filter(None, [", ".join(times[:-1]), *times[-1:]])) or "the same cost"
+    return f"{row['selector']}: {100 * row['difference']:+.1f} points against {BASELINE}, at {cost}"
 
 
 def main(words: Sequence[str] = ()) -> int:

@@ -2,7 +2,7 @@
 
     fedcohort methods                       the selectors
     fedcohort methods agg objective         other groups
-    fedcohort methods signals               what selectors can read of clients: kind, cost, and what it reveals
+    fedcohort methods signals               signals that selectors can read: kind, cost, information revealed
 
 The method is the first paragraph of the component's docstring, or of the comment at the top of its yaml. The third
 column has the signals that the component reads with its default options. A choice that is another one with options
@@ -92,8 +92,8 @@ def _row(path: Path, group: str) -> str:
     if base is None:
         return f"| `{path.stem}` | {_comment(path)} | |"
     needs = _needs({**_options(base, group), **node}, group, path.stem)
-    same = needs == _needs(_options(base, group), group, base.stem)
-    return f"| `{path.stem}` | {_comment(path)} | {f'as `{base.stem}`' if same else _spell(needs)} |"
+    is_equal = needs == _needs(_options(base, group), group, base.stem)
+    return f"| `{path.stem}` | {_comment(path)} | {f'as `{base.stem}`' if is_equal else _spell(needs)} |"
 
 
 def _options(path: Path, group: str) -> dict[str, Any]:

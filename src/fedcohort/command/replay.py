@@ -46,7 +46,7 @@ class Replayed:
 
 
 def replay(log: RunLog, original: LoggedSelector, candidate: LoggedSelector) -> Replayed:
-    """Replay `candidate` round by round, and the run's selector beside it, whose queries tell what the log holds.
+    """Replay `candidate` round by round, together with the run's selector, whose queries the log can answer.
 
     Args:
         log: of the run.
@@ -103,7 +103,7 @@ def _check_queries(
         probes: queries of the selector that is replayed.
     """
     for probe in probes:
-        match = [other for other in logged if other.signal == probe.signal and other.options == probe.options]
+        match = [query for query in logged if query.signal == probe.signal and query.options == probe.options]
         if not match or not np.isin(probe.clients, match[0].clients).all():
             options = "".join(f" {option}={value}" for option, value in probe.options.items())
             raise IncompatibleConfig(
@@ -126,7 +126,7 @@ def make_selectors(log: RunLog, words: Sequence[str], configs: Path) -> tuple[Lo
 
     Args:
         log: of the run.
-        words: options of the selector, as they are typed.
+        words: typed options of the selector.
         configs: folder of the config groups.
 
     Raises:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 UNFOLDED_FACTS = ("folder", "tracking")  # a path and a command, which are copied
-SHOWN = ("test/acc", "test/loss", "time/virtual_s")
+METRICS = ("test/acc", "test/loss", "time/virtual_s")
 BRIEF_LINES = 5  # of a run, where the output is no terminal
 
 
@@ -51,8 +51,8 @@ class Progress(Observer):
 
     def observe(self, report: RoundReport) -> None:
         """Advance. A metric that this round did not measure keeps its last value."""
-        self._metrics.update({name: report.metrics[name] for name in SHOWN if name in report.metrics})
-        if SHOWN[0] in report.metrics:
+        self._metrics.update({name: report.metrics[name] for name in METRICS if name in report.metrics})
+        if METRICS[0] in report.metrics:
             self._evaluated = report.step
         if self._bar is not None:
             self._bar.update(report.step, self._describe(report.step))
@@ -65,7 +65,7 @@ class Progress(Observer):
             self._bar.stop()
 
     def _describe(self, step: int) -> str:
-        """Return the numbers beside the bar, which fit 80 columns: `accuracy 0.873  simulated 21 min  elapsed 9 s`."""
+        """Return the numbers of the bar, which fit 80 columns: `accuracy 0.873  simulated 21 min  elapsed 9 s`."""
         elapsed_s = time.monotonic() - self._began_s
         parts = [f"accuracy {self._metrics['test/acc']:.3f}"] if "test/acc" in self._metrics else []
         if "time/virtual_s" in self._metrics:

@@ -32,13 +32,13 @@ class SweepStatus:
     records: Mapping[int, JobRecord]
     waits: bool
 
-    def count(self, *hows: str) -> int:
-        """Return how many jobs are in one of the states `hows`."""
-        return sum(record.how in hows for record in self.records.values())
+    def count(self, *states: str) -> int:
+        """Return how many jobs are in one of the states `states`."""
+        return sum(record.how in states for record in self.records.values())
 
     @property
-    def left(self) -> int:
-        """Jobs that have not begun."""
+    def n_waiting(self) -> int:
+        """Number of jobs that have not begun."""
         return max(0, len(self.plan.jobs) - len(self.records))
 
     def seconds_left(self, now: float) -> float | None:
@@ -89,7 +89,7 @@ def describe_counts(standing: SweepStatus) -> str:
         (standing.count("running"), "running"),
         (standing.count("failed"), "failed"),
         (standing.count("stopped"), "stopped"),
-        (standing.left, "left"),
+        (standing.n_waiting, "left"),
         (len(standing.plan.refused), "left out (refused)"),
     ]
     return ", ".join(f"{n} {how}" for n, how in counts if n) or "no job has begun"
