@@ -4,7 +4,6 @@ Each job is composed, and its components are made and checked against each other
 Jobs that would be rejected are listed at once, and nothing starts; with `sweep.skip_refused=true` the others start.
 """
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,16 +15,13 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
 from fedcohort import ranges
-from fedcohort.errors import IncompatibleConfig, OptionError
+from fedcohort.errors import OptionError
 from fedcohort.jobs import gpus, launchers, sweep
-from fedcohort.jobs.refused import Refusal, list_refused
-from fedcohort.jobs.status import vary
+from fedcohort.jobs.refused import Refusal, leave_out, list_refused
 from fedcohort.jobs.sweep import GRID, split_jobs
 from fedcohort.startup import compat, options
 from fedcohort.startup.compose import Composed, find_configs
 from fedcohort.startup.overlay import Overlay
-
-log = logging.getLogger("fedcohort")
 
 
 class Grid(Sweeper):
@@ -54,14 +50,9 @@ class Grid(Sweeper):
         if not jobs:
             raise OptionError("the sweep has no jobs: a range such as range(0) is empty")
         refused = self.list_refused(jobs)
-        if refused and (not skip or len(refused) == len(jobs)):
-            raise IncompatibleConfig(describe_refused(refused, jobs))
-        if refused:
-            log.warning("%s", describe_refused(refused, jobs, "left out"))
+        started = leave_out(refused, jobs, skip=skip)
         if self.on_gpus:
             gpus.fit_jobs(self.launcher)
-        left_out = {refusal.number for refusal in refused}
-        started = [words for number, words in enumerate(jobs) if number not in left_out]
         folder = Path(self.typed.hydra.sweep.dir).absolute()
         sweep.SWEEP.begin(folder, started, [(refusal.words, refusal.reason) for refusal in refused])
         OmegaConf.save(self.typed, folder / "multirun.yaml")  # as Hydra's own sweeper does
@@ -89,17 +80,3 @@ def register() -> None:
     """Tell Hydra the sweeper by its name in configs/hydra/sweeper/grid.yaml, and our launchers."""
     compat.register(GRID, Grid)
     launchers.register()
-
-
-def describe_refused(refused: Sequence[Refusal], jobs: Sequence[Sequence[str]], what: str = "") -> str:
-    """Return a line for each job that would be rejected, with the overrides that not all jobs have.
-
-    Args:
-        refused: the jobs that would be rejected.
-        jobs: all jobs of the sweep.
-        what: what has become of them; "" where the sweep does not start because of them.
-    """
-    how = what or "would be refused, and none was started"
-    hint = "" if what or len(refused) == len(jobs) else "; the others run with sweep.skip_refused=true"
-    lines = [f"  job {refusal.number + 1} ({vary(jobs, refusal.words)}): {refusal.reason}" for refusal in refused]
-    return "\n".join([f"{len(refused)} of {len(jobs)} jobs {how}{hint}:", *lines])

@@ -10,12 +10,10 @@ from pathlib import Path
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from fedcohort.errors import IncompatibleConfig
 from fedcohort.host.lock import hold
 from fedcohort.jobs import live_line, status
-from fedcohort.jobs.grid import describe_refused
 from fedcohort.jobs.launch import Launch
-from fedcohort.jobs.refused import list_refused
+from fedcohort.jobs.refused import leave_out, list_refused
 from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import Plan, save_plan
 from fedcohort.startup import compat, overlay
@@ -39,12 +37,7 @@ def begin_grid(words: Sequence[str], configs: Path, launcher: str) -> Path:
     jobs = expand(words, configs)
     config = overlay.job_of(tuple(jobs[0]), configs).config
     refused = list(list_refused(jobs, lambda job: overlay.job_of(job, configs), configs))
-    if refused and (not config["sweep"]["skip_refused"] or len(refused) == len(jobs)):
-        raise IncompatibleConfig(describe_refused(refused, jobs))
-    if refused:
-        log.warning("%s", describe_refused(refused, jobs, "left out"))
-    left_out = {refusal.number for refusal in refused}
-    started = [job for number, job in enumerate(jobs) if number not in left_out]
+    started = leave_out(refused, jobs, skip=config["sweep"]["skip_refused"])
     folder = Path(config["paths"]["logs"]).absolute() / "sweeps" / f"{datetime.now():%Y-%m-%d_%H-%M-%S_%f}"
     save_plan(folder, Plan(started, [(refusal.words, refusal.reason) for refusal in refused], launcher))
     return folder
