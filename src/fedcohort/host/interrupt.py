@@ -46,6 +46,10 @@ class Stopped(SystemExit):
         super().__init__(code)
         self.folder = folder
 
+    def __reduce__(self) -> tuple[type["Stopped"], tuple[Any, Path]]:
+        """Let a process send it to another one."""
+        return Stopped, (self.code, self.folder)
+
 
 class Phase(enum.Enum):
     """What a process is doing when a signal comes; the value is what a signal that waits says."""
