@@ -28,12 +28,11 @@ def replace_data(options: Mapping[str, Any]) -> dict[str, Any]:
         options: `dataset` may be a data frame, whose columns `dataset.label`, `dataset.client` and so on name, or a
             pair of arrays: samples [n, ...] and labels [n].
     """
-    data = options.get("dataset")
-    if hasattr(data, "to_parquet"):
-        frame, named = data, {}
-    elif isinstance(data, tuple) and len(data) == 2:
-        frame, named = _tabulate(*data)
-    else:
+    data: Any = options.get("dataset")
+    frame, described = data, dict[str, Any]()
+    if isinstance(data, tuple) and len(data) == 2:
+        frame, described = _tabulate(*data)
+    elif not hasattr(data, "to_parquet"):
         return dict(options)
     content = io.BytesIO()
     frame.to_parquet(content, index=False)
@@ -42,7 +41,7 @@ def replace_data(options: Mapping[str, Any]) -> dict[str, Any]:
     if not (folder / "train.parquet").exists():
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / "train.parquet", content.getbuffer())
-    replaced = {"dataset": "folder", "dataset.path": folder, "dataset.test_share": TEST_SHARE, **named}
+    replaced = {"dataset": "folder", "dataset.path": folder, "dataset.test_share": TEST_SHARE, **described}
     return {**replaced, **{name: value for name, value in options.items() if name != "dataset"}}
 
 
