@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Machines without a GPU save gigabytes with a CPU build of torch, see the README.
 PIP_ARGS ?=
+# Compiled modules are kept: the tests start many processes, which would compile everything again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test docs check mutants hostile bench bench-selection bench-pace bench-aggregation bench-growth new-selector clean
 

@@ -92,7 +92,7 @@ def arrived(agg: Aggregator[Any], found: Collected) -> Arrived:
     outcome = RoundOutcome(0, Selection(found.clients), found.clients, nobody, told, {}, 1.0)
     if found.mean is None:
         raise ValueError("nobody arrived")
-    return Arrived(outcome, found.mean, found.totals, found.weights, found.updates, found.each_buffers)
+    return Arrived(outcome, found.mean, found.totals, found.weights, found.updates, found.client_buffers)
 
 
 def one(word: str) -> None:

@@ -123,7 +123,7 @@ def arrivals(
     assert collected.mean is not None
     bench = bench or workshop(len(collected.mean))
     sums = (collected.mean, collected.totals, collected.weights)
-    return Arrived(outcome, *sums, collected.updates, collected.each_buffers, bench)
+    return Arrived(outcome, *sums, collected.updates, collected.client_buffers, bench)
 
 
 def population(n_clients: int, **static: Any) -> Population:

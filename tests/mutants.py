@@ -37,6 +37,7 @@ from faults import ROOT, Mutant, mutants
 SRC, TESTS, EQUIVALENT = ROOT / "src", ROOT / "tests", ROOT / "docs" / "mutants.toml"
 OUTCOMES = ("killed", "survived", "timeout", "equivalent")
 PROCESSES = {"signal", "subprocess"}
+ANYWHERE = ("tests.whole.test_cited_tables",)  # cheap tests that are not beside what they test
 MEMORY = 16 * 2**30  # bytes that a mutant may take
 
 
@@ -86,7 +87,8 @@ def stages(module: str) -> list[list[str]]:
     """Lists of tests, the cheapest first. Those about processes and signals are left out: few of them see a mutant."""
     users = sorted(name for name, used in imports().items() if module in used)
     mirror = module.replace("fedcohort", "tests", 1).rpartition(".")[0]
-    beside = [name for name in users if name.startswith(f"{mirror}.test_") and not PROCESSES & imports()[name]]
+    beside = [name for name in users if name.startswith(f"{mirror}.test_") or name in ANYWHERE]
+    beside = [name for name in beside if not PROCESSES & imports()[name]]
     tests = [own_tests(module), laws(module), [str(ROOT / f"{name.replace('.', '/')}.py") for name in beside]]
     tests += [[test for name in users if name.startswith("fedcohort.") for test in own_tests(name) + laws(name)]]
     seen: set[str] = set()

@@ -152,7 +152,7 @@ def test_products_are_read_and_not_only_drawn_again(tmp_path: Path) -> None:
 
 def test_rows_that_are_too_wide_in_some_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three numbers a row, where three or four clients arrive."""
-    monkeypatch.setattr("fedcohort.round.report.ROW", 3)
+    monkeypatch.setattr("fedcohort.round.report.MAX_COLUMNS", 3)
     folder = ran(tmp_path, "selector=fedpns", "availability=bernoulli", "availability.p=0.3")
     log = read(folder)
     step = next(now.t + 1 for now in log.rounds if len(now.arrived) == 4)

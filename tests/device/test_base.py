@@ -17,3 +17,8 @@ def test_a_job_outside_the_clock_is_rejected(seconds: float) -> None:
 
 def test_jobs_inside_the_clock_and_clients_without_samples_are_accepted() -> None:
     check_jobs(np.array([1e-9, 0.0, 1e12]), N)
+
+
+def test_a_client_with_one_sample_has_a_job() -> None:
+    with pytest.raises(IncompatibleConfig, match="the whole job of client 1, with 1 samples"):
+        check_jobs(np.array([1.0, np.inf]), np.array([0, 1]))

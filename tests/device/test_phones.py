@@ -84,6 +84,23 @@ class Typical(Draws):
         return Zero(np.random.PCG64(0))
 
 
+class Fastest(Typical):
+    """What is drawn in a round is far below the mean."""
+
+    def generator(self, purpose: str, client: int = 0) -> np.random.Generator:
+        class Low(np.random.Generator):
+            def standard_normal(self, size: int) -> np.ndarray:  # type: ignore[override]
+                return np.full(size, -100.0)
+
+        return Low(np.random.PCG64(0))
+
+
+def test_a_batch_takes_a_millisecond_at_least() -> None:
+    """Ten samples are one batch of 10."""
+    work = Workload(np.full(1, 10.0), np.zeros(1), 1, np.zeros(1), np.zeros(1))
+    assert phones(NEXUS, "celeba").sample(np.arange(1), work, Fastest(0, 1, 0)).unit[0] == pytest.approx(1e-3)
+
+
 def test_the_model_of_femnist_on_a_link() -> None:
     """6,603,710 parameters of 4 bytes at 4317.63 KiB a second take 5.9745 s at the mean speed.
 

@@ -228,3 +228,24 @@ def test_expected_seconds_of_a_table_by_hand(tmp_path: Path) -> None:
     timing = device.expect(np.arange(3), job(3), Draws(0, 3))
     assert timing.unit == pytest.approx(factor * np.array([0.8, 1.6, 2.4]), rel=1e-5)
     assert timing.infer == pytest.approx(factor * np.array([0.2, 0.4, 0.6]), rel=1e-5)
+
+
+class OneDeviation(Draws):
+    """Draws whose standard normal numbers are all 1."""
+
+    def generator(self, purpose: str, client: int = 0) -> np.random.Generator:
+        class One(np.random.Generator):
+            def standard_normal(self, size: int) -> np.ndarray:  # type: ignore[override]
+                return np.ones(size)
+
+        return One(np.random.PCG64(0))
+
+
+def test_deviations_are_multiples_of_the_means(tmp_path: Path) -> None:
+    """One deviation above the mean, a link is 1 + cv times as fast and training takes 1 + cv times as long."""
+    device = trace(write(tmp_path, COLUMNS), seconds_cv="cv", down_cv="cv", up_cv="cv")
+    timing = device.sample(np.arange(3), job(3), OneDeviation(0, 3, 1))
+    factor = np.array([1.2, 1.1, 1.0])
+    assert timing.unit == pytest.approx(factor * np.array([0.8, 1.6, 2.4]))
+    assert timing.down == pytest.approx(np.array([0.06, 0.03, 0.02]) / factor)
+    assert timing.up == pytest.approx(np.array([3, 1.5, 1]) / factor)

@@ -151,7 +151,7 @@ def test_who_says_stacked_reads_the_matrix_and_nobody_else(agg: Any) -> None:
     """It is kept for those alone, at the price of a cohort of updates in memory."""
     whole = gather(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)])
     assert (whole.updates is not None) == agg.stacked
-    streamed = replace(whole, updates=None, each=None)
+    streamed = replace(whole, updates=None, per_client=None)
     if not agg.stacked:
         assert torch.isfinite(close(agg, fresh(agg), streamed, apart=0.3)[0]).all()
         return

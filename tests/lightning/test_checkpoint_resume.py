@@ -52,7 +52,7 @@ def copied(two_rounds: Ran, tmp_path: Path) -> Path:
 def test_a_killed_run_ends_like_an_uninterrupted_one(
     whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds_before: int, extra: tuple[str, ...]
 ) -> None:
-    stop_after(monkeypatch, rounds, "progress", rounds_before + 2, die)  # step 0 is a report too
+    stop_after(monkeypatch, rounds, "make_report", rounds_before + 2, die)  # step 0 is a report too
     status = in_a_child(lambda: go(tmp_path, *HARD, *extra) and None)
     assert os.WIFSIGNALED(status)
     monkeypatch.undo()
@@ -160,7 +160,7 @@ def test_a_full_disk_keeps_the_checkpoint_before_it(copied: Path, tmp_path: Path
 
 
 def test_two_processes_never_share_a_run(copied: Path, tmp_path: Path) -> None:
-    held = folder._lock(copied)
+    held = folder.take_lock(copied)
     assert held is not None
     with pytest.raises(CheckpointError, match="is being run by another process"):
         go(tmp_path, "rounds=3", "resume=true")

@@ -200,7 +200,7 @@ def test_diverging_clients_never_reach_the_model(tmp_path: Path, caplog: pytest.
         ran = go(tmp_path, "client.lr=1e30", "model=mlp", "rounds=1")
     assert np.isfinite(ran.weights()).all()
     assert ran.last.metrics["round/dropped_nonfinite"] > 0
-    assert "are not finite, or longer than update_limit allows, and were left out" in caplog.text
+    assert "are not finite, or longer than update_limit allows, and were excluded" in caplog.text
 
 
 def test_an_update_that_is_too_long_never_reaches_the_model(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_ranks_talk_on_the_loopback_and_leave_nothing_behind(tmp_path: Path, mon
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     ran = go(tmp_path, "trainer.devices=2", "rounds=1", "model=mlp", "client.lr=1e30")
-    assert (ran.folder / "run.log").read_text().count("were left out") == 1
+    assert (ran.folder / "run.log").read_text().count("were excluded") == 1
     assert multiprocessing.active_children() == []
     assert not list(tmp_path.glob("fedcohort-*"))
     for rank in range(2):

@@ -168,7 +168,7 @@ def test_a_deadline_that_is_too_short_for_everybody_is_said_once(caplog: pytest.
     for _ in range(2):
         step._warn_of_empty_round(finished)
     assert caplog.text.count("round 5: none of the 2 selected clients was done when the round closed after 2.5") == 1
-    assert "as it is (raise deadline.k, or set deadline.partial_work=true)\n" in caplog.text
+    assert "the same (raise deadline.k, or set deadline.partial_work=true)\n" in caplog.text
 
 
 @pytest.mark.parametrize("words", ["agg=scaffold", "agg=fedmaba", "server=momentum"])
@@ -193,8 +193,8 @@ def test_a_selector_that_keeps_nobody_makes_an_empty_round(
     with caplog.at_level(logging.WARNING, "fedcohort"):
         ran = go(tmp_path, words, "rounds=2", "eval.clients_every=0")
     assert not moved(ran, start)
-    assert "the selector left out every update, and the model stays as it is" in caplog.text
-    assert [f"round {t}: the selector left out" in caplog.text for t in range(4)] == [False, True, True, False]
+    assert "the selector excluded every update, so that the model stays the same" in caplog.text
+    assert [f"round {t}: the selector excluded" in caplog.text for t in range(4)] == [False, True, True, False]
     assert ran.last.clients["weight"][ran.last.clients["arrived"]].tolist() == [0.0] * 4
     (_, one, kept), (_, two, still) = closed
     assert kept == still == {}
@@ -230,7 +230,7 @@ def test_who_is_left_out_has_not_arrived_for_the_aggregator(
         (Advice(weights=np.array([1.0, -1.0, 1.0, 1.0])), r"Advice.weights must be .* in \[0, inf\]"),
         (Advice(weights=np.array([1.0, np.nan, 1.0, 1.0])), "Advice.weights must be .* of finite numbers"),
         (Advice(keep=np.ones(5, bool)), r"Advice.keep must be a bool array \[4\]"),
-        (Advice(weights=np.ones(4), absolute=True), "is absolute, and it doesn't say so"),
+        (Advice(weights=np.ones(4), absolute=True), "is absolute, but it does not declare"),
     ],
 )
 def test_advice_that_breaks_the_contract_stops_the_run(

@@ -71,7 +71,7 @@ def test_more_than_the_budget_is_refused_by_name() -> None:
     """20 s before the last round, 30 s after it: any budget in (20, 30] ends it just there."""
     spending = Spending(Spent(3, virtual_s=30.0, acc=0.8), Spent(2, virtual_s=20.0, acc=0.8))
     Budget(9, virtual_s=20.5).check(spending, Path("run"))
-    with pytest.raises(OptionError, match=r"until.virtual_s must be above 20, where run was before its last round, "):
+    with pytest.raises(OptionError, match=r"until.virtual_s must be above 20, which run had reached before its last"):
         Budget(9, virtual_s=20.0).check(spending, Path("run"))
     with pytest.raises(OptionError, match=r"until.acc must be above 0.8, .*, got 0.7; .* resume=false"):
         Budget(9, acc=0.7).check(spending, Path("run"))
@@ -105,7 +105,7 @@ def test_a_larger_budget_extends_and_the_same_is_finished(
     longer = go(tmp_path, *LONG, f"until.virtual_s={second!r}", "resume=true")
     assert (longer.folder, longer.reports[0].step, longer.last.step) == (short.folder, 3, 4)
     assert same_bits(longer, go(tmp_path / "alone", *LONG, f"until.virtual_s={second!r}"))
-    with pytest.raises(OptionError, match=r"until.virtual_s must be above .*, where .* was before its last round"):
+    with pytest.raises(OptionError, match=r"until.virtual_s must be above .*, which .* had reached before its"):
         go(tmp_path, *LONG, f"until.virtual_s={first!r}", "resume=true")
     assert longer.folder.exists()
     assert len(list((tmp_path / "runs").iterdir())) == 1
@@ -121,7 +121,7 @@ def test_of_several_folders_the_one_of_that_budget_is_finished(whole: Ran, tmp_p
     assert go(tmp_path, *words[1], "resume=true").folder == second.folder
 
 
-@pytest.mark.parametrize(("owner", "name", "call"), [(rounds, "progress", 4), (RunStatus, "finish", 1)])
+@pytest.mark.parametrize(("owner", "name", "call"), [(rounds, "make_report", 4), (RunStatus, "finish", 1)])
 def test_a_kill_before_or_at_the_end(
     whole: Ran, three: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: type[Observer], name: str, call: int
 ) -> None:
@@ -139,7 +139,7 @@ def test_a_kill_before_or_at_the_end(
 def test_an_unfinished_run_that_has_gone_too_far_is_refused(
     whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stop_after(monkeypatch, rounds, "progress", 5, die)
+    stop_after(monkeypatch, rounds, "make_report", 5, die)
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *LONG) and None))
     monkeypatch.undo()
     with pytest.raises(OptionError, match=r"until.virtual_s must be above"):

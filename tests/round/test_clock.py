@@ -32,7 +32,7 @@ class Listed(Availability):
     period: float
 
     def schedule(self, draws: Draws) -> Schedule:
-        return Schedule.of(self.intervals, self.period)
+        return Schedule.from_intervals(self.intervals, self.period)
 
 
 def shifts(folder: Path, *hours: tuple[float, float], clients: int = 12) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ def test_the_clock_moves_on_once_to_the_first_who_comes(caplog: pytest.LogCaptur
         found, waited = clock.gather(Draws(0, 2, 4), float(now))
         assert (found.tolist(), waited) == (who, wait)
     (line,) = caplog.messages
-    assert line.startswith("round 5: no client is ready, and the clock moves on by 20 virtual seconds")
+    assert line.startswith("round 5: no client is ready, so that the clock advances by 20 virtual seconds")
 
 
 def test_a_moment_that_no_float_can_name_is_reached_all_the_same() -> None:
@@ -106,7 +106,7 @@ def test_a_run_waits_for_the_morning_and_says_so(tmp_path: Path, caplog: pytest.
     assert waited[0] == 0
     assert clock[1:-1] + waited[1:] == pytest.approx(DAY * np.arange(1, len(ran.reports) - 1))
     assert [len(report.cohort) for report in ran.reports[1:]] == [4, 4, 4]
-    assert sum("no client is ready, and the clock moves on" in line for line in caplog.messages) == 1
+    assert sum("no client is ready, so that the clock advances" in line for line in caplog.messages) == 1
 
 
 def test_only_those_who_are_there_are_asked_and_who_leaves_is_late(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_run_that_is_killed_before_a_wait_goes_on_to_the_same_bits(tmp_path: P
     waited = [report.metrics["round/waited_s"] for report in whole.reports[1:]]
     t = next(t for t, wait in enumerate(waited) if wait > 0)
     assert 0 < t < 5
-    stop_after(monkeypatch, rounds, "progress", t + 2, die)  # step 0 is a report, too; the wait is in round t + 1
+    stop_after(monkeypatch, rounds, "make_report", t + 2, die)  # step 0 is a report, too; the wait is in round t + 1
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "parts", *words) and None))
     monkeypatch.undo()
     resumed = go(tmp_path / "parts", *words, "resume=true")

@@ -12,7 +12,7 @@ from torch import nn
 from agg_harness import gather, layout_of, update_of
 from fedcohort.flat import FlatModel
 from fedcohort.round.aggregate import apply_advice
-from fedcohort.round.collect import PIECE, CollectOptions, Collector
+from fedcohort.round.collect import CHUNK, CollectOptions, Collector
 from fedcohort.round.collected import reweight
 from fedcohort.types import Advice, ClientUpdate
 from known import known
@@ -89,14 +89,14 @@ def test_the_buffers_of_each_are_kept_beside_the_matrix() -> None:
     rows.append(update_of(2, [float("nan")], buffers=torch.zeros(2)))
     collected = gather(agg, rows[::-1], layout_of(1, 2))
     assert collected.clients.tolist() == [0, 1, 3]
-    assert known(collected.each_buffers).tolist() == [[0, 0], [1, 2], [3, 6]]
+    assert known(collected.client_buffers).tolist() == [[0, 0], [1, 2], [3, 6]]
     assert known(collected.buffers).tolist() == [2, 4]  # by samples, (0 + 2 * 1 + 4 * 3) / 7
-    assert gather(make("agg", "fedavg"), rows, layout_of(1, 2)).each_buffers is None
+    assert gather(make("agg", "fedavg"), rows, layout_of(1, 2)).client_buffers is None
 
 
 def test_long_updates_are_added_in_pieces_and_kept_whole() -> None:
     """Sum and matrix of updates that are longer than a piece; a client that is left out has no row."""
-    length = 2 * PIECE + 3
+    length = 2 * CHUNK + 3
     rows = [update_of(k, [0.0], n=k + 1) for k in range(3)]
     deltas = [torch.randn(length, generator=torch.Generator().manual_seed(k)) for k in range(3)]
     deltas[1][-1] = float("inf")
@@ -141,7 +141,7 @@ def test_rows_that_other_ranks_fill_are_zero(monkeypatch: pytest.MonkeyPatch) ->
     part.add(update_of(1, [3.0], uploads={"a": torch.tensor([5.0])}))
     assert part.matrix is not None
     assert part.matrix.tolist() == [[0.0], [3.0]]
-    assert part.each_upload["a"].tolist() == [[0.0], [5.0]]
+    assert part.client_uploads["a"].tolist() == [[0.0], [5.0]]
 
 
 def test_where_all_who_arrive_weigh_nothing_there_is_no_mean() -> None:
@@ -157,7 +157,7 @@ def test_where_all_who_arrive_weigh_nothing_there_is_no_mean() -> None:
 
 def test_other_weights_need_all_that_came_from_each() -> None:
     whole = gather(make("agg", "fedavg"), updates(2), stacked=True)
-    for lacking in (replace(whole, updates=None), replace(whole, each=None)):
+    for lacking in (replace(whole, updates=None), replace(whole, per_client=None)):
         with pytest.raises(ValueError, match="need the matrix of updates"):
             reweight(lacking, np.ones(2))
 

@@ -20,11 +20,11 @@ from yaml_words import make
 def test_a_plain_round_reads_for_the_selector_alone() -> None:
     """SCAFFOLD's vectors, and a fair aggregator's loss, are of rounds that are not plain."""
     scaffold = cost_model(("loss_post",), "scaffold")
-    assert scaffold.rates(plain=False).beside_bytes == FIXED + VECTOR + 4
+    assert scaffold.rates(plain=False).extra_bytes == FIXED + VECTOR + 4
     assert scaffold.rates(plain=True) == Rates(3.0, {}, 1.0, MODEL, FIXED + 4)
     fair = cost_model((), make("agg", "fedmaba", loss="loss_post"))
     assert (fair.rates(plain=False).passes_after, fair.rates(plain=True).passes_after) == (1.0, 0.0)
-    assert fair.rates(plain=False).beside_bytes == fair.rates(plain=True).beside_bytes + 4
+    assert fair.rates(plain=False).extra_bytes == fair.rates(plain=True).extra_bytes + 4
     assert set(cost_model((), "fedmaba").rates(plain=False).probed) == {"loss"}
     assert not cost_model((), "fedmaba").rates(plain=True).probed
     assert cost_model(("loss_post",), "scaffold").bare == Rates(3.0, {}, 0.0, MODEL, FIXED)

@@ -18,7 +18,7 @@ def test_every_column_loses_the_same_rows() -> None:
     jobs = Jobs(*asked, seconds, timing, rows, rows, timing, seconds)
     taken = jobs.take(np.array([True, False, True]))
     assert (len(jobs), len(taken), taken.client.tolist(), taken.plain.tolist()) == (3, 2, [1, 3], [True, False])
-    assert (taken.rows, taken.kept, taken.losses) == ([rows[0], rows[2]],) * 3
+    assert (taken.rows, taken.tensor_mask, taken.losses) == ([rows[0], rows[2]],) * 3
     assert taken.timing.unit.tolist() == taken.duration_s.tolist() == [1.0, 3.0]
     assert taken.end_s.tolist() == [2.0, 6.0]
     for field in fields(Jobs):

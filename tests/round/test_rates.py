@@ -25,7 +25,7 @@ FIXED, VECTOR = 4 * B + 8 * 1, 4 * P  # bytes: 4 a float, 8 an integer
 )
 def test_hooks_cost_their_vectors_and_passes(agg: str, options: Any, down: int, up: int, passes: float) -> None:
     rates = Rates.from_signals((), (), make("agg", agg, **options).hooks, LAYOUT)
-    assert (rates.down_bytes, rates.beside_bytes) == (FIXED + VECTOR * (1 + down), FIXED + VECTOR * up)
+    assert (rates.down_bytes, rates.extra_bytes) == (FIXED + VECTOR * (1 + down), FIXED + VECTOR * up)
     assert (rates.step_passes, rates.passes_after, rates.probed) == (passes, 0, {})
 
 
@@ -35,6 +35,6 @@ def test_what_is_read_costs_what_it_says() -> None:
     An aggregator's own probe is asked for apart, and what is known at registration is paid for there.
     """
     rates = Rates.from_signals({"loss_post", "steps", "n_train", "loss"}, {"loss", "steps", "n_train"}, (), LAYOUT)
-    assert rates.beside_bytes == FIXED + 2 * 4
+    assert rates.extra_bytes == FIXED + 2 * 4
     assert rates.passes_after == 1.0
     assert rates.probed == {"loss": find("loss")}

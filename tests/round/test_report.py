@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedcohort.deadline.base import DeadlineOutcome
-from fedcohort.round.report import ROW, columns, imbalance_of, pace, spread_columns, weight_of
+from fedcohort.round.report import MAX_COLUMNS, columns, data_metrics, pace, spread_columns
 from fedcohort.types import ProbeResult, Selection
 
 NAN = float("nan")
@@ -78,22 +78,28 @@ def test_the_pace_of_a_round() -> None:
 def test_rows_become_columns_unless_they_are_long() -> None:
     """By the length of a row, however many rows there are."""
     assert list(spread_columns("x", np.zeros(3))) == ["signal_x"]
-    assert len(spread_columns("x", np.zeros((1, ROW)))) == ROW
-    assert spread_columns("x", np.zeros((1, ROW + 1))) == {}
-    assert len(spread_columns("x", np.zeros((ROW + 1, 2)))) == 2
+    assert len(spread_columns("x", np.zeros((1, MAX_COLUMNS)))) == MAX_COLUMNS
+    assert spread_columns("x", np.zeros((1, MAX_COLUMNS + 1))) == {}
+    assert len(spread_columns("x", np.zeros((MAX_COLUMNS + 1, 2)))) == 2
 
 
-def test_what_liars_had_is_a_share_of_all_weights() -> None:
-    """Client 4 lies: 3/4 of the weight, half of those who came; weights may have any sum."""
+def federation(counts: np.ndarray, single: bool = True) -> Any:
+    return SimpleNamespace(label_counts=counts, targets=SimpleNamespace(single=single))
+
+
+def test_the_weight_of_liars_is_relative_to_the_sum_of_all_weights() -> None:
+    """Client 4 lies: 3/4 of the weight, one of two clients that arrived; weights may have any sum."""
     liars = np.array([False, False, True, False, True])
-    found = weight_of(liars, collected(weights=np.array([0.5, 1.5])))
-    assert found == pytest.approx({"attack/weight": 0.75, "attack/share": 0.5})
-    assert weight_of(liars, collected(weights=np.zeros(2))) == {}
+    sequences = federation(np.ones((5, 1)), single=False)
+    metrics = data_metrics(sequences, collected(weights=np.array([0.5, 1.5])), liars)
+    assert metrics == pytest.approx({"attack/weight": 0.75, "attack/share": 0.5})
+    assert data_metrics(sequences, collected(weights=np.zeros(2)), liars) == {}
 
 
-def test_the_imbalance_is_of_what_they_have_together() -> None:
-    """Each of the two has one class alone; together they have as many of each, and nobody has nothing."""
-    counts = np.array([[9, 0], [5, 0], [9, 0], [9, 0], [0, 5]])
-    assert imbalance_of(counts, collected())["select/class_imbalance"] == pytest.approx(0, abs=1e-12)
-    assert imbalance_of(counts, collected(clients=ids(1)))["select/class_imbalance"] > 0.1
-    assert imbalance_of(counts, collected(clients=ids())) == {}
+def test_the_imbalance_is_that_of_the_pooled_data() -> None:
+    """Clients of one class each: CI = 1 alone, 0 together; 30 and 10 samples: 1 - H(3/4) / ln 2 = .188722."""
+    honest, data = np.zeros(5, bool), federation(np.array([[9, 0], [30, 0], [0, 30], [9, 0], [0, 10]]))
+    for clients, expected in ((ids(1), 1.0), (ids(1, 2), 0.0), (ids(1, 4), 0.188722)):
+        metrics = data_metrics(data, collected(clients=clients), honest)
+        assert metrics == pytest.approx({"select/class_imbalance": expected}, abs=1e-6)
+    assert data_metrics(data, collected(clients=ids()), honest) == {}

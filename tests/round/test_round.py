@@ -171,7 +171,7 @@ def test_slow_devices_delay_the_round(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("chosen", "message"),
-    [([0, 0], "sorted distinct"), ([99], "in .0, 11."), ([0, 1, 2, 3, 4], "chose 5 clients where cohort=4")],
+    [([0, 0], "sorted distinct"), ([99], "in .0, 11."), ([0, 1, 2, 3, 4], "chose 5 clients, but cohort=4")],
 )
 def test_a_selector_that_breaks_its_contract_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: list[int], message: str

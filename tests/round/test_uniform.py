@@ -6,14 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agg_harness import gather, update_of
 from fedcohort.data.skew import class_imbalance
 from fedcohort.rng import Draws, generator
-from fedcohort.round.report import imbalance_of
 from fedcohort.round.uniform import UniformReference, draw_uniform
 from fedcohort.types import Ids
 from run_harness import go
-from yaml_words import make
 
 K, M, T = 20, 5, 400
 EVERYBODY = np.arange(K)
@@ -128,15 +125,6 @@ def test_what_a_run_reports(tmp_path: Path) -> None:
         twin = here[np.argsort(chance[here])[: len(report.cohort)]]
         assert report.metrics["select/uniform_overlap"] == np.isin(report.cohort, twin).mean()
         assert 0 <= report.metrics["select/departure"] < 1
-
-
-def test_the_imbalance_of_a_union_is_not_the_mean_of_its_parts() -> None:
-    """Clients of one class each: CI = 1 alone, 0 together; 30 and 10 samples: 1 - H(3/4) / ln 2 = .188722."""
-    agg, counts = make("agg", "fedavg"), np.array([[30, 0], [0, 30], [0, 10]])
-    for arrived, expected in (([0], 1.0), ([0, 1], 0.0), ([0, 2], 0.188722)):
-        found = imbalance_of(counts, gather(agg, [update_of(k, [0.0]) for k in arrived]))
-        assert found == pytest.approx({"select/class_imbalance": expected}, abs=1e-6)
-    assert imbalance_of(counts, gather(agg, [update_of(0, [float("nan")])])) == {}
 
 
 def test_the_cohorts_imbalance_is_that_of_their_data_together(tmp_path: Path) -> None:

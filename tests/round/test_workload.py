@@ -8,8 +8,8 @@ import pytest
 from fedcohort.errors import FedcohortError, IncompatibleConfig
 from fedcohort.flat import Block, Layout
 from fedcohort.rng import Draws
-from fedcohort.round.workload import among, ask_work, have_answered, list_queried, verify, verify_advice
-from fedcohort.training.upload import draw_kept
+from fedcohort.round.workload import among, assign_work, have_answered, list_queried, verify, verify_advice
+from fedcohort.training.upload import draw_tensor_masks
 from fedcohort.types import Advice, Ids, Probe, Selection
 from yaml_words import make
 
@@ -41,7 +41,7 @@ def test_what_can_be_done_is_let_through() -> None:
     [
         ((1, 3), {}, "not all of them are available"),  # one of them is
         ((0, 3), {}, "not all of them are available"),
-        ((1, 2, 4), {}, "chose 3 clients where cohort=2"),
+        ((1, 2, 4), {}, "chose 3 clients, but cohort=2"),
         ((1, 4), {"units": np.array([1, 1, 1, 1, 0])}, "units of local work"),
         ((1, 4), {"units": np.array([1, 1])}, "units of local work"),
         ((1, 4), {"upload": np.array([1.0, 0.5, 1.0, 1.0, 0.0])}, "shares of an update"),
@@ -82,8 +82,8 @@ def test_advice_that_is_let_through(advice: Advice | None) -> None:
 @pytest.mark.parametrize(
     ("advice", "message"),
     [
-        (Advice(weights=np.ones(2), absolute=True), "is absolute, and it doesn't say so"),
-        (Advice(weights=np.ones(2)), "has weights, and it says that it has none"),
+        (Advice(weights=np.ones(2), absolute=True), "is absolute, but it does not declare"),
+        (Advice(weights=np.ones(2)), "has weights, but it declares"),
     ],
 )
 def test_advice_that_is_refused(advice: Advice, message: str) -> None:
@@ -93,29 +93,29 @@ def test_advice_that_is_refused(advice: Advice, message: str) -> None:
 
 def test_units_are_everybodys_or_each_ones() -> None:
     codec, draws = make("codec", "none"), Draws(0, 5, 0)
-    plain = ask_work(Selection(ids(1, 4)), 3, LAYOUT, codec, 0, draws)
-    assert (plain.client.tolist(), plain.asked.tolist(), plain.kept) == ([1, 4], [3, 3], [None, None])
-    own = ask_work(Selection(ids(1, 4), units=np.array([9, 1, 9, 9, 2])), 3, LAYOUT, codec, 0, draws)
-    assert own.asked.tolist() == [1, 2]
-    assert own.asked.dtype == np.int64
+    plain = assign_work(Selection(ids(1, 4)), 3, LAYOUT, codec, 0, draws)
+    assert (plain.client.tolist(), plain.assigned.tolist(), plain.tensor_mask) == ([1, 4], [3, 3], [None, None])
+    own = assign_work(Selection(ids(1, 4), units=np.array([9, 1, 9, 9, 2])), 3, LAYOUT, codec, 0, draws)
+    assert own.assigned.tolist() == [1, 2]
+    assert own.assigned.dtype == np.int64
 
 
 def test_an_answer_weighs_what_is_sent() -> None:
     """A weight of 6 numbers and a bias of 2, 4 bytes each, and 5 bytes beside them whatever is left out."""
     codec, draws, everybody = make("codec", "none"), Draws(0, 40, 0), np.arange(40)
     half = np.full(40, 0.5)
-    found = ask_work(Selection(everybody, upload=half), 1, LAYOUT, codec, 5, draws)
-    sent = [np.ones(2, bool) if kept is None else kept for kept in draw_kept(half, everybody, LAYOUT, draws)]
+    found = assign_work(Selection(everybody, upload=half), 1, LAYOUT, codec, 5, draws)
+    sent = [np.ones(2, bool) if kept is None else kept for kept in draw_tensor_masks(half, everybody, LAYOUT, draws)]
     assert found.bytes_up.tolist() == [5 + 4 * (6 * w + 2 * b) for w, b in sent]
     assert set(found.bytes_up.tolist()) == {5, 5 + 8, 5 + 24, 5 + 32}
-    whole = ask_work(Selection(everybody), 1, LAYOUT, codec, 5, draws)
+    whole = assign_work(Selection(everybody), 1, LAYOUT, codec, 5, draws)
     assert whole.bytes_up.tolist() == [5 + 32] * 40
 
 
 def test_nothing_sent_is_nothing_encoded() -> None:
     """A codec of quantised tensors has a head of its own, which travels with some tensor or not at all."""
     codec, tiny = make("codec", "quant"), np.full(40, 1e-12)
-    found = ask_work(Selection(np.arange(40), upload=tiny), 1, LAYOUT, codec, 5, Draws(0, 40, 0))
+    found = assign_work(Selection(np.arange(40), upload=tiny), 1, LAYOUT, codec, 5, Draws(0, 40, 0))
     assert found.bytes_up.tolist() == [5.0] * 40
 
 

@@ -42,8 +42,8 @@ def test_it_is_the_mean_over_the_servers_samples(at_once: int, monkeypatch: pyte
 
 def test_who_declares_it_is_told_and_nobody_else_is_measured_for() -> None:
     lab, claims = made(), ClientClaims(make("attack", "none"), 0, 3)
-    assert Queries(frozenset({"loss"}), lab, claims, Stopwatch()).measure_own() == {}
-    own = Queries(frozenset({"loss", WORD}), lab, claims, Stopwatch()).measure_own()
+    assert Queries(frozenset({"loss"}), lab, claims, Stopwatch()).measure_on_server() == {}
+    own = Queries(frozenset({"loss", WORD}), lab, claims, Stopwatch()).measure_on_server()
     assert own == {WORD: lab.server_loss()}
     told = Populations(3, 2, 1, {}).signals(frozenset({WORD}), "the selector", own)
     assert dict(told) == own

@@ -78,7 +78,7 @@ def own_hash(path: Path) -> str:
 def test_a_damaged_file_of_a_finished_run_is_named_before_anything_is_written(logs: Path, name: str) -> None:
     flip(home(logs) / name, 4 * (home(logs) / name).stat().st_size)
     before = {path.name: path.read_bytes() for path in home(logs).iterdir() if path.is_file()}
-    with pytest.raises(DamagedFile, match=rf"{name} is damaged: its content is not the one that manifest\.json"):
+    with pytest.raises(DamagedFile, match=rf"{name} is damaged: its content differs from manifest\.json"):
         resumed(logs)
     assert {path.name: path.read_bytes() for path in home(logs).iterdir() if path.is_file()} == before
 
@@ -152,7 +152,7 @@ def test_what_clients_keep_in_files_is_checked_too(whole: Ran, logs: Path) -> No
     path = home(logs) / "client_store.c"
     row = path.stat().st_size // (3 * len(slots))
     flip(path, 8 * row * (3 * client + slots[client]) + 77)
-    with pytest.raises(CheckpointError, match=rf"client {client} keeps isn't what was written; .*resume=previous"):
+    with pytest.raises(CheckpointError, match=rf"the vectors of client {client} are not those .*resume=previous"):
         resumed(logs)
     assert same_bits(whole, resumed(logs, "previous"))
 
@@ -193,7 +193,7 @@ def test_a_format_that_is_not_read_names_who_reads_it(logs: Path) -> None:
 
 # --- other code, versions, processes -------------------------------------------------------------------------------
 def other_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provenance, "sources", lambda config: "0badc0de0bad")
+    monkeypatch.setattr(provenance, "digest_sources", lambda config: "0badc0de0bad")
 
 
 def other_torch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,7 +120,7 @@ def test_a_client_that_diverged_is_left_out_of_the_sum() -> None:
 def test_what_a_codec_changes_or_leaves_out_is_not_added_up_unseen() -> None:
     made = trainer(torch.float64, batch=4)
     kept = np.array([True, False])
-    partly = [replace(task_of(k), kept=kept if k == 1 else None) for k in range(3)]
+    partly = [replace(task_of(k), tensor_mask=kept if k == 1 else None) for k in range(3)]
     assert all(update.group is None for update in Dual(made, 3).updates(partly, {}))
     made.codec = make("codec", "quant")
     assert all(update.group is None for update in Dual(made, 3).updates([task_of(0), task_of(1)], {}))

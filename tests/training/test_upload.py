@@ -11,8 +11,8 @@ from engine_toy import federation_of, network_of, task_of, trainer_of
 from fedcohort.errors import FedcohortError
 from fedcohort.flat import Block, Layout
 from fedcohort.rng import Draws
-from fedcohort.round.workload import ask_work, verify
-from fedcohort.training.upload import draw_kept, part
+from fedcohort.round.workload import assign_work, verify
+from fedcohort.training.upload import draw_tensor_masks, part
 from fedcohort.types import Selection
 from yaml_words import make
 
@@ -23,14 +23,14 @@ NONE = make("codec", "none")
 def test_each_tensor_stays_with_its_share() -> None:
     """.25 of 3 tensors over 4000 rounds, within 4 sigma; a client's draw doesn't depend on the others."""
     upload = np.array([0.25, 1.0])
-    seen = [draw_kept(upload, np.array([0, 1]), LAYOUT, Draws(0, 2, t)) for t in range(4000)]
+    seen = [draw_tensor_masks(upload, np.array([0, 1]), LAYOUT, Draws(0, 2, t)) for t in range(4000)]
     assert all(kept[1] is None for kept in seen)
     share = np.mean([kept[0] for kept in seen if kept[0] is not None], axis=0)  # all three stay in 1 of 64
     sigma = np.sqrt(0.25 * 0.75 / 4000)
     assert (np.abs(share - (0.25 - 1 / 64) / (1 - 1 / 64)) < 4 * sigma).all()
-    alone = draw_kept(upload, np.array([0]), LAYOUT, Draws(0, 2, 7))
+    alone = draw_tensor_masks(upload, np.array([0]), LAYOUT, Draws(0, 2, 7))
     assert np.array_equal(alone[0], seen[7][0])  # type: ignore[arg-type]
-    assert draw_kept(None, np.array([0, 1]), LAYOUT, Draws(0, 2, 7)) == [None, None]
+    assert draw_tensor_masks(None, np.array([0, 1]), LAYOUT, Draws(0, 2, 7)) == [None, None]
 
 
 def test_a_codec_sees_a_model_of_what_is_sent() -> None:
@@ -50,18 +50,18 @@ def test_what_is_left_out_arrives_as_zero(kind: str) -> None:
     object.__setattr__(task, "kept", np.array([True, False, False, True]))
     less = trainer.train(task, {}).delta
     blocks = trainer.server.layout.parameters
-    for block, stays in zip(blocks, task.kept, strict=True):
+    for block, stays in zip(blocks, task.tensor_mask, strict=True):
         assert torch.equal(block.of(less), block.of(whole) if stays else torch.zeros_like(block.of(whole)))
 
 
 def test_bytes_and_units_asked() -> None:
     """4 bytes for each of 7, 5 or 0 numbers, 9 beside; units of their own."""
     two = Selection(np.array([0, 2]), units=np.array([4, 1, 9]))
-    found = ask_work(two, 5, LAYOUT, NONE, 9, Draws(0, 3, 0))
-    assert (found.asked.tolist(), found.bytes_up.tolist(), found.kept) == ([4, 9], [37.0, 37.0], [None, None])
-    assert ask_work(Selection(np.array([0, 2])), 5, LAYOUT, NONE, 9, Draws(0, 3, 0)).asked.tolist() == [5, 5]
+    found = assign_work(two, 5, LAYOUT, NONE, 9, Draws(0, 3, 0))
+    assert (found.assigned.tolist(), found.bytes_up.tolist(), found.tensor_mask) == ([4, 9], [37.0, 37.0], [None, None])
+    assert assign_work(Selection(np.array([0, 2])), 5, LAYOUT, NONE, 9, Draws(0, 3, 0)).assigned.tolist() == [5, 5]
     shares = Selection(np.array([1]), upload=np.array([1.0, 1e-9, 1.0]))
-    assert ask_work(shares, 5, LAYOUT, NONE, 9, Draws(0, 3, 0)).bytes_up.tolist() == [9.0]
+    assert assign_work(shares, 5, LAYOUT, NONE, 9, Draws(0, 3, 0)).bytes_up.tolist() == [9.0]
 
 
 @pytest.mark.parametrize(

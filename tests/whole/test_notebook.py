@@ -6,7 +6,7 @@ from pathlib import Path
 from notebooks import execute
 from yaml_words import ROOT
 
-NOTEBOOK = ROOT / "docs" / "python.ipynb"
+NOTEBOOK = ROOT / "docs" / "tutorial_python.ipynb"
 
 
 def test_every_cell_runs(tmp_path: Path) -> None:
@@ -14,7 +14,7 @@ def test_every_cell_runs(tmp_path: Path) -> None:
     notebook, names = execute(NOTEBOOK, LOGS=repr(str(tmp_path)))
     kinds = [[output["output_type"] for output in cell.get("outputs", ())] for cell in notebook["cells"]]
     assert kinds == [[output["output_type"] for output in cell.get("outputs", ())] for cell in committed], (
-        "python tests/notebooks.py docs/python.ipynb writes the outputs"
+        "python tests/notebooks.py docs/tutorial_python.ipynb writes the outputs"
     )
     assert sum(kind == "display_data" for of in kinds for kind in of) == 3
     assert names.result.status == names.own.status == "finished"

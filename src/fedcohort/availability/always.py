@@ -1,22 +1,16 @@
-"""Every client is ready in every round.
+"""Every client is available in every round.
 
-Departures from the paper: none (what FLASH, UCB-CS, FedMABA and FedDiverse assume).
+Departures from the paper: none (the assumption of FLASH, UCB-CS, FedMABA and FedDiverse).
 """
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from jaxtyping import Bool
-
 from fedcohort.availability.base import Availability
-from fedcohort.rng import Draws
 
 
 @dataclass(frozen=True)
 class Always(Availability):
-    always: ClassVar[bool] = True
+    """Full availability, the default of `Availability.ready`."""
 
-    def ready(self, draws: Draws) -> Bool[np.ndarray, "clients"]:
-        """All True."""
-        return np.ones(draws.n_clients, dtype=bool)
+    always: ClassVar[bool] = True

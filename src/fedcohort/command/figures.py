@@ -1,8 +1,9 @@
-"""fedcohort figures RUN_FOLDER... [round=N]: draw the figures of runs again, running or ended.
+"""fedcohort figures RUN_FOLDER... [round=N] [formats=png,pdf,svg]: draw the figures of runs again, running or ended.
 
 With round=N only the figures that explain that round are drawn. figures/round-N.png is of selectors that score: the
 available clients, their scores and the parts of these, the selected and the arrived clients. figures/timeline-N.png is
-of runs with devices: download, training and upload of each client, late clients, the end of the round.
+of runs with devices: download, training and upload of each client, late clients, the end of the round. formats, png by
+default, also writes PDF or SVG files, which scale without loss in a paper.
 """
 
 from collections.abc import Sequence
@@ -10,14 +11,14 @@ from collections.abc import Sequence
 from fedcohort import ranges
 from fedcohort.command.words import folders_and_options
 from fedcohort.console.terminal import for_each
-from fedcohort.report.run_figures import explain, redraw
+from fedcohort.report.run_figures import check_formats, explain, redraw
 
 
 def main(words: Sequence[str]) -> int:
     """Run the command; return 0 where the figures of every folder were drawn. Raises `OptionError`."""
-    folders, options = folders_and_options(words, ("round",))
-    text = options.get("round")
+    folders, options = folders_and_options(words, ("round", "formats"))
+    text, formats = options.get("round"), check_formats(options.get("formats", "png").split(","))
     if text is None:
-        return for_each(folders, lambda folder: "\n".join(map(str, redraw(folder))))
+        return for_each(folders, lambda folder: "\n".join(map(str, redraw(folder, formats))))
     ranges.integer("round", int(text) if text.isdecimal() else text, "[1, inf)")
-    return for_each(folders, lambda folder: "\n".join(map(str, explain(folder, int(text)))))
+    return for_each(folders, lambda folder: "\n".join(map(str, explain(folder, int(text), formats))))

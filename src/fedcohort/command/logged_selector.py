@@ -110,9 +110,9 @@ class LoggedSelector:
 
 def find_wide_round(log: RunLog) -> LoggedRound | None:
     """Return the first round in which more clients arrived than a row of the per-client table has numbers."""
-    from fedcohort.round.report import ROW  # noqa: PLC0415 - imports torch
+    from fedcohort.round.report import MAX_COLUMNS  # noqa: PLC0415 - imports torch
 
-    return next((round for round in log.rounds if len(round.arrived) > ROW), None)
+    return next((round for round in log.rounds if len(round.arrived) > MAX_COLUMNS), None)
 
 
 def explain_unlogged(log: RunLog, signal: Signal) -> str:

@@ -26,7 +26,7 @@ from fedcohort.round.server_models import RoundModels
 from fedcohort.round.settings import Settings
 from fedcohort.round.store import ClientStore
 from fedcohort.round.workload import verify_advice
-from fedcohort.signal.base import Lab
+from fedcohort.signal.lab import Lab
 from fedcohort.types import Advice, Ids
 
 log = logging.getLogger("fedcohort")
@@ -38,7 +38,17 @@ def longest_update(server: FlatModel, update_limit: float) -> float:
 
 
 class ServerStep:
-    """Turns what arrived into the next global model and the next server state. flops: of one sample's forward pass."""
+    """Computes the next global model and the next server state from the updates that arrived.
+
+    Args:
+        parts: the components of the run.
+        server: the global model.
+        store: vectors that clients keep between rounds.
+        federation: data of the run.
+        settings: options of the rounds.
+        lab: measures signals that the server derives from updates.
+        flops: FLOPs of one sample's forward pass.
+    """
 
     def __init__(
         self,
@@ -56,15 +66,15 @@ class ServerStep:
         self.has_warned = False
 
     def close(self, finished: Finished, collected: Collected, state: ServerState) -> tuple[Collected, ServerState]:
-        """Return what arrived, with its final weights, and the next state.
+        """Return the collected updates with their final weights, and the next state.
 
-        An empty round leaves the model, the aggregator and the server optimizer as they are; time passes, and the
-        deadline learns who was late.
+        A round without arrivals does not change the model, the aggregator and the server optimizer. Virtual time
+        passes, and the deadline observes that clients were late.
         """
         if len(collected.dropped):
             log.warning(
                 "round %d: the updates of clients %s are not finite, or longer than update_limit allows, "
-                "and were left out",
+                "and were excluded",
                 finished.round + 1,
                 collected.dropped.tolist(),
             )
@@ -76,8 +86,8 @@ class ServerStep:
         if not len(finished.arrived):
             self._warn_of_empty_round(finished)
         if finished.selection.upload is not None and not finished.selection.zero_fill:
-            kept = dict(zip(finished.arrived.client.tolist(), finished.arrived.kept, strict=True))
-            collected = fill_unsent(collected, kept, self.server.layout)
+            masks = dict(zip(finished.arrived.client.tolist(), finished.arrived.tensor_mask, strict=True))
+            collected = fill_unsent(collected, masks, self.server.layout)
         derived = derive(self.parts, self.lab, collected, finished.selection.plain)
         collected = replace(collected, derived=derived)
         advice, state = self._observe(finished, collected, state)
@@ -86,18 +96,18 @@ class ServerStep:
             weighed, state = self._apply(finished, weighed, state)
         elif collected.mean is not None:
             log.warning(
-                "round %d: the selector left out every update, and the model stays as it is", finished.round + 1
+                "round %d: the selector excluded every update, so that the model stays the same", finished.round + 1
             )
         samples, deadline = self.parts.samples, self.parts.deadline
-        seen = outcome_for(samples, "the sample selection", finished, weighed)
-        state = replace(state, samples=samples.observe(state.samples, seen))
-        seen = outcome_for(deadline, "the deadline", finished, weighed)
-        return weighed, replace(state, deadline=deadline.observe(state.deadline, seen))
+        outcome = outcome_for(samples, "the sample selection", finished, weighed)
+        state = replace(state, samples=samples.observe(state.samples, outcome))
+        outcome = outcome_for(deadline, "the deadline", finished, weighed)
+        return weighed, replace(state, deadline=deadline.observe(state.deadline, outcome))
 
     def _observe(
         self, finished: Finished, collected: Collected, state: ServerState
     ) -> tuple[Advice | None, ServerState]:
-        """Have the selector learn from the round; its back-off counts the failures."""
+        """Return the selector's advice and the state after its observation, with failures counted for back-off."""
         selector = self.parts.selector
         outcome = outcome_for(selector, "the selector", finished, collected)
         advice, after = selector.observe(state.selector, outcome)
@@ -107,21 +117,23 @@ class ServerStep:
         return advice, replace(state, selector=after, failures=failures)
 
     def _warn_of_empty_round(self, finished: Finished) -> None:
-        """Warn, once a run, that no client was in time: the run may look as if it learned nothing."""
+        """Warn, once per run, that no client was in time, as the model then does not improve."""
         if not self.has_warned and rank() == 0:
             log.warning(
-                "round %d: none of the %d selected clients was done when the round closed after %.3g virtual seconds; "
-                "such a round leaves the model as it is%s",
+                "round %d: none of the %d selected clients was done when the round closed after %.3g virtual seconds, "
+                "so that the model stays the same%s",
                 finished.round + 1,
                 len(finished.selection.clients),
                 finished.closing.train_s,
-                f" ({advice})" if (advice := self.parts.deadline.way_out(int(finished.closing.asked.max()))) else "",
+                f" ({advice})"
+                if (advice := self.parts.deadline.suggest(int(finished.closing.units_asked.max())))
+                else "",
             )
         self.has_warned = True
 
     def _apply(self, finished: Finished, collected: Collected, state: ServerState) -> tuple[Collected, ServerState]:
-        """Move the model, and commit buffers, states and the clients' stored rows; nothing if the step is unsound."""
-        kept = collected.clients[collected.weights > 0]
+        """Apply the server's step, unless it is unsound: update the model, the states and the clients' vectors."""
+        used = collected.clients[collected.weights > 0]
         displacement, weighed, after = self._displacement(finished, collected, state)
         parameters = self._move(finished, displacement)
         if parameters is None:
@@ -131,25 +143,25 @@ class ServerStep:
             self.server.w.copy_(parameters)
             self.server.buffers.copy_(_require(weighed.buffers))
             self.server.counters.copy_(_require(weighed.counters))
-        for client in kept.tolist():
+        for client in used.tolist():
             self._keep(client, weighed.stored.get(client, {}))
         return weighed, after
 
     def _keep(self, client: int, stored: Mapping[str, Tensor]) -> None:
-        """Add to what a client keeps."""
+        """Add vectors to those that the store has of a client."""
         if stored:
             self.store.commit(client, {**self.store.get(client), **stored})
 
     @torch.no_grad()
     def _move(self, finished: Finished, displacement: Tensor) -> Tensor | None:
-        """Return the parameters after the server's step, in the model's precision; None for a step that is unsound."""
+        """Return the parameters after the server's step, in the model's precision; None if the step is unsound."""
         length, limit = float(torch.linalg.vector_norm(displacement)), longest_update(self.server, self.update_limit)
         parameters = (self.server.w.double() + displacement).to(self.server.w.dtype)
         if length <= limit and bool(torch.isfinite(parameters).all()):
             return parameters
         log.warning(
             "round %d: the server's step is not finite, or longer than update_limit allows (%.3g, the limit is %.3g), "
-            "and was left out: the model stays as it is (lower server.lr)",
+            "and was excluded, so that the model stays the same: lower server.lr",
             finished.round + 1,
             length,
             limit,
@@ -159,13 +171,13 @@ class ServerStep:
     def _displacement(
         self, finished: Finished, collected: Collected, state: ServerState
     ) -> tuple[Tensor, Collected, ServerState]:
-        """Return how far the global model moves, with the weights and the state that come of it."""
+        """Return the change of the global model [P], the updates with their final weights, and the next state."""
         if finished.selection.plain:
             return _require(collected.mean), collected, state
         outcome = outcome_for(self.parts.agg, "the aggregator", finished, collected)
         models = self.make_models(finished.round, _require(collected.buffers))
         sums = (_require(collected.mean), collected.totals, collected.weights)
-        arrived = Arrived(outcome, *sums, collected.updates, collected.each_buffers, models)
+        arrived = Arrived(outcome, *sums, collected.updates, collected.client_buffers, models)
         direction, agg = self.parts.agg.direction(state.agg, arrived)
         displacement, server = self.parts.server.step(state.server, models.agree(direction.displacement))
         if direction.weights is not None:
@@ -175,7 +187,7 @@ class ServerStep:
 
 
 def _count(finished: Finished, collected: Collected, state: ServerState) -> ServerState:
-    """Return the state with the selection, its cost and its reference cohort counted."""
+    """Return the state after counting the round's selection, cost and uniform reference cohort."""
     dispatched = finished.dispatched
     clients = finished.selection.clients
     return replace(
@@ -202,7 +214,7 @@ def _require(tensor: Tensor | None) -> Tensor:
 
 
 def apply_advice(collected: Collected, advice: Advice | None) -> Collected:
-    """Apply a selector's advice: leave updates out, or weigh them otherwise; no mean where all are left out."""
+    """Return the updates with the weights of a selector's advice; without a mean if it excludes all of them."""
     if advice is None or collected.mean is None:
         return collected
     weights = collected.weights if advice.weights is None else advice.weights

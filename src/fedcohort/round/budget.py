@@ -1,7 +1,7 @@
-"""A run's budget: the rounds, virtual seconds, bytes and accuracy at which it ends, and how far it has come.
+"""The budget of a run, which are the rounds, virtual seconds, bytes and accuracy at which it ends.
 
-A run ends after the first round at which a part of its budget is reached; what is met exactly is reached. So a run
-with a larger budget does the rounds of one with a smaller, and then more: a budget extends a run, as `rounds` does.
+A run ends after the first round in which it reaches one of these limits (>=). A run with a larger budget repeats the
+rounds of a run with a smaller one, so that a larger budget extends a finished run, as more `rounds` do.
 """
 
 from collections.abc import Mapping
@@ -17,13 +17,13 @@ OPTIONS = ("rounds", *(f"until.{name}" for name in UNTIL))
 
 @dataclass(frozen=True)
 class Spent:
-    """What a run has come to after a round.
+    """The amounts that a run has reached after a round.
 
     Attributes:
-        rounds: that are done.
+        rounds: number of finished rounds.
         virtual_s: seconds on the simulated clock.
-        bytes: down and up, of all clients.
-        acc: the best accuracy so far on the server's test set, in [0, 1]; 0 before the first evaluation.
+        bytes: bytes sent down and up by all clients.
+        acc: best accuracy so far on the server's test set, in [0, 1]; 0 before the first evaluation.
     """
 
     rounds: int = 0
@@ -32,7 +32,7 @@ class Spent:
     acc: float = 0.0
 
     def go_on(self, step: int, metrics: Mapping[str, float]) -> "Spent":
-        """Return the amounts after round `step`; an amount that its metrics lack stays the same."""
+        """Return the amounts after round `step`; an amount that is not among its metrics stays the same."""
         down, up = (metrics.get(f"comm/{way}_bytes") for way in ("down", "up"))
         return Spent(
             step,
@@ -44,7 +44,7 @@ class Spent:
 
 @dataclass(frozen=True)
 class Spending:
-    """What a run has come to now, and before its last round."""
+    """The amounts that a run has reached now, and before its last round."""
 
     now: Spent = field(default_factory=Spent)
     before: Spent = field(default_factory=Spent)
@@ -59,16 +59,16 @@ class Spending:
 
     @classmethod
     def unpack(cls, packed: Mapping[str, Mapping[str, Any]]) -> "Spending":
-        """Restore what `pack` made; {} is of a run that has spent nothing, or never said."""
-        return cls(**{name: Spent(**of) for name, of in packed.items()})
+        """Restore the result of `pack`; {} stands for a run without a finished round."""
+        return cls(**{name: Spent(**amounts) for name, amounts in packed.items()})
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How far a run goes; None for an amount without a limit.
+    """The limits of a run; None for an amount without a limit.
 
     Attributes:
-        rounds: the upper bound.
+        rounds: largest number of rounds.
         virtual_s, bytes, acc: the options `until.*`.
     """
 
@@ -79,16 +79,16 @@ class Budget:
 
     @property
     def ends(self) -> tuple[float | None, ...]:
-        """The values of `OPTIONS`."""
+        """The limits, in the order of `OPTIONS`."""
         return self.rounds, self.virtual_s, self.bytes, self.acc
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "Budget":
-        """Read the budget of a composed config; one of an older fedcohort has no `until`."""
+        """Read the budget of a composed config; configs of older versions have no `until`."""
         return cls(config["rounds"], **{name: (config.get("until") or {}).get(name) for name in UNTIL})
 
     def list_reached(self, spent: Spent) -> list[str]:
-        """The options that are reached, by name; a run has one round at least."""
+        """Return the names of the options whose limit is reached; none before the first round."""
         ends = zip(OPTIONS, ("rounds", *UNTIL), strict=True)
         return [option for option, name in ends if spent.rounds and self._reaches(spent, name)]
 
@@ -97,26 +97,26 @@ class Budget:
         return end is not None and bool(getattr(spent, name) >= end)
 
     def list_exceeded(self, spending: Spending) -> list[str]:
-        """The options of `until` that were reached before the last round already: the run has gone too far."""
+        """Return the names of the options of `until` whose limit was reached before the last round."""
         return [option for option in self.list_reached(spending.before) if option != "rounds"]
 
     def check(self, spending: Spending, path: Path) -> None:
-        """Raise `OptionError` where the run in `path` has gone further than this budget would have let it."""
+        """Raise `OptionError` if the run in `path` has trained more rounds than this budget allows."""
         for option in self.list_exceeded(spending):
             name = option.removeprefix("until.")
             was, end = getattr(spending.before, name), getattr(self, name)
             raise OptionError(
-                f"{option} must be above {was:.10g}, where {path} was before its last round, got {end!r}; "
-                "a smaller one is another run: resume=false"
+                f"{option} must be above {was:.10g}, which {path} had reached before its last round, got {end!r}; "
+                "use resume=false to start another run with a smaller value"
             )
 
     def describe_ends(self) -> str:
-        """`virtual_s=300, acc=0.9`, of those of `until`; "" where there is none."""
+        """Return the limits of `until` as in `virtual_s=300, acc=0.9`; "" without one."""
         ends = zip(UNTIL, self.ends[1:], strict=True)
         return ", ".join(f"{name}={end:.10g}" for name, end in ends if end is not None)
 
     def describe(self, spent: Spent) -> str:
-        """`until.virtual_s=300 is reached (312.4)`, of those of `until`; "" where none is."""
+        """Return the limits of `until` that are reached, as in `until.virtual_s=300 is reached (312.4)`; "" if none."""
         names = [option.removeprefix("until.") for option in self.list_reached(spent) if option != "rounds"]
         words = [f"until.{name}={getattr(self, name):.10g} is reached ({getattr(spent, name):.10g})" for name in names]
         return ", ".join(words)

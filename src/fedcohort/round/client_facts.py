@@ -1,4 +1,4 @@
-"""The facts of a round about its clients: a column of each, for the few clients that it concerns or for all."""
+"""Per-client values of a round, as columns with values for some clients or for all."""
 
 from collections.abc import Iterator, Mapping
 
@@ -7,16 +7,17 @@ import numpy as np
 from fedcohort.types import Ids, Values
 
 FLAGS = ("available", "queried", "selected", "arrived")
-SCORED = 1000  # clients to whom nothing happened but that they were ranked: the best of them that have a row
+SCORED = 1000  # number of highest-ranked clients that have a row in the per-client table
 
 
 class ClientFacts(Mapping[str, np.ndarray]):
-    """Columns by name, each [n_clients] where it is read like a dictionary: False or NaN where nothing is known.
+    """A mapping from names to columns [n_clients]; False or NaN for a client without a value.
 
     Args:
-        n_clients: K, the size of the population.
-        flags: the sorted ids of those for whom a flag of `FLAGS` holds.
-        numbers: ids and values of each other fact, integers or float64, aligned; no ids where every client has a value.
+        n_clients: size of the population.
+        flags: sorted ids of the clients for which each flag of `FLAGS` is true, by name.
+        numbers: ids and aligned values (integers or float64) of each other column, by name; None instead of ids if
+            every client has a value.
     """
 
     def __init__(
@@ -26,7 +27,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, np.ndarray]) -> "ClientFacts":
-        """Make the facts of whole columns, each [n_clients]."""
+        """Convert whole columns, each [n_clients]."""
         flags = {name: np.flatnonzero(values) for name, values in columns.items() if name in FLAGS}
         numbers = {name: (None, values) for name, values in columns.items() if name not in FLAGS}
         return cls(len(next(iter(columns.values()), ())), flags, numbers)
@@ -44,24 +45,25 @@ class ClientFacts(Mapping[str, np.ndarray]):
         return len(self.flags) + len(self.numbers)
 
     def __or__(self, columns: Mapping[str, np.ndarray]) -> "ClientFacts":
-        """Return these facts with more, each of them a whole column [n_clients]."""
-        more = ClientFacts.from_columns(columns)
-        return ClientFacts(self.n_clients or more.n_clients, self.flags | more.flags, self.numbers | more.numbers)
+        """Return these facts with further whole columns, each [n_clients]."""
+        new = ClientFacts.from_columns(columns)
+        return ClientFacts(self.n_clients or new.n_clients, self.flags | new.flags, self.numbers | new.numbers)
 
     @property
     def concerned(self) -> Ids:
-        """The sorted ids of the clients that have a row in the per-client table.
+        """Sorted ids of the clients that have a row in the per-client table.
 
-        They were queried, selected, told something or were measured, or are among the `SCORED` ranked best.
+        These clients have a flag other than `available`, or a value that is not a rank, or are among the `SCORED`
+        highest-ranked ones.
         """
-        found = [ids for name, ids in self.flags.items() if name != "available"]
+        groups = [ids for name, ids in self.flags.items() if name != "available"]
         for name, (ids, values) in self.numbers.items():
-            if not _ranks(name):
-                found.append(np.flatnonzero(~np.isnan(values)) if ids is None else ids)
-        return np.unique(np.concatenate([*found, self._best(), np.empty(0, np.int64)]).astype(np.int64))
+            if not _is_rank(name):
+                groups.append(np.flatnonzero(~np.isnan(values)) if ids is None else ids)
+        return np.unique(np.concatenate([*groups, self._highest(), np.empty(0, np.int64)]).astype(np.int64))
 
     def rows(self, clients: Ids) -> dict[str, np.ndarray]:
-        """Return the facts of `clients`, sorted ids, as columns [len(clients)]."""
+        """Return the values of `clients`, sorted ids, as columns [len(clients)]."""
         columns: dict[str, np.ndarray] = {name: self._flag(name, clients) for name in self.flags}
         for name, (ids, values) in self.numbers.items():
             columns[name] = values[clients] if ids is None else _align(clients, ids, values)
@@ -75,28 +77,25 @@ class ClientFacts(Mapping[str, np.ndarray]):
         flag[ids] = True
         return np.asarray(flag[clients])
 
-    def _best(self) -> Ids:
-        """Return the ids of the `SCORED` clients that the selector ranked best.
+    def _highest(self) -> Ids:
+        """Return the ids of the `SCORED` clients that the selector ranked highest.
 
-        Those who have a score, a part of one or a probability are ranked by the first of the three that is known.
+        Clients with a score, a probability or a part of a score are ranked by the first of these that has values.
         """
-        ranking = [self[name] for name in sorted(filter(_ranks, self.numbers), key=_first)]
+        order = {"score": 0, "probability": 1}
+        names = sorted(filter(_is_rank, self.numbers), key=lambda name: order.get(name, 2))
+        ranking = [self[name] for name in names]
         if not ranking:
             return np.empty(0, dtype=np.int64)
-        known = np.flatnonzero(~np.logical_and.reduce([np.isnan(values) for values in ranking]))
-        if len(known) <= SCORED:
-            return known
-        key = next((values for values in ranking if not np.isnan(values).all()), ranking[0])[known]
-        return known[np.argpartition(np.where(np.isnan(key), np.inf, -key), SCORED)[:SCORED]]
+        ranked = np.flatnonzero(~np.logical_and.reduce([np.isnan(values) for values in ranking]))
+        if len(ranked) <= SCORED:
+            return ranked
+        key = next((values for values in ranking if not np.isnan(values).all()), ranking[0])[ranked]
+        return ranked[np.argpartition(np.where(np.isnan(key), np.inf, -key), SCORED)[:SCORED]]
 
 
-def _first(name: str) -> int:
-    """Return the place of a fact of a ranking in the order in which such facts decide."""
-    return {"score": 0, "probability": 1}.get(name, 2)
-
-
-def _ranks(name: str) -> bool:
-    """Whether the fact is of the selector's ranking, which has one for clients that nothing else happens to."""
+def _is_rank(name: str) -> bool:
+    """Return whether a column is part of the selector's ranking, which also has values for unselected clients."""
     return name in ("score", "probability") or name.startswith("part_")
 
 
@@ -107,6 +106,6 @@ def _scatter(ids: Ids, values: np.ndarray, n_clients: int) -> Values:
 
 
 def _align(clients: Ids, ids: Ids, values: np.ndarray) -> Values:
-    """Return the values of `clients`, sorted ids; NaN for those who are not in `ids`."""
-    there = np.isin(ids, clients)
-    return _scatter(np.searchsorted(clients, ids[there]).astype(np.int64), values[there], len(clients))
+    """Return the values of `clients`, sorted ids; NaN for a client that is not in `ids`."""
+    common = np.isin(ids, clients)
+    return _scatter(np.searchsorted(clients, ids[common]).astype(np.int64), values[common], len(clients))

@@ -22,34 +22,37 @@ def without_absence(clients: Ids, seconds: Values) -> Values:
 
 
 class Clock:
-    """Tells which clients are ready, and adds the seconds in which a client is away to its work.
+    """Determines which clients are ready, and adds the seconds in which a client is away to its work.
 
-    A round's selection is made `window_s` seconds after the round before it closed, among the clients that are ready
-    then (as in FLASH's benchmark). If there is none, the clock moves on to the next moment at which a client is ready.
-    Without a schedule of availability there is no such moment, and the round is empty.
+    A round's selection is made `window_s` seconds after the end of the round before it, among the clients that are
+    ready at that time (as in FLASH's benchmark). If none is ready, the clock advances to the next time at which a
+    client is ready. Without a schedule of availability there is no such time, and the round is empty.
     """
 
     def __init__(self, availability: Availability, draws: Draws, window_s: float) -> None:
         """Raise `IncompatibleConfig` if no client is ever ready, or the error of the user's table.
 
-        draws: those made once a run.
+        Args:
+            availability: availability of the clients.
+            draws: random numbers of the run.
+            window_s: virtual seconds between the end of a round and the next selection.
         """
         self.availability, self.window_s = availability, window_s
         self.schedule = availability.schedule(draws)
         self.everyone = np.arange(draws.n_clients)
         self.everyone.flags.writeable = False
-        self.has_said = False
+        self.has_warned = False
         if self.schedule is not None and not np.isfinite(self.schedule.waits(0.0)).any():
             raise IncompatibleConfig(f"availability: none of the {draws.n_clients} clients is ever ready")
 
     def gather(self, draws: Draws, now: float) -> tuple[Ids, float]:
-        """Return the sorted ids of the clients that are ready in a round, and the seconds that it waits for them.
+        """Return the sorted ids of the clients that are ready in a round, and the seconds of waiting for them.
 
         The array is read-only if all clients are ready in every round.
 
         Args:
-            draws: of the round.
-            now: virtual seconds when the round before closed.
+            draws: random numbers of the round.
+            now: virtual seconds at the end of the round before.
         """
         if self.availability.always:
             return self.everyone, 0.0
@@ -57,11 +60,11 @@ class Clock:
             return np.flatnonzero(self.availability.ready(draws)), 0.0
         waits = self.schedule.waits(now + self.window_s)
         wait = float(waits.min())
-        if wait > 0 and not self.has_said:
-            self.has_said = True
+        if wait > 0 and not self.has_warned:
+            self.has_warned = True
             if rank() == 0:
                 log.warning(
-                    "round %d: no client is ready, and the clock moves on by %.4g virtual seconds until one is; "
+                    "round %d: no client is ready, so that the clock advances by %.4g virtual seconds until one is; "
                     "round/waited_s has the seconds of every round",
                     draws.round + 1,
                     wait,
@@ -73,4 +76,4 @@ class Clock:
         schedule = self.schedule
         if schedule is None:
             return without_absence
-        return lambda clients, seconds: schedule.stretch(clients, start_s, seconds)
+        return lambda clients, seconds: schedule.completion_time(clients, start_s, seconds)

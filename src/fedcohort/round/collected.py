@@ -1,4 +1,4 @@
-"""What arrived in a round, and the same with other weights or with holes filled."""
+"""The updates that arrived in a round, with functions that change their weights or fill in tensors not sent."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,21 +10,21 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from fedcohort.flat import Layout
-from fedcohort.training.upload import Kept
+from fedcohort.training.upload import TensorMask
 from fedcohort.types import Ids, Values
 
 
 @dataclass(frozen=True)
-class Each:
+class PerClient:
     """Buffers and vectors that each client sent with its update, in the order of `Collected.clients`.
 
     Attributes:
-        used: samples trained on, [m].
-        buffers: float64 [m, B].
-        counters: int64 [m, I].
-        uploads: float64 [m, P] by name.
-        averaged: names of those that are weighed as updates are.
-        means, variances: of batch norm, where buffers are averaged by second moments.
+        used: samples that each client trained on, [m].
+        buffers: buffers of each client, float64 [m, B].
+        counters: integer buffers of each client, int64 [m, I].
+        uploads: vectors of hooks by name, float64 [m, P].
+        averaged: names of the uploads that are averaged with the weights of the updates; others are summed.
+        means, variances: positions of batch-norm statistics if variances are averaged by second moments, else empty.
     """
 
     used: Values
@@ -35,9 +35,9 @@ class Each:
     means: Tensor
     variances: Tensor
 
-    def mean_buffers(self, kept: Tensor) -> Tensor:
-        """Average the buffers of the clients in `kept` (bool [m]), weighed by the samples that they used; [B]."""
-        used, rows = torch.from_numpy(self.used).to(self.buffers)[kept], self.buffers[kept]
+    def mean_buffers(self, included: Tensor) -> Tensor:
+        """Return the mean of the included clients' buffers, weighed by their samples, [B]; included: bool [m]."""
+        used, rows = torch.from_numpy(self.used).to(self.buffers)[included], self.buffers[included]
         rows[:, self.variances] += rows[:, self.means] ** 2
         mean: Tensor = used @ rows / used.sum()
         mean[self.variances] -= mean[self.means] ** 2
@@ -46,16 +46,18 @@ class Each:
 
 @dataclass(frozen=True)
 class Collected:
-    """Everything that arrived and is finite, in the order of `clients` (sorted ids).
+    """All updates that arrived and are finite, in the order of `clients`.
 
     Attributes:
+        clients: sorted ids.
+        dropped: ids of the clients whose update was excluded.
         mean, totals, buffers, counters, updates: see `agg.base.Arrived`; None if no client arrived.
-        weights: normalised.
-        reports: one float64 column per word asked for.
-        dropped: ids whose update was left out.
-        each: kept if the matrix of updates is.
-        derived: what the server worked out of the updates, by word of `signal/`.
-        step_dropped: whether the server's step could not be taken, and the model stayed the same.
+        weights: normalised weights, [m].
+        reports: values that clients reported, float64 [m] by signal.
+        stored: vectors that each client keeps for later rounds, by id and name.
+        per_client: buffers and uploads of each client; None if the matrix of updates is not kept.
+        derived: signals that the server computed from the updates, by name.
+        step_dropped: whether the server's step was excluded, so that the model stayed the same.
     """
 
     clients: Ids
@@ -68,50 +70,54 @@ class Collected:
     updates: Tensor | None
     reports: Mapping[str, Values]
     stored: Mapping[int, Mapping[str, Tensor]]
-    each: Each | None = None
+    per_client: PerClient | None = None
     derived: Mapping[str, Any] = field(default_factory=dict)
     step_dropped: bool = False
 
     @property
-    def each_buffers(self) -> Tensor | None:
-        """The buffers of each client that arrived, float64 [m, B]; None where only their sum is kept."""
-        return None if self.each is None else self.each.buffers
+    def client_buffers(self) -> Tensor | None:
+        """Buffers of each client that arrived, float64 [m, B]; None if only their sum is kept."""
+        return None if self.per_client is None else self.per_client.buffers
 
 
 def reweight(collected: Collected, weights: Float64[np.ndarray, "m"], absolute: bool = False) -> Collected:
-    """Return the same arrivals under other weights (a selector's Advice), normalised unless absolute.
+    """Return the same updates with other weights (a selector's Advice), normalised unless absolute.
 
-    It needs the matrix of updates, and raises `ValueError` without.
-
-    A client of weight 0 counts as one that did not arrive: in the sums of uploads, in buffers and in counters.
-    If all weights are 0, there is no mean.
+    A client of weight 0 counts as one that did not arrive, in sums of uploads, buffers and counters. If all weights are
+    0, there is no mean. Raises `ValueError` if the matrix of updates is not kept.
     """
-    if collected.updates is None or collected.each is None:
+    if collected.updates is None or collected.per_client is None:
         raise ValueError("other weights need the matrix of updates")
     if not weights.any():
         return replace(collected, mean=None, buffers=None, counters=None, weights=np.zeros(len(weights)))
     share = weights if absolute else weights / weights.sum()
-    p, each = torch.from_numpy(share).to(collected.updates), collected.each
-    totals = dict(collected.totals) | {name: p @ each.uploads[name] for name in each.averaged}
-    found = replace(collected, mean=p @ collected.updates, totals=totals, weights=share)
+    p, clients = torch.from_numpy(share).to(collected.updates), collected.per_client
+    totals = dict(collected.totals) | {name: p @ clients.uploads[name] for name in clients.averaged}
+    reweighted = replace(collected, mean=p @ collected.updates, totals=totals, weights=share)
     if (weights > 0).all():
-        return found
-    kept = p > 0
-    totals |= {name: matrix[kept].sum(0) for name, matrix in each.uploads.items() if name not in each.averaged}
-    return replace(found, totals=totals, buffers=each.mean_buffers(kept), counters=each.counters[kept].amax(0))
+        return reweighted
+    used = p > 0
+    totals |= {name: matrix[used].sum(0) for name, matrix in clients.uploads.items() if name not in clients.averaged}
+    buffers, counters = clients.mean_buffers(used), clients.counters[used].amax(0)
+    return replace(reweighted, totals=totals, buffers=buffers, counters=counters)
 
 
-def fill_unsent(collected: Collected, kept: Mapping[int, Kept | None], layout: Layout) -> Collected:
-    """Average each tensor over those who sent it; in the matrix that mean stands for what wasn't sent.
+def fill_unsent(collected: Collected, tensor_masks: Mapping[int, TensorMask | None], layout: Layout) -> Collected:
+    """Average each tensor over the clients that sent it; in the matrix the mean replaces tensors that were not sent.
 
-    With p_i the weights of who arrived, block by block: (sum_i p_i D_i) / (sum of p_i over those who sent it). So any
-    aggregator that weighs by p_i finds the same mean, whether or not it reads the matrix. 0 where none sent it.
+    With the weights p_i of the clients, block by block: (sum_i p_i D_i) / (sum of p_i over the clients that sent it),
+    or 0 if no client sent it. An aggregator that weighs by p_i then gets the same mean with or without the matrix.
+
+    Args:
+        collected: the updates.
+        tensor_masks: tensors that each client sent, by id; None for all.
+        layout: layout of the model.
     """
-    parts = [kept[int(k)] for k in collected.clients]
-    if collected.mean is None or all(each is None for each in parts):
+    masks = [tensor_masks[int(k)] for k in collected.clients]
+    if collected.mean is None or all(mask is None for mask in masks):
         return collected
-    whole = np.ones(len(layout.parameters), dtype=bool)
-    table = np.stack([whole if each is None else each for each in parts])
+    all_tensors = np.ones(len(layout.parameters), dtype=bool)
+    table = np.stack([all_tensors if mask is None else mask for mask in masks])
     mean = collected.mean.clone()
     updates = None if collected.updates is None else collected.updates.clone()
     for block, column in zip(layout.parameters, table.T, strict=True):

@@ -1,6 +1,6 @@
-"""Checks of the results of components' methods, in the loop: `CHECKS` has a function for each group and method.
+"""Checks of the results of components' methods in every round: `CHECKS` has a function for each group and method.
 
-A check gets the part, the result and the arguments of the call. It returns the result that the loop uses.
+A check gets the component, the result and the arguments of the call. It returns the result that the round uses.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,15 +29,15 @@ from fedcohort.rng import Draws
 from fedcohort.round.data_contracts import DATA_CHECKS
 from fedcohort.types import Advice, Ids, Probe, RoundContext, RoundOutcome, Selection
 
-Part = Any  # of the group that the check stands for
+Part = Any  # a component of the check's group
 Result = Any
 State = Any
 Check = Callable[..., Result]
-ROUNDING = 1 + 1e-9  # of probabilities that are sums
+ROUNDING = 1 + 1e-9  # upper bound of probabilities that are sums
 
 
 def first_state(part: Part, state: State, *args: object) -> State:
-    """Check that a checkpoint can hold the state."""
+    """Check that the state can be saved in a checkpoint."""
     from fedcohort.state import pack  # noqa: PLC0415 - options are checked before torch is imported
 
     try:
@@ -58,7 +58,7 @@ def described(part: Part, result: Result, *args: object) -> Result:
 
 # --- selector ------------------------------------------------------------------------------------------------------
 def planned(part: Part, result: Result, state: State, ctx: RoundContext) -> Sequence[Probe]:
-    """Check the probes; a generator is read once."""
+    """Check the probes, and return them as a tuple, as a generator can be read only once."""
     probes = tuple(result)
     for probe in probes:
         typed("a probe", probe, Probe)
@@ -87,7 +87,7 @@ def selected(part: Part, result: Result, state: State, ctx: RoundContext, *args:
         array("Selection.units", chosen.units, shape, "i")
     if chosen.upload is not None:
         array("Selection.upload", chosen.upload, shape, "f", nan=True)
-    return replace(chosen, clients=chosen.clients.copy()), after  # the selector may go on writing into its own array
+    return replace(chosen, clients=chosen.clients.copy()), after  # the selector may reuse its array
 
 
 def advised(part: Part, result: Result, state: State, outcome: RoundOutcome) -> Result:

@@ -1,4 +1,4 @@
-"""What a round's work comes to: bytes of a message, samples of a job, forward passes of a probe, and who pays."""
+"""The costs of a round: bytes of messages, samples of jobs, forward passes of queries, and the charges for them."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -27,12 +27,19 @@ from fedcohort.types import Ids, Probe, ProbeResult, Values
 
 
 class CostModel:
-    """The costs of one run's model and methods.
+    """The costs of one run's model and components.
 
-    flops: of one sample's forward pass; merge_last: how passes are cut (`training/passes.py`).
+    In a plain round (`Selection.plain`) the aggregator reads no signal and only the codec's hooks are active, so that
+    it costs the same as with agg=fedavg.
 
-    units: epochs or steps of a whole job. In a plain round (`Selection.plain`) the aggregator reads nothing, and only
-    the codec's hooks train: such a round costs the same as with agg=fedavg.
+    Attributes:
+        flops: FLOPs of one sample's forward pass.
+        merge_last: whether a last mini-batch of one sample joins the one before it (`training/passes.py`).
+        units: epochs or steps of a whole job.
+        usual: rates of a usual round.
+        plain: rates of a plain round.
+        bare: rates of a query, for which a client gets w_t only.
+        update_bytes: bytes of an encoded update.
     """
 
     def __init__(self, parts: Parts, federation: Federation, layout: Layout, flops: float, merge_last: bool) -> None:
@@ -40,47 +47,43 @@ class CostModel:
         self.merge_last = merge_last
         client = parts.client
         self.units = client.epochs if client.steps is None else client.steps
-        beside = parts.samples.bytes_down + NUMBER * parts.tells_deadline
-        self.usual = Rates.from_signals(parts.needs(), parts.agg.needs, parts.hooks, layout, beside)
-        self.plain = Rates.from_signals(parts.needs(plain=True), (), parts.hooks_in(plain=True), layout, beside)
-        self.bare = Rates.from_signals((), (), (), layout)  # of a probe, which takes w_t alone
+        extra = parts.samples.bytes_down + NUMBER * parts.tells_deadline
+        self.usual = Rates.from_signals(parts.needs(), parts.agg.needs, parts.hooks, layout, extra)
+        self.plain = Rates.from_signals(parts.needs(plain=True), (), parts.hooks_in(plain=True), layout, extra)
+        self.bare = Rates.from_signals((), (), (), layout)
         self.update_bytes = parts.codec.bytes_up(layout)
 
     def rates(self, plain: bool) -> Rates:
-        """Return the rates of a round that is plain (`Selection.plain`), or of one that isn't."""
+        """Return the rates of a plain round (`Selection.plain`), or of a usual one."""
         return self.plain if plain else self.usual
 
     # --- work and time ---------------------------------------------------------------------------------------------
     def count_used(self, clients: Ids, rows: Sequence[Ids | None]) -> Ids:
-        """Count the samples that each client draws mini-batches from, [len(clients)].
-
-        rows: their positions, None for all.
-        """
+        """Return the number of samples that each client trains on, [len(clients)]; rows: positions, None for all."""
         n = self.federation.n_train[clients]
         return np.array([n[i] if r is None else len(r) for i, r in enumerate(rows)], dtype=np.int64)
 
     def count_seen(self, used: Ids, units: "Ids | int") -> Values:
-        """Count the samples that go through training, each as often as it does, [len(used)]."""
+        """Return the number of samples in all mini-batches of a job, repetitions included, [len(used)]."""
         client = self.parts.client
         if client.steps is None:
             return np.asarray(used * units, dtype=np.float64)
         return count_dealt(used, client.batch, self.merge_last, units).astype(np.float64)
 
     def samples_in(self, signal: Probed, clients: Ids, options: Mapping[str, Any] = MappingProxyType({})) -> Values:
-        """Return the forward passes that the signal asks of each client, in samples, [len(clients)]."""
+        """Return the forward passes of a signal at each client, in samples, [len(clients)]."""
         offsets = (self.federation.train if signal.split == "train" else self.federation.val).offsets
-        passes = signal.passes
-        each: Values | float = passes  # type: ignore[assignment]  # a number where it isn't called
-        if callable(passes):
-            each = passes(options, self.federation.label_counts[clients])
-            array("the forward passes of a signal", each, (len(clients),), "if", low=0)
-        samples: Values = np.diff(offsets)[clients] * each
+        passes_per_sample: Values | float = signal.passes  # type: ignore[assignment]  # a number if it isn't callable
+        if callable(signal.passes):
+            passes_per_sample = signal.passes(options, self.federation.label_counts[clients])
+            array("the forward passes of a signal", passes_per_sample, (len(clients),), "if", low=0)
+        samples: Values = np.diff(offsets)[clients] * passes_per_sample
         return samples
 
     def trained_for(self, signal: Probed, clients: Ids, options: Mapping[str, Any], draws: Draws) -> Values:
-        """Return the training that the signal asks of each client, in samples' forward passes, [len(clients)].
+        """Return the training that a signal needs of each client, in samples' forward passes, [len(clients)].
 
-        draws: of the round, for the samples that are trained on.
+        draws: random numbers of the round, for the choice of samples.
         """
         if not isinstance(signal, Computed) or signal.jobs is None:
             return np.zeros(len(clients))
@@ -95,8 +98,12 @@ class CostModel:
     def count_inferred(self, clients: Ids, rates: Rates, heard: Sequence[Probe] = ()) -> Values:
         """Return the forward passes of a job before and after its training, in samples, [len(clients)].
 
-        They are for the aggregator's probes before it trains, and for reports after. heard: the selector's probes of
-        the same round, of the clients that answer them: a client answers a query once.
+        They serve the aggregator's queries before the training, and reports after it.
+
+        Args:
+            clients: ids.
+            rates: rates of the round.
+            heard: the selector's queries of the round with the clients that answered; these do not answer twice.
         """
         passes: Values = rates.passes_after * self.federation.n_train[clients]
         for word, signal in rates.probed.items():
@@ -112,21 +119,24 @@ class CostModel:
         has_model: Bool[np.ndarray, "_n"] | bool = False,
         units: Ids | None = None,
     ) -> Workload:
-        """Return the workload of a whole job, in sample-times: E epochs over n samples are n of them.
+        """Return the workload of jobs, in times of a sample: E epochs over n samples take n of them.
 
-        A forward pass is a third of an epoch. Mini-batches are of more than one size where a pass's last one is short:
-        a step is the mean of a job's.
+        A forward pass over a sample takes a third of its training step, and a job that weighs samples takes longer by
+        its further forward passes. A step takes the mean time of the job's steps, as the last one of a pass is shorter.
 
-        A job that weighs its samples is as much longer as that takes forward passes.
-
-        up: bytes of the answers; has_model: whose w_t has come with a question of the same round; units: asked of
-        each, None for those of a whole job.
+        Args:
+            used: samples that each client trains on.
+            inferred: forward passes before and after the training, in samples.
+            rates: rates of the round.
+            up: bytes of the client's answer.
+            has_model: whether the client received w_t with a query of the same round.
+            units: epochs or steps of each client, None for those of a whole job.
         """
-        asked = self.units if units is None else units
+        n_units = self.units if units is None else units
         reference = self.units if self.parts.client.steps is None else 1
         ones = np.ones(len(used))
         return Workload(
-            load=self.count_seen(used, asked) / asked * (rates.step_passes / 3.0) / reference,
+            load=self.count_seen(used, n_units) / n_units * (rates.step_passes / 3.0) / reference,
             infer_load=inferred / (3.0 * reference),
             units=self.units,
             bytes_down=(rates.down_bytes - self.bare.down_bytes * np.asarray(has_model)) * ones,
@@ -135,11 +145,10 @@ class CostModel:
         )
 
     def device_facts(self, draws: Draws) -> dict[str, Values]:
-        """Return what is known of devices and jobs before the first round, each [n_clients] (`round/parts.py`)."""
+        """Return the expected times of every client's whole job, each [n_clients], by the names in `round/parts.py`."""
         n, client = self.federation.n_train, self.parts.client
-        everybody = np.arange(self.federation.n_clients)
-        up = self.update_bytes + self.usual.beside_bytes
-        timing = self.parts.device.expect(everybody, self.work(n, np.zeros(len(n)), self.usual, up), draws)
+        work = self.work(n, np.zeros(len(n)), self.usual, self.update_bytes + self.usual.extra_bytes)
+        timing = self.parts.device.expect(np.arange(self.federation.n_clients), work, draws)
         if self.parts.device.timed:
             check_jobs(timing.finish(self.units), n)
         steps = None if client.steps is None else count_pieces(n, client.batch, self.merge_last)
@@ -151,45 +160,55 @@ class CostModel:
         }
 
     def count_asked(self, probes: Sequence[Probe], draws: Draws) -> QueryWork:
-        """Count the work that each client is asked for in the round of `draws`."""
-        asked = QueryWork(*np.zeros((3, self.federation.n_clients)))
+        """Return the work that queries need of each client in the round of `draws`."""
+        work = QueryWork(*np.zeros((3, self.federation.n_clients)))
         for probe in probes:
             signal, clients = find(probe.signal), probe.clients
             if isinstance(signal, Probed):
                 trained = self.trained_for(signal, clients, probe.options, draws)
-                asked.trained[clients] += trained
-                passes = asked.passes_after if trained.any() else asked.passes
+                work.trained[clients] += trained
+                passes = work.passes_after if trained.any() else work.passes
                 passes[clients] += self.samples_in(signal, clients, probe.options)
-        return asked
+        return work
 
     def poll(
-        self, asked: QueryWork, draws: Draws, began: float, clock: Clock
+        self, work: QueryWork, draws: Draws, start_s: float, clock: Clock
     ) -> tuple[float, Bool[np.ndarray, "clients"]]:
-        """Return the virtual seconds that a phase of probes lasts from the clock's second `began`, and who was gone.
+        """Return the virtual seconds that queries take, and the clients that left before they were done.
 
-        It lasts until the slowest of the queried clients would be done. A client that leaves before it is done gives no
-        answer, and does not resume the query later. If some clients train for a signal, the others wait for their
-        encoded updates, without buffers. Then all receive the model of these updates and run their forward passes.
+        The queries take until the slowest client would be done. A client that leaves before gives no answer, and does
+        not resume the query later. If some clients train for a signal, the others wait for their encoded updates,
+        without buffers. Then all receive the model of these updates and run their forward passes.
+
+        Args:
+            work: work of the queries.
+            draws: random numbers of the round.
+            start_s: virtual second at which the queries begin.
+            clock: the run's clock.
         """
-        up = np.where(asked.trained > 0, self.update_bytes, 0.0)
-        first, gone = self._slowest(asked.passes + asked.trained, up, draws, clock.wall_time(began))
-        second, gone_after = self._slowest(asked.passes_after, 0.0 * up, draws, clock.wall_time(began + first))
-        return first + second, gone | gone_after
+        up = np.where(work.trained > 0, self.update_bytes, 0.0)
+        first, leavers = self._slowest(work.passes + work.trained, up, draws, clock.wall_time(start_s))
+        second, leavers_after = self._slowest(work.passes_after, 0.0 * up, draws, clock.wall_time(start_s + first))
+        return first + second, leavers | leavers_after
 
     def _slowest(
         self, samples: Values, up: Values, draws: Draws, wall_time: WallTime
     ) -> tuple[float, Bool[np.ndarray, "clients"]]:
-        """Return the seconds that those with forward passes to run, in samples [n_clients], take to send `up`.
+        """Return the seconds that the slowest queried client takes, and the clients that leave before they are done.
 
-        And who leaves before.
+        Args:
+            samples: forward passes of each client, in samples, [n_clients]; 0 for a client without a query.
+            up: bytes of each answer, [n_clients].
+            draws: random numbers of the round.
+            wall_time: function from seconds of work to seconds with absences.
         """
-        polled, gone = np.flatnonzero(samples), np.zeros(len(samples), dtype=bool)
+        polled, has_left = np.flatnonzero(samples), np.zeros(len(samples), dtype=bool)
         if not len(polled):
-            return 0.0, gone
+            return 0.0, has_left
         work = self.work(np.zeros_like(polled), samples[polled], self.bare, up[polled])
         seconds = self.parts.device.sample(polled, work, draws).finish(0)
-        gone[polled] = wall_time(polled, seconds) > seconds + NANOSECOND
-        return float(seconds.max()), gone
+        has_left[polled] = wall_time(polled, seconds) > seconds + NANOSECOND
+        return float(seconds.max()), has_left
 
     # --- charges ---------------------------------------------------------------------------------------------------
     def registration(self, populations: Populations) -> Charge:
@@ -206,13 +225,19 @@ class CostModel:
         plain: bool,
         draws: Draws,
     ) -> Charge:
-        """Return the cost of the round of `draws`: each client gets w_t once, whatever it is asked.
+        """Return the cost of the round of `draws`.
 
-        A late client is charged for its full computation, and uploads nothing. An update that arrives and is left out
-        has been uploaded. An update for a signal is encoded as any other. A client that left before its answers were
-        done is charged for them as well.
+        Each client gets w_t once. A late client is charged for its full computation, but not for an upload. An update
+        that arrives and is excluded is charged for. An update for a signal is encoded as any other. A client that left
+        before its answers were done is charged for them, too.
 
-        results: the answers that arrived.
+        Args:
+            probes: the selector's queries.
+            results: answers that arrived, by signal.
+            jobs: jobs of the selected clients.
+            closing: jobs that arrived before the round closed.
+            plain: whether the round is plain.
+            draws: random numbers of the round.
         """
         chosen, rates, model = jobs.client, self.rates(plain), self.bare.down_bytes
         extra = len(np.setdiff1d(list_queried(probes), chosen)) * model
@@ -225,7 +250,7 @@ class CostModel:
             sum(np.isin(workers, results[p.signal].clients).sum() for p, workers in trained_for) * self.update_bytes
         )
         passes = float(self.count_inferred(chosen, rates, heard).sum() + self.count_asked(probes, draws).total.sum())
-        done = np.where(closing.arrived, closing.units, jobs.asked)
+        done = np.where(closing.arrived, closing.units, jobs.assigned)
         trained = float(self.count_seen(self.count_used(chosen, jobs.rows), done).sum())
         return Charge(
             down_bytes=float(len(chosen) * rates.down_bytes + extra),

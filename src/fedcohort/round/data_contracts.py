@@ -1,4 +1,4 @@
-"""What partitions, noise, proxy sets, augmentations, datasets and models may return (see `round/contracts.py`)."""
+"""Checks of the results of partitions, noise, proxy sets, augmentations, datasets and models (`round/contracts.py`)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -17,18 +17,21 @@ Check = Callable[..., Result]
 
 
 def split(part: Part, result: Result, stock: Any, size: Any, *args: object) -> Ragged:  # noqa: ANN401
-    """Check whose sample is which; size: the number of clients, None for any, or the sizes of their shares."""
+    """Check the positions of the clients' samples, and return them as a `Ragged`.
+
+    size: number of clients, None for any number; or the sizes of the clients.
+    """
     n_clients = size if size is None or isinstance(size, int) else len(size)
     if isinstance(result, Ragged):
-        dealt = result
+        positions = result
     else:
         for client, rows in enumerate(typed("the result", result, Sequence)):  # type: ignore[type-abstract]
             ids(f"the samples of client {client}", rows, len(stock))
-        dealt = Ragged.from_parts(result)
-    if not len(dealt) or (n_clients is not None and len(dealt) != n_clients):
-        raise broken("the number of clients", "at least 1" if n_clients is None else f"{n_clients}", len(dealt))
-    ids("the samples of all clients", np.sort(dealt.rows), len(stock), least=1)
-    return dealt
+        positions = Ragged.from_parts(result)
+    if not len(positions) or (n_clients is not None and len(positions) != n_clients):
+        raise broken("the number of clients", "at least 1" if n_clients is None else f"{n_clients}", len(positions))
+    ids("the samples of all clients", np.sort(positions.rows), len(stock), least=1)
+    return positions
 
 
 def shares(part: Part, result: Result, draws: Draws) -> Result:
@@ -62,7 +65,7 @@ def public_inputs(part: Part, result: Result, federation: Any, seed: int) -> Res
 
 def changed(part: Part, result: Result, x: Any, rng: object) -> Result:  # noqa: ANN401  a tensor
     if getattr(result, "shape", None) != x.shape or result.dtype != x.dtype:
-        raise broken("the result", f"a tensor {list(x.shape)} of type {x.dtype}, as the inputs", result)
+        raise broken("the result", f"a tensor {list(x.shape)} of type {x.dtype}, like the inputs", result)
     return result
 
 

@@ -1,4 +1,4 @@
-"""Dispatch: which clients are ready, queried and selected in a round, and what local work each is sent."""
+"""Dispatch: the clients that are ready, queried and selected in a round, and the job that each selected client gets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from fedcohort.round.rates import Rates
 from fedcohort.round.sampling import SampleSelection
 from fedcohort.round.settings import Settings
 from fedcohort.round.uniform import draw_uniform
-from fedcohort.round.workload import ask_work, list_heard, verify
+from fedcohort.round.workload import assign_work, list_heard, verify
 from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Values
 
 
@@ -31,10 +31,10 @@ class Queried:
 
     Attributes:
         probes: the queries, in the order of the selector.
-        answers: by signal, of the clients that were there until they were done.
-        blocking_s: virtual seconds that the queries before the selection take.
-        concurrent_s: virtual seconds of the others, which run during the training.
-        has_model: clients that have w_t from a blocking query, [n_clients].
+        answers: answers of the clients that did not leave before they were done, by signal.
+        blocking_s: virtual seconds of the queries before the selection.
+        concurrent_s: virtual seconds of the queries during the training.
+        has_model: whether a client received w_t with a query before the selection, [n_clients].
     """
 
     probes: Sequence[Probe]
@@ -44,25 +44,28 @@ class Queried:
     has_model: Bool[np.ndarray, "clients"]
 
     def answers_to(self, concurrent: bool) -> dict[str, ProbeResult]:
-        """Return the answers to the concurrent queries, or to the blocking ones."""
+        """Return the answers to the queries during the training, or to those before the selection, by signal."""
         return {p.signal: self.answers[p.signal] for p in self.probes if p.concurrent == concurrent}
 
     @property
     def answering(self) -> list[Probe]:
-        """The queries, of the clients that answered."""
+        """The queries, with the clients that answered them."""
         return list_heard(self.probes, self.answers)
 
 
 @dataclass(frozen=True)
 class Dispatch:
-    """What was decided in a round before its training.
+    """The decisions of a round before its training.
 
     Attributes:
-        ready: sorted ids of the clients that are ready, those that back off among them.
-        selector_state: the selector's after its choice.
+        round: number of the round, from 0.
+        ready: sorted ids of the clients that are ready, including those that back off.
+        selection: the selector's choice.
+        selector_state: state of the selector after its choice.
+        queried: queries and answers.
         jobs: the local work of each selected client.
         first_losses: losses of w_t on each sample of the clients that measure all their samples in this round, by id.
-        waited_s: virtual seconds in which no client was ready, before the selection.
+        waited_s: virtual seconds before the selection in which no client was ready.
         before_s: virtual seconds from the end of the round before to the first query.
         uniform: sorted ids of a uniform reference cohort of the same size (`round/uniform.py`).
     """
@@ -80,7 +83,7 @@ class Dispatch:
 
 
 class Dispatcher:
-    """Decides a round: queries clients, has the selector choose, and sends each selected client its work."""
+    """Decides a round: queries clients, has the selector choose, and makes the jobs of the selected clients."""
 
     def __init__(
         self,
@@ -97,7 +100,7 @@ class Dispatcher:
         self.clock = Clock(parts.availability, draws, settings.window_s)
         self.cohort = parts.deadline.ask(settings.cohort)
         self.populations = Populations.over(federation, settings.cohort, cost_model.device_facts(draws))
-        self.whole_jobs: dict[int, Timing] = {}  # by the id of `Rates`, of which the cost model keeps two
+        self.whole_jobs: dict[int, Timing] = {}  # by the id of a `Rates` object; the cost model has two
 
     @property
     def claims(self) -> ClientClaims:
@@ -113,34 +116,34 @@ class Dispatcher:
             cohort=self.cohort,
             n_clients=self.federation.n_clients,
             available=ready,
-            signals=self.populations.signals(self.queries.needs, "the selector", self.queries.measure_own()),
+            signals=self.populations.signals(self.queries.needs, "the selector", self.queries.measure_on_server()),
             rng=draws.generator("selector"),
             units=self.cost_model.units,
         )
         if selector.backs_off:
             ctx = withhold(state.failures, ctx, selector.shortlist(self.cohort))
         before_s = waited_s + self.clock.window_s
-        began_s = state.spent.virtual_s + before_s
-        queried = self._query(state.selector, ctx, draws, began_s)
+        start_s = state.spent.virtual_s + before_s
+        queried = self._query(state.selector, ctx, draws, start_s)
         selection, selector_state = selector.select(state.selector, ctx, queried.answers_to(concurrent=False))
         with prefixed(selector):
             verify(selection, ctx.available, self.cohort, self.federation.n_clients, self.parts.codec)
         rates = self.cost_model.rates(selection.plain)
-        jobs = ask_work(
+        jobs = assign_work(
             selection,
             self.cost_model.units,
             self.cost_model.layout,
             self.parts.codec,
-            rates.beside_bytes,
+            rates.extra_bytes,
             draws,
-            began_s + queried.blocking_s,
+            start_s + queried.blocking_s,
         )
         jobs, first_losses = self._schedule(jobs, rates, queried, state, draws)
         uniform = draw_uniform(ready, len(selection.clients), draws)
         return Dispatch(t, ready, selection, selector_state, queried, jobs, first_losses, waited_s, before_s, uniform)
 
-    def _query(self, selector_state: object, ctx: RoundContext, draws: Draws, began_s: float) -> Queried:
-        """Send the selector's queries. Clients that leave before they are done give no answer."""
+    def _query(self, selector_state: object, ctx: RoundContext, draws: Draws, start_s: float) -> Queried:
+        """Send the selector's queries from virtual second `start_s` on; clients that leave early give no answer."""
         selector, cost_model = self.parts.selector, self.cost_model
         probes = list(selector.plan(selector_state, ctx)) if len(ctx.ready) else []
         with prefixed(selector):
@@ -148,25 +151,25 @@ class Dispatcher:
         blocking, concurrent = (
             cost_model.count_asked([p for p in probes if p.concurrent == kind], draws) for kind in (False, True)
         )
-        blocking_s, gone = cost_model.poll(blocking, draws, began_s, self.clock)
-        concurrent_s, gone_later = cost_model.poll(concurrent, draws, began_s + blocking_s, self.clock)
-        answers = {p.signal: answers[p.signal].without(gone_later if p.concurrent else gone) for p in probes}
+        blocking_s, leavers = cost_model.poll(blocking, draws, start_s, self.clock)
+        concurrent_s, late_leavers = cost_model.poll(concurrent, draws, start_s + blocking_s, self.clock)
+        answers = {p.signal: answers[p.signal].without(late_leavers if p.concurrent else leavers) for p in probes}
         return Queried(probes, answers, blocking_s, concurrent_s, blocking.total > 0)
 
     def _schedule(
         self, jobs: Jobs, rates: Rates, queried: Queried, state: ServerState, draws: Draws
     ) -> tuple[Jobs, Mapping[int, Values]]:
-        """Announce a deadline, have samples chosen and time the jobs.
+        """Announce the deadline, have the samples chosen, and time the jobs.
 
         Returns:
-            The jobs, and the losses of the clients that measure all of their samples first, by id.
+            The jobs, and the losses of the clients that first measure all of their samples, by id.
         """
         parts, cost_model, clients, n = self.parts, self.cost_model, jobs.client, self.federation.n_train
         has_model = queried.has_model[clients]
         measuring = self.samples.find_without_losses(state.samples, clients)
         inferred = cost_model.count_inferred(clients, rates, queried.answering)
         inferred = inferred + np.where(np.isin(clients, measuring), n[clients], 0)
-        work = cost_model.work(n[clients], inferred, rates, jobs.bytes_up, has_model, jobs.asked)
+        work = cost_model.work(n[clients], inferred, rates, jobs.bytes_up, has_model, jobs.assigned)
         expected = parts.device.expect(clients, work, draws.once())
         context = PaceContext(draws.round, clients, cost_model.units, self._expect_all(rates), expected)
         announced = parts.deadline.announce(state.deadline, context)
@@ -175,18 +178,18 @@ class Dispatcher:
             first_losses = self.samples.measure(measuring)
         jobs = self.samples.choose(state.samples, jobs, first_losses, draws)
         used = cost_model.count_used(clients, jobs.rows)
-        work = cost_model.work(used, inferred, rates, jobs.bytes_up, has_model, jobs.asked)
+        work = cost_model.work(used, inferred, rates, jobs.bytes_up, has_model, jobs.assigned)
         timing = parts.device.sample(clients, work, draws)
-        duration_s = self.clock.wall_time(jobs.start_s)(clients, timing.finish(jobs.asked))
+        duration_s = self.clock.wall_time(jobs.start_s)(clients, timing.finish(jobs.assigned))
         return replace(jobs, timing=timing, duration_s=duration_s), first_losses
 
     def _expect_all(self, rates: Rates) -> Timing:
-        """Return the expected times of every client's whole job: worked out once for plain rounds, once for others."""
+        """Return the expected times of every client's whole job, computed once for each kind of round."""
         if id(rates) not in self.whole_jobs:
             cost_model, everyone = self.cost_model, self.clock.everyone
             draws = Draws(self.settings.seed, self.federation.n_clients)
-            sent = cost_model.update_bytes + rates.beside_bytes
+            bytes_up = cost_model.update_bytes + rates.extra_bytes
             inferred = cost_model.count_inferred(everyone, rates)
-            work = cost_model.work(self.federation.n_train, inferred, rates, sent)
+            work = cost_model.work(self.federation.n_train, inferred, rates, bytes_up)
             self.whole_jobs[id(rates)] = self.parts.device.expect(everyone, work, draws)
         return self.whole_jobs[id(rates)]

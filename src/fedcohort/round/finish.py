@@ -1,4 +1,4 @@
-"""Finish: which jobs arrive before the round closes, and what the whole round costs."""
+"""Finish: the jobs that arrive before the round closes, and the cost of the whole round."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,20 +18,20 @@ from fedcohort.types import Ids, Selection, Values
 
 @dataclass(frozen=True)
 class Finished:
-    """How a round ends. It is known before its training, as virtual time does not depend on what is learned.
+    """The end of a round, which is known before the training, as virtual time does not depend on the model.
 
     Attributes:
-        dispatched: what was decided before.
-        closing: when the round closes, and the units that each selected client has done by then.
-        arrived: the jobs that end before that.
-        in_flight: the jobs that end in a later round; none, as long as rounds are synchronous.
-        dropped: the jobs that are lost.
-        samples: samples that go through the training of each that arrives, [m].
-        weights: of each that arrives, for the aggregation, not normalised, [m].
-        measured: the aggregator's own queries, of each that arrives, by signal; none in a plain round.
-        first_losses: those of `Dispatch.first_losses` whose client has measured them before the round closes.
-        queried: sorted ids of the clients that selector or aggregator queried, whether or not they answered.
-        charge: the cost of the whole round.
+        dispatched: decisions before the training.
+        closing: time at which the round closes, and the units that each selected client has completed by then.
+        arrived: jobs that end before the round closes.
+        in_flight: jobs that end in a later round; none, as rounds are synchronous.
+        dropped: jobs that are lost.
+        samples: samples in all mini-batches of each job that arrives, [m].
+        weights: aggregation weight of each job that arrives, not normalised, [m].
+        measured: answers to the aggregator's queries, by signal, each [m]; none in a plain round.
+        first_losses: the entries of `Dispatch.first_losses` that clients measured before the round closed.
+        queried: sorted ids of the clients that selector or aggregator queried, with or without an answer.
+        charge: cost of the whole round.
     """
 
     dispatched: Dispatch
@@ -48,25 +48,29 @@ class Finished:
 
     @property
     def round(self) -> int:
+        """Number of the round, from 0."""
         return self.dispatched.round
 
     @property
     def selection(self) -> Selection:
+        """The selector's choice."""
         return self.dispatched.selection
 
 
 def finish(dispatched: Dispatch, dispatcher: Dispatcher, state: ServerState) -> Finished:
-    """Close the round: decide which jobs arrive, and charge all of its work."""
+    """Close the round: determine which jobs arrive, and add up the cost of the round."""
     parts, cost_model, n_train = dispatcher.parts, dispatcher.cost_model, dispatcher.federation.n_train
     jobs, selection, queried = dispatched.jobs, dispatched.selection, dispatched.queried
     rates, wall = cost_model.rates(selection.plain), partial(dispatcher.clock.wall_time(jobs.start_s), jobs.client)
+    # The deadline closes the round: jobs that end later are dropped, or reduced to the units that are done by then.
     announced = float(jobs.announced_s[0]) if len(jobs) else np.inf
     closes_s = parts.deadline.close(state.deadline, jobs.duration_s, announced) if len(jobs) else 0.0
-    closing = settle(jobs.timing, jobs.asked, closes_s, parts.deadline.partial_work, announced, wall)
+    closing = settle(jobs.timing, jobs.assigned, closes_s, parts.deadline.partial_work, announced, wall)
     ended = replace(jobs, units=closing.units, duration_s=closing.finish)
     arrived = ended.take(closing.arrived)
     used = cost_model.count_used(arrived.client, arrived.rows)
     draws = Draws(dispatcher.settings.seed, dispatcher.federation.n_clients, dispatched.round)
+    # The charge includes first measurements of all samples, which the cost model's `round` does not know.
     charge = cost_model.round(queried.probes, queried.answers, jobs, closing, selection.plain, draws)
     measuring = np.array(list(dispatched.first_losses), dtype=np.int64)
     train_s = closing.train_s if len(jobs) else 0.0

@@ -1,6 +1,6 @@
-"""A guard around the parts of a run: they get arrays that can't be written to, and what they return is checked.
+"""A guard around the components of a run: they get read-only arrays, and their results are checked.
 
-An exception that a part raises is reported with the part's name, and the file and line of its code.
+An exception in a component is reported with the component's name, and the file and line of its code.
 """
 
 import functools
@@ -31,10 +31,10 @@ def guard(part: P, group: str, option: str, contract: type) -> P:
     """Return the part with each method of `CHECKS` wrapped by its check.
 
     Args:
-        part: the object that was made of a config group.
-        group: the config group.
-        option: what the user typed, as in "selector=mine".
-        contract: the class in the group's `base` module, whose attributes the part must have.
+        part: the component.
+        group: its config group.
+        option: the option as typed, as in "selector=mine".
+        contract: class in the group's `base` module, whose attributes the component must have.
     """
     who = name_of(part, option)
     _check_attributes(part, contract, who)
@@ -62,7 +62,12 @@ def _guarded(part: object, method: Callable[..., Any], check: Check, where: str)
 
 @contextmanager
 def named(where: str, module: str) -> Iterator[None]:
-    """Put the name of a part, and of its method, in front of what is wrong with it; module: of its class."""
+    """Put the name of a component and of its method in front of its errors.
+
+    Args:
+        where: name of the component and of its method.
+        module: module of the component's class.
+    """
     try:
         yield
     except ComponentError as error:
@@ -72,7 +77,7 @@ def named(where: str, module: str) -> Iterator[None]:
     except (FedcohortError, MemoryError):
         raise
     except Exception as error:
-        if isinstance(error, RuntimeError) and "alloc" in str(error):  # torch has no error of its own for it
+        if isinstance(error, RuntimeError) and "alloc" in str(error):  # torch raises no MemoryError
             raise
         raise ComponentError(f"{where} raised {describe(error, module)}") from error
 
@@ -88,7 +93,7 @@ def _tensors(args: Iterable[Any]) -> Iterator[Any]:
 
 @contextmanager
 def prefixed(part: object) -> Iterator[None]:
-    """Put the name of a part in front of the errors that its choices or its declarations cause."""
+    """Put the name of a component in front of errors in the block, which its choices or declarations cause."""
     try:
         yield
     except FedcohortError as error:
@@ -96,9 +101,9 @@ def prefixed(part: object) -> Iterator[None]:
 
 
 def blame(error: BaseException, owners: Mapping[str, str]) -> ComponentError | None:
-    """Return the error that names the part whose code raised; None where no frame is of a part.
+    """Return an error that names the component in whose code `error` was raised; None if it was in no component.
 
-    owners: the name of a part by the module of its class.
+    owners: name of the component by module.
     """
     if isinstance(error, FedcohortError) or not isinstance(error, Exception):
         return None
@@ -108,10 +113,10 @@ def blame(error: BaseException, owners: Mapping[str, str]) -> ComponentError | N
 
 
 def owners_of(code: Mapping[str, Iterable[object]], signals: Iterable[str]) -> dict[str, str]:
-    """Return the option that each module of the parts' code belongs to, by the module's name.
+    """Return the option that each module of the components' code belongs to, by the module's name.
 
     Args:
-        code: the objects that an option has made, by the option as typed: a part, its hooks, the modules of a network.
+        code: objects of each option, by the option as typed: a component, its hooks, the modules of a network.
         signals: names of all signals that the run reads.
     """
     options: dict[str, list[str]] = defaultdict(list)
@@ -130,7 +135,7 @@ def _check_attributes(part: object, contract: type, who: str) -> None:
         with named(f"{who}: {name}", type(part).__module__):
             value = getattr(part, name)
         kind: Hint = hint if isinstance(hint, UnionType) else get_origin(hint) or hint
-        accepted = kind | int if float in (get_args(kind) or (kind,)) else kind  # 5 is a float's value, too
+        accepted = kind | int if float in (get_args(kind) or (kind,)) else kind  # 5 is a valid float, too
         if isinstance(kind, type | UnionType) and not isinstance(value, accepted):
             raise ComponentError(f"{who}: {broken(name, str(getattr(kind, '__name__', kind)), value)}")
     for old, new in RENAMED.items():
@@ -147,12 +152,12 @@ def _check_attributes(part: object, contract: type, who: str) -> None:
 
 @functools.cache
 def _declared(contract: type) -> dict[str, Hint]:
-    """Return the types of the attributes and properties of a contract, by name; quoted ones are left out."""
-    found: dict[str, Hint] = {}
+    """Return the types of the attributes and properties of a contract, by name; quoted types are excluded."""
+    types: dict[str, Hint] = {}
     for base in reversed(contract.__mro__):
         hints = vars(base).get("__annotations__", {})
-        found |= {name: get_args(hint)[0] if get_origin(hint) is ClassVar else hint for name, hint in hints.items()}
+        types |= {name: get_args(hint)[0] if get_origin(hint) is ClassVar else hint for name, hint in hints.items()}
         for name, item in vars(base).items():
             if isinstance(item, property):
-                found[name] = getattr(item.fget, "__annotations__", {}).get("return")
-    return {name: hint for name, hint in found.items() if not name.startswith("_") and hint is not None}
+                types[name] = getattr(item.fget, "__annotations__", {}).get("return")
+    return {name: hint for name, hint in types.items() if not name.startswith("_") and hint is not None}

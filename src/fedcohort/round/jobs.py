@@ -1,4 +1,4 @@
-"""The local work that a round sends to clients, as one table."""
+"""The table of jobs: the local work that a round sends to clients."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from fedcohort.device.base import Timing
-from fedcohort.training.upload import Kept
+from fedcohort.training.upload import TensorMask
 from fedcohort.types import Ids, ReadOnly, Values
 
 UNTIMED = Timing(*(np.empty(0) for _ in range(4)))
@@ -16,35 +16,36 @@ UNTIMED = Timing(*(np.empty(0) for _ in range(4)))
 
 @dataclass(frozen=True)
 class Jobs(ReadOnly):
-    """A row per client that works, sorted by id; arrays and lists of arrays only, so that jobs can be saved.
+    """A table with one row per client that works, sorted by id.
 
-    A job is filled in three steps: what is asked (up to `bytes_up`), what is announced and chosen (`expected_down_s` to
-    `losses`), and how long it takes (`timing`, `duration_s`). The deadline then cuts `units` and `duration_s`.
+    The fields are arrays and lists of arrays only, so that jobs can be saved. They are filled in three steps: the
+    assignment (up to `bytes_up`), the announcement and choice of samples (`announced_s` to `losses`), and the times
+    (`timing`, `duration_s`). The deadline then reduces `units` and `duration_s`.
 
     Attributes:
         client: ids, [m].
-        broadcast: round whose global model the client was sent, [m].
-        plain: whether it trains as in FedAvg (`Selection.plain`), [m].
-        asked: units of local work that it was asked for, [m].
-        units: units that it does, 0 for a client that is dropped, [m].
-        start_s: virtual second of the run's clock at which it begins, [m].
-        kept: tensors of the update that it sends, None for all.
-        bytes_up: of its whole answer, [m].
-        announced_s: the deadline that it was told, in seconds after its start; inf without one, [m].
-        expected: expected timing on all of its samples, forward passes on them included.
-        rows: positions of the samples that it trains on, None for all.
-        losses: known losses of its samples when they were chosen; None for a client that keeps no list.
-        timing: seconds of the phases of its job, if it is never away.
-        duration_s: seconds from its start to its answer, with those in which it is away, [m].
+        broadcast: round whose global model the client received, [m].
+        plain: whether the client trains as in FedAvg (`Selection.plain`), [m].
+        assigned: units of local work that the client received, [m].
+        units: units of local work that the client completes; 0 for a dropped client, [m].
+        start_s: virtual second at which the job begins, [m].
+        tensor_mask: tensors of the update that the client sends, None for all.
+        bytes_up: bytes of the client's answer, [m].
+        announced_s: deadline that the client was told, in seconds after its start; inf without one, [m].
+        expected: expected timing on all of the client's samples, including forward passes before and after training.
+        rows: positions of the samples that the client trains on, None for all.
+        losses: losses of the client's samples before the training; None for a client that keeps no list.
+        timing: seconds of the phases of the job without absences.
+        duration_s: seconds from the start to the answer, with absences, [m].
     """
 
     client: Ids
     broadcast: Ids
     plain: Bool[np.ndarray, "_m"]
-    asked: Ids
+    assigned: Ids
     units: Ids
     start_s: Values
-    kept: Sequence[Kept | None]
+    tensor_mask: Sequence[TensorMask | None]
     bytes_up: Values
     announced_s: Values = field(default_factory=lambda: np.empty(0))
     expected: Timing = UNTIMED
@@ -58,7 +59,7 @@ class Jobs(ReadOnly):
 
     @property
     def end_s(self) -> Values:
-        """Virtual second of the run's clock at which each answers, [m]."""
+        """Virtual second at which each client answers, [m]."""
         end_s: Values = self.start_s + self.duration_s
         return end_s
 
@@ -68,7 +69,7 @@ class Jobs(ReadOnly):
         return Jobs(**{f.name: _take(getattr(self, f.name), index) for f in fields(self)})
 
 
-def _take(column: Any, index: Ids) -> Any:  # noqa: ANN401  a column of any type, and the same of fewer rows
+def _take(column: Any, index: Ids) -> Any:  # noqa: ANN401  arrays, timings and lists
     if isinstance(column, np.ndarray):
         return column[index]
     if isinstance(column, Timing):

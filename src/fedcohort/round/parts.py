@@ -1,4 +1,4 @@
-"""The parts that a run is composed of, and the few numbers that belong to none of them."""
+"""The components of a run, the state of the server, and the static facts of clients that components may read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -36,12 +36,12 @@ from fedcohort.types import Ids, Population, Signals, Values
 if TYPE_CHECKING:
     from fedcohort.data.federation import Federation
 
-TIMED = ("expected_s", "expected_unit_s", "expected_up_s", "pass_units")  # facts that `round/cost.py` works out
+TIMED = ("expected_s", "expected_unit_s", "expected_up_s", "pass_units")  # facts that `round/cost.py` computes
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of a run: one object per config group."""
+    """The components of a run: one object per config group."""
 
     selector: Selector[Any]
     agg: Aggregator[Any]
@@ -60,18 +60,18 @@ class Parts:
 
     @property
     def hooks(self) -> tuple[ClientHook, ...]:
-        """All hooks, in the order in which they train; the aggregator's first: it sees the raw gradient."""
+        """All hooks in the order in which they act; the aggregator's is first, so that it gets the raw gradient."""
         return (*self.agg.hooks, *self.regulariser.hooks, *self.codec.hooks)
 
     @property
     def tells_deadline(self) -> bool:
-        """Whether clients are told when the round closes: those who do what fits of before then have to know."""
+        """Whether clients are told the deadline, which they need for partial work or for the choice of samples."""
         return self.deadline.announces and (
             self.deadline.partial_work or ANNOUNCED_DEADLINE in self.samples.requirements
         )
 
     def hooks_in(self, plain: bool) -> tuple[ClientHook, ...]:
-        """Return the hooks of a round: the codec's alone where it is plain (`Selection.plain`)."""
+        """Return the hooks of a round: only those of the codec in a plain round (`Selection.plain`)."""
         return self.codec.hooks if plain else self.hooks
 
     def needs(self, plain: bool = False) -> frozenset[str]:
@@ -80,19 +80,25 @@ class Parts:
         return needs if plain else needs | self.agg.needs
 
     def describe(self, state: "ServerState") -> dict[str, float]:
-        """Return what sample selection and deadline say of their states, as metrics by name."""
-        found = {"samples": self.samples.describe(state.samples), "deadline": self.deadline.describe(state.deadline)}
-        return {f"{group}/{name}": value for group, values in found.items() for name, value in values.items()}
+        """Return the metrics of the states of sample selection and deadline, by name."""
+        metrics = {"samples": self.samples.describe(state.samples), "deadline": self.deadline.describe(state.deadline)}
+        return {f"{group}/{name}": value for group, values in metrics.items() for name, value in values.items()}
 
     def remembers(self, plain: bool, layout: Layout, n_samples: int) -> dict[str, int]:
-        """Return how many floats each thing takes that a client keeps, by name; n_samples: the most that one has."""
+        """Return the number of floats of each vector that a client keeps, by name.
+
+        Args:
+            plain: whether the round is plain.
+            layout: layout of the model.
+            n_samples: largest number of samples of a client.
+        """
         sizes = memory_sizes(self.hooks_in(plain), layout.n_params, n_samples)
         return sizes | ({LOSSES: n_samples} if self.samples.keeps_losses else {})
 
 
 @dataclass
 class ServerState:
-    """Everything of the server that changes between rounds, the model apart."""
+    """The state of the server that changes between rounds, without the model."""
 
     selector: Any
     agg: Any
@@ -122,9 +128,9 @@ class ServerState:
         )
 
     def pack(self, parts: Parts | None = None) -> dict[str, Any]:
-        """Return plain data for a checkpoint; parts: those of the run.
+        """Return plain data for a checkpoint; parts: the components of the run, for messages.
 
-        Raises `ComponentError` where a part's state holds anything else.
+        Raises `ComponentError` if a component's state cannot be saved.
         """
         packed = {}
         for name, value in vars(self).items():
@@ -137,20 +143,27 @@ class ServerState:
 
     @classmethod
     def unpack(cls, payload: dict[str, Any], fresh: "ServerState") -> "ServerState":
-        """Restore what `pack` made; `fresh` tells the class of each part's State.
+        """Restore the result of `pack`; fresh: a state before round 0, with the class of each component's State.
 
-        Raises `CheckpointError` where the payload is of other code.
+        Raises `CheckpointError` if the payload has other entries than this version of fedcohort.
         """
         if payload.keys() != vars(fresh).keys():
-            raise CheckpointError(f"the server's state has {sorted(vars(fresh))}, the checkpoint's {sorted(payload)}")
+            raise CheckpointError(
+                f"the server's state has {sorted(vars(fresh))}, but the checkpoint has {sorted(payload)}: it is of "
+                "another version of fedcohort"
+            )
         return cls(**{name: unpack(payload[name], type(value)) for name, value in vars(fresh).items()})
 
 
 @dataclass(frozen=True)
 class Populations:
-    """Makes the `Population` that each part may see: the static signals that it declares.
+    """Makes the `Population` of each component, with the static signals that it declares.
 
-    facts: by the names that `signal.base.Static` uses.
+    Attributes:
+        n_clients: size of the population.
+        n_classes: number of classes.
+        cohort: number of clients per round.
+        facts: static facts of all clients, by the names in `signal.base.Static`.
     """
 
     n_clients: int
@@ -158,14 +171,21 @@ class Populations:
     cohort: int
     facts: Mapping[str, np.ndarray]
 
-    def signals(self, needs: frozenset[str], reader: str, own: Mapping[str, float] = MappingProxyType({})) -> Signals:
-        """Return what `reader` may know. own: what the server has measured of w_t itself, by word."""
-        found = {word: find(word) for word in needs}
-        values = {word: self.facts[s.fact] for word, s in found.items() if isinstance(s, Static)}
-        return Signals({**values, **own}, needs, reader)
+    def signals(
+        self, needs: frozenset[str], reader: str, measured: Mapping[str, float] = MappingProxyType({})
+    ) -> Signals:
+        """Return the signals that a component may read.
+
+        Args:
+            needs: signals that it declares.
+            reader: its name in messages.
+            measured: signals that the server has measured, by name.
+        """
+        values = {name: self.facts[signal.fact] for name in needs if isinstance(signal := find(name), Static)}
+        return Signals({**values, **measured}, needs, reader)
 
     def asking(self, deadline: Deadline[Any]) -> "Populations":
-        """Return the populations of a selector, which is asked for as many clients as the deadline has it."""
+        """Return the populations of a selector, whose cohort has the size that the deadline asks for."""
         return replace(self, cohort=deadline.ask(self.cohort))
 
     def for_reader(self, needs: frozenset[str], reader: str) -> Population:
@@ -178,9 +198,9 @@ class Populations:
         """Make the populations of a federation.
 
         Args:
-            federation: the data of all clients.
-            cohort: clients asked for per round.
-            timed: the facts of devices and jobs, each [n_clients]; ones where they are not known yet.
+            federation: data of the run.
+            cohort: number of clients per round.
+            timed: facts of devices and jobs, each [n_clients]; a missing one is 1 for every client.
         """
         facts = {
             "n_train": federation.n_train,

@@ -10,7 +10,8 @@ from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.rng import generator
 from fedcohort.round.workload import among
-from fedcohort.signal.base import Lab, Measured, Probed, ServerMeasured, find, verify_answers
+from fedcohort.signal.base import Measured, Probed, ServerMeasured, find, verify_answers
+from fedcohort.signal.lab import Lab
 from fedcohort.types import ClientUpdate, Ids, Probe, ProbeResult, Values
 
 
@@ -27,7 +28,7 @@ class ClientClaims:
         self.liars[attack.liars(n_clients, generator(seed, "attack"))] = True
 
     def report(self, signal: str, clients: Ids, values: Answers) -> Answers:
-        """Return the values of `signal` that `clients` report, [len(clients), ...]; an attack changes whole rows."""
+        """Return the values of `signal` that `clients` report, [len(clients), ...]; an attack replaces whole rows."""
         lying = self.liars[clients]
         if not lying.any():
             return values
@@ -36,7 +37,7 @@ class ClientClaims:
         return out
 
     def read_through(self, signal: str, read: Callable[[ClientUpdate], float]) -> Callable[[ClientUpdate], float]:
-        """Return `read`, followed by the attack of the client that sends the update."""
+        """Return a function that reads an update and applies the attack if its client lies."""
 
         def read_report(update: ClientUpdate) -> float:
             return float(self.report(signal, np.array([update.client]), np.array([read(update)]))[0])
@@ -45,10 +46,13 @@ class ClientClaims:
 
 
 class Queries:
-    """Measures signals of w_t: on the clients' data, as they report them, and on the server's data.
+    """Answers queries about w_t: with signals that clients measure and report, or that the server measures.
 
     Args:
-        needs: the signals that the selector declares.
+        needs: signals that the selector declares.
+        lab: measures signals on the data of clients or of the server.
+        claims: the values that clients report under the run's attack.
+        stopwatch: measures the time of the queries.
     """
 
     def __init__(self, needs: frozenset[str], lab: Lab, claims: ClientClaims, stopwatch: Stopwatch) -> None:
@@ -56,18 +60,22 @@ class Queries:
         self.server_signals = {w: signal for w in sorted(needs) if isinstance(signal := find(w), ServerMeasured)}
 
     def ask_all(self, probes: Sequence[Probe], available: Ids, t: int) -> dict[str, ProbeResult]:
-        """Return the answers to the selector's queries of a round, by signal; raise for one that is not allowed."""
-        words = [probe.signal for probe in probes]
-        if twice := [word for word in words if words.count(word) > 1]:
-            raise FedcohortError(f"the selector probes {twice[0]!r} more than once in a round: ask all at once")
+        """Return the answers to the selector's queries of round t, by signal; raise an error for an invalid query."""
+        signals = [probe.signal for probe in probes]
+        if repeated := [signal for signal in signals if signals.count(signal) > 1]:
+            raise FedcohortError(
+                f"the selector probes {repeated[0]!r} more than once in a round: query all clients with one Probe"
+            )
         return {probe.signal: self.ask(probe, available, t) for probe in probes}
 
     def ask(self, probe: Probe, available: Ids, t: int) -> ProbeResult:
-        """Return the answers to a query of the selector; raise if it is not allowed."""
+        """Return the answers to one query of the selector in round t; raise an error for an invalid query."""
         if probe.signal not in self.needs:
             raise UndeclaredSignal(f"the selector probes {probe.signal!r} without declaring it in `needs`")
         signal = find(probe.signal)
-        if not isinstance(signal, Probed) or not among(probe.clients, available):
+        if not isinstance(signal, Probed):
+            raise FedcohortError(f"the selector can't probe {probe.signal!r}, which clients do not measure on request")
+        if not among(probe.clients, available):
             raise FedcohortError(f"the selector can't probe {probe.signal!r} of clients that are not available")
         with self.stopwatch.stage("probe"):
             if isinstance(signal, Measured):
@@ -77,13 +85,13 @@ class Queries:
         values = verify_answers(probe.signal, values, len(probe.clients))
         return ProbeResult(probe.clients, self.claims.report(probe.signal, probe.clients, values))
 
-    def ask_measured(self, word: str, signal: Measured, clients: Ids) -> Values:
+    def ask_measured(self, name: str, signal: Measured, clients: Ids) -> Values:
         """Return a signal that the aggregator queries, as `clients` report it, [len(clients)]."""
         with self.stopwatch.stage("probe"):
-            return self.claims.report(word, clients, signal.measure(self.lab, clients, {}))
+            return self.claims.report(name, clients, signal.measure(self.lab, clients, {}))
 
-    def measure_own(self) -> Mapping[str, float]:
+    def measure_on_server(self) -> Mapping[str, float]:
         """Return the signals that the server measures for the selector, by name."""
         with self.stopwatch.stage("probe"):
-            own = {word: signal.measure(self.lab) for word, signal in self.server_signals.items()}
-        return {word: number(f"the signal {word!r}: the result", value, nan=True) for word, value in own.items()}
+            values = {name: signal.measure(self.lab) for name, signal in self.server_signals.items()}
+        return {name: number(f"the signal {name!r}: the result", value, nan=True) for name, value in values.items()}

@@ -1,4 +1,4 @@
-"""The signals of a round: read off updates, derived by the server, and shown to each component that declares them."""
+"""The signals of a round: read from updates, derived by the server, and given to the components that declare them."""
 
 from collections.abc import Callable
 from functools import partial
@@ -11,18 +11,19 @@ from fedcohort.round.collected import Collected
 from fedcohort.round.finish import Finished
 from fedcohort.round.parts import Parts
 from fedcohort.round.queries import ClientClaims
-from fedcohort.signal.base import Derived, Lab, RawUpdate, Reported, find, verify_answers
+from fedcohort.signal.base import Derived, RawUpdate, Reported, find, verify_answers
+from fedcohort.signal.lab import Lab
 from fedcohort.types import ClientUpdate, RoundOutcome, Signals
 
 
 def keeps_updates(parts: Parts) -> bool:
-    """Return whether a component reads the updates one by one, so that their matrix is kept."""
+    """Return whether the matrix of updates must be kept, as a component reads single updates."""
     reads_them = any(isinstance(find(signal), RawUpdate | Derived) for signal in parts.needs())
     return parts.agg.stacked or parts.selector.advises or reads_them
 
 
 def declared_reports(parts: Parts, claims: ClientClaims, plain: bool) -> dict[str, Callable[[ClientUpdate], float]]:
-    """Return what reads each reported signal off an update: those that are declared, and the training loss."""
+    """Return functions that read the declared signals and the training loss from an update, by signal."""
     signals = {name: find(name) for name in sorted(parts.needs(plain) | {"train_loss"})}
     reported = {name: signal for name, signal in signals.items() if isinstance(signal, Reported)}
     return {name: claims.read_through(name, partial(_read, name, signal)) for name, signal in reported.items()}
@@ -33,7 +34,7 @@ def _read(name: str, signal: Reported, update: ClientUpdate) -> float:
 
 
 def derive(parts: Parts, lab: Lab, collected: Collected, plain: bool) -> dict[str, Any]:
-    """Return the signals that the server works out of the updates, once for all readers, by name."""
+    """Return the signals that the server computes from the updates, by name."""
     if collected.updates is None:
         return {}
     signals = {name: find(name) for name in sorted(parts.needs(plain))}
@@ -43,11 +44,11 @@ def derive(parts: Parts, lab: Lab, collected: Collected, plain: bool) -> dict[st
 
 
 def outcome_for(component: Any, reader: str, finished: Finished, collected: Collected) -> RoundOutcome:  # noqa: ANN401
-    """Return the round as `component` sees it, with the signals that it declares; reader: its name in messages."""
-    here = np.isin(finished.arrived.client, collected.clients)
+    """Return the outcome of the round with the signals that `component` declares; reader: its name in messages."""
+    included = np.isin(finished.arrived.client, collected.clients)
     values: dict[str, Any] = {
         **collected.reports,
-        **{name: measured[here] for name, measured in finished.measured.items()},
+        **{name: measured[included] for name, measured in finished.measured.items()},
         **collected.derived,
     }
     needs: frozenset[str] = component.needs

@@ -1,6 +1,7 @@
-"""The last step of a round (docs/architecture.md): its metrics and columns."""
+"""The last step of a round (docs/architecture.md): its report, with metrics and per-client columns."""
 
 import hashlib
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -9,18 +10,80 @@ from fedcohort.data.federation import Federation
 from fedcohort.data.skew import class_imbalance
 from fedcohort.deadline.base import DeadlineOutcome
 from fedcohort.flat import FlatModel
+from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.round.client_facts import ClientFacts
 from fedcohort.round.collected import Collected
 from fedcohort.round.finish import Finished
 from fedcohort.round.parts import Parts, Populations, ServerState
+from fedcohort.round.setup import Setup
 from fedcohort.signal.base import Static, find
-from fedcohort.types import Ids
+from fedcohort.training.evaluate import client_metrics, scored, worst_group
+from fedcohort.types import Ids, RoundReport
 
-ROW = 64  # numbers of a row that the per-client table takes
+MAX_COLUMNS = 64  # of a signal in the per-client table
+
+
+def make_report(
+    setup: Setup,
+    stopwatch: Stopwatch,
+    step: int,
+    evaluated: Mapping[str, float],
+    state: ServerState,
+    finished: Finished | None,
+    collected: Collected | None,
+) -> RoundReport:
+    """Return the report after `step` rounds, and note the best test accuracy in `state`.
+
+    Args:
+        setup: the objects of the run.
+        stopwatch: measures the stages of the round.
+        step: number of finished rounds.
+        evaluated: metrics of the server's data, by name; {} without an evaluation.
+        state: state of the server.
+        finished: the round; None before the first.
+        collected: the updates that arrived in it; None before the first round.
+    """
+    settings, federation, network = setup.settings, setup.federation, setup.server.network
+    metrics = dict(evaluated)
+    if finished is None or collected is None:
+        table = registered_columns(setup.parts, setup.dispatcher.populations)
+    else:
+        table = columns(finished, collected, federation.n_clients)
+    every = settings.clients_every
+    if every and step % every == 0:
+        with stopwatch.stage("evaluate"):
+            clients = scored(federation.n_clients, settings.clients_sample, settings.seed)
+            scalars, per_client = client_metrics(network, federation, clients)
+        metrics |= scalars
+        table |= per_client
+    # The rank correlations take long with many clients, so that only some reports have them.
+    if finished is not None and (step % every == 0 if every else evaluated):
+        metrics |= setup.score_correlation.measure(finished.selection)
+    if "test/acc" in metrics:
+        if (attribute := federation.server_test_attribute) is not None:
+            with stopwatch.stage("evaluate"):
+                metrics["test/acc_worst_group"] = worst_group(network, federation.server_test, attribute)
+        best = state.best_acc
+        state.best_acc = metrics["test/acc"] if math.isnan(best) else max(best, metrics["test/acc"])
+        metrics["test/acc_best"] = state.best_acc
+    metrics |= data_metrics(federation, collected, setup.dispatcher.claims.liars)
+    metrics |= setup.parts.describe(state)
+    metrics |= progress(step, finished, collected, state)
+    none = np.empty(0, np.int64)
+    return RoundReport(
+        step,
+        cohort=none if finished is None else finished.selection.clients,
+        arrived=none if collected is None else collected.clients,
+        metrics=metrics,
+        clients=table,
+        trace=setup.parts.selector.trace(state.selector),
+        fingerprint=f"{state.choices or '-'}:{weights_hash(setup.server)}",
+        wall_s=stopwatch.lap(),
+    )
 
 
 def weights_hash(server: FlatModel) -> str:
-    """Return a hash of the global model in canonical parameter order."""
+    """Return a hash of the global model's tensors, in the order of the network's state."""
     digest = hashlib.blake2b(digest_size=6)
     layout = server.layout
     parts = ((server.w, layout.parameters), (server.buffers, layout.buffers), (server.counters, layout.counters))
@@ -31,102 +94,95 @@ def weights_hash(server: FlatModel) -> str:
 
 
 def columns(finished: Finished, collected: Collected, n_clients: int) -> ClientFacts:
-    """Return the per-client columns of a round. n_clients: K."""
-    selection, came = finished.selection, collected.clients
+    """Return the per-client columns of a round; n_clients: size of the population."""
+    selection, arrived = finished.selection, collected.clients
     done = finished.closing.units > 0
     flags = {
         "available": finished.dispatched.ready,
         "queried": finished.queried,
         "selected": selection.clients,
-        "arrived": came,
+        "arrived": arrived,
     }
     table: dict[str, tuple[Ids | None, np.ndarray]] = {
         "units": (selection.clients, finished.closing.units),
         "finish_s": (selection.clients, np.where(done, finished.closing.finish, np.nan)),
         **{name: (selection.clients, values) for name, values in phases(finished.closing).items()},
-        "train_loss": (came, collected.reports["train_loss"]),
-        "weight": (came, collected.weights),
+        "train_loss": (arrived, collected.reports["train_loss"]),
+        "weight": (arrived, collected.weights),
     }
     ranking = {"score": selection.scores, **{f"part_{name}": part for name, part in selection.parts.items()}}
     ranking |= {"reward": selection.reward, "probability": selection.probability}
     table |= {name: (None, values) for name, values in ranking.items() if values is not None}
-    reports = {word: (came, values) for word, values in collected.reports.items() if word != "train_loss"}
-    reports |= {word: (came, found) for word, found in collected.derived.items() if isinstance(found, np.ndarray)}
-    reports |= {word: (answer.clients, answer.values) for word, answer in finished.dispatched.queried.answers.items()}
-    for word, (ids, values) in reports.items():
-        table |= {name: (ids, column) for name, column in spread_columns(word, values).items()}
+    signals = {name: (arrived, values) for name, values in collected.reports.items() if name != "train_loss"}
+    derived = collected.derived.items()
+    signals |= {name: (arrived, values) for name, values in derived if isinstance(values, np.ndarray)}
+    signals |= {name: (answer.clients, answer.values) for name, answer in finished.dispatched.queried.answers.items()}
+    for signal, (ids, values) in signals.items():
+        table |= {name: (ids, column) for name, column in spread_columns(signal, values).items()}
     return ClientFacts(n_clients, flags, table)
 
 
 def phases(closing: DeadlineOutcome) -> Mapping[str, np.ndarray]:
-    """Return the phases of each selected client's job, in seconds; for a late client, those of the whole job."""
-    return {"units_asked": closing.asked, **{f"{name}_s": seconds for name, seconds in closing.phases.items()}}
+    """Return the assigned units and the phases of each selected client's whole job, in seconds, by column name."""
+    return {"units_asked": closing.units_asked, **{f"{name}_s": seconds for name, seconds in closing.phases.items()}}
 
 
 def pace(finished: Finished) -> Mapping[str, float]:
-    """Return the announced deadline, if there is one, and when the round closed; {} without a cohort."""
+    """Return the announced deadline, if there is one, and the duration of the round; {} without a cohort."""
     closing = finished.closing
     if not len(finished.selection.clients):
         return {}
-    told = {"round/announced_s": float(closing.announced)} if np.isfinite(closing.announced) else {}
-    return {**told, "round/closed_s": float(closing.train_s)}
+    announced = {"round/announced_s": float(closing.announced)} if np.isfinite(closing.announced) else {}
+    return {**announced, "round/closed_s": float(closing.train_s)}
 
 
-def spread_columns(word: str, values: np.ndarray) -> Mapping[str, np.ndarray]:
-    """Spread a signal over columns: `signal_<word>`, or `signal_<word>.0`, `.1`, ... where it is rows, [n, d].
+def spread_columns(signal: str, values: np.ndarray) -> Mapping[str, np.ndarray]:
+    """Return the columns of a signal by name: `signal_<name>`, or `signal_<name>.0`, `.1`, ... if values are [n, d].
 
-    {} where rows are longer than `ROW`: compressed gradients can be as long as the model. Rows of pairs are as wide as
-    the round, and what a wider round adds is null in this one.
+    There are none if d is above `MAX_COLUMNS`, as a compressed gradient can be as long as the model. A signal of pairs
+    of clients has as many columns as the round has clients; the columns of larger rounds are null here.
     """
     if values.ndim == 1:
-        return {f"signal_{word}": values}
-    return {f"signal_{word}.{i}": column for i, column in enumerate(values.T)} if values.shape[1] <= ROW else {}
+        return {f"signal_{signal}": values}
+    if values.shape[1] > MAX_COLUMNS:
+        return {}
+    return {f"signal_{signal}.{i}": column for i, column in enumerate(values.T)}
 
 
 def registered_columns(parts: Parts, populations: Populations) -> ClientFacts:
     """Return the signals that clients sent when they registered, as columns."""
-    found: dict[str, np.ndarray] = {}
-    for word in sorted(parts.selector.needs):
-        if isinstance(signal := find(word), Static):
-            found |= spread_columns(word, populations.facts[signal.fact].astype(np.float64))
-    return ClientFacts.from_columns(found)
+    table: dict[str, np.ndarray] = {}
+    for name in sorted(parts.selector.needs):
+        if isinstance(signal := find(name), Static):
+            table |= spread_columns(name, populations.facts[signal.fact].astype(np.float64))
+    return ClientFacts.from_columns(table)
 
 
-def facts_of(federation: Federation, collected: Collected | None, liars: np.ndarray) -> Mapping[str, float]:
-    """Return the scalars that describe data and arrivals.
+def data_metrics(federation: Federation, collected: Collected | None, liars: np.ndarray) -> Mapping[str, float]:
+    """Return metrics of the federation's data before the first round, and of the clients that arrived after a round.
 
-    They are of the federation before the first round, and of those who arrived after one. liars: bool [n_clients].
+    Args:
+        federation: data of the run.
+        collected: the updates that arrived; None before the first round.
+        liars: which clients lie, bool [n_clients].
     """
     if collected is None:
         return {f"skew/{name}": value for name, value in federation.skew.items()}
-    lies = weight_of(liars, collected) if liars.any() else {}
-    imbalance = imbalance_of(federation.label_counts, collected) if federation.targets.single else {}
-    return {**imbalance, **lies}
-
-
-def weight_of(liars: np.ndarray, collected: Collected) -> Mapping[str, float]:
-    """Return the weight of liars (bool [n_clients]) in the aggregate and their share of arrivals; {} in empty rounds.
-
-    Of the sum of all weights: some aggregators' don't sum to 1 (q-FFL's).
-    """
-    total = float(collected.weights.sum())
-    if total <= 0:
-        return {}
-    lying = liars[collected.clients]
-    return {"attack/weight": float(collected.weights[lying].sum()) / total, "attack/share": float(lying.mean())}
-
-
-def imbalance_of(label_counts: np.ndarray, collected: Collected) -> Mapping[str, float]:
-    """Return the class imbalance of the pooled data of the clients that arrived; {} in empty rounds."""
-    if not len(collected.clients):
-        return {}
-    return {"select/class_imbalance": class_imbalance(label_counts[collected.clients].sum(0))}
+    metrics = {}
+    if federation.targets.single and len(collected.clients):
+        metrics["select/class_imbalance"] = class_imbalance(federation.label_counts[collected.clients].sum(0))
+    # Relative to the sum of all weights, which is not 1 for some aggregators (q-FFL).
+    if liars.any() and (total := float(collected.weights.sum())) > 0:
+        lying = liars[collected.clients]
+        metrics["attack/weight"] = float(collected.weights[lying].sum()) / total
+        metrics["attack/share"] = float(lying.mean())
+    return metrics
 
 
 def progress(
     step: int, finished: Finished | None, collected: Collected | None, state: ServerState
 ) -> Mapping[str, float]:
-    """Return the scalars of what the run has spent, and of whom the round selected, by metric name."""
+    """Return the metrics of the run's costs and of the round's selection, by name."""
     scalars = state.spent.metrics()
     if finished is None or collected is None:
         return scalars

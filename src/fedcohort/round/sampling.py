@@ -1,4 +1,4 @@
-"""Sample selection in a round: who looks at its samples, what is trained on, and what a client then knows of them."""
+"""Sample selection in a round: measurement of losses, choice of samples, and the losses that clients keep."""
 
 import math
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from fedcohort.rng import Draws
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.store import ClientStore
 from fedcohort.samples.base import LOSSES, SampleRequest, Samples
-from fedcohort.signal.base import Lab
+from fedcohort.signal.lab import Lab
 from fedcohort.training.client_task import Remember
 from fedcohort.types import Ids, Values
 
@@ -23,14 +23,14 @@ NONE = np.empty(0)
 
 
 class SampleSelection:
-    """Asks the run's sample selection on behalf of the clients.
+    """Applies the run's sample selection to the clients of a round.
 
     Args:
         part: the sample selection.
-        federation: the clients' data.
-        batch: samples in a mini-batch, None for all of a client's.
-        store: the clients' stored rows.
-        lab: measures the losses of those who look.
+        federation: data of the run.
+        batch: samples of a mini-batch, None for all of a client's.
+        store: vectors that clients keep between rounds.
+        lab: measures losses on the clients' data.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class SampleSelection:
         self.part, self.n, self.batch, self.store, self.lab = part, federation.n_train, batch, store, lab
 
     def find_without_losses(self, state: object, selected: Ids) -> Ids:
-        """Return the sorted ids of the selected clients that keep a list of losses, and have none yet."""
+        """Return the sorted ids of the selected clients that must keep a list of losses, and have none yet."""
         if not self.part.keeps_losses:
             return selected[:0]
         keeping = selected[self.part.look(state, self.n[selected])].tolist()
@@ -53,10 +53,10 @@ class SampleSelection:
         """Return the jobs with the samples that each client trains on.
 
         Args:
-            state: of the part.
-            jobs: with their expected timing and the announced deadline.
-            measured: losses of the clients that measure theirs in this round, by id.
-            draws: of the round.
+            state: state of the sample selection.
+            jobs: jobs with expected timing and announced deadline.
+            measured: losses of the clients that measure all their samples in this round, by id.
+            draws: random numbers of the round.
         """
         clients = jobs.client.tolist()
         if self.part.everything:
@@ -70,9 +70,13 @@ class SampleSelection:
         return replace(jobs, rows=rows)
 
     def remember(self, state: object, jobs: Jobs, i: int, draws: Draws) -> Remember | None:
-        """Return what makes the list of losses of the i-th job's client after training; None where it keeps none.
+        """Return the function that updates the losses of the i-th job's client after training; None if it keeps none.
 
-        draws: of the round in which the job was sent.
+        Args:
+            state: state of the sample selection.
+            jobs: jobs of the round.
+            i: row of the job.
+            draws: random numbers of the round in which the job was sent.
         """
         losses = jobs.losses[i]
         if losses is None or not len(losses):
@@ -88,21 +92,21 @@ class SampleSelection:
             deadline_s=float(jobs.announced_s[i]),
             travel_s=float(expected.down[i] + expected.infer[i] + expected.up[i]),
             unit_s=float(expected.unit[i]),
-            units=int(jobs.asked[i]),
+            units=int(jobs.assigned[i]),
             batch=min(self.batch or n, n),
             losses=NONE if losses is None else losses,
             rng=partial(draws.generator, client=client),
         )
 
     def _losses(self, client: int, n: int) -> Values:
-        """Return the client's list as it is, [n], nothing where it has none."""
-        kept = self.store.get(client).get(LOSSES) if self.part.keeps_losses else None
-        return NONE if kept is None else kept[:n].double().cpu().numpy()
+        """Return the losses that the client keeps, [n]; an empty array if it keeps none."""
+        losses = self.store.get(client).get(LOSSES) if self.part.keeps_losses else None
+        return NONE if losses is None else losses[:n].double().cpu().numpy()
 
     def _remember(
         self, state: object, request: SampleRequest, rows: Ids | None, trained: Values
     ) -> tuple[Mapping[str, Tensor], Mapping[str, float]]:
-        """Return the list after training, and what is told of it; trained: losses of the chosen, NaN where unseen."""
+        """Return the losses to keep and the values to report; trained: losses of the chosen samples, NaN if unused."""
         losses = request.losses.copy()
         chosen = slice(None) if rows is None else rows
         losses[chosen] = np.where(np.isnan(trained), losses[chosen], trained)
@@ -110,16 +114,16 @@ class SampleSelection:
 
 
 def foresee(part: Samples[Any], client: int, n: int, draws: Draws) -> Ids | None:
-    """Return the positions of the samples that a client would train on in a round, None for all of its n.
+    """Return the positions of the samples that a client would train on in a round, None for all of its n samples.
 
-    It is for questions that clients train for before the round is planned: no deadline is known, and no loss. Those
-    who ask them are refused where `part` isn't `foreseen`.
+    It serves queries for which clients train before the selection, when neither the deadline nor losses are available.
+    Components with such queries require a sample selection that is `foreseen`.
 
     Args:
         part: the sample selection.
-        client: its id.
-        n: samples it has.
-        draws: of the round.
+        client: id of the client.
+        n: number of its samples.
+        draws: random numbers of the round.
     """
     if part.everything:
         return None
@@ -129,9 +133,9 @@ def foresee(part: Samples[Any], client: int, n: int, draws: Draws) -> Ids | None
 
 
 def note(losses: Values) -> Mapping[str, Tensor]:
-    """Return a list of losses as a client keeps it, four bytes each.
+    """Return losses in the form in which a client keeps them, float32 by name.
 
-    What a diverged model makes of a sample, NaN, counts as inf: a row that begins with NaN would stand for no list
-    where rows lie in files or pass between processes (`round/store.py`).
+    The NaN of a diverged model becomes inf, as a row that begins with NaN means that nothing is kept when rows are in
+    files or pass between processes (`round/store.py`).
     """
     return {LOSSES: torch.from_numpy(np.where(np.isnan(losses), np.inf, losses).astype(np.float32))}

@@ -14,7 +14,7 @@ FACTS = ("noise", "skew", "seconds", "samples")
 
 
 def split_name(metric: str) -> tuple[str, str] | None:
-    """Return the part and the fact that `select/<part>_<fact>` correlates, None for any other metric."""
+    """Return the part and the fact of the metric `select/<part>_<fact>`; None for any other metric."""
     part, _, fact = metric.removeprefix(PREFIX).rpartition("_")
     return (part, fact) if metric.startswith(PREFIX) and fact in FACTS and part else None
 
@@ -27,8 +27,8 @@ class ScoreCorrelation:
     order of the samples.
 
     Args:
-        federation: the clients.
-        expected_s: seconds, [n_clients].
+        federation: data of the run.
+        expected_s: expected virtual seconds of each client's whole job, [n_clients].
     """
 
     def __init__(self, federation: Federation, expected_s: Values) -> None:
@@ -45,12 +45,12 @@ class ScoreCorrelation:
             del self.facts["seconds"]
 
     def measure(self, selection: Selection) -> Mapping[str, float]:
-        """Return `select/<part>_<fact>` of scores (`score`), their parts and `reward`; none of what can't be ranked."""
+        """Return the metrics `select/<part>_<fact>` of scores (`score`), their parts and `reward`, if defined."""
         columns = {"score": selection.scores, **selection.parts, "reward": selection.reward}
         parts = {part: values for part, values in columns.items() if values is not None}
-        found = {
+        correlations = {
             f"{PREFIX}{part}_{fact}": correlate(values, column)
             for part, values in parts.items()
             for fact, column in self.facts.items()
         }
-        return {name: rho for name, rho in found.items() if np.isfinite(rho)}
+        return {name: rho for name, rho in correlations.items() if np.isfinite(rho)}

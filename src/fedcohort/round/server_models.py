@@ -1,4 +1,4 @@
-"""Where the server works with whole networks after a round's training (`agg.base.ServerModels`)."""
+"""Networks with which an aggregator works on the server after a round's training (`agg.base.ServerModels`)."""
 
 import copy
 from collections.abc import Callable
@@ -17,20 +17,18 @@ Counter = Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]
 
 
 class RoundModels:
-    """What an aggregator may do with models in one round.
+    """Makes and evaluates networks for an aggregator in one round; every rank does all the work.
 
     Attributes:
         server: the global model, which still holds w_t.
-        buffers: the average of those who arrived, [B].
-
-    passes: samples that went forward through networks made here, and twice those that a gradient came back for: what a
-    training step costs. Every rank does all the work.
+        buffers: mean buffers of the clients that arrived, [B].
+        passes: cost in forward passes: 1 per sample in a forward pass, and 2 more if a gradient is computed.
     """
 
     def __init__(self, server: FlatModel, federation: Federation, seed: int, round: int, buffers: Tensor) -> None:
         self.server, self.federation = server, federation
         self.seed, self.round, self.buffers = seed, round, buffers
-        self.any_network = False  # whether a network was made
+        self.any_network = False  # whether the aggregator has made a network
         self.passes = 0
 
     @property
@@ -53,9 +51,9 @@ class RoundModels:
         return network
 
     def _counter(self) -> Counter:
-        """Make the hook that counts passes.
+        """Return the hook that counts passes.
 
-        It is a function, as copies of a network share it: a bound method would be copied with its workshop.
+        It is a function because copies of a network share it, whereas a bound method would be copied with `self`.
         """
 
         def count(network: nn.Module, inputs: tuple[Tensor, ...], logits: Tensor) -> None:
@@ -79,17 +77,14 @@ class RoundModels:
         return out - self.server.w
 
     def agree(self, displacement: Tensor) -> Tensor:
-        """Return the displacement that all ranks go on with, [P].
-
-        Accelerators may differ in the last bits of what was trained on them.
-        """
+        """Return the mean displacement over ranks, [P], as accelerators may differ in the last bits."""
         return reduce_sum(displacement) / ranks() if self.any_network and ranks() > 1 else displacement
 
     @torch.no_grad()
     def accuracy(self, network: nn.Module) -> float:
         network.eval()
         data = self.federation.server_val
-        chunk = count_at_once(self.server.network, data.x)  # this network's passes are counted
+        chunk = count_at_once(self.server.network, data.x)  # not of `network`, whose passes are counted
         pieces = zip(torch.split(data.x, chunk), torch.split(data.y, chunk), strict=True)
         return sum(int((network(x).argmax(1) == y).sum()) for x, y in pieces) / len(data.y)
 

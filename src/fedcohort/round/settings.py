@@ -1,6 +1,6 @@
-"""The options of a run that belong to no part: a field here, with its range, and a line in a yaml, with its default.
+"""The options of a run that belong to no component: a field here with its range, and its default in a yaml.
 
-`startup/options.py` checks what is typed against these ranges; the rounds read the fields.
+`startup/options.py` checks the typed values against these ranges; the rounds read the fields.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,22 +15,22 @@ Check = Callable[[str, Any], None]
 
 
 def integer(interval: str, *, optional: bool = False) -> Check:
-    """Make the check of an integer in `interval`, or null if it is optional."""
+    """Return the check of an integer in `interval`, or null if it is optional."""
     return partial(ranges.integer, interval=interval, optional=optional)
 
 
 def number(interval: str, *, optional: bool = False) -> Check:
-    """Make the check of a number in `interval`, or null where it is optional."""
+    """Return the check of a number in `interval`, or null if it is optional."""
     return partial(ranges.number, interval=interval, optional=optional)
 
 
-def choice(*words: str) -> Check:
-    """Make the check of a choice among `words`."""
-    return lambda option, value: ranges.choice(option, value, *words)
+def choice(*choices: str) -> Check:
+    """Return the check of an option with these choices."""
+    return lambda option, value: ranges.choice(option, value, *choices)
 
 
-def option(name: str, check: Check) -> Any:  # noqa: ANN401  as `field` itself: it stands where the value will
-    """Make a field of `Settings`: its option in the config, by its dotted name, and its check."""
+def option(name: str, check: Check) -> Any:  # noqa: ANN401  as `dataclasses.field`, it is assigned to typed names
+    """Return a field of `Settings` with the dotted name of its option and its check."""
     return field(metadata={"option": name, "check": check})
 
 
@@ -39,7 +39,7 @@ class Settings:
     """The options that the rounds read; configs/train.yaml and configs/engine explain them.
 
     Attributes:
-        config_hash: of the config and the seed, which a checkpoint must have.
+        config_hash: hash of the config and the seed, which a checkpoint must match.
     """
 
     config_hash: str
@@ -65,7 +65,7 @@ class Settings:
 
     @property
     def budget(self) -> Budget:
-        """Where the run ends."""
+        """The limits at which the run ends."""
         return Budget(self.rounds, self.until_virtual_s, self.until_bytes, self.until_acc)
 
     @classmethod
@@ -76,9 +76,9 @@ class Settings:
 
 def options() -> list[tuple[str, str, Check]]:
     """Return (field, option, check) of each setting."""
-    return [(each.name, each.metadata["option"], each.metadata["check"]) for each in fields(Settings) if each.metadata]
+    return [(item.name, item.metadata["option"], item.metadata["check"]) for item in fields(Settings) if item.metadata]
 
 
-def _find(config: Mapping[str, Any], option: str) -> Any:  # noqa: ANN401  of the option's type, as its check has seen
+def _find(config: Mapping[str, Any], option: str) -> Any:  # noqa: ANN401  the option's type, which its check ensures
     node, _, last = option.rpartition(".")
     return (config[node] if node else config)[last]

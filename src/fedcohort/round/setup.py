@@ -30,11 +30,12 @@ from fedcohort.types import ClientUpdate
 
 
 class Setup:
-    """Models, engine, cost model, dispatcher, clients' store and server step of a run.
+    """The models, engine, cost model, dispatcher, clients' store and server step of a run.
 
     Attributes:
-        server: the global model; its network is the one that is given.
-        engine: what trains clients, chosen for `reason`.
+        server: the global model; its network is the `network` of the constructor.
+        engine: the engine that trains clients.
+        reason: description of the engine and why it was chosen.
     """
 
     def __init__(
@@ -46,7 +47,16 @@ class Setup:
         stopwatch: Stopwatch,
         folder: Path | None,
     ) -> None:
-        """folder: where a client store too large for memory may be."""
+        """Make the objects of a run.
+
+        Args:
+            parts: the components.
+            settings: options of the rounds.
+            federation: data of the run, on its device.
+            network: the network, on its device.
+            stopwatch: measures the stages of rounds.
+            folder: folder for a clients' store that does not fit into memory; None for memory in any case.
+        """
         self.parts, self.settings, self.federation = parts, settings, federation
         flops = forward_flops(network, federation)
         last = choose_layout(settings, network, federation)
@@ -73,7 +83,7 @@ class Setup:
         return state
 
     def stored_sizes(self, plain: bool) -> dict[str, int]:
-        """Return the number of floats of each thing that a client keeps between rounds, by name."""
+        """Return the number of floats of each vector that a client keeps between rounds, by name."""
         return self.parts.remembers(plain, self.server.layout, int(self.federation.n_train.max()))
 
     def _trainer(self, worker: FlatModel, hooks: Sequence[ClientHook]) -> LocalTrainer:
@@ -82,15 +92,15 @@ class Setup:
         return LocalTrainer(self.server, worker, self.federation, *common, parts.regulariser.hooks, parts.augmentation)
 
     def _foresee(self, trainer: LocalTrainer, round: int, client: int) -> ClientUpdate:
-        """Return what a client would send in a round: see `signal.base.Lab.train`."""
+        """Return the update that a client would send in a round, for `signal.base.Lab.train`."""
         n, draws = self.federation.n_train, Draws(self.settings.seed, self.federation.n_clients, round)
         return trainer.update_of(round, client, foresee(self.parts.samples, client, int(n[client]), draws))
 
 
 def choose_layout(settings: Settings, network: nn.Module, federation: Federation) -> bool:
-    """Put images into the memory layout that the network is fastest with; return True for channels last.
+    """Put images into the memory layout in which the network trains fastest; return True for channels last.
 
-    Called before training processes are forked, it is done once and shared by all.
+    It is called before training processes are forked, so that they share the images in this layout.
     """
     last = wants_channels_last(settings.channels_last, network)
     if last:

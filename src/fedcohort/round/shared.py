@@ -1,4 +1,4 @@
-"""What all parts share in a process, compared at the start and at the end of a run: the data, and numpy's generator."""
+"""The data and numpy's global generator, which all components share, compared at the start and the end of a run."""
 
 import logging
 
@@ -14,27 +14,27 @@ BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # integ
 
 
 class Shared:
-    """The data and the global generator as they are when a run starts."""
+    """Checksums of the data and the state of the global generator at the start of a run."""
 
     def __init__(self, federation: Federation) -> None:
         self.sums, self.generator = _sums(federation), _generator()
 
     def verify(self, federation: Federation) -> None:
-        """Raise `ComponentError` where a part has written into the data; warn where one drew from numpy's generator."""
+        """Raise `ComponentError` if a component has changed the data; warn if one drew from numpy's generator."""
         if changed := [name for name, total in _sums(federation).items() if total != self.sums[name]]:
             raise ComponentError(
-                f"a part of the run has changed the shared data ({', '.join(changed)}) in training, and the results "
-                "are wrong: look for an operation in place on inputs or labels in the model, the objective or a signal"
+                f"a component has changed the shared data ({', '.join(changed)}) during training, so that the results "
+                "are wrong: look for an in-place operation on inputs or labels in the model, the objective or a signal"
             )
         if _generator() != self.generator:
             log.warning(
-                "a part of the run drew from numpy's global generator, so this seed does not repeat the run: "
-                "draw from the generator that the part is given (ctx.rng)"
+                "a component drew from numpy's global generator, so that this seed does not repeat the run: "
+                "draw from the generator that the component receives (ctx.rng)"
             )
 
 
 def _sums(federation: Federation) -> dict[str, int]:
-    """Return the sum of the bits of each tensor of samples, by name; it does not depend on the order of the sum."""
+    """Return the integer sum of the bits of each tensor of samples, by name, which is exact in any order."""
     parts = ("train", "val", "test", "server_val", "server_test")
     tensors = {f"{part}.{name}": getattr(getattr(federation, part), name) for part in parts for name in ("x", "y")}
     if federation.proxy is not None:

@@ -1,9 +1,9 @@
-"""The rows that clients keep between rounds (SCAFFOLD's c_i), committed only when the server has acknowledged them.
+"""Storage of the vectors that clients keep between rounds, such as SCAFFOLD's c_i; the server commits them.
 
-A client that was never committed has nothing stored: a population costs memory as it is seen. Where it might not fit,
-rows live in sparse files instead. There each client has three slots: one for the rows of the newest checkpoint, one
-for those of the checkpoint before it, one for what came since. So a kill at any point resumes exactly, from either; the
-checkpoint says which slots count, and what their digests are.
+A client without a commit has nothing stored, so that memory grows with the clients that have trained. If the vectors
+of all clients might not fit into memory, they are in sparse files. There each client has three slots: one for the
+newest checkpoint, one for the checkpoint before it, and one for later commits. A run that is killed at any time can
+therefore resume exactly from either checkpoint, which states the valid slots and their digests.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ SLOTS = 3
 
 class ClientStore(Protocol):
     def get(self, client: int) -> Mapping[str, Tensor]:
-        """Return what the client kept, by name; nothing at first."""
+        """Return the client's vectors by name; {} before the first commit."""
         ...
 
     def commit(self, client: int, stored: Mapping[str, Tensor]) -> None: ...
@@ -32,81 +32,83 @@ class ClientStore(Protocol):
     def state_dict(self) -> dict[str, Any]: ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take what either kind of store saved: `client_store.limit_gb` may change from one start to the next."""
+        """Restore the state of either kind of store, as `client_store.limit_gb` may change when a run resumes."""
         ...
 
     def note_checkpoint(self) -> None:
-        """Take note that the state which was last asked for is on disk."""
+        """Note that the state last returned by `state_dict` is on disk."""
         ...
 
 
 class MemoryStore:
-    """Rows in memory, and in the checkpoint."""
+    """Keeps vectors in memory, and in the checkpoint."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Begin without rows; folder: where a store in files may have left some."""
+        """Begin without vectors; folder: may hold the files of a `MappedStore` of an earlier start."""
         self._folder = folder
-        self._kept: dict[int, dict[str, Tensor]] = {}
+        self._vectors: dict[int, dict[str, Tensor]] = {}
 
     def get(self, client: int) -> Mapping[str, Tensor]:
-        return self._kept.get(client, {})
+        return self._vectors.get(client, {})
 
     def commit(self, client: int, stored: Mapping[str, Tensor]) -> None:
         if stored:
-            self._kept[client] = dict(stored)
+            self._vectors[client] = dict(stored)
 
     def state_dict(self) -> dict[str, Any]:
-        return {str(client): dict(kept) for client, kept in sorted(self._kept.items())}
+        return {str(client): dict(vectors) for client, vectors in sorted(self._vectors.items())}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self._kept = {client: dict(kept) for client, kept in saved_rows(self._folder, state)}
+        self._vectors = {client: dict(vectors) for client, vectors in saved_rows(self._folder, state)}
 
     def note_checkpoint(self) -> None:
         """Do nothing: the checkpoint holds copies."""
 
 
 class _Rows:
-    """The file of one name: float32 [n_clients, SLOTS, size].
+    """The file of the vectors of one name: float32 [n_clients, SLOTS, size].
 
-    It is written, not mapped: a full disk is an error that can be handled, where a mapping would end the process by a
-    signal.
+    The file is written and not memory-mapped: a full disk then raises an error, whereas a mapping would end the process
+    by a signal.
     """
 
     def __init__(self, path: Path, n_clients: int, size: int | None = None) -> None:
-        """Open or make the file; size: floats of a row, None for those of the file as it is."""
+        """Open or create the file; size: floats of a row, None to infer it from the file."""
         self.file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
-        there = os.fstat(self.file.fileno()).st_size
-        self.size = there // (4 * SLOTS * n_clients) if size is None else size
-        if there != (wanted := 4 * SLOTS * n_clients * self.size) and size is not None:
-            os.ftruncate(self.file.fileno(), wanted)
+        file_bytes = os.fstat(self.file.fileno()).st_size
+        self.size = file_bytes // (4 * SLOTS * n_clients) if size is None else size
+        if file_bytes != (new_bytes := 4 * SLOTS * n_clients * self.size) and size is not None:
+            os.ftruncate(self.file.fileno(), new_bytes)
 
     def read(self, client: int, slot: int) -> bytes:
         return os.pread(self.file.fileno(), 4 * self.size, 4 * self.size * (SLOTS * client + slot))
 
     def write(self, client: int, slot: int, row: bytes) -> None:
-        """Write a row; what doesn't fit at once is tried again, and then refused.
-
-        Raises `OSError` where the disk is full.
-        """
-        at = 4 * self.size * (SLOTS * client + slot)
+        """Write a row, in several calls if necessary. Raises `OSError` if the disk is full."""
+        position = 4 * self.size * (SLOTS * client + slot)
         while row:
-            done = os.pwrite(self.file.fileno(), row, at)
-            row, at = row[done:], at + done
+            n_written = os.pwrite(self.file.fileno(), row, position)
+            row, position = row[n_written:], position + n_written
 
     def sync(self) -> None:
         os.fsync(self.file.fileno())
 
 
 class MappedStore:
-    """Rows of float32 in `<folder>/client_store.<name>`; one that begins with NaN stands for nothing kept.
+    """Keeps vectors as rows of float32 in the files `<folder>/client_store.<name>`.
 
-    sizes: floats that each name takes; what is shorter is padded at its end, with what does not count.
+    A row that begins with NaN means that the client keeps no vector of this name.
+
+    Args:
+        folder: folder of the files.
+        sizes: number of floats of a row by name; a shorter vector is padded at its end.
+        n_clients: size of the population.
     """
 
     def __init__(self, folder: Path, sizes: Mapping[str, int], n_clients: int) -> None:
         self._rows = {name: _Rows(folder / f"{PREFIX}{name}", n_clients, size) for name, size in sorted(sizes.items())}
         self._current: np.ndarray = np.full(n_clients, -1, dtype=np.int8)
-        self._newest, self._before = self._current.copy(), self._current.copy()  # of the two checkpoints
+        self._newest, self._before = self._current.copy(), self._current.copy()  # slots of the two checkpoints
         self._snapshot = self._current.copy()
         self._digests = np.zeros(n_clients, dtype=np.int64)
 
@@ -117,12 +119,12 @@ class MappedStore:
         return _parse({name: rows.read(client, slot) for name, rows in self._rows.items()})
 
     def commit(self, client: int, stored: Mapping[str, Tensor]) -> None:
-        """Write what the client keeps into the slot that no checkpoint needs."""
+        """Write the client's vectors into the slot that no checkpoint needs."""
         if not stored:
             return
         needed = {int(self._newest[client]), int(self._before[client])}
         slot = next(slot for slot in range(SLOTS) if slot not in needed)
-        clients = []
+        written = []
         for name, rows in self._rows.items():
             row = np.zeros(rows.size, dtype=np.float32)
             if name in stored:
@@ -130,9 +132,9 @@ class MappedStore:
             else:
                 row[:1] = np.nan
             rows.write(client, slot, row.tobytes())
-            clients.append(row.tobytes())
+            written.append(row.tobytes())
         self._current[client] = slot
-        self._digests[client] = _digest(clients)
+        self._digests[client] = _digest(written)
 
     def state_dict(self) -> dict[str, Any]:
         for rows in self._rows.values():
@@ -143,8 +145,8 @@ class MappedStore:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         if "slots" not in state:
-            for client, kept in saved_rows(None, state):
-                self.commit(client, kept)
+            for client, vectors in saved_rows(None, state):
+                self.commit(client, vectors)
             return
         self._newest, self._before = np.array(state["slots"]), np.array(state["before"])
         self._current, self._digests = self._newest.copy(), np.array(state["digests"])
@@ -154,9 +156,9 @@ class MappedStore:
 
 
 def _parse(rows: Mapping[str, bytes]) -> dict[str, Tensor]:
-    """Return what is kept in the rows, by name."""
-    found = {name: torch.from_numpy(np.frombuffer(row, np.float32).copy()) for name, row in rows.items()}
-    return {name: row for name, row in found.items() if not row[:1].isnan().any()}
+    """Return the vectors in the rows, by name."""
+    vectors = {name: torch.from_numpy(np.frombuffer(row, np.float32).copy()) for name, row in rows.items()}
+    return {name: vector for name, vector in vectors.items() if not vector[:1].isnan().any()}
 
 
 def _digest(rows: list[bytes]) -> int:
@@ -164,12 +166,12 @@ def _digest(rows: list[bytes]) -> int:
 
 
 def saved_rows(folder: Path | None, state: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Tensor]]]:
-    """What each client kept, of the `state_dict` of either store; folder: where the files are.
+    """Yield each client's id and vectors from the `state_dict` of either store; folder: folder of the files.
 
-    Raises `DamagedCheckpoint` where the rows in the files aren't those that were written.
+    Raises `DamagedCheckpoint` if rows in the files differ from those that were written.
     """
     if "slots" not in state:
-        yield from ((int(client), kept) for client, kept in state.items())
+        yield from ((int(client), vectors) for client, vectors in state.items())
         return
     slots, digests = state["slots"].tolist(), state["digests"].tolist()
     paths = sorted(folder.glob(f"{PREFIX}*")) if folder is not None else []
@@ -178,21 +180,26 @@ def saved_rows(folder: Path | None, state: Mapping[str, Any]) -> Iterator[tuple[
         if slot >= 0:
             rows = {name: file.read(client, slot) for name, file in files.items()}
             if _digest(list(rows.values())) != digests[client]:
-                where = f"{folder}/{PREFIX}*"
-                raise DamagedCheckpoint(f"{where} is damaged: what client {client} keeps isn't what was written")
+                raise DamagedCheckpoint(
+                    f"{folder}/{PREFIX}* is damaged: the vectors of client {client} are not those that were written"
+                )
             yield client, _parse(rows)
 
 
 def check(folder: Path, state: Mapping[str, Any]) -> None:
-    """Read every row that `state` counts on. Raises `DamagedCheckpoint`."""
+    """Read every row that `state` refers to; raise `DamagedCheckpoint` if one is damaged."""
     for _ in saved_rows(folder, state):
         pass
 
 
 def store_for(folder: Path | None, sizes: Mapping[str, int], n_clients: int, limit_gb: float) -> ClientStore:
-    """Choose the store: memory if the rows of all clients fit into `limit_gb` gigabytes, else files.
+    """Return a store in memory if the vectors of all clients fit into `limit_gb` gigabytes, else a store in files.
 
-    There is nothing to write where nothing is kept.
+    Args:
+        folder: folder of the files; None for memory in any case.
+        sizes: number of floats of each vector by name; {} if clients keep nothing.
+        n_clients: size of the population.
+        limit_gb: the option `client_store.limit_gb`.
     """
     needed = 4e-9 * n_clients * sum(sizes.values())
     if folder is None or needed <= limit_gb:

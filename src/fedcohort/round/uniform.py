@@ -1,4 +1,4 @@
-"""How far the choices of a selector are from uniform draws.
+"""The distance of a selector's choices from uniform draws.
 
 For every cohort S_t a reference cohort U_t of the same size is drawn uniformly from the same available clients A_t. The
 draw is keyed by (seed, "uniform", round), whatever the selector.
@@ -12,8 +12,9 @@ all clients had an equal share of the rounds in which they were available, and 1
 That of the reference cohorts shrinks with the number of rounds. A uniform selector departs as far as they do, a fair
 one less, and one with favourites more.
 
-The overlap tells which picks a uniform run on the same draws would share. It does not tell favourites from chance: any
-choice that is independent of U_t overlaps with it by |S_t| / |A_t| on average. Rounds without a cohort do not count.
+The overlap is the share of choices that a uniform run on the same draws has, too. It does not show whether a selector
+prefers some clients: every choice independent of U_t overlaps with it by |S_t| / |A_t| on average. Rounds without a
+cohort do not count.
 """
 
 from dataclasses import dataclass
@@ -31,9 +32,10 @@ class UniformReference:
 
     Attributes:
         expected: e_k, [n_clients].
-        drawn: how often each client was in a reference cohort, [n_clients].
-        overlaps: their sum over the `rounds` with a cohort.
-        last: of the latest round, NaN without a cohort.
+        drawn: number of reference cohorts with each client, [n_clients].
+        overlaps: sum of the overlaps over all rounds with a cohort.
+        rounds: number of rounds with a cohort.
+        last: overlap of the latest round, NaN without a cohort.
     """
 
     expected: Values
@@ -47,7 +49,13 @@ class UniformReference:
         return cls(np.zeros(n_clients), np.zeros(n_clients, dtype=np.int64))
 
     def after(self, selected: Ids, available: Ids, reference: Ids) -> "UniformReference":
-        """Return the record with one round more; reference: the ids that `draw_uniform` drew."""
+        """Return the record after another round.
+
+        Args:
+            selected: ids of the cohort.
+            available: ids of the available clients.
+            reference: ids of the reference cohort (`draw_uniform`).
+        """
         if not len(selected):
             return UniformReference(self.expected, self.drawn, self.overlaps, self.rounds)
         share, drawn = len(selected) / len(available), self.drawn.copy()
@@ -72,17 +80,17 @@ class UniformReference:
         }
 
     def _departure(self, counts: Ids) -> float:
-        """The c_k and the e_k have the same sum: half of all gaps is what those selected have beyond their share."""
-        picked = np.flatnonzero(counts)
-        beyond = counts[picked] - self.expected[picked]
-        return float(beyond[beyond > 0].sum() / counts[picked].sum())
+        """Return the departure of counts [n_clients] from their expectation.
+
+        c_k and e_k have the same sum, so that half of the sum of |c_k - e_k| is the sum of the positive differences.
+        """
+        selected = np.flatnonzero(counts)
+        excess = counts[selected] - self.expected[selected]
+        return float(excess[excess > 0].sum() / counts[selected].sum())
 
 
 def draw_uniform(available: Ids, count: int, draws: Draws) -> Ids:
-    """Draw `count` of the available clients, every set equally likely.
-
-    Whom it takes does not depend on who is asked.
-    """
+    """Draw `count` of the available clients, every set with the same probability; the draw ignores the selector."""
     if count >= len(available):
         return available
     noise = draws.uniform("uniform")

@@ -1,4 +1,4 @@
-"""The local work that a selection asks for, checked: clients, units, tensors that are sent, and advised weights."""
+"""The local work that a selection assigns, with checks of its clients, units, tensors to send and advised weights."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,96 +13,96 @@ from fedcohort.flat import Layout
 from fedcohort.rng import Draws
 from fedcohort.round.jobs import Jobs
 from fedcohort.selector.base import Selector
-from fedcohort.training.upload import Kept, draw_kept, part
+from fedcohort.training.upload import TensorMask, draw_tensor_masks, part
 from fedcohort.types import Advice, Ids, Probe, ProbeResult, Selection
 
 
 def verify(selection: Selection, available: Ids, cohort: int, n_clients: int, codec: Codec) -> None:
-    """Raise an error for clients that are not available, or for units and uploads that are not possible."""
+    """Raise an error if clients are not available, or if units or shares of updates are out of range."""
     chosen, units, upload = selection.clients, selection.units, selection.upload
     if not among(chosen, available):
-        raise FedcohortError(f"the selector chose {chosen.tolist()}: not all of them are available")
+        raise FedcohortError(f"the selector chose clients {chosen.tolist()}, but not all of them are available")
     if len(chosen) > cohort and not selection.uncapped:
-        raise FedcohortError(f"the selector chose {len(chosen)} clients where cohort={cohort}")
+        raise FedcohortError(f"the selector chose {len(chosen)} clients, but cohort={cohort}")
     if units is not None and (units.shape != (n_clients,) or (units[chosen] < 1).any()):
-        raise FedcohortError("the selector's units of local work are not one number a client, of at least 1")
+        raise FedcohortError("the selector's units of local work must be one number >= 1 for each client")
     if upload is None:
         return
     if upload.shape != (n_clients,) or not ((upload[chosen] > 0) & (upload[chosen] <= 1)).all():
-        raise FedcohortError("the selector's shares of an update are not one number a client, in (0, 1]")
+        raise FedcohortError("the selector's shares of an update must be one number in (0, 1] for each client")
     if codec.hooks and (upload[chosen] < 1).any():
         raise IncompatibleConfig(
-            "the selector leaves tensors out of updates, and the codec trains for its own upload: choose codec=none"
+            "the selector excludes tensors from updates, which codecs with hooks do not support: choose codec=none"
         )
 
 
 def among(clients: Ids, available: Ids) -> bool:
-    """Whether all of `clients` are in `available`, which is sorted: a search for each, whatever the population."""
+    """Return whether all of `clients` are in the sorted `available`, by binary search."""
     if not len(available):
         return not len(clients)
-    places = np.minimum(np.searchsorted(available, clients), len(available) - 1)
-    return bool((available[places] == clients).all())
+    positions = np.minimum(np.searchsorted(available, clients), len(available) - 1)
+    return bool((available[positions] == clients).all())
 
 
 def verify_advice(advice: Advice | None, selector: Selector[Any]) -> None:
-    """Raise an error if the selector does not declare the kind of its advice (`absolute`, `weighs`)."""
+    """Raise an error if the selector does not declare the kind of advice that it gives (`absolute`, `weighs`)."""
     if advice is None:
         return
     if advice.absolute and not selector.absolute:
-        raise FedcohortError("the selector's advice is absolute, and it doesn't say so (`absolute`)")
+        raise FedcohortError("the selector's advice is absolute, but it does not declare `absolute = True`")
     if advice.weights is not None and not selector.weighs:
-        raise FedcohortError("the selector's advice has weights, and it says that it has none (`weighs`)")
+        raise FedcohortError("the selector's advice has weights, but it declares `weighs = False`")
 
 
-def ask_work(
-    selection: Selection, units: int, layout: Layout, codec: Codec, more_bytes: int, draws: Draws, start_s: float = 0.0
+def assign_work(
+    selection: Selection, units: int, layout: Layout, codec: Codec, extra_bytes: int, draws: Draws, start_s: float = 0.0
 ) -> Jobs:
-    """Return the local work that a selection asks.
+    """Return the jobs of the selected clients, as far as the selection determines them.
 
     Args:
-        selection: the selector's.
-        units: of local work, for clients of which the selection asks nothing else.
-        layout: the model's.
-        codec: what encodes an update.
-        more_bytes: sent with each update.
-        draws: of the round, for the tensors that are left out.
-        start_s: virtual second of the run's clock at which the work begins.
+        selection: the selector's choice.
+        units: units of local work of each client, unless the selection states others.
+        layout: layout of the model.
+        codec: encodes updates.
+        extra_bytes: bytes that each client sends in addition to its update.
+        draws: random numbers of the round, for the tensors that are not sent.
+        start_s: virtual second at which the work begins.
     """
     chosen, m = selection.clients, len(selection.clients)
-    asked = np.full(m, units) if selection.units is None else selection.units[chosen]
-    kept = draw_kept(selection.upload, chosen, layout, draws)
-    whole = codec.bytes_up(layout)
-    up = [more_bytes + (whole if k is None else _bytes(codec, layout, k)) for k in kept]
+    assigned = np.full(m, units) if selection.units is None else selection.units[chosen]
+    masks = draw_tensor_masks(selection.upload, chosen, layout, draws)
+    update_bytes = codec.bytes_up(layout)
+    up = [extra_bytes + (update_bytes if mask is None else _count_bytes(codec, layout, mask)) for mask in masks]
     return Jobs(
         client=chosen,
         broadcast=np.full(m, draws.round),
         plain=np.full(m, selection.plain),
-        asked=asked.astype(np.int64),
-        units=asked.astype(np.int64),
+        assigned=assigned.astype(np.int64),
+        units=assigned.astype(np.int64),
         start_s=np.full(m, start_s),
-        kept=kept,
+        tensor_mask=masks,
         bytes_up=np.array(up, dtype=np.float64),
     )
 
 
-def _bytes(codec: Codec, layout: Layout, kept: Kept) -> int:
-    return codec.bytes_up(part(layout, kept).layout) if kept.any() else 0
+def _count_bytes(codec: Codec, layout: Layout, mask: TensorMask) -> int:
+    return codec.bytes_up(part(layout, mask).layout) if mask.any() else 0
 
 
-def list_queried(probes: Sequence[Probe], others: Ids | None = None) -> Ids:
-    """Return the sorted ids of the clients that `probes` query, and of `others`."""
-    ids = [np.empty(0, np.int64) if others is None else others, *(probe.clients for probe in probes)]
+def list_queried(probes: Sequence[Probe], clients: Ids | None = None) -> Ids:
+    """Return the sorted ids of the clients that `probes` query, and of `clients`."""
+    ids = [np.empty(0, np.int64) if clients is None else clients, *(probe.clients for probe in probes)]
     return np.unique(np.concatenate(ids)).astype(np.int64)
 
 
 def list_heard(probes: Sequence[Probe], results: Mapping[str, ProbeResult]) -> list[Probe]:
-    """Return the probes with the clients that answered instead of all that were queried."""
+    """Return the probes with only the clients that answered."""
     return [replace(probe, clients=results[probe.signal].clients) for probe in probes]
 
 
 def have_answered(signal: str, clients: Ids, probes: Sequence[Probe]) -> Bool[np.ndarray, "_n"]:
-    """Return which clients answer `signal` of w_t without options to one of the selector's probes, [_n].
+    """Return which clients answer `signal` of w_t, without options, to one of the selector's probes, bool [n].
 
-    A concurrent probe counts as well: its answers are there before the aggregation, and the client measures them once.
+    This includes concurrent probes: their answers arrive before the aggregation, and a client measures a signal once.
     """
     return np.isin(clients, list_queried([p for p in probes if p.signal == signal and not p.options]))

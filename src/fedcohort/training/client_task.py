@@ -1,11 +1,11 @@
-"""The job of one client in one round, as the round's plan hands it to training."""
+"""The training task of one client in one round."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from torch import Tensor
 
-from fedcohort.training.upload import Kept
+from fedcohort.training.upload import TensorMask
 from fedcohort.types import Ids, Values
 
 Remember = Callable[[Values], tuple[Mapping[str, Tensor], Mapping[str, float]]]
@@ -13,17 +13,22 @@ Remember = Callable[[Values], tuple[Mapping[str, Tensor], Mapping[str, float]]]
 
 @dataclass(frozen=True)
 class ClientTask:
-    """The job of one client in one round.
+    """The training task of one client in one round.
 
     Attributes:
-        rows: positions of its samples, None for all of T_k.
-        units: epochs (or steps) to do.
-        duration: virtual seconds until its answer.
-        stored: what it kept from earlier rounds.
-        plain: only the codec's hooks.
-        kept: which of the network's tensors it uploads, None for all.
-        loss_after: whether it measures what it has trained.
-        remember: makes what it keeps and tells of its samples' losses, given those that it trained on.
+        round: round of the global model that the client received, from 0.
+        client: id.
+        rows: positions of the samples to train on, None for all of T_k.
+        units: epochs, or steps, to complete.
+        units_asked: epochs, or steps, of the whole job.
+        lr: learning rate.
+        duration: virtual seconds until the client's answer.
+        stored: vectors that the client kept from earlier rounds, by name.
+        plain: whether only the codec's hooks are active.
+        tensor_mask: tensors of the network that the client uploads, None for all.
+        loss_after: whether the client measures the loss of the trained model.
+        remember: function from the losses of the trained samples (NaN for others) to vectors that the client keeps and
+            values that it reports; None for a client that keeps no losses.
     """
 
     round: int
@@ -35,6 +40,6 @@ class ClientTask:
     duration: float
     stored: Mapping[str, Tensor]
     plain: bool = False
-    kept: Kept | None = None
+    tensor_mask: TensorMask | None = None
     loss_after: bool = False
     remember: Remember | None = None

@@ -232,17 +232,17 @@ class LocalTrainer:
         return float(loss[0])
 
     def sends_all(self, task: ClientTask) -> bool:
-        """Whether the server gets the update as it is."""
-        return task.kept is None and self.codec.identity
+        """Return whether the server gets the whole update unchanged."""
+        return task.tensor_mask is None and self.codec.identity
 
     def _transmit(self, task: ClientTask, delta: Tensor) -> Tensor:
-        """Return the update as the server has it, [P]; 0 where it wasn't sent, which a codec never sees."""
+        """Return the update that the server decodes, [P]; 0 in tensors that are not sent, which no codec encodes."""
         rng = partial(self._rng_of, task, "codec")
-        if task.kept is None:
+        if task.tensor_mask is None:
             return self.codec.transmit(delta, self.worker.layout, rng)
         out = torch.zeros_like(delta)
-        if task.kept.any():
-            fragment = part(self.worker.layout, task.kept)
-            at = fragment.positions.to(delta.device)
-            out[at] = self.codec.transmit(delta[at], fragment.layout, rng)
+        if task.tensor_mask.any():
+            fragment = part(self.worker.layout, task.tensor_mask)
+            positions = fragment.positions.to(delta.device)
+            out[positions] = self.codec.transmit(delta[positions], fragment.layout, rng)
         return out

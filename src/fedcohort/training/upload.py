@@ -1,4 +1,4 @@
-"""Uploads of which some tensors are left out (`Selection.upload`): which, and the layout of the rest."""
+"""Partial uploads (`Selection.upload`): the tensors that a client sends, and their layout."""
 
 from dataclasses import dataclass, replace
 
@@ -11,40 +11,44 @@ from fedcohort.flat import Block, Layout
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
-Kept = Bool[np.ndarray, "tensors"]  # of the layout's parameters, in their order
+TensorMask = Bool[np.ndarray, "tensors"]  # which of the layout's parameters a client sends, in their order
 
 
-def draw_kept(upload: Values | None, clients: Ids, layout: Layout, draws: Draws) -> list[Kept | None]:
-    """Draw what each of `clients` sends: every tensor with chance `upload` [n_clients].
+def draw_tensor_masks(upload: Values | None, clients: Ids, layout: Layout, draws: Draws) -> list[TensorMask | None]:
+    """Draw the tensors that each client sends: every tensor with probability `upload` [n_clients].
 
-    None stands for a client that sends everything.
-
-    Keyed by (seed, round, client), so that it doesn't depend on who else is selected.
+    The entry is None for a client that sends all tensors. A client's draw depends on the seed, the round and the
+    client, but not on other clients.
     """
     if upload is None:
         return [None] * len(clients)
-    found: list[Kept | None] = []
+    masks: list[TensorMask | None] = []
     for k in clients:
-        kept = draws.generator("upload", int(k)).random(len(layout.parameters)) < upload[k]
-        found.append(None if kept.all() else kept)
-    return found
+        mask = draws.generator("upload", int(k)).random(len(layout.parameters)) < upload[k]
+        masks.append(None if mask.all() else mask)
+    return masks
 
 
 @dataclass(frozen=True)
 class SentPart:
-    """The layout of the tensors that are sent, one after the other, and where they lie in the whole vector."""
+    """The tensors that a client sends.
+
+    Attributes:
+        layout: layout of these tensors, concatenated.
+        positions: positions of their numbers in the flat model, int64 [q].
+    """
 
     layout: Layout
     positions: Int64[Tensor, "q"]
 
 
-def part(layout: Layout, kept: Kept) -> SentPart:
-    """Return the part of a model that is sent."""
+def part(layout: Layout, mask: TensorMask) -> SentPart:
+    """Return the part of a model that a client sends."""
     blocks: list[Block] = []
     offset = 0
     pieces = [torch.empty(0, dtype=torch.int64)]
-    for block, stays in zip(layout.parameters, kept, strict=True):
-        if stays:
+    for block, is_sent in zip(layout.parameters, mask, strict=True):
+        if is_sent:
             blocks.append(replace(block, offset=offset))
             offset += block.size
             pieces.append(torch.arange(block.offset, block.offset + block.size))

@@ -1,0 +1,64 @@
+"""The local training of a round: the tasks of this process, and the collector of their updates."""
+
+from collections.abc import Sequence
+
+from fedcohort.hook import averaged_uploads
+from fedcohort.ranks import rank, ranks, share_of
+from fedcohort.rng import Draws
+from fedcohort.round.aggregate import longest_update
+from fedcohort.round.collect import CollectOptions, Collector
+from fedcohort.round.finish import Finished
+from fedcohort.round.readings import declared_reports, keeps_updates
+from fedcohort.round.setup import Setup
+from fedcohort.training.client_task import ClientTask
+
+
+def make_tasks(setup: Setup, finished: Finished, samples_state: object) -> list[Sequence[ClientTask]]:
+    """Return the tasks of the jobs that arrive and that this process trains, in groups that are trained at once.
+
+    Args:
+        setup: the objects of the run.
+        finished: the round.
+        samples_state: state of the sample selection.
+    """
+    jobs = finished.arrived
+    share = share_of(rank(), ranks(), jobs.client, finished.samples)
+    return list(setup.engine.together([_make_task(setup, finished, i, samples_state) for i in share]))
+
+
+def _make_task(setup: Setup, finished: Finished, i: int, samples_state: object) -> ClientTask:
+    """Return the task of the i-th job that arrives."""
+    jobs = finished.arrived
+    broadcast, client, plain = int(jobs.broadcast[i]), int(jobs.client[i]), bool(jobs.plain[i])
+    draws = Draws(setup.settings.seed, setup.federation.n_clients, broadcast)
+    return ClientTask(
+        round=broadcast,
+        client=client,
+        rows=jobs.rows[i],
+        units=int(jobs.units[i]),
+        units_asked=int(jobs.assigned[i]),
+        lr=setup.parts.client.lr_at(broadcast),
+        duration=float(jobs.duration_s[i]),
+        stored=setup.store.get(client),
+        plain=plain,
+        tensor_mask=jobs.tensor_mask[i],
+        loss_after=setup.cost_model.rates(plain).passes_after > 0,
+        remember=setup.samples.remember(samples_state, jobs, i, draws),
+    )
+
+
+def make_collector(setup: Setup, finished: Finished) -> Collector:
+    """Return the collector of the round's updates, for the jobs that arrive on all ranks."""
+    plain, server = finished.selection.plain, setup.server
+    hooks = setup.parts.hooks_in(plain)
+    options = CollectOptions(
+        uploads=[name for hook in hooks for name in hook.uploads],
+        averaged=averaged_uploads(hooks),
+        remembers=setup.stored_sizes(plain),
+        reports=declared_reports(setup.parts, setup.dispatcher.claims, plain),
+        stacked=keeps_updates(setup.parts),
+        moments=setup.settings.bn_var == "moments",
+        longest=longest_update(server, setup.settings.update_limit),
+        dtype=server.w.dtype,
+    )
+    return Collector(server.layout, finished.arrived.client, finished.weights, options, ranks(), server.w.device)
