@@ -13,7 +13,16 @@ from typing import Any
 from fedcohort.roles import flat
 
 PACKAGE = Path(__file__).parents[1]
-NOT_RUN = ("api", "command", "study", "jobs", "report", "tracking", "console", "results")  # packages that decide no results
+NOT_RUN = (
+    "api",
+    "command",
+    "study",
+    "jobs",
+    "report",
+    "tracking",
+    "console",
+    "results",
+)  # packages that decide no results
 TARGET = "_target_"  # Hydra's key for the class of a component
 FILES = ("path", "weights")  # options that name a file, or a folder of files, that results depend on
 ENDS = 2**24  # bytes that are read at each end of a large file
