@@ -3,7 +3,7 @@
 import pytest
 
 from fedcohort.command.methods import main, rows
-from fedcohort.signal.base import own_words
+from fedcohort.signal.base import list_signals
 from yaml_words import CONFIGS, ROOT
 
 
@@ -41,7 +41,7 @@ def test_each_signal_has_kind_cost_and_what_it_reveals(capsys: pytest.CaptureFix
     assert main(["signals"]) == 0
     head, _, *lines = capsys.readouterr().out.splitlines()
     assert head == "| signal | kind | cost a client | reveals |"
-    assert len(lines) == len(own_words())
+    assert len(lines) == len(list_signals())
     table = {line.split("`")[1]: [cell.strip() for cell in line.split("|")[2:-1]] for line in lines}
     assert table["n_train"] == ["sent once, at registration", "4 B", "how many training samples a client has"]
     assert table["loss"][:2] == ["queried in a round", "4 B, 1 forward pass"]

@@ -29,7 +29,7 @@ from fedcohort.signal.base import (
     Signal,
     Static,
     find,
-    own_words,
+    list_signals,
     unknowable,
 )
 from fedcohort.startup import components, compose
@@ -55,7 +55,7 @@ def rows(group: str, configs: Path = CONFIGS) -> dict[str, str]:
 def signal_rows() -> list[str]:
     """Return one line of the table for each signal of this package."""
     lines = []
-    for name in own_words():
+    for name in list_signals():
         signal = find(name)
         oracle = " (oracle)" if name in unknowable([name]) else ""
         lines.append(f"| `{name}`{oracle} | {_kind_of(signal)} | {_cost_of(signal)} | {signal.reveals} |")

@@ -62,7 +62,7 @@ def show_in_notebook(info: RunInfo, summary: Mapping[str, Any]) -> str:
     curve = info.folder / FOLDER / "accuracy.png"
     return render(
         "run_notebook.html.j2",
-        title=style.run_words(info),
+        title=style.describe_run(info),
         summary=summary,
         facts=rows(summary),
         pictures=[Picture(curve, "accuracy and loss by round")] if curve.exists() else [],
