@@ -4,7 +4,8 @@ The yamls may use two resolvers. `${if_set:dataset.client,null,50}` is the secon
 the third where it is null. `${preset:clients,50}` is the value that the chosen heterogeneity sets, or 50.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 import yaml
 from hydra import compose, initialize_config_dir
 from hydra.conf import HydraConf
+from hydra.core.global_hydra import GlobalHydra
+from hydra.version import VersionBase
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -140,9 +143,21 @@ def _includes(config: object, options: object) -> bool:
     return isinstance(config, Mapping) and all(_includes(config.get(name), value) for name, value in options.items())
 
 
+@contextmanager
+def initialized(configs: Path) -> Iterator[None]:
+    """Initialise Hydra with a folder of groups inside the context, and restore its previous state after it."""
+    hydra, version = GlobalHydra.instance().hydra, VersionBase.instance().version_base
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(str(configs), version_base="1.3"):
+            yield
+    finally:
+        GlobalHydra.instance().hydra, VersionBase.instance().version_base = hydra, version
+
+
 def by_hydra(words: Sequence[str], configs: Path, *, with_hydra: bool = False) -> DictConfig:
     """Return the config that Hydra composes from the overrides; with_hydra: including the node `hydra`."""
-    with initialize_config_dir(str(configs), version_base="1.3"):
+    with initialized(configs):
         return compose("train", overrides=list(words), return_hydra_config=with_hydra)
 
 

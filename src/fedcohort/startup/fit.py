@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import messages
 from fedcohort.host.commands import command
-from fedcohort.host.interrupt import NOTHING, PIPE, interrupts
+from fedcohort.host.interrupt import NOTHING, PIPE, Stopped, interrupts
 from fedcohort.host.processes import make_repeatable
 from fedcohort.lightning import trainer
 from fedcohort.lightning.loop import FederatedLoop
@@ -160,7 +160,7 @@ def _report_ending(path: Path, resume_command: str, owners: Mapping[str, str]) -
             log.warning("stopped after round %d; resume with: %s", done, resume_command)
         elif not done and interrupts.code != PIPE:
             log.warning("%s", NOTHING)
-        raise SystemExit(interrupts.code)
+        raise Stopped(interrupts.code, path) if done else SystemExit(interrupts.code)
 
 
 def _resume_command(composition: Composed, sweep: str | None) -> str:

@@ -69,7 +69,7 @@ def find(home: RunFolder, config_hash: str, resume: bool | str, now: provenance.
             ) from error
         log.warning("%s; resuming from the previous checkpoint, of round %d", error, done)
         payload, path = previous, paths[1]
-    differences = provenance.differences(payload[checkpoint.OURS], now)
+    differences = provenance.differences(payload[checkpoint.ENTRY], now)
     if differences and resume != FORCE:
         raise CheckpointError(
             f"{path} was written under other conditions, so that the run would not resume to the same bits: "
