@@ -21,7 +21,7 @@ from pathlib import Path
 
 from fedcohort import ranges
 from fedcohort.command.words import read_options
-from fedcohort.errors import TrackingError
+from fedcohort.errors import OptionError, TrackingError
 from fedcohort.tracking import server, view
 
 DEFAULTS = {
