@@ -53,7 +53,7 @@ def test_a_program_is_refused_before_it_is_called(
 
 def test_a_network_as_a_model_is_told_how_to_type_it() -> None:
     node = {"_target_": "own_networks.Dense", "width": 3}
-    with pytest.raises(OptionError, match=r"typed as model=module model.path=own_networks.Dense$"):
+    with pytest.raises(OptionError, match=r"type model=module model.path=own_networks.Dense$"):
         components.build(node, "model", "model=mlp")
 
 

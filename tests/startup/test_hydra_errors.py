@@ -107,7 +107,7 @@ CASES = [
         "dataset.n_classes must be an integer in [2, 100000] or null, got",
     ),
     ("dataset=folder dataset.client=site partition=dirichlet", "dataset.client=site names the clients, and partition="),
-    ("dataset=folder dataset.client=site experiment=drift", "and partition=label_shards makes others: choose hetero"),
+    ("dataset=folder dataset.client=site experiment=drift", "and partition=label_shards makes its own: choose hetero"),
     ("dataset=folder partition.fraction=0.3", "partition=iid has no option 'fraction'; it has none"),
     # parts inside of parts
     (
@@ -188,7 +188,10 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         (("agg=fedprox",), "no effect with deadline=wait_for_all, where all clients finish; agg=fedprox is meant with"),
         (("deadline.partial_work=true",), "deadline.partial_work=true has no effect with deadline=wait_for_all"),
         (("agg=fedprox", "deadline=fixed"), None),
-        (("agg=fedprox", "deadline=fixed", "client.epochs=1"), "no effect with client.epochs=1, of which no part can"),
+        (
+            ("agg=fedprox", "deadline=fixed", "client.epochs=1"),
+            "no effect with client.epochs=1, which can't be done in p",
+        ),
         (("proxy=noise",), "proxy=noise has no effect: agg=fedavg doesn't read it"),
         (("agg=rhfl", "agg.mode=weights_only", "selector=full"), "is FedAvg under RHFL's client confidence, not RHFL"),
         (("objective=propfair", "objective.M=0.2"), "minimise their base objective with 5 times the learning rate"),

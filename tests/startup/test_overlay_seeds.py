@@ -25,9 +25,9 @@ def test_rows_of_a_regime_ask_hydra_once(monkeypatch: pytest.MonkeyPatch) -> Non
     """A study has hundreds of rows, and Hydra takes tenths of a second for a composition."""
     asked, by_hydra = list[Sequence[str]](), compose.by_hydra
 
-    def count(words: Sequence[str], configs: Path, *, whole: bool = False) -> DictConfig:
+    def count(words: Sequence[str], configs: Path, *, with_hydra: bool = False) -> DictConfig:
         asked.append(words)
-        return by_hydra(words, configs, with_hydra=whole)
+        return by_hydra(words, configs, with_hydra=with_hydra)
 
     monkeypatch.setattr(compose, "by_hydra", count)
     overlay._overlay.cache_clear()
