@@ -27,8 +27,8 @@ class ResNet8(Model):
 
     Attributes:
         norm: "group" or "batch".
-        groups: of channels, in each layer of group norm.
-        width: channels of the first stage; each of the others has twice as many as the one before.
+        groups: groups of channels in each layer of group norm.
+        width: channels of the first stage; each further stage has twice as many as the one before.
     """
 
     norm: str
