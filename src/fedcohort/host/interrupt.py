@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -32,6 +33,22 @@ class Stop(KeyboardInterrupt):
     def __init__(self, code: int) -> None:
         super().__init__(code)
         self.code = code
+
+
+class Stopped(SystemExit):
+    """A signal has ended a run whose rounds are saved.
+
+    Attributes:
+        folder: of the run.
+    """
+
+    def __init__(self, code: int, folder: Path) -> None:
+        super().__init__(code)
+        self.folder = folder
+
+    def __reduce__(self) -> tuple[type["Stopped"], tuple[Any, Path]]:
+        """Let a process send it to another one."""
+        return Stopped, (self.code, self.folder)
 
 
 class Phase(enum.Enum):

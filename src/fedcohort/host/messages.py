@@ -6,17 +6,30 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TextIO
 
 from fedcohort.errors import FedcohortError
 
 log = logging.getLogger("fedcohort")
 
 
+class _Terminal(logging.StreamHandler[TextIO]):
+    """Writes to the standard error as it is now: a notebook and a test replace it."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:  # type: ignore[override]
+        """The standard error."""
+        return sys.stderr
+
+
 def to_terminal() -> None:
     """Write messages to the terminal, without times and levels."""
     log.setLevel(logging.INFO)
     if not any(isinstance(handler, logging.StreamHandler) for handler in log.handlers):
-        handler = logging.StreamHandler(sys.stderr)
+        handler = _Terminal()
         handler.setFormatter(logging.Formatter("%(message)s"))
         log.addHandler(handler)
     log.propagate = False

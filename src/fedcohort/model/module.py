@@ -146,6 +146,8 @@ class Module(Model):
 
 def _find(module: str) -> None:
     """Raise `OptionError` if Python does not find `module`; the working folder is searched after PYTHONPATH."""
+    if module in sys.modules:  # such as a notebook, which has no file
+        return
     if (folder := str(Path.cwd())) not in sys.path:
         sys.path.append(folder)
     package, _, _ = module.rpartition(".")
