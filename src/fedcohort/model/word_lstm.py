@@ -1,4 +1,4 @@
-"""The network that LEAF trains on Reddit (Caldas et al. 2018): after each word of a sequence, which one comes next.
+"""The network that LEAF trains on Reddit (Caldas et al. 2018), which predicts the next word at each position.
 
     embedding, 256 -> LSTM, 256 -> LSTM, 256 -> dense, of every step's output
 
