@@ -65,7 +65,7 @@ def make_report(
                 metrics["test/acc_worst_group"] = worst_group(network, federation.server_test, attribute)
         metrics["test/acc_best"] = state.best_acc = best_of(state.best_acc, metrics["test/acc"])
     metrics |= data_metrics(federation, collected, setup.dispatcher.claims.liars)
-    metrics |= setup.parts.describe(state) | progress(step, finished, collected, state)
+    metrics |= {**setup.parts.describe(state), **progress(step, finished, collected, state)}
     return RoundReport(
         step,
         cohort=NONE if finished is None else finished.selection.clients,
