@@ -101,7 +101,7 @@ def test_a_sweep_that_is_cancelled_saves_its_round_and_goes_no_further(
     done = running.finish()
     assert done.returncode == 128 + signal.SIGTERM
     assert "job 1 of 2\n" in done.stderr
-    assert "go on with: the same sweep and resume=true" in done.stderr
+    assert "resume with: the same sweep and resume=true" in done.stderr
     assert "Traceback" not in done.stderr
     (path,) = (tmp_path / "runs").iterdir()
     assert json.loads((path / "status.json").read_text())["status"] == "interrupted"

@@ -16,7 +16,7 @@ from fedcohort.errors import CheckpointError, FedcohortError, OptionError, Track
 from fedcohort.host import messages
 from fedcohort.lightning import trainer
 from fedcohort.ranks import rank
-from fedcohort.record import folder, manifest
+from fedcohort.record import claim, manifest
 from fedcohort.selector.base import begins_with_all
 from fedcohort.training.local import LocalTrainer
 from run_harness import Collect, Ran, go, same_bits
@@ -88,7 +88,7 @@ def only(logs: Path) -> tuple[Path, dict[str, Any]]:
 
 
 MOMENTS = [
-    (folder, "_new", INT),  # the folder is there before anybody knows of it
+    (claim, "_new", INT),  # the folder is there before anybody knows of it
     (trainer.Training, "trainer", TERM),
     (Collect, "start", INT),
     (Collect, "observe", TERM),  # step 0

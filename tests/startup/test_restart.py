@@ -226,7 +226,7 @@ def test_what_may_give_other_bits_is_refused(
     if change:
         change(monkeypatch)
     before = {path.name: path.read_bytes() for path in home(logs).iterdir() if path.is_file()}
-    with pytest.raises(CheckpointError, match=rf"{reason}\. Go back .* resume=force"):
+    with pytest.raises(CheckpointError, match=rf"{reason}\. Restore these, .* resume=force"):
         resumed(logs, how, *words)
     assert {path.name: path.read_bytes() for path in home(logs).iterdir() if path.is_file()} == before
 
