@@ -36,7 +36,7 @@ from fedcohort.round.jobs import Jobs
 from fedcohort.round.sampling import SampleSelection, note
 from fedcohort.round.store import MemoryStore
 from fedcohort.samples.base import LOSSES
-from fedcohort.signal.base import Lab
+from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids, Population
 
 HERE = Path(__file__).parent
@@ -94,7 +94,7 @@ def rounds(
         timing = device.sample(selected, work(selected), draws)
         stretch = partial(clock.wall_time(now + wait), selected)
         close = deadline.close(state, stretch(timing.finish(UNITS)), announced)
-        outcome = settle(timing, UNITS, close, deadline.partial_work, stretch=stretch)
+        outcome = settle(timing, UNITS, close, deadline.partial_work, wall_time=stretch)
         took += time.perf_counter()
         now, t = now + wait + outcome.train_s, t + 1
         yield 1000 * took

@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 import numpy as np
 from torch import Tensor, nn
 
-from fedcohort.signal.base import Computed, Derived, Lab, Measured, Reported, find
+from fedcohort.signal.base import Computed, Derived, Measured, Reported, find
+from fedcohort.signal.lab import Lab
 from fedcohort.types import ClientUpdate, Ids, Values
 
 Kind = TypeVar("Kind", Measured, Computed, Derived, Reported)

@@ -51,7 +51,7 @@ class Facts:
         """Largest number of clients that arrive in a round, once the data are read."""
         if self.federation is None or not self.timed:
             return self.cohort
-        return int(self.parts.deadline.most(self.config["cohort"]))
+        return int(self.parts.deadline.max_arrivals(self.config["cohort"]))
 
     @property
     def absence(self) -> tuple[str, ...] | None:

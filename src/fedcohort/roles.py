@@ -63,7 +63,7 @@ TABLE: Mapping[str, Role] = {
     "checkpoint": _EXECUTION,
     "client_store": _EXECUTION,
     "trainer": Role(Effect.LAST_BITS, Identity.FORCED, tracked=True),
-    "callback": _OUTPUT,  # a callback that ended the run early must be there again: `folder.Wanted`
+    "callback": _OUTPUT,  # a callback that ended the run early must be there again: `claim.Request`
     "logger": _OUTPUT,
     "name": _OUTPUT,
     "objective_metric": _OUTPUT,

@@ -224,7 +224,10 @@ def test_a_client_that_is_left_out_keeps_its_old_weights(tmp_path: Path, monkeyp
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("objective=flash_robust",), "agg=fedbio learns which labels to trust, and so does the objective"),
+        (
+            ("objective=flash_robust",),
+            "agg=fedbio learns the weights of noisy labels, and objective=flash_robust corrects labels",
+        ),
         (("agg.variant=second_order", "codec=mask"), "agg=fedbio compares or corrects clients in all parameters"),
     ],
 )

@@ -141,4 +141,4 @@ def test_a_run_moves_by_at_most_eta_g(tmp_path: Path) -> None:
 def test_it_says_where_its_promise_is_lost(server: str, said: int) -> None:
     found = startup_notices("agg=fedmgda_plus", f"server={server}")
     assert len(found) == said
-    assert all(f"lowers everybody's loss; server={server} makes another one" in line for line in found)
+    assert all(f"lowers the loss of every client, and server={server} changes its direction" in line for line in found)

@@ -38,7 +38,7 @@ def told(values: list[float], advice: list[float] | None = None) -> Arrived:
     return seen if advice is None else replace(seen, weights=np.array(advice))
 
 
-@pytest.mark.parametrize("loss", losses.WORDS)
+@pytest.mark.parametrize("loss", losses.SIGNALS)
 @pytest.mark.parametrize("agg", ["fedmaba", "afl", "term"])
 def test_they_weigh_by_the_loss_that_they_are_asked_to(agg: str, loss: str) -> None:
     """A word that it didn't declare would raise; the weights are the same whichever loss the numbers are of."""
@@ -63,7 +63,7 @@ def test_what_is_not_finite_is_left_out_before_the_median_is_taken() -> None:
 
 
 def test_a_claim_below_zero_counts_as_zero_and_one_beyond_measure_as_the_largest() -> None:
-    assert losses.read_losses(told([-3.0, 1e300]), "loss", None)[1].tolist() == [0.0, losses.LARGEST]
+    assert losses.read_losses(told([-3.0, 1e300]), "loss", None)[1].tolist() == [0.0, losses.MAX_LOSS]
 
 
 def test_whom_the_selector_leaves_out_is_left_out() -> None:

@@ -10,7 +10,7 @@ from agg_harness import update_of
 from fedcohort.attack.loss_inflation import LOSSES
 from fedcohort.rng import generator
 from fedcohort.round.queries import ClientClaims
-from fedcohort.signal.base import Computed, Measured, Reported, find, own_words
+from fedcohort.signal.base import Computed, Measured, Reported, find, list_signals
 from run_harness import Ran, go, parts_of, same_bits
 from signal_kinds import reported
 from yaml_words import make
@@ -60,7 +60,9 @@ def test_a_lie_about_every_sample_is_one_about_sums() -> None:
 
 def test_whoever_reads_a_loss_that_clients_tell_can_be_lied_to() -> None:
     """Every signal that is a loss, whoever reads it; a spread and a number of samples are none."""
-    told = {word for word in own_words() if "loss" in word and isinstance(find(word), Measured | Computed | Reported)}
+    told = {
+        word for word in list_signals() if "loss" in word and isinstance(find(word), Measured | Computed | Reported)
+    }
     assert set(LOSSES) == told - {"train_loss_std", "loss_count"}
     for word in ("oort", "pyramidfl"):
         assert parts_of(f"selector={word}").selector.needs & make("attack", "loss_inflation").about

@@ -24,9 +24,9 @@ def test_a_client_comes_at_its_own_hour_for_as_long_every_day() -> None:
     np.testing.assert_allclose(waits, np.where(away <= 0, 0, away))
     for k in range(50):
         now = 700 + phase[k] + 1e-6
-        took = schedule.stretch(np.array([k]), now, np.array([24.0]))
+        took = schedule.completion_time(np.array([k]), now, np.array([24.0]))
         assert took == pytest.approx([24.0])
-        assert schedule.stretch(np.array([k]), now, np.array([30.0])) == pytest.approx([105.0], abs=1e-4)
+        assert schedule.completion_time(np.array([k]), now, np.array([30.0])) == pytest.approx([105.0], abs=1e-4)
 
 
 def test_who_is_ready_at_a_smaller_share_is_ready_at_a_larger_one() -> None:
@@ -39,4 +39,4 @@ def test_a_share_of_one_is_always() -> None:
     schedule = Diurnal(1.0, 100.0).schedule(Draws(0, 200))
     for now in (0.0, 33.3, 1e6 + 7.0):
         assert (schedule.waits(now) == 0).all()
-        assert schedule.stretch(np.arange(200), now, np.full(200, 777.7)) == pytest.approx(777.7)
+        assert schedule.completion_time(np.arange(200), now, np.full(200, 777.7)) == pytest.approx(777.7)

@@ -5,7 +5,7 @@ import pytest
 
 from fedcohort.availability.schedule import Schedule
 
-TWO = Schedule.of([[(10, 20), (40, 50)], [], [(0, 60)]], 60)
+TWO = Schedule.from_intervals([[(10, 20), (40, 50)], [], [(0, 60)]], 60)
 
 
 @pytest.mark.parametrize(
@@ -23,14 +23,14 @@ TWO = Schedule.of([[(10, 20), (40, 50)], [], [(0, 60)]], 60)
     ],
 )
 def test_time_counts_inside_the_intervals_alone(now: float, seconds: float, end: float) -> None:
-    stretched = TWO.stretch(np.array([0]), now, np.array([float(seconds)]))
+    stretched = TWO.completion_time(np.array([0]), now, np.array([float(seconds)]))
     assert now + stretched == pytest.approx([end])
 
 
 def test_who_is_always_there_takes_what_the_work_takes_and_who_never_is_takes_for_ever() -> None:
     clients, seconds = np.array([1, 2, 1, 2]), np.array([7.0, 700.0, 0.0, 0.0])
-    assert TWO.stretch(clients, 30, seconds) == pytest.approx([np.inf, 700, 0, 0])
-    assert TWO.stretch(clients[:0], 30, seconds[:0]).tolist() == []
+    assert TWO.completion_time(clients, 30, seconds) == pytest.approx([np.inf, 700, 0, 0])
+    assert TWO.completion_time(clients[:0], 30, seconds[:0]).tolist() == []
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def test_seconds_until_a_client_is_ready(now: float, waits: float) -> None:
 
 def test_work_that_never_meets_an_end_takes_its_seconds_to_the_bit() -> None:
     seconds = np.random.default_rng(0).exponential(1.0, 500)
-    schedule = Schedule.of([[(0.1, 1e6)]] * 500, 1e6)
-    np.testing.assert_array_equal(schedule.stretch(np.arange(500), 0.3, seconds), seconds)
+    schedule = Schedule.from_intervals([[(0.1, 1e6)]] * 500, 1e6)
+    np.testing.assert_array_equal(schedule.completion_time(np.arange(500), 0.3, seconds), seconds)
 
 
 def test_every_client_has_a_period_of_its_own() -> None:
@@ -51,7 +51,7 @@ def test_every_client_has_a_period_of_its_own() -> None:
         np.array([0.0, 0.0]), np.array([1.0, 1.0]), np.array([0, 1]), np.array([1, 2]), np.array([10.0, 7.0])
     )
     assert schedule.waits(8.0).tolist() == [2, 6]
-    assert schedule.stretch(np.arange(2), 0.0, np.array([2.5, 2.5])).tolist() == [20.5, 14.5]
+    assert schedule.completion_time(np.arange(2), 0.0, np.array([2.5, 2.5])).tolist() == [20.5, 14.5]
 
 
 def test_against_a_walk_over_every_second() -> None:
@@ -60,11 +60,11 @@ def test_against_a_walk_over_every_second() -> None:
     ready = rng.random((30, 40)) < 0.4
     ready[:, 0] |= ~ready.any(1)
     runs = [[(float(t), t + 1.0) for t in np.flatnonzero(row)] for row in ready]  # intervals that touch, too
-    schedule = Schedule.of(runs, 40)
+    schedule = Schedule.from_intervals(runs, 40)
     for now in range(0, 120, 7):
         there = np.roll(np.tile(ready, (1, 30)), -(now % 40), axis=1)
         np.testing.assert_array_equal(schedule.waits(now), there.argmax(1))
         for seconds in (1, 3, 17, 41):
             walked = (there.cumsum(1) == seconds).argmax(1) + 1
-            found = schedule.stretch(np.arange(30), now, np.full(30, float(seconds)))
+            found = schedule.completion_time(np.arange(30), now, np.full(30, float(seconds)))
             np.testing.assert_allclose(found, walked)

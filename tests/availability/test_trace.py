@@ -47,7 +47,7 @@ def test_clients_take_the_intervals_in_the_order_of_names(tmp_path: Path, suffix
     assert schedule.waits(15).tolist() == [0, 0, 0]
     assert schedule.waits(35).tolist() == [5, 25, 0]
     assert schedule.waits(75).tolist() == [0, 0, 0]
-    assert schedule.stretch(np.arange(3), 15, np.array([8.0, 20, 70])) == pytest.approx([28, 50, 70])
+    assert schedule.completion_time(np.arange(3), 15, np.array([8.0, 20, 70])) == pytest.approx([28, 50, 70])
 
 
 def test_a_state_other_than_one_is_not_ready(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_drawn_devices(tmp_path: Path) -> None:
             {"own": [60, 100, 1e10, 100, 1e10]},
             r"availability.period: .*, row 2 holds 1.*, which must be in \[1e-3, 1e9\]",
         ),
-        ({"state": [0, 0, -1, 0, 0]}, r"availability.path: .*ready.parquet has nobody who is ever ready"),
+        ({"state": [0, 0, -1, 0, 0]}, r"availability.path: .*ready.parquet has no client that is ever ready"),
         ({"own": [60, 100, 50, 99, 50]}, r"availability.period: .*: row 3 has a period of 99 .*row 1 .* 100"),
         ({"own": [60, 100, 25, 100, 25]}, r"availability.period: .*: row 4 ends at 30, after the period of 25 seconds"),
     ],
@@ -219,7 +219,7 @@ def test_options_that_contradict_each_other_are_rejected(options: Mapping[str, A
 def test_steps_are_integers_and_ends_beside_them_are_not_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     grid: dict[str, list[Any]] = {"client": [0, 0], "step": [0, 1.5], "end_s": [7, 8]}
     options = {"start": "step", "step_s": 30}
-    with pytest.raises(DataError, match=r"availability.start: .*, row 1 holds 1.5: an integer is meant"):
+    with pytest.raises(DataError, match=r"availability.start: .*, row 1 holds 1.5: expected an integer"):
         trace(write(tmp_path, grid), **options).schedule(Draws(0, 1))
     schedule = trace(write(tmp_path, {**grid, "step": [0, 2]}), **options).schedule(Draws(0, 1))
     assert schedule.end.tolist() == [30, 90]

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from fedcohort.bandit import calibrated, ridge
-from fedcohort.bandit.calibrated import Noisy
+from fedcohort.bandit.calibrated import NoisyRidge
 from fedcohort.bandit.contextual import Calibrated, Thompson
 
 # lam = 1, rows (1, 0) and (1, 1) with rewards 1/2 and 1: theta_hat = (.4, .3), see test_ridge.py
 X, R = np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([0.5, 1.0])
-SMALL = calibrated.learn(Noisy(ridge.prior(2, 1.0)), X, R)
+SMALL = calibrated.learn(NoisyRidge(ridge.prior(2, 1.0)), X, R)
 
 
 def test_two_rows_by_hand() -> None:
@@ -24,7 +24,7 @@ def test_two_rows_by_hand() -> None:
 
 
 def test_before_the_first_reward_it_is_one() -> None:
-    assert calibrated.sigma(Noisy(ridge.prior(4, 2.0))) == 1.0
+    assert calibrated.sigma(NoisyRidge(ridge.prior(4, 2.0))) == 1.0
 
 
 def test_the_noise_is_found() -> None:
@@ -32,21 +32,23 @@ def test_the_noise_is_found() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4000, 4))
     r = X @ [1.0, -2.0, 0.5, 0.0] + 0.3 * rng.standard_normal(4000)
-    in_parts = calibrated.learn(calibrated.learn(Noisy(ridge.prior(4, 1.0)), X[:1000], r[:1000]), X[1000:], r[1000:])
+    in_parts = calibrated.learn(
+        calibrated.learn(NoisyRidge(ridge.prior(4, 1.0)), X[:1000], r[:1000]), X[1000:], r[1000:]
+    )
     assert calibrated.sigma(in_parts) == pytest.approx(0.3, abs=4 * 0.3 / np.sqrt(8000))
 
 
 def test_rewards_without_noise_leave_nothing_but_the_prior() -> None:
     """1,000 rewards that are all 0: sigma^2 = 1 / 1001. Rounding below zero is zero."""
-    learned = calibrated.learn(Noisy(ridge.prior(2, 1.0)), np.ones((1000, 2)), np.zeros(1000))
+    learned = calibrated.learn(NoisyRidge(ridge.prior(2, 1.0)), np.ones((1000, 2)), np.zeros(1000))
     assert calibrated.sigma(learned) == pytest.approx(1001**-0.5, rel=1e-14)
-    rounded = Noisy(learned.ridge, -1e-9, 1000)
+    rounded = NoisyRidge(learned.ridge, -1e-9, 1000)
     assert calibrated.sigma(rounded) == pytest.approx(1001**-0.5, rel=1e-14)
 
 
 def test_rows_that_are_no_measurement_are_not_counted() -> None:
     rows = np.vstack([X, [[np.nan, 1.0], [1.0, 1.0], [1e200, 0.0]]])
-    learned = calibrated.learn(Noisy(ridge.prior(2, 1.0)), rows, np.array([*R, 1.0, np.inf, 1.0]))
+    learned = calibrated.learn(NoisyRidge(ridge.prior(2, 1.0)), rows, np.array([*R, 1.0, np.inf, 1.0]))
     assert (learned.squares, learned.count) == (1.25, 2)
     np.testing.assert_array_equal(learned.ridge.V, SMALL.ridge.V)
 

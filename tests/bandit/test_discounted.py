@@ -8,9 +8,9 @@ from fedcohort.bandit.discounted import Discounted
 
 
 def played(discount: float, history: list[tuple[list[int], list[float]]], n_arms: int = 3) -> Discounted:
-    past = discounted.nothing(n_arms)
+    past = discounted.no_pulls(n_arms)
     for arms, rewards in history:
-        past = discounted.after(past, discount, np.array(arms, np.int64), np.array(rewards))
+        past = discounted.update(past, discount, np.array(arms, np.int64), np.array(rewards))
     return past
 
 
@@ -77,11 +77,11 @@ def test_a_forgotten_arm_that_is_pulled_again_starts_anew() -> None:
 
 def test_every_arm_is_pulled_once_before_any_twice_and_in_the_same_order_again() -> None:
     """By the widest width, one a round: 400 arms at a discount of .7, where N falls to 1e-62 within a lap."""
-    past, order = discounted.nothing(400), []
+    past, order = discounted.no_pulls(400), []
     for _ in range(3 * 400):
         index = discounted.mean(past) + discounted.width(past, 1.0)
         order.append(int(np.argmax(index)))
-        past = discounted.after(past, 0.7, np.array(order[-1:]), np.ones(1))
+        past = discounted.update(past, 0.7, np.array(order[-1:]), np.ones(1))
     assert order == 3 * list(range(400))
 
 

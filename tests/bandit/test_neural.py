@@ -12,8 +12,8 @@ from fedcohort.bandit import neural
 RNG = np.random.default_rng(0)
 
 
-def some(n: int = 6, d: int = 3, pairs: int = 4) -> tuple[neural.Net, np.ndarray]:
-    return neural.fresh(d, pairs, 1.0, RNG), RNG.normal(size=(n, d))
+def some(n: int = 6, d: int = 3, pairs: int = 4) -> tuple[neural.Network, np.ndarray]:
+    return neural.initial(d, pairs, 1.0, RNG), RNG.normal(size=(n, d))
 
 
 def test_the_linear_case_is_linucb() -> None:
@@ -60,7 +60,7 @@ def test_nothing_is_expected_before_the_first_reward() -> None:
 
 
 def test_weights_have_variance_four_over_h() -> None:
-    theta = neural.fresh(9, 500, 1.0, np.random.default_rng(1)).theta
+    theta = neural.initial(9, 500, 1.0, np.random.default_rng(1)).theta
     assert theta.var() == pytest.approx(4 / 1000, rel=0.06)  # 5000 different ones: 3 sd of the estimate is 6 %
 
 
@@ -108,7 +108,7 @@ def test_fitting_is_torchs_adam_at_a_falling_rate() -> None:
 def test_rounding_stays_rounding_over_rounds() -> None:
     """Losses that differ by 1e-7 once gave scores that differed by their own spread after ten rounds of learning."""
     rng = np.random.default_rng(0)
-    exact = rounded = neural.fresh(4, 16, 1.0, np.random.default_rng(1))
+    exact = rounded = neural.initial(4, 16, 1.0, np.random.default_rng(1))
     for _ in range(15):
         X, r = np.abs(rng.normal(1.0, 0.3, (20, 4))), np.abs(rng.normal(1.0, 0.5, 20))
         near = X * (1 + 1e-7 * rng.standard_normal(X.shape))
@@ -123,7 +123,7 @@ def test_rounding_of_a_constant_feature_is_no_variation() -> None:
     net, X = some()
     X[:, 2] = np.where(np.arange(len(X)) % 2, 1.0, 1.0 + 6e-8)
     X[:, 1] = np.where(np.arange(len(X)) % 2, 1.0, 1.001)
-    rows = neural.standardise(neural.met(net, X), X)
+    rows = neural.standardise(neural.update_moments(net, X), X)
     np.testing.assert_array_equal(rows[:, 2], 0.0)
     np.testing.assert_allclose(np.abs(rows[:, 1]), 1.0, rtol=1e-6)
 
@@ -132,7 +132,7 @@ def test_contexts_are_standardised_by_all_those_scored() -> None:
     """Two batches against numpy over both; a constant feature becomes 0."""
     net, (a, b) = some()[0], (RNG.normal(3.0, 2.0, (5, 3)), RNG.normal(-1.0, 1.0, (7, 3)))
     a[:, 2] = b[:, 2] = 0.1
-    past = neural.met(neural.met(net, a), b)
+    past = neural.update_moments(neural.update_moments(net, a), b)
     both = np.concatenate([a, b])
     expected = (both[:, :2] - both[:, :2].mean(axis=0)) / both[:, :2].std(axis=0)
     found = neural.standardise(past, both)
@@ -143,8 +143,10 @@ def test_contexts_are_standardised_by_all_those_scored() -> None:
 def test_contexts_of_any_size_are_standardised_alike() -> None:
     """From the first one on: a mean that started anywhere but at 0 would lose what is small against that."""
     net, X = some()
-    small = neural.met(net, 1e-25 * X)
-    np.testing.assert_allclose(neural.standardise(small, 1e-25 * X), neural.standardise(neural.met(net, X), X))
+    small = neural.update_moments(net, 1e-25 * X)
+    np.testing.assert_allclose(
+        neural.standardise(small, 1e-25 * X), neural.standardise(neural.update_moments(net, X), X)
+    )
 
 
 def test_a_choice_narrows_what_there_is_to_find_out() -> None:
@@ -161,15 +163,15 @@ def test_a_choice_narrows_what_there_is_to_find_out() -> None:
 
 def test_long_thetas_have_a_diagonal() -> None:
     """h (d + 1) = 512 is full still."""
-    assert neural.fresh(3, 64, 2.0, RNG).Z.shape == (512, 512)
-    long = neural.fresh(3, 65, 2.0, RNG)
+    assert neural.initial(3, 64, 2.0, RNG).Z.shape == (512, 512)
+    long = neural.initial(3, 65, 2.0, RNG)
     np.testing.assert_array_equal(long.Z, np.full(520, 2.0))
     assert np.isfinite(neural.judge(long, RNG.normal(size=(4, 3)))[1]).all()
 
 
 def test_a_curve_is_learnt() -> None:
     """r = |x|, which no linear reward is: after some rounds the ends are expected to pay more than the middle."""
-    net = neural.fresh(1, 16, 0.01, np.random.default_rng(2))
+    net = neural.initial(1, 16, 0.01, np.random.default_rng(2))
     X = np.linspace(-1, 1, 9)[:, None]
     net = neural.judge(net, X)[2]
     for _ in range(5):
@@ -194,7 +196,7 @@ def test_rows_that_are_no_measurement_are_left_out() -> None:
 
 
 def test_the_newest_rewards_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neural, "KEPT", 4)
+    monkeypatch.setattr(neural, "MAX_REWARDS", 4)
     net, X = some()
     for rewards in ([1.0, 2, 3], [4.0, 5, 6]):
         net = neural.learn(net, X[:3], np.array(rewards), 1.0, 1, 0.01)

@@ -20,14 +20,14 @@ def test_one_round_by_hand() -> None:
     np.testing.assert_allclose(pi, [0.99797603, 0.00202397], atol=5e-9)
     np.testing.assert_allclose(pi @ P, [0.89858322, 0.10141678], atol=5e-9)
     assert (pi @ P @ THETA).item() == pytest.approx(0.91886658, abs=5e-9)
-    soft = restless.softly(restless.fresh(1, 2, 1.0, None), pi, X, R)
+    soft = restless.update_regressions(restless.initial(1, 2, 1.0, None), pi, X, R)
     np.testing.assert_allclose(restless.coefficients(soft)[:, 0], [0.44954415, 0.00181789], atol=5e-9)
 
 
-def at(belief: list[float], counts: np.ndarray, theta: np.ndarray = THETA) -> restless.Hidden:
+def at(belief: list[float], counts: np.ndarray, theta: np.ndarray = THETA) -> restless.HiddenMarkov:
     """A belief with these theta_j, lam = 1; sigma^2 = .04 from ten errors."""
     V = np.ones((2, 1, 1))
-    return restless.Hidden(np.array(belief), counts, V, theta.copy(), 0.4, 10, 0)
+    return restless.HiddenMarkov(np.array(belief), counts, V, theta.copy(), 0.4, 10, 0)
 
 
 def test_learning_is_those_steps() -> None:
@@ -38,7 +38,7 @@ def test_learning_is_those_steps() -> None:
     """
     past = at([0.5, 0.5], np.array([[8.0, 0.0], [1.0, 7.0]]))
     np.testing.assert_allclose(restless.transitions(past.counts), P, rtol=1e-14)
-    np.testing.assert_allclose(restless.ahead(past), [0.55, 0.45], rtol=1e-14)
+    np.testing.assert_allclose(restless.next_belief(past), [0.55, 0.45], rtol=1e-14)
     np.testing.assert_allclose(restless.predict(past, X), [0.64], rtol=1e-14)
     after = restless.learn(past, X, R)
     np.testing.assert_allclose(after.belief, [0.99797603, 0.00202397], atol=5e-9)
@@ -52,10 +52,10 @@ def test_learning_is_those_steps() -> None:
 
 def test_the_first_rewards_say_how_noisy_they_are() -> None:
     """Rewards 1, 2, 3: variance 2/3, whatever the predictions; .9 on the diagonal of P, for any number of states."""
-    first = restless.learn(restless.fresh(1, 2, 1.0, None), np.ones((3, 1)), np.array([1.0, 2.0, 3.0]))
+    first = restless.learn(restless.initial(1, 2, 1.0, None), np.ones((3, 1)), np.array([1.0, 2.0, 3.0]))
     np.testing.assert_allclose((first.squares, first.count), (2.0, 3), rtol=1e-14)
     for states in (2, 3, 5):
-        start = restless.transitions(restless.fresh(1, states, 1.0, None).counts)
+        start = restless.transitions(restless.initial(1, states, 1.0, None).counts)
         off = np.full((states, states), 0.1 / (states - 1))
         np.fill_diagonal(off, 0.9)
         np.testing.assert_allclose(start, off, rtol=1e-12)
@@ -65,10 +65,10 @@ def test_rounds_of_exploration() -> None:
     """c = 2: fewer than 2 ln(t + 1) so far, in rounds 1 to 30."""
     explored: list[int] = []
     for t in range(1, 31):
-        if restless.due(len(explored), t, 2.0):
+        if restless.is_exploring(len(explored), t, 2.0):
             explored.append(t)
     assert explored == [1, 2, 3, 4, 7, 12, 20]
-    assert not restless.due(0, 5, 0.0)
+    assert not restless.is_exploring(0, 5, 0.0)
 
 
 @pytest.mark.parametrize("reward", [1e6, -1e6, 1e11])
@@ -88,7 +88,7 @@ def test_equal_states_stay_equal_and_a_run_starts_with_others() -> None:
     for reward in (0.3, 2.0, -1.0):
         same = restless.learn(same, X, np.array([reward]))
         np.testing.assert_array_equal(same.belief, [0.5, 0.5])
-    theta = restless.coefficients(restless.fresh(4, 2, 0.5, np.random.default_rng(0)))
+    theta = restless.coefficients(restless.initial(4, 2, 0.5, np.random.default_rng(0)))
     assert (np.abs(theta) > 0).all()
     assert (np.abs(theta) < restless.START).all()
     assert (theta[0] != theta[1]).all()
@@ -100,7 +100,7 @@ def test_a_switching_world_is_followed() -> None:
     The belief says which, some rounds after the beginning, and a linear bandit could not: its theta would be (.5, .5).
     """
     rng = np.random.default_rng(3)
-    past = restless.fresh(2, 2, 1.0, rng)
+    past = restless.initial(2, 2, 1.0, rng)
     picks = []
     for t in range(200):
         theta = np.eye(2)[t // 10 % 2]

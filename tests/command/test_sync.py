@@ -72,7 +72,7 @@ def test_a_killed_run_ends_as_killed_then_goes_on(logs: Logs, monkeypatch: pytes
 
 def test_a_running_run_is_not_ended(logs: Logs) -> None:
     play([Journal(), RunStatus()], run_info(logs), last=3, status="interrupted")
-    held = folder._lock(run_info(logs).folder)
+    held = folder.take_lock(run_info(logs).folder)
     assert held is not None
     assert "sent 4 rounds, still running" in sync(run_info(logs).folder, logs.uri, "selectors")
     check(logs, 3, "RUNNING")

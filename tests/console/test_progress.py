@@ -52,11 +52,11 @@ def test_the_start_table_says_how_skewed_the_data_are(tmp_path: Path, capsys: py
 
     assert line() == []
     classes = {"global_ci": 0.0123, "client_ci": 0.31}
-    assert line(**classes) == ["of classes 0.012, a client's 0.310"]
+    assert line(**classes) == ["classes 0.012, per client 0.310"]
     rest = {"global_ai": 0.0, "client_ai": 0.2, "global_sc": 0.5, "client_sc": 0.4}
     assert line(**classes, **rest) == [
-        "of classes 0.012, a client's 0.310; of attributes 0.000, a client's 0.200; "
-        "spurious correlation 0.500, a client's 0.400"
+        "classes 0.012, per client 0.310; attributes 0.000, per client 0.200; "
+        "spurious correlation 0.500, per client 0.400"
     ]
 
 

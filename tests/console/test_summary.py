@@ -105,7 +105,7 @@ def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "15 MB",
         "1.92 TFLOP",
     )
-    assert cells["rounds that a client was selected in, least and most"] == "0.0 % to 5.0 %"
+    assert cells["share of rounds that selected a client, min to max"] == "0.0 % to 5.0 %"
     assert cells["fingerprint"] == report(6).fingerprint
     assert f"folder  {tmp_path / 'run'}" in said
 
@@ -173,7 +173,7 @@ def test_the_table_has_a_line_for_what_was_measured_of_skew_and_chance(
     for label, value in (
         ("class imbalance of all data", "0.0123"),
         ("class imbalance of a client, mean", "0.3"),
-        ("departure from uniform selection", "0.25 (chance: 0.125)"),
+        ("departure from uniform selection", "0.25 (a uniform draw: 0.125)"),
     ):
         assert re.search(rf"{label}\s*│\s*{re.escape(value)} │", said), label
     assert "attribute" not in said
@@ -224,5 +224,5 @@ def test_what_differs_from_round_to_round_is_of_all_rounds(tmp_path: Path) -> No
         watcher.finish("finished")
     found = written(tmp_path / "run")
     assert found["means"] == {"attack/weight": 0.25}
-    assert dict(more_rows(found))["weight that liars got, mean over rounds"] == "25.0 %"
+    assert dict(more_rows(found))["aggregation weight of attackers, mean over rounds"] == "25.0 %"
     assert found["rounds_without_update"] == 2

@@ -84,16 +84,16 @@ def pause(seconds: np.ndarray) -> np.ndarray:
 )
 def test_units_that_fit_are_those_that_are_done_with_the_pauses(close: float, units: int) -> None:
     """Travel and inference are 6 s, a unit 4: 10 s of work end at 10, 14 at 114, 26 at 126."""
-    closing = settle(timing(4.0), 5, close, True, stretch=pause)
+    closing = settle(timing(4.0), 5, close, True, wall_time=pause)
     assert closing.units.tolist() == [units]
     assert closing.train_s == (pause(np.array([6.0 + 4 * units]))[0] if units else close)
-    whole = settle(timing(4.0), 5, close, False, stretch=pause)
+    whole = settle(timing(4.0), 5, close, False, wall_time=pause)
     assert whole.units.tolist() == [5 if units == 5 else 0]
 
 
 def test_each_leaves_at_a_time_of_its_own() -> None:
     at, away = timing(1.0, 1.0, 1.0), np.array([0.0, 3.0, 50.0])
-    closing = settle(at, np.array([5, 5, 5]), 12.0, True, stretch=lambda seconds: seconds + away)
+    closing = settle(at, np.array([5, 5, 5]), 12.0, True, wall_time=lambda seconds: seconds + away)
     assert closing.units.tolist() == [5, 3, 0]
     assert closing.finish[:2].tolist() == [11, 12]
     assert closing.train_s == 12
@@ -103,7 +103,7 @@ def test_what_a_job_is_made_of() -> None:
     """Done, done in part, too late: the phases of the units done, and of the whole job of who is late."""
     closing = settle(timing(2.0, 4.0, 50.0), 5, 20.0, partial_work=True, announced=20.0)
     assert [phase.tolist() for phase in closing.phases.values()] == [[2] * 3, [1] * 3, [10, 12, 250], [3] * 3]
-    assert closing.asked.tolist() == [5, 5, 5]
+    assert closing.units_asked.tolist() == [5, 5, 5]
     assert closing.announced == 20.0
 
 
@@ -114,6 +114,6 @@ def test_a_phase_in_which_a_client_was_away_is_as_much_longer() -> None:
     def stretch(seconds: np.ndarray) -> np.ndarray:
         return np.where(seconds <= 5, seconds, seconds + np.array([100.0, np.inf]))
 
-    closing = settle(timing(2.0, 2.0), 5, 200.0, partial_work=False, stretch=stretch)
+    closing = settle(timing(2.0, 2.0), 5, 200.0, partial_work=False, wall_time=stretch)
     assert [phase.tolist() for phase in closing.phases.values()] == [[2, 2], [1, 1], [110, np.inf], [3, 0]]
     assert closing.finish[0] == 116

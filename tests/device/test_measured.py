@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from fedcohort.device.base import Workload
-from fedcohort.device.measured import AT_ONCE, Link, Speeds, average
+from fedcohort.device.measured import BLOCK, Link, Speeds, average
 from fedcohort.rng import Draws
 
 
@@ -37,7 +37,7 @@ def test_nothing_that_varies_is_its_own_mean() -> None:
 
 
 def test_each_client_has_its_own_mean() -> None:
-    deviation = np.random.default_rng(0).uniform(0, 1, 2 * AT_ONCE + 7)
+    deviation = np.random.default_rng(0).uniform(0, 1, 2 * BLOCK + 7)
     deviation[5] = deviation[-1]
     least = np.full(len(deviation), 0.1)
     means = average(deviation, least, 1)
@@ -66,7 +66,9 @@ def test_a_round_by_hand(z: int, sample_s: float, share: float) -> None:
     A unit of 6 sample-times of 5 epochs each is 30 trainings of a sample; 4 sample-times of forward passes are 20.
     """
     one = np.ones(1)
-    speeds = Speeds.of(2 * one, 0.5 * one, one, Link.of(100 * one, 50 * one), Link.of(10 * one, 5 * one))
+    speeds = Speeds.from_moments(
+        2 * one, 0.5 * one, one, Link.from_moments(100 * one, 50 * one), Link.from_moments(10 * one, 5 * one)
+    )
     work = Workload(6 * one, 4 * one, 3, 1000 * one, 20 * one, epochs=5)
     timing = speeds.sample(np.array([2]), work, Given(z, 4, 0))
     assert timing.unit[0] == pytest.approx(30 * sample_s)
@@ -77,7 +79,9 @@ def test_a_round_by_hand(z: int, sample_s: float, share: float) -> None:
 
 def test_training_and_either_link_are_drawn_apart() -> None:
     one = np.ones(20_000)
-    speeds = Speeds.of(one, 0.1 * one, 0 * one, Link.of(one, 0.1 * one), Link.of(one, 0.1 * one))
+    speeds = Speeds.from_moments(
+        one, 0.1 * one, 0 * one, Link.from_moments(one, 0.1 * one), Link.from_moments(one, 0.1 * one)
+    )
     clients = np.arange(len(one))
     timing = speeds.sample(clients, Workload(one, 0 * one, 1, one, one), Draws(0, len(one), 3))
     correlation = np.corrcoef([timing.unit, timing.down, timing.up])
@@ -97,7 +101,9 @@ def test_expected_seconds_by_hand() -> None:
     Links have no deviation: 1000 bytes at 100 a second, 20 at 10.
     """
     one, none = np.ones(1), np.zeros(1)
-    speeds = Speeds.of(2 * one, 2 * one, one, Link.of(100 * one, none), Link.of(10 * one, none))
+    speeds = Speeds.from_moments(
+        2 * one, 2 * one, one, Link.from_moments(100 * one, none), Link.from_moments(10 * one, none)
+    )
     timing = speeds.expect(Workload(6 * one, 4 * one, 3, 1000 * one, 20 * one, epochs=5))
     sample_s = 2 * cut_off_mean(0.5, 1.0)
     assert sample_s == pytest.approx(2 * 1.197797, rel=1e-6)
@@ -110,7 +116,7 @@ def test_expected_seconds_of_a_link_by_hand() -> None:
     """Speeds of 100 +- 50: the mean seconds of 1000 bytes are 10 E[1 / max(.1, 1 + Z / 2)], and half for 500."""
     low = (0.1 - 1) / 0.5
     inverse, _ = quad(lambda z: norm.pdf(z) / (1 + 0.5 * z), low, 9, epsabs=1e-12, limit=500)
-    link = Link.of(np.full(2, 100.0), np.full(2, 50.0))
+    link = Link.from_moments(np.full(2, 100.0), np.full(2, 50.0))
     seconds = 10 * (norm.cdf(low) / 0.1 + inverse)
     assert link.expect(np.array([1000.0, 500.0])) == pytest.approx([seconds, seconds / 2], rel=1e-4)
     assert seconds > 13
@@ -119,7 +125,9 @@ def test_expected_seconds_of_a_link_by_hand() -> None:
 def test_rows_are_taken_with_all_that_belongs_to_them() -> None:
     """Device k has k + 1 seconds, a deviation of a half, a tenth at least, and links of 10 and 20 times k + 1."""
     k = np.arange(3) + 1.0
-    speeds = Speeds.of(k, 0.5 * k, 0.1 * k, Link.of(10 * k, 5 * k), Link.of(20 * k, 0 * k))
+    speeds = Speeds.from_moments(
+        k, 0.5 * k, 0.1 * k, Link.from_moments(10 * k, 5 * k), Link.from_moments(20 * k, 0 * k)
+    )
     taken = speeds.take(np.array([2, 0]))
     work = Workload(np.ones(2), np.ones(2), 1, np.full(2, 60.0), np.full(2, 60.0))
     timing = taken.expect(work)

@@ -191,7 +191,7 @@ def test_a_server_that_is_gone_costs_the_tag_alone(tmp_path: Path, said: pytest.
     path.write_text(path.read_text().replace('"run_id": null', '"run_id": "0"'))
     (tmp_path / "no").touch()
     membership.send([card.load(folder)])
-    assert "can't be told that run belongs to this sweep too" in said.text
+    assert "cannot record that run belongs to this sweep, too" in said.text
 
 
 def test_only_a_sweep_has_an_overview(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:

@@ -121,10 +121,10 @@ def test_work_takes_its_seconds_at_least_and_more_of_it_never_less(availability:
 def test_work_in_two_parts_ends_when_it_ends_in_one(availability: Any) -> None:
     schedule, first, second = scheduled(availability), 5_000.0, 40_000.0
     for now in MOMENTS:
-        whole = schedule.stretch(np.arange(K), now, np.full(K, first + second))
+        whole = schedule.completion_time(np.arange(K), now, np.full(K, first + second))
         for k in range(K):
-            one = schedule.stretch(np.array([k]), now, np.array([first]))
-            two = schedule.stretch(np.array([k]), now + float(one[0]), np.array([second]))
+            one = schedule.completion_time(np.array([k]), now, np.array([first]))
+            two = schedule.completion_time(np.array([k]), now + float(one[0]), np.array([second]))
             assert one + two == pytest.approx(whole[k], rel=1e-9, abs=1e-3)
 
 
@@ -137,7 +137,7 @@ def test_more_speed_never_arrives_later_nor_does_less(availability: Any, partial
         ended = []
         for slower in (1.0, 1.1, 2.0, 7.0):
             timing = Timing(slower * down, slower * infer, slower * unit, slower * up)
-            ended.append(settle(timing, 5, 30_000.0, partial_work, stretch=stretch))
+            ended.append(settle(timing, 5, 30_000.0, partial_work, wall_time=stretch))
         assert (np.diff([outcome.units for outcome in ended], axis=0) <= 0).all()
         whole = np.stack([np.where(outcome.units == 5, outcome.finish, np.inf) for outcome in ended])
         with np.errstate(invalid="ignore"):

@@ -136,7 +136,7 @@ def test_a_later_close_never_has_fewer_arrivals_nor_less_work(deadline: Any, awa
         timing = context(seed).expected
         close = closing(deadline, context(seed), timing.finish(UNITS))
         closed = [
-            settle(timing, UNITS, factor * close, deadline.partial_work, stretch=lambda s: s + away * (s > 2.0))
+            settle(timing, UNITS, factor * close, deadline.partial_work, wall_time=lambda s: s + away * (s > 2.0))
             for factor in (0.25, 0.5, 0.9, 1.0, 1.1, 2.0, 4.0)
         ]
         assert (np.diff([outcome.arrived.sum() for outcome in closed]) >= 0).all()
@@ -149,7 +149,7 @@ def test_a_later_close_never_has_fewer_arrivals_nor_less_work(deadline: Any, awa
 def test_the_way_out_is_an_option_that_it_has_and_that_helps(deadline: Any, units: int) -> None:
     """Who has no `partial_work` to set, or has set it, isn't told to, nor where a job is one unit of work."""
     options = [field.name for field in fields(deadline) if field.init]
-    assert ("deadline.partial_work=true" in deadline.way_out(units)) <= (
+    assert ("deadline.partial_work=true" in deadline.suggest(units)) <= (
         "partial_work" in options and not deadline.partial_work and units > 1
     )
 
@@ -181,5 +181,5 @@ def test_no_more_arrive_than_it_says(deadline: Any) -> None:
         ctx = context(seed, asked=deadline.ask(COHORT))
         finish = ctx.expected.finish(UNITS)
         arrived = settle(ctx.expected, UNITS, closing(deadline, ctx, finish), deadline.partial_work).arrived.sum()
-        assert arrived <= deadline.most(COHORT)
-        assert arrived == deadline.most(COHORT) or deadline.announces
+        assert arrived <= deadline.max_arrivals(COHORT)
+        assert arrived == deadline.max_arrivals(COHORT) or deadline.announces

@@ -12,6 +12,7 @@ import pytest
 from covering import covering
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.types import RoundReport
+from remedies import remedy
 from run_harness import Ran, collect_words, compose_words, play, same_bits
 from yaml_words import words
 
@@ -84,6 +85,7 @@ def check_round(before: RoundReport, after: RoundReport, model_bytes: int) -> No
 
 
 @pytest.mark.parametrize("job", range(JOBS))
+@remedy("Keep everything that changes between rounds in the State, and reject impossible pairs in `requirements`.")
 def test_what_is_logged_adds_up_and_a_resume_has_equal_bits(job: int, tables: Path, tmp_path: Path) -> None:
     for number, row in list(enumerate(ROWS))[job::JOBS]:
         words_of_row = typed(row, tables)

@@ -17,6 +17,7 @@ import pytest
 from covering import covering
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.startup.compose import Composed
+from remedies import remedy
 from run_harness import Ran, collect_words, compose_words, play
 from unchanged import watch
 from yaml_words import CONFIGS, words
@@ -89,6 +90,9 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("job", range(JOBS))
+@remedy(
+    "Reject a combination that cannot work in `requirements`, with the reason; copy tensors before you change them."
+)
 def test_two_rounds_of_every_pair(job: int, logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No part changes a tensor that it was handed."""
     watch(monkeypatch)

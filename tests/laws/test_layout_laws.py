@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from remedies import remedy
 from yaml_words import make, node, words
 
 THINNEST = {"width": {"resnet8_gn": 1, "mobilenet_v2_gn": 0.01}}
@@ -41,6 +42,7 @@ def steps() -> dict[str, dict[str, float]]:
 
 
 @pytest.mark.parametrize("word", words("model"))
+@remedy("Use shapes, not strides: call `flatten` or `reshape`, never `view`, on tensors that may be channels-last.")
 def test_a_step_is_the_same_in_every_layout(word: str, steps: dict[str, dict[str, float]]) -> None:
     assert steps[word], "each model has a layout to compare with the default one"
     assert all(distance < 1e-5 for distance in steps[word].values()), steps[word]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from remedies import remedy
 from run_harness import Ran, go
 from yaml_words import make, words
 
@@ -25,7 +26,7 @@ NEUTRAL = (
     "agg=feddf agg.steps=0",
     "eval.clients_sample=6",
 )
-WITHOUT = {  # what a selector asks beside whom it chooses
+WITHOUT = {  # options without which a selector only chooses clients
     "feddiverse": ("selector.pretrain=0", "selector.epochs=1"),
     "fedpns": ("selector.keep=1",),
     "pyramidfl": ("selector.overcommit=1", "selector.beta=0", "selector.low=0", "selector.high=0"),
@@ -37,6 +38,7 @@ def said(ran: Ran, *of: str) -> list[dict[str, float]]:
     return [{k: v for k, v in report.metrics.items() if k.startswith(of)} for report in ran.reports]
 
 
+@remedy("Return the input unchanged at the neutral value of an option, and draw the same random numbers as without it.")
 def test_options_that_do_nothing_change_no_bit(tmp_path: Path) -> None:
     plain = go(tmp_path / "plain", *TINY, "selector=powd")
     for number, typed in enumerate(NEUTRAL):
@@ -47,16 +49,18 @@ def test_options_that_do_nothing_change_no_bit(tmp_path: Path) -> None:
         assert said(plain, *SAID) == said(other, *SAID), typed
 
 
-def test_whoever_chooses_everybody_chooses_alike(tmp_path: Path) -> None:
-    everybody = (*TINY, "cohort=6", "agg=scaffold", "server=momentum")
-    full = go(tmp_path / "full", *everybody, "selector=full")
-    for word in (each for each in words("selector") if "group_counts" not in make("selector", each).needs):
-        ran = go(tmp_path / word, *everybody, f"selector={word}", *WITHOUT.get(word, ()))
-        assert ran.last.fingerprint == full.last.fingerprint, word
-        assert said(ran, "test/", "clients/") == said(full, "test/", "clients/"), word
+@remedy("A selector changes training through its Selection and Advice only; list options that do more in `WITHOUT`.")
+def test_selectors_of_all_clients_train_equally(tmp_path: Path) -> None:
+    all_clients = (*TINY, "cohort=6", "agg=scaffold", "server=momentum")
+    full = go(tmp_path / "full", *all_clients, "selector=full")
+    for choice in (name for name in words("selector") if "group_counts" not in make("selector", name).needs):
+        ran = go(tmp_path / choice, *all_clients, f"selector={choice}", *WITHOUT.get(choice, ()))
+        assert ran.last.fingerprint == full.last.fingerprint, choice
+        assert said(ran, "test/", "clients/") == said(full, "test/", "clients/"), choice
 
 
 @pytest.mark.parametrize("typed", ["selector=flash deadline=fixed", "selector=oort deadline=fedbalancer deadline.w=1"])
+@remedy("Compare seconds with seconds only: divide durations by a duration, never by a constant.")
 def test_the_unit_of_time_changes_times_alone(tmp_path: Path, typed: str) -> None:
     """Of eight: a power of two, which no rounding tells from one."""
     one, eight = (go(tmp_path / unit, *TINY, *typed.split(), f"device.unit_s={unit}") for unit in ("1", "8"))

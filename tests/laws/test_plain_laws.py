@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from remedies import remedy
 from run_harness import Ran, go
 from yaml_words import words
 
@@ -30,6 +31,7 @@ def fedavg(tmp_path_factory: pytest.TempPathFactory) -> list[list[float]]:
 
 
 @pytest.mark.parametrize("case", CASES)
+@remedy("Charge what hooks, signals and broadcasts cost only in rounds that are not plain (`Selection.plain`).")
 def test_a_plain_round_costs_what_it_costs_with_fedavg(case: str, fedavg: list[list[float]], tmp_path: Path) -> None:
     ran = go(tmp_path, *SMALL, case, *OPTIONS.get(case, ()))
     assert costs(ran) == fedavg

@@ -22,6 +22,7 @@ import pandas as pd
 import pytest
 
 from fedcohort.signal.base import Measured, Probed, find
+from remedies import remedy
 from run_harness import Ran, go
 from yaml_words import aliases, make, words
 
@@ -46,14 +47,14 @@ PASSES: dict[str, Passes] = {
 
 
 def queries(group: str, word: str) -> frozenset[str]:
-    """The signals that a selector or an aggregator queries."""
+    """Return the signals that a selector or an aggregator queries."""
     kind = Probed if group == "selector" else Measured
     part = make(group, word, **(OPTIONS.get(word, {}) if group == "selector" else {}))
     return frozenset(name for name in part.needs if isinstance(find(name), kind))
 
 
 def list_queriers(group: str) -> dict[str, frozenset[str]]:
-    """The words and the aliases of a group that make a query, with their signals."""
+    """Return the options of a group that make a query, with their signals."""
     choices = [*words(group), *aliases(group)]
     return {word: signals for word in choices if (signals := queries(group, word))}
 
@@ -123,6 +124,7 @@ def test_the_pairs_have_blocking_and_concurrent_queries() -> None:
 
 
 @pytest.mark.parametrize(("selector", "agg"), PAIRS)
+@remedy("Name the signal in `needs` of both; the round charges it once, and `bytes_up` and `passes` state its cost.")
 def test_what_both_query_is_charged_once(selector: str, agg: str, tmp_path: Path) -> None:
     """A job has no query of its own, as the selector has made it: its seconds are those of its training."""
     ran = play(tmp_path, selector, agg)
@@ -132,6 +134,7 @@ def test_what_both_query_is_charged_once(selector: str, agg: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("selector", ["powd", "low_ratio", "rpowd", "fedcor", "feel", "flash"])
+@remedy("Return each query from `plan` as a Probe to clients of `ctx.ready`; state its cost in the signal.")
 def test_what_a_selector_queries_is_in_the_table(selector: str, tmp_path: Path) -> None:
     signals = SELECTORS[selector] - {"shadow_loss"}  # which FedCor queries after its warm-up
     table = check(Closed(play(tmp_path, selector, "fedavg"), signals, selector in CONCURRENT))
@@ -139,6 +142,7 @@ def test_what_a_selector_queries_is_in_the_table(selector: str, tmp_path: Path) 
     assert not table.queried[table.step == 0].any()
 
 
+@remedy("Name the signal in the aggregator's `needs`: it is then a part of each job, and its seconds are charged.")
 def test_what_an_aggregator_queries_is_in_the_table(tmp_path: Path) -> None:
     """It queries the clients that train, in their jobs, which last a pass longer."""
     ran = play(tmp_path, "random", "qffl")
@@ -150,6 +154,7 @@ def test_what_an_aggregator_queries_is_in_the_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("selector", ["powd", "low_ratio"])
+@remedy("Accept missing answers in `select`: a client that leaves is charged, but absent from the ProbeResult.")
 def test_a_client_that_leaves_before_it_answers_is_charged_and_recorded(selector: str, tmp_path: Path) -> None:
     """Even clients leave a second after the start, which is too early for an answer."""
     ready = [f"{k},0,{1 if k % 2 == 0 else 5000}" for k in range(K)]

@@ -12,7 +12,7 @@ from fedcohort.component import LOSS_LISTS, Facts
 from fedcohort.rng import Draws
 from fedcohort.round.sampling import foresee
 from fedcohort.samples.base import SampleRequest
-from fedcohort.signal.base import find, own_words
+from fedcohort.signal.base import find, list_signals
 from fedcohort.types import Population, RoundOutcome, Selection
 from global_rng import guard
 from remedies import remedy
@@ -96,7 +96,7 @@ def test_a_choice_that_can_be_foreseen_is_the_one_of_the_round(samples: Any) -> 
 def test_what_clients_tell_of_their_lists_is_read_or_refused(samples: Any) -> None:
     """Every signal that rests on it: a reader gets a number, or the run is refused."""
     known = Facts(replace(parts_of(), samples=samples), {})
-    resting = [word for word in own_words() if find(word).requirement is LOSS_LISTS]
+    resting = [word for word in list_signals() if find(word).requirement is LOSS_LISTS]
     assert {"loss_low", "loss_high"} <= set(resting)
     asked = request(30, 40.0)
     told = samples.tell(samples.init(population()), asked, asked.losses)

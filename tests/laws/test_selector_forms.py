@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from remedies import remedy
 from selector_harness import World, check_choice, half_lost, play, some
 from yaml_words import CONFIGS, make, node, words
 
@@ -50,6 +51,7 @@ def test_there_are_forms() -> None:
 
 
 @pytest.mark.parametrize(("word", "change"), FORMS, ids=str)
+@remedy("Choose with `top` or `draw` in every branch of the options, and fill the cohort from `ctx.available`.")
 def test_a_cohort_is_available_distinct_and_complete(word: str, change: dict[str, Any]) -> None:
     selector = make("selector", word, **change)
     for world in WORLDS:

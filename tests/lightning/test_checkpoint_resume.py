@@ -160,7 +160,7 @@ def test_a_full_disk_keeps_the_checkpoint_before_it(copied: Path, tmp_path: Path
 
 
 def test_two_processes_never_share_a_run(copied: Path, tmp_path: Path) -> None:
-    held = folder._lock(copied)
+    held = folder.take_lock(copied)
     assert held is not None
     with pytest.raises(CheckpointError, match="is being run by another process"):
         go(tmp_path, "rounds=3", "resume=true")

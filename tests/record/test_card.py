@@ -1,24 +1,78 @@
-"""Arrays of `info.npz` are of types that users can add up."""
+"""Run metadata: every field of RunInfo is read back, and damage is reported."""
 
+import dataclasses
+import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from fedcohort.record.card import ARRAYS, _narrow
-from run_harness import go
-
-
-def test_counts_do_not_overflow(tmp_path: Path) -> None:
-    """Whole numbers are int32 at least: of uint8 even the sum of two clients' counts would overflow."""
-    ran = go(tmp_path, "rounds=1", "callback=default", "callback.figures=null", "callback.progress=null")
-    with np.load(ran.folder / ARRAYS) as arrays:
-        sizes = {name: arrays[name].itemsize for name in arrays.files if arrays[name].dtype.kind in "iu"}
-        total = arrays["class_counts"][:, :1] * 1000
-    assert set(sizes) >= {"n_train", "class_counts"}
-    assert min(sizes.values()) >= 4
-    assert total.sum() == 1000 * ran.info.class_counts[:, 0].sum()
+from fedcohort.errors import CheckpointError
+from fedcohort.record import card
+from record.made_up import info
 
 
-def test_larger_counts_keep_their_type() -> None:
-    assert _narrow(np.array([2**40])).dtype == np.int64
-    assert _narrow(np.array([2**31 - 1])).dtype == np.int32
+def write(folder: Path) -> None:
+    folder.mkdir()
+    card.save(info(folder))
+
+
+def test_a_card_that_is_damaged_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "run")
+    (tmp_path / "run" / "info.json").write_text('{"starts_ms": [1')
+    with pytest.raises(CheckpointError, match=r"info\.json is damaged"):
+        card.load(tmp_path / "run")
+
+
+def test_arrays_that_are_damaged_or_missing_are_named(tmp_path: Path) -> None:
+    write(tmp_path / "run")
+    path = tmp_path / "run" / card.ARRAYS
+    for damaged in (path.read_bytes()[:100], b""):
+        path.write_bytes(damaged)
+        with pytest.raises(CheckpointError, match=r"info\.npz is damaged"):
+            card.load(tmp_path / "run")
+    path.unlink()
+    with pytest.raises(CheckpointError, match=r"copied in part: it holds no info\.npz"):
+        card.load(tmp_path / "run")
+
+
+def test_a_card_that_holds_its_arrays_itself_is_still_read(tmp_path: Path) -> None:
+    """A folder of an older version."""
+    facts = info(tmp_path / "run")
+    write(tmp_path / "run")
+    path = tmp_path / "run" / card.NAME
+    kept = json.loads(path.read_text())
+    for name, value in kept["info"].items():
+        if isinstance(value, dict) and value.keys() == {"dtype"}:
+            kept["info"][name] = {"dtype": value["dtype"], "array": getattr(facts, name).tolist()}
+    del kept["digest"]
+    path.write_text(json.dumps(kept))
+    (tmp_path / "run" / card.ARRAYS).unlink()
+    np.testing.assert_array_equal(card.load(tmp_path / "run").class_counts, facts.class_counts)
+
+
+def test_integers_take_four_bytes_where_they_hold_them(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    facts = info(tmp_path / "run", class_counts=np.full((20_000, 10), 3))
+    card.save(facts)
+    assert (tmp_path / "run" / card.ARRAYS).stat().st_size < 4 * 200_000 + 12 * (8 + 8 + 8) + 2_000
+    assert card.load(tmp_path / "run").class_counts.dtype == np.int64
+
+
+def test_the_card_gives_back_what_the_run_was_told(tmp_path: Path) -> None:
+    facts = info(tmp_path / "run", noise_rate=np.array([0.1, np.nan]))
+    facts.folder.mkdir()
+    card.save(facts)
+    moved = facts.folder.rename(tmp_path / "moved")
+    found = card.load(moved)
+    assert found.folder == moved
+    for field in dataclasses.fields(facts):
+        if field.name != "folder":
+            np.testing.assert_equal(getattr(found, field.name), getattr(facts, field.name))
+    assert found.class_counts.dtype == facts.class_counts.dtype
+
+
+def test_larger_integers_keep_their_type() -> None:
+    assert card._narrow(np.array([2**40])).dtype == np.int64
+    assert card._narrow(np.array([2**31 - 1])).dtype == np.int32
+    assert card._narrow(np.array([1], dtype=np.uint8)).dtype == np.int32, "the sum of two counts fits"

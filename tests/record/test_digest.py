@@ -18,7 +18,7 @@ def test_a_chained_line_knows_the_one_before() -> None:
     first = digest.unseal('{"a": 1}')[0]
     second = digest.seal('{"a": 2}', first)
     assert digest.unseal(second, first)[1] is True
-    assert digest.unseal(second, digest.of(b"another"))[1] is False
+    assert digest.unseal(second, digest.of_bytes(b"another"))[1] is False
 
 
 def test_an_older_text_has_no_digest_and_the_one_that_it_would_have() -> None:
@@ -29,4 +29,4 @@ def test_an_older_text_has_no_digest_and_the_one_that_it_would_have() -> None:
 
 def test_a_file_has_the_digest_of_its_content(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"ab")
-    assert digest.of_file(tmp_path / "a") == digest.of(b"a", b"b")
+    assert digest.of_file(tmp_path / "a") == digest.of_bytes(b"a", b"b")

@@ -1,5 +1,6 @@
-"""Folders of older runs are read: what figures, explanations and replays find in them is what it was."""
+"""Reading the journal, also of folders that older versions wrote: figures and replays find the same facts."""
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -8,10 +9,10 @@ import numpy as np
 import pytest
 
 from fedcohort.command.replay import Replayed, players, replay
-from fedcohort.record import card, replayable
-from fedcohort.record.history import read
+from fedcohort.record import card, history, replayable
+from fedcohort.record.history import Line, read, wall_s
 from fedcohort.report import choice
-from fedcohort.report.figure import selection
+from fedcohort.report.figure import selection, style
 from fedcohort.report.run_figures import redraw
 from record.old_form import put_into_old_form
 from run_harness import go
@@ -64,5 +65,25 @@ def test_it_is_replayed_as_before(folders: tuple[Path, Path]) -> None:
     assert [replay(log, *players(log, (), Path(CONFIGS))) for log in logs] == [Replayed(5)] * 2
 
 
-def test_its_figures_are_drawn(folders: tuple[Path, Path]) -> None:
+def test_its_figures_are_drawn(folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(style, "save", lambda figure, path, formats: [path])  # drawn, but not rendered
     assert {path.name for path in redraw(folders[1])} >= {"selection.png", "partition.png"}
+
+
+def test_wall_time_leaves_out_the_gaps_between_processes() -> None:
+    """Two processes: 1 to 4 s, and 100 s to 107 s; a third did not commit a step."""
+    assert wall_s([1_000, 100_000, 500_000], [2_000, 4_000, 105_000, 107_000]) == 3 + 7
+
+
+def test_offsets_lead_from_line_to_line(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    assert history.lines(path) == ([], 0)
+    line = dataclasses.asdict(Line(0, 1, {"a": 1.0}, {"t": (0.0, 1.0)}, "f", [], []))
+    del line["digest"]
+    path.write_text(json.dumps(line) + "\n")
+    first, offset = history.lines(path)
+    with path.open("a") as file:
+        file.write(json.dumps(line | {"step": 1}) + "\n" + '{"step"')
+    second, end = history.lines(path, offset, first[-1].digest)
+    assert [found.step for found in first + second] == [0, 1]
+    assert history.lines(path, end) == ([], end)

@@ -17,8 +17,8 @@ import pytest
 from fedcohort.console.summary import Summary
 from fedcohort.errors import CheckpointError, DamagedFile, IncompatibleConfig
 from fedcohort.record import card, client_files, client_table, history, journal
-from fedcohort.record.history import Line, wall_s
-from fedcohort.record.journal import Journal, read
+from fedcohort.record.history import read
+from fedcohort.record.journal import Journal
 from fedcohort.record.observer import Observer
 from fedcohort.report.run_figures import Figures
 from fedcohort.tracking.tracker import MlflowTracker
@@ -126,7 +126,9 @@ def flip(folder: Path, line: int, text: bytes) -> None:
 def test_a_flipped_bit_of_a_line_is_no_other_value(tmp_path: Path, text: bytes) -> None:
     play([Journal()], info(tmp_path / "run"), last=3, status="interrupted")
     flip(tmp_path / "run", 2, text)
-    with pytest.raises(DamagedFile, match=r"journal\.jsonl is damaged at byte \d+: the line after round 1"):
+    with pytest.raises(
+        DamagedFile, match=r"journal\.jsonl is damaged at byte \d+: the content of the line after round 1 has changed"
+    ):
         read(tmp_path / "run")
 
 
@@ -138,7 +140,7 @@ def test_the_checkpoint_knows_the_journal_up_to_its_round(tmp_path: Path) -> Non
         for step in range(4):
             writer.observe(dataclasses.replace(report(step), fingerprint=f"{name}{step}"))
     journal.check(tmp_path / "a", 2, writers[0].digest(2))  # it may be ahead of the checkpoint
-    with pytest.raises(DamagedFile, match="is not the journal that the checkpoint was written with"):
+    with pytest.raises(DamagedFile, match="differs from the journal at the checkpoint"):
         journal.check(tmp_path / "a", 2, writers[1].digest(2))
     with pytest.raises(CheckpointError, match=r"its journal\.jsonl lacks round 4"):
         journal.check(tmp_path / "a", 4, writers[0].digest(3))
@@ -161,27 +163,26 @@ def test_damage_ahead_of_the_checkpoint_is_trained_again(
     check(tmp_path / "run", 6)
 
 
-KILLS = [
-    (client_table, "write_part", "before"),
-    (client_table, "write_part", "after"),
-    (journal, "commit", "before"),
-    (journal, "commit", "after"),
-    (os, "fsync", "before"),
-    (os, "replace", "before"),
+KILLS = [  # where the process is killed, and the rounds that the journal has and the checkpoint lacks
+    (client_table, "write_part", "before", 1),
+    (client_table, "write_part", "after", 2),
+    (journal, "commit", "before", 0),
+    (journal, "commit", "after", 0),
+    (journal, "commit", "after", 2),
+    (os, "fsync", "before", 1),
+    (os, "replace", "before", 0),
 ]
 
 
-@pytest.mark.parametrize(("owner", "name", "when"), KILLS, ids=lambda value: getattr(value, "__name__", str(value)))
-@pytest.mark.parametrize("behind", [0, 1, 2])
-def test_a_kill_anywhere_loses_and_doubles_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, when: str, behind: int
+@pytest.mark.parametrize(("owner", "name", "when", "ahead"), KILLS)
+def test_a_kill_at_any_point_loses_and_doubles_no_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, when: str, ahead: int
 ) -> None:
-    """behind: rounds that the journal has and the checkpoint, from which the run goes on, has not."""
     facts = info(tmp_path / "run")
     kill_at(monkeypatch, owner, name, 5, when, lambda: play([Journal()], facts))
     before = texts(facts.folder)
     committed = len(history.lines(facts.folder / "journal.jsonl")[0]) - 1
-    play([Journal()], info(tmp_path / "run", start=max(committed - behind, 0)))
+    play([Journal()], info(tmp_path / "run", start=max(committed - ahead, 0)))
     check(facts.folder, 6)
     assert texts(facts.folder)[: committed + 1] == before[: committed + 1]
 
@@ -219,7 +220,7 @@ def test_a_step_done_again_is_compared_not_rewritten(tmp_path: Path) -> None:
     writer.start(info(tmp_path / "run", start=1))
     writer.observe(report(2))
     assert texts(tmp_path / "run") == before
-    with pytest.raises(CheckpointError, match=r"departs from the journal of .* at round 3 .*0bad.*number of threads"):
+    with pytest.raises(CheckpointError, match=r"differs from the journal of .* at round 3 .*0bad.*number of threads"):
         writer.observe(departed(3))
     assert texts(tmp_path / "run") == before
 
@@ -234,7 +235,7 @@ def test_after_a_force_a_step_that_departs_is_said_and_not_rewritten(
     writer.start(info(tmp_path / "run", start=2, starts=[{"resume": "force"}]))
     writer.observe(departed(3))
     assert texts(tmp_path / "run") == before
-    assert "departs from the journal" in caplog.text
+    assert "differs from the journal" in caplog.text
 
 
 @pytest.mark.parametrize("round", [4, 5])
@@ -252,48 +253,6 @@ def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
         card.load(tmp_path)
 
 
-def test_a_card_that_is_damaged_is_named(tmp_path: Path) -> None:
-    play([Journal()], info(tmp_path / "run"), last=1)
-    (tmp_path / "run" / "info.json").write_text('{"starts_ms": [1')
-    with pytest.raises(CheckpointError, match=r"info\.json is damaged"):
-        card.load(tmp_path / "run")
-
-
-def test_arrays_that_are_damaged_or_missing_are_named(tmp_path: Path) -> None:
-    play([Journal()], info(tmp_path / "run"), last=1)
-    path = tmp_path / "run" / card.ARRAYS
-    for damaged in (path.read_bytes()[:100], b""):
-        path.write_bytes(damaged)
-        with pytest.raises(CheckpointError, match=r"info\.npz is damaged"):
-            card.load(tmp_path / "run")
-    path.unlink()
-    with pytest.raises(CheckpointError, match=r"copied in part: it holds no info\.npz"):
-        card.load(tmp_path / "run")
-
-
-def test_a_card_that_holds_its_arrays_itself_is_still_read(tmp_path: Path) -> None:
-    """A folder of an older version."""
-    facts = info(tmp_path / "run")
-    play([Journal()], facts, last=1)
-    path = tmp_path / "run" / card.NAME
-    kept = json.loads(path.read_text())
-    for name, value in kept["info"].items():
-        if isinstance(value, dict) and value.keys() == {"dtype"}:
-            kept["info"][name] = {"dtype": value["dtype"], "array": getattr(facts, name).tolist()}
-    del kept["digest"]
-    path.write_text(json.dumps(kept))
-    (tmp_path / "run" / card.ARRAYS).unlink()
-    np.testing.assert_array_equal(card.load(tmp_path / "run").class_counts, facts.class_counts)
-
-
-def test_integers_take_four_bytes_where_they_hold_them(tmp_path: Path) -> None:
-    (tmp_path / "run").mkdir()
-    facts = info(tmp_path / "run", class_counts=np.full((20_000, 10), 3))
-    card.save(facts)
-    assert (tmp_path / "run" / card.ARRAYS).stat().st_size < 4 * 200_000 + 12 * (8 + 8 + 8) + 2_000
-    assert card.load(tmp_path / "run").class_counts.dtype == np.int64
-
-
 @pytest.mark.parametrize(
     "reader",
     [partial(Summary, full=False), Figures, lambda: MlflowTracker(**TRACKER)],
@@ -302,37 +261,5 @@ def test_integers_take_four_bytes_where_they_hold_them(tmp_path: Path) -> None:
 def test_who_reads_the_journal_misses_it_at_the_start(tmp_path: Path, reader: Callable[[], Observer]) -> None:
     facts = info(tmp_path / "run")
     facts.folder.mkdir()
-    with pytest.raises(IncompatibleConfig, match=r"reads the journal: leave callback.journal in"):
+    with pytest.raises(IncompatibleConfig, match=r"reads the journal: do not remove callback.journal"):
         reader().start(facts)
-
-
-def test_the_card_gives_back_what_the_run_was_told(tmp_path: Path) -> None:
-    facts = info(tmp_path / "run", noise_rate=np.array([0.1, np.nan]))
-    facts.folder.mkdir()
-    card.save(facts)
-    moved = facts.folder.rename(tmp_path / "moved")
-    found = card.load(moved)
-    assert found.folder == moved
-    for field in dataclasses.fields(facts):
-        if field.name != "folder":
-            np.testing.assert_equal(getattr(found, field.name), getattr(facts, field.name))
-    assert found.class_counts.dtype == facts.class_counts.dtype
-
-
-def test_wall_time_leaves_out_the_gaps_between_processes() -> None:
-    """Two processes: 1 to 4 s, and 100 s to 107 s; a third did not commit a step."""
-    assert wall_s([1_000, 100_000, 500_000], [2_000, 4_000, 105_000, 107_000]) == 3 + 7
-
-
-def test_offsets_lead_from_line_to_line(tmp_path: Path) -> None:
-    path = tmp_path / "journal.jsonl"
-    assert history.lines(path) == ([], 0)
-    line = dataclasses.asdict(Line(0, 1, {"a": 1.0}, {"t": (0.0, 1.0)}, "f", [], []))
-    del line["digest"]
-    path.write_text(json.dumps(line) + "\n")
-    first, offset = history.lines(path)
-    with path.open("a") as file:
-        file.write(json.dumps(line | {"step": 1}) + "\n" + '{"step"')
-    second, end = history.lines(path, offset, first[-1].digest)
-    assert [found.step for found in first + second] == [0, 1]
-    assert history.lines(path, end) == ([], end)

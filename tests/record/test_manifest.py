@@ -19,10 +19,10 @@ def test_a_file_that_is_not_what_was_written_is_named(tmp_path: Path) -> None:
     manifest.check_all(tmp_path)
     (tmp_path / "a").write_bytes(b"oLd a")
     manifest.check(tmp_path / "b")
-    with pytest.raises(DamagedFile, match=r"/a is damaged: its content is not the one that manifest\.json"):
+    with pytest.raises(DamagedFile, match=r"/a is damaged: its content differs from manifest\.json"):
         manifest.check(tmp_path / "a")
     (tmp_path / "a").unlink()
-    with pytest.raises(DamagedFile, match=r"/a is missing, and manifest\.json beside it has it"):
+    with pytest.raises(DamagedFile, match=r"/a is missing, although manifest\.json in its folder lists it"):
         manifest.check_all(tmp_path)
     manifest.withdraw(tmp_path)
     manifest.check_all(tmp_path)

@@ -66,71 +66,6 @@ def test_outside_of_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert provenance.commit() == ("unknown", True)
 
 
-def test_the_sources_of_a_run_are_those_that_it_runs(tmp_path: Path) -> None:
-    """A new method, and a change in another, leave them; a change in a chosen one, or in what it imports, doesn't."""
-    top = tmp_path / "fedcohort"
-    texts = {
-        "selector/base.py": "",
-        "selector/mine.py": "from fedcohort.selector import base, score",
-        "selector/score.py": "",
-        "selector/theirs.py": "from fedcohort.selector.other import x",
-        "selector/other.py": "",
-        "lightning/loop.py": "",
-        "round/plan.py": "",
-        "record/folder.py": "",
-        "tracking/sync.py": "",
-        "observe/progress.py": "",
-        "command/x.py": "",
-    }
-    for name, text in texts.items():
-        (top / name).parent.mkdir(parents=True, exist_ok=True)
-        (top / name).write_text(text)
-    watching = {"a": {"_target_": "fedcohort.console.progress.Progress"}, "b": {"_target_": "fedcohort.record.x.X"}}
-    config = {"selector": {"_target_": "fedcohort.selector.mine.Mine"}, "callback": watching, "rounds": 3}
-    first = provenance.sources(config, top)
-    for name in (
-        "selector/theirs.py",
-        "selector/other.py",
-        "selector/new.py",
-        "observe/progress.py",
-        "tracking/sync.py",
-    ):
-        (top / name).write_text("changed = True")
-        assert provenance.sources(config, top) == first, name
-    chosen = ("selector/mine.py", "selector/score.py", "selector/base.py")
-    for name in (*chosen, "lightning/loop.py", "round/new.py", "record/folder.py"):
-        before = provenance.sources(config, top)
-        (top / name).write_text(texts.get(name, "") + "\nchanged = True")
-        assert provenance.sources(config, top) != before, name
-
-
-def test_the_package_is_the_whole_one() -> None:
-    assert (provenance.PACKAGE / "selector" / "random.py").exists()
-    found = provenance.run_by({"fedcohort.selector.random.Random"}, provenance.read_files(provenance.PACKAGE))
-    assert {"selector/random.py", "selector/base.py", "lightning/loop.py", "training/step.py", "component.py"} <= found
-    assert "selector/flash.py" not in found
-
-
-def test_a_home_is_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`dataset.path=~/data` is read: no shell expands it in an option."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "data").mkdir()
-    (before,) = provenance.files({"dataset": {"path": "~/data"}})
-    (tmp_path / "data" / "train.csv").write_bytes(b"x")
-    assert list(provenance.files({"dataset": {"path": "~/data"}})) != [before]
-    assert list(provenance.files({"dataset": {"path": "~nobody-of-this-name/data"}})) == []
-
-
-def test_a_folder_is_what_its_files_hold(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"one")
-    config = {"dataset": {"path": str(tmp_path)}, "model": {"weights": "not there"}}
-    (before,) = provenance.files(config)
-    assert before[0] == "dataset.path"
-    assert list(provenance.files(config)) == [before]
-    (tmp_path / "b").write_bytes(b"")
-    assert list(provenance.files(config)) != [before]
-
-
 def test_a_start_of_before_there_were_checksums_is_gone_on_with() -> None:
     now = provenance.this({}, {}, "0123456789abcdef")
     assert provenance.differences({name: value for name, value in now.items() if name != "data"}, now) == []
@@ -149,20 +84,3 @@ def test_a_table_that_was_changed_is_other_data(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"the content behind availability\.path has changed"):
         go(tmp_path, *words, "rounds=2", "resume=true")
     assert go(tmp_path, *words, "rounds=2", "resume=force").last.step == 2
-
-
-def test_the_file_of_a_users_component_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A class in `_target_` and a network in model.path; callbacks change no result, and fedcohort has `sources`."""
-    monkeypatch.syspath_prepend(tmp_path)
-    file = tmp_path / "my_component.py"
-    file.write_text("x = 1\n")
-    config = {
-        "selector": {"_target_": "my_component.Mine", "base": {"_target_": "my_component.Base"}},
-        "model": {"_target_": "fedcohort.model.module.Module", "path": "my_component.Net"},
-        "dataset": {"_target_": "fedcohort.dataset.folder.Folder", "path": "my_component.Net"},
-        "callback": {"mine": {"_target_": "my_component.Watch"}},
-    }
-    before = dict(provenance.user_code(config))
-    assert sorted(before) == ["model.path", "selector._target_", "selector.base._target_"]
-    file.write_text("x = 2\n")
-    assert all(before[option] != digest for option, digest in provenance.user_code(config))

@@ -1,4 +1,4 @@
-"""The figures say things once: what is alike for all is a line of words, and clients are sorted by what isn't."""
+"""Properties that are equal for all clients are a line of text; clients are sorted by one in which they differ."""
 
 import dataclasses
 from pathlib import Path
@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from fedcohort.record.history import read
 from fedcohort.record.journal import Journal
 from fedcohort.report.figure import curves, partition, selection
+from known import known
 from record.made_up import info, report
 from report.test_run_figures import drawn, words  # noqa: F401
 
@@ -23,9 +24,9 @@ def test_what_is_alike_for_all_is_said_in_words(tmp_path: Path, drawn: dict[str,
         "n_train": np.full(12, 27),
         "expected_s": 60 * ones,
     }
-    partition.draw(info(tmp_path, **same), tmp_path / "partition.png")
-    each = ("10 % wrong labels each", "a full job takes 2.2 virtual s a sample")
-    said = f"alike for all: {'; '.join(each)}; 30 samples each (training and validation)"
+    drawn["partition.png"] = partition.draw(info(tmp_path, **same))
+    each = ("10 % label noise", "a full job takes 2.2 virtual s per sample")
+    said = f"equal for all clients: {'; '.join(each)}; 30 samples per client (training and validation)"
     assert drawn["partition.png"].get_supxlabel() == said
     assert len(drawn["partition.png"].axes) == 2  # the colour bar and the heat map
     assert "client\n" in words(drawn["partition.png"]), "in the order of their ids"
@@ -41,10 +42,10 @@ def test_two_equal_curves_are_one(tmp_path: Path, drawn: dict[str, Figure]) -> N
             clock = {"time/virtual_s": 10.0 * step**2} if shown else {}
             changed = {**made, "clients/acc_mean": made["test/acc"] + gap, **clock}
             writer.observe(dataclasses.replace(report(step), metrics=changed))
-        curves.draw(facts, read(facts.folder), tmp_path / "accuracy.png")
+        drawn["accuracy.png"] = known(curves.draw(facts, read(facts.folder)))
         labels = [str(line.get_label()) for line in drawn["accuracy.png"].axes[0].lines]
-        assert ("clients' own test shards, mean" in labels) == shown
-        assert ("clients' mean: the same" in words(drawn["accuracy.png"])) != shown
+        assert ("clients' test sets, mean" in labels) == shown
+        assert ("clients' mean: equal" in words(drawn["accuracy.png"])) != shown
         assert len(drawn["accuracy.png"].axes) == (4 if shown else 2)
 
 
@@ -67,12 +68,12 @@ def test_clients_are_sorted_by_what_differs_and_told_how_selection_follows_it(
     for step in range(1, 4):
         flags = {"available": everybody, "selected": few, "arrived": few}
         writer.observe(dataclasses.replace(report(step), clients={**report(step).clients, **flags}))
-    selection.draw(facts, read(facts.folder), tmp_path / "selection.png")
+    drawn["selection.png"] = known(selection.draw(facts, read(facts.folder)))
     figure = drawn["selection.png"]
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == [str(k) for k in range(11, -1, -1)]
-    assert "Selection: clients by round, 4 a round" in words(figure)
+    assert "Selection: clients by round, 4 per round" in words(figure)
     # ranks 0 to 11, squares 143 about their mean; those of the counts are 9.5 four times, 3.5 eight times, squares 96;
     # products 4 (1.5 - 5.5) (9.5 - 5.5) + 8 (7.5 - 5.5) (3.5 - 5.5) = -96: -96 / sqrt(143 96) = -0.819
     assert "rank correlation\nwith label noise -0.82" in words(figure)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["selected, arrived", "idle"]
-    assert len(figure.axes) == 3, "no strip of equal cohorts"
+    assert len(figure.axes) == 3

@@ -1,33 +1,16 @@
-"""Conditions beside a baseline: closed forms, families, costs, and laws."""
+"""Conditions compared with a baseline: closed forms, families and laws."""
 
 import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from fedcohort.errors import OptionError
-from fedcohort.results.compare import Comparison, Options, compare, count_costs
+from fedcohort.results.compare import Comparison, Options, compare
 from fedcohort.results.frame import Frames
-
-ACC = "test/acc"
-
-
-def frames(results: dict[tuple[str, str], list[float]], rounds: int = 6, **columns: Any) -> Frames:
-    """Runs with a constant metric, one a seed; results: by (setting, condition)."""
-    runs, curves = [], []
-    for (setting, condition), values in results.items():
-        for seed, value in enumerate(values):
-            run = f"{setting}/{condition}/{seed}"
-            facts = {"oracle": condition.startswith("oracle"), "virtual_s": 10.0, "bytes": 2.0, "client_flops": 0.0}
-            runs.append({"run": run, "setting": setting, "condition": condition, "seed": seed, **facts, **columns})
-            curves += [
-                {"run": run, "round": step, "virtual_s": float(step), ACC: value if step else 0.1}
-                for step in range(rounds + 1)
-            ]
-    return Frames(pd.DataFrame(runs), pd.DataFrame(curves))
+from results.constant_runs import ACC, frames
 
 
 def verdicts(found: Comparison) -> dict[tuple[str, str], str]:
@@ -90,10 +73,9 @@ def test_verdicts_that_are_no_difference() -> None:
     assert compare(frames({("", "a"): [nan]}), Options(ACC)).entries["", "a"].verdict == ""
 
 
-def test_cells_that_are_apart_are_not_paired() -> None:
+def test_cells_with_other_data_are_not_paired() -> None:
     found = frames({("", "random"): [0.1, 0.2], ("", "ucb"): [0.2, 0.4]})
-    assert compare(found, Options(ACC, "random"), apart={("", "ucb")}).entries["", "ucb"].difference is None
-    assert math.isnan(count_costs(found, "random", apart={("", "ucb")})["bytes"]["", "ucb"].times)
+    assert compare(found, Options(ACC, "random"), unpaired={("", "ucb")}).entries["", "ucb"].difference is None
 
 
 @pytest.mark.parametrize(
@@ -118,14 +100,6 @@ def test_a_clock_weighs_each_model_by_its_time() -> None:
     found = frames({("", "a"): [0.0]}, clock_s=12.0)
     found.curves[ACC] = found.curves["round"].astype(float)
     assert compare(found, Options(ACC)).entries["", "a"].mean.mean == 6.0
-
-
-def test_costs_are_over_common_seeds() -> None:
-    found = frames({("", "random"): [0.1, 0.2], ("", "ucb"): [0.2]})
-    found.runs.loc[found.runs["condition"] == "ucb", "bytes"] = 6.0
-    costs = count_costs(found, "random")
-    assert set(costs) == {"virtual_s", "bytes"}, "no run knows of FLOPs"
-    assert (costs["bytes"]["", "ucb"].mean, costs["bytes"]["", "ucb"].times) == (6.0, 3.0)
 
 
 def test_the_order_of_runs_and_seeds_changes_nothing() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import OptionError
-from fedcohort.results.correction import ANYWHERE, IN_SETTING, OF_METHOD, adjust, adjust_for_claim
+from fedcohort.results.correction import ANYWHERE, IN_SETTING, adjust, adjust_families, adjust_for_claim
 from fedcohort.results.difference import t_test
 from results.known_cases import case, near
 
@@ -25,7 +25,7 @@ def test_case() -> None:
 def test_a_claim_names_its_family() -> None:
     ps = {("b", "x"): 0.01, ("a", "x"): 0.02, ("a", "y"): 0.03}
     assert adjust_for_claim(ps, IN_SETTING) == near({("b", "x"): 0.01, ("a", "x"): 0.04, ("a", "y"): 0.04})
-    assert adjust_for_claim(ps, OF_METHOD) == near({("b", "x"): 0.02, ("a", "x"): 0.02, ("a", "y"): 0.03})
+    assert adjust_families(ps, lambda test: test[1]) == near({("b", "x"): 0.02, ("a", "x"): 0.02, ("a", "y"): 0.03})
     assert adjust_for_claim(ps, ANYWHERE) == near({("b", "x"): 0.03, ("a", "x"): 0.04, ("a", "y"): 0.04})
     assert list(adjust_for_claim(ps, IN_SETTING)) == list(ps)
 

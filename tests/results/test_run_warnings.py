@@ -1,4 +1,4 @@
-"""What makes a run's numbers say nothing is said: it diverged, or taught the model nothing."""
+"""Warnings about a run that diverged, or whose updates never changed the model."""
 
 import dataclasses
 from pathlib import Path
@@ -40,19 +40,19 @@ def test_a_diverged_run_says_so(tmp_path: Path) -> None:
             0,
             0.0,
             "none",
-            "in any of the 2 rounds, the model is the untrained one: nobody was selected (availability=",
+            "in any of the 2 rounds, the model is the untrained one: no client was selected (availability=",
         ),
-        (4, 0, 0.0, "none", ": none of those selected was done in time (deadline="),
-        (4, 0, 4.0, "none", ": what clients sent was left out, not finite or longer than update_limit allows"),
-        (4, 4, 0.0, "left out", ": the server's steps were left out, not finite or longer"),
+        (4, 0, 0.0, "none", ": no selected client finished in time (deadline="),
+        (4, 0, 4.0, "none", ": clients' updates were dropped because they were not finite or longer than update_limit"),
+        (4, 4, 0.0, "left out", ": the server's steps were dropped because they were not finite or longer"),
         (
             4,
             3,
             1.0,
             "left out",
-            ": what clients sent was left out, not finite or longer than update_limit allows, and the",
+            ": clients' updates were dropped because they were not finite or longer than update_limit, and the",
         ),
-        (4, 4, 0.0, "of nothing", "the model is still the one that the run began with: no update moved it"),
+        (4, 4, 0.0, "of nothing", "the model is still the initial model: no update changed it"),
     ],
 )
 def test_a_run_that_taught_the_model_nothing_says_so(
@@ -80,9 +80,9 @@ def test_a_run_that_taught_the_model_nothing_says_so(
     assert line is None or line in found["warnings"][0]
 
 
-@pytest.mark.parametrize(("dropped", "why"), [(0.0, "); the"), (2.0, "), or what they sent was left out; the")])
-def test_clients_that_were_asked_in_vain_are_told(tmp_path: Path, dropped: float, why: str) -> None:
-    """Asked in each of 5 rounds: 0 and 1 never arrived, 2 once; 3 was asked twice alone."""
+@pytest.mark.parametrize(("dropped", "why"), [(0.0, "); the"), (2.0, "), or their updates were dropped; the")])
+def test_clients_that_never_arrive_are_reported(tmp_path: Path, dropped: float, why: str) -> None:
+    """Selected in each of 5 rounds: 0 and 1 never arrived, 2 arrived once; 3 was selected twice only."""
     journal, summary = watchers()
     for watcher in (journal, summary):
         watcher.start(info(tmp_path / "run", rounds=5))
@@ -98,5 +98,5 @@ def test_clients_that_were_asked_in_vain_are_told(tmp_path: Path, dropped: float
     for watcher in (journal, summary):
         watcher.finish("finished")
     (line,) = written(tmp_path / "run")["warnings"]
-    assert line.startswith("2 of 12 clients were asked 3 times or more and never arrived (0, 1): they were late")
+    assert line.startswith("2 of 12 clients were selected 3 times or more and never arrived (0, 1): they were late")
     assert why in line

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from fedcohort.console.summary import Summary
 from fedcohort.record.journal import Journal
-from fedcohort.results.shares_of_best import describe, find_first
+from fedcohort.results.shares_of_best import describe
 from record.made_up import info, report
 
 
@@ -31,12 +30,6 @@ def summarised(folder: Path, *rounds: Mapping[str, float]) -> list[dict[str, Any
 def at(acc: float | None, seconds: float, bytes_: float = 0.0) -> dict[str, float]:
     cost = {"time/virtual_s": seconds, "comm/down_bytes": bytes_, "comm/up_bytes": 2 * bytes_}
     return cost if acc is None else {"test/acc": acc, **cost}
-
-
-def test_the_first_that_meets_it() -> None:
-    values = np.array([np.nan, 0.2, 0.8, 0.5, 0.8])
-    assert (find_first(values, 0.8), find_first(values, 0.81)) == (2, None)
-    assert find_first(values, 0.2, sign=-1) == 1
 
 
 def test_times_to_shares_of_the_best(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

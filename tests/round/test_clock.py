@@ -32,7 +32,7 @@ class Listed(Availability):
     period: float
 
     def schedule(self, draws: Draws) -> Schedule:
-        return Schedule.of(self.intervals, self.period)
+        return Schedule.from_intervals(self.intervals, self.period)
 
 
 def shifts(folder: Path, *hours: tuple[float, float], clients: int = 12) -> tuple[str, ...]:

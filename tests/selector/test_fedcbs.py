@@ -46,7 +46,7 @@ def test_what_a_second_client_would_make_of_it(chosen: list[int], others: list[i
     """From client 0, the best alone, greed takes 1, and then has to take 2: {0, 1, 2}, not {0, 2, 3}."""
     np.testing.assert_allclose([of(*chosen, k) for k in others], imbalances, atol=5e-7)
     assert of(0, 1, 2) < of(0, 1, 3)
-    p = cbs().chances(H.astype(float), ids(*chosen), ids(*others))[others]
+    p = cbs().draw_probabilities(H.astype(float), ids(*chosen), ids(*others))[others]
     expected = np.maximum(imbalances, 1e-3) ** -2.0
     np.testing.assert_allclose(p, expected / expected.sum(), rtol=2e-4)
 
@@ -58,9 +58,9 @@ def distribution() -> tuple[np.ndarray, dict[tuple[int, ...], float]]:
     first = selection.probability
     assert first is not None
     for i in range(K):
-        p_j = selector.chances(H.astype(float), ids(i), np.setdiff1d(np.arange(K), [i]))
+        p_j = selector.draw_probabilities(H.astype(float), ids(i), np.setdiff1d(np.arange(K), [i]))
         for j in np.flatnonzero(p_j):
-            p_k = selector.chances(H.astype(float), ids(i, int(j)), np.setdiff1d(np.arange(K), [i, j]))
+            p_k = selector.draw_probabilities(H.astype(float), ids(i, int(j)), np.setdiff1d(np.arange(K), [i, j]))
             for k in np.flatnonzero(p_k):
                 sets[tuple(sorted((i, int(j), int(k))))] += first[i] * p_j[j] * p_k[k]
     return first, dict(sets)

@@ -175,7 +175,7 @@ def test_so_does_the_squared_exponential() -> None:
     selector = cor(warmup=1, dim=6, gamma=1.0, update_mean=False, kernel="se")
     selection, after = selector.select(state, context(2, 3, K), {})
     assert sorted(selection.clients // 4) == [0, 1, 2]
-    sigma = gaussian.smooth_covariance(known(after.X), after.f, 1.0, 0.0)
+    sigma = gaussian.SquaredExponential(0.0, 1.0).covariance(known(after.X), after.f)
     same = np.repeat(np.arange(3), 4)[:, None] == np.repeat(np.arange(3), 4)
     assert after.f != 1.0
     assert sigma[same].min() > 0.9 * after.f**2 > 2 * sigma[~same].max()

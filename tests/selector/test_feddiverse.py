@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedcohort.selector.base import draw
-from fedcohort.selector.feddiverse import FedDiverse, State, chances, draw_one, find_blind, normalise
+from fedcohort.selector.feddiverse import FedDiverse, State, draw_one, draw_probabilities, find_uninformative, normalise
 from fedcohort.signal.base import unknowable
 from fedcohort.types import Population, ProbeResult, RoundContext
 from selector_harness import World, context, ids, play
@@ -47,7 +47,7 @@ def state(delta: np.ndarray, turn: int = 0) -> State:
 
 def test_the_first_client_is_drawn_by_its_spurious_correlation() -> None:
     """.8 of 1.58, and so on; u is where the running sum is cut."""
-    p = chances(DELTA[:, 2], ALL, np.arange(6))
+    p = draw_probabilities(DELTA[:, 2], ALL, np.arange(6))
     np.testing.assert_allclose(p, [0.506329, 0.063291, 0.050633, 0.126582, 0.253165, 0], atol=1e-6)
     assert [draw_one(p, u) for u in (0.0, 0.5, 0.51, 0.6, 0.7, 0.999999)] == [0, 0, 1, 2, 3, 4]
 
@@ -83,8 +83,8 @@ def test_whole_cohorts(cross: str, m: int, u: tuple[float, ...], expected: list[
 def test_the_second_three_start_from_the_class_imbalance() -> None:
     """u = .5 among clients 1, 3, 4, 5 is 4 by SC (.1 .2 .4 0) and 1 by CI (.7 .3 .05 0)."""
     left = np.array([1, 3, 4, 5])
-    assert draw_one(chances(DELTA[:, 2], ALL, left), 0.5) == 4
-    assert draw_one(chances(DELTA[:, 0], ALL, left), 0.5) == 1
+    assert draw_one(draw_probabilities(DELTA[:, 2], ALL, left), 0.5) == 4
+    assert draw_one(draw_probabilities(DELTA[:, 0], ALL, left), 0.5) == 1
     assert order(make(), DELTA, 4, 0.0, 0.5)[3] == 1
 
 
@@ -102,7 +102,7 @@ def test_dot_products_equal_on_paper_are_ties() -> None:
 
 def test_no_spurious_correlation_anywhere_is_a_uniform_draw() -> None:
     delta = DELTA * [1, 1, 0]
-    np.testing.assert_array_equal(chances(delta[:, 2], ALL, np.arange(6)), np.full(6, 1 / 6))
+    np.testing.assert_array_equal(draw_probabilities(delta[:, 2], ALL, np.arange(6)), np.full(6, 1 / 6))
     assert [order(make(), delta, 1, u)[0] for u in (0.0, 0.2, 0.4, 0.6, 0.8, 0.9)] == [0, 1, 2, 3, 4, 5]
 
 
@@ -137,7 +137,7 @@ def test_the_fourth_group_of_a_cohort_starts_from_the_first_turn_again() -> None
     chosen = order(make(), delta, 12, *[0.5] * 4)
     for group, column in enumerate((2, 0, 1, 2)):
         left = np.setdiff1d(np.arange(12), chosen[: 3 * group])
-        assert chosen[3 * group] == draw_one(chances(delta[:, column], np.ones(12, bool), left), 0.5)
+        assert chosen[3 * group] == draw_one(draw_probabilities(delta[:, column], np.ones(12, bool), left), 0.5)
 
 
 def test_unknown_clients_come_last() -> None:
@@ -228,4 +228,4 @@ def test_estimates_that_tell_no_attribute_are_said(monkeypatch: pytest.MonkeyPat
         selector.select(start, ctx, {"dht": ProbeResult(np.arange(len(rows)), blind[rows])})
         assert len(lines) == expected
     assert lines[0].startswith("selector=feddiverse: the estimates of 2 of 3 clients tell no attribute")
-    assert find_blind(blind).tolist() == [True, True, False, False]
+    assert find_uninformative(blind).tolist() == [True, True, False, False]

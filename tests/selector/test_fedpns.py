@@ -10,7 +10,7 @@ import torch
 from agg_harness import update_of
 from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.flat import FlatModel
-from fedcohort.selector.fedpns import FedPns, State, against, agreement, per_step, scale, without
+from fedcohort.selector.fedpns import FedPns, State, agreement, agreement_without, find_opposing, per_step, scale
 from fedcohort.signal.base import Derived, find
 from fedcohort.training.evaluate import FederationLab
 from fedcohort.types import Population, RoundOutcome, Selection
@@ -41,12 +41,12 @@ def test_agreement_by_hand() -> None:
     """The sum of G is (1.5, 1.7): (2.25 + 2.89) / 4; without 3 it is (2.5, 1.5): 8.5 / 3."""
     H = G @ G.T
     assert agreement(H, np.arange(4)) == pytest.approx(1.285)
-    np.testing.assert_allclose(without(H, np.arange(4)), [1.046667, 0.563333, 0.496667, 2.833333], atol=5e-7)
-    np.testing.assert_array_equal(against(H, 3), [[3], [3]])
+    np.testing.assert_allclose(agreement_without(H, np.arange(4)), [1.046667, 0.563333, 0.496667, 2.833333], atol=5e-7)
+    np.testing.assert_array_equal(find_opposing(H, 3), [[3], [3]])
     np.testing.assert_array_equal(
-        against(H, 1), [[3], [3]]
+        find_opposing(H, 1), [[3], [3]]
     )  # 2.83 is the most that three can have: nobody else opposes
-    assert not len(against(H, 4)[0])
+    assert not len(find_opposing(H, 4)[0])
 
 
 def test_nobody_agrees_with_nobody() -> None:
@@ -56,7 +56,7 @@ def test_nobody_agrees_with_nobody() -> None:
 def test_a_mean_would_label_another_client_too() -> None:
     """The departure's reason: over |A| the values are .32125, and .348889 without client 0."""
     H = G @ G.T
-    mean = without(H, np.arange(4)) / 3
+    mean = agreement_without(H, np.arange(4)) / 3
     assert agreement(H, np.arange(4)) / 4 == pytest.approx(0.32125)
     assert mean[0] == pytest.approx(0.348889, abs=5e-7)
     assert np.flatnonzero(mean > 0.32125).tolist() == [0, 3]
@@ -74,7 +74,7 @@ def test_the_gram_matrix_says_what_the_updates_say() -> None:
 
         assert agreement(H, members) == pytest.approx(direct(members), abs=1e-10)
         expected = [direct(members[members != k]) for k in members]
-        np.testing.assert_allclose(without(H, members), expected, atol=1e-10)
+        np.testing.assert_allclose(agreement_without(H, members), expected, atol=1e-10)
         steps = rng.integers(1, 9, 7).astype(np.float64)
         g_step = g / steps[:, None]
         np.testing.assert_allclose(per_step(H, steps), g_step @ g_step.T, atol=1e-10)
@@ -97,14 +97,14 @@ def test_before_the_first_round_nobody_was_selected_or_labelled() -> None:
 def test_what_a_label_costs(times: list[tuple[int, int]], prob: list[float]) -> None:
     found = np.full(4, 0.25)
     for labels, selections in times:
-        found = pns().move(found, ids(3), np.array([labels / selections]))
+        found = pns().update_probabilities(found, ids(3), np.array([labels / selections]))
         assert found.sum() == pytest.approx(1.0, abs=1e-12)
     np.testing.assert_allclose(found, prob, atol=2e-8)
 
 
 def test_two_labels_at_once_share_among_the_others() -> None:
     """.3 and .1 lose .49 of theirs with ratio 0: .196, in halves."""
-    found = pns().move(np.array([0.3, 0.1, 0.2, 0.4]), ids(0, 1), np.zeros(2))
+    found = pns().update_probabilities(np.array([0.3, 0.1, 0.2, 0.4]), ids(0, 1), np.zeros(2))
     np.testing.assert_allclose(found, [0.153, 0.051, 0.298, 0.498], rtol=1e-12)
 
 

@@ -10,7 +10,15 @@ import torch
 from torch import Tensor
 
 from agg_harness import update_of
-from fedcohort.selector.feel import Feel, State, chances, des_raj, fill_lagged, multiplier, shares
+from fedcohort.selector.feel import (
+    Feel,
+    State,
+    des_raj,
+    fill_lagged,
+    multiplier,
+    normalise_importance,
+    sampling_probabilities,
+)
 from fedcohort.types import Advice, ProbeResult, Selection
 from known import known
 from selector_harness import World, context, ids, outcome, play
@@ -47,7 +55,7 @@ def chosen(norms: list[float], cohort: int = 1, seed: int = 0, **changes: Any) -
     ],
 )
 def test_probabilities_by_hand(rho: float, q: list[float], lam: float) -> None:
-    np.testing.assert_allclose(chances(A, T, rho), q, atol=5e-9)
+    np.testing.assert_allclose(sampling_probabilities(A, T, rho), q, atol=5e-9)
     assert multiplier(A, T, rho) == pytest.approx(lam, abs=5e-7)
     np.testing.assert_allclose(A * np.sqrt((1 - rho) / (rho * T + lam)), q, atol=5e-6)
 
@@ -58,7 +66,7 @@ def test_they_minimise_the_objective(rho: float) -> None:
     rng = np.random.default_rng(0)
     for _ in range(20):
         a, seconds = rng.random(6) + 0.01, rng.random(6) * 5
-        q = chances(a, seconds, rho)
+        q = sampling_probabilities(a, seconds, rho)
         assert q.sum() == pytest.approx(1.0, abs=1e-12)
 
         def cost(q: np.ndarray, a: np.ndarray = a, seconds: np.ndarray = seconds) -> float:
@@ -72,22 +80,22 @@ def test_they_minimise_the_objective(rho: float) -> None:
 
 def test_equal_latencies_leave_importance_alone() -> None:
     """With s = rho T + lambda, sum a sqrt((1 - rho) / s) = 1: s = .2 * 2.3^2, and lambda is 5.6 less."""
-    np.testing.assert_allclose(chances(A, np.full(3, 7.0), 0.8), A / 2.3, rtol=1e-12)
+    np.testing.assert_allclose(sampling_probabilities(A, np.full(3, 7.0), 0.8), A / 2.3, rtol=1e-12)
     assert multiplier(A, np.full(3, 7.0), 0.8) == pytest.approx(0.2 * 2.3**2 - 0.8 * 7, rel=1e-12)
 
 
 def test_the_scale_of_the_norms() -> None:
     """It cancels for rho = 0; in the formula as printed it changes q otherwise; divided by their sum it can't."""
-    np.testing.assert_allclose(chances(3 * A, T, 0.0), chances(A, T, 0.0), rtol=1e-12)
-    assert np.abs(chances(3 * A, T, 0.5) - chances(A, T, 0.5)).max() > 0.01
-    np.testing.assert_allclose(shares(3 * A), shares(A), rtol=1e-14)
-    np.testing.assert_allclose(shares(A), A / 2.3)
+    np.testing.assert_allclose(sampling_probabilities(3 * A, T, 0.0), sampling_probabilities(A, T, 0.0), rtol=1e-12)
+    assert np.abs(sampling_probabilities(3 * A, T, 0.5) - sampling_probabilities(A, T, 0.5)).max() > 0.01
+    np.testing.assert_allclose(normalise_importance(3 * A), normalise_importance(A), rtol=1e-14)
+    np.testing.assert_allclose(normalise_importance(A), A / 2.3)
 
 
 @pytest.mark.parametrize("redraw", ["renormalise", "resolve"])
 @pytest.mark.parametrize("rho", [0.1, 0.5, 0.9])
 def test_latency_counts_as_much_among_many_as_among_few(rho: float, redraw: str) -> None:
-    """Twenty clients alike in place of each: their chances are a twentieth of its."""
+    """Twenty clients alike in place of each: their probabilities are a twentieth of its."""
     n, norms, seconds = np.array([50.0, 30.0, 20.0]), np.array([2.0, 1.0, 5.0]), 10 * T
     found = []
     for copies in (1, 20):
@@ -103,14 +111,14 @@ def test_latency_counts_as_much_among_many_as_among_few(rho: float, redraw: str)
 def test_twice_as_slow_is_chosen_less_often_among_fifty() -> None:
     """a and T with mean 1, rho = .5: sum q = 1 at s = rho T + lambda near .5, q_k near a_k / sqrt(T_k)."""
     seconds = np.repeat([2 / 3, 4 / 3], 25)
-    q = chances(np.full(50, 0.02), seconds, 0.5)
+    q = sampling_probabilities(np.full(50, 0.02), seconds, 0.5)
     assert q[0] / q[-1] == pytest.approx(np.sqrt(2), rel=0.03)
 
 
 def test_a_selection_scales_importance_by_its_sum_and_time_by_its_mean() -> None:
     """a over 2.3, T over 70 / 3: the scores, which are the probabilities."""
     selection, _ = chosen([2.0, 1.0, 5.0])
-    expected = chances(A / 2.3, T / (7 / 3), 0.5)
+    expected = sampling_probabilities(A / 2.3, T / (7 / 3), 0.5)
     np.testing.assert_allclose(known(selection.scores), expected, rtol=1e-10)
     np.testing.assert_allclose(known(selection.probability), expected, rtol=1e-10)
     np.testing.assert_allclose(selection.parts["importance"], A / 2.3)
@@ -129,11 +137,11 @@ def test_the_first_draw_follows_the_probabilities(redraw: str) -> None:
 @pytest.mark.parametrize("redraw", ["renormalise", "resolve"])
 def test_the_second_draw_is_among_those_left(redraw: str) -> None:
     """Chances q_j / (1 - q_i), or those that solve the two clients' own problem; the weights tell which came first."""
-    q = chances(A / 2.3, T / (7 / 3), 0.5)
+    q = sampling_probabilities(A / 2.3, T / (7 / 3), 0.5)
     orders = set()
 
     def own(rest: np.ndarray) -> np.ndarray:
-        return chances(A[rest] / A[rest].sum(), T[rest] / T[rest].mean(), 0.5)
+        return sampling_probabilities(A[rest] / A[rest].sum(), T[rest] / T[rest].mean(), 0.5)
 
     for seed in range(40):
         selection, state = chosen([2.0, 1.0, 5.0], 2, seed, redraw=redraw)
@@ -209,7 +217,7 @@ def test_a_norm_that_is_no_norm_is_never_preferred(bad: float) -> None:
     for seed in range(20):
         assert chosen([1.0, bad, 1.0], 2, seed)[0].clients.tolist() == [0, 2]
     assert len(chosen([bad] * 3, 2)[0].clients) == 2
-    np.testing.assert_array_equal(shares(np.full(3, bad)), np.full(3, 1 / 3))
+    np.testing.assert_array_equal(normalise_importance(np.full(3, bad)), np.full(3, 1 / 3))
 
 
 @pytest.mark.parametrize("bad", [NAN, 0.0])
@@ -239,7 +247,7 @@ def test_the_last_update_stands_in_for_the_gradient() -> None:
     state = selector.observe(State(np.full(3, NAN), np.zeros(3)), outcome(0, [0, 2], update_norm=[2.0, 5.0]))[1]
     np.testing.assert_array_equal(state.norm, [2.0, NAN, 5.0])
     selection, _ = selector.select(state, context(1, 1, 3, signals=SIGNALS), {})
-    expected = chances(shares(W * [2.0, 3.5, 5.0]), T / (7 / 3), 0.5)
+    expected = sampling_probabilities(normalise_importance(W * [2.0, 3.5, 5.0]), T / (7 / 3), 0.5)
     np.testing.assert_allclose(known(selection.probability), expected, rtol=1e-10)
 
 

@@ -9,8 +9,8 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from fedcohort.bandit import neural, ridge
-from fedcohort.bandit.neural import Net
-from fedcohort.bandit.restless import Hidden
+from fedcohort.bandit.neural import Network
+from fedcohort.bandit.restless import HiddenMarkov
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.selector.contexts import FEATURES
 from fedcohort.startup import check, components
@@ -92,10 +92,10 @@ def test_contexts_rewards_and_credit_are_the_same(bandit: str) -> None:
         np.testing.assert_array_equal(a.after.X, b.after.X)
         np.testing.assert_array_equal(a.after.known.r, b.after.known.r)
     if bandit == "neural":  # the fifth round's rewards are still to be measured
-        assert isinstance(other[-1].after.posterior, Net)
+        assert isinstance(other[-1].after.posterior, Network)
         assert len(other[-1].after.posterior.r) == 4 * 12
     if bandit == "restless":
-        assert isinstance(other[-1].after.posterior, Hidden)
+        assert isinstance(other[-1].after.posterior, HiddenMarkov)
         assert other[-1].after.posterior.count == 4 * 12
 
 

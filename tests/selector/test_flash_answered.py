@@ -51,8 +51,8 @@ def test_no_more_is_asked_for() -> None:
 @pytest.mark.parametrize("reward", ["global", "progress"])
 def test_one_number_for_all_says_nothing_of_each(reward: str) -> None:
     message = {
-        "global": "reward must be client with credit=answered, which learns from each answer, got 'global'",
-        "progress": "credit must be causal with reward=progress, which those who took part share, got 'answered'",
+        "global": "reward must be client with credit=answered, which learns from each client's loss, got 'global'",
+        "progress": "credit must be causal with reward=progress, which the cohort shares, got 'answered'",
     }
     with pytest.raises(OptionError, match=re.escape(message[reward])):
         replace(answered(), reward=reward)

@@ -29,7 +29,7 @@ def test_the_noise_of_the_story() -> None:
     state = run(ours(context="fresh", **FIRST), STORY, SECONDS)[-1]
     same = run(flash(context="fresh", **FIRST), STORY, SECONDS)[-1]
     belief = state.posterior
-    assert isinstance(belief, calibrated.Noisy)
+    assert isinstance(belief, calibrated.NoisyRidge)
     x = np.array([0.5, 0.6, 2.0 / 1.5, 0.25 / 0.175])
     b = (np.array([0.35, 0.35, 0.0, 0.0]) + 0.4 * x) / 0.175
     squares = 0.2325 / 0.175**2
@@ -39,7 +39,7 @@ def test_the_noise_of_the_story() -> None:
 
 def test_rewards_come_in_units_of_their_own_size() -> None:
     """With raw ones of 1e-3 nats per second the prior's residual of 1 is all that the bandit would see."""
-    message = "scale must be running or first_round with bandit=calibrated, which .* such rewards, got 'none'"
+    message = "scale must be running or first_round with bandit=calibrated, whose prior noise .* size 1, got 'none'"
     with pytest.raises(OptionError, match=message):
         replace(ours(), scale="none")
     for scale in ("running", "first_round"):

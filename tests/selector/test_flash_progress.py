@@ -92,7 +92,7 @@ def test_clients_are_asked_for_contexts_alone() -> None:
 
 @pytest.mark.parametrize("credit", ["literal", "answered"])
 def test_nobody_else_can_be_credited(credit: str) -> None:
-    message = f"credit must be causal with reward=progress, which those who took part share, got {credit!r}"
+    message = f"credit must be causal with reward=progress, which the cohort shares, got {credit!r}"
     with pytest.raises(OptionError, match=re.escape(message)):
         replace(progress(), credit=credit)
 

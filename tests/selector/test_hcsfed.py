@@ -10,7 +10,7 @@ from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.flat import FlatModel
 from fedcohort.maths.sketch import sketch
 from fedcohort.rng import generator
-from fedcohort.selector.hcsfed import HcsFed, State, shares
+from fedcohort.selector.hcsfed import HcsFed, State, stratum_weights
 from fedcohort.training.evaluate import FederationLab
 from fedcohort.types import ProbeResult, RoundOutcome, Selection
 from known import known
@@ -75,15 +75,15 @@ def test_without_norms_chances_are_equal() -> None:
 def test_weights_by_hand() -> None:
     """6, 3 and 1 of 10, over two, one and one who arrived."""
     stratum = np.array([0] * 6 + [1] * 3 + [2])
-    np.testing.assert_allclose(shares(stratum, ids(0, 5, 7, 9)), [0.3, 0.3, 0.3, 0.1])
-    np.testing.assert_allclose(shares(stratum, ids(0, 9)), [0.6, 0.1])
+    np.testing.assert_allclose(stratum_weights(stratum, ids(0, 5, 7, 9)), [0.3, 0.3, 0.3, 0.1])
+    np.testing.assert_allclose(stratum_weights(stratum, ids(0, 9)), [0.6, 0.1])
 
 
 def test_the_stratified_estimate() -> None:
     """Values 1, 2, 3 and 10, 11, 12, of each stratum the middle one: 2 / 2 + 11 / 2 = 6.5, the mean of all."""
     values = np.array([1.0, 2, 3, 10, 11, 12])
     stratum = np.repeat([0, 1], 3)
-    assert shares(stratum, ids(1, 4)) @ values[[1, 4]] == pytest.approx(values.mean())
+    assert stratum_weights(stratum, ids(1, 4)) @ values[[1, 4]] == pytest.approx(values.mean())
 
 
 def test_advice() -> None:
@@ -91,7 +91,7 @@ def test_advice() -> None:
     outcome = updates(selection.clients.tolist(), np.zeros((4, 2)))
     advice, _ = hcs(agg="stratified").observe(state, outcome)
     assert advice is not None
-    np.testing.assert_allclose(known(advice.weights), shares(state.stratum, selection.clients))
+    np.testing.assert_allclose(known(advice.weights), stratum_weights(state.stratum, selection.clients))
     assert advice.keep is None
     assert hcs(agg="stratified").advises
     assert hcs(agg="stratified").weighs

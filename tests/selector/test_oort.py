@@ -9,7 +9,16 @@ import pytest
 from agg_harness import update_of
 from fedcohort.errors import OptionError
 from fedcohort.selector.oort import Oort
-from fedcohort.selector.ranking import State, admit, mixture, normalise, shares, slowness, staleness, utilities
+from fedcohort.selector.ranking import (
+    State,
+    admit,
+    mixture,
+    normalise,
+    speed_factor,
+    split_cohort,
+    staleness,
+    utilities,
+)
 from fedcohort.signal.base import find
 from fedcohort.types import Selection
 from known import known
@@ -68,8 +77,8 @@ def test_the_longer_ignored_the_larger_the_bonus() -> None:
 def test_the_slow_are_penalised() -> None:
     """T = 10, alpha = 2."""
     times = np.array([5.0, 10.0, 20.0, 40.0, NAN, INF])
-    np.testing.assert_allclose(slowness(times, 10.0, 2.0), [1, 1, 0.25, 0.0625, 1, 0])
-    assert slowness(times, INF, 2.0).tolist() == [1.0] * 6
+    np.testing.assert_allclose(speed_factor(times, 10.0, 2.0), [1, 1, 0.25, 0.0625, 1, 0])
+    assert speed_factor(times, INF, 2.0).tolist() == [1.0] * 6
 
 
 def test_the_whole_score_by_hand() -> None:
@@ -133,7 +142,7 @@ def test_exploration_decays() -> None:
     ],
 )
 def test_how_many_explore(m: int, eps: float, new: int, known: int, expected: tuple[int, int]) -> None:
-    assert shares(m, eps, new, known) == expected
+    assert split_cohort(m, eps, new, known) == expected
 
 
 @pytest.mark.parametrize("cohort", [1, 2, 3])
@@ -175,7 +184,7 @@ def test_exploring_by_size_counts_duration() -> None:
 def test_the_preferred_duration_is_a_percentile(percent: float, T: float) -> None:
     """Sorted: 5, 5, 10, 20, 40; place int(5 percent / 100)."""
     system = chosen(five(preferred=percent), preferred_in="percentile", preferred=percent).parts["system"]
-    np.testing.assert_allclose(system, slowness(five().seconds, T, 2.0))
+    np.testing.assert_allclose(system, speed_factor(five().seconds, T, 2.0))
 
 
 def test_a_client_that_never_trained_counts_with_its_expected_duration() -> None:

@@ -33,6 +33,6 @@ def test_nobody_is_trained_where_there_is_no_choice() -> None:
 
 def test_too_many_clients_are_refused() -> None:
     OracleGreedy(12).init(Population(12, 4, 3, {}))
-    said = "limit must be an integer of at least 13, the clients there are: all of them train every round, got 12"
+    said = "limit must be an integer of at least 13, the number of clients, which all train in every round, got 12"
     with pytest.raises(OptionError, match=re.escape(said)):
         OracleGreedy(12).init(Population(13, 4, 3, {}))

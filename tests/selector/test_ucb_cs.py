@@ -221,7 +221,10 @@ def test_who_was_never_visited_has_nothing_to_exploit() -> None:
 )
 def test_where_a_client_takes_one_step_it_is_said_that_nobody_is_explored(words: tuple[str, ...], said: bool) -> None:
     lines = startup_notices("selector=ucb_cs", *words)
-    assert any(line.startswith("selector=ucb_cs explores as far as the losses of a client's") for line in lines) == said
+    assert (
+        any(line.startswith("selector=ucb_cs explores in proportion to the spread of a client's") for line in lines)
+        == said
+    )
 
 
 @pytest.mark.parametrize("words", [("client.epochs=1", "client.batch=100000"), ("client.epochs=1", "client.batch=10")])

@@ -6,11 +6,11 @@ import torch
 
 from agg_harness import update_of
 from fedcohort.errors import IncompatibleConfig, UndeclaredSignal
-from fedcohort.signal.base import find, own_words
+from fedcohort.signal.base import find, list_signals
 from fedcohort.types import Signals
 from signal_kinds import measured, reported
 
-WORDS = own_words()
+WORDS = list_signals()
 
 
 @pytest.mark.parametrize("word", WORDS)

@@ -18,12 +18,12 @@ LISTS = ("samples=fedbalancer", "deadline=fixed")
 PACED = ("samples=fedbalancer", "deadline=fedbalancer")
 NOISY = "with {} clients with high losses count more, and label noise (label_noise=beta) raises losses, too"
 OFTEN = "changes the weights of arriving clients only, and so favours clients that train often"
-TWO_LOSSES = "goes by the loss that clients train with in the paper, and its robust loss has other weights than that of"
-AWAY = "agg=rhfl compares a client's loss with that of when it last came: who stays away longer seems to learn faster"
+TWO_LOSSES = "reads the loss that clients train with in the paper, and its robust loss has other weights than"
+AWAY = "agg=rhfl compares a client's loss with that of its last participation: clients that are away for longer seem"
 RHFL = ("agg=rhfl", "proxy=noise")
 ALL_KEPT = "selector=fedpns keeps ceil(keep x m) of the m clients that arrive in a round, which is all of them"
 ON_TIME = "drops late clients, and none is late with device=instant, where work takes no time"
-ALL_FIRST = "trains everybody who is ready in round 1, whatever the cohort"
+ALL_FIRST = "trains all ready clients in round 1, whatever the cohort"
 ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
 
 
@@ -44,7 +44,7 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         ),
         # more than the cohort, and under a name of its own
         (("selector=low_ratio", CLEAN), [ALL_FIRST]),
-        (("selector=neural_bandit", CLEAN), [ALL_FIRST, "stands in for a paper that could not be read"]),
+        (("selector=neural_bandit", CLEAN), [ALL_FIRST, "replaces a paper whose text was not available"]),
         (("selector=hcsfed", "selector.variant=feddiverse_paper", CLEAN), [ALL_FIRST]),
         # wrong labels have high losses
         (("selector=powd",), [NOISY.format("selector=powd")]),
@@ -75,7 +75,7 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         (("deadline=fedbalancer", "deadline.w=5", CLEAN), []),
         (
             ("deadline=fedbalancer", "deadline.grid=1", CLEAN),
-            ["deadline=fedbalancer goes by seconds of a clock, and those of device=shifted_exponential are multiples"],
+            ["deadline=fedbalancer tries deadlines in seconds, and device=shifted_exponential has multiples"],
         ),
         (("deadline=fedbalancer", "deadline.grid=1", "device=phones", CLEAN), []),
         ((*LISTS, "samples.noise=0.5", CLEAN), ["samples.noise=0.5 leaves the threshold of samples=fedbalancer lower"]),
@@ -114,10 +114,13 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         (("selector=hcsfed", "cohort=3", "selector.strata=4", "deadline=over_commit"), []),
         # half of some thirty samples are one batch
         (ONE_PASS, []),
-        ((*ONE_PASS, "samples=random"), ["selector=ucb_cs explores as far as the losses of a client's steps differ"]),
+        (
+            (*ONE_PASS, "samples=random"),
+            ["selector=ucb_cs explores in proportion to the spread of a client's batch losses"],
+        ),
         (
             ("selector=hcsfed", "cohort=3", "selector.strata=4"),
-            ["selector=hcsfed has more strata than a cohort has places"],
+            ["selector=hcsfed has more strata than the cohort has clients"],
         ),
         (("selector=fedpns", "cohort=4", "selector.keep=0.75"), []),
         (("availability=diurnal",), []),
@@ -129,7 +132,7 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         ((*RHFL, "cohort=50"), []),
         (
             (*RHFL, "availability=bernoulli", "deadline=fixed"),
-            [f"{AWAY}, and gains weight (with cohort=clients and availability=always and deadline=wait"],
+            [f"{AWAY} to learn faster, and gain weight (with cohort=clients and availability=always and deadline=wait"],
         ),
         ((*RHFL, "agg.beta=0"), []),
     ],

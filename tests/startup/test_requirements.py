@@ -24,10 +24,10 @@ from yaml_words import make, words
             ("agg=scaffold", "agg.control=displacement", "client=adam"),
             "without momentum, weight_decay and clip and regulariser=none, or agg.control=mean_gradient",
         ),
-        (("agg=scaffold", "agg.control=displacement", "client.momentum=0.9"), "only holds for plain SGD"),
+        (("agg=scaffold", "agg.control=displacement", "client.momentum=0.9"), "holds only for plain SGD"),
         (
             ("agg=scaffold", "agg.control=displacement", "regulariser=prox"),
-            "only holds for plain SGD on the loss alone",
+            "holds only for plain SGD on the loss",
         ),
         (("dataset=synthetic", "model=cnn"), "model=cnn needs images"),
         (
@@ -46,14 +46,14 @@ from yaml_words import make, words
         (("codec=mask", "client.weight_decay=0.1"), "client.weight_decay changes every parameter"),
         (
             ("selector=pyramidfl", "codec=lowrank"),
-            "selector=pyramidfl leaves tensors out of updates, and the codec trains each client for its own upload: "
-            "choose codec=none, or .* codec.mode=posthoc",
+            "selector=pyramidfl leaves tensors out of finished updates, and codec=lowrank changes local training: "
+            "choose codec=none, codec=subsample or codec=quant, or set codec.mode=posthoc",
         ),
-        (("selector=pyramidfl", "codec=mask"), "choose codec=none, or a codec that works on finished updates"),
+        (("selector=pyramidfl", "codec=mask"), "codec=mask changes local training: choose codec=none"),
         (
             ("agg=fedsgd", "selector=pyramidfl"),
-            "selector=pyramidfl gives some clients several times the local work, and agg=fedsgd stands for the same "
-            "number of steps at every client: choose another aggregator, or selector.beta=0",
+            "selector=pyramidfl gives fast clients more local work, and agg=fedsgd needs the same number of steps at "
+            "every client: choose another aggregator, or set selector.beta=0",
         ),
         (("agg=fedsgd", "client.steps=2"), "agg=fedsgd stands for client.steps=1, but client.steps=2 was asked for"),
         *(
@@ -71,10 +71,13 @@ from yaml_words import make, words
         ),
         (
             ("agg=fedbio", "objective=propfair"),
-            "agg=fedbio moves the weight of a sample along the gradient of its own loss, and with objective=propfair",
+            "agg=fedbio moves the weight of a sample along the gradient of that sample's loss, and with objective=",
         ),
-        (("agg=fedbio", "objective=flash_robust"), "agg=fedbio learns which labels to trust, and so does the objec"),
-        (("agg=fedbio", "objective=propfair", "objective@objective.base=flash_robust", "objective.M=17"), "labels to"),
+        (("agg=fedbio", "objective=flash_robust"), "agg=fedbio learns the weights of noisy labels, and objective=f"),
+        (
+            ("agg=fedbio", "objective=propfair", "objective@objective.base=flash_robust", "objective.M=17"),
+            "corrects labels",
+        ),
         (("agg=qffl", "client=adam"), "choose client=sgd, or set agg.lipschitz"),
         (("agg=qffl", "agg.q=-1"), r"agg.q must be a number in \[0, inf\), got -1"),
         (("agg=fedmaba", "agg.rho=-1"), r"agg.rho must be a number in \[0, inf\), got -1"),

@@ -78,7 +78,7 @@ def own_hash(path: Path) -> str:
 def test_a_damaged_file_of_a_finished_run_is_named_before_anything_is_written(logs: Path, name: str) -> None:
     flip(home(logs) / name, 4 * (home(logs) / name).stat().st_size)
     before = {path.name: path.read_bytes() for path in home(logs).iterdir() if path.is_file()}
-    with pytest.raises(DamagedFile, match=rf"{name} is damaged: its content is not the one that manifest\.json"):
+    with pytest.raises(DamagedFile, match=rf"{name} is damaged: its content differs from manifest\.json"):
         resumed(logs)
     assert {path.name: path.read_bytes() for path in home(logs).iterdir() if path.is_file()} == before
 
@@ -193,7 +193,7 @@ def test_a_format_that_is_not_read_names_who_reads_it(logs: Path) -> None:
 
 # --- other code, versions, processes -------------------------------------------------------------------------------
 def other_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provenance, "sources", lambda config: "0badc0de0bad")
+    monkeypatch.setattr(provenance, "digest_sources", lambda config: "0badc0de0bad")
 
 
 def other_torch(monkeypatch: pytest.MonkeyPatch) -> None:

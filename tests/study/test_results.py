@@ -48,7 +48,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     study = write(tmp_path, **ROWS)
     made_up(study, LATE).save()
     (tmp_path / RESULTS).write_bytes(b"PAR1")
-    with pytest.raises(DataError, match=r"results\.parquet is damaged: its content is not the one that manifest\.json"):
+    with pytest.raises(DataError, match=r"results\.parquet is damaged: its content differs from manifest\.json"):
         load(study)
     manifest.withdraw(tmp_path)
     with pytest.raises(DataError, match=r"results\.parquet is damaged: it can't be read"):

@@ -148,7 +148,10 @@ def test_a_server_that_comes_back_gets_what_it_missed(
     play(watchers(logs), run_info(logs))
     check(logs, 6)
     texts = [entry.getMessage() for entry in said.records]
-    assert [("can't be reached" in text, "answers again" in text) for text in texts] == [(True, False), (False, True)]
+    assert [("can't be reached" in text, "is reachable again" in text) for text in texts] == [
+        (True, False),
+        (False, True),
+    ]
 
 
 def test_a_locked_database_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,12 @@
 """Following a run: when its journal is sent, and how the process that does so ends."""
 
-import json
 import logging
 import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from multiprocessing import Pipe
 from typing import Any
 
 import pytest
@@ -19,7 +19,7 @@ from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import follow, identity
 from fedcohort.tracking.feed import open_feed
-from fedcohort.tracking.follow import Channel, Sender
+from fedcohort.tracking.follow import Sender
 from record.made_up import play, report
 from tracking.databases import EXPERIMENT, Logs
 from tracking.tracked import DEAD, check, run_info, watchers
@@ -140,20 +140,23 @@ def test_a_run_is_followed_until_its_lock_is_free(logs: Logs) -> None:
     check(logs, 3, "KILLED")
 
 
-def serve(*lines: dict[str, Any]) -> list[dict[str, Any]]:
-    """Have a follower in this process read the lines, and return what it answers."""
-    (source, requests), (answers, target) = os.pipe(), os.pipe()
-    for line in lines:
-        os.write(requests, json.dumps(line).encode() + b"\n")
-    os.close(requests)
-    follow.serve(Channel(source, target))
-    os.close(target)
-    with os.fdopen(answers) as file:
-        return [json.loads(line) for line in file]
+def serve(*messages: dict[str, Any]) -> list[dict[str, Any]]:
+    """Have a follower in this process read the messages, and return its answers."""
+    (source, requests), (answers, target) = Pipe(duplex=False), Pipe(duplex=False)
+    for message in messages:
+        requests.send(message)
+    requests.close()
+    follow.serve(source, target)
+    target.close()
+    received = []
+    with suppress(EOFError):
+        while True:
+            received.append(answers.recv())
+    return received
 
 
 def test_one_follower_serves_runs_one_after_the_other(logs: Logs) -> None:
-    """A status line of a run that was given up is passed over."""
+    """The status of a run that was given up is skipped."""
     with running(logs, 6) as facts:
         start = {"folder": str(facts.folder), "every_s": 3600, "wait_s": 60}
         done = {"done": str(facts.folder), "refusal": ""}
@@ -176,20 +179,6 @@ def test_an_error_is_reported_and_the_follower_goes_on(
     with running(logs, 0) as facts:
         (done,) = serve({"folder": str(facts.folder), "every_s": 0, "wait_s": 60})
     assert answer in done["refusal"] + said.text
-
-
-def test_messages_are_read_whole_and_in_time() -> None:
-    source, target = os.pipe()
-    channel = Channel(source, target)
-    assert channel.read(0) is None
-    os.write(target, b'{"a": 1}\n{"b"')
-    assert channel.read(0) == {"a": 1}
-    assert channel.read(0.001) is None
-    os.write(target, b": 2}\n")
-    assert channel.read(None) == {"b": 2}
-    os.close(target)
-    with pytest.raises(EOFError):
-        channel.read(None)
 
 
 def test_a_follower_ends_after_the_process_that_started_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from mlflow import MlflowClient
 
 from command_harness import command
 from fedcohort.lightning import checkpoint
-from fedcohort.record import client_table, journal
+from fedcohort.record import client_table, history, journal
 from fedcohort.tracking.tracker import MlflowTracker
 from fedcohort.training.local import LocalTrainer
 from forked_follower import fork_followers
@@ -136,7 +136,7 @@ def _wait_for_the_follower(logs: Path) -> None:
     (run,) = client.search_runs([known(client.get_experiment_by_name("fedcohort")).experiment_id])
     assert run.info.status == "KILLED"
     steps = [metric.step for metric in client.get_metric_history(run.info.run_id, "test/acc")]
-    assert steps == list(journal.read(folder).steps)
+    assert steps == list(history.read(folder).steps)
 
 
 def test_the_real_command_survives_too(whole: tuple[Ran, Any], tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_the_real_command_survives_too(whole: tuple[Ran, Any], tmp_path: Path) -
     assert done.returncode == 0
     assert "round 2/" not in done.stdout, "it began again"
     (folder,) = (tmp_path / "runs").iterdir()
-    lines = journal.read(folder)
+    lines = history.read(folder)
     assert lines.steps[-1] == 5
     assert tracked(tmp_path) == whole[1]
     assert time.time() - (folder / "status.json").stat().st_mtime < 600

@@ -1,1 +1,1 @@
-"""What the server does with the updates that arrive, one file per paper."""
+"""Aggregators: one module per method; `base.py` is their contract."""

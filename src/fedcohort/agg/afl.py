@@ -1,23 +1,24 @@
-"""AFL: Mohri, Sivek, Suresh, "Agnostic Federated Learning" (2019). The worst mixture of the clients is minimised.
+"""AFL: minimises the worst mixture of the clients' losses (Mohri et al. 2019).
 
-    min_w max_{lambda in simplex} sum_i lambda_i F_i(w)
-    direction = sum_i lambda_i D_i / sum_j lambda_j over those who arrived
-    then   lambda_i <- lambda_i + gamma F_i(w_t) for those who arrived,   lambda <- projection onto the simplex
+Mohri, Sivek, Suresh, "Agnostic Federated Learning", ICML 2019, arXiv 1902.00146.
 
-lambda_i = 1/N at the start. Where all who arrived have lambda = 0, the round is a plain mean.
+    objective:  min_w max_{lambda in simplex} sum_i lambda_i F_i(w)
+    direction:  sum_i lambda_i D_i / sum_j lambda_j over the clients that arrived
+    after it:  lambda_i <- lambda_i + gamma F_i(w_t) for these clients,  lambda <- projection onto the simplex
 
-Under partial participation lambda ascends for those who arrived alone, and so leans towards clients that train often;
-`unbiased` multiplies their ascent by N / m, which cures that for a selector that draws uniformly.
+lambda_i is 1/N at the start. Where all arrivals have lambda = 0, the round is a plain mean. Under partial participation
+only the arrivals ascend, so that clients that train often gain weight. unbiased=true multiplies the ascent by N / m,
+which corrects this for selectors that draw uniformly. `loss` chooses F_i (`agg/losses.py`): only F_i(w_t) gives the
+objective's gradient.
 
-With `loss_cap`, and fewer than half of those who arrive lying, lambda_i grows by gamma loss_cap median(F) a round at
-most (times N / m if unbiased), whatever client i claims: projecting lowers weights where losses are not negative.
+With loss_cap, and fewer than half of the arrivals lying, lambda_i grows by at most gamma loss_cap median(F) a round
+(times N / m if unbiased), whatever client i reports: the projection only lowers weights where losses are not negative.
 
-`loss` chooses F_i (`agg/losses.py`); lambda ascends along the objective's gradient with that of w_t alone.
-
-Departures from the paper: it takes one stochastic gradient a round from all clients and returns the mean of all w_t;
-here clients train locally, some of them, and w_t is evaluated: an aggregator says how the model that clients get moves,
-and a run evaluates that model alone. Weights that a selector's advice gives multiply lambda. Clients without a finite
-loss are left out, of the ascent too; where nobody has one, the round is a plain mean.
+Departures from the paper:
+- The paper takes one stochastic gradient a round from all clients, and returns the mean of all w_t. Here some clients
+  train locally, and w_t is evaluated, as for every aggregator.
+- Weights that a selector advises multiply lambda.
+- Clients without a finite loss are left out, of the ascent too; where none has one, the round is a plain mean.
 """
 
 from dataclasses import dataclass
@@ -37,12 +38,12 @@ FULL_PARTICIPATION = Requirement(
     "{option} changes the weights of arriving clients only, and so favours clients that train often: choose "
     "{full_participation}, or agg.unbiased=true where clients are drawn uniformly",
 )
-NOTHING = 1e-12  # a joint lambda below it is projection's rounding
+ROUNDING = 1e-12  # a smaller sum of lambda is rounding of the projection
 
 
 @dataclass(frozen=True)
 class State:
-    """What AFL learns.
+    """What AFL remembers between rounds.
 
     Attributes:
         mixture: lambda, on the simplex, float64 [n_clients].
@@ -57,8 +58,9 @@ class Afl(Aggregator[State]):
 
     Attributes:
         gamma: step size of lambda, per nat.
-        unbiased: ascend by N / m.
-        loss, loss_cap: see `agg/losses.py`.
+        loss: signal of F_i, see `agg/losses.py`.
+        unbiased: whether the ascent is multiplied by N / m.
+        loss_cap: cap of a loss in medians, see `agg/losses.py`.
     """
 
     gamma: float
@@ -70,7 +72,7 @@ class Afl(Aggregator[State]):
 
     def __post_init__(self) -> None:
         ranges.number("gamma", self.gamma, "[0, 1e30]")
-        ranges.choice("loss", self.loss, *losses.WORDS)
+        ranges.choice("loss", self.loss, *losses.SIGNALS)
         ranges.flag("unbiased", self.unbiased)
         ranges.number("loss_cap", self.loss_cap, "[1, inf)", optional=True)
 
@@ -97,9 +99,9 @@ class Afl(Aggregator[State]):
         rows, F = losses.read_losses(arrived, self.loss, self.loss_cap)
         if not len(rows):
             return Direction(arrived.mean), state
-        clients, share = arrived.outcome.clients[rows], losses.shares(arrived, rows)
+        clients, share = arrived.outcome.clients[rows], losses.normalised_weights(arrived, rows)
         weight = state.mixture[clients] * share
-        weight = weight / weight.sum() if state.mixture[clients].sum() > NOTHING else share
+        weight = weight / weight.sum() if state.mixture[clients].sum() > ROUNDING else share
         raised = state.mixture.copy()
         raised[clients] += self.gamma * F * (len(raised) / len(rows) if self.unbiased else 1.0)
-        return arrived.combine(losses.over_all(arrived, rows, weight)), State(project(raised))
+        return arrived.combine(losses.scatter_weights(arrived, rows, weight)), State(project(raised))

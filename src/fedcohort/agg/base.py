@@ -1,7 +1,7 @@
-"""The contract of an aggregator: what is done with the updates that arrive.
+"""The contract of an aggregator, which turns the updates that arrived into the server's step.
 
-It is algebra on flat vectors. The loop adds updates up one by one in float64 (`Arrived.mean`), so that methods which
-need a weighted sum alone keep memory flat in the cohort; those that need the matrix say `stacked`.
+It is algebra on flat vectors. The loop adds updates up one by one in float64 (`Arrived.mean`), so that memory does not
+grow with the cohort. A method that needs the matrix of updates sets `stacked`.
 """
 
 from abc import abstractmethod
@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from fedcohort import ranges
 from fedcohort.component import Component
 from fedcohort.hook import ClientHook
 from fedcohort.types import Ids, Population, ReadOnly, RoundOutcome, Values
@@ -22,17 +23,22 @@ S = TypeVar("S")
 
 
 class ServerModels(Protocol):
-    """Where an aggregator works with whole networks, on the server: w_t at hand, and inputs without labels.
+    """Networks on the server, for aggregators that work with whole networks and inputs without labels.
 
-    What goes through the networks made here is counted, and charged to the server (`comp/server_flops`).
-    proxy: the server's inputs, [n, ...]; there are some where the aggregator requires `component.PROXY`.
+    Work done in these networks is counted and charged to the server (`comp/server_flops`).
+
+    Attributes:
+        proxy: the server's inputs, [n, ...]; available where the aggregator requires "proxy".
     """
 
     @property
     def proxy(self) -> Tensor: ...
 
     def model(self, update: Float[Tensor, "p"], buffers: Float[Tensor, "b"] | None) -> nn.Module:
-        """Make a network with w_t + update, whose tensors are its own; buffers None: the round's average."""
+        """Return a network with w_t + update that shares no tensor with others.
+
+        Buffers=None takes the round's average.
+        """
         ...
 
     def update_of(self, network: nn.Module) -> Float[Tensor, "p"]:
@@ -44,22 +50,22 @@ class ServerModels(Protocol):
         ...
 
     def rng(self, purpose: str) -> np.random.Generator:
-        """Make the generator of (seed, purpose, round)."""
+        """Return the generator of (seed, purpose, round)."""
         ...
 
 
 @dataclass(frozen=True)
 class Arrived(ReadOnly):
-    """What `direction` sees: at least one client has arrived.
+    """The updates of a round in which at least one client arrived.
 
     Attributes:
-        mean: sum_i p_i D_i in float64 [P], p_i from `weights` normalised over those who arrived, D_i = y_i - w_t.
+        mean: sum_i p_i D_i in float64 [P], p_i from `weights` normalised over the arrivals, D_i = y_i - w_t.
         totals: sum_i of each vector that the hooks uploaded, float64 [P]; sum_i p_i of those that a `Weigher` averages.
-        weights: p_i, aligned with `outcome.clients`. They sum to 1, unless a selector's advice is absolute, and are 0
-            for whom it leaves out, who counts as one that has not arrived.
+        weights: p_i, aligned with `outcome.clients`. They sum to 1, unless a selector's advice is absolute. A client
+            that the advice excludes has 0, and counts as not arrived.
         updates: D, [m, P] in the order of `outcome.clients`, for `stacked` aggregators, else None.
-        buffers: float64 [m, B], likewise.
-        workshop: the server's, for this round.
+        buffers: the clients' buffers, float64 [m, B], likewise.
+        workshop: the networks on the server, for this round.
     """
 
     outcome: RoundOutcome
@@ -72,34 +78,34 @@ class Arrived(ReadOnly):
 
     @property
     def bench(self) -> ServerModels:
-        """The workshop, for an aggregator that works in one."""
+        """Return the networks on the server, for an aggregator that requires them."""
         if self.workshop is None:
-            raise ValueError("this aggregator works in a workshop, and was given none")
+            raise ValueError("this aggregator needs the server's networks, and none were passed")
         return self.workshop
 
     def model_of(self, i: int) -> nn.Module:
-        """Make the network that client i of `outcome.clients` trained, with its own buffers."""
+        """Return the network that client i of `outcome.clients` trained, with its own buffers."""
         return self.bench.model(self.matrix[i], None if self.buffers is None else self.buffers[i])
 
     @property
     def matrix(self) -> Float[Tensor, "m p"]:
-        """The updates [m, P], for a `stacked` aggregator."""
+        """Return the updates [m, P], for a `stacked` aggregator."""
         if self.updates is None:
             raise ValueError("only an aggregator with stacked = True gets the matrix of updates")
         return self.updates
 
     def combine(self, weights: Values) -> "Direction":
-        """Return sum_i weights_i D_i as a direction, with the weights [m] as they are."""
+        """Return sum_i weights_i D_i as a direction; the weights [m] are not normalised."""
         return Direction(torch.tensor(weights).to(self.matrix) @ self.matrix, weights)
 
 
 @dataclass(frozen=True)
 class Direction:
-    """What the server optimizer applies.
+    """The server update (pseudo-gradient) of a round.
 
     Attributes:
-        displacement: what the server optimizer applies, float64 [P].
-        weights: those that each of `outcome.clients` has in it, [m]; None where they are `Arrived.weights`.
+        displacement: the vector that the server optimizer applies, float64 [P].
+        weights: weight of each of `outcome.clients` in it, [m]; None where they are `Arrived.weights`.
     """
 
     displacement: Float[Tensor, "p"]
@@ -107,13 +113,13 @@ class Direction:
 
 
 class Aggregator(Component, Protocol[S]):
-    """The server's step from the clients' updates; it writes `init`, `weights`, `direction`, and what else it does.
+    """The server's step from the clients' updates; a method implements `init`, `weights` and `direction`.
 
     Attributes:
-        needs: signals of the clients that it reads. A ClassVar, or a property where options decide.
-        stacked: whether it needs the matrix of updates, not their weighted sum alone.
-        hooks: its client half.
-        own_length: whether its paper chooses the length of the step, and not as a mean of updates has it.
+        needs: names of the client signals that it reads. A ClassVar, or a property where options decide.
+        stacked: whether it needs the matrix of updates, not only their weighted sum.
+        hooks: its part of local training.
+        own_length: whether the method sets the length of the step itself, other than as a mean of updates.
     """
 
     @property
@@ -134,30 +140,54 @@ class Aggregator(Component, Protocol[S]):
 
     @abstractmethod
     def init(self, population: Population, n_params: int) -> S:
-        """Make the state before round 0."""
+        """Return the state before round 0."""
 
     def broadcast(self, state: S) -> Mapping[str, Tensor]:
-        """Return the vectors sent to clients beside the model, by the names that the hooks download."""
+        """Return the vectors sent to clients in addition to the model, by the names that the hooks download."""
         return {}
 
     @abstractmethod
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        """Return the raw weights of clients, before normalisation, [len(n_used)].
+        """Return the weights of clients before normalisation, [len(n_used)].
 
-        They are known before training, so that sums can stream.
+        They are known before training, so that sums can be streamed.
+
+        Args:
+            n_used: samples that each client's mini-batches are drawn from.
+            n_train: training samples of each client.
         """
 
     @abstractmethod
     def direction(self, state: S, arrived: Arrived) -> tuple[Direction, S]:
-        """Return what the server optimizer applies, and the next state. Not called in an empty round."""
+        """Return the server update and the next state. It is not called in a round without arrivals."""
 
 
 def sample_weights(rule: str, n_used: Ids, n_train: Ids) -> Values:
-    """Return raw weights, float64, aligned with the arguments.
+    """Return weights before normalisation, float64, aligned with the arguments.
 
-    rule: "used" weighs by the samples that mini-batches are drawn from (`ClientUpdate.n_used`), "samples" by those
-    owned, "uniform" equally.
+    Args:
+        rule: "used" weighs by the samples that mini-batches are drawn from (`ClientUpdate.n_used`), "samples" by the
+            training samples, "uniform" equally.
+        n_used: samples used by each client.
+        n_train: training samples of each client.
     """
     if rule == "uniform":
         return np.ones(len(n_used))
     return (n_used if rule == "used" else n_train).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class SampleWeighted(Aggregator[S]):
+    """An aggregator whose weights p_i follow an option.
+
+    Attributes:
+        weighting: weights by samples "used" in the round, by training "samples", or "uniform".
+    """
+
+    weighting: str
+
+    def __post_init__(self) -> None:
+        ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
+
+    def weights(self, n_used: Ids, n_train: Ids) -> Values:
+        return sample_weights(self.weighting, n_used, n_train)

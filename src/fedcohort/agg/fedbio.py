@@ -1,19 +1,28 @@
-"""FedBiO on data cleaning: clients learn weights of their own samples on their V_k (after Li, Huang and Huang 2023).
+"""FedBiO on data cleaning: clients learn weights of their samples on their validation sets (Li et al. 2023).
 
-    lower    g_i(x, y) = mean over T_i of 2 sigmoid(x_j) l_j(y),   upper  f_i(y) = mean cross-entropy on V_i
-    u        grad f_V(y) (first_order), or  u <- u + tau (grad f_V(y) - H u),  H the Hessian of g_B (second_order)
-    a step   y <- y - lr grad g_B(y),   x_j <- x_j + eta_x sigmoid'(x_j) <grad l_j(y), u> / |B|,   from the old x, y, u
-    server   y <- y + sum_i p_i dy_i,   u <- u + sum_i p_i du_i;   x_i stays on client i, 0 at first
+Li, Huang, Huang, "Communication-Efficient Federated Bilevel Optimization with Global and Local Lower Level Problems",
+NeurIPS 2023; FLASH cites arXiv 2302.06701.
 
-A sample whose gradient agrees with u gains weight; at x = 0 every weight is 1, and eta_x = 0 is FedAvg. V_i is cut from
-the same noisy labels as T_i: where FLASH's own V_i is noisy there is no clean signal, and none is assumed.
+    lower problem:  g_i(x, y) = mean over T_i of 2 sigmoid(x_j) l_j(y)
+    upper problem:  f_i(y) = mean cross-entropy on V_i
+    u, first_order:  grad f_V(y)
+    u, second_order:  u <- u + tau (grad f_V(y) - H u), H the Hessian of g_B
+    each step:  y <- y - lr grad g_B(y)
+                x_j <- x_j + eta_x sigmoid'(x_j) <grad l_j(y), u> / |B|, from the old x, y and u
+    server:  y <- y + sum_i p_i dy_i,  u <- u + sum_i p_i du_i;  x_i stays on client i, 0 at first
 
-A documented stand-in: FLASH compares with "FedBiO" and gives no formulation of it (nor of the x, y, f and g that a
-bilevel method needs), so its column can't be reproduced. The paper's own application, cleaning data by weights, is.
+A sample whose gradient agrees with u gains weight. At x = 0 every weight is 1, and eta_x = 0 is FedAvg. V_i is split
+from the same labels as T_i: with label noise there is no clean signal.
 
-Departures from the paper: weights are 2 sigmoid(x), not sigmoid(x), so that a run starts as FedAvg; the step of x
-leaves that 2 to eta_x. first_order looks ahead one step instead of solving H u = grad f: no Hessian, nothing more to
-send. u and x are bounded (u_max, x_max). No momentum (FedBiOAcc). u is averaged as y is; the paper's means are uniform.
+This is a documented substitute: FLASH compares with "FedBiO" without a formulation, so that its column cannot be
+reproduced. Data cleaning is an application of the paper.
+
+Departures from the paper:
+- Weights are 2 sigmoid(x), not sigmoid(x), so that a run starts as FedAvg. The step of x leaves this factor 2 to eta_x.
+- variant=first_order looks one step ahead instead of solving H u = grad f: it needs no Hessian and no more traffic.
+- u and x are bounded (u_max, x_max).
+- There is no momentum (FedBiOAcc).
+- u is averaged like y; the paper's means are uniform.
 """
 
 from collections.abc import Mapping
@@ -25,25 +34,25 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
+from fedcohort.agg.base import Arrived, Direction, SampleWeighted
 from fedcohort.component import CLASSES, FREE_UPDATE, Facts, Requirement
 from fedcohort.hook import ClientContext, ClientHook, HookResult, StepView, Vector, Weighing
-from fedcohort.types import Ids, Population, Values
+from fedcohort.types import Population
 
 GIVEN_LABELS = Requirement(
     lambda run: not run.parts.objective.uses_reference,
-    "{option} learns which labels to trust, and so does the objective from w_t's own predictions ({objective}): choose "
+    "{option} learns the weights of noisy labels, and {objective} corrects labels by the predictions of w_t: choose "
     "another objective",
 )
 MEAN_OBJECTIVE = Requirement(
     lambda run: run.parts.objective.averages,
-    "{option} moves the weight of a sample along the gradient of its own loss, and with {objective} clients minimise a "
-    "function of their mean loss, whose gradient has another length: choose another objective",
+    "{option} moves the weight of a sample along the gradient of that sample's loss, and with {objective} clients "
+    "minimise a function of their mean loss, whose gradient has another length: choose another objective",
 )
 
 
 def _has_client_val(run: Facts) -> bool:
-    """Return whether every client has validation samples of its own."""
+    """Return whether every client has validation samples."""
     if run.federation is None:
         return bool(run.config["split"]["client_val"] > 0)
     return bool((np.diff(run.federation.val.offsets) > 0).all())
@@ -56,25 +65,25 @@ CLIENT_VAL = Requirement(
 )
 
 
-SLOPES, GRADIENT, HESSIAN = 3.0, 3.0, 6.0  # forward passes: each derivative's products of matrices, to a forward pass's
+SLOPES, GRADIENT, HESSIAN = 3.0, 3.0, 6.0  # matrix products of each derivative, in forward passes
 
 
 @dataclass(frozen=True)
 class State:
-    """What FedBiO keeps on the server.
+    """What FedBiO's server remembers between rounds.
 
     Attributes:
-        u: the solution of H u = grad f that clients share, float64 [P]; [0] in first order.
+        u: joint solution of H u = grad f, float64 [P]; [0] in first order.
     """
 
     u: Tensor
 
 
 class _Cleaning:
-    """Learns the weights of one client's samples during its local training.
+    """Learn the weights of one client's samples during its local training.
 
     Attributes:
-        x: of all samples of T_k, [n]; a sample weighs 2 sigmoid(x).
+        x: parameters of the samples of T_k, [n]; a sample has the weight 2 sigmoid(x).
     """
 
     def __init__(self, options: "Cleaning", x: Tensor, u: Tensor | None) -> None:
@@ -94,7 +103,7 @@ class _Cleaning:
         return 2 * sigma
 
     def correct(self, g: Vector, y: Vector) -> None:
-        """Change nothing: the weights are all that this method changes."""
+        """Change nothing: this method changes the weights only."""
 
     def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
         if self.u is None or self.received is None:
@@ -104,7 +113,7 @@ class _Cleaning:
 
 @dataclass(frozen=True)
 class Cleaning:
-    """The client half (`hook.Weigher`); a client that was never seen has x = 0."""
+    """The client's part (`hook.Weigher`); a client that never trained has x = 0."""
 
     second_order: bool
     eta_x: float
@@ -141,14 +150,15 @@ class Cleaning:
 
 
 @dataclass(frozen=True)
-class FedBiO(Aggregator[State]):
+class FedBiO(SampleWeighted[State]):
     """The aggregator, with its options.
 
     Attributes:
         variant: "first_order" or "second_order".
-        eta_x, tau: rates.
-        u_max, x_max: bounds.
-        weighting: as FedAvg's.
+        eta_x: learning rate of x.
+        tau: learning rate of u.
+        u_max: bound of the norm of u.
+        x_max: bound of |x|.
     """
 
     variant: str
@@ -156,15 +166,14 @@ class FedBiO(Aggregator[State]):
     tau: float
     u_max: float
     x_max: float
-    weighting: str
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         ranges.choice("variant", self.variant, "first_order", "second_order")
         ranges.number("eta_x", self.eta_x, "[0, inf)")
         ranges.number("tau", self.tau, "(0, inf)")
         ranges.number("u_max", self.u_max, "(0, 1e30]")
         ranges.number("x_max", self.x_max, "(0, 1e30]")
-        ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
 
     @property
     def requirements(self) -> frozenset[Requirement]:
@@ -180,9 +189,6 @@ class FedBiO(Aggregator[State]):
 
     def broadcast(self, state: State) -> Mapping[str, Tensor]:
         return {"u": state.u} if self.variant == "second_order" else {}
-
-    def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return sample_weights(self.weighting, n_used, n_train)
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
         if self.variant == "first_order":

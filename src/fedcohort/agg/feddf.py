@@ -1,22 +1,25 @@
-"""FedDF: the mean model goes on learning, on a proxy, what all clients' models predict together (Lin et al. 2020).
+"""FedDF: the mean model is trained on a proxy towards the joint prediction of all clients' models (Lin et al. 2020).
 
-Ensemble distillation: Lin, Kong, Stich, Jaggi, "Ensemble Distillation for Robust Model Fusion in Federated Learning"
-(2020), Alg. 1, after the authors' code.
+Lin, Kong, Stich, Jaggi, "Ensemble Distillation for Robust Model Fusion in Federated Learning", NeurIPS 2020, arXiv
+2006.07242, Alg. 1; with details of the authors' code.
 
-    student   s <- w_t + sum_i p_i D_i
-    teachers  w_t + D_i with their own buffers;   t(x) = softmax(mean_i z_i(x) / tau),   z_i: logits
-    steps     x ~ proxy,   s <- Adam(s, grad of the batch's mean KL(t(x) || softmax(s(x) / tau))),   cosine rate to 0
-    direction = s - w_t,   s the one of the steps looked at with the best accuracy on server_val, or the last
+    student:  s <- w_t + sum_i p_i D_i
+    teachers:  w_t + D_i with their own buffers;  t(x) = softmax(mean_i z_i(x) / tau), z_i their logits
+    each step:  x ~ proxy,  s <- Adam(s, gradient of the batch's mean KL(t(x) || softmax(s(x) / tau)))
+    learning rate:  falls to 0 along a cosine
+    direction:  s - w_t, s the student with the best accuracy on server_val, or the last
 
-The proxy holds no labels (proxy=...); what the teachers predict is worked out once a round. `steps=0` is FedAvg. All
-teachers count alike, as in the paper: weights, and those that a selector advises, are the start's alone.
+The proxy has no labels (proxy=...); the teachers' predictions are computed once a round. steps=0 is FedAvg. All
+teachers count equally, as in the paper: weights, also those that a selector advises, define the first student only.
 
-Departures from the paper: the student stays in eval mode, its batch-norm statistics are the clients' average and don't
-move to the proxy's domain. By default there are 200 steps, not 10,000, for small models. Batches that the student
-predicts as the teachers do, to 1e-6, are passed over. Teachers whose logits aren't finite are left out. The student's
-gradient isn't clipped; the code clips it at a norm of 5. Its drop_worst leaves out teachers below 1.2 times chance or,
-where there are none, those whose accuracy is 1.5 standard deviations below the mean of all but the best; ours leaves
-out those that are no better than chance.
+Departures from the paper:
+- The student stays in eval mode: its batch-norm statistics are the clients' average, not those of the proxy.
+- The default is 200 steps instead of 10,000, for small models.
+- Batches on which the student agrees with the teachers to 1e-6 are skipped.
+- Teachers whose logits are not finite are left out.
+- The student's gradient is not clipped; the code clips it at a norm of 5.
+- drop_worst leaves out teachers no better than chance. The code leaves out those below 1.2 times chance or, where there
+  are none, those 1.5 standard deviations below the mean of all but the best.
 """
 
 import copy
@@ -31,23 +34,24 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fedcohort import ranges
-from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_weights
+from fedcohort.agg.base import Arrived, Direction, SampleWeighted, ServerModels
 from fedcohort.component import CLASSES, PROXY, RELATIVE_ADVICE, UNADVISED_WEIGHTS, Requirement
 from fedcohort.maths.distil import batches, learn, predict, trainable
-from fedcohort.types import Ids, Population, Values
+from fedcohort.types import Population
 
 
 @dataclass(frozen=True)
-class FedDf(Aggregator[None]):
+class FedDf(SampleWeighted[None]):
     """The aggregator, with its options.
 
     Attributes:
-        steps, batch, lr: of the distillation.
+        steps: steps of the distillation in a round.
+        batch: samples of the proxy in a step.
+        lr: learning rate of Adam at the first step.
         tau: temperature.
-        eval_every: steps between looks at server_val, None for the last student.
-        patience: steps without a better one after which it ends.
-        drop_worst: no teachers that are no better than chance on server_val.
-        weighting: of the student's start, as FedAvg's.
+        eval_every: steps between evaluations on server_val, None to take the last student.
+        patience: steps without a better student after which it ends.
+        drop_worst: whether teachers no better than chance on server_val are left out.
     """
 
     steps: int
@@ -57,11 +61,11 @@ class FedDf(Aggregator[None]):
     eval_every: int | None
     patience: int
     drop_worst: bool
-    weighting: str
 
     stacked: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         ranges.integer("steps", self.steps, "[0, inf)")
         ranges.integer("batch", self.batch, "[1, inf)")
         ranges.number("lr", self.lr, "(0, 1e30]")
@@ -69,7 +73,6 @@ class FedDf(Aggregator[None]):
         ranges.integer("eval_every", self.eval_every, "[1, inf)", optional=True)
         ranges.integer("patience", self.patience, "[1, inf)")
         ranges.flag("drop_worst", self.drop_worst)
-        ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
@@ -80,10 +83,7 @@ class FedDf(Aggregator[None]):
         return frozenset({PROXY, CLASSES, *((RELATIVE_ADVICE,) if self.steps else ())})
 
     def init(self, population: Population, n_params: int) -> None:
-        """No state."""
-
-    def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return sample_weights(self.weighting, n_used, n_train)
+        """Return no state."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         start = arrived.combine(arrived.weights)
@@ -98,16 +98,16 @@ class FedDf(Aggregator[None]):
         return Direction(bench.update_of(student), start.weights), None
 
     def _rows(self, bench: ServerModels) -> tuple[Tensor, list[Tensor]]:
-        """Return the inputs of the proxy that the steps will see, and each step's positions in them."""
+        """Return the inputs of the proxy that the steps use, and each step's positions in them."""
         n = len(bench.proxy)
         draws = list(batches(bench.rng("distil"), n, self.batch, self.steps))
-        union, at = np.unique(np.concatenate(draws), return_inverse=True)
-        pieces = np.split(at, np.cumsum([len(rows) for rows in draws])[:-1])
+        union, positions = np.unique(np.concatenate(draws), return_inverse=True)
+        pieces = np.split(positions, np.cumsum([len(rows) for rows in draws])[:-1])
         device = bench.proxy.device
         return bench.proxy[torch.from_numpy(union).to(device)], [torch.from_numpy(p).to(device) for p in pieces]
 
     def _teachers(self, arrived: Arrived, x: Tensor) -> Float[Tensor, "n c"] | None:
-        """t(x); None where nobody can teach."""
+        """Return t(x), [n, C]; None where no teacher is left."""
         mean, count = torch.zeros(()), 0
         for i in np.flatnonzero(arrived.weights):
             teacher = arrived.model_of(int(i))
@@ -121,9 +121,10 @@ class FedDf(Aggregator[None]):
         return F.softmax(mean / self.tau, 1) if count else None
 
     def _distil(self, bench: ServerModels, student: nn.Module, x: Tensor, t: Tensor, order: list[Tensor]) -> nn.Module:
+        """Return the trained student."""
         student.eval()
         optimizer = torch.optim.Adam(trainable(student), lr=self.lr)
-        best, kept, since = -math.inf, student, 0
+        best, best_student, since = -math.inf, student, 0
         for step, rows in enumerate(order):
             optimizer.param_groups[0]["lr"] = self.lr * 0.5 * (1 + math.cos(math.pi * step / self.steps))
             learn(optimizer, t[rows], student(x[rows]), self.tau)
@@ -132,7 +133,7 @@ class FedDf(Aggregator[None]):
                 continue
             accuracy = bench.accuracy(student)
             if accuracy > best:
-                best, kept, since = accuracy, copy.deepcopy(student), 0
+                best, best_student, since = accuracy, copy.deepcopy(student), 0
             elif since >= self.patience:
                 break
-        return kept
+        return best_student

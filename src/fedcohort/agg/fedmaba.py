@@ -1,28 +1,29 @@
-"""FedMABA: an adversarial bandit gives weight to clients whose losses are high (Wang et al. 2024).
+"""FedMABA: an adversarial bandit gives weight to clients with high losses (Wang et al. 2024).
 
-Wang, Wang, Guo, Zhang, Tang, "FedMABA: Towards Fair Federated Learning through Multi-Armed Bandits Allocation" (2024),
-Sec. IV-B, Alg. 1.
+Wang, Wang, Guo, Zhang, Tang, "FedMABA: Towards Fair Federated Learning through Multi-Armed Bandits Allocation", arXiv
+2410.20141, Sec. IV-B, Alg. 1.
 
-    log q_i = log p_i + eta F_i(w_t),   p^_i = q_i^s / sum_j q_j^s,   s = 1 / (1 + lambda)          (Eq. 9)
-    lambda: 0 where KL(p^ || 1/n) <= rho already, else the root of KL(p^ || 1/n) = rho              (Eq. 10)
-    direction = alpha sum_i p^_i D_i + (1 - alpha) mean_i D_i                                       (Eq. 11)
-    p_i <- p^_i sum_{j arrived} p_j   for those who arrived;   p = 1/N at the start
+    prior:  log q_i = log p_i + eta F_i(w_t)
+    weights:  p^_i = q_i^s / sum_j q_j^s, s = 1 / (1 + lambda)    (Eq. 9)
+    lambda:  0 where KL(p^ || 1/n) <= rho, else the root of KL(p^ || 1/n) = rho    (Eq. 10)
+    direction:  alpha sum_i p^_i D_i + (1 - alpha) mean_i D_i    (Eq. 11)
+    after it:  p_i <- p^_i sum_{j arrived} p_j for the n clients that arrived;  p = 1/N at the start
 
-over the n that arrived. F_i is that of w_t, before training; with `loss=train_loss` the by-product of it, and with
-`loss=loss_post` that of what client i has trained (`agg/losses.py`), both more alike: rho then rarely binds. Losses
-enter p round after round; only those who arrive are updated.
+F_i is the loss of w_t before training. loss=train_loss and loss=loss_post (`agg/losses.py`) differ less between
+clients, so that rho is rarely reached. Losses accumulate in p over rounds; only arrivals are updated.
 
-Without `loss_cap` a client's claims are limited by rho alone (the paper leaves attacks open, Sec. VI). With it, and
-fewer than half of those who arrive lying, ln(p_i / p_j) of a liar i against any other client j is after a round at most
-x = eta loss_cap median(F) above what it was, or 0, whatever i claims: from equal weights one liar of n gets at most
-alpha e^x / (e^x + n - 1) + (1 - alpha) / n of the direction. That is for one round: claims add up in p, and who goes
-on lying gets, later, what rho allows.
+Without loss_cap only rho limits the effect of false reports (the paper leaves attacks open, Sec. VI). With a cap, and
+fewer than half of the arrivals lying, one round raises ln(p_i / p_j) of a liar i by at most x = eta loss_cap median(F),
+or to 0, for any other client j. From equal weights one liar of n gets at most alpha e^x / (e^x + n - 1) + (1 -
+alpha) / n of the direction. Repeated false reports accumulate in p, up to what rho allows.
 
-Departures from the paper: Eq. 10 has log N, with which no root exists once N > n e^rho: log n here. Alg. 1 writes p^
-into p as it is (`sync=literal`), which lets p sum to more than 1 and weighs those who have trained N / n times heavier
-than those who have not: `sync=mass` keeps their joint weight. A fixed interval for lambda fails for large losses:
-`maths/kl_ball.py` brackets it. Clients without a finite loss are left out; where nobody has one, the round is a plain
-mean. Weights that a selector advises take the place of the mean's 1/n alone: the bandit's share has weights of its own.
+Departures from the paper:
+- Eq. 10 has log N, with which no root exists once N > n e^rho. Here it is log n.
+- Alg. 1 stores p^ in p (sync=literal), so that p sums to more than 1, and clients that have trained weigh N / n times
+  more than the others. sync=mass keeps their joint weight.
+- A fixed interval for lambda fails for large losses; `maths/kl_ball.py` brackets the root.
+- Clients without a finite loss are left out; where none has one, the round is a plain mean.
+- Weights that a selector advises replace 1/n in the mean only; the bandit's part has its own weights.
 """
 
 from dataclasses import dataclass
@@ -32,42 +33,41 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.agg import losses
-from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
+from fedcohort.agg.base import Arrived, Direction, SampleWeighted
 from fedcohort.component import CLEAN_LABELS, RELATIVE_ADVICE, UNADVISED_WEIGHTS, Requirement
 from fedcohort.maths.kl_ball import tilt
-from fedcohort.types import Ids, Population, Values
+from fedcohort.types import Population, Values
 
 FULL_PARTICIPATION = Requirement(
     lambda run: run.full_participation,
     "{option} changes the weights of arriving clients only, and so favours clients that train often: choose "
     "{full_participation}, or agg.sync=mass",
 )
-TINY = 1e-300  # the least weight that the logarithm sees
+TINY = 1e-300  # smallest weight that a logarithm is taken of
 
 
 @dataclass(frozen=True)
 class State:
-    """What the bandit has learnt.
+    """What FedMABA remembers between rounds.
 
     Attributes:
-        p: its weights, float64 [n_clients].
+        p: weights of the bandit, float64 [n_clients].
     """
 
     p: Values
 
 
 @dataclass(frozen=True)
-class FedMaba(Aggregator[State]):
+class FedMaba(SampleWeighted[State]):
     """The aggregator, with its options.
 
     Attributes:
-        eta: step size, per nat.
-        alpha: the bandit's share of the direction.
-        rho: the ball's radius, nats.
-        loss: a word of `agg/losses.py`.
+        eta: step size of the bandit, per nat.
+        alpha: share of the bandit in the direction.
+        rho: largest divergence of the bandit's weights from equal ones, in nats.
+        loss: signal of F_i, see `agg/losses.py`.
         sync: "mass" or "literal".
-        weighting: of the mean that is mixed in, as FedAvg's.
-        loss_cap: times the median, see `agg/losses.py`.
+        loss_cap: cap of a loss in medians, see `agg/losses.py`.
     """
 
     eta: float
@@ -75,18 +75,17 @@ class FedMaba(Aggregator[State]):
     rho: float
     loss: str
     sync: str
-    weighting: str
     loss_cap: float | None
 
     stacked: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         ranges.number("eta", self.eta, "(0, inf)")
         ranges.number("alpha", self.alpha, "[0, 1]")
         ranges.number("rho", self.rho, "[0, inf)")
-        ranges.choice("loss", self.loss, *losses.WORDS)
+        ranges.choice("loss", self.loss, *losses.SIGNALS)
         ranges.choice("sync", self.sync, "mass", "literal")
-        ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
         ranges.number("loss_cap", self.loss_cap, "[1, inf)", optional=True)
 
     @property
@@ -105,9 +104,6 @@ class FedMaba(Aggregator[State]):
     def init(self, population: Population, n_params: int) -> State:
         return State(np.full(population.n_clients, 1 / population.n_clients))
 
-    def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return sample_weights(self.weighting, n_used, n_train)
-
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
         rows, F = losses.read_losses(arrived, self.loss, self.loss_cap)
         if not len(rows):
@@ -117,5 +113,5 @@ class FedMaba(Aggregator[State]):
         p_hat, _ = tilt(np.log(np.maximum(p, TINY)) + self.eta * F, self.rho)
         after = state.p.copy()
         after[clients] = p_hat if self.sync == "literal" else p.sum() * p_hat
-        mixed = self.alpha * p_hat + (1 - self.alpha) * losses.shares(arrived, rows)
-        return arrived.combine(losses.over_all(arrived, rows, mixed)), State(after)
+        mixed = self.alpha * p_hat + (1 - self.alpha) * losses.normalised_weights(arrived, rows)
+        return arrived.combine(losses.scatter_weights(arrived, rows, mixed)), State(after)

@@ -1,19 +1,24 @@
-"""FedNova: updates are divided by how far each client's optimizer goes, whatever it has done (Wang et al. 2020).
+"""FedNova: updates normalised by the length of each client's local training (Wang et al. 2020).
 
-Wang, Liu, Liang, Joshi, Poor, "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization"
-(NeurIPS 2020).
+Wang, Liu, Liang, Joshi, Poor, "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization",
+NeurIPS 2020, arXiv 2007.07481.
 
-    a_i = how far client i's local steps go for a gradient that stays 1, in local learning rates (training/response.py)
-    direction = tau_eff sum_i p_i D_i / a_i,   tau_eff = sum_i p_i a_i / sum_i p_i,   p_i over those who arrived
+    a_i:  displacement of i's local steps under a constant gradient of 1, in learning rates (`training/response.py`)
+    tau_eff:  sum_i p_i a_i / sum_i p_i, over the clients that arrived
+    direction:  tau_eff sum_i p_i D_i / a_i
+    SGD:  a_i = K_i steps
+    momentum rho:  a_i = [K - rho (1 - rho^K) / (1 - rho)] / (1 - rho)
+    proximal term:  a_i = (1 - (1 - eta mu)^K) / (eta mu)
 
-a_i = K_i steps for plain SGD; [K - rho (1 - rho^K) / (1 - rho)] / (1 - rho) with momentum rho; (1 - (1 - eta mu)^K) /
-(eta mu) with a proximal term. Equal a_i make it FedAvg, whatever p_i sum to: 1, unless a selector's advice is absolute.
-The paper's server momentum is server=momentum.
+With equal a_i it is FedAvg, whatever the sum of p_i: 1, unless a selector's advice is absolute. The paper's server
+momentum is server=momentum.
 
-Departures from the paper: with local Adam no a_i exists, K_i stands in for it. The authors' code takes sum_i p_i K_i
-for tau_eff under a proximal term (`tau_eff=steps`), and counts momentum and proximal term twice where both are on:
-K = 3, rho = 0.9, eta mu = 0.1 gives 7.417 there, and 5.14 here, where the term is in the loss. A client that made no
-step, or whose a_i is below 1e-12, is left out; the others share its weight.
+Departures from the paper:
+- With local Adam no a_i exists, and K_i replaces it.
+- tau_eff=steps takes sum_i p_i K_i, the rule of the authors' code under a proximal term.
+- The authors' code counts momentum and proximal term twice where both are on: K = 3, rho = 0.9, eta mu = 0.1 gives
+  7.417 there, and 5.14 here, where the term is part of the loss.
+- A client that made no step, or whose a_i is below 1e-12, is left out; the others share its weight.
 """
 
 from dataclasses import dataclass
@@ -22,9 +27,9 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
+from fedcohort.agg.base import Arrived, Direction, SampleWeighted
 from fedcohort.component import NO_BATCH_NORM, Requirement
-from fedcohort.types import Ids, Population, Values
+from fedcohort.types import Population
 
 LINEAR_CLIENT = Requirement(
     lambda run: run.parts.client.linear,
@@ -33,38 +38,33 @@ LINEAR_CLIENT = Requirement(
 )
 
 
-LEAST = 1e-12  # an a_i that can be divided by
+MIN_RESPONSE = 1e-12  # smaller a_i are left out
 
 
 @dataclass(frozen=True)
-class FedNova(Aggregator[None]):
+class FedNova(SampleWeighted[None]):
     """The aggregator, with its options.
 
     Attributes:
-        tau_eff: the mean of "response" (a_i) or of "steps" (K_i).
-        weighting: as FedAvg's.
+        tau_eff: tau_eff is the mean of the "response" a_i or of the number of "steps" K_i.
     """
 
     tau_eff: str
-    weighting: str
 
     needs: ClassVar[frozenset[str]] = frozenset({"response_norm", "steps"})
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({LINEAR_CLIENT, NO_BATCH_NORM})
     stacked: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         ranges.choice("tau_eff", self.tau_eff, "response", "steps")
-        ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
 
     def init(self, population: Population, n_params: int) -> None:
-        """No state."""
-
-    def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return sample_weights(self.weighting, n_used, n_train)
+        """Return no state."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         a, K = (np.asarray(arrived.outcome.signals[word]) for word in ("response_norm", "steps"))
-        usable = np.isfinite(a) & (a >= LEAST) & (K > 0)
+        usable = np.isfinite(a) & (a >= MIN_RESPONSE) & (K > 0)
         p = np.where(usable, arrived.weights, 0.0)
         if not p.any():
             return arrived.combine(np.zeros(len(p))), None

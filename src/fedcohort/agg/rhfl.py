@@ -1,26 +1,30 @@
-"""RHFL: models align on a proxy, and weigh more where losses are low and falling (Fang and Ye 2022).
+"""RHFL: models are aligned on a proxy, and weigh more where losses are low and decreasing (Fang and Ye 2022).
 
-Robust heterogeneous federated learning: Fang and Ye, "Robust Federated Learning with Noisy and Heterogeneous Clients"
-(2022), after the authors' code; here with one global model.
+Fang, Ye, "Robust Federated Learning with Noisy and Heterogeneous Clients", CVPR 2022, DOI 10.1109/CVPR52688.2022.00983.
+Implemented from the authors' code, here with one global model.
 
-    L_i     = mean symmetric loss of w_t on T_i (signal `sce_loss`)
-    F_i     = max(L_i^before - L_i, 0) / L_i        quality 1 / L times learning efficiency; before: when i last came
-    W_i     = 1 / (K - 1) + beta F_i / sum_j F_j,   omega = softmax(W) over the K who arrived: client confidence (CCR)
-              with weights p that a selector advises: omega_i = p_i e^W_i / sum_j p_j e^W_j
-    align   on each batch of the proxy, every w_i steps down sum_{j != i} omega_j KL(p_j || p_i), all p_j from before
-    direction = sum_i omega_i (w_i - w_t)
+    L_i:  mean symmetric loss of w_t on T_i (signal `sce_loss`)
+    F_i:  max(L_i^before - L_i, 0) / L_i, quality 1 / L times learning efficiency;  before: i's last participation
+    W_i:  1 / (K - 1) + beta F_i / sum_j F_j, over the K clients that arrived
+    omega:  softmax(W), the client confidence (CCR)
+    omega with advised weights p:  omega_i = p_i e^W_i / sum_j p_j e^W_j
+    alignment:  on each batch of the proxy every w_i descends sum_{j != i} omega_j KL(p_j || p_i), all p_j from before
+    direction:  sum_i omega_i (w_i - w_t)
 
-That sum has the gradient of (1 - omega_i) KL(mixture of the others || p_i), so that there are K terms and not K^2.
-Clients train with the same loss: agg=rhfl chooses objective=sce. L_i has the constants of the authors' code whatever
-objective.a, b and A are. Without the alignment (agg=ccr, mode=weights_only) it is FedAvg under client confidence, not
-RHFL.
+The sum in the alignment has the gradient of (1 - omega_i) KL(mixture of the others || p_i), so that K terms are
+computed, not K^2. Clients train with the same loss: agg=rhfl sets objective=sce. L_i has the constants of the authors'
+code whatever objective.a, b and A are. Without the alignment (agg=ccr, mode=weights_only) it is FedAvg under client
+confidence, not RHFL.
 
-Departures from the paper: it has no global model and clients of different networks; averaging is ours. A client that
-comes for the first time has F = 0. F is not negative, and where all are 0 weights are equal: as printed, in a round
-where everybody's loss rises the worst client gains weight. L_i is worked out and networks are aligned in eval mode,
-in the code both in training mode; buffers are averaged by samples, as for every aggregator. What a model predicts
-already, to 1e-6, moves it no more. A client whose loss or predictions aren't finite has no weight; where no loss is
-finite, the round is a plain mean.
+Departures from the paper:
+- The paper has no global model, and clients of different networks. The averaging is an addition.
+- A client that arrives for the first time has F = 0.
+- F is not negative, and where all are 0 the weights are equal. As printed, the worst client gains weight in a round in
+  which all losses rise.
+- L_i is computed, and networks are aligned, in eval mode; the code does both in training mode. Buffers are averaged by
+  samples, as for every aggregator.
+- A model that predicts the mixture to 1e-6 is not moved.
+- A client whose loss or predictions are not finite has no weight; where no loss is finite, the round is a plain mean.
 """
 
 from collections.abc import Sequence
@@ -35,15 +39,15 @@ from torch.nn import functional as F
 
 from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_weights
-from fedcohort.agg.losses import over_all, read_losses
+from fedcohort.agg.losses import read_losses, scatter_weights
 from fedcohort.component import CLASSES, PROXY, RELATIVE_ADVICE, Requirement
 from fedcohort.maths.distil import batches, learn, trainable
 from fedcohort.types import Ids, Population, Values
 
 EQUAL_ABSENCE = Requirement(
     lambda run: run.full_participation,
-    "{option} compares a client's loss with that of when it last came: who stays away longer seems to learn faster, "
-    "and gains weight (with {full_participation} all come in every round)",
+    "{option} compares a client's loss with that of its last participation: clients that are away for longer seem "
+    "to learn faster, and gain weight (with {full_participation} all clients take part in every round)",
 )
 
 
@@ -52,10 +56,10 @@ TINY = 1e-12
 
 @dataclass(frozen=True)
 class State:
-    """What RHFL remembers of clients.
+    """What RHFL remembers between rounds.
 
     Attributes:
-        before: the loss that each client reported last, nats, float64 [n_clients], NaN for one that never did.
+        before: loss that each client reported last, in nats, NaN for one that never did, [n_clients].
     """
 
     before: Values
@@ -67,10 +71,11 @@ class Rhfl(Aggregator[State]):
 
     Attributes:
         mode: "align_average", or "weights_only" without alignment.
-        beta: how much confidence counts.
-        lr, batch: of the alignment.
-        batches: how many, None for one pass over the proxy.
-        fresh_adam: a new Adam for each batch, as the authors' code has it.
+        beta: weight of the client confidence.
+        lr: learning rate of the alignment's Adam.
+        batch: samples of the proxy in a step.
+        batches: steps of a round, None for one pass over the proxy.
+        fresh_adam: whether each batch has a new Adam, as in the authors' code.
     """
 
     mode: str
@@ -115,13 +120,14 @@ class Rhfl(Aggregator[State]):
         if not len(rows):
             return arrived.combine(arrived.weights), state
         clients, before = arrived.outcome.clients[rows], state.before.copy()
-        omega = over_all(arrived, rows, confidence(before[clients], L, self.beta, arrived.weights[rows]))
+        omega = scatter_weights(arrived, rows, confidence(before[clients], L, self.beta, arrived.weights[rows]))
         before[clients] = L
         if self.mode == "weights_only" or len(rows) == 1:
             return arrived.combine(omega), State(before)
         return self._align_models(arrived, omega), State(before)
 
     def _align_models(self, arrived: Arrived, omega: Values) -> Direction:
+        """Return the direction to the weighted mean of the aligned models."""
         rows = np.flatnonzero(omega)
         models = [arrived.model_of(int(i)) for i in rows]
         out = np.zeros(len(omega))
@@ -134,7 +140,11 @@ class Rhfl(Aggregator[State]):
         return Direction(displacement, out)
 
     def _align(self, bench: ServerModels, models: list[nn.Module], omega: Values) -> Values:
-        """Train the models towards each other; 1 for each, 0 where its predictions are not finite."""
+        """Train the models towards each other.
+
+        Returns:
+            1 for each model, 0 where its predictions are not finite, [K].
+        """
         share = torch.from_numpy(omega).to(trainable(models[0])[0])  # inputs may be bytes, or symbols
         optimizers = [torch.optim.Adam(trainable(network), lr=self.lr) for network in models]
         n = len(bench.proxy)
@@ -152,9 +162,13 @@ class Rhfl(Aggregator[State]):
 
 
 def confidence(before: Values, now: Values, beta: float, p: Values) -> Values:
-    """omega of those whose losses are `now`, and were `before` (NaN: not known); sums to 1. [] for nobody.
+    """Return omega of the clients, [K], which sums to 1.
 
-    p: what each weighs at equal confidence, positive, in any unit.
+    Args:
+        before: their previous losses in nats, NaN where there is none, [K].
+        now: their losses in nats, [K].
+        beta: weight of the client confidence.
+        p: their weights at equal confidence, positive, in any unit, [K].
     """
     K = len(now)
     if K < 2:
@@ -169,19 +183,20 @@ def confidence(before: Values, now: Values, beta: float, p: Values) -> Values:
 
 @torch.no_grad()
 def predictions(models: list[nn.Module], x: Tensor) -> Float[Tensor, "k b c"]:
-    """Probabilities, in eval mode."""
+    """Return the models' probabilities on x, in eval mode."""
     return torch.stack([F.softmax(network.eval()(x), 1) for network in models])
 
 
 def peers(
     p: Float[Tensor, "k b c"], omega: Float[Tensor, "k"]
 ) -> tuple[Float[Tensor, "k"], Float[Tensor, "k b c"], Float[Tensor, "k"]]:
-    """Return what each model has to predict of the others.
+    """Return the joint prediction of the others for each model.
 
-    Three tensors: omega [k], 0 for models whose predictions are not finite; the mixture that each is to predict, [k, b,
-    c]; and pull, how much that counts, [k].
+        sum_{j != i} omega_j KL(p_j || p_i) = const + pull_i KL(mixture_i || p_i), pull_i = sum_{j != i} omega_j
 
-    sum_{j != i} omega_j KL(p_j || p_i) = const + pull_i KL(mixture_i || p_i),   pull_i = sum_{j != i} omega_j
+    Returns:
+        omega [k], 0 for models whose predictions are not finite; the mixture for each model, [k, b, c]; and pull, its
+        weight, [k].
     """
     sound = torch.isfinite(p).all(2).all(1)
     omega = torch.where(sound, omega, 0.0)

@@ -1,15 +1,19 @@
-"""SCAFFOLD: control variates cancel client drift (Karimireddy et al. 2020, Alg. 1, option II).
+"""SCAFFOLD: control variates correct client drift (Karimireddy et al. 2020).
 
-    each step:   g~ = g - c_i + c
-    client:      c_i+ = mean over the steps of the raw gradient g,   sends D_i and c_i+ - c_i
-    server:      direction = mean_i D_i,   c <- c + (1/N) sum_{i arrived} (c_i+ - c_i),   N = all clients
-    invariant:   c = (1/N) sum_i c_i
+Karimireddy, Kale, Mohri, Reddi, Stich, Suresh, "SCAFFOLD: Stochastic Controlled Averaging for Federated Learning", ICML
+2020, arXiv 1910.06378, Alg. 1, option II.
 
-Departures from the paper: option II prints c_i+ = c_i - c + (w - y_i) / (K eta). For plain SGD that is the mean raw
-gradient, exactly; with momentum, Adam, clipping or a schedule it is no gradient (a constant gradient 1 comes back as
-4.14 after 10 steps with momentum 0.9), so the mean is what we compute. `control=displacement` is the printed form.
-A prox term stays out of the mean, as c estimates the gradient of the client's loss; the printed form can't tell it
-from the loss, and is refused beside a regulariser.
+    each step:  g~ = g - c_i + c
+    client:  c_i+ = mean over the steps of the raw gradient g;  it sends D_i and c_i+ - c_i
+    server:  direction = mean_i D_i,  c <- c + (1/N) sum_{i arrived} (c_i+ - c_i), N the number of all clients
+    invariant:  c = (1/N) sum_i c_i
+
+Departures from the paper:
+- Option II prints c_i+ = c_i - c + (w - y_i) / (K eta), which for plain SGD is exactly the mean raw gradient. With
+  momentum, Adam, clipping or a schedule it is no gradient: a constant gradient 1 becomes 4.14 after 10 steps with
+  momentum 0.9. The mean is used instead. control=displacement is the printed form.
+- A proximal term is not part of the mean, as c estimates the gradient of the client's loss. The printed form cannot
+  separate the two, and is rejected together with a regulariser.
 """
 
 from collections.abc import Mapping
@@ -20,25 +24,25 @@ import torch
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
+from fedcohort.agg.base import Arrived, Direction, SampleWeighted
 from fedcohort.component import FREE_UPDATE, NO_BATCH_NORM, Requirement
 from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
-from fedcohort.types import Ids, Population, Values
+from fedcohort.types import Population
 
 PLAIN_CLIENT = Requirement(
     lambda run: run.parts.client.plain and not run.parts.regulariser.hooks,
-    "{option} reads the loss's gradient off the displacement of the model, which only holds for plain SGD on the loss "
-    "alone: choose client=sgd without momentum, weight_decay and clip and regulariser=none, or "
+    "{option} computes the loss's gradient from the displacement of the model, which holds only for plain SGD on the "
+    "loss: choose client=sgd without momentum, weight_decay and clip and regulariser=none, or "
     "agg.control=mean_gradient",
 )
 
 
 @dataclass(frozen=True)
 class State:
-    """What changes between rounds.
+    """What SCAFFOLD's server remembers between rounds.
 
     Attributes:
-        c: the server's control variate, float64 [P].
+        c: control variate, float64 [P].
         n_clients: N.
     """
 
@@ -47,7 +51,7 @@ class State:
 
 
 class _Drift:
-    """Corrects one client's local training: g~ = g - c_i + c."""
+    """Correct the gradients of one client's local training: g~ = g - c_i + c."""
 
     def __init__(self, control: str, w: Tensor, c: Tensor, c_i: Tensor) -> None:
         self.control, self.w, self.c, self.c_i = control, w, c, c_i
@@ -68,7 +72,7 @@ class _Drift:
 
 @dataclass(frozen=True)
 class ControlVariate:
-    """The client half; a client that was never seen has c_i = 0."""
+    """The client's part; a client that never trained has c_i = 0."""
 
     control: str
     downloads: tuple[str, ...] = ("c",)
@@ -83,22 +87,20 @@ class ControlVariate:
 
 
 @dataclass(frozen=True)
-class Scaffold(Aggregator[State]):
+class Scaffold(SampleWeighted[State]):
     """The aggregator, with its options.
 
     Attributes:
         control: "mean_gradient" or the printed "displacement" (plain SGD only).
-        weighting: as FedAvg's.
     """
 
     control: str
-    weighting: str
 
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({NO_BATCH_NORM})
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         ranges.choice("control", self.control, "mean_gradient", "displacement")
-        ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
 
     @property
     def requirements(self) -> frozenset[Requirement]:
@@ -113,9 +115,6 @@ class Scaffold(Aggregator[State]):
 
     def broadcast(self, state: State) -> Mapping[str, Tensor]:
         return {"c": state.c}
-
-    def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return sample_weights(self.weighting, n_used, n_train)
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
         c = state.c + arrived.totals["delta_c"].to(state.c) / state.n_clients

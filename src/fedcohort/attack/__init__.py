@@ -1,1 +1,1 @@
-"""What clients that lie tell the server."""
+"""Attacks: clients that report false numbers; `base.py` is their contract."""

@@ -1,6 +1,6 @@
-"""The contract of an attack: some clients tell the server other numbers than they measured.
+"""The contract of an attack: some clients report other numbers to the server than they measured.
 
-The server's methods see what they are told; the federation's own metrics stay true.
+The server's methods read the reported values; the federation's own metrics use the true ones.
 """
 
 from typing import Protocol
@@ -15,17 +15,22 @@ Answers = Float64[np.ndarray, "_n *_d"]
 
 
 class Attack(Component, Protocol):
-    """Who lies about what; nobody, unless a method says otherwise."""
+    """Which clients report false values of which signals; none by default."""
 
     @property
     def about(self) -> frozenset[str]:
-        """The signals that liars lie about."""
+        """Return the signals that are falsified."""
         return frozenset()
 
     def liars(self, n_clients: int, rng: np.random.Generator) -> Ids:
-        """Draw who lies, for the whole run: sorted ids; rng: keyed by (seed, "attack")."""
+        """Return the ids of the clients that lie in the whole run, sorted.
+
+        Args:
+            n_clients: number of clients.
+            rng: the generator of (seed, "attack").
+        """
         return np.empty(0, dtype=np.int64)
 
     def claim(self, signal: str, values: Answers) -> Answers:
-        """Return what liars say of `signal` where `values` are true: a number or a row of numbers each."""
+        """Return what liars report for `signal`, a number or a row of numbers each, where `values` are true."""
         return values

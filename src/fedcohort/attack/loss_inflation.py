@@ -1,12 +1,12 @@
-"""Loss inflation: clients that claim higher losses, to gain weight or to be selected.
+"""Loss inflation: clients that report higher losses, to gain weight or to be selected.
 
-    told = factor * measured + shift   for each signal in `signals`, by ceil(fraction K) clients drawn once
-    told = factor^p * measured         for sums over samples: of losses (p = 1, `loss_sum`) and their squares (p = 2)
+Not from a paper. FedMABA (Sec. VI) names it as open: fairness methods trust the losses that they weigh by.
 
-A sum has no shift: what it would be depends on how many samples it is of.
+    reported:  factor * measured + shift for each signal in `signals`, by ceil(fraction K) clients drawn once a run
+    sums over samples:  factor^p * measured, p = 1 for losses (`loss_sum`), p = 2 for their squares (`loss_squares`)
 
-FedMABA leaves it open (its Sec. VI): fairness methods believe the losses that they weigh by. `attack/weight` in the
-metrics is the weight that liars had in the round's aggregate, and `attack/share` their share of those who arrived.
+A sum has no shift, which would depend on its number of samples. The metric attack/weight is the weight of liars in the
+round's aggregate, attack/share their share of the arrivals.
 """
 
 from collections.abc import Sequence
@@ -28,10 +28,10 @@ class LossInflation(Attack):
     """The attack, with its options.
 
     Attributes:
-        fraction: of the clients that lie.
-        factor: of the lie about a loss.
-        shift: in nats, of the lie about a loss that is no sum.
-        signals: the words that they lie about.
+        fraction: share of the clients that lie.
+        factor: factor of a reported loss.
+        shift: nats that are added to a reported loss that is no sum.
+        signals: names of the signals that they falsify.
     """
 
     fraction: float
@@ -51,11 +51,11 @@ class LossInflation(Attack):
         return shifted if self.factor == 1 else frozenset(self.signals)
 
     def notices(self, choice: str) -> Sequence[str]:
-        """Say where liars tell the truth."""
+        """Return a notice where the options falsify nothing."""
         if self.about:
             return ()
-        told = f"attack.factor={self.factor:g} attack.shift={self.shift:g}"
-        return (f"attack={choice} has no effect: {told} leaves {', '.join(sorted(self.signals))} as measured",)
+        options = f"attack.factor={self.factor:g} attack.shift={self.shift:g}"
+        return (f"attack={choice} has no effect: {options} leaves {', '.join(sorted(self.signals))} as measured",)
 
     def liars(self, n_clients: int, rng: np.random.Generator) -> Ids:
         count = int(np.ceil(self.fraction * n_clients - 1e-9))

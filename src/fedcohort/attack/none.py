@@ -1,4 +1,4 @@
-"""Everybody tells the truth."""
+"""No attack: all clients report the values that they measured."""
 
 from dataclasses import dataclass
 
@@ -7,4 +7,4 @@ from fedcohort.attack.base import Attack
 
 @dataclass(frozen=True)
 class NoAttack(Attack):
-    """It has no options."""
+    """The attack; it has no options."""

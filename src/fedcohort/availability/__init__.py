@@ -1,1 +1,1 @@
-"""Which clients are ready."""
+"""Availability models: which clients are ready; `base.py` is their contract."""

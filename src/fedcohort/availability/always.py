@@ -1,6 +1,6 @@
 """Every client is available in every round.
 
-Departures from the paper: none (what FLASH, UCB-CS, FedMABA and FedDiverse assume).
+Departures from the paper: none (the assumption of FLASH, UCB-CS, FedMABA and FedDiverse).
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,8 @@
 """The contract of availability: which clients are ready when a round begins.
 
-A word writes one of two. `ready`, where that changes from round to round, whatever the time: no clock can say when it
-will be otherwise, and a round in which nobody is ready is an empty one that takes no time. Or `schedule`, where the
-virtual clock decides: a client that leaves in the middle of its work goes on when it is back, and where nobody is
-ready the clock moves on to when somebody is (`round/clock.py`).
+A model implements one of two methods. `ready` depends on the round and not on the time: a round without a ready client
+is empty and takes no time. `schedule` depends on the virtual clock: a client that leaves during its work resumes it
+when it returns, and where no client is ready the clock advances until one is (`round/clock.py`).
 """
 
 from typing import Protocol
@@ -17,7 +16,7 @@ from fedcohort.rng import Draws
 
 
 class Availability(Component, Protocol):
-    """Who is ready.
+    """Which clients are ready.
 
     Attributes:
         always: whether every client is ready in every round.
@@ -28,9 +27,13 @@ class Availability(Component, Protocol):
         return False
 
     def ready(self, draws: Draws) -> Bool[np.ndarray, "clients"]:
-        """True for each client that can be asked in the round of `draws`; not asked where there is a schedule."""
+        """Return whether each client is ready in the round of `draws`; not called where there is a schedule."""
         return np.ones(draws.n_clients, dtype=bool)
 
     def schedule(self, draws: Draws) -> Schedule | None:
-        """When each client is ready, None where no clock decides. draws: those made once a run."""
+        """Return when each client is ready, None where it does not depend on the clock.
+
+        Args:
+            draws: the draws that are made once a run.
+        """
         return None

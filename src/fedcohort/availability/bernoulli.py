@@ -1,10 +1,10 @@
-"""Each client is ready with the same probability, independently of the others and of other rounds.
+"""Each client is ready with the same probability, independently of other clients and rounds.
 
-    ready_i = U_i < p,   U_i ~ U[0, 1) for each client and round
+    ready_i:  U_i < p, U_i ~ U[0, 1) for each client and round
 
-The U_i do not depend on p: whoever is ready at a smaller p is ready at a larger one.
+The U_i do not depend on p: a client that is ready at a smaller p is ready at a larger one.
 
-Departures from the paper: none (of no paper).
+Departures from the paper: none (no paper).
 """
 
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ from fedcohort.rng import Draws
 
 @dataclass(frozen=True)
 class Bernoulli(Availability):
-    """Each client is ready with the same chance.
+    """The model, with its option.
 
     Attributes:
-        p: the probability.
+        p: probability of being ready.
     """
 
     p: float
@@ -31,5 +31,5 @@ class Bernoulli(Availability):
         ranges.number("p", self.p, "[1e-9, 1]")
 
     def ready(self, draws: Draws) -> Bool[np.ndarray, "clients"]:
-        """True where the client is ready; a round may have nobody."""
+        """Return whether each client is ready; there may be none."""
         return draws.uniform("availability") < self.p

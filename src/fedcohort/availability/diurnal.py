@@ -1,11 +1,12 @@
-"""Each client is ready for a share of each day, from an hour of its own on.
+"""Each client is ready for a share of each day, from its own time of day on.
 
-    ready_k(t) = (t - phi_k) mod day < share day,   phi_k = U_k day,   U_k ~ U[0, 1) for each client, once a run
+    ready_k(t):  (t - phi_k) mod day < share day
+    phi_k:  U_k day, U_k ~ U[0, 1) for each client, once a run
 
-Made up: no trace, and no paper's. At every moment about `share` of the clients are ready, others in the morning than in
-the evening; who is ready at a smaller share is ready at a larger one.
+A synthetic model without a trace. At every moment about `share` of the clients are ready, different ones in the morning
+and in the evening. A client that is ready at a smaller share is ready at a larger one.
 
-Departures from the paper: none (of no paper).
+Departures from the paper: none (no paper).
 """
 
 from dataclasses import dataclass
@@ -22,10 +23,10 @@ from fedcohort.rng import Draws
 
 @dataclass(frozen=True)
 class Diurnal(Availability):
-    """Availability, with its options.
+    """The model, with its options.
 
     Attributes:
-        share: of the day.
+        share: share of the day in which a client is ready.
         day_s: virtual seconds of a day.
     """
 
@@ -39,11 +40,13 @@ class Diurnal(Availability):
         ranges.number("day_s", self.day_s, "[1e-3, 1e9]")
 
     def schedule(self, draws: Draws) -> Schedule:
-        """One interval a client; two, where it is ready at midnight."""
+        """Return a schedule with one interval for each client, or two where it is ready at midnight."""
         phase, K = self.day_s * draws.uniform("diurnal"), draws.n_clients
         over = np.maximum(phase + self.share * self.day_s - self.day_s, 0.0)  # seconds of the next day
         start = np.stack([np.zeros(K), np.maximum(phase, over)], axis=1)
         end = np.stack([over, np.minimum(phase + self.share * self.day_s, self.day_s)], axis=1)
-        there = end > start
-        stop = np.cumsum(there.sum(axis=1)).astype(np.int64)
-        return Schedule(start[there], end[there], stop - there.sum(axis=1), stop, np.full(K, float(self.day_s)))
+        nonempty = end > start
+        stop = np.cumsum(nonempty.sum(axis=1)).astype(np.int64)
+        return Schedule(
+            start[nonempty], end[nonempty], stop - nonempty.sum(axis=1), stop, np.full(K, float(self.day_s))
+        )

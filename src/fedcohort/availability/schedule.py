@@ -1,10 +1,10 @@
 """When each client is ready: intervals of virtual seconds, which repeat with a period.
 
-    ready_k(t)       = t mod P_k lies in one of k's intervals [a_j, b_j)
-    stretch_k(t, s)  = the least w >= s such that k is ready for s of the seconds [t, t + w]
+    ready_k(t):  t mod P_k lies in one of k's intervals [a_j, b_j)
+    completion_k(t, s):  the least w >= s such that k is ready for s of the seconds [t, t + w]
 
-A client that leaves in the middle of a job goes on with it when it is back: ready in [10, 20) and [40, 50) of every 60
-seconds, 8 seconds of work that begin at 15 end at 43, and at 73 where they begin at 45.
+A client that leaves during a job resumes it when it returns. Ready in [10, 20) and [40, 50) of every 60 seconds, 8
+seconds of work that begin at 15 end at 43, and at 73 where they begin at 45.
 """
 
 from collections.abc import Sequence
@@ -15,18 +15,20 @@ import numpy as np
 
 from fedcohort.types import Ids, ReadOnly, Values
 
-NANOSECOND = 1e-9  # of work that is left when an interval ends: it's a sum's rounding, and not done in the next one
+NANOSECOND = 1e-9  # of remaining work at an interval's end is rounding, and does not move to the next interval
 
 
 @dataclass(frozen=True)
 class Schedule(ReadOnly):
-    """When each client is ready. Several clients may have the same intervals.
+    """When each client is ready. Several clients may share intervals.
 
     Attributes:
-        start, end: seconds of each interval, those of one device together, in order and apart, [intervals].
-        first, stop: positions of each client's first interval, and after its last; the same where it has none,
-            [clients].
-        period: seconds after which the intervals of each client repeat, its last end at least, [clients].
+        start: second at which each interval begins; the intervals of a device are adjacent, ordered and disjoint,
+            [intervals].
+        end: second at which it ends, [intervals].
+        first: position of each client's first interval, [clients].
+        stop: position after its last, equal to `first` where it has none, [clients].
+        period: seconds after which a client's intervals repeat, at least its last end, [clients].
     """
 
     start: Values
@@ -36,64 +38,68 @@ class Schedule(ReadOnly):
     period: Values
 
     @classmethod
-    def of(cls, intervals: Sequence[Sequence[tuple[float, float]]], period: float) -> "Schedule":
-        """Make the schedule of clients whose intervals are listed, in seconds; period: everybody's."""
-        flat = np.array([each for own in intervals for each in own], dtype=np.float64).reshape(-1, 2)
-        stop = np.cumsum([len(own) for own in intervals])
+    def from_intervals(cls, intervals: Sequence[Sequence[tuple[float, float]]], period: float) -> "Schedule":
+        """Return the schedule of clients whose intervals are listed in seconds, with the same period in seconds."""
+        flat = np.array([interval for client in intervals for interval in client], dtype=np.float64).reshape(-1, 2)
+        stop = np.cumsum([len(client) for client in intervals])
         first = np.concatenate([[0], stop[:-1]]).astype(np.int64)
         return cls(flat[:, 0], flat[:, 1], first, stop.astype(np.int64), np.full(len(stop), float(period)))
 
     @cached_property
-    def before(self) -> Values:
-        """Seconds in all intervals before each one, and in all together, [intervals + 1]."""
+    def seconds_before(self) -> Values:
+        """Return the seconds of all intervals before each one, and of all together, [intervals + 1]."""
         return np.concatenate([[0.0], np.cumsum(self.end - self.start)])
 
     def waits(self, now: float) -> Values:
         """Return the seconds from `now` until each client is ready: 0 where it is, inf where it never is, [clients]."""
         waits = np.full(len(self.first), np.inf)
-        (some,) = np.nonzero(self.stop > self.first)
-        first, stop, at = self.first[some], self.stop[some], now % self.period[some]
-        latest = _last(self.start, first, stop, at)
-        is_ready = (latest >= first) & (at < self.end[latest])
+        (clients,) = np.nonzero(self.stop > self.first)
+        first, stop, time = self.first[clients], self.stop[clients], now % self.period[clients]
+        latest = _last_at_most(self.start, first, stop, time)
+        is_ready = (latest >= first) & (time < self.end[latest])
         over = latest + 1 == stop
-        following = self.start[np.where(over, first, latest + 1)] + np.where(over, self.period[some], 0.0)
-        waits[some] = np.where(is_ready, 0.0, following - at)
+        following = self.start[np.where(over, first, latest + 1)] + np.where(over, self.period[clients], 0.0)
+        waits[clients] = np.where(is_ready, 0.0, following - time)
         return waits
 
-    def stretch(self, clients: Ids, now: float | Values, seconds: Values) -> Values:
-        """Return how long work takes that begins `now`, if time counts while a client is ready alone.
+    def completion_time(self, clients: Ids, now: float | Values, seconds: Values) -> Values:
+        """Return the seconds until work that begins at `now` is complete, done only while a client is ready.
 
         Args:
             clients: ids, [n].
             now: virtual seconds since the run began, of all clients or of each, [n].
-            seconds: of work, [n]; no work takes no time.
+            seconds: seconds of work, [n]; zero work takes no time.
         """
         first, stop, period = self.first[clients], self.stop[clients], self.period[clients]
-        at, everything = now % period, self.before[stop] - self.before[first]
-        found = np.where(seconds > 0, np.inf, 0.0)
-        (some,) = np.nonzero((seconds > 0) & (everything > 0))
-        first, stop, period, at, everything = (each[some] for each in (first, stop, period, at, everything))
-        latest = _last(self.start, first, stop, at)
-        inside = np.where(latest >= first, np.minimum(at, self.end[latest]) - self.start[latest], 0.0)
-        done = np.where(latest >= first, self.before[latest] - self.before[first] + inside, 0.0)
-        due = done + seconds[some]
-        laps = np.maximum(np.ceil((due - NANOSECOND) / everything) - 1, 0.0)
-        left = due - laps * everything + self.before[first]
-        final = np.maximum(_last(self.before, first, stop, left - NANOSECOND), first)
-        ends = laps * period + self.start[final] + left - self.before[final]
-        stays = (latest >= first) & (at + seconds[some] <= self.end[latest])
-        found[some] = np.where(stays, seconds[some], np.maximum(ends - at, seconds[some]))
-        return found
+        time, total = now % period, self.seconds_before[stop] - self.seconds_before[first]
+        completion = np.where(seconds > 0, np.inf, 0.0)
+        (rows,) = np.nonzero((seconds > 0) & (total > 0))
+        first, stop, period, time, total = (array[rows] for array in (first, stop, period, time, total))
+        latest = _last_at_most(self.start, first, stop, time)
+        inside = np.where(latest >= first, np.minimum(time, self.end[latest]) - self.start[latest], 0.0)
+        done = np.where(latest >= first, self.seconds_before[latest] - self.seconds_before[first] + inside, 0.0)
+        due = done + seconds[rows]
+        laps = np.maximum(np.ceil((due - NANOSECOND) / total) - 1, 0.0)
+        remainder = due - laps * total + self.seconds_before[first]
+        final = np.maximum(_last_at_most(self.seconds_before, first, stop, remainder - NANOSECOND), first)
+        ends = laps * period + self.start[final] + remainder - self.seconds_before[final]
+        stays = (latest >= first) & (time + seconds[rows] <= self.end[latest])
+        completion[rows] = np.where(stays, seconds[rows], np.maximum(ends - time, seconds[rows]))
+        return completion
 
 
-def _last(values: Values, first: Ids, stop: Ids, least: Values) -> Ids:
-    """The last position in [first, stop) whose value is at most `least`, first - 1 where there is none, [n].
+def _last_at_most(values: Values, first: Ids, stop: Ids, bound: Values) -> Ids:
+    """Return the last position in [first, stop) whose value is at most `bound`, [n]; first - 1 without one.
 
-    values: ascending from each `first` to its `stop`.
+    Args:
+        values: ascending from each `first` to its `stop`.
+        first: first position, [n].
+        stop: position after the last, [n].
+        bound: largest value, [n].
     """
     low, high = first - 1, stop.copy()
     while (open_ := high - low > 1).any():
         middle = (low + high) // 2
-        below = open_ & (values[np.minimum(middle, len(values) - 1)] <= least)
+        below = open_ & (values[np.minimum(middle, len(values) - 1)] <= bound)
         low, high = np.where(below, middle, low), np.where(open_ & ~below, middle, high)
     return low

@@ -1,4 +1,4 @@
-"""A table of yours says when each client is ready: a row for each interval, in seconds of the virtual clock.
+"""A user's table of when each client is ready: a row for each interval, in seconds of the virtual clock.
 
     client  start_s  end_s          ready at t where start_s <= t mod period < end_s
     anna          0  28800
@@ -7,17 +7,16 @@
 
     python train.py availability=trace availability.path=ready.csv availability.period_s=86400
 
-Client k is the k-th device in the order of names (numbers by size, texts by letters; none left out of those that count
-from 0 or 1), or with assign=drawn one that is drawn for it, once a run, as FLASH's benchmark does. What is drawn here
-has nothing to do with what `device` draws. A device that is never ready has rows of a `state` other than 1.
+Client k is the k-th device in the order of names: numbers by value, texts alphabetically, without gaps where names are
+numbers from 0 or 1. With assign=drawn a device is drawn for each client once a run, independently of the draws of
+`device`. A device that is never ready has rows with a `state` other than 1.
 
-A table whose first interval begins after 1e8 seconds, as in UNIX time, is moved: that interval begins at 0.
+A table whose first interval begins after 1e8 seconds, as in UNIX time, is shifted so that this interval begins at 0. A
+table may also be a grid: with step_s=1800 `start` counts half hours from 0, each row lasts one, and `end` is not read.
+Intervals that touch are joined.
 
-A table may be a grid instead: with step_s=1800 `start` counts half hours from 0, each row lasts one, and `end` isn't
-read. Where one interval begins as another ends, the two are one.
-
-Departures from the paper: none (of no paper). `benchmarks/fedscale_availability.py` makes such a table of FedScale's
-file, and availability=phones names the columns of the 723 phones that were seen for five days.
+Departures from the paper: none (no paper). `benchmarks/fedscale_availability.py` converts FedScale's file, and
+availability=phones sets the columns of a table of 723 phones over five days.
 """
 
 import logging
@@ -37,9 +36,9 @@ from fedcohort.ranks import rank
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
-MOMENTS, MOST_S = "[0, 1e11]", 1e9  # of a table's cells, and of the seconds after its first interval begins
-UNIX_S = 1e8  # a table whose first interval begins later than this counts from another origin, as UNIX time does
-LEAST_S = 1e-6  # of an interval
+MOMENTS, MAX_S = "[0, 1e11]", 1e9  # range of a table's cells, and of the seconds after its first interval begins
+UNIX_S = 1e8  # a table whose first interval begins later counts from another origin, as UNIX time does
+MIN_S = 1e-6  # shortest interval
 UNIT = "seconds (divide milliseconds by 1000)"
 
 log = logging.getLogger("fedcohort")
@@ -47,18 +46,19 @@ log = logging.getLogger("fedcohort")
 
 @dataclass(frozen=True)
 class Trace(Availability):
-    """Availability, with its options.
+    """The model, with its options.
 
     Attributes:
         path: the table.
         client: column of names.
-        start, end: columns of seconds; with `step_s` start is one of steps, and there is no end.
+        start: column of seconds, or of steps with `step_s`.
+        end: column of seconds, not read with `step_s`.
         step_s: seconds of a step, None where the table has intervals.
         state: column that is 1 where the client is ready, None where it is in all rows.
-        period_s: seconds after which everything repeats, None for the table's last end.
-        period: column of each client's own, None for everybody's.
-        assign: by_id or drawn.
-        idle: whether devices that are never ready are drawn, too; by_id draws none.
+        period_s: seconds after which the table repeats, None for its last end.
+        period: column of each client's own period, or None.
+        assign: "by_id" or "drawn".
+        idle: whether devices that are never ready are drawn; no effect with by_id.
     """
 
     path: str
@@ -94,14 +94,18 @@ class Trace(Availability):
         ranges.flag("idle", self.idle)
 
     def notices(self, choice: str) -> Sequence[str]:
-        """Say where nobody is drawn."""
+        """Return a notice where `idle` has no effect."""
         if self.idle or self.assign == "drawn":
             return ()
         line = "availability.idle=false has no effect with availability.assign=by_id: client k is the k-th device"
         return (f"{line}, whether or not that is ever ready (availability.assign=drawn draws among those that are)",)
 
     def schedule(self, draws: Draws) -> Schedule:
-        """When each client is ready. Raises `DataError` for what is wrong with the table."""
+        """Return when each client is ready.
+
+        Raises:
+            DataError: the table has an error.
+        """
         table = Columns.read("availability", self.path)
         order, counts = table.sort("client", self.client)
         start, end = (seconds[order] for seconds in self._read(table))
@@ -110,18 +114,18 @@ class Trace(Availability):
         period = self._periods(table, order, device, end)
         ready = np.ones(len(order), dtype=bool) if self.state is None else table.flags("state", self.state)[order]
         if not ready.any():
-            raise DataError(f"availability.path: {self.path} has nobody who is ever ready")
+            raise DataError(f"availability.path: {self.path} has no client that is ever ready")
         start, end, device = _join(start[ready], end[ready], device[ready])
         stop = np.cumsum(np.bincount(device, minlength=len(counts)))
         first = np.concatenate([[0], stop[:-1]])
-        whole, missing = table.find_gap("client", self.client)
-        if self.assign == "by_id" and draws.n_clients > whole:
+        complete, missing = table.find_gap("client", self.client)
+        if self.assign == "by_id" and draws.n_clients > complete:
             raise DataError(f"{missing}, or set availability.assign=drawn, which draws one for each client")
-        mine = self._assign(first, stop, draws)
-        return Schedule(start, end, first[mine], stop[mine], period[mine])
+        assigned = self._assign(first, stop, draws)
+        return Schedule(start, end, first[assigned], stop[assigned], period[assigned])
 
     def _read(self, table: Columns) -> tuple[Values, Values]:
-        """Seconds at which each row's interval begins and ends, [rows]."""
+        """Return the seconds at which each row's interval begins and ends, [rows] each."""
         start = table.numbers("start", self.start, MOMENTS, UNIT)
         if self.step_s is None:
             return self._shift(start, table.numbers("end", self.end, MOMENTS, UNIT))
@@ -129,7 +133,7 @@ class Trace(Availability):
             row = int(parts.argmax())
             where = f"availability.start: {self.path}: column {self.start!r}, row {row}"
             raise DataError(
-                f"{where} holds {start[row]:g}: an integer is meant, as availability.step_s has it in steps"
+                f"{where} holds {start[row]:g}: expected an integer number of steps of availability.step_s seconds"
             )
         if self.end in table.arrays and rank() == 0:
             log.warning(
@@ -142,9 +146,10 @@ class Trace(Availability):
         return self._shift(start * self.step_s, (start + 1) * self.step_s)
 
     def _shift(self, start: Values, end: Values) -> tuple[Values, Values]:
-        """Move intervals that count from another origin, as UNIX time does, to second 0 of the virtual clock.
+        """Return intervals that count from another origin, as UNIX time does, shifted to second 0 of the virtual clock.
 
-        Raises `DataError` for the first row that ends later than the clock is meant to run.
+        Raises:
+            DataError: a row ends later than the clock is designed to run.
         """
         origin = float(start.min()) if start.min() > UNIX_S else 0.0
         if origin and rank() == 0:
@@ -156,7 +161,7 @@ class Trace(Availability):
                 origin,
             )
         start, end = start - origin, end - origin
-        if (beyond := end > MOST_S).any():
+        if (beyond := end > MAX_S).any():
             row = int(beyond.argmax())
             raise DataError(
                 f"availability.{'end' if self.step_s is None else 'start'}: {self.path}: row {row} ends {end[row]:g} "
@@ -165,45 +170,52 @@ class Trace(Availability):
         return start, end
 
     def _check_order(self, order: Ids, device: Ids, start: Values, end: Values) -> None:
-        """Raise `DataError` for the first interval that is empty, or begins before the one before it is over."""
+        """Check that intervals are ordered.
+
+        Raises:
+            DataError: an interval is empty, or begins before the previous one ends.
+        """
         where = f"availability.start: {self.path}: row"
-        if (empty := end - start < LEAST_S).any():
+        if (empty := end - start < MIN_S).any():
             row = int(order[empty].min())
             i = int(np.flatnonzero(order == row)[0])
             raise DataError(
                 f"{where} {row} begins at {start[i]:g} and ends at {end[i]:g}: an interval must be longer "
                 "than a microsecond"
             )
-        if (early := (device[1:] == device[:-1]) & (start[1:] < end[:-1])).any():
-            i = int(early.argmax())
+        if (overlaps := (device[1:] == device[:-1]) & (start[1:] < end[:-1])).any():
+            i = int(overlaps.argmax())
             raise DataError(
                 f"{where} {order[i + 1]} begins at {start[i + 1]:g}, before row {order[i]} of the same client ends at "
                 f"{end[i]:g}: the intervals of a client must be in order and apart"
             )
 
     def _periods(self, table: Columns, order: Ids, device: Ids, end: Values) -> Values:
-        """Seconds after which each device repeats, [devices]. Raises `DataError` where an interval is outside."""
-        each = np.full(len(order), end.max() if self.period_s is None else self.period_s, dtype=np.float64)
-        option = "period_s"
+        """Return the seconds after which each device repeats, [devices].
+
+        Raises:
+            DataError: a device has two periods, or an interval outside its period.
+        """
+        option, periods = "period_s", np.full(len(order), end.max() if self.period_s is None else float(self.period_s))
         if self.period is not None:
-            option, each = "period", table.numbers("period", self.period, "[1e-3, 1e9]", "seconds")[order]
-        if (odd := (device[1:] == device[:-1]) & (each[1:] != each[:-1])).any():
+            option, periods = "period", table.numbers("period", self.period, "[1e-3, 1e9]", "seconds")[order]
+        if (odd := (device[1:] == device[:-1]) & (periods[1:] != periods[:-1])).any():
             i = int(odd.argmax())
             raise DataError(
-                f"availability.period: {self.path}: row {order[i + 1]} has a period of {each[i + 1]:g} seconds, and "
-                f"row {order[i]} of the same client {each[i]:g}"
+                f"availability.period: {self.path}: row {order[i + 1]} has a period of {periods[i + 1]:g} seconds, and "
+                f"row {order[i]} of the same client {periods[i]:g}"
             )
-        if (outside := end > each).any():
+        if (outside := end > periods).any():
             i = int(outside.argmax())
             raise DataError(
                 f"availability.{option}: {self.path}: row {order[i]} ends at {end[i]:g}, after the period of "
-                f"{each[i]:g} seconds"
+                f"{periods[i]:g} seconds"
             )
-        periods: Values = each[np.flatnonzero(np.diff(device, prepend=-1))]
-        return periods
+        by_device: Values = periods[np.flatnonzero(np.diff(device, prepend=-1))]
+        return by_device
 
     def _assign(self, first: Ids, stop: Ids, draws: Draws) -> Ids:
-        """The device of each client, in the order of names."""
+        """Return the device of each client, in the order of names."""
         devices = np.arange(len(first)) if self.idle else np.flatnonzero(stop > first)
         if self.assign == "drawn":
             drawn: Ids = devices[(len(devices) * draws.uniform("available_device")).astype(np.int64)]
@@ -217,7 +229,7 @@ class Trace(Availability):
 
 
 def _join(start: Values, end: Values, device: Ids) -> tuple[Values, Values, Ids]:
-    """Make one interval of those of a device that touch; all three in order, [intervals]."""
+    """Return the intervals with those of a device joined that touch, ordered, [intervals] each."""
     apart = (device[1:] != device[:-1]) | (start[1:] > end[:-1])
     first, last = np.concatenate([[True], apart]), np.concatenate([apart, [True]])
     return start[first], end[last], device[first]

@@ -1,1 +1,1 @@
-"""Mathematics that bandit selectors share."""
+"""Bandit algorithms that selectors share."""

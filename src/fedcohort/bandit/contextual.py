@@ -1,4 +1,4 @@
-"""One interface to the estimators of a reward from a context, so that a method can change nothing but the estimator."""
+"""One interface to the estimators of a reward from a context, so that a method can replace only its estimator."""
 
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -7,61 +7,84 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort.bandit import calibrated, linucb, neural, restless, ridge
-from fedcohort.bandit.calibrated import Noisy
-from fedcohort.bandit.neural import Net
-from fedcohort.bandit.restless import Hidden
+from fedcohort.bandit.calibrated import NoisyRidge
+from fedcohort.bandit.neural import Network
+from fedcohort.bandit.restless import HiddenMarkov
 from fedcohort.bandit.ridge import Ridge
 from fedcohort.types import Values
 
 B = TypeVar("B")
 Rows = Float64[np.ndarray, "_n _d"]
 Draws = np.random.Generator
-Belief = Ridge | Noisy | Net | Hidden
+Belief = Ridge | NoisyRidge | Network | HiddenMarkov
 
 
 @dataclass(frozen=True)
-class Judged:
-    """Each context's score, what is expected of it plus what there is to find out; NaN where it is no measurement."""
+class Scores:
+    """The scores of contexts, [n]; NaN for a context that is not valid.
+
+    Attributes:
+        score: exploit + explore.
+        exploit: expected reward.
+        explore: bonus or random deviation.
+    """
 
     score: Values
     exploit: Values
     explore: Values
 
 
-def _sum_parts(exploit: Values, explore: Values) -> Judged:
-    return Judged(exploit + explore, exploit, explore)
+def _sum_parts(exploit: Values, explore: Values) -> Scores:
+    return Scores(exploit + explore, exploit, explore)
 
 
 class Bandit(Protocol[B]):
-    """An estimator of rewards: hyperparameters alone; what it learns is the belief that goes in and comes out."""
+    """An estimator of rewards: it holds hyperparameters, and its methods take a belief and return the next one."""
 
     def prior(self, d: int, rng: Draws | None) -> B:
-        """Make the belief before the first reward, of d features; rng: None where nobody is judged by it."""
+        """Return the belief before the first reward.
+
+        Args:
+            d: number of features.
+            rng: generator of random initial values; None where the belief is not used for scores.
+        """
         ...
 
-    def judge(self, belief: B, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Judged, B]:
-        """Score the contexts X [n, d], and return the belief that goes on.
+    def judge(self, belief: B, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Scores, B]:
+        """Return the scores of the contexts, and the belief after them.
 
-        gamma: the width of the confidence set, for those that have one. round: from 1.
+        Args:
+            belief: the current belief.
+            X: contexts, [n, d].
+            gamma: width of the confidence set, for estimators that have one.
+            round: number of the round, from 1.
+            rng: generator of this round's draws.
         """
         ...
 
     def choose(self, belief: B, X: Rows) -> B:
-        """Take in that the clients of contexts X [m, d] train in this round."""
+        """Return the belief after the clients with contexts X [m, d] were selected."""
         ...
 
     def learn(self, belief: B, X: Rows, r: Values) -> B:
-        """Learn a round's rewards r [m] from the contexts X [m, d] that earned them."""
+        """Return the belief after the rewards r [m] of the contexts X [m, d]."""
         ...
 
     def coefficients(self, belief: B) -> tuple[Values, Values]:
-        """Return mean and standard deviation of each feature's coefficient, [d]; empty where there is none."""
+        """Return the mean and the standard deviation of each feature's coefficient, [d] each.
+
+        Empty without coefficients.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class Linear:
-    """What Thompson sampling and LinUCB share. lam: ridge."""
+    """A ridge posterior, shared by Thompson sampling and LinUCB.
+
+    Attributes:
+        lam: ridge.
+    """
 
     lam: float
 
@@ -80,28 +103,28 @@ class Linear:
 
 @dataclass(frozen=True)
 class Thompson(Linear):
-    """theta is drawn from its posterior, once a round."""
+    """Thompson sampling: theta is drawn from its posterior once a round."""
 
-    def judge(self, belief: Ridge, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Judged, Ridge]:
+    def judge(self, belief: Ridge, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Scores, Ridge]:
         mean = ridge.estimate(belief)
         theta = ridge.sample(belief, gamma, rng.standard_normal(len(mean)))
-        return Judged(X @ theta, X @ mean, X @ (theta - mean)), belief
+        return Scores(X @ theta, X @ mean, X @ (theta - mean)), belief
 
 
 @dataclass(frozen=True)
 class LinUCB(Linear):
     """The upper end of the confidence set; nothing is drawn."""
 
-    def judge(self, belief: Ridge, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Judged, Ridge]:
-        good = ridge.usable(X)
+    def judge(self, belief: Ridge, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Scores, Ridge]:
+        valid = ridge.usable(X)
         width = np.full(len(X), np.nan)
-        width[good] = linucb.width(belief, X[good])
+        width[valid] = linucb.width(belief, X[valid])
         return _sum_parts(X @ ridge.estimate(belief), gamma * width), belief
 
 
 @dataclass(frozen=True)
 class Calibrated:
-    """Thompson sampling with the noise estimated (`calibrated.py`): gamma is scale x sigma.
+    """Thompson sampling with estimated noise (`calibrated.py`): gamma is scale x sigma.
 
     Attributes:
         lam: ridge.
@@ -111,31 +134,33 @@ class Calibrated:
     lam: float
     scale: float
 
-    def prior(self, d: int, rng: Draws | None) -> Noisy:
-        return Noisy(ridge.prior(d, self.lam))
+    def prior(self, d: int, rng: Draws | None) -> NoisyRidge:
+        return NoisyRidge(ridge.prior(d, self.lam))
 
-    def judge(self, belief: Noisy, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Judged, Noisy]:
+    def judge(self, belief: NoisyRidge, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Scores, NoisyRidge]:
         width = self.scale * calibrated.sigma(belief)
         return Thompson(self.lam).judge(belief.ridge, X, width, round, rng)[0], belief
 
-    def choose(self, belief: Noisy, X: Rows) -> Noisy:
+    def choose(self, belief: NoisyRidge, X: Rows) -> NoisyRidge:
         return belief
 
-    def learn(self, belief: Noisy, X: Rows, r: Values) -> Noisy:
+    def learn(self, belief: NoisyRidge, X: Rows, r: Values) -> NoisyRidge:
         return calibrated.learn(belief, X, r)
 
-    def coefficients(self, belief: Noisy) -> tuple[Values, Values]:
+    def coefficients(self, belief: NoisyRidge) -> tuple[Values, Values]:
         return ridge.estimate(belief.ridge), calibrated.sigma(belief) * ridge.deviation(belief.ridge)
 
 
 @dataclass(frozen=True)
 class Neural:
-    """The neural bandit, with its options.
+    """NeuralUCB (`neural.py`).
 
     Attributes:
-        nu: of the bonus.
-        pairs: of hidden units.
-        steps, lr: of Adam, a round.
+        lam: ridge.
+        nu: weight of the bonus.
+        pairs: pairs of hidden units.
+        steps: steps of Adam per round.
+        lr: learning rate of Adam.
     """
 
     lam: float
@@ -144,51 +169,52 @@ class Neural:
     steps: int
     lr: float
 
-    def prior(self, d: int, rng: Draws | None) -> Net:
-        return neural.fresh(d, self.pairs, self.lam, rng)
+    def prior(self, d: int, rng: Draws | None) -> Network:
+        return neural.initial(d, self.pairs, self.lam, rng)
 
-    def judge(self, belief: Net, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Judged, Net]:
+    def judge(self, belief: Network, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Scores, Network]:
         mean, width, belief = neural.judge(belief, X)
         return _sum_parts(mean, self.nu * width), belief
 
-    def choose(self, belief: Net, X: Rows) -> Net:
+    def choose(self, belief: Network, X: Rows) -> Network:
         return neural.choose(belief, X)
 
-    def learn(self, belief: Net, X: Rows, r: Values) -> Net:
+    def learn(self, belief: Network, X: Rows, r: Values) -> Network:
         return neural.learn(belief, X, r, self.lam, self.steps, self.lr)
 
-    def coefficients(self, belief: Net) -> tuple[Values, Values]:
+    def coefficients(self, belief: Network) -> tuple[Values, Values]:
         return np.empty(0), np.empty(0)
 
 
 @dataclass(frozen=True)
 class Restless:
-    """The restless bandit, with its options.
+    """The hidden Markov bandit (`restless.py`).
 
     Attributes:
-        states: J.
-        c: of the rounds of exploration.
+        lam: ridge.
+        states: J, number of hidden states.
+        c: rounds of exploration are c ln(t + 1).
     """
 
     lam: float
     states: int
     c: float
 
-    def prior(self, d: int, rng: Draws | None) -> Hidden:
-        return restless.fresh(d, self.states, self.lam, rng)
+    def prior(self, d: int, rng: Draws | None) -> HiddenMarkov:
+        return restless.initial(d, self.states, self.lam, rng)
 
-    def judge(self, belief: Hidden, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Judged, Hidden]:
+    def judge(self, belief: HiddenMarkov, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Scores, HiddenMarkov]:
         expected = restless.predict(belief, X)
-        if not restless.due(belief.explored, round, self.c):
+        if not restless.is_exploring(belief.explored, round, self.c):
             return _sum_parts(expected, 0.0 * expected), belief
-        alike = 0.0 * expected  # NaN stays
-        return _sum_parts(alike, alike), restless.explore(belief)
+        equal = 0.0 * expected  # NaN stays
+        return _sum_parts(equal, equal), restless.count_exploration(belief)
 
-    def choose(self, belief: Hidden, X: Rows) -> Hidden:
+    def choose(self, belief: HiddenMarkov, X: Rows) -> HiddenMarkov:
         return belief
 
-    def learn(self, belief: Hidden, X: Rows, r: Values) -> Hidden:
+    def learn(self, belief: HiddenMarkov, X: Rows, r: Values) -> HiddenMarkov:
         return restless.learn(belief, X, r)
 
-    def coefficients(self, belief: Hidden) -> tuple[Values, Values]:
+    def coefficients(self, belief: HiddenMarkov) -> tuple[Values, Values]:
         return restless.summarise(belief)

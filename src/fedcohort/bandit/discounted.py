@@ -1,13 +1,15 @@
-"""Discounted sums of rewards and the index of discounted UCB (Garivier and Moulines 2008; UCB-CS Eq. 4-7).
+"""Discounted UCB: discounted sums of rewards and their confidence widths (Garivier and Moulines 2011).
 
-    L <- discount L + reward,   N <- discount N + 1 for the arms pulled;   T <- discount T + 1 every round
-    mean = L / N,   width = sqrt(2 sigma^2 ln(max(T, 1)) / N)
+Garivier, Moulines, "On Upper-Confidence Bound Policies for Non-Stationary Bandit Problems", ALT 2011, arXiv 0805.3415;
+with the constants of UCB-CS (Eq. 4-7).
 
-A round enters with weight 1: discounting after the addition would make T < 1 and the logarithm negative.
+    each round:  L <- discount L + reward, N <- discount N + 1 for the arms pulled;  T <- discount T + 1
+    mean:  L / N
+    width:  sqrt(2 sigma^2 ln(max(T, 1)) / N)
 
-N of an arm that is left alone decays geometrically, and L with it. At 1e-300 (after 1,937 rounds
-at a discount of .7) both stop, so that L / N stays what it was and the width finite; those there have equal widths.
-Whether an arm was ever pulled is noted apart.
+The latest round has the weight 1: with the discount after the addition T would be below 1 and its logarithm negative. N
+and L of an arm that is never pulled again decay geometrically. At N = 1e-300 (after 1,937 rounds at a discount of .7)
+both stop, so that L / N is kept and the width stays finite. Whether an arm was ever pulled is stored separately.
 """
 
 import math
@@ -18,8 +20,8 @@ from jaxtyping import Bool
 
 from fedcohort.types import Ids, Values
 
-LEAST = 1e-300  # of a count: smaller ones lose their digits, and then vanish
-WIDEST = 1e300  # sums of two such don't overflow
+MIN_COUNT = 1e-300  # smaller numbers lose digits
+MAX_WIDTH = 1e300  # sums of two such widths do not overflow
 
 
 @dataclass(frozen=True)
@@ -27,10 +29,10 @@ class Discounted:
     """Discounted sums over rounds.
 
     Attributes:
-        total: L, discounted rewards per arm.
-        count: N, discounted pulls per arm.
+        total: L, discounted rewards of each arm.
+        count: N, discounted pulls of each arm.
         rounds: T, discounted rounds.
-        pulled: whether an arm ever was, however long ago.
+        pulled: whether each arm was ever pulled.
     """
 
     total: Values
@@ -39,16 +41,16 @@ class Discounted:
     pulled: Bool[np.ndarray, "_n"]
 
 
-def nothing(n_arms: int) -> Discounted:
-    """Make the counts before the first round."""
+def no_pulls(n_arms: int) -> Discounted:
+    """Return the sums before the first round."""
     return Discounted(np.zeros(n_arms), np.zeros(n_arms), 0.0, np.zeros(n_arms, bool))
 
 
-def after(past: Discounted, discount: float, arms: Ids, rewards: Values) -> Discounted:
-    """Move on by one round, in which `arms` were pulled once each and paid `rewards`, which are finite."""
-    least = np.divide(LEAST, past.count, out=np.zeros_like(past.count), where=past.pulled)
-    kept = np.minimum(np.maximum(discount, least), 1.0)  # the discount, unless the count would pass its floor
-    total, count, pulled = kept * past.total, kept * past.count, past.pulled.copy()
+def update(past: Discounted, discount: float, arms: Ids, rewards: Values) -> Discounted:
+    """Return the sums after a round in which each arm of `arms` was pulled once and paid its finite reward."""
+    least = np.divide(MIN_COUNT, past.count, out=np.zeros_like(past.count), where=past.pulled)
+    factor = np.minimum(np.maximum(discount, least), 1.0)  # the discount, unless the count would pass its floor
+    total, count, pulled = factor * past.total, factor * past.count, past.pulled.copy()
     total[arms] += rewards
     count[arms] += 1.0
     pulled[arms] = True
@@ -56,17 +58,17 @@ def after(past: Discounted, discount: float, arms: Ids, rewards: Values) -> Disc
 
 
 def mean(past: Discounted) -> Values:
-    """L / N, 0 for an arm that was never pulled."""
+    """Return L / N of each arm, 0 for an arm that was never pulled."""
     out = np.zeros_like(past.total)
     np.divide(past.total, past.count, out=out, where=past.pulled)
     return out
 
 
 def width(past: Discounted, sigma: float) -> Values:
-    """The confidence width, in sigma's units; infinite for an arm that was never pulled, and for no other."""
+    """Return the confidence width of each arm, in the unit of sigma; infinite only for arms never pulled."""
     out = np.full_like(past.count, np.inf)
-    known = past.pulled
-    np.divide(2 * math.log(max(past.rounds, 1.0)), past.count, out=out, where=known)
+    pulled = past.pulled
+    np.divide(2 * math.log(max(past.rounds, 1.0)), past.count, out=out, where=pulled)
     with np.errstate(over="ignore"):
-        out[known] = np.minimum(sigma * np.sqrt(out[known]), WIDEST)  # sigma**2 would overflow first
+        out[pulled] = np.minimum(sigma * np.sqrt(out[pulled]), MAX_WIDTH)  # sigma**2 would overflow first
     return out

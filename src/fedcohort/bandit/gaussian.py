@@ -1,23 +1,27 @@
-"""A Gaussian process over clients with a linear or a squared-exponential kernel, and what is left once some are known.
+"""Gaussian processes over clients with a linear or a squared-exponential kernel, and their conditional covariances.
 
-    y ~ N(mu, Sigma),   Sigma = X'X + s^2 I,   X [d, K]: a feature vector for each client
-    known k:  Sigma <- Sigma - Sigma_{:k} Sigma_{k:} / Sigma_kk
-    log N(y; mu, Sigma) with d x d matrices only: A = s^2 I + X X',
-        r' Sigma^-1 r = (r'r - r'X' A^-1 X r) / s^2,   ln det Sigma = ln det A + (K - d) ln s^2        (Woodbury)
+    model:  y ~ N(mu, Sigma), a number for each of K clients;  X [d, K] has a feature vector for each client
+    linear:  Sigma = X'X + s^2 I
+    squared exponential:  Sigma_ij = f^2 exp(-||x_i - x_j||^2 / 2 l) + s^2 [i = j]
+    given y_k:  Sigma <- Sigma - Sigma_{:k} Sigma_{k:} / Sigma_kk
 
-A is positive definite whatever X is, and a step of the fit costs K d^2, not K^3. Squared exponential, the smooth ones:
+The linear likelihood needs d x d matrices only (Woodbury), so that a step of its fit costs K d^2 and not K^3:
 
-    Sigma_ij = f^2 exp(-||x_i - x_j||^2 / 2 l) + s^2 [i = j],   f learnt with X, a step costs K^3
+    A:  s^2 I + X X', positive definite for every X
+    r' Sigma^-1 r:  (r'r - r'X' A^-1 X r) / s^2
+    ln det Sigma:  ln det A + (K - d) ln s^2
 
-The learning rate of a fit falls linearly to 0 in its second half. At a constant rate, fits that start where the last
-one ended amplify rounding: after five of them, 1e-7 in the losses was 20 % of the spread of FedCor's scores, now 6e-5.
+The learning rate of a fit falls linearly to 0 in its second half. A fit at a constant rate that starts where the last
+one ended amplifies rounding: after five fits, 1e-7 in the losses was 20 % of the spread of FedCor's scores. It is 6e-5
+with the decreasing rate.
 
-It imports torch, so a selector imports it where it fits.
+The module imports torch, so that a selector imports it inside the functions that fit.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -31,63 +35,14 @@ Rows = Float64[np.ndarray, "n k"]
 RATE = 1e-2  # Adam's learning rate at the first step of a fit
 
 
-def covariance(X: Features, noise: float) -> Square:
-    """Sigma, for a standard deviation of `noise`."""
-    sigma: Square = X.T @ X + noise**2 * np.eye(X.shape[1])
-    return sigma
-
-
-def condition(sigma: Square, k: int) -> Square:
-    """Return the covariance of all clients once the value of k is known; row and column k are exactly zero."""
-    out: Square = sigma - np.outer(sigma[:, k], sigma[k]) / sigma[k, k]
-    out[k] = 0.0
-    out[:, k] = 0.0
-    return out
-
-
-def weighted_mean(Y: Rows, weights: Float64[np.ndarray, "n"]) -> Float64[np.ndarray, "k"]:
-    """Average each column over the rows where it is not NaN, [k]; 0 where there is none."""
-    known = ~np.isnan(Y)
-    total, weight = weights @ np.where(known, Y, 0.0), weights @ known
-    mean = np.divide(total, weight, out=np.zeros(Y.shape[1]), where=weight > 0)
-    return np.asarray(mean)
-
-
-def loss_and_slope(
-    X: Features, Y: Rows, mu: Float64[np.ndarray, "k"], weights: Float64[np.ndarray, "n"], noise: float
-) -> tuple[float, Features]:
-    """-sum_e weights_e log N(Y_e; mu, Sigma), in nats, and its gradient in X; NaN in Y is marginalised out."""
-    features = torch.tensor(X, requires_grad=True)
-    loss = _loss(features, _groups(Y, mu, weights), noise)
-    (slope,) = torch.autograd.grad(loss, features)
-    return float(loss.detach()), slope.numpy()
-
-
-def fit(
-    X: Features,
-    Y: Rows,
-    mu: Float64[np.ndarray, "k"],
-    weights: Float64[np.ndarray, "n"],
-    noise: float,
-    steps: int,
-) -> Features:
-    """X after `steps` steps of Adam on `loss_and_slope`; X itself where there are no data or the end is not finite."""
-    groups = _groups(Y, mu, weights)
-    if not groups:
-        return X
-    features = torch.tensor(X, requires_grad=True)
-    _minimise([features], lambda: _loss(features, groups, noise), steps)
-    out: Features = features.detach().numpy().copy()
-    return out if np.isfinite(out).all() else X
-
-
 @dataclass(frozen=True)
 class Group:
-    """Rows that lack the same clients.
+    """Observations that lack the same clients.
 
     Attributes:
-        columns: those they have.
-        R: what is left of them without the mean.
+        columns: the clients that are observed, [k].
+        R: the observations of these clients minus mu, [n, k].
+        weights: of the observations, [n].
     """
 
     columns: Tensor
@@ -95,73 +50,156 @@ class Group:
     weights: Tensor
 
 
-def _groups(Y: Rows, mu: Float64[np.ndarray, "k"], weights: Float64[np.ndarray, "n"]) -> list[Group]:
-    known: Bool[np.ndarray, "n k"] = ~np.isnan(Y)
-    masks = np.unique(known[known.any(1)], axis=0)
-    found = []
-    for mask in masks:
-        rows = (known == mask).all(1)
-        columns, R = np.flatnonzero(mask), (Y - mu)[np.ix_(rows, mask)]
-        found.append(Group(torch.from_numpy(columns), torch.from_numpy(R), torch.from_numpy(weights[rows])))
-    return found
+@dataclass(frozen=True)
+class Observations:
+    """Draws of y, NaN where a client's number is not known.
+
+    Attributes:
+        Y: a draw in each row, [n, k].
+        mu: the mean of y, [k].
+        weights: weight of each draw in the likelihood, [n].
+    """
+
+    Y: Rows
+    mu: Float64[np.ndarray, "k"]
+    weights: Float64[np.ndarray, "n"]
+
+    def groups(self) -> list[Group]:
+        """Return the draws by the clients that they lack; draws without a client are left out."""
+        finite: Bool[np.ndarray, "n k"] = ~np.isnan(self.Y)
+        groups = []
+        for mask in np.unique(finite[finite.any(1)], axis=0):
+            rows = (finite == mask).all(1)
+            arrays = np.flatnonzero(mask), (self.Y - self.mu)[np.ix_(rows, mask)], self.weights[rows]
+            groups.append(Group(*(torch.from_numpy(array) for array in arrays)))
+        return groups
 
 
-def _loss(features: Tensor, groups: list[Group], noise: float) -> Tensor:
-    d, s2 = features.shape[0], noise**2
-    total = features.new_zeros(())
-    for group in groups:
-        X, n = features[:, group.columns], len(group.columns)
-        C, _ = torch.linalg.cholesky_ex(s2 * torch.eye(d, dtype=X.dtype) + X @ X.T)
-        inner = torch.linalg.solve_triangular(C, X @ group.R.T, upper=False)
-        square = ((group.R**2).sum(1) - (inner**2).sum(0)) / s2
-        log_det = 2 * C.diagonal().log().sum() + (n - d) * math.log(s2)
-        total = total + 0.5 * (group.weights * (square + log_det + n * math.log(2 * math.pi))).sum()
-    return total
+class Kernel(Protocol):
+    """The covariance of y as a function of the features X and a scale f.
+
+    Attributes:
+        scaled: whether f is fitted.
+    """
+
+    scaled: ClassVar[bool]
+
+    def covariance(self, X: Features, f: float) -> Square:
+        """Return Sigma."""
+        ...
+
+    def loss(self, features: Tensor, scale: Tensor, groups: list[Group]) -> Tensor:
+        """Return -sum_e weights_e log N(Y_e; mu, Sigma) in nats; missing numbers are marginalised out."""
+        ...
 
 
-def smooth_covariance(X: Features, f: float, length: float, noise: float) -> Square:
-    """Sigma of the squared-exponential kernel; length: l, of squared distances."""
-    kernel = _smooth(torch.from_numpy(X), torch.tensor(f, dtype=torch.float64), length)
-    sigma: Square = kernel.numpy() + noise**2 * np.eye(X.shape[1])
-    return sigma
+@dataclass(frozen=True)
+class Linear:
+    """Sigma = X'X + s^2 I.
+
+    Attributes:
+        noise: s, standard deviation of the independent noise.
+    """
+
+    noise: float
+
+    scaled: ClassVar[bool] = False
+
+    def covariance(self, X: Features, f: float) -> Square:
+        sigma: Square = X.T @ X + self.noise**2 * np.eye(X.shape[1])
+        return sigma
+
+    def loss(self, features: Tensor, scale: Tensor, groups: list[Group]) -> Tensor:
+        d, s2 = features.shape[0], self.noise**2
+        total = features.new_zeros(())
+        for group in groups:
+            X, n = features[:, group.columns], len(group.columns)
+            C, _ = torch.linalg.cholesky_ex(s2 * torch.eye(d, dtype=X.dtype) + X @ X.T)
+            inner = torch.linalg.solve_triangular(C, X @ group.R.T, upper=False)
+            square = ((group.R**2).sum(1) - (inner**2).sum(0)) / s2
+            log_det = 2 * C.diagonal().log().sum() + (n - d) * math.log(s2)
+            total = total + 0.5 * (group.weights * (square + log_det + n * math.log(2 * math.pi))).sum()
+        return total
 
 
-def smooth_loss_and_slope(
-    X: Features,
-    f: float,
-    Y: Rows,
-    mu: Float64[np.ndarray, "k"],
-    weights: Float64[np.ndarray, "n"],
-    noise: float,
-    length: float,
-) -> tuple[float, Features, float]:
-    """Return what `loss_and_slope` does, with the slopes in X and in f."""
-    features = torch.tensor(X, requires_grad=True)
-    scale = torch.tensor(f, dtype=torch.float64, requires_grad=True)
-    loss = _smooth_loss(features, scale, _groups(Y, mu, weights), noise, length)
-    in_X, in_f = torch.autograd.grad(loss, [features, scale])
-    return float(loss.detach()), in_X.numpy(), float(in_f)
+@dataclass(frozen=True)
+class SquaredExponential:
+    """Sigma_ij = f^2 exp(-||x_i - x_j||^2 / 2 l) + s^2 [i = j]; a step of its fit costs K^3.
+
+    Attributes:
+        noise: s, standard deviation of the independent noise.
+        length: l, of squared distances.
+    """
+
+    noise: float
+    length: float
+
+    scaled: ClassVar[bool] = True
+
+    def covariance(self, X: Features, f: float) -> Square:
+        kernel = self._kernel(torch.from_numpy(X), torch.tensor(f, dtype=torch.float64))
+        sigma: Square = kernel.numpy() + self.noise**2 * np.eye(X.shape[1])
+        return sigma
+
+    def loss(self, features: Tensor, scale: Tensor, groups: list[Group]) -> Tensor:
+        total = features.new_zeros(())
+        for group in groups:
+            X, n = features[:, group.columns], len(group.columns)
+            C, _ = torch.linalg.cholesky_ex(self._kernel(X, scale) + self.noise**2 * torch.eye(n, dtype=X.dtype))
+            inner = torch.linalg.solve_triangular(C, group.R.T, upper=False)
+            log_det = 2 * C.diagonal().log().sum()
+            total = total + 0.5 * (group.weights * ((inner**2).sum(0) + log_det + n * math.log(2 * math.pi))).sum()
+        return total
+
+    def _kernel(self, features: Tensor, scale: Tensor) -> Tensor:
+        square = (features**2).sum(0)
+        distance = (square[:, None] + square[None, :] - 2 * features.T @ features).clamp(min=0.0)
+        return scale**2 * torch.exp(-0.5 * distance / self.length)
 
 
-def fit_smooth(
-    X: Features,
-    f: float,
-    Y: Rows,
-    mu: Float64[np.ndarray, "k"],
-    weights: Float64[np.ndarray, "n"],
-    noise: float,
-    length: float,
-    steps: int,
-) -> tuple[Features, float]:
-    """Fit X and f together, as `fit` does X."""
-    groups = _groups(Y, mu, weights)
+def condition(sigma: Square, k: int) -> Square:
+    """Return the covariance of all clients given the value of client k; its row and column are exactly zero."""
+    out: Square = sigma - np.outer(sigma[:, k], sigma[k]) / sigma[k, k]
+    out[k] = 0.0
+    out[:, k] = 0.0
+    return out
+
+
+def weighted_mean(Y: Rows, weights: Float64[np.ndarray, "n"]) -> Float64[np.ndarray, "k"]:
+    """Return the mean of each column over the rows where it is not NaN, [k]; 0 where there is none."""
+    finite = ~np.isnan(Y)
+    total, weight = weights @ np.where(finite, Y, 0.0), weights @ finite
+    mean = np.divide(total, weight, out=np.zeros(Y.shape[1]), where=weight > 0)
+    return np.asarray(mean)
+
+
+def fit(kernel: Kernel, X: Features, f: float, data: Observations, steps: int) -> tuple[Features, float]:
+    """Return X and f after `steps` steps of Adam on the kernel's loss.
+
+    Both are unchanged where there are no observations, or where the result is not finite.
+    """
+    groups = data.groups()
     if not groups:
         return X, f
+    features, scale, variables = _variables(kernel, X, f)
+    _minimise(variables, lambda: kernel.loss(features, scale, groups), steps)
+    fitted, f_fitted = features.detach().numpy().copy(), float(scale.detach())
+    return (fitted, f_fitted) if np.isfinite(fitted).all() and math.isfinite(f_fitted) else (X, f)
+
+
+def loss_and_slopes(kernel: Kernel, X: Features, f: float, data: Observations) -> tuple[float, Features, float]:
+    """Return the kernel's loss in nats and its gradient in X and in f, which is 0 where f is not fitted."""
+    features, scale, variables = _variables(kernel, X, f)
+    loss = kernel.loss(features, scale, data.groups())
+    slopes = torch.autograd.grad(loss, variables)
+    return float(loss.detach()), slopes[0].numpy(), float(slopes[1]) if kernel.scaled else 0.0
+
+
+def _variables(kernel: Kernel, X: Features, f: float) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """Return X and f as tensors, and those that a fit changes."""
     features = torch.tensor(X, requires_grad=True)
-    scale = torch.tensor(f, dtype=torch.float64, requires_grad=True)
-    _minimise([features, scale], lambda: _smooth_loss(features, scale, groups, noise, length), steps)
-    out, end = features.detach().numpy().copy(), float(scale.detach())
-    return (out, end) if np.isfinite(out).all() and math.isfinite(end) else (X, f)
+    scale = torch.tensor(f, dtype=torch.float64, requires_grad=kernel.scaled)
+    return features, scale, [features, scale] if kernel.scaled else [features]
 
 
 def _minimise(variables: list[Tensor], loss: Callable[[], Tensor], steps: int) -> None:
@@ -172,20 +210,3 @@ def _minimise(variables: list[Tensor], loss: Callable[[], Tensor], steps: int) -
         for variable, slope in zip(variables, torch.autograd.grad(loss(), variables), strict=True):
             variable.grad = slope
         optimizer.step()
-
-
-def _smooth(features: Tensor, scale: Tensor, length: float) -> Tensor:
-    square = (features**2).sum(0)
-    distance = (square[:, None] + square[None, :] - 2 * features.T @ features).clamp(min=0.0)
-    return scale**2 * torch.exp(-0.5 * distance / length)
-
-
-def _smooth_loss(features: Tensor, scale: Tensor, groups: list[Group], noise: float, length: float) -> Tensor:
-    total = features.new_zeros(())
-    for group in groups:
-        X, n = features[:, group.columns], len(group.columns)
-        C, _ = torch.linalg.cholesky_ex(_smooth(X, scale, length) + noise**2 * torch.eye(n, dtype=X.dtype))
-        inner = torch.linalg.solve_triangular(C, group.R.T, upper=False)
-        log_det = 2 * C.diagonal().log().sum()
-        total = total + 0.5 * (group.weights * ((inner**2).sum(0) + log_det + n * math.log(2 * math.pi))).sum()
-    return total

@@ -1,9 +1,11 @@
 """LinUCB: upper confidence bounds on linear rewards, over the ridge posterior (Li et al. 2010).
 
-Li, Chu, Langford, Schapire, "A Contextual-Bandit Approach to Personalized News Article Recommendation" (2010), with one
-theta for all arms.
+Li, Chu, Langford, Schapire, "A Contextual-Bandit Approach to Personalized News Article Recommendation", WWW 2010, arXiv
+1003.0146.
 
-    score = x' theta_hat + gamma sqrt(x' V^-1 x)
+    score:  x' theta_hat + gamma sqrt(x' V^-1 x)
+
+Departures from the paper: one theta for all arms, as in FLASH.
 """
 
 import numpy as np
@@ -14,5 +16,5 @@ from fedcohort.types import Values
 
 
 def width(past: Ridge, X: Float64[np.ndarray, "n d"]) -> Values:
-    """sqrt(x' V^-1 x) for each row, [n]: with V = C C' it is the length of C^-1 x."""
+    """Return sqrt(x' V^-1 x) for each row, [n]: with V = C C' it is the length of C^-1 x."""
     return np.asarray(np.sqrt((np.linalg.solve(factor(past), X.T) ** 2).sum(axis=0)))

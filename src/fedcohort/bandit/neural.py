@@ -1,16 +1,22 @@
 """NeuralUCB: upper confidence bounds of a small network's predictions (Zhou et al. 2020).
 
-Zhou, Li, Gu, "Neural Contextual Bandits with UCB-based Exploration" (2020, recalled), with a cohort a round.
+Zhou, Li, Gu, "Neural Contextual Bandits with UCB-based Exploration", ICML 2020, arXiv 1911.04462; text not available,
+implemented from memory of it.
 
-    f(x) = sqrt(h) W_2 relu(W_1 x),   g(x) = its gradient in theta,   score = f(x) + nu sqrt(g' Z^-1 g / h)
-    Z <- Z + sum over the cohort of g g' / h, with the theta that chose it;   Z_0 = lam I
-    theta <- Adam from theta_0 on 1/2 sum (f - r)^2 + h lam / 2 |theta - theta_0|^2 over all rewards so far
+    network:  f(x) = sqrt(h) W_2 relu(W_1 x), g(x) its gradient in theta
+    score:  f(x) + nu sqrt(g' Z^-1 g / h)
+    after a choice:  Z <- Z + sum over the cohort of g g' / h, with the theta that chose it;  Z_0 = lam I
+    fit:  Adam from theta_0 on 1/2 sum (f - r)^2 + h lam / 2 |theta - theta_0|^2 over all rewards so far
 
-Each fit starts at theta_0, as in the paper, and its learning rate falls linearly to 0. A fit that starts where the last
-one ended, at a constant rate, amplifies rounding: 1e-7 in the losses becomes another cohort within 10 rounds.
-Half of the hidden units are copies of the others with W_2 of the opposite sign, so that f = 0 before the first reward;
-entries are N(0, 4/h). Z is its diagonal where theta is long; x is standardised by the mean and deviation of every
-context scored so far.
+Half of the hidden units are copies of the others with W_2 of the opposite sign, so that f = 0 before the first reward.
+Entries are drawn from N(0, 4/h). Each fit starts at theta_0, as in the paper.
+
+Departures from the paper:
+- A cohort is chosen in each round, not a single arm.
+- Z is its diagonal where theta has more than 512 numbers.
+- x is standardised by the mean and the deviation of all contexts scored so far.
+- The learning rate of a fit falls linearly to 0. A fit at a constant rate that starts where the last one ended
+  amplifies rounding: 1e-7 in the losses becomes another cohort within 10 rounds.
 """
 
 import math
@@ -22,24 +28,27 @@ from jaxtyping import Float64
 from fedcohort.bandit.ridge import usable
 from fedcohort.types import Values
 
-FULL = 512  # parameters up to which Z is a full matrix
-KEPT = 5000  # newest rewards that are fitted
+MAX_FULL = 512  # largest number of parameters for which Z is a full matrix
+MAX_REWARDS = 5000  # newest rewards that are fitted
 BETAS, EPSILON = (0.9, 0.999), 1e-8  # Adam's
-ROUNDING = 1e-6  # of a feature's mean: a smaller deviation is rounding, as losses come in single precision
+ROUNDING = 1e-6  # deviations below this share of the mean are rounding of single-precision losses
 
 Rows = Float64[np.ndarray, "_n _d"]
 
 
 @dataclass(frozen=True)
-class Net:
-    """What the network has learnt.
+class Network:
+    """The network and its confidence matrix.
 
     Attributes:
-        theta, origin: W_1 row by row, then W_2, now and at the start, [h (d + 1)].
+        theta: W_1 row by row, then W_2, [h (d + 1)].
+        origin: theta_0.
         Z: [q, q], or its diagonal [q].
-        X, r: rewarded contexts, as they came, and their rewards.
-        count, mean, spread: of the contexts scored so far, spread being the sum of their squared distances from the
-            mean.
+        X: rewarded contexts, not standardised.
+        r: their rewards.
+        count: number of contexts scored so far.
+        mean: their mean.
+        spread: sum of their squared distances from the mean.
     """
 
     theta: Values
@@ -52,17 +61,17 @@ class Net:
     spread: Values
 
     def width(self) -> int:
-        """h."""
+        """Return h."""
         return len(self.theta) // (len(self.mean) + 1)
 
 
-def fresh(d: int, pairs: int, lam: float, rng: np.random.Generator | None) -> Net:
-    """Make the net before the first context; rng: None leaves all weights at zero, where nothing is learnt."""
+def initial(d: int, pairs: int, lam: float, rng: np.random.Generator | None) -> Network:
+    """Return the network before the first context; rng=None leaves all weights at zero, where nothing is learnt."""
     h = 2 * pairs
     half = np.zeros((pairs, d + 1)) if rng is None else rng.normal(0.0, math.sqrt(4 / h), (pairs, d + 1))
     theta = np.concatenate([np.tile(half[:, :d].ravel(), 2), half[:, d], -half[:, d]])
-    Z = lam * (np.eye(len(theta)) if len(theta) <= FULL else np.ones(len(theta)))
-    return Net(theta, theta, Z, np.empty((0, d)), np.empty(0), 0, np.zeros(d), np.zeros(d))
+    Z = lam * (np.eye(len(theta)) if len(theta) <= MAX_FULL else np.ones(len(theta)))
+    return Network(theta, theta, Z, np.empty((0, d)), np.empty(0), 0, np.zeros(d), np.zeros(d))
 
 
 def layers(theta: Values, d: int) -> tuple[Rows, Values]:
@@ -72,7 +81,7 @@ def layers(theta: Values, d: int) -> tuple[Rows, Values]:
 
 
 def output(theta: Values, X: Rows) -> Values:
-    """Return f of each row, [n]; half by half, so that copies of opposite sign cancel to the last bit."""
+    """Return f of each row, [n]; computed half by half, so that copies of opposite sign cancel exactly."""
     W_1, W_2 = layers(theta, X.shape[1])
     half = len(W_2) // 2
     a, b = (np.maximum(X @ W_1[s].T, 0.0) @ W_2[s] for s in (slice(half), slice(half, None)))
@@ -88,18 +97,15 @@ def gradients(theta: Values, X: Rows) -> Rows:
 
 
 def bonus(Z: Float64[np.ndarray, "_q *_q2"], G: Rows, h: int) -> Values:
-    """Return sqrt(g' Z^-1 g / h) for each row of G, [n]; Z: [q, q], or its diagonal [q]."""
+    """Return sqrt(g' Z^-1 g / h) for each row of G, [n]; Z is [q, q], or its diagonal [q]."""
     if Z.ndim == 1:
         return np.asarray(np.sqrt((G**2 / Z).sum(axis=1) / h))
     root = np.linalg.solve(np.linalg.cholesky(Z), G.T)
     return np.asarray(np.sqrt((root**2).sum(axis=0) / h))
 
 
-def met(past: Net, X: Rows) -> Net:
-    """Take the contexts X, which were scored, into mean and deviation.
-
-    The update is Chan, Golub and LeVeque's.
-    """
+def update_moments(past: Network, X: Rows) -> Network:
+    """Return the network with the contexts X in its mean and spread (update of Chan, Golub and LeVeque 1983)."""
     n = len(X)
     if not n:
         return past
@@ -109,45 +115,54 @@ def met(past: Net, X: Rows) -> Net:
     return replace(past, count=count, mean=past.mean + apart * (n / count), spread=spread)
 
 
-def standardise(past: Net, X: Rows) -> Rows:
-    """Return X in deviations from the mean; a feature that varies by no more than rounding is 0."""
+def standardise(past: Network, X: Rows) -> Rows:
+    """Return X as deviations from the mean over the standard deviation; a feature that varies by rounding only is 0."""
     sd = np.sqrt(past.spread / max(past.count, 1))
     floor = ROUNDING * np.maximum(np.abs(past.mean), 1e-300)
     return np.asarray(np.divide(X - past.mean, sd, out=np.zeros_like(X), where=sd > floor))
 
 
-def judge(past: Net, X: Rows) -> tuple[Values, Values, Net]:
-    """f and the bonus of each row, NaN where a row is no measurement, and what was learnt of the contexts' spread."""
-    good = usable(X)
-    past = met(past, X[good])
+def judge(past: Network, X: Rows) -> tuple[Values, Values, Network]:
+    """Return f and the bonus of each row, NaN where a row is not valid, and the network with updated moments."""
+    valid = usable(X)
+    past = update_moments(past, X[valid])
     mean, width = np.full(len(X), np.nan), np.full(len(X), np.nan)
-    rows = standardise(past, X[good])
-    mean[good] = output(past.theta, rows)
-    width[good] = bonus(past.Z, gradients(past.theta, rows), past.width())
+    rows = standardise(past, X[valid])
+    mean[valid] = output(past.theta, rows)
+    width[valid] = bonus(past.Z, gradients(past.theta, rows), past.width())
     return mean, width, past
 
 
-def choose(past: Net, X: Rows) -> Net:
-    """The cohort of contexts X trains."""
+def choose(past: Network, X: Rows) -> Network:
+    """Return the network with the gradients of the selected contexts in Z."""
     G = gradients(past.theta, standardise(past, X[usable(X)]))
     added = G.T @ G if past.Z.ndim == 2 else (G**2).sum(axis=0)
     return replace(past, Z=past.Z + added / past.width())
 
 
-def learn(past: Net, X: Rows, r: Values, lam: float, steps: int, lr: float) -> Net:
-    """A row of X and a reward of r for each pull; rows that are no measurement are left out."""
-    good = usable(X, r)
-    X, r = np.concatenate([past.X, X[good]])[-KEPT:], np.concatenate([past.r, r[good]])[-KEPT:]
-    if not good.any():
+def learn(past: Network, X: Rows, r: Values, lam: float, steps: int, lr: float) -> Network:
+    """Return the network fitted to all rewards, with a row of X and a reward of r for each pull.
+
+    Invalid rows are left out.
+    """
+    valid = usable(X, r)
+    X, r = np.concatenate([past.X, X[valid]])[-MAX_REWARDS:], np.concatenate([past.r, r[valid]])[-MAX_REWARDS:]
+    if not valid.any():
         return past
     theta = fit(past.origin, standardise(past, X), r, lam, steps, lr)
     return replace(past, theta=theta, X=X, r=r)
 
 
 def fit(origin: Values, X: Rows, r: Values, lam: float, steps: int, lr: float) -> Values:
-    """Return theta after `steps` full-batch steps of Adam from `origin`; the learning rate falls from lr to lr / steps.
+    """Return theta after `steps` full-batch steps of Adam from theta_0; the learning rate falls from lr to lr / steps.
 
-    origin is theta_0, [h (d + 1)]; X [n, d] holds standardised contexts, r [n] their rewards; lam is the ridge.
+    Args:
+        origin: theta_0, [h (d + 1)].
+        X: standardised contexts, [n, d].
+        r: their rewards, [n].
+        lam: ridge.
+        steps: number of steps.
+        lr: first learning rate.
     """
     penalty = lam * len(layers(origin, X.shape[1])[1])
     theta, first, second = origin, np.zeros_like(origin), np.zeros_like(origin)
@@ -161,7 +176,7 @@ def fit(origin: Values, X: Rows, r: Values, lam: float, steps: int, lr: float) -
 
 
 def slope(theta: Values, X: Rows, r: Values) -> Values:
-    """The gradient of 1/2 sum (f - r)^2: that of `gradients` summed with weights f - r, without the matrix [n, q]."""
+    """Return the gradient of 1/2 sum (f - r)^2, without the matrix of all gradients [n, q]."""
     W_1, W_2 = layers(theta, X.shape[1])
     hidden = X @ W_1.T
     active = np.maximum(hidden, 0.0)

@@ -1,1 +1,1 @@
-"""How clients optimise."""
+"""Local optimizers of clients; `base.py` is their contract."""

@@ -12,10 +12,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Adam(LocalOptimization):
-    """Adam, with its options.
+    """Adam, with its options; the others are those of `client.base.LocalOptimization`.
 
     Attributes:
-        beta1, beta2, eps: of Adam. The rest as in `client.base.LocalOptimization`.
+        beta1: decay of the first moment.
+        beta2: decay of the second moment.
+        eps: added to the denominator.
     """
 
     beta1: float
@@ -37,7 +39,7 @@ class Adam(LocalOptimization):
         return False
 
     def optimizer(self, y: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
-        import torch  # noqa: PLC0415 - torch only once the words are right
+        import torch  # noqa: PLC0415 - torch is imported after the options are checked
 
         betas = (self.beta1, self.beta2)
         return torch.optim.Adam([y], lr=lr, betas=betas, eps=self.eps, weight_decay=self.weight_decay)

@@ -1,4 +1,4 @@
-"""The contract of local optimisation, and what all kinds share: the work, and the learning rate over rounds."""
+"""The contract of a local optimizer, and the work and the learning-rate schedule that all share."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ class Client(Component, Protocol):
     """How a client trains.
 
     Attributes:
-        epochs: local epochs, unless `steps` gives a number of mini-batch steps.
+        epochs: local epochs, unless `steps` is given.
         steps: mini-batch steps of a round, None for epochs.
         batch: samples of a mini-batch, None for all at once.
         clip: the largest gradient norm, None for no clipping.
         weight_decay: this times y is added to the gradient.
         plain: whether the step is exactly y <- y - lr g.
-        linear: whether steps are linear in the gradients that came before (SGD with momentum is, Adam is not).
+        linear: whether steps are linear in past gradients (SGD with momentum is, Adam is not).
     """
 
     epochs: int
@@ -40,7 +40,11 @@ class Client(Component, Protocol):
         return False
 
     def takes_several(self, samples: int | None = None) -> bool | None:
-        """Whether a client of so many samples takes more than one step in a round; None where it hangs on them."""
+        """Return whether a client takes more than one step in a round; None where it depends on unknown data.
+
+        Args:
+            samples: the client's training samples, None where unknown.
+        """
         if self.steps is not None or self.epochs > 1:
             return self.steps is None or self.steps > 1
         if self.batch is None:
@@ -49,22 +53,24 @@ class Client(Component, Protocol):
 
     @abstractmethod
     def lr_at(self, round: int) -> float:
-        """The local learning rate of a round."""
+        """Return the local learning rate of a round."""
 
     @abstractmethod
     def optimizer(self, y: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
-        """A fresh optimizer on the flat parameter: clients keep no optimizer state between rounds."""
+        """Return a new optimizer on the flat parameter: clients keep no optimizer state between rounds."""
 
 
 @dataclass(frozen=True)
 class LocalOptimization(Client):
-    """What all kinds of local optimisation share.
+    """The options that all local optimizers share, besides those of `Client`.
+
+    Clients train in float32, which holds no factor far above 1e30.
 
     Attributes:
-        lr, decay, milestones, factor: the schedule over rounds.
-        weight_decay: torch's, added to the gradient.
-
-    The rest as in `Client`. Clients train in float32, which holds no factor far above 1e30.
+        lr: local learning rate of round 0.
+        decay: factor of the learning rate per round.
+        milestones: rounds from which on it is multiplied by `factor`.
+        factor: see `milestones`.
     """
 
     lr: float
@@ -89,6 +95,9 @@ class LocalOptimization(Client):
         ranges.number("clip", self.clip, "(0, inf)", optional=True)
 
     def lr_at(self, round: int) -> float:
-        """lr * decay^round * factor^(milestones passed); a milestone r counts from round r on (rounds from 0)."""
+        """Return lr * decay^round * factor^(milestones passed).
+
+        A milestone r counts from round r on (rounds from 0).
+        """
         passed = sum(round >= milestone for milestone in self.milestones)
         return float(self.lr * self.decay**round * self.factor**passed)

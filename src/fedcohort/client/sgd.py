@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sgd(LocalOptimization):
-    """SGD, with its options.
+    """SGD, with its option; the others are those of `client.base.LocalOptimization`.
 
     Attributes:
-        momentum: heavy-ball, within a round. The rest as in `client.base.LocalOptimization`.
+        momentum: heavy-ball momentum within a round.
     """
 
     momentum: float
@@ -36,6 +36,6 @@ class Sgd(LocalOptimization):
         return True
 
     def optimizer(self, y: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
-        import torch  # noqa: PLC0415 - torch only once the words are right
+        import torch  # noqa: PLC0415 - torch is imported after the options are checked
 
         return torch.optim.SGD([y], lr=lr, momentum=self.momentum, weight_decay=self.weight_decay)

@@ -1,1 +1,1 @@
-"""What an upload costs and loses."""
+"""Codecs: what an upload costs, and what the server receives; `base.py` is their contract."""

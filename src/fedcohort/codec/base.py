@@ -1,7 +1,7 @@
-"""The contract of a codec: what an upload costs on the wire, and what is left of it at the server.
+"""The contract of a codec: the bytes of an upload, and the update that the server decodes.
 
-It is the update that a codec encodes. What travels beside it travels as it is, and is counted: what hooks upload
-(SCAFFOLD's delta_c, P floats), buffers, and the numbers that signals report.
+A codec encodes the update. Everything else is sent unchanged, and charged: uploads of hooks (SCAFFOLD's delta_c, P
+floats), buffers, and the numbers of signals.
 """
 
 from abc import abstractmethod
@@ -10,6 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
+from fedcohort.codec.wire import Numbers, Wire, unflatten
 from fedcohort.component import Component, Requirement
 from fedcohort.flat import Layout
 from fedcohort.hook import ClientHook, Vector
@@ -22,12 +23,12 @@ SMALLER_UPDATE = Requirement(
 
 
 class Codec(Component, Protocol):
-    """What is left of an update, and what it costs.
+    """The encoding of an update.
 
     Attributes:
-        hooks: what it does to local training, where the update is kept within what can be sent; () where it works on
-            finished updates. Aggregators that need updates to be free of that require `component.FREE_UPDATE`.
-        identity: whether every update arrives as it is.
+        hooks: its part of local training, where the update is restricted to what can be sent; () where it encodes
+            finished updates. Aggregators that need unrestricted updates require `component.FREE_UPDATE`.
+        identity: whether every update arrives unchanged.
     """
 
     @property
@@ -43,19 +44,37 @@ class Codec(Component, Protocol):
         return frozenset({SMALLER_UPDATE})
 
     def shrinks(self, layout: Layout) -> bool:
-        """Whether an encoded update has fewer bytes than the update, or nobody wants it to."""
+        """Return whether an encoded update has fewer bytes than the update, or the codec is not meant to shrink it."""
         return self.identity or self.bytes_up(layout) < NUMBER * layout.n_params
 
     @abstractmethod
     def bytes_up(self, layout: Layout) -> int:
         """Return the bytes of one encoded update.
 
-        They are known before training, so that the device model can charge its time.
+        They are known before training, so that the device model can charge their time.
         """
 
     @abstractmethod
     def transmit(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Vector:
-        """Returns the update as the server decodes it, [P].
+        """Return the update as the server decodes it, [P].
 
-        `rng` makes the generator of (seed, "codec", round, client), which a hook gets as `job.rng("codec")`.
+        Args:
+            delta: the update, [P].
+            layout: shapes of the network's tensors.
+            rng: returns the generator of (seed, "codec", round, client), which a hook gets from `job.rng("codec")`.
         """
+
+
+class WireCodec(Codec, Protocol):
+    """A codec that sends arrays: `decode` is the inverse of `encode`."""
+
+    @abstractmethod
+    def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
+        """Return the arrays that are sent for the update delta [P]."""
+
+    @abstractmethod
+    def decode(self, wire: Wire, layout: Layout) -> Numbers:
+        """Return the update of the arrays, [P]."""
+
+    def transmit(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Vector:
+        return unflatten(self.decode(self.encode(delta, layout, rng), layout), layout, delta)

@@ -1,21 +1,23 @@
-"""Low-rank updates (Konecny et al. 2016, Sec. 2, "structured updates"): a matrix of the update is H = A B.
+"""Low-rank updates: each matrix of the update is A B with a random A (Konecny et al. 2016, "structured updates").
 
-A [d1, k] is drawn afresh by each client in each round from a seed that is sent with B [k, d2]; the server makes H.
+Konecny, McMahan, Yu, Richtarik, Suresh, Bacon, "Federated Learning: Strategies for Improving Communication Efficiency",
+2016, arXiv 1610.05492, Sec. 2.
 
-train     y = w + A B with B = 0 at first, and B alone is trained. dL/dB = A'g, where g = dL/dy, so that a step of
-          SGD, B <- B - lr A'g, moves y by -lr A A'g: it is the step of plain training with g <- A A'g, and momentum
-          (a fixed linear map of the gradients so far) carries A through in the same way. The hook makes that change
-          of g; y - w stays in col(A). Adam divides gradient by gradient, weight decay pulls on y: both leave it.
-posthoc   B = A+ H, least squares: A B is H projected on col(A), which shrinks ||H||^2 to k / d1 of it on average
+    A [d1, k]:  drawn by each client in each round from a seed that is sent with B [k, d2]
+    mode=train:  y = w + A B, B = 0 at first, and only B is trained
+    gradient:  dL/dB = A'g with g = dL/dy, so that a step B <- B - lr A'g moves y by -lr A A'g
+    mode=posthoc:  B = A+ H by least squares: A B is H projected on col(A), with k / d1 of ||H||^2 on average
 
-Both send B = A+ H: after train-time training that is the B trained, to rounding. Rows of H are its first dimension
-(outputs, as in the paper; a convolution is outputs x everything else). Tensors with fewer than `min_size` numbers,
-those with k >= d1, and vectors are sent as they are.
+Train-time steps are those of plain training with g <- A A'g, which the hook computes; y - w stays in col(A). Momentum,
+a linear map of past gradients, keeps it there. Adam, which divides each gradient, and weight decay, which pulls on y,
+do not. Both modes send B = A+ H, which after mode=train is the trained B up to rounding. Rows of H are its first
+dimension: outputs, as in the paper; a convolution is outputs x everything else. Tensors with fewer than `min_size`
+numbers, with k >= d1, and vectors are sent unchanged.
 
-`normal` entries have variance 1 / k, E[A A'] = I: the mean step is that of plain training, but in its k directions a
-step is about d1 / k times as long, which a learning rate has to leave room for. Clipping is of A A'g.
+Entries of dist=normal have variance 1 / k, so that E[A A'] = I: the mean step is that of plain training. In its k
+directions a step is about d1 / k times as long, which needs a smaller learning rate. Clipping applies to A A'g.
 
-Departures from the paper: it says that A is random, not how. `uniform01` is U[0, 1), as code that followed it has.
+Departures from the paper: it does not say how A is drawn. dist=uniform01 is U[0, 1), as in code that followed it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,8 +29,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.codec.base import Codec
-from fedcohort.codec.wire import SEED, Numbers, Wire, flatten, join, seed_of, shared_draws, unflatten
+from fedcohort.codec.base import WireCodec
+from fedcohort.codec.wire import SEED, Numbers, Wire, flatten, join, seed_of, shared_draws
 from fedcohort.component import UNDECAYED_CLIENT, Requirement
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
@@ -42,22 +44,22 @@ LINEAR_CLIENT = Requirement(
 
 
 def least_squares(A: Float[Tensor, "d1 k"], H: Float[Tensor, "d1 d2"]) -> Float[Tensor, "k d2"]:
-    """B = A+ H for an A of full column rank; not finite where H isn't."""
+    """Return B = A+ H for an A of full column rank; not finite where H is not."""
     Q, R = torch.linalg.qr(A)
     B: Tensor = torch.linalg.solve_triangular(R, Q.t() @ H, upper=True)
     return B
 
 
 def rows(block: Block) -> int:
-    """d1."""
+    """Return d1, the number of rows of a tensor."""
     return block.shape[0] if len(block.shape) > 1 else 1
 
 
 class _Confined:
-    """Keeps one client's local training within col(A).
+    """Keep one client's local training within col(A).
 
     Attributes:
-        bases: A of each block that is compressed.
+        bases: A of each compressed tensor.
     """
 
     def __init__(self, bases: Sequence[tuple[Block, Tensor]]) -> None:
@@ -74,7 +76,7 @@ class _Confined:
 
 @dataclass(frozen=True)
 class Subspace:
-    """The client half."""
+    """The client's part of mode=train."""
 
     codec: "LowRank"
     downloads: tuple[str, ...] = ()
@@ -89,14 +91,14 @@ class Subspace:
 
 
 @dataclass(frozen=True)
-class LowRank(Codec):
+class LowRank(WireCodec):
     """The codec, with its options.
 
     Attributes:
         k: rank.
         mode: "train" or "posthoc".
-        dist: of A, "normal" or "uniform01".
-        min_size: numbers worth compressing.
+        dist: distribution of A, "normal" or "uniform01".
+        min_size: smallest number of entries of a compressed tensor.
     """
 
     k: int
@@ -119,16 +121,13 @@ class LowRank(Codec):
         return frozenset({LINEAR_CLIENT, UNDECAYED_CLIENT} if self.mode == "train" else ())
 
     def bytes_up(self, layout: Layout) -> int:
-        """4 k d2 of each tensor that is compressed and 8 for their seed; 4 a number of the others."""
+        """Return the bytes: 4 k d2 of each compressed tensor, 8 for their seed, and 4 a number of the others."""
         small = {block: self.k * block.size // rows(block) for block in layout.parameters if self._compresses(block)}
         numbers = sum(small.get(block, block.size) for block in layout.parameters)
         return NUMBER * numbers + (SEED if small else 0)
 
-    def transmit(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Vector:
-        return unflatten(self.decode(self.encode(delta, layout, rng), layout), layout, delta)
-
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
-        """The seed where there is anything to draw, then each tensor, or its B."""
+        """Return the seed where a tensor is compressed, then each tensor, or its B."""
         values, seed = torch.from_numpy(flatten(delta, layout)), seed_of(rng())
         bases, parts = self.bases(layout, seed), []
         for block in layout.parameters:
@@ -149,7 +148,7 @@ class LowRank(Codec):
         return join(parts)
 
     def bases(self, layout: Layout, seed: np.ndarray) -> dict[Block, Float[Tensor, "d1 k"]]:
-        """A of each tensor that is compressed, float64."""
+        """Return A of each compressed tensor, float64."""
         return {
             block: self._draw(shared_draws(seed, block), rows(block))
             for block in layout.parameters

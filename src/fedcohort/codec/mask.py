@@ -1,34 +1,38 @@
-"""Random mask (Konecny et al. 2016, Sec. 2, "structured updates"): clients train the coordinates that they send alone.
+"""Random mask: clients train only the coordinates that they send (Konecny et al. 2016, "structured updates").
 
-    each step:  g~ = g on M, 0 elsewhere;   M: rho of each tensor's numbers, drawn by each client in each round
-    client:     sends the seed of M and D on M,   server: D is 0 elsewhere, and is not scaled
+Konecny, McMahan, Yu, Richtarik, Suresh, Bacon, "Federated Learning: Strategies for Improving Communication Efficiency",
+2016, arXiv 1610.05492, Sec. 2.
 
-Any local optimizer leaves a coordinate where it is that has had no gradient but 0; weight decay doesn't.
+    M:  the share rho of each tensor's coordinates, drawn by each client in each round
+    each step:  g~ = g on M, 0 elsewhere
+    client:  sends the seed of M and D on M
+    server:  D is 0 elsewhere, without scaling
 
-Departures from the paper: none. (A share that isn't a whole number is rounded, one number of a tensor at least.)
+Every local optimizer leaves a coordinate unchanged whose gradients were all 0; weight decay does not.
+
+Departures from the paper: none. (Fractional numbers of coordinates are rounded, to at least one per tensor.)
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Bool
 from torch import Tensor
 
-from fedcohort import ranges
-from fedcohort.codec.base import Codec
-from fedcohort.codec.wire import Numbers, Wire, gather_sent, scatter, seed_of, sparse_bytes, subsets, unflatten
+from fedcohort.codec.sparse import Sparse
+from fedcohort.codec.wire import seed_of, subsets, unflatten
 from fedcohort.component import UNDECAYED_CLIENT, Requirement
-from fedcohort.flat import Layout
 from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
 
 
 @dataclass(frozen=True)
 class _Masked:
-    still: Bool[Tensor, "p"]
+    frozen: Bool[Tensor, "p"]
 
     def correct(self, g: Vector, y: Vector) -> None:
-        g.masked_fill_(self.still, 0.0)  # a product would keep what is not finite
+        g.masked_fill_(self.frozen, 0.0)  # a product would keep what is not finite
 
     def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
         return HookResult()
@@ -36,7 +40,7 @@ class _Masked:
 
 @dataclass(frozen=True)
 class MaskHook:
-    """The client half."""
+    """The client's part."""
 
     rho: float
     downloads: tuple[str, ...] = ()
@@ -46,24 +50,17 @@ class MaskHook:
     def begin(
         self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
-        still = np.ones(ctx.layout.n_params, dtype=np.bool_)
-        for at in subsets(self.rho, ctx.layout, seed_of(ctx.rng("codec"))):
-            still[at] = False
-        return _Masked(unflatten(still, ctx.layout, w))
+        frozen = np.ones(ctx.layout.n_params, dtype=np.bool_)
+        for positions in subsets(self.rho, ctx.layout, seed_of(ctx.rng("codec"))):
+            frozen[positions] = False
+        return _Masked(unflatten(frozen, ctx.layout, w))
 
 
 @dataclass(frozen=True)
-class Mask(Codec):
-    """Each client trains and sends a random part of the parameters.
+class Mask(Sparse):
+    """The codec; its option rho is that of `Sparse`, here also the share of the parameters that a client trains."""
 
-    Attributes:
-        rho: share of the parameters.
-    """
-
-    rho: float
-
-    def __post_init__(self) -> None:
-        ranges.number("rho", self.rho, "(0, 1]")
+    unbiased: ClassVar[bool] = False
 
     @property
     def hooks(self) -> tuple[ClientHook, ...]:
@@ -72,17 +69,3 @@ class Mask(Codec):
     @property
     def requirements(self) -> frozenset[Requirement]:
         return frozenset({UNDECAYED_CLIENT})
-
-    def bytes_up(self, layout: Layout) -> int:
-        """4 rho d, and 8 for the seed."""
-        return sparse_bytes(self.rho, layout)
-
-    def transmit(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Vector:
-        return unflatten(self.decode(self.encode(delta, layout, rng), layout), layout, delta)
-
-    def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
-        """Return what is sent: the seed, and D on M."""
-        return gather_sent(delta, self.rho, layout, seed_of(rng()))
-
-    def decode(self, wire: Wire, layout: Layout) -> Numbers:
-        return scatter(wire, self.rho, layout, unbiased=False)

@@ -1,4 +1,4 @@
-"""No compression: an update is P float32 numbers, and arrives as it was sent."""
+"""No compression: an update is sent as P float32 numbers, and arrives unchanged."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +13,8 @@ from fedcohort.hook import Vector
 
 @dataclass(frozen=True)
 class NoCodec(Codec):
+    """The codec; it has no options."""
+
     identity: ClassVar[bool] = True
 
     def bytes_up(self, layout: Layout) -> int:

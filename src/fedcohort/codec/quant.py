@@ -1,14 +1,19 @@
-"""Probabilistic quantisation with an optional rotation (Konecny et al. 2016, Sec. 3, "sketched updates").
+"""Stochastic quantisation with an optional rotation (Konecny et al. 2016, "sketched updates").
 
-    each tensor h of the update, in [lo, hi]:   step = (hi - lo) / (2^bits - 1),   x = (h - lo) / step
+Konecny, McMahan, Yu, Richtarik, Suresh, Bacon, "Federated Learning: Strategies for Improving Communication Efficiency",
+2016, arXiv 1610.05492, Sec. 3.
+
+    h:  a tensor of the update, in [lo, hi]
+    step:  (hi - lo) / (2^bits - 1)
+    level:  x = (h - lo) / step
     client:  sends lo, hi and, for each number, floor(x) + 1 with probability x - floor(x), else floor(x)
-    server:  lo + step times the number sent;   its mean is h, its variance at most step^2 / 4
+    server:  lo + step times the number sent, which has the mean h and a variance of at most step^2 / 4
 
-`rotate` turns h by random signs and a Hadamard matrix, padded with zeros to a power of two, before that and back
-after it: numbers become alike in size and the range short, but the padding is sent too. rho < 1 sends that share of
-each tensor's (rotated) numbers, scaled up by its inverse. The order is rotate, subsample, quantise, and back.
+`rotate` multiplies h by random signs and a Hadamard matrix, padded with zeros to a power of two, and the server inverts
+it: numbers become similar in size and their range short, but the padding is sent too. rho < 1 sends that share of each
+tensor's (rotated) numbers, scaled by its inverse. The order is rotate, subsample, quantise.
 
-Departures from the paper: none. (It leaves open how numbers are packed: one string of bits for all tensors.)
+Departures from the paper: none. (It does not say how numbers are packed: one bit string for all tensors.)
 """
 
 from collections.abc import Callable
@@ -18,21 +23,26 @@ import numpy as np
 from jaxtyping import Float, Float32, UInt8, UInt16
 
 from fedcohort import ranges
-from fedcohort.codec.base import Codec
-from fedcohort.codec.wire import SEED, Numbers, Wire, count, flatten, seed_of, shared_draws, subset, unflatten
+from fedcohort.codec.base import WireCodec
+from fedcohort.codec.wire import SEED, Numbers, Wire, count, flatten, seed_of, shared_draws, subset
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import Vector
 from fedcohort.ledger import NUMBER
 
 Values = Float[np.ndarray, "_n"]
 Codes = UInt16[np.ndarray, "_n"]
-QUIET = np.errstate(invalid="ignore")  # an update that is not finite is left out by the engine, which says so
+QUIET = np.errstate(invalid="ignore")  # the engine leaves out an update that is not finite, with a message
 
 
 def quantise(h: Values, bits: int, u: Values) -> tuple[Float32[np.ndarray, "2"], Codes]:
-    """Return (lo, hi) and the level of each number; u: U[0, 1) each.
+    """Return (lo, hi) and the level of each number.
 
-    Without a range all levels are 0: lo is the constant.
+    Where lo = hi all levels are 0, and lo is the constant.
+
+    Args:
+        h: the numbers, [n].
+        bits: bits of a level.
+        u: draws from U[0, 1), [n].
     """
     ends = np.array([h.min(), h.max()], dtype=np.float32)
     step = _step(ends, bits)
@@ -44,7 +54,7 @@ def quantise(h: Values, bits: int, u: Values) -> tuple[Float32[np.ndarray, "2"],
 
 @QUIET
 def dequantise(ends: Float32[np.ndarray, "2"], codes: Codes, bits: int) -> Values:
-    """Return lo + step times the levels; not finite where an end isn't."""
+    """Return lo + step times the levels; not finite where lo or hi is not."""
     return float(ends[0]) + _step(ends, bits) * codes
 
 
@@ -53,7 +63,7 @@ def _step(ends: Float32[np.ndarray, "2"], bits: int) -> float:
 
 
 def pack_bits(codes: Codes, bits: int) -> UInt8[np.ndarray, "_b"]:
-    """Pack the lowest `bits` bits of each number, one after the other, into bytes."""
+    """Return the lowest `bits` bits of the numbers as a string of bytes."""
     table = np.empty((len(codes), bits), dtype=np.uint8)
     for bit in range(bits):
         table[:, bit] = (codes >> np.uint16(bit)) & np.uint16(1)
@@ -61,7 +71,7 @@ def pack_bits(codes: Codes, bits: int) -> UInt8[np.ndarray, "_b"]:
 
 
 def unpack_bits(string: UInt8[np.ndarray, "_b"], bits: int, n: int) -> Codes:
-    """Return the first n numbers of what `pack_bits` made."""
+    """Return the first n numbers of a string made by `pack_bits`."""
     table = np.unpackbits(string, count=n * bits, bitorder="little").reshape(n, bits)
     codes = np.zeros(n, dtype=np.uint16)
     for bit in range(bits):
@@ -71,10 +81,10 @@ def unpack_bits(string: UInt8[np.ndarray, "_b"], bits: int, n: int) -> Codes:
 
 @QUIET
 def hadamard(x: Values) -> Values:
-    """H x with the orthonormal Walsh-Hadamard matrix, len(x) a power of two: its own inverse. O(n log n).
+    """Return H x with the orthonormal Walsh-Hadamard matrix, which is its own inverse, in O(n log n).
 
-    H is (1, 1; 1, -1) in each bit of the index. Each pass works on the last bit and makes it the first, so that after
-    as many passes as there are bits all have had their turn and stand where they stood.
+    len(x) is a power of two. H is (1, 1; 1, -1) in each bit of the index. Each pass transforms the last bit and makes
+    it the first. After as many passes as there are bits all are transformed, in their original order.
     """
     y = x
     for _ in range(len(x).bit_length() - 1):
@@ -86,40 +96,41 @@ def hadamard(x: Values) -> Values:
 
 @dataclass(frozen=True)
 class Sketch:
-    """The linear part of one tensor of n numbers.
+    """The linear part of the encoding of one tensor of n numbers.
 
     Attributes:
-        signs: [its padded length], None for no rotation.
-        kept: which of the rotated numbers are sent, None for all.
-        length: how many there are.
+        n: numbers of the tensor.
+        length: numbers after the rotation, with padding.
+        signs: random signs, [length], None for no rotation.
+        kept: positions of the rotated numbers that are sent, None for all.
     """
 
     n: int
     length: int
     signs: Values | None
-    kept: np.ndarray | None
+    sent: np.ndarray | None
 
-    def forth(self, h: Values) -> Values:
-        """What is quantised, of h [n]."""
+    def encode_linear(self, h: Values) -> Values:
+        """Return the numbers to quantise, of h [n]."""
         if self.signs is not None:
             h = hadamard(self.signs * np.pad(h, (0, self.length - self.n)))
-        return h if self.kept is None else h[self.kept] * (self.length / len(self.kept))
+        return h if self.sent is None else h[self.sent] * (self.length / len(self.sent))
 
-    def back(self, x: Values) -> Values:
-        """The tensor, [n]."""
-        if self.kept is not None:
+    def decode_linear(self, x: Values) -> Values:
+        """Return the tensor, [n]."""
+        if self.sent is not None:
             values, x = x, np.zeros(self.length)
-            x[self.kept] = values
+            x[self.sent] = values
         return x if self.signs is None else (self.signs * hadamard(x))[: self.n]
 
 
 @dataclass(frozen=True)
-class Quant(Codec):
+class Quant(WireCodec):
     """The codec, with its options.
 
     Attributes:
-        bits: of a number.
-        rotate: by random signs and a Hadamard matrix.
+        bits: bits of a number.
+        rotate: whether tensors are multiplied by random signs and a Hadamard matrix.
         rho: share of the numbers that is sent.
     """
 
@@ -133,22 +144,19 @@ class Quant(Codec):
         ranges.number("rho", self.rho, "(0, 1]")
 
     def bytes_up(self, layout: Layout) -> int:
-        """bits / 8 for each number sent, 8 for each tensor's ends, 8 for the seed where anything is drawn."""
+        """Return the bytes: bits / 8 for each number sent, 8 for each tensor's range, 8 for a seed."""
         return -(-self._numbers(layout) * self.bits // 8) + 2 * NUMBER * len(layout.parameters) + SEED * self._draws
 
-    def transmit(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Vector:
-        return unflatten(self.decode(self.encode(delta, layout, rng), layout), layout, delta)
-
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
-        """The seed where it is needed, ends [tensors, 2], and a string of bits."""
-        own = rng()
-        values, seed = flatten(delta, layout).astype(np.float64), seed_of(own)
+        """Return the seed where it is needed, the ranges [tensors, 2], and a string of bits."""
+        client_rng = rng()
+        values, seed = flatten(delta, layout).astype(np.float64), seed_of(client_rng)
         ends = np.empty((len(layout.parameters), 2), dtype=np.float32)
         codes = np.empty(self._numbers(layout), dtype=np.uint16)
         start = 0
         for i, block in enumerate(layout.parameters):
-            h = self._sketch(block, seed).forth(values[block.offset : block.offset + block.size])
-            ends[i], codes[start : start + len(h)] = quantise(h, self.bits, own.random(len(h)))
+            h = self._sketch(block, seed).encode_linear(values[block.offset : block.offset + block.size])
+            ends[i], codes[start : start + len(h)] = quantise(h, self.bits, client_rng.random(len(h)))
             start += len(h)
         string = pack_bits(codes, self.bits)
         return (seed, ends, string) if self._draws else (ends, string)
@@ -158,10 +166,10 @@ class Quant(Codec):
         codes = unpack_bits(string, self.bits, self._numbers(layout))
         out = np.empty(layout.n_params, dtype=np.float32)
         start = 0
-        for both, block in zip(ends, layout.parameters, strict=True):
+        for ends_of_block, block in zip(ends, layout.parameters, strict=True):
             stop = start + self._encode(block)
-            x = dequantise(both, codes[start:stop], self.bits)
-            out[block.offset : block.offset + block.size] = self._sketch(block, wire[0]).back(x)
+            x = dequantise(ends_of_block, codes[start:stop], self.bits)
+            out[block.offset : block.offset + block.size] = self._sketch(block, wire[0]).decode_linear(x)
             start = stop
         return out
 
@@ -179,7 +187,7 @@ class Quant(Codec):
         return sum(self._encode(block) for block in layout.parameters)
 
     def _sketch(self, block: Block, seed: np.ndarray) -> Sketch:
-        """seed: read where anything is drawn."""
+        """Return the sketch of a tensor; the seed is read where anything is drawn."""
         n, length = block.size, self._length(block)
         if not self._draws:
             return Sketch(n, length, None, None)

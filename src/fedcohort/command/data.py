@@ -25,7 +25,7 @@ from fedcohort.errors import OptionError
 from fedcohort.host import disk, messages
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.overview import list_run_facts
-from fedcohort.report.figure import partition
+from fedcohort.report.figure import partition, style
 from fedcohort.startup import check, command_line, components, compose, options
 from fedcohort.startup.load import PARTS, data_seed, deal
 from fedcohort.startup.run_info import describe_data
@@ -78,7 +78,7 @@ def main(words: Sequence[str]) -> int:
         else:
             home.mkdir(parents=True, exist_ok=True)
             written = home / f"{words[0]}.png"
-            partition.draw(info, written)
+            style.save(partition.draw(info), written)
     sys.stdout.write(f"{written}\n")
     return 0
 

@@ -13,7 +13,7 @@ from fedcohort.data.federation import Federation
 from fedcohort.host import disk
 from fedcohort.record.folder import write_atomically
 from fedcohort.record.observer import RunInfo
-from fedcohort.report.figure import partition
+from fedcohort.report.figure import partition, style
 from fedcohort.report.render import render
 
 PAGE, PICTURE = "README.md", "partition.png"
@@ -68,7 +68,7 @@ def write(
         more=federation.n_clients - MAX_CLIENTS,
     )
     write_atomically(folder / PAGE, text)  # first: `check_outputs` recognises the picture by it
-    partition.draw(info, folder / PICTURE)
+    style.save(partition.draw(info), folder / PICTURE)
 
 
 def about(preset: Path) -> str:

@@ -1,1 +1,1 @@
-"""When a round closes."""
+"""Deadlines: one module per rule that closes a round; `base.py` is their contract."""

@@ -1,4 +1,4 @@
-"""The contract of round closing: when the server stops waiting, and how much work a client does by then."""
+"""The contract of a deadline: when the server closes a round, and how much work clients finish by then."""
 
 import math
 from abc import abstractmethod
@@ -14,7 +14,7 @@ from fedcohort.device.base import Timing
 from fedcohort.types import Ids, Population, ReadOnly, RoundOutcome, Values
 
 S = TypeVar("S")
-LATE = Requirement(
+LATE_CLIENTS = Requirement(
     lambda run: run.timed,
     "{option} drops late clients, and none is late with {device}, where work takes no time: all selected clients "
     "arrive, whatever its options (choose device=shifted_exponential, or deadline=wait_for_all)",
@@ -24,13 +24,14 @@ PHASES = ("down", "infer", "train", "up")  # of a client's job, in the order in 
 
 @dataclass(frozen=True)
 class PaceContext(ReadOnly):
-    """What is known before a round's training.
+    """The information that the server has before a round's training.
 
     Attributes:
+        round: number of the round, from 0.
         selected: sorted ids.
-        units: units of local work asked of everybody, unless a selector asks otherwise.
+        units: units of local work of each client, unless a selector sets others.
         expected_all: expected timing of every client of the population, on all of its data.
-        expected: of the selected.
+        expected: expected timing of the selected clients.
     """
 
     round: int
@@ -41,13 +42,13 @@ class PaceContext(ReadOnly):
 
 
 class Deadline(Component, Protocol[S]):
-    """When a round ends.
+    """The rule that ends a round.
 
     Attributes:
-        partial_work: whether a client that can't finish in time does as many units as fit, instead of being dropped.
-        bounded: False where the server waits for everybody, so that nobody is late.
-        announces: whether there is a deadline that clients can be told before they train.
-        needs: signals that `observe` reads.
+        partial_work: whether a client that cannot finish in time does as many units as fit, instead of being dropped.
+        bounded: False where the server waits for all clients, so that none is late.
+        announces: whether clients receive a deadline before they train.
+        needs: names of the signals that `observe` reads.
     """
 
     partial_work: bool
@@ -66,53 +67,66 @@ class Deadline(Component, Protocol[S]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({LATE} if self.bounded else ())
+        return frozenset({LATE_CLIENTS} if self.bounded else ())
 
-    def way_out(self, units: int) -> str:
-        """Return what to type where nobody is in time; units: of local work, that a client was asked for at most."""
+    def suggest(self, units: int) -> str:
+        """Return what to type where no client is in time.
+
+        Args:
+            units: largest number of units of local work that a client was asked for.
+        """
         return "" if self.partial_work or not self.announces or units < 2 else "set deadline.partial_work=true"
 
     def ask(self, cohort: int) -> int:
-        """Return how many clients are asked in a round, where the run wants `cohort`: as many, or more."""
+        """Return how many clients are selected in a round where the run requests `cohort`: as many, or more."""
         return cohort
 
-    def most(self, cohort: int) -> int:
-        """Return how many clients arrive in a round that wants `cohort` at most, where no two take equally long."""
+    def max_arrivals(self, cohort: int) -> int:
+        """Return the largest number of clients that arrive in a round that requests `cohort`.
+
+        Clients that take equally long may add to it.
+        """
         return self.ask(cohort)
 
     @abstractmethod
     def init(self, population: Population) -> S:
-        """The state before round 0; its cohort is the number that the run wants."""
+        """Return the state before round 0; `population.cohort` is the number that the run requests."""
 
     @abstractmethod
     def announce(self, state: S, ctx: PaceContext) -> float:
-        """The deadline that clients are told, virtual seconds after the broadcast; inf where there is none."""
+        """Return the deadline that clients receive, in virtual seconds after the broadcast; inf without one."""
 
     @abstractmethod
     def close(self, state: S, finish: Values, announced: float) -> float:
-        """When the server stops waiting. finish: seconds at which each selected client would be done with all units."""
+        """Return when the server stops waiting, in virtual seconds after the broadcast.
+
+        Args:
+            state: the current state.
+            finish: seconds at which each selected client would complete all units, [m].
+            announced: the announced deadline, in seconds.
+        """
 
     def describe(self, state: S) -> Mapping[str, float]:
-        """Return numbers of the state that are logged after each round, by a name that goes behind the group's."""
+        """Return numbers of the state that are logged after each round, by the last part of their name."""
         return {}
 
     def observe(self, state: S, outcome: RoundOutcome) -> S:
-        """Learn from those who arrived, and who failed."""
+        """Return the state after the arrivals and failures of a round."""
         return state
 
 
 @dataclass(frozen=True)
 class DeadlineOutcome(ReadOnly):
-    """How a round ends.
+    """The end of a round.
 
     Attributes:
-        units: done by each selected client, 0 where it is late.
-        arrived: in time.
+        units: units completed by each selected client, 0 where it is late.
+        arrived: whether each client is in time.
         finish: seconds until each has answered with these units.
         train_s: seconds until the round closed.
-        phases: seconds of each of `PHASES` of its job, by name; of whoever is late, those of the whole job.
-        asked: units asked of each.
-        announced: the deadline that clients were told, in seconds; inf where there is none.
+        phases: seconds of each of `PHASES` of a client's job, by name; for a late client those of the whole job.
+        asked: units requested of each.
+        announced: the announced deadline in seconds; inf without one.
     """
 
     units: Ids
@@ -120,7 +134,7 @@ class DeadlineOutcome(ReadOnly):
     finish: Values
     train_s: float
     phases: Mapping[str, Values]
-    asked: Ids
+    units_asked: Ids
     announced: float = math.inf
 
 
@@ -130,46 +144,50 @@ def settle(
     close: float,
     partial_work: bool,
     announced: float = math.inf,
-    stretch: Callable[[Values], Values] = lambda seconds: seconds,
+    wall_time: Callable[[Values], Values] = lambda seconds: seconds,
 ) -> DeadlineOutcome:
-    """Apply a closing time to what each client would do.
+    """Return the outcome of a round that closes at `close`.
 
-    Its work is whole where it fits, else as many units as fit (partial_work), else dropped.
+    A client completes its work where that fits, otherwise as many units as fit (partial_work), otherwise it is dropped.
+    A client with less than one unit is dropped. The server waits until `close` as soon as a client is dropped, and
+    until the last answer otherwise: the full deadline is charged if any selected client misses it.
 
-    units: asked, of each or of all.
-    announced: the deadline that clients were told.
-    stretch: makes the seconds until each client is done of its seconds of work, where clients leave; never less for
-        more work.
-    A client with less than one unit is dropped. The server waits until `close` as soon as somebody is dropped,
-    otherwise until the last answer: the full deadline is charged if anyone selected misses it.
+    Args:
+        timing: seconds of each phase of the clients' jobs.
+        units: units requested, of each client or of all.
+        close: closing time in seconds.
+        partial_work: whether late clients do as many units as fit.
+        announced: the announced deadline in seconds.
+        wall_time: function from the clients' seconds of work to the seconds until they are complete, where clients
+            leave in between; not decreasing.
     """
-    full = stretch(timing.finish(units))
-    done = np.where(full <= close, units, _fit(timing, units, close, stretch) if partial_work else 0).astype(np.int64)
+    full = wall_time(timing.finish(units))
+    done = np.where(full <= close, units, _fit(timing, units, close, wall_time) if partial_work else 0).astype(np.int64)
     arrived = done > 0
-    finish = stretch(timing.finish(done))
+    finish = wall_time(timing.finish(done))
     last = float(finish[arrived].max(initial=0.0))
-    closed, asked = last if arrived.all() else float(close), np.broadcast_to(units, done.shape)
-    phases = _phases(timing, np.where(arrived, done, asked), stretch)
-    return DeadlineOutcome(done, arrived, finish, closed, phases, asked, announced)
+    closed, requested = last if arrived.all() else float(close), np.broadcast_to(units, done.shape)
+    phases = _phases(timing, np.where(arrived, done, requested), wall_time)
+    return DeadlineOutcome(done, arrived, finish, closed, phases, requested, announced)
 
 
-def _phases(timing: Timing, units: Ids, stretch: Callable[[Values], Values]) -> dict[str, Values]:
-    """The seconds of each of `PHASES`, with those in which the client was away."""
+def _phases(timing: Timing, units: Ids, wall_time: Callable[[Values], Values]) -> dict[str, Values]:
+    """Return the seconds of each of `PHASES`, including those in which the client was away."""
     ends = np.cumsum([timing.down, timing.infer, units * timing.unit, timing.up], axis=0)
-    known = np.array([np.zeros(len(units)), *(stretch(end) for end in ends)])
-    with np.errstate(invalid="ignore"):  # of those who never come back one phase is infinite, and nothing is after it
-        seconds = np.nan_to_num(np.diff(known, axis=0), posinf=np.inf)
+    completed = np.array([np.zeros(len(units)), *(wall_time(end) for end in ends)])
+    with np.errstate(invalid="ignore"):  # a client that never returns has one infinite phase and none after it
+        seconds = np.nan_to_num(np.diff(completed, axis=0), posinf=np.inf)
     return dict(zip(PHASES, seconds, strict=True))
 
 
-def _fit(timing: Timing, units: "Ids | int", close: float, stretch: Callable[[Values], Values]) -> Ids:
-    """The most units, of those asked, that each client has answered with by `close`, to a billionth of a unit.
+def _fit(timing: Timing, units: "Ids | int", close: float, wall_time: Callable[[Values], Values]) -> Ids:
+    """Return the most units, of those requested, that each client completes by `close`, to a billionth of a unit.
 
-    Found by halves: the stretched seconds of more units are never less.
+    Bisection finds them: the completion time does not decrease with the units.
     """
     fits, fails = np.zeros(len(timing.unit), dtype=np.int64), np.zeros(len(timing.unit), dtype=np.int64) + units + 1
     while (fails - fits > 1).any():
         middle = (fits + fails) // 2
-        in_time = stretch(timing.finish(middle)) <= close + 1e-9 * timing.unit
+        in_time = wall_time(timing.finish(middle)) <= close + 1e-9 * timing.unit
         fits, fails = np.where(in_time, middle, fits), np.where(in_time, fails, np.maximum(middle, fits + 1))
     return fits

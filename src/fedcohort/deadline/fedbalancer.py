@@ -1,27 +1,29 @@
-"""FedBalancer's deadline: as short as most clients per second make it, between one epoch and all (Shin et al. 2022).
+"""FedBalancer's deadline: maximises clients per second, between one epoch and all epochs (Shin et al. 2022).
 
-Shin, Li, Liu, Lee, "FedBalancer: Data and Pace Control for Efficient Federated Learning on Heterogeneous Clients"
-(MobiSys 2022), Algorithms 3 and 4. Its sample selection is `samples=fedbalancer`; either works without the other.
+Shin, Li, Liu, Lee, "FedBalancer: Data and Pace Control for Efficient Federated Learning on Heterogeneous Clients",
+MobiSys 2022, arXiv 2201.01601, Algorithms 3 and 4. Its sample selection is samples=fedbalancer; each works without the
+other.
 
-    T_i(e) = download + forward passes + e epochs on |OT_i| samples + upload      expected, i selected
-    DDL-E(t) = #{i: T_i <= t} / t,      dl = argmax DDL-E for e = 1,   dh = argmax DDL-E for e = E
-    announce = close = dl + (dh - dl) ddlr,      ddlr: `maths/pace_control.py`
+    T_i(e):  download + forward passes + e epochs on |OT_i| samples + upload, expected, for the selected clients
+    DDL-E(t):  #{i: T_i <= t} / t
+    limits:  dl = argmax DDL-E for e = 1,  dh = argmax DDL-E for e = E
+    announce = close:  dl + (dh - dl) ddlr, ddlr from `maths/pace_control.py`
 
-|OT_i| is what client i last told (`loss_count`): samples above its threshold, or those that it trained on where no
-sample selection keeps losses; all of its samples before it first arrives, and after a round that it was late in.
-Between two completions DDL-E falls, so its maximum is at a completion: the first of those k / T_(k) that are largest.
+|OT_i| is what client i reported last (`loss_count`): its samples above the loss threshold, or those that it trained on
+without a sample selection that keeps losses. It is all of its samples before its first arrival, and after a round in
+which it was late. DDL-E decreases between two completions, so that its maximum is at a completion: the first of the
+largest k / T_(k).
 
 Departures from the paper:
-- null for `grid` tries all completions; the paper tries seconds from t = 1 on (grid=1), whatever the unit of time;
-- epochs take as long as their samples do: the paper's (|OT| - 1) / batch of a batch's time is nothing for one sample;
-- the paper doesn't say what becomes of the |OT_i| of who is late: while the threshold falls it is too small, and rounds
-  that nobody is in time for would follow each other (the code adds ten seconds to all deadlines after such a round);
-- dl and dh are put into order, as the fastest clients may have far to travel;
-- deadlines are of the selected, as in the text; Alg. 4's N is said to be their total.
-
-warmup=true does as the authors' code: until more than half of the clients, or 200, have arrived, the deadline is the
-mean of everybody's whole job and forward passes. Not done here: the code takes the mean of the last five numbers of
-samples trained for |OT|.
+- grid=null tries all completions. The paper tries seconds from t = 1 on (grid=1), whatever the unit of time.
+- Epochs take as long as their samples. The paper's (|OT| - 1) / batch of a batch's time is zero for one sample.
+- The paper does not say what |OT_i| a late client has. While the threshold falls the old one is too small, and rounds
+  without arrivals would follow each other. The code adds ten seconds to all deadlines after such a round.
+- dl and dh are sorted: the clients with the fastest training may have slow links.
+- Deadlines are computed from the selected clients, as in the text. Alg. 4 defines N as the total number of clients.
+- warmup=true follows the authors' code: until more than half of the clients, or 200, have arrived, the deadline is the
+  mean duration of all clients' whole jobs and forward passes.
+- The code takes the mean of the last five numbers of trained samples for |OT|, which is not implemented.
 """
 
 from collections.abc import Mapping
@@ -38,24 +40,24 @@ from fedcohort.types import Ids, Population, RoundOutcome, Values
 
 DEVICE_SECONDS = Requirement(
     lambda run: run.parts.device.in_seconds,
-    "{option} goes by seconds of a clock, and those of {device} are multiples of what a sample takes, in a unit of "
-    "choice",
+    "{option} tries deadlines in seconds, and {device} has multiples of the time of a sample, in a unit of choice",
 )
 ONE_PACE = Requirement(
     lambda run: not isinstance(run.parts.samples, Paced) or run.parts.samples.control.w == run.parts.deadline.control.w,
     "{option} has one controller with {samples} in the paper, but samples.w differs from deadline.w, so that each "
-    "decides in rounds of its own",
+    "decides in other rounds",
 )
-MANY = 200  # clients of whom an arrival is known end the warm-up, however many there are
+MAX_WARMUP = 200  # clients whose arrival ends the warm-up, whatever the population
 
 
 @dataclass(frozen=True)
 class State:
-    """What the server knows of the pace.
+    """What the deadline remembers between rounds.
 
     Attributes:
-        n_train: samples that each client has, [K].
-        over: |OT_i| as it was last told, or n_train of who was late since, [K]; NaN for a client that never arrived.
+        pace: the state of the pace controller.
+        n_train: training samples of each client, [K].
+        over: |OT_i| as last reported, n_train of a client that was late since, NaN for one that never arrived, [K].
     """
 
     pace: PaceState
@@ -69,10 +71,10 @@ class FedBalancer(Deadline[State]):
 
     Attributes:
         w: rounds between the controller's decisions.
-        dss: its step of ddlr.
-        grid: seconds between the deadlines that are tried, null for exactly all that count.
-        warmup: whether it waits until many clients are known.
-        partial_work: late clients do as many epochs as fit.
+        dss: the controller's step of ddlr.
+        grid: seconds between the deadlines that are tried, None to try all completions.
+        warmup: whether the first rounds have the deadline of the authors' code.
+        partial_work: whether late clients do as many epochs as fit.
     """
 
     w: int
@@ -99,14 +101,14 @@ class FedBalancer(Deadline[State]):
         return PaceControl(self.w, dss=self.dss)
 
     def init(self, population: Population) -> State:
-        """Nobody has arrived."""
+        """Return the state in which no client has arrived."""
         n = population.signals["n_train"]
         return State(self.control.start(), n, np.full(len(n), np.nan))
 
     def announce(self, state: State, ctx: PaceContext) -> float:
         """Return the deadline in seconds (Alg. 4)."""
-        known = int(np.isfinite(state.over).sum())
-        if self.warmup and 2 * known <= len(state.over) and known <= MANY:
+        arrived = int(np.isfinite(state.over).sum())
+        if self.warmup and 2 * arrived <= len(state.over) and arrived <= MAX_WARMUP:
             return whole_job(ctx)
         n, over = state.n_train[ctx.selected], state.over[ctx.selected]
         epoch = ctx.expected.unit * np.maximum(np.where(np.isnan(over), n, over), 1) / n
@@ -115,7 +117,7 @@ class FedBalancer(Deadline[State]):
         return low + (high - low) * state.pace.ddlr
 
     def close(self, state: State, finish: Values, announced: float) -> float:
-        """What was announced."""
+        """Return the announced deadline."""
         return announced
 
     def describe(self, state: State) -> Mapping[str, float]:
@@ -123,32 +125,33 @@ class FedBalancer(Deadline[State]):
         return {"ddlr": state.pace.ddlr}
 
     def observe(self, state: State, outcome: RoundOutcome) -> State:
-        """Control the ratio (Alg. 3), and remember what those who arrived tell of their samples."""
-        told, late = outcome.signals, outcome.failed
-        pace = self.control.observe(state.pace, utility(told["loss_sum"], told["n_used"], outcome.announced_s))
+        """Return the state after the controller's decision (Alg. 3), with the reports of the arrivals."""
+        signals, failed = outcome.signals, outcome.failed
+        pace = self.control.observe(state.pace, utility(signals["loss_sum"], signals["n_used"], outcome.announced_s))
         over = state.over.copy()
-        over[outcome.clients] = told["loss_count"]
-        over[late] = np.where(np.isnan(over[late]), np.nan, state.n_train[late])
+        over[outcome.clients] = signals["loss_count"]
+        over[failed] = np.where(np.isnan(over[failed]), np.nan, state.n_train[failed])
         return replace(state, pace=pace, over=over)
 
 
 def whole_job(ctx: PaceContext) -> float:
-    """Return the mean seconds of everybody's whole job, with those of the selected clients' forward passes.
+    """Return the mean seconds of all clients' whole jobs, with the forward passes of the selected clients.
 
-    These are an aggregator's probes, which everybody's job has as well, and looks, which some of those selected take.
+    These passes are the queries of an aggregator, which every job has, and first losses, which only some of the
+    selected clients compute.
     """
-    whole = float((ctx.expected_all.finish(ctx.units) - ctx.expected_all.infer).mean())
-    return whole + float(ctx.expected.infer.mean()) if len(ctx.selected) else whole
+    job_s = float((ctx.expected_all.finish(ctx.units) - ctx.expected_all.infer).mean())
+    return job_s + float(ctx.expected.infer.mean()) if len(ctx.selected) else job_s
 
 
 def peak(finish: Values, grid: float | None = None) -> float:
-    """Return the deadline that most clients a second are done by; the shortest of several, 0 for nobody.
+    """Return the deadline with the most completed clients per second; the shortest of equal ones, 0 without clients.
 
-    Of a grid's deadlines only the first after a completion can be it: the next are longer, for no more clients.
+    On a grid only the first deadline after a completion can be it: the next ones are longer for the same clients.
 
     Args:
-        finish: seconds at which each would be done, [m].
-        grid: seconds between the deadlines to try, from one on; null tries every completion.
+        finish: seconds at which each client would be complete, [m].
+        grid: seconds between the deadlines to try, from one on; None tries every completion.
     """
     if not len(finish):
         return 0.0

@@ -1,10 +1,15 @@
-"""A deadline of k T, the same rule every round ("1T", "2T" in FedBalancer, Sec. 5.1).
+"""A fixed deadline of k T, the same rule in every round ("1T", "2T" in FedBalancer).
 
-    T = mean over all clients of the expected seconds of the full job,   announce = close = k T
+Shin, Li, Liu, Lee, "FedBalancer: Data and Pace Control for Efficient Federated Learning on Heterogeneous Clients",
+MobiSys 2022, arXiv 2201.01601, Sec. 5.1.
 
-Departures from the paper: k T is not truncated to whole seconds, which the released code does and which breaks
-latencies in other units. T is of training on all samples, whatever `samples` takes of them or looks at before; the code
-has those of its sample selections in the T of their rows.
+    T:  mean over all clients of the expected seconds of the full job
+    announce = close:  k T
+
+Departures from the paper:
+- k T is not truncated to whole seconds, which the released code does and which fails for other units of time.
+- T is for training on all samples, whatever the sample selection takes or evaluates before. The code includes the
+  sample selection in T.
 """
 
 from dataclasses import dataclass
@@ -20,7 +25,7 @@ class Fixed(Deadline[None]):
 
     Attributes:
         k: the deadline in mean completion times.
-        partial_work: late clients do as many units as fit.
+        partial_work: whether late clients do as many units as fit.
     """
 
     k: float
@@ -30,17 +35,17 @@ class Fixed(Deadline[None]):
         ranges.number("k", self.k, "(0, inf)")
         ranges.flag("partial_work", self.partial_work)
 
-    def way_out(self, units: int) -> str:
-        """Return a later deadline, or less work by then."""
-        return ", or ".join(("raise deadline.k", *filter(None, (super().way_out(units),))))
+    def suggest(self, units: int) -> str:
+        """Return what to type for a later deadline or less work."""
+        return ", or ".join(("raise deadline.k", *filter(None, (super().suggest(units),))))
 
     def init(self, population: Population) -> None:
-        """No state."""
+        """Return no state."""
 
     def announce(self, state: None, ctx: PaceContext) -> float:
         """Return k T in seconds: travel, inference and all units on all samples, averaged over the population."""
         return self.k * float(ctx.expected_all.finish(ctx.units).mean())
 
     def close(self, state: None, finish: Values, announced: float) -> float:
-        """What was announced."""
+        """Return the announced deadline."""
         return announced

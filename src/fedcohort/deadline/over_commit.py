@@ -1,14 +1,17 @@
-"""More clients are asked than are wanted, and the round closes when as many as are wanted have answered.
+"""Over-commitment: more clients are selected than requested, and the round closes with the requested number.
 
-    asked = ceil(factor m),   announce = inf,   close = the m-th smallest of T_1, ..., T_asked
+    selected:  ceil(factor m) clients
+    announce:  inf
+    close:  the m-th smallest of T_1, ..., T_selected
 
-Oort (Lai et al., OSDI 2021) was evaluated so, with factor = 1.3, which is FedScale's default (and rounded down there: 6
-for m = 5, here 7). Who is later is dropped, with all of its work. Where fewer than m are there, all of them are asked
-and waited for; where it is between m and `asked`, the first m are.
+Oort (Lai et al., OSDI 2021, arXiv 2010.06081) was evaluated with factor = 1.3, the default of FedScale, which rounds
+down: 6 for m = 5, here 7. Late clients are dropped with all of their work. Where fewer than m clients are available,
+all are selected and waited for; between m and `selected`, the first m are.
 
 Departures from the paper:
-- Those who finish at the very moment of the m-th arrive with it: a closing time can't tell them apart.
-- A selector that asks more than the cohort (FLASH's first round, selector=full) has 1 / factor of them waited for.
+- Clients that finish at the same time as the m-th arrive too, as a closing time cannot separate them.
+- A selector that selects more than the cohort (FLASH's first round, selector=full) has 1 / factor of its clients waited
+  for.
 """
 
 import math
@@ -21,15 +24,15 @@ from fedcohort import ranges
 from fedcohort.deadline.base import Deadline, PaceContext
 from fedcohort.types import Population, Values
 
-ROUNDING = 1e-9  # 1.1 x 30 is 33.00000000000001, and 13 / 1.3 might have been 9.999999999999998
+ROUNDING = 1e-9  # 1.1 x 30 is 33.00000000000001 in floating point
 
 
 @dataclass(frozen=True)
 class OverCommit(Deadline[int]):
-    """The deadline, with its options. Its state is m, the clients wanted.
+    """The deadline, with its options; its state is m, the requested number of clients.
 
     Attributes:
-        factor: clients asked, in clients wanted.
+        factor: selected clients over requested clients.
     """
 
     factor: float
@@ -42,27 +45,27 @@ class OverCommit(Deadline[int]):
 
     @property
     def bounded(self) -> bool:
-        """Whether somebody may be late: at a factor of 1 everybody is waited for."""
+        """Return whether a client may be late: with a factor of 1 all are waited for."""
         return self.factor > 1
 
     def ask(self, cohort: int) -> int:
         """Return factor x cohort, rounded up."""
         return math.ceil(self.factor * cohort - ROUNDING)
 
-    def most(self, cohort: int) -> int:
-        """Return those wanted."""
+    def max_arrivals(self, cohort: int) -> int:
+        """Return the requested number."""
         return cohort
 
     def init(self, population: Population) -> int:
-        """The clients wanted."""
+        """Return the requested number of clients."""
         return population.cohort
 
     def announce(self, state: int, ctx: PaceContext) -> float:
-        """Return infinity: clients are told no deadline."""
+        """Return infinity: clients receive no deadline."""
         return math.inf
 
     def close(self, state: int, finish: Values, announced: float) -> float:
-        """The m-th answer, in seconds; the last where fewer were selected, 0 where nobody was."""
+        """Return the m-th answer in seconds; the last where fewer were selected, 0 without clients."""
         if not len(finish):
             return 0.0
         m = min(len(finish), max(state, math.floor(len(finish) / self.factor + ROUNDING)))

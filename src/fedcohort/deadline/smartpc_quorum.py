@@ -1,14 +1,20 @@
-"""The round closes when a share of the selected have answered: "SPC" in FedBalancer (Shin et al. 2022).
+"""SmartPC quorum: the round closes when a share of the selected clients has answered ("SPC" in FedBalancer).
 
-    k = max(1, floor(share m)),   announce = inf,   close = the k-th smallest of T_1, ..., T_m
+Shin, Li, Liu, Lee, "FedBalancer: Data and Pace Control for Efficient Federated Learning on Heterogeneous Clients",
+MobiSys 2022, arXiv 2201.01601.
 
-Who is later is dropped: nobody is told a deadline that part of the work could be done for.
+    k:  max(1, floor(share m))
+    announce:  inf
+    close:  the k-th smallest of T_1, ..., T_m
+
+Late clients are dropped: without an announced deadline they could not do a part of the work.
 
 Departures from the paper:
-- SmartPC itself (Li et al., RTSS 2019) predicts a deadline for a share, before the round, and slows processors down to
-  meet it with less energy. This is FedBalancer's reading of it, which gives share = 0.8; hence the name.
-- Those who finish at the very moment of the k-th arrive with it: a closing time can't tell them apart. Drawn times
-  don't meet; with device=instant everybody arrives.
+- SmartPC (Li et al., "SmartPC: Hierarchical Pace Control in Real-Time Federated Learning System", RTSS 2019) predicts a
+  deadline for a share of the clients before the round, and slows processors down to save energy. This is FedBalancer's
+  form of it, with share = 0.8.
+- Clients that finish at the same time as the k-th arrive too, as a closing time cannot separate them. With
+  device=instant all clients arrive.
 """
 
 import math
@@ -27,7 +33,7 @@ class SmartpcQuorum(Deadline[None]):
     """The deadline, with its options.
 
     Attributes:
-        share: of the selected, who are waited for.
+        share: share of the selected clients that is waited for.
     """
 
     share: float
@@ -40,23 +46,23 @@ class SmartpcQuorum(Deadline[None]):
 
     @property
     def bounded(self) -> bool:
-        """Whether somebody may be late: at a share of 1 everybody is waited for."""
+        """Return whether a client may be late: with a share of 1 all are waited for."""
         return self.share < 1
 
-    def most(self, cohort: int) -> int:
-        """Return k, max(1, floor(share m))."""
+    def max_arrivals(self, cohort: int) -> int:
+        """Return k = max(1, floor(share m))."""
         return max(1, math.floor(self.share * cohort + 1e-9))  # .29 x 100 is 28.999999999999996
 
     def init(self, population: Population) -> None:
-        """No state."""
+        """Return no state."""
 
     def announce(self, state: None, ctx: PaceContext) -> float:
-        """Return infinity: clients are told no deadline."""
+        """Return infinity: clients receive no deadline."""
         return math.inf
 
     def close(self, state: None, finish: Values, announced: float) -> float:
-        """The k-th answer, in seconds; 0 where nobody was selected."""
+        """Return the k-th answer in seconds; 0 without clients."""
         if not len(finish):
             return 0.0
-        k = self.most(len(finish))
+        k = self.max_arrivals(len(finish))
         return float(np.partition(finish, k - 1)[k - 1])

@@ -1,6 +1,7 @@
-"""The server waits until everybody who was selected has answered.
+"""No deadline: the server waits until all selected clients have answered.
 
-    announce = inf,   close = max_i T_i
+    announce:  inf
+    close:  max_i T_i
 
 Departures from the paper: none (FLASH's round duration tau_t; "WFA" in FedBalancer).
 """
@@ -16,10 +17,10 @@ from fedcohort.types import Population, Values
 
 @dataclass(frozen=True)
 class WaitForAll(Deadline[None]):
-    """Nobody is late.
+    """The deadline, with its option; no client is late.
 
     Attributes:
-        partial_work: allowed and without effect, since everybody finishes.
+        partial_work: accepted without effect: all clients finish.
     """
 
     partial_work: bool
@@ -31,12 +32,12 @@ class WaitForAll(Deadline[None]):
         ranges.flag("partial_work", self.partial_work)
 
     def init(self, population: Population) -> None:
-        """No state."""
+        """Return no state."""
 
     def announce(self, state: None, ctx: PaceContext) -> float:
         """Return infinity: there is no deadline."""
         return math.inf
 
     def close(self, state: None, finish: Values, announced: float) -> float:
-        """The last answer, in seconds; 0 where nobody was selected."""
+        """Return the last answer in seconds; 0 without clients."""
         return float(finish.max(initial=0.0))

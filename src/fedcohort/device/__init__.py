@@ -1,1 +1,1 @@
-"""How long clients take, in virtual seconds."""
+"""Device models: how long clients take, in virtual seconds; `base.py` is their contract."""

@@ -12,17 +12,18 @@ from fedcohort.types import Ids, ReadOnly, Values
 
 @dataclass(frozen=True)
 class Workload(ReadOnly):
-    """What clients are asked to do, each array aligned with the ids that go with it.
+    """The work that clients are asked to do, each array aligned with the ids that go with it.
 
     Attributes:
-        load: sample-times in one unit of local work, where a unit is a local epoch (or a step, where the client trains
-            a number of steps, the mean one of its job). A whole job of E epochs over n samples is n sample-times (FLASH
-            Sec. IV-B fixes E).
-        infer_load: sample-times of the forward passes that probes and reports ask for, each a third of an epoch.
-        units: units asked of everybody.
-        bytes_down, bytes_up: what travels.
-        epochs: local epochs in a sample-time, so that one is that many trainings of a sample: E where clients train E
-            epochs, 1 where they train steps. For devices whose seconds are those of a training.
+        load: sample-times in one unit of local work. A unit is a local epoch, or a step where clients train a number of
+            steps (the mean one of the job). A whole job of E epochs over n samples has n sample-times (FLASH Sec. IV-B
+            fixes E).
+        infer_load: sample-times of the forward passes for queries and reports, each a third of an epoch.
+        units: units requested of each client.
+        bytes_down: bytes of the download.
+        bytes_up: bytes of the upload.
+        epochs: local epochs in a sample-time, for devices whose seconds are per training of a sample: E where clients
+            train E epochs, 1 where they train steps.
     """
 
     load: Values
@@ -35,7 +36,14 @@ class Workload(ReadOnly):
 
 @dataclass(frozen=True)
 class Timing(ReadOnly):
-    """Virtual seconds of each phase: download, inference, one unit of training, upload."""
+    """Virtual seconds of each phase.
+
+    Attributes:
+        down: download, [n].
+        infer: forward passes, [n].
+        unit: one unit of training, [n].
+        up: upload, [n].
+    """
 
     down: Values
     infer: Values
@@ -43,27 +51,30 @@ class Timing(ReadOnly):
     up: Values
 
     def finish(self, units: "Values | Ids | int") -> Values:
-        """Seconds until a client that does `units` units has answered."""
+        """Return the seconds until a client that does `units` units has answered, [n]."""
         total: Values = self.down + self.infer + units * self.unit + self.up
         return total
 
     def probe(self) -> Values:
-        """Return the seconds of a probe alone: download and forward pass (the answer is a few bytes)."""
+        """Return the seconds of a query, [n]: download and forward passes. Its answer is a few bytes."""
         total: Values = self.down + self.infer
         return total
 
 
-LEAST_S, MOST_S = 1e-9, 1e12  # of a whole job: the clock, a float64, tells rounds of these lengths apart
+MIN_S, MAX_S = 1e-9, 1e12  # of a whole job: a float64 clock can separate rounds of these lengths
 
 
 def check_jobs(seconds: Values, n: Ids) -> None:
-    """Raise `IncompatibleConfig` for the first whole job that the virtual clock can't tell.
+    """Check that the virtual clock can represent every whole job.
 
     Args:
         seconds: expected virtual seconds of each client's whole job, [n_clients].
         n: training samples of each, [n_clients]; clients without any have no job.
+
+    Raises:
+        IncompatibleConfig: a job is too short or too long.
     """
-    wrong = (n > 0) & ~((seconds >= LEAST_S) & (seconds <= MOST_S))
+    wrong = (n > 0) & ~((seconds >= MIN_S) & (seconds <= MAX_S))
     if wrong.any():
         k = int(wrong.argmax())
         raise IncompatibleConfig(
@@ -78,7 +89,7 @@ class Device(Component, Protocol):
 
     Attributes:
         timed: False where nothing takes time, so that durations carry no information.
-        in_seconds: False where seconds are multiples of what a sample takes, in a unit of choice.
+        in_seconds: False where seconds are multiples of the time of a sample, in a unit of choice.
     """
 
     @property
@@ -91,8 +102,8 @@ class Device(Component, Protocol):
 
     @abstractmethod
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """The mean, no randomness of the round: what a deadline can be planned with. draws: those made once a run."""
+        """Return the expected timing, from which deadlines are planned; it depends on draws made once a run only."""
 
     @abstractmethod
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """This round's times. A client's draw is the same whoever else is selected."""
+        """Return the timing of this round; a client's draw does not depend on the other selected clients."""

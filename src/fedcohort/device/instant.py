@@ -1,9 +1,8 @@
-"""Nothing takes time: for the study of statistical heterogeneity alone.
+"""No virtual time: every job takes 0 seconds, for studies of statistical heterogeneity only.
 
-    T_i = 0
+    T_i:  0
 
-Departures from the paper: none (a degenerate case, of no paper). Durations carry no information, so methods that
-learn from them are refused (`timed` is False).
+Departures from the paper: none (no paper). Methods that read durations are rejected (`timed` is False).
 """
 
 from dataclasses import dataclass
@@ -18,6 +17,8 @@ from fedcohort.types import Ids
 
 @dataclass(frozen=True)
 class Instant(Device):
+    """The device model; it has no options."""
+
     timed: ClassVar[bool] = False
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:

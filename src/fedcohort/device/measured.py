@@ -1,11 +1,11 @@
-"""Seconds of devices that were measured: the mean and the deviation of their training, and of either link.
+"""Devices with measured means and deviations of the training time and of both links.
 
-    t_i = max(least_i, N(mu_i, sigma_i))   seconds of training on a sample, drawn for each client and round
-    v_i = max(u_i / 10, N(u_i, s_i))       bytes a second, each link drawn by itself
-    down = bytes / v_i,   unit = samples t_i
+    t_i:  max(least_i, N(mu_i, sigma_i)), seconds of training on a sample, drawn for each client and round
+    v_i:  max(u_i / 10, N(u_i, s_i)), bytes a second, drawn for each link separately
+    phases:  down = bytes / v_i,  unit = samples t_i
 
-Forward passes go at the speed of the same round. A link is no slower than a tenth of its mean: with deviations as large
-as the mean, what is drawn near 0 would take for ever.
+Forward passes have the speed of the same round. A link is no slower than a tenth of its mean: with deviations as large
+as the mean, draws near 0 would take unbounded time.
 """
 
 from dataclasses import dataclass
@@ -16,21 +16,21 @@ from fedcohort.device.base import Timing, Workload
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
-SLOWEST = 0.1  # of a link's mean
-SPREAD = np.linspace(-9.0, 9.0, 3601)  # a standard normal's values, and what each weighs in an expectation
-DENSITY = np.exp(-(SPREAD**2) / 2) / np.exp(-(SPREAD**2) / 2).sum()
-DIGITS = 4  # of a deviation in means: a million clients with one of their own would be integrated for minutes
-AT_ONCE = 1000  # deviations that are integrated together
+SLOWEST = 0.1  # lower bound of a link's speed, in its mean
+SPREAD = np.linspace(-9.0, 9.0, 3601)  # values of a standard normal, for expectations
+DENSITY = np.exp(-(SPREAD**2) / 2) / np.exp(-(SPREAD**2) / 2).sum()  # their weights
+DIGITS = 4  # of a relative deviation: a million different ones would take minutes to integrate
+BLOCK = 1000  # deviations that are integrated together
 
 
 @dataclass(frozen=True)
 class Link:
-    """One direction of clients' links, each array [clients].
+    """One direction of the clients' links, each array [clients].
 
     Attributes:
-        mean: bytes a second.
-        deviation: between rounds, bytes a second.
-        excess: mean seconds of a byte, in those at the mean speed.
+        mean: speed in bytes a second.
+        deviation: standard deviation of the speed between rounds, bytes a second.
+        excess: mean seconds of a byte over those at the mean speed.
     """
 
     mean: Values
@@ -38,7 +38,8 @@ class Link:
     excess: Values
 
     @classmethod
-    def of(cls, mean: Values, deviation: Values) -> "Link":
+    def from_moments(cls, mean: Values, deviation: Values) -> "Link":
+        """Return the links with these means and deviations."""
         return cls(mean, deviation, average(deviation / mean, np.full(len(mean), SLOWEST), power=-1))
 
     def take(self, rows: Ids) -> "Link":
@@ -46,25 +47,27 @@ class Link:
         return Link(self.mean[rows], self.deviation[rows], self.excess[rows])
 
     def expect(self, sent: Values) -> Values:
-        """Return the mean seconds of so many bytes, which are more than the seconds at the mean speed."""
+        """Return the mean seconds of `sent` bytes, which exceed the seconds at the mean speed."""
         seconds: Values = sent / self.mean * self.excess
         return seconds
 
     def sample(self, sent: Values, z: Values) -> Values:
-        """Return the seconds of so many bytes, given standard normal draws."""
+        """Return the seconds of `sent` bytes, given standard normal draws z."""
         seconds: Values = sent / np.maximum(SLOWEST * self.mean, self.mean + z * self.deviation)
         return seconds
 
 
 @dataclass(frozen=True)
 class Speeds:
-    """What was measured of some clients, each array [clients].
+    """The measured speeds of some clients, each array [clients].
 
     Attributes:
         mean: seconds of training on a sample.
-        deviation: between rounds, seconds.
-        least: of any round, seconds.
-        expected: mean of what is drawn and no less than that, seconds.
+        deviation: standard deviation of these seconds between rounds.
+        least: lower bound of the seconds in any round.
+        expected: mean of the bounded draws, in seconds.
+        down: downlink.
+        up: uplink.
     """
 
     mean: Values
@@ -75,7 +78,8 @@ class Speeds:
     up: Link
 
     @classmethod
-    def of(cls, mean: Values, deviation: Values, least: Values, down: Link, up: Link) -> "Speeds":
+    def from_moments(cls, mean: Values, deviation: Values, least: Values, down: Link, up: Link) -> "Speeds":
+        """Return the speeds with these means and deviations."""
         return cls(mean, deviation, least, mean * average(deviation / mean, least / mean, power=1), down, up)
 
     def take(self, rows: Ids) -> "Speeds":
@@ -84,11 +88,11 @@ class Speeds:
         return Speeds(mean, deviation, least, expected, self.down.take(rows), self.up.take(rows))
 
     def expect(self, work: Workload) -> Timing:
-        """Mean seconds over the rounds."""
+        """Return the mean seconds over rounds."""
         return self._timing(work, self.expected, self.down.expect(work.bytes_down), self.up.expect(work.bytes_up))
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Seconds in the round of `draws`; clients: whose speeds these are."""
+        """Return the seconds in the round of `draws`, for the clients with these ids."""
         train, down, up = (
             draws.generator(purpose).standard_normal(draws.n_clients)[clients]
             for purpose in ("latency", "download", "upload")
@@ -102,13 +106,13 @@ class Speeds:
 
 
 def average(deviation: Values, least: Values, power: int) -> Values:
-    """Return E[max(least, 1 + deviation Z)^power], with Z standard normal, by the trapezoidal rule, [clients]."""
+    """Return E[max(least, 1 + deviation Z)^power], Z standard normal, by the trapezoidal rule, [clients]."""
     pairs = deviation.round(DIGITS) + 1j * least  # complex numbers, as rows would take much longer to sort
     kinds, kind = np.unique(pairs, return_inverse=True)
     means = np.empty(len(kinds))
-    for start in range(0, len(kinds), AT_ONCE):
-        own = kinds[start : start + AT_ONCE, None]
-        drawn = np.maximum(own.imag, 1.0 + own.real * SPREAD) ** power
-        means[start : start + AT_ONCE] = (drawn * DENSITY).sum(axis=1)  # a product of matrices would round by company
-    found: Values = means[kind]
-    return found
+    for start in range(0, len(kinds), BLOCK):
+        block = kinds[start : start + BLOCK, None]
+        drawn = np.maximum(block.imag, 1.0 + block.real * SPREAD) ** power
+        means[start : start + BLOCK] = (drawn * DENSITY).sum(axis=1)  # a matrix product would round by its size
+    by_client: Values = means[kind]
+    return by_client

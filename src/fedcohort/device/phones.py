@@ -1,24 +1,26 @@
-"""Three classes of phones and nineteen links, as measured by the FLASH benchmark (Yang et al., WWW 2021).
+"""Three classes of phones and nineteen links, as measured by the FLASH benchmark (Yang et al. 2021).
 
-    t_i ~ max(1 ms, N(mu_c, sigma_c)) scale / batch   seconds of training on a sample; c = i's class of phones
-    v_i ~ max(u_l / 10, N(u_l, s_l))                  KiB a second, down and up; l = i's link
-    T_i = bytes / 1024 v_down + E n_i t_i + bytes / 1024 v_up
+Yang et al., "Characterizing Impacts of Heterogeneity in Federated Learning upon Large-Scale Smartphone Data", WWW 2021,
+arXiv 2006.06983. The benchmark is not the method of selector=flash. Its figures are used as in FedBalancer (Shin et
+al., MobiSys 2022).
 
-A client's class (in proportion to 18820 : 16428 : 159) and its link (uniformly) are drawn once a run, independently;
-speeds are drawn for each client and round, the same for all batches of it. The benchmark is not the method of
-selector=flash. Its figures are used as FedBalancer does (Shin et al., MobiSys 2022): `har` is FEMNIST's by the ratio of
-the two models' bytes.
+    t_i:  max(1 ms, N(mu_c, sigma_c)) scale / batch, seconds of training on a sample; c is i's class of phones
+    v_i:  max(u_l / 10, N(u_l, s_l)), KiB a second, down and up; l is i's link
+    T_i:  bytes / 1024 v_down + E n_i t_i + bytes / 1024 v_up
+
+A client's class (in proportion to 18820 : 16428 : 159) and its link (uniformly) are drawn once a run, independently.
+Speeds are drawn for each client and round, the same for all of its batches. `har` is FEMNIST scaled by the ratio of the
+two models' bytes.
 
 Departures from the papers:
-- Samples are counted, not batches: the last batch of an epoch takes as long as it has samples. A device is told
-  sample-times, so that half of the samples take half of the time (`device.base.Workload`); at n = 95 in tens that is a
-  twentieth less than ceil(n / 10) batches.
-- A link is no slower than a tenth of its mean; the benchmark draws again while a speed is negative, which leaves speeds
-  next to 0, and seconds without a bound.
-- What is expected is the mean of the seconds; FedBalancer plans with the seconds at mean speeds, which are fewer.
+- Samples are counted, not batches, so that half of the samples take half of the time (`device.base.Workload`): at n =
+  95 in tens that is a twentieth less than ceil(n / 10) batches.
+- A link is no slower than a tenth of its mean. The benchmark draws again while a speed is negative, which leaves speeds
+  near 0 and unbounded durations.
+- The expectation is the mean of the seconds. FedBalancer plans with the seconds at mean speeds, which are fewer.
 - A forward pass takes a third of an epoch, as everywhere here; FedBalancer charges half of one.
-- Links are read as KiB a second, which is how the benchmark's code uses them; their unit is written "kb/s" there.
-- The batch is known to be 100 for Shakespeare, and 10 by FedBalancer's settings for the others.
+- Links are read as KiB a second, as in the benchmark's code, which names the unit "kb/s".
+- The batch is known to be 100 for Shakespeare; 10 for the others is from FedBalancer's settings.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +36,7 @@ from fedcohort.rng import Draws
 from fedcohort.types import Ids
 
 KIB = 1024.0
-LEAST_MS = 1.0  # of a batch
+MIN_MS = 1.0  # shortest time of a batch
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,8 @@ class BatchTime:
 
     Attributes:
         batch: samples of a batch.
-        ms: mean and deviation of a batch's milliseconds, on a Nexus 6, a Redmi Note 8 and a Galaxy Note 10, for phones
-            like a Nexus S, a Redmi Note 7 Pro and a Pixel 4.
+        ms: mean and standard deviation of a batch's milliseconds, on a Nexus 6, a Redmi Note 8 and a Galaxy Note 10.
+            They stand for phones like a Nexus S, a Redmi Note 7 Pro and a Pixel 4.
     """
 
     batch: int
@@ -84,7 +86,7 @@ LINKS = np.array(  # of nineteen people, KiB a second: mean and deviation down, 
         (3176.81, 1837.99, 430.97, 157.73),
     ]
 )
-DOWN, UP = Link.of(*(KIB * LINKS[:, :2].T)), Link.of(*(KIB * LINKS[:, 2:].T))
+DOWN, UP = Link.from_moments(*(KIB * LINKS[:, :2].T)), Link.from_moments(*(KIB * LINKS[:, 2:].T))
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,8 @@ class Phones(Device):
     """The device model, with its options.
 
     Attributes:
-        workload: whose milliseconds a batch takes.
-        scale: times which, as the FLOPs of the run's model over those of the measured one.
+        workload: the model whose measured time a batch takes.
+        scale: factor of that time, the FLOPs of the run's model over those of the measured one.
         proportions: of the three classes, slowest first.
     """
 
@@ -111,11 +113,11 @@ class Phones(Device):
             )
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Mean seconds over the rounds, given each client's class and link."""
+        """Return the mean seconds over rounds, given each client's class and link."""
         return self._speeds(clients, draws).expect(work)
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Seconds in the round of `draws`."""
+        """Return the seconds in the round of `draws`."""
         return self._speeds(clients, draws).sample(clients, work, draws)
 
     def _speeds(self, clients: Ids, draws: Draws) -> Speeds:
@@ -124,5 +126,5 @@ class Phones(Device):
         kind = np.searchsorted(heaped / heaped[-1], once.uniform("phone")[clients], side="right")
         person = (len(LINKS) * once.uniform("link")[clients]).astype(np.int64)
         mean, deviation = (self.scale / (1000 * time.batch) * np.array(time.ms)[kind]).T
-        least = np.full(len(clients), LEAST_MS * self.scale / (1000 * time.batch))
-        return Speeds.of(mean, deviation, least, DOWN.take(person), UP.take(person))
+        least = np.full(len(clients), MIN_MS * self.scale / (1000 * time.batch))
+        return Speeds.from_moments(mean, deviation, least, DOWN.take(person), UP.take(person))

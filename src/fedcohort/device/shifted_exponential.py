@@ -1,14 +1,17 @@
-"""Shifted-exponential latency (FLASH, Sec. IV-A and its reference [20], Shi et al. 2020).
+"""Shifted-exponential latency (FLASH, Sec. IV-A, after Shi et al. 2020).
 
-    T_i = n_i (alpha + lambda X_i) unit_s,   X_i ~ Exp(1) for each client and round
+Chang et al., "FLASH: Federated Learning Across Simultaneous Heterogeneities", arXiv 2402.08769, whose reference [20] is
+Shi, Zhou, Niu, "Device Scheduling with Fast Convergence for Wireless Federated Learning", ICC 2020.
 
-n_i are the sample-times of the whole job, so that its mean is n_i (alpha + lambda). Epochs scale linearly: one of E
-epochs takes T_i / E. Forward passes of probes go at the speed of the same round; travel takes no time.
+    T_i:  n_i (alpha + lambda X_i) unit_s, X_i ~ Exp(1) for each client and round
+
+n_i are the sample-times of the whole job, which has the mean n_i (alpha + lambda). One of E epochs takes T_i / E.
+Forward passes have the speed of the same round; transfers take no time.
 
 Departures from the paper:
-- "Exp(1 / lambda N_i)" is read as a rate; read as a mean, latency would be nearly the same for everybody.
-- `persistent`: the published model draws X afresh each round, so nothing but n_i makes a client slow for good. With
-  it, lambda_i = lambda Exp(1) is drawn once per client; false is the paper's.
+- "Exp(1 / lambda N_i)" is read as a rate. Read as a mean, all clients would have nearly the same latency.
+- persistent=true draws lambda_i = lambda Exp(1) once per client. In the paper X is drawn in each round
+  (persistent=false), so that only n_i makes a client permanently slow.
 """
 
 from dataclasses import dataclass
@@ -28,8 +31,10 @@ class ShiftedExponential(Device):
     """The device model, with its options.
 
     Attributes:
-        alpha, lam: shift and mean of the random part, sample-times a sample.
-        unit_s: seconds of one sample-time.
+        alpha: shift, in sample-times per sample.
+        lam: lambda, mean of the random part, in sample-times per sample.
+        unit_s: seconds of a sample-time.
+        persistent: whether some clients are permanently slower.
     """
 
     alpha: float
@@ -48,11 +53,11 @@ class ShiftedExponential(Device):
             raise OptionError("alpha and lam must not both be 0: nothing would take time (that is device=instant)")
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Mean seconds over the rounds, given each client's own lambda_i."""
+        """Return the mean seconds over rounds, given each client's lambda_i."""
         return self._timing(work, self.alpha + self._lam(clients, draws))
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Seconds in the round of `draws`."""
+        """Return the seconds in the round of `draws`."""
         X = draws.exponential("latency")[clients]
         return self._timing(work, self.alpha + self._lam(clients, draws) * X)
 

@@ -1,16 +1,16 @@
-"""Devices that were measured by you: a table of seconds of training and of link speeds, a row for each device.
+"""A user's table of devices: seconds of training and link speeds, a row for each device.
 
-    t_i ~ max(mu_i / 10, N(mu_i, c_i mu_i))   seconds of training on a sample
-    v_i ~ max(u_i / 10, N(u_i, d_i u_i))      bytes a second, down and up
-    T_i = bytes / v_down + E n_i t_i + bytes / v_up
+    t_i:  max(mu_i / 10, N(mu_i, c_i mu_i)), seconds of training on a sample
+    v_i:  max(u_i / 10, N(u_i, d_i u_i)), bytes a second, down and up
+    T_i:  bytes / v_down + E n_i t_i + bytes / v_up
 
     python train.py device=trace device.path=devices.csv device.unit=kbit/s
 
-Client k is the k-th device in the order of names (numbers by size, texts by letters; none left out of those that count
-from 0 or 1), or with `draw` one that is drawn for it, once a run. Speeds are drawn for each client and round where the
-table has columns of deviations.
+Client k is the k-th device in the order of names: numbers by value, texts alphabetically, without gaps where names are
+numbers from 0 or 1. With draw=true a device is drawn for each client once a run. Speeds are drawn for each client and
+round where the table has columns of deviations.
 
-Departures from the paper: none (of no paper). `benchmarks/fedscale_devices.py` makes such a table of FedScale's file.
+Departures from the paper: none (no paper). `benchmarks/fedscale_devices.py` makes such a table of FedScale's file.
 """
 
 from dataclasses import dataclass
@@ -40,11 +40,15 @@ class Trace(Device):
     Attributes:
         path: the table.
         client: column of names.
-        seconds, down, up: columns of means.
+        seconds: column of mean seconds of training.
         batch: samples that `seconds` are for, None for one.
-        unit: of both links.
-        seconds_cv, down_cv, up_cv: columns of deviations between rounds, in means; None for no deviation.
-        draw: whether rows are drawn for clients.
+        down: column of mean download speeds.
+        up: column of mean upload speeds.
+        unit: of both speeds.
+        seconds_cv: column of relative standard deviations between rounds; None for no deviation.
+        down_cv: likewise of the download.
+        up_cv: likewise of the upload.
+        draw: whether a row is drawn for each client.
     """
 
     path: str
@@ -74,15 +78,19 @@ class Trace(Device):
         ranges.flag("draw", self.draw)
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Mean seconds over the rounds. Raises `DataError` for what is wrong with the table, at the start."""
+        """Return the mean seconds over rounds.
+
+        Raises:
+            DataError: the table has an error.
+        """
         return self._speeds.take(self._rows(clients, draws)).expect(work)
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Seconds in the round of `draws`."""
+        """Return the seconds in the round of `draws`."""
         return self._speeds.take(self._rows(clients, draws)).sample(clients, work, draws)
 
     def _rows(self, clients: Ids, draws: Draws) -> Ids:
-        """The row of each client, in the order of names."""
+        """Return the row of each client, in the order of names."""
         n_rows = len(self._speeds.mean)
         if self.draw:
             rows: Ids = (n_rows * draws.once().uniform("device")[clients]).astype(np.int64)
@@ -92,8 +100,8 @@ class Trace(Device):
                 f"device.path: {self.path} has {n_rows} rows, too few for {draws.n_clients} clients: device.draw=true "
                 "draws one for each"
             )
-        whole, missing = self._gap
-        if draws.n_clients > whole:
+        complete, missing = self._gap
+        if draws.n_clients > complete:
             raise DataError(f"{missing}, or set device.draw=true, which draws a row for each client")
         return clients
 
@@ -113,18 +121,21 @@ class Trace(Device):
 
     @cached_property
     def _speeds(self) -> Speeds:
-        """Of each device in the order of names: its expectations are integrated once."""
+        """Return the speeds of each device in the order of names; expectations are computed once."""
         table = self._table
         order, counts = table.sort(CLIENT, self.client)
         if (counts > 1).any():
             first, again = order[np.cumsum(counts)[counts.argmax()] - counts.max() :][:2]
             raise DataError(f"device.{CLIENT}: {self.path}: row {again} has the name of row {first}")
-        found = {}
+        columns = {}
         for option in (*MEANS, *DEVIATIONS):
             column = getattr(self, option)
-            found[option] = np.zeros(len(order))
+            columns[option] = np.zeros(len(order))
             if column is not None:
-                found[option] = table.numbers(option, column, *self._range(option))[order]
-        mean, byte = found["seconds"] / (self.batch or 1), BYTES[self.unit]
-        down, up = (Link.of(found[way] * byte, found[f"{way}_cv"] * (found[way] * byte)) for way in ("down", "up"))
-        return Speeds.of(mean, found["seconds_cv"] * mean, SLOWEST * mean, down, up)
+                columns[option] = table.numbers(option, column, *self._range(option))[order]
+        mean, byte = columns["seconds"] / (self.batch or 1), BYTES[self.unit]
+        down, up = (
+            Link.from_moments(columns[way] * byte, columns[f"{way}_cv"] * (columns[way] * byte))
+            for way in ("down", "up")
+        )
+        return Speeds.from_moments(mean, columns["seconds_cv"] * mean, SLOWEST * mean, down, up)

@@ -1,1 +1,1 @@
-"""What clients minimise."""
+"""Local objectives: the losses that clients minimise; `base.py` is their contract."""

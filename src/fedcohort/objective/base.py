@@ -1,7 +1,7 @@
-"""The contract of a local objective: a loss per sample, with the plain cross-entropy beside it.
+"""The contract of a local objective: a loss per sample, with the cross-entropy of the sample.
 
-Selectors, sample selectors and fairness weights read the cross-entropy, so that what clients report stays comparable
-whatever they minimise. The engine takes the mean over the mini-batch, and minimises `outer` of it.
+Selectors, sample selections and fairness weights read the cross-entropy, so that reports are comparable whatever
+clients minimise. The engine takes the mean over the mini-batch, and minimises `outer` of it.
 """
 
 from abc import abstractmethod
@@ -18,11 +18,11 @@ class Objective(Component, Protocol):
     """The loss of a mini-batch.
 
     Attributes:
-        plain: whether `per_sample` is the cross-entropy and `outer` the mean itself: engines know its gradient.
-        uses_reference: whether it needs w_t's own predictions on the samples that a client trains on.
-        averages: whether what is minimised is the mean itself: `outer` changes nothing.
-        robust_loss: the weights alpha, beta and A where it is the robust loss; empty otherwise.
-        reach: the most that its bounded terms come to for one sample, in nats; 0 without such terms.
+        plain: whether `per_sample` is the cross-entropy and `outer` the mean itself, so that engines know its gradient.
+        uses_reference: whether it needs the predictions of w_t on the samples that a client trains on.
+        averages: whether the mean itself is minimised, so that `outer` changes nothing.
+        robust_loss: the weights alpha, beta and A of the robust loss; empty for other objectives.
+        reach: the largest value of its bounded terms for one sample, in nats; 0 without such terms.
     """
 
     @property
@@ -51,9 +51,12 @@ class Objective(Component, Protocol):
     ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
         """Return the objective and the cross-entropy of each sample, [b] both, in nats.
 
-        reference: probabilities of w_t in eval mode, fixed during the round, where `uses_reference`.
+        Args:
+            logits: of the network, [b, C].
+            y: labels, [b].
+            reference: probabilities of w_t in eval mode, fixed during the round, where `uses_reference`.
         """
 
     def outer(self, mean: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
-        """What is minimised, of the objective's mean over each mini-batch."""
+        """Return the function of the objective's mean over each mini-batch that is minimised."""
         return mean

@@ -15,6 +15,8 @@ from fedcohort.objective.base import Objective
 
 @dataclass(frozen=True)
 class CrossEntropy(Objective):
+    """The objective; it has no options."""
+
     plain: ClassVar[bool] = True
 
     def per_sample(

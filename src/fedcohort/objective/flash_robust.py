@@ -1,16 +1,22 @@
-"""FLASH's noise-robust loss (FLASH Eq. 1-3).
+"""FLASH's noise-robust loss (Chang et al. 2024, Eq. 1-3).
 
-    L = CE + alpha CE_P + beta RCE
-    CE = -ln p_y,   CE_P = -sum_k z_k ln p_k,   RCE = -A (1 - p_y),   A < 0
-    z = softmax(w_t(a)): the received model's own prediction, fixed during the round
+Chang, Ahmed, Krishnamurthy, Guler, Swami, Oymak, Roy-Chowdhury, "FLASH: Federated Learning Across Simultaneous
+Heterogeneities", arXiv 2402.08769.
 
-Logit gradient: (p - e_y) + alpha (p - z) - beta A p_y (p - e_y): the last term vanishes for samples whose label the
-model finds implausible.
+    L:  CE + alpha CE_P + beta RCE
+    CE:  -ln p_y
+    CE_P:  -sum_k z_k ln p_k, z = softmax(w_t(a)) the received model's prediction, fixed during the round
+    RCE:  -A (1 - p_y), A < 0
+    gradient in the logits:  (p - e_y) + alpha (p - z) - beta A p_y (p - e_y)
 
-Departures from the paper: z comes from the broadcast model ("z := p(a; w^t)"), so the alpha term is zero at the first
-step and then keeps the model near w_t; with the moving model it would be entropy minimisation. No final (alpha, beta)
-is named; (0.1, 4) is the pair that Fig. 5 fixes on CIFAR-10 while sweeping the other, (1, 8) on FEMNIST. The forward
-pass over the client's samples that z takes, once a round, is charged neither in FLOPs nor in seconds.
+The last term of the gradient vanishes for samples whose label the model finds implausible.
+
+Departures from the paper:
+- z comes from the broadcast model ("z := p(a; w^t)"). The alpha term has no gradient at the first step, and then keeps
+  the model near w_t. With the moving model it would be entropy minimisation.
+- No final (alpha, beta) is named. (0.1, 4) is the pair that Fig. 5 fixes on CIFAR-10 while varying the other, (1, 8) on
+  FEMNIST.
+- The forward pass for z over the client's samples, once a round, is charged neither in FLOPs nor in seconds.
 """
 
 from collections.abc import Mapping
@@ -31,7 +37,7 @@ class FlashRobust(Objective):
 
     Attributes:
         alpha: weight of the pseudo-label term.
-        beta: of the reverse cross-entropy.
+        beta: weight of the reverse cross-entropy.
         A: the value of log 0, negative.
     """
 

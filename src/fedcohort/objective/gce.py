@@ -1,13 +1,14 @@
-"""Generalised cross-entropy: samples with implausible labels pull less (Zhang and Sabuncu 2018, Eq. 6).
+"""Generalised cross-entropy: samples with implausible labels have smaller gradients (Zhang and Sabuncu 2018).
 
-Zhang and Sabuncu, "Generalized Cross Entropy Loss for Training Deep Neural Networks with Noisy Labels" (2018).
+Zhang, Sabuncu, "Generalized Cross Entropy Loss for Training Deep Neural Networks with Noisy Labels", NeurIPS 2018,
+arXiv 1805.07836, Eq. 6.
 
-    L_q = (1 - p_y^q) / q,   logit gradient p_y^q (p - e_y)
+    L_q:  (1 - p_y^q) / q
+    gradient in the logits:  p_y^q (p - e_y)
 
-Samples whose label the model finds implausible pull less, the more so the larger q; q -> 0 is cross-entropy, q = 1 the
-mean absolute error.
+A larger q gives implausible labels less weight; q -> 0 is cross-entropy, q = 1 the mean absolute error.
 
-Departures from the paper: the truncated variant (its Sec. 3.3) is left out.
+Departures from the paper: the truncated variant (Sec. 3.3) is not implemented.
 """
 
 from dataclasses import dataclass
@@ -23,10 +24,10 @@ from fedcohort.objective.base import Objective
 
 @dataclass(frozen=True)
 class Gce(Objective):
-    """The loss, with its option.
+    """The objective, with its option.
 
     Attributes:
-        q: from cross-entropy (near 0) to the mean absolute error (1).
+        q: between cross-entropy (near 0) and the mean absolute error (1).
     """
 
     q: float

@@ -1,15 +1,19 @@
-"""PropFair: Zhang, Malekmohammadi, Chen, Yu, "Proportional Fairness in Federated Learning" (2022).
+"""PropFair: proportional fairness between the clients' utilities (Zhang et al. 2023).
 
-    maximise sum_k p_k log(M - F_k); on mini-batches clients minimise, of the mean loss l of their base objective,
-    phi(l) = -log(M - l) + log M                                        where M - l >= epsilon
-             -log epsilon - (M - l - epsilon) / epsilon + log M         beyond: the tangent, of slope 1 / epsilon
+Zhang, Malekmohammadi, Chen, Yu, "Proportional Fairness in Federated Learning", TMLR 2023, arXiv 2202.01666.
 
-phi'(l) = 1 / (M - l): a client with a high loss takes longer steps. Without loss they are 1 / M of the base's, so that
-client.lr wants to be several times larger. The server is FedAvg's (agg=propfair).
+    objective:  maximise sum_k p_k log(M - F_k)
+    clients minimise phi(l) of the mean loss l of their base objective over a mini-batch:
+    M - l >= epsilon:  phi(l) = -log(M - l) + log M
+    beyond:  phi(l) = -log epsilon - (M - l - epsilon) / epsilon + log M, the tangent of slope 1 / epsilon
 
-Departures from the paper: log M is added so that phi(0) = 0; it changes no gradient. phi of a mini-batch's mean is an
-upper bound of phi of the client's loss, on average (Jensen); so it is in the paper. tail=ce goes on with l / M beyond,
-as a third-party implementation does: the slope falls there from 1 / epsilon to 1 / M.
+phi'(l) = 1 / (M - l): clients with a high loss take longer steps. Near zero loss the slope is 1 / M, so that client.lr
+needs to be several times larger. The server is FedAvg's (agg=propfair).
+
+Departures from the paper:
+- log M is added so that phi(0) = 0, which changes no gradient.
+- phi of a mini-batch's mean is on average an upper bound of phi of the client's loss (Jensen), as in the paper.
+- tail=ce continues with l / M, as a third-party implementation does: its slope drops from 1 / epsilon to 1 / M.
 """
 
 import math
@@ -31,9 +35,9 @@ class PropFair(Objective):
 
     Attributes:
         base: the objective of a sample.
-        M: the utility of no loss, above any loss to be told apart, nats.
-        epsilon: the room M - l from which on it is linear.
-        tail: "huber", the tangent, or "ce", slope 1 / M.
+        M: utility at zero loss, above the largest relevant loss, in nats.
+        epsilon: M - l at which the linear part begins.
+        tail: the linear part: "huber", the tangent, or "ce", slope 1 / M.
     """
 
     base: Objective

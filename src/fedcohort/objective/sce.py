@@ -1,14 +1,16 @@
-"""Symmetric cross-entropy: cross-entropy with its reverse beside it, against noisy labels (Wang et al. 2019).
+"""Symmetric cross-entropy: cross-entropy plus its reverse, against label noise (Wang et al. 2019).
 
-Wang et al., "Symmetric Cross Entropy for Robust Learning with Noisy Labels" (2019), with the constants of RHFL (Fang
-and Ye, "Robust Federated Learning with Noisy and Heterogeneous Clients", 2022).
+Wang, Ma, Chen, Luo, Yi, Bailey, "Symmetric Cross Entropy for Robust Learning with Noisy Labels", ICCV 2019, arXiv
+1908.06112; with the constants of RHFL (Fang and Ye, CVPR 2022).
 
-    L = a CE + b RCE,   CE = -ln p_y,   RCE = -A (1 - p_y),   A = ln 1e-4
+    L:  a CE + b RCE
+    CE:  -ln p_y
+    RCE:  -A (1 - p_y), A = ln 1e-4
 
 With a = 1, b = beta, A = -4 it is FLASH's loss at alpha = 0.
 
-Departures from the paper: RHFL's code also clamps p at 1e-7, which changes gradients below that alone; the logarithm of
-the softmax needs no clamp.
+Departures from the paper: RHFL's code also clamps p at 1e-7, which changes only gradients at smaller p. The log-softmax
+needs no clamp.
 """
 
 from dataclasses import dataclass
@@ -27,7 +29,8 @@ class Sce(Objective):
     """The objective, with its options.
 
     Attributes:
-        a, b: weights of cross-entropy and of reverse cross-entropy.
+        a: weight of the cross-entropy.
+        b: weight of the reverse cross-entropy.
         A: the value of log 0, negative.
     """
 

@@ -1,8 +1,8 @@
-"""`info.json`: the RunInfo of a folder, so that figures can be redrawn and rounds sent without the process that ran.
+"""Run metadata: `info.json` and `info.npz` store the RunInfo of a run, which figures and MLflow read later.
 
-Its arrays, which are as long as the population, are in `info.npz` beside it: whole numbers as int32
-where it holds them, and `info.json` says what they are. It also keeps when each process of the run started: the wall
-time of a resumed run leaves out the gaps between them.
+The arrays, one number or more per client, are in `info.npz`. Integers are stored as int32 if they fit, and `info.json`
+has their types. `info.json` also has the start time of each process of the run, because the wall time of a resumed run
+leaves out the gaps between processes.
 """
 
 import dataclasses
@@ -11,6 +11,7 @@ import json
 import time
 import zipfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,23 +24,27 @@ from fedcohort.record.folder import check_kinds
 from fedcohort.record.observer import RunInfo
 
 NAME, ARRAYS = "info.json", "info.npz"
-CURE = "Restore it from a copy; before resume=true it may be removed, and is written again"
+UNREADABLE = (
+    *(OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError),
+    *(zlib.error, zipfile.BadZipFile),
+)
+CURE = "Restore it from a copy, or remove it and resume the run, which writes it again"
 
 
 def save(info: RunInfo) -> None:
-    """Write `info.json`, adding one process to those that it knows of."""
+    """Write the metadata, and add the start time of this process."""
     path = info.folder / NAME
     before = starts_ms(info.folder) if path.exists() else []
     _write(info, [*before, time.time_ns() // 1_000_000])
 
 
 def correct(info: RunInfo) -> None:
-    """Write `info.json` again where no process has started. Raises `CheckpointError` where none ever has."""
+    """Write changed metadata without another start time. Raises `CheckpointError` if there is no metadata yet."""
     _write(info, starts_ms(info.folder))
 
 
 def _write(info: RunInfo, starts: list[int]) -> None:
-    """Write the card, its arrays first: an `info.json` that is there has all of them beside it."""
+    """Write the arrays first, so that an existing `info.json` always has its arrays."""
     values = {field.name: getattr(info, field.name) for field in dataclasses.fields(info)}
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     packed = io.BytesIO()
@@ -51,7 +56,7 @@ def _write(info: RunInfo, starts: list[int]) -> None:
 
 
 def _narrow(values: np.ndarray) -> np.ndarray:
-    """Return whole numbers as int32 where it holds them all, else as they are: sums of smaller types would overflow."""
+    """Return integers as int32 if they fit, other values unchanged; sums of smaller types would overflow."""
     bounds = np.iinfo(np.int32)
     if values.dtype.kind not in "iu" or not values.size or values.min() < bounds.min or values.max() > bounds.max:
         return values
@@ -59,50 +64,40 @@ def _narrow(values: np.ndarray) -> np.ndarray:
 
 
 def load(folder: Path) -> RunInfo:
-    """The RunInfo of the newest process that ran in `folder`. Raises `CheckpointError` where there is no whole one."""
+    """Return the RunInfo of the newest process in `folder`. Raises `CheckpointError` without a complete one."""
     facts = _read(folder)["info"]
     fields = {field.name for field in dataclasses.fields(RunInfo)}
-    known = {name: value for name, value in facts.items() if name in fields}
-    inside = {name: np.asarray(v["array"], v["dtype"]) for name, v in known.items() if _is(v, {"dtype", "array"})}
-    beside = {name: value["dtype"] for name, value in known.items() if _is(value, {"dtype"})}
-    arrays = {**inside, **(_arrays(folder, beside) if beside else {})}
+    facts = {name: value for name, value in facts.items() if name in fields}
+    # older versions of fedcohort stored the arrays in info.json
+    inline = {name: np.asarray(v["array"], v["dtype"]) for name, v in facts.items() if _has_keys(v, "dtype", "array")}
+    dtypes = {name: value["dtype"] for name, value in facts.items() if _has_keys(value, "dtype")}
+    arrays = {**inline, **(_arrays(folder, dtypes) if dtypes else {})}
     try:
-        return RunInfo(folder=folder, **{**known, **arrays})
+        return RunInfo(folder=folder, **{**facts, **arrays})
     except TypeError as error:
-        raise DamagedFile(f"{folder / NAME} is damaged: it lacks facts of a run ({error}). {CURE}") from error
+        raise DamagedFile(f"{folder / NAME} is damaged: it lacks fields of a run ({error}). {CURE}") from error
 
 
 def _arrays(folder: Path, dtypes: dict[str, str]) -> dict[str, np.ndarray]:
     path = folder / ARRAYS
     manifest.check(path)
     if not is_file(path):
-        raise CheckpointError(f"{folder} was copied in part: it holds no {ARRAYS}, where {NAME} has arrays")
+        raise CheckpointError(f"{folder} was copied in part: it holds no {ARRAYS}, which {NAME} refers to")
     try:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name].astype(dtype, copy=False) for name, dtype in dtypes.items()}
-    except (
-        OSError,
-        EOFError,
-        ValueError,
-        KeyError,
-        TypeError,
-        NotImplementedError,
-        zlib.error,
-        zipfile.BadZipFile,
-    ) as error:
-        raise DamagedFile(f"{path} is damaged: it is no archive of the arrays of {NAME} ({error}). {CURE}") from error
+    except UNREADABLE as error:
+        raise DamagedFile(f"{path} is damaged: the arrays of {NAME} cannot be read ({error}). {CURE}") from error
 
 
 def tags(folder: Path) -> dict[str, str]:
-    """Return the tags of the newest process that ran in `folder`, as `RunInfo` has them."""
-    found: dict[str, str] = _read(folder)["info"].get("tags", {})
-    return found
+    """Return `RunInfo.tags` of the newest process that ran in `folder`."""
+    return dict(_read(folder)["info"].get("tags", {}))
 
 
 def starts_ms(folder: Path) -> list[int]:
-    """When each process of the run started, milliseconds since 1970."""
-    starts: list[int] = _read(folder)["starts_ms"]
-    return starts
+    """Return when each process of the run started, in milliseconds since 1970."""
+    return list(_read(folder)["starts_ms"])
 
 
 def _read(folder: Path) -> dict[str, Any]:
@@ -117,30 +112,20 @@ def _read(folder: Path) -> dict[str, Any]:
         text = path.read_text()
         card: dict[str, Any] = json.loads(text)
         if digest.unseal(text)[1] is False:
-            raise ValueError("it has another digest than was written")
-        whole = isinstance(card["info"], dict) and isinstance(card["starts_ms"], list)
+            raise ValueError("its digest is wrong")
+        if not (isinstance(card["info"], dict) and isinstance(card["starts_ms"], list)):
+            raise TypeError("info is no object, or starts_ms no list")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DamagedFile(f"{path} is damaged: it is no JSON of a run ({error}). {CURE}") from error
-    if not whole:
-        raise DamagedFile(f"{path} is damaged: it is no JSON of a run. {CURE}")
+        raise DamagedFile(f"{path} is damaged: it is not the JSON of a run ({error}). {CURE}") from error
     return card
 
 
 def _encode(value: object) -> object:
+    """Return a field of RunInfo as JSON data; of an array only its type."""
     if isinstance(value, np.ndarray):
         return {"dtype": str(value.dtype)}
-    if isinstance(value, list | tuple):
-        return list(value)
-    return value if isinstance(value, str | int | float | None) else _plain(value)
+    return dict(value) if isinstance(value, Mapping) else value
 
 
-def _plain(value: object) -> object:
-    return dict(value) if hasattr(value, "items") else str(value)  # type: ignore[call-overload]
-
-
-def _is(value: object, keys: set[str]) -> bool:
-    """Whether the value stands for an array.
-
-    It holds `dtype` alone where the array is in `info.npz`, with `array` in the `info.json` of an older fedcohort.
-    """
-    return isinstance(value, dict) and value.keys() == keys
+def _has_keys(value: object, *keys: str) -> bool:
+    return isinstance(value, dict) and value.keys() == set(keys)

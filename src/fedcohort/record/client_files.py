@@ -1,7 +1,7 @@
-"""The files of a run's per-client table: one a step while the run is at work, one for all steps when it has finished.
+"""The files of a run's per-client table: one per step until the run has finished, then one for all steps.
 
-Each is read only when it is what was written: a step's own file by its digest in the journal, `clients.parquet` by the
-manifest. In the files of older versions, pyarrow must be able to read every page.
+Each file is checked before it is read: a step's file by its digest in the journal, `clients.parquet` by the manifest.
+Files of older versions have no digest; pyarrow must be able to read all of their pages.
 """
 
 import json
@@ -17,35 +17,37 @@ from fedcohort.host import disk, parquet
 from fedcohort.host.disk import is_file
 from fedcohort.record import digest, manifest
 
-PARTS = "clients"
-WHOLE = "clients.parquet"
-STEPS = b"fedcohort.steps"
+PARTS = "clients"  # folder of the files of single steps
+TABLE = "clients.parquet"
+STEPS = b"fedcohort.steps"  # key of the schema's metadata: the steps of the file
 CURE = "Restore it from a copy, or start the run again with resume=false"
 
 
 def part_of(folder: Path, step: int) -> Path:
-    """Return the file of one step of a run that has not finished."""
+    """Return the path of one step's file, of a run that has not finished."""
     return folder / PARTS / f"{step:06d}.parquet"
 
 
 def find_damage(folder: Path, digests: Mapping[int, str | None]) -> dict[int, str]:
-    """Find the steps whose rows are damaged or missing; return what is wrong with each.
+    """Return a description of the damage of each step whose rows are damaged or missing.
 
-    digests: by step, as the journal has them; None where it has none: a file of an older version must be readable.
+    Args:
+        folder: the run folder.
+        digests: digest of each step's file in the journal; None for files of older versions, which must be readable.
     """
-    found = {}
-    whole = set(steps_of(folder / WHOLE)) if is_file(folder / WHOLE) else set[int]()
-    for step, wanted in digests.items():
-        if step not in whole and (wanted is not None or is_file(part_of(folder, step))):
+    damage = {}
+    consolidated = set(steps_of(folder / TABLE)) if is_file(folder / TABLE) else set[int]()
+    for step, expected in digests.items():
+        if step not in consolidated and (expected is not None or is_file(part_of(folder, step))):
             try:
-                open_checked(part_of(folder, step), wanted)
+                open_checked(part_of(folder, step), expected)
             except DamagedFile as error:
-                found[step] = str(error)
-    return found
+                damage[step] = str(error)
+    return damage
 
 
 def replace(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a file beside `path`, see it to the disk, and rename it: it is old or new, never half."""
+    """Let `write` fill a temporary file, sync it and rename it to `path`, which is never incomplete."""
     with disk.replacing(path) as draft:
         write(draft)
         with draft.open("rb") as file:
@@ -53,48 +55,49 @@ def replace(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def step_of(path: Path) -> int:
-    """Return the step of a step's own file, -1 for `clients.parquet`."""
-    return -1 if path.name == WHOLE else int(path.stem)
+    """Return the step of a step's file, -1 for `clients.parquet`."""
+    return -1 if path.name == TABLE else int(path.stem)
 
 
 def steps_of(path: Path) -> list[int]:
-    if path.name != WHOLE:
+    """Return the steps whose rows the file holds."""
+    if path.name != TABLE:
         return [step_of(path)]
-    with naming(path):
+    with naming_file(path):
         steps: list[int] = json.loads(open_checked(path).schema_arrow.metadata[STEPS])
     return steps
 
 
 def sources(folder: Path, steps: Collection[int], digests: Mapping[int, str]) -> list[Path]:
-    """Return the files that hold `steps`: the whole one first, then the parts that it lacks."""
-    whole = [folder / WHOLE] if is_file(folder / WHOLE) else []
-    done = {step for path in whole for step in steps_of(path)}
+    """Return the files that hold the rows of `steps`: `clients.parquet`, then files of the steps that it lacks."""
+    table = [folder / TABLE] if is_file(folder / TABLE) else []
+    consolidated = {step for path in table for step in steps_of(path)}
     parts = [path for path in (folder / PARTS).glob("*.parquet") if re.fullmatch(r"\d+", path.stem)]
-    wanted = {step_of(path) for path in parts} | set(digests)
-    return whole + [part_of(folder, step) for step in sorted((wanted & set(steps)) - done)]
+    recorded = {step_of(path) for path in parts} | set(digests)
+    return table + [part_of(folder, step) for step in sorted((recorded & set(steps)) - consolidated)]
 
 
-def open_checked(path: Path, wanted: str | None = None) -> Any:  # noqa: ANN401 - pyarrow has no types
+def open_checked(path: Path, expected: str | None = None) -> Any:  # noqa: ANN401 - pyarrow has no types
     """Open a file that is what was written: by its digest, by the manifest, or where it has neither by its pages."""
-    if path.name == WHOLE:
+    if path.name == TABLE:
         manifest.check(path)
     elif not is_file(path):
         raise DamagedFile(f"{path}, the per-client table of round {step_of(path)}, is missing. {CURE}")
-    elif wanted is not None and digest.of_file(path) != wanted:
+    elif expected is not None and digest.of_file(path) != expected:
         raise DamagedFile(f"{path}, the per-client table of round {step_of(path)}, is not what was written. {CURE}")
-    with naming(path):
+    with naming_file(path):
         file = parquet.open_file(path)
-        if wanted is None and path.name != WHOLE and set(file.read()["step"].to_pylist()) - {step_of(path)}:
+        if expected is None and path.name != TABLE and set(file.read()["step"].to_pylist()) - {step_of(path)}:
             raise ValueError("it has rows of another round")
     return file
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Put the file's name before what pyarrow says of it."""
+def naming_file(path: Path) -> Iterator[None]:
+    """Raise errors of pyarrow as `DamagedFile` with the file's name."""
     import pyarrow as pa
 
     try:
         yield
     except (OSError, pa.ArrowException, ValueError, TypeError, KeyError) as error:
-        raise DamagedFile(f"{path} is damaged: it can't be read ({str(error).splitlines()[0]}). {CURE}") from error
+        raise DamagedFile(f"{path} is damaged: it cannot be read ({str(error).splitlines()[0]}). {CURE}") from error

@@ -7,7 +7,7 @@ from fedcohort.record.observer import RunInfo
 
 
 def name_heterogeneity(info: RunInfo) -> str:
-    """Return the preset's name, or without one the partition and the noise: `dirichlet(alpha=0.5) + no label noise`."""
+    """Return the name of the preset, or else partition and noise, such as `dirichlet(alpha=0.5) + no label noise`."""
     if "heterogeneity" in info.choices:
         return info.choices["heterogeneity"]
     noise = "no label noise" if info.choices.get("label_noise") == "none" else _spell_option(info, "label_noise")
@@ -18,7 +18,7 @@ def name_heterogeneity(info: RunInfo) -> str:
 
 
 def _spell_option(info: RunInfo, group: str) -> str:
-    """Return a group's choice with its options, `beta(a=15)`; group: or the path of a nested one, `partition.base`."""
+    """Return the choice of a group with its options, `beta(a=15)`; group: may be nested, as `partition.base`."""
     node: Any = info.config
     for name in group.split("."):
         node = node.get(name, {})

@@ -1,4 +1,4 @@
-"""Reading a run's journal: the rounds that are committed, whatever happened to the process that wrote them."""
+"""Read a run's journal: the rounds that are committed, whatever happened to the process that wrote them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NAME = "journal.jsonl"
-HEADLINE = "test/acc"  # the metric that judges a run
-AFRESH = "start the run again with resume=false"
+HEADLINE = "test/acc"  # the main metric of a run
+RESTART = "start the run again with resume=false"
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,18 @@ class Line:
     """A line of the journal: one committed step.
 
     Attributes:
-        time_ms: when it was written, milliseconds since 1970.
-        trace: (mean, sd) by name.
-        present: who was there (`record/presence.py`); None at step 0, and where the per-client table has everybody's
-            row.
-        table: digest of the step's per-client table, which is a file of its own until the run has finished; None where
-            the step has none, and in lines of older versions.
-        digest: of this line and of all lines before it; computed where an older version wrote the line without one.
+        step: round, 0 for the untrained model.
+        time_ms: when the line was written, milliseconds since 1970.
+        metrics: value of each metric.
+        trace: (mean, standard deviation) of each quantity of the selector's state, by name.
+        fingerprint: fingerprint of the weights.
+        cohort: ids of the selected clients.
+        arrived: ids of the clients whose updates arrived.
+        present: the available clients (`record/presence.py`); None at step 0, and if the per-client table has a row for
+            every client.
+        table: digest of the step's per-client table, a separate file until the run has finished; None without a table,
+            and in lines of older versions.
+        digest: digest of this line and all earlier lines; computed for lines of older versions, which have none.
     """
 
     step: int
@@ -53,9 +58,17 @@ class History:
     """The committed steps of a run, in order.
 
     Attributes:
-        metrics: one row a step (the index), one column a metric; NaN where it wasn't measured, or wasn't a number.
-        tables: by step, the digest of its per-client table, where the journal has one.
-        measured: by metric, the steps that measured it, whatever came out: a diverged model's loss is NaN.
+        folder: the run folder.
+        steps: the steps.
+        times: when each step was committed, milliseconds since 1970.
+        metrics: one row per step (the index), one column per metric; NaN if it was not measured or is not a number.
+        measured: the steps that measured each metric, even if the value is NaN, such as a diverged model's loss.
+        trace: quantities of the selector's state, by step.
+        fingerprints: fingerprint of the weights, by step.
+        cohorts: ids of the selected clients, by step.
+        arrived: ids of the clients whose updates arrived, by step.
+        presence: the available clients of a step as text, if the journal has them.
+        tables: digest of the per-client table of a step, if the journal has one.
     """
 
     folder: Path
@@ -72,55 +85,63 @@ class History:
 
     @property
     def final(self) -> dict[str, float]:
-        """The last value of each metric that was measured at all; NaN where that is what came out."""
+        """The last measured value of each metric, which may be NaN."""
         return {name: float(self.metrics[name].loc[steps[-1]]) for name, steps in self.measured.items()}
 
     def available(self, step: int) -> Bool[np.ndarray, "clients"] | None:
-        """Whether each client was there; None where only the per-client table knows, which then has everybody's row."""
+        """Return whether each client was available; None if the per-client table has it, with all clients."""
         return presence.decode(self.presence[step]) if step in self.presence else None
 
     def clients(self, columns: Sequence[str] | None = None, *, first: int = 0) -> "pd.DataFrame":
-        """Return the per-client table from step `first` on; `record/client_table.py` says who has a row in a step.
+        """Return the per-client table, which `record/client_table.py` describes.
 
-        columns: those wanted beside `step` and `client`; None for all.
+        Args:
+            columns: columns in addition to `step` and `client`; None for all.
+            first: first step.
         """
         return client_table.load(self.folder, {step for step in self.steps if step >= first}, columns, self.tables)
 
 
 def lines(path: Path, offset: int = 0, before: str = "") -> tuple[list[Line], int]:
-    """Read the complete lines from `offset` (bytes) on, and return them with the offset behind them.
+    """Read the complete lines, and return them with the offset of their end.
 
-    before: the digest of the line that ends at `offset`.
+    An incomplete last line was never committed and is ignored.
 
-    A torn last line is not there: it was never committed. Raises `DamagedFile` where a line inside is damaged.
+    Args:
+        path: the journal.
+        offset: where to start, in bytes.
+        before: digest of the line that ends at `offset`.
+
+    Raises:
+        DamagedFile: a line before the last one is damaged.
     """
-    found, end, damage = scan(path, offset, before)
+    committed, end, damage = scan(path, offset, before)
     if damage:
-        raise DamagedFile(f"{path} is damaged at byte {end}: {damage}. Restore the file from a copy, or {AFRESH}")
-    return found, end
+        raise DamagedFile(f"{path} is damaged at byte {end}: {damage}. Restore the file from a copy, or {RESTART}")
+    return committed, end
 
 
 def scan(path: Path, offset: int = 0, before: str = "") -> tuple[list[Line], int, str]:
-    """Read as `lines` does, up to the first damage; return that in words as well, "" where there is none."""
+    """Read like `lines`, up to the first damage, and return also a description of the damage; "" without any."""
     if not is_file(path):
         return [], offset, ""
     with path.open("rb") as file:
         file.seek(offset)
         texts = file.read().split(b"\n")[:-1]
-    found: list[Line] = []
+    committed: list[Line] = []
     for number, text in enumerate(texts):
         line, sound = _parse(text, before)
         if line is None or not sound:
             torn = line is None and number == len(texts) - 1
-            after = f"after round {found[-1].step}" if found else "at its first line"
-            return found, offset, "" if torn else f"the line {after} is not what was written"
-        found.append(line)
+            after = f"after round {committed[-1].step}" if committed else "at its first line"
+            return committed, offset, "" if torn else f"the content of the line {after} has changed"
+        committed.append(line)
         offset, before = offset + len(text) + 1, line.digest
-    return found, offset, ""
+    return committed, offset, ""
 
 
 def count_spent(committed: Sequence[Line]) -> Spent:
-    """What a run has come to by the last of its lines."""
+    """Return what a run has spent by the last of its lines."""
     spent = Spent()
     for line in committed:
         spent = spent.go_on(line.step, line.metrics)
@@ -128,61 +149,61 @@ def count_spent(committed: Sequence[Line]) -> Spent:
 
 
 def last_ms(folder: Path) -> int | None:
-    """When the last step was committed, milliseconds since 1970; None where none was."""
-    found, _ = lines(folder / NAME)
-    return found[-1].time_ms if found else None
+    """Return when the last step was committed, in milliseconds since 1970; None without any."""
+    committed, _ = lines(folder / NAME)
+    return committed[-1].time_ms if committed else None
 
 
 def expect(folder: Path, reader: str) -> None:
-    """Raise `IncompatibleConfig` at the start, not after hours, where no journal is written that `reader` can read."""
+    """Raise `IncompatibleConfig` if no journal is written that `reader` can read; called when the run starts."""
     if not (folder / NAME).exists():
-        raise IncompatibleConfig(f"{reader} reads the journal: leave callback.journal in, before the others")
+        raise IncompatibleConfig(f"{reader} reads the journal: do not remove callback.journal, the first callback")
 
 
 def _parse(text: bytes, before: str) -> tuple[Line | None, bool]:
-    """Return the line, None where it can't be read, and whether its digest, where it has one, is right."""
+    """Return the line, None if it cannot be read, and whether its digest is correct or missing."""
     try:
         value: Any = json.loads(text)
         trace = {name: (mean, sd) for name, (mean, sd) in value["trace"].items()}
-        wanted, sound = digest.unseal(text.decode(), before)
-        return Line(**{**value, "trace": trace, "digest": wanted}), bool(sound) or "digest" not in value
+        expected, sound = digest.unseal(text.decode(), before)
+        return Line(**{**value, "trace": trace, "digest": expected}), bool(sound) or "digest" not in value
     except (ValueError, TypeError, KeyError, AttributeError):
         return None, False
 
 
 def read(folder: Path) -> History:
-    """The history in `folder`. Raises `CheckpointError` where there is no journal."""
+    """Read the history in `folder`. Raises `CheckpointError` without a journal."""
     import pandas as pd
 
     path = folder / NAME
     manifest.check(path)
     if not is_file(path):
         raise CheckpointError(f"{folder} is not the folder of a run: it holds no {NAME}")
-    found, _ = lines(path)
+    committed, _ = lines(path)
     measured: dict[str, list[int]] = {}
-    for line in found:
+    for line in committed:
         for name in line.metrics:
             measured.setdefault(name, []).append(line.step)
-    index = pd.Index([line.step for line in found], name="step", dtype="int64")
+    index = pd.Index([line.step for line in committed], name="step", dtype="int64")
     return History(
         folder=folder,
-        steps=[line.step for line in found],
-        times=[line.time_ms for line in found],
-        metrics=pd.DataFrame([dict(line.metrics) for line in found], index=index, dtype=float),
+        steps=[line.step for line in committed],
+        times=[line.time_ms for line in committed],
+        metrics=pd.DataFrame([dict(line.metrics) for line in committed], index=index, dtype=float),
         measured=measured,
-        trace=[line.trace for line in found],
-        fingerprints=[line.fingerprint for line in found],
-        cohorts=[line.cohort for line in found],
-        arrived=[line.arrived for line in found],
-        presence={line.step: line.present for line in found if line.present is not None},
-        tables={line.step: line.table for line in found if line.table is not None},
+        trace=[line.trace for line in committed],
+        fingerprints=[line.fingerprint for line in committed],
+        cohorts=[line.cohort for line in committed],
+        arrived=[line.arrived for line in committed],
+        presence={line.step: line.present for line in committed if line.present is not None},
+        tables={line.step: line.table for line in committed if line.table is not None},
     )
 
 
 def wall_s(starts_ms: Sequence[int], times_ms: Sequence[int]) -> float:
-    """Seconds that the processes of a run spent until their last committed step, without the gaps between them."""
+    """Return the seconds of a run's processes until their last committed steps, without the gaps between them."""
     total = 0
     for start, end in zip(starts_ms, [*starts_ms[1:], float("inf")], strict=True):
-        own = [time for time in times_ms if start <= time < end]
-        total += (own[-1] - start) if own else 0
+        times = [time for time in times_ms if start <= time < end]
+        total += (times[-1] - start) if times else 0
     return total / 1000

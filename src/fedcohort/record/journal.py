@@ -1,10 +1,10 @@
-"""The journal: what a run's other observers, its resume and its figures read. The source of truth in the run folder.
+"""Write the journal, the source of truth of a run, which its other observers, a resume and its figures read.
 
-A step is committed by its line in `journal.jsonl`; its per-client table is on disk before that. So a kill at any
-point leaves whole steps only, and a step that a resumed run does again is compared with what it was, not rewritten.
+The line in `journal.jsonl` commits a step; the per-client table of the step is on disk before. A kill at any point
+therefore leaves complete steps only. A step that a resumed run trains again is compared with its line, not rewritten.
 
-Each line has the digest of its table, and a running digest of all lines so far, which a checkpoint has as well. A
-resume checks both up to the checkpoint's round. What is damaged after that round is trained again.
+Each line has the digest of its table, and a running digest of all lines so far, which the checkpoint stores as well. A
+resume checks both up to the checkpoint's round. Damaged steps after that round are trained again.
 """
 
 import json
@@ -19,29 +19,24 @@ from typing import IO, NamedTuple
 from fedcohort.errors import CheckpointError, DamagedFile
 from fedcohort.host.disk import is_file
 from fedcohort.record import card, client_files, client_table, digest, presence
-from fedcohort.record.history import AFRESH, NAME, History, Line, lines, read, scan
+from fedcohort.record.history import NAME, RESTART, Line, lines, scan
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.round.client_facts import ClientFacts
 from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")
-__all__ = ["History", "Journal", "read"]
 
 
 class Committed(NamedTuple):
-    """What is remembered of a line: the weights' fingerprint, the table's digest and the journal's running digest."""
+    """Parts of a committed line: the weights' fingerprint, the table's digest and the journal's running digest."""
 
     fingerprint: str
     table: str | None
     digest: str
 
-    @classmethod
-    def of(cls, line: Line) -> "Committed":
-        return cls(line.fingerprint, line.table, line.digest)
-
 
 class Journal(Observer):
-    """Commits every step, once."""
+    """Commit every step, once."""
 
     def __init__(self) -> None:
         self._folder = Path()
@@ -51,15 +46,15 @@ class Journal(Observer):
         self._forced = False
 
     def start(self, info: RunInfo) -> None:
-        """Open the journal behind its last sound line.
+        """Open the journal after its last undamaged line.
 
-        Raises `CheckpointError` where it lacks rounds that the checkpoint has.
+        Raises `CheckpointError` if the journal lacks rounds that the checkpoint has.
         """
         self._folder = info.folder
         self._forced = bool(info.starts) and info.starts[-1]["resume"] == "force"
         info.folder.mkdir(parents=True, exist_ok=True)
         committed = cut_unsound(info.folder / NAME, info.start or -1)
-        self._steps = {line.step: Committed.of(line) for line in committed}
+        self._steps = {line.step: Committed(line.fingerprint, line.table, line.digest) for line in committed}
         self._last = committed[-1].digest if committed else ""
         if info.start:
             _refuse_gap(info.folder, info.start, self._steps)
@@ -68,9 +63,9 @@ class Journal(Observer):
         _sync_folder(info.folder)
 
     def observe(self, report: RoundReport) -> None:
-        """Commit the step, or compare it with the line that is there.
+        """Commit the step, or compare it with its line if it is already committed.
 
-        Where they differ it stays as it was: after `resume=force` that is said, else `CheckpointError` is raised.
+        A line that differs stays unchanged: `resume=force` logs a warning, otherwise `CheckpointError` is raised.
         """
         before = self._steps.get(report.step)
         if before is not None:
@@ -84,24 +79,24 @@ class Journal(Observer):
         self._steps[report.step] = Committed(report.fingerprint, table, self._last)
 
     def digest(self, step: int) -> str | None:
-        """Return the journal's running digest at `step`, for the checkpoint."""
+        """Return the journal's running digest at `step`, which the checkpoint stores."""
         return self._steps[step].digest if step in self._steps else None
 
     def _depart(self, report: RoundReport, before: str) -> None:
         what = (
-            f"the resumed run departs from the journal of {self._folder} at round {report.step} (fingerprint "
+            f"the resumed run differs from the journal of {self._folder} at round {report.step} (fingerprint "
             f"{report.fingerprint}, was {before})"
         )
         if self._forced:
-            log.warning("resume=force: %s; the journal keeps what it had", what)
+            log.warning("resume=force: %s; the journal stays unchanged", what)
             return
         raise CheckpointError(
-            f"{what}: other versions of torch or fedcohort, another machine or another number of threads; resume where "
-            "it ran before, start afresh with resume=false, or go on all the same with resume=force"
+            f"{what}, because of other versions of torch or fedcohort, another machine or another number of threads. "
+            "Resume it where it ran before, restart with resume=false, or resume it anyway with resume=force"
         )
 
     def finish(self, status: str) -> None:
-        """Close; a finished run's per-client tables become one file."""
+        """Close the journal; the per-client tables of a finished run become one file."""
         if self._file is None:
             return
         self._file.close()
@@ -111,34 +106,45 @@ class Journal(Observer):
             client_table.consolidate(self._folder, set(self._steps), tables)
 
 
-def check(folder: Path, done: int, wanted: str | None) -> None:
-    """Check the journal of the run in `folder` up to the checkpoint's round `done`, and these rounds' tables.
+def check(folder: Path, done: int, expected: str | None) -> None:
+    """Check the journal up to the checkpoint's round, and the per-client tables of these rounds.
 
-    wanted: the journal's running digest in the checkpoint; None where no journal was kept, or by an older version.
-    Raises `CheckpointError`.
+    Args:
+        folder: the run folder.
+        done: round of the checkpoint.
+        expected: running digest of the journal in the checkpoint; None if the run had no journal, or an older version
+            wrote the checkpoint.
+
+    Raises:
+        CheckpointError: the journal or a table is damaged or lacks rounds.
     """
     committed, _, damage = scan(folder / NAME)
     sound = [line for line in committed if line.step <= done]
     if damage and len(sound) <= done:
         lines(folder / NAME)  # raises
-    if wanted is not None:
+    if expected is not None:
         _refuse_gap(folder, done, {line.step for line in sound})
-        if sound[-1].digest != wanted:
+        if sound[-1].digest != expected:
             raise DamagedFile(
-                f"{folder / NAME} is damaged: up to round {done} it is not the journal that the checkpoint was written "
-                f"with. Restore the file from a copy, or {AFRESH}"
+                f"{folder / NAME} is damaged: up to round {done} it differs from the journal at the checkpoint. "
+                f"Restore the file from a copy, or {RESTART}"
             )
     for why in client_files.find_damage(folder, {line.step: line.table for line in sound}).values():
         raise DamagedFile(why)
 
 
 def cut_unsound(path: Path, done: int) -> list[Line]:
-    """Cut the journal behind its last sound line; return the lines that stay.
+    """Cut the journal after its last undamaged line; return the remaining lines.
 
-    A kill leaves half a line, which is cut without a message. Of a line whose digest or table is damaged a warning is
-    logged: its round is trained again.
+    An incomplete line, which a kill leaves, is cut without a message. If the digest or the table of a line is damaged,
+    a warning is logged, and the round is trained again.
 
-    done: the checkpoint's round, -1 without one; damage up to there can't be mended, and raises `DamagedFile`.
+    Args:
+        path: the journal.
+        done: round of the checkpoint, -1 without one.
+
+    Raises:
+        DamagedFile: a line up to the checkpoint's round is damaged, so that its round cannot be trained again.
     """
     committed, _, damage = scan(path)
     if damage and len(committed) <= done:
@@ -158,9 +164,13 @@ def cut_unsound(path: Path, done: int) -> list[Line]:
 
 
 def commit(file: IO[bytes], report: RoundReport, table: str | None, before: str) -> str:
-    """Append the step's line and see it to the disk: from here on the step has happened. Return its digest.
+    """Append the line of a step, sync it to the disk, which commits the step, and return its digest.
 
-    table: digest of its per-client table. before: the digest of the line before.
+    Args:
+        file: the journal.
+        report: the step.
+        table: digest of the step's per-client table; None without a table.
+        before: digest of the previous line.
     """
     line = Line(
         step=report.step,
@@ -182,7 +192,7 @@ def commit(file: IO[bytes], report: RoundReport, table: str | None, before: str)
 
 
 def _present(report: RoundReport) -> str | None:
-    """Who was there, where the report knows."""
+    """Return the available clients as text; None if the report does not have them."""
     facts = report.clients
     if "available" not in facts:
         return None
@@ -195,14 +205,13 @@ def _refuse_gap(folder: Path, done: int, committed: Collection[int]) -> None:
     missing = [step for step in range(done + 1) if step not in committed]
     if missing:
         raise CheckpointError(
-            f"the checkpoint in {folder} is at round {done} but its {NAME} lacks round {missing[0]}: "
-            "the folder was copied in part or edited, or rounds were trained without callback.journal; start afresh "
-            "with resume=false"
+            f"the checkpoint in {folder} is at round {done} but its {NAME} lacks round {missing[0]}: the folder was "
+            f"copied in part or edited, or rounds were trained without callback.journal. {RESTART.capitalize()}"
         )
 
 
 def _sync_folder(folder: Path) -> None:
-    """Names of new files reach the disk with their folder."""
+    """Sync a folder, which syncs the names of new files in it."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,11 +1,12 @@
-"""The manifest of a folder: the size and the digest of each file in it that must stay what was written.
+"""The manifest of a folder: size and digest of each file whose content must not change.
 
     manifest.json   {"format": 1, "files": {"clients.parquet": [{"bytes": 5120, "blake2b": "0f..."}]}, "digest": "..."}
 
-A file has two entries while it is replaced, null for no file: the manifest first gets the new content beside the old
-one, then the file is replaced, then the old entry goes. So a kill at any point leaves files that the manifest knows. A
-folder of an older version has no manifest, nor has a run that is at work or was killed; their files are read with their
-own checks alone. Modification times don't count: a study's manifest survives git.
+While a file is replaced it has two entries, null for no file. The manifest first gets an entry for the new content,
+then the file is replaced, then the old entry is removed. After a kill at any point the files agree with the manifest.
+
+Folders of older versions have no manifest, and neither have runs that are running or were killed. Their files are only
+checked by their readers. Modification times are not compared, so that a study's manifest survives git.
 """
 
 import json
@@ -25,50 +26,56 @@ Entries = Mapping[str, list[Entry]]
 
 
 def seal(folder: Path, names: Iterable[str]) -> None:
-    """Write the manifest of the files of `names` that are in `folder`."""
+    """Write the manifest of those files in `names` that exist in `folder`."""
     _write(folder, {name: [_entry_of(folder / name)] for name in names if is_file(folder / name)})
 
 
 def withdraw(folder: Path) -> None:
-    """Remove the manifest: a process is about to change the files."""
+    """Remove the manifest, before a process changes the files."""
     (folder / NAME).unlink(missing_ok=True)
 
 
 def replace(folder: Path, contents: Mapping[str, bytes | memoryview], *, create: bool = False) -> None:
-    """Write files, each whole or not at all, and what the manifest says of them; create: where there is none, too."""
-    known = _read(folder)
-    if known is None and not create:
+    """Write files atomically and update the manifest.
+
+    Args:
+        folder: the folder.
+        contents: new content of each file, by name.
+        create: whether to write a manifest if there is none.
+    """
+    entries = _read(folder)
+    if entries is None and not create:
         for name, content in contents.items():
             write_atomically(folder / name, content)
         return
-    fresh = {name: {"bytes": len(content), "blake2b": digest.of(content)} for name, content in contents.items()}
+    fresh = {name: {"bytes": len(content), "blake2b": digest.of_bytes(content)} for name, content in contents.items()}
     before = {name: _entry_of(folder / name) if is_file(folder / name) else None for name in contents}
-    rest = known or {}
-    _write(folder, {**rest, **{name: [before[name], fresh[name]] for name in contents}})
+    entries = entries or {}
+    _write(folder, {**entries, **{name: [before[name], fresh[name]] for name in contents}})
     for name, content in contents.items():
         write_atomically(folder / name, content)
-    _write(folder, {**rest, **{name: [fresh[name]] for name in contents}})
+    _write(folder, {**entries, **{name: [fresh[name]] for name in contents}})
 
 
 def check(path: Path) -> None:
-    """Raise `DamagedFile` where the manifest in the file's folder has the file, and not with this content."""
-    known = _read(path.parent)
-    if known is not None and path.name in known:
-        _compare(path, known[path.name])
+    """Raise `DamagedFile` if the manifest in the file's folder lists the file with another content."""
+    entries = _read(path.parent)
+    if entries is not None and path.name in entries:
+        _compare(path, entries[path.name])
 
 
 def check_all(folder: Path) -> None:
-    """Check every file that the manifest in `folder` has. Raises `DamagedFile`."""
+    """Check every file in the manifest of `folder`. Raises `DamagedFile`."""
     for name, entries in (_read(folder) or {}).items():
         _compare(folder / name, entries)
 
 
 def _compare(path: Path, entries: list[Entry]) -> None:
-    cure, there = CURE.format(path.with_name(NAME)), is_file(path)
-    if not there and None not in entries:
-        raise DamagedFile(f"{path} is missing, and {NAME} beside it has it. {cure}")
-    if there and _entry_of(path) not in entries:
-        raise DamagedFile(f"{path} is damaged: its content is not the one that {NAME} beside it has. {cure}")
+    cure, exists = CURE.format(path.with_name(NAME)), is_file(path)
+    if not exists and None not in entries:
+        raise DamagedFile(f"{path} is missing, although {NAME} in its folder lists it. {cure}")
+    if exists and _entry_of(path) not in entries:
+        raise DamagedFile(f"{path} is damaged: its content differs from {NAME} in its folder. {cure}")
 
 
 def _entry_of(path: Path) -> dict[str, Any]:
@@ -81,15 +88,15 @@ def _write(folder: Path, files: Entries) -> None:
 
 
 def _read(folder: Path) -> Entries | None:
-    """Read the entries by file; None where there is no manifest."""
+    """Read the entries by file; None without a manifest."""
     path = folder / NAME
     if not is_file(path):
         return None
     try:
         text = path.read_text()
-        found = json.loads(text)
-        sound, number = digest.unseal(text)[1], found["format"]
-        files = {name: list(entries) for name, entries in found["files"].items()}
+        content = json.loads(text)
+        sound, number = digest.unseal(text)[1], content["format"]
+        files = {name: list(entries) for name, entries in content["files"].items()}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise DamagedFile(_damaged(path)) from error
     if number != FORMAT:
@@ -100,4 +107,4 @@ def _read(folder: Path) -> Entries | None:
 
 
 def _damaged(path: Path) -> str:
-    return f"{path} is damaged. Restore it from a copy; if the files beside it are as you want them, remove it"
+    return f"{path} is damaged. Restore it from a copy; if the other files of the folder are correct, remove it"

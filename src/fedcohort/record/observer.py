@@ -1,4 +1,4 @@
-"""The contract of an observer: it reads frozen records; the engine has never heard of it."""
+"""The interface of an observer, which reads frozen records of a run. The engine does not depend on observers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,31 +13,32 @@ from fedcohort.types import Ids, RoundReport, Values
 
 @dataclass(frozen=True)
 class RunInfo:
-    """What is known when a run starts.
+    """The facts of a run that are known when it starts.
 
     Attributes:
-        folder: the run's own folder; it holds everything that is written.
-        name: its last part.
-        choices: the word chosen in each group.
+        folder: run folder, which holds every file of the run.
+        name: last part of the folder's path.
+        choices: choice of each config group.
         config: the composed config as plain dictionaries.
-        config_hash: of the config without what doesn't change results.
-        tags: anything to find the run by (`sweep_id`).
-        n_train: T_i sizes, int64 [K].
-        class_counts: true labels of T_i and V_i, int64 [K, n_classes]; [K, 1] where samples have no class.
-        noise_rate: each client's label-noise rate, [K].
-        changed: the words and options that differ from the defaults in configs/, as they are typed; {} where nobody
-            compared them.
-        feature_noise: how much each client's inputs are disturbed, [K], or None where nobody's are.
+        config_hash: hash of the options that decide results, without the seed.
+        tags: texts by which the run is found (`sweep_id`), the command that opens the tracking page (`tracking`), and
+            the training engine with the reason for it (`engine`).
+        n_train: number of training samples of each client, int64 [K].
+        class_counts: number of training and validation samples by client and true class, int64 [K, n_classes]; [K, 1]
+            if samples have no class.
+        noise_rate: label-noise rate of each client, [K].
+        changed: choices and options that differ from the defaults in configs/, in the form that is typed; {} if they
+            were not compared.
+        feature_noise: strength of the noise in each client's inputs, [K]; None without such noise.
         expected_s: expected virtual seconds of a full local job, [K].
-        client_names: what the data call each client, text [K]; None where they don't.
-        labels: what each class is called in the data, by its number; {} where that is all they have.
-        skew: FedDiverse's metrics of the federation, by name (`skew.metrics`); those that the dataset has.
-        n_params: P.
-        rounds: the number that the run goes to.
-        start: rounds done before (0 for a fresh run).
-        spent: what those rounds came to (`round.budget.Spending.pack`); {} for a fresh run.
-        starts: every start of the run so far, this one last (`provenance.note_start`). tags["tracking"]: the line that
-            opens the tracking page. tags["engine"]: which engine trains, and why.
+        client_names: names of the clients in the data, text [K]; None if they have no names.
+        labels: name of each class by its number; {} if the classes have no names.
+        skew: imbalance metrics of the federation by name (`skew.metrics`), as far as the dataset allows.
+        n_params: number of model parameters.
+        rounds: number of rounds that the run is to reach.
+        start: rounds completed before this start; 0 for a new run.
+        spent: cost of these rounds (`round.budget.Spending.pack`); {} for a new run.
+        starts: every start of the run, this one last (`provenance.note_start`).
     """
 
     folder: Path
@@ -67,41 +68,42 @@ class RunInfo:
 
     @property
     def budget(self) -> Budget:
-        """Where the run ends."""
+        """The conditions that end the run."""
         return Budget.from_config({**self.config, "rounds": self.rounds})
 
 
 class Observer:
-    """Called in the order of the `callback` list: the journal first, since the others read it.
+    """An observer of a run. Observers are called in the order of the `callback` list, the journal first.
 
-    An observer writes what it does, and inherits the rest.
+    A subclass overrides the methods that it needs.
     """
 
     def prepare(self) -> None:
-        """Is called once, before anything slow is imported: a process of its own may be started here."""
+        """Prepare for the run, before slow imports; an observer may start a child process here."""
 
     def opening_line(self) -> str:
-        """What people are told of it at the start; "" for nothing."""
+        """Return a line that is printed when the run starts; "" for none."""
         return ""
 
     def start(self, info: RunInfo) -> None:
-        """Is called once, before the first round of this process."""
+        """Handle the start: called once, before the first round of this process."""
 
     def observe(self, report: RoundReport) -> None:
-        """Is called after every round, and once with step 0 for w_0."""
+        """Handle a round: called after every round, and once with step 0 for the untrained model."""
 
     def note_checkpoint(self) -> None:
-        """Is called after each checkpoint: the rounds so far are saved."""
+        """Handle a checkpoint: called after each one is written."""
 
     def digest(self, step: int) -> str | None:
-        """Return what the checkpoint of round `step` keeps to recognise the observer's file, None for nothing."""
+        """Return the digest of the observer's file that the checkpoint of round `step` stores; None for none."""
         return None
 
     def finish(self, status: str) -> None:
-        """Is called once, at the end.
+        """Handle the end: called once.
 
-        status is "finished", "interrupted", "failed", or "dropped" where no round was trained and the folder goes.
+        Args:
+            status: "finished", "interrupted", "failed", or "dropped" if no round was trained and the folder is removed.
         """
 
     def catch_up(self, folder: Path) -> None:
-        """Is called instead of all this, where the run in `folder` had finished before."""
+        """Handle a run that had finished before; called instead of the other methods."""

@@ -1,4 +1,4 @@
-"""The facts of a run before its first round, as labels and values: for the terminal and for the run page."""
+"""The facts of a run before its first round, as labels and values, for the terminal and the run page."""
 
 import math
 from collections.abc import Mapping
@@ -10,27 +10,27 @@ from fedcohort.record.observer import RunInfo
 FIRST = ("experiment", "selector", "agg", "dataset", "heterogeneity", "partition", "label_noise", "model")
 SET_BY_PRESET = ("partition", "label_noise")
 OWN_LINE = ("seed", "rounds", "until.virtual_s", "until.bytes", "until.acc")
-LABELS = 12  # class names that the table lists
+MAX_LABELS = 12  # class names that the table lists
 
 
 def choices(info: RunInfo) -> str:
-    """Return the choices that a comparison is about: `selector=flash  agg=fedavg`."""
+    """Return the main choices as text, such as `selector=flash  agg=fedavg`."""
     preset = "heterogeneity" in info.choices
     groups = [group for group in FIRST if group in info.choices and not (preset and group in SET_BY_PRESET)]
     return "  ".join(f"{group}={info.choices[group]}" for group in groups)
 
 
 def changed(info: RunInfo) -> str:
-    """Return the other options that differ from the defaults; "" where none does."""
+    """Return the other options that differ from the defaults; "" without any."""
     return "  ".join(f"{name}={value}" for name, value in info.changed.items() if name not in (*FIRST, *OWN_LINE))
 
 
 def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
     """Return (label, value) of each fact, in the order of the start-up table."""
     low, middle, high = population.low_middle_high(info.n_train)
-    fewest, usual, most = population.low_middle_high(population.count_classes(info.class_counts))
+    fewest, typical, largest = population.low_middle_high(population.count_classes(info.class_counts))
     n_classes = info.class_counts.shape[1]
-    classes = f"{fewest:.0f} / {usual:.0f} / {most:.0f} of {n_classes} a client" if n_classes > 1 else "none"
+    classes = f"{fewest:.0f} / {typical:.0f} / {largest:.0f} of {n_classes} per client" if n_classes > 1 else "none"
     skewed = population.find_skewed(info.class_counts).mean() if len(info.n_train) else math.nan
     noise = info.noise_rate.mean() if len(info.noise_rate) else math.nan
     from_round = f", from round {info.start}" if info.start else ""
@@ -53,7 +53,7 @@ def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
 
 
 def sampled(info: RunInfo) -> str:
-    """Return `of 1,000 of the 1,000,000 clients, the same in every round`; "" without such a sample."""
+    """Return `of 1,000 of the 1,000,000 clients, the same in every round`; "" if all clients are evaluated."""
     options = info.config.get("eval", {})
     count = options.get("clients_sample")
     if not options.get("clients_every") or count is None or count >= len(info.n_train):
@@ -62,16 +62,16 @@ def sampled(info: RunInfo) -> str:
 
 
 def labels(names: Mapping[str, str]) -> str:
-    """Return `0 cat, 1 dog`: the class numbers with their names, of which info.json has all."""
+    """Return class numbers and names as text, such as `0 cat, 1 dog`; `info.json` has the complete list."""
     pairs = [f"{number} {name}" for number, name in names.items()]
-    return ", ".join(pairs[:LABELS]) + (f", {len(pairs) - LABELS} more" if len(pairs) > LABELS else "")
+    return ", ".join(pairs[:MAX_LABELS]) + (f", {len(pairs) - MAX_LABELS} more" if len(pairs) > MAX_LABELS else "")
 
 
 def imbalance(skew: Mapping[str, float]) -> str:
-    """Return `of classes 0.012, a client's 0.31`: the imbalance of all data, and the mean over clients."""
-    named = (("ci", "of classes"), ("ai", "of attributes"), ("sc", "spurious correlation"))
+    """Return the imbalance of all data and its mean over clients, such as `classes 0.012, per client 0.31`."""
+    kinds = (("ci", "classes"), ("ai", "attributes"), ("sc", "spurious correlation"))
     return "; ".join(
-        f"{words} {skew[f'global_{name}']:.3f}, a client's {skew[f'client_{name}']:.3f}"
-        for name, words in named
+        f"{label} {skew[f'global_{name}']:.3f}, per client {skew[f'client_{name}']:.3f}"
+        for name, label in kinds
         if f"global_{name}" in skew
     )

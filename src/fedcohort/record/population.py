@@ -1,4 +1,4 @@
-"""What the clients look like before anything is trained: the facts of the start-up table and the partition's figure."""
+"""How clients differ before training: facts of the start-up table and of the partition's figure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,39 +10,40 @@ from fedcohort.data.skew import triplets
 from fedcohort.record.observer import RunInfo
 from fedcohort.types import Values
 
-CHANCE = 0.001  # of the clients that random dealing made, those that count as skewed
-SKEWED = 0.02  # of the clients, from which their classes are said to differ
-ZERO = 1e-9  # of a variance
-UNLIKE = 1.15  # largest over smallest, from which numbers differ to the eye
-NOISY = 0.02  # between the cleanest and the noisiest client
+CHANCE = 0.001  # false positives: share of clients of a random partition that count as skewed
+SKEWED = 0.02  # share of skewed clients from which classes count as different
+ZERO = 1e-9  # a smaller variance is rounding
+UNLIKE = 1.15  # ratio of the largest to the smallest value from which a difference is visible
+NOISY = 0.02  # difference of noise rates from which clients count as different
 
 
 @dataclass(frozen=True)
 class Fact:
-    """What is known of each client beside its classes.
+    """A property of the clients other than their classes.
 
     Attributes:
-        word: in a title.
-        label: of an axis.
-        values: one a client, 0 where unknown.
-        varies: whether clients differ in it, and not just as they do in the number of their samples.
-        alike: what is said instead where they don't; "" for nothing.
+        word: name of the property in a title.
+        label: label of an axis.
+        values: value of each client, 0 if unknown.
+        varies: whether clients differ in it, other than in proportion to their number of samples.
+        common: text that replaces the figure if clients do not differ; "" for none.
     """
 
     word: str
     label: str
     values: Values
     varies: bool
-    alike: str = ""
+    common: str = ""
 
 
 def list_facts(info: RunInfo) -> Sequence[Fact]:
-    """List what a selector may care about, in that order: noise, speed, skew, size."""
+    """Return the properties in the order of their importance for a selector: noise, speed, skew, size."""
     noise = 100 * np.nan_to_num(info.noise_rate)
+    noisy = f"{noise.mean():.0f} % label noise" if len(noise) and noise.max() > 0 else ""
     inputs = np.zeros(len(noise)) if info.feature_noise is None else np.nan_to_num(info.feature_noise)
     return [
-        Fact("label noise", "wrong labels, %\n(expected)", noise, _spread(noise) >= 100 * NOISY, _say_noise(noise)),
-        Fact("disturbed inputs", "noise of inputs", inputs, _spread(inputs) > 0.01 * np.max(inputs, initial=0.0)),
+        Fact("label noise", "label noise, %\n(expected)", noise, _spread(noise) >= 100 * NOISY, noisy),
+        Fact("input noise", "input noise", inputs, _spread(inputs) > 0.01 * np.max(inputs, initial=0.0)),
         _find_speed(info),
         _find_skew(info),
         _find_size(info),
@@ -50,7 +51,7 @@ def list_facts(info: RunInfo) -> Sequence[Fact]:
 
 
 def most_telling(info: RunInfo) -> Fact | None:
-    """Return what clients are best sorted by: the first of `list_facts` in which they differ."""
+    """Return the first property of `list_facts` in which clients differ, or None; figures sort clients by it."""
     return next((fact for fact in list_facts(info) if fact.varies), None)
 
 
@@ -59,55 +60,57 @@ def _spread(values: Values) -> float:
 
 
 def _is_unlike(values: Values) -> bool:
-    known = values[values > 0]
-    return len(known) > 0 and (len(known) < len(values) or known.max() > UNLIKE * known.min())
-
-
-def _say_noise(noise: Values) -> str:
-    return f"{noise.mean():.0f} % wrong labels each" if len(noise) and noise.max() > 0 else ""
+    positive = values[values > 0]
+    return len(positive) > 0 and (len(positive) < len(values) or positive.max() > UNLIKE * positive.min())
 
 
 def _find_speed(info: RunInfo) -> Fact:
     seconds = np.nan_to_num(info.expected_s, posinf=0.0)
-    each = seconds / np.maximum(info.n_train, 1)
-    alike = f"a full job takes {np.median(each):.2g} virtual s a sample" if seconds.any() else ""
-    varies = _is_unlike(seconds) and _is_unlike(each)
-    return Fact("speed", "a full job,\nvirtual s (expected)", seconds, varies, alike)
+    per_sample = seconds / np.maximum(info.n_train, 1)
+    common = f"a full job takes {np.median(per_sample):.2g} virtual s per sample" if seconds.any() else ""
+    varies = _is_unlike(seconds) and _is_unlike(per_sample)
+    return Fact("speed", "a full job,\nvirtual s (expected)", seconds, varies, common)
 
 
 def _find_skew(info: RunInfo) -> Fact:
     imbalance = np.nan_to_num(triplets(info.class_counts[:, :, None])[:, 0])
     varies = bool(len(imbalance)) and float(find_skewed(info.class_counts).mean()) >= SKEWED
-    return Fact("class imbalance", "class imbalance\n(0 even, 1 one class)", imbalance, varies)
+    return Fact("class imbalance", "class imbalance\n(0: even, 1: one class)", imbalance, varies)
 
 
 def _find_size(info: RunInfo) -> Fact:
     sizes = info.class_counts.sum(axis=1).astype(float)
     low, high = (int(sizes.min()), int(sizes.max())) if len(sizes) else (0, 0)
-    each = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-    alike = f"{each} samples each (training and validation)"
-    return Fact("samples", "samples, training\nand validation", sizes, _is_unlike(sizes), alike)
+    common = f"{low:,}{f' to {high:,}' if low < high else ''} samples per client (training and validation)"
+    return Fact("samples", "samples, training\nand validation", sizes, _is_unlike(sizes), common)
 
 
 def shares(class_counts: np.ndarray) -> Float64[np.ndarray, "clients classes"]:
     """Return each client's share of each class; zeros for a client without samples."""
     total = class_counts.sum(axis=1, keepdims=True)
-    found: np.ndarray = class_counts / np.maximum(total, 1)
-    return found
+    class_shares: np.ndarray = class_counts / np.maximum(total, 1)
+    return class_shares
 
 
 def count_classes(class_counts: np.ndarray) -> Int64[np.ndarray, "clients"]:
-    """Count the classes of which each client has a sample."""
+    """Return the number of classes of which each client has a sample."""
     counts: np.ndarray = (class_counts > 0).sum(axis=1).astype(np.int64)
     return counts
 
 
 def find_skewed(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:
-    """Return which clients' classes depart from the federation's by more than chance.
+    """Return which clients' class counts differ significantly from the federation's.
 
-    Pearson's X^2 of a client's n counts against the federation's shares p of C classes. Under chance its mean is C - 1
-    and its variance v = 2 (C - 1) + (sum_c 1 / p_c - C^2 - 2 C + 2) / n (Haldane 1937), which rare classes make much
-    larger than chi-square's where clients are small: it is compared with the multiple of a chi-square that has both.
+    The test statistic is Pearson's X^2 of a client's n counts against the federation's shares p of C classes. Under the
+    null its mean is C - 1, and its variance is (Haldane 1937):
+
+        v = 2 (C - 1) + (sum_c 1 / p_c - C^2 - 2 C + 2) / n
+
+    Rare classes make v much larger than that of a chi-square if clients are small. X^2 is therefore compared with the
+    multiple of a chi-square that has the same mean and variance.
+
+    Args:
+        class_counts: samples by client and class, [clients, classes].
     """
     from scipy.special import chdtri
 
@@ -119,14 +122,14 @@ def find_skewed(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:
     distance = ((counts - expected) ** 2 / np.where(expected > 0, expected, 1.0)).sum(axis=1)
     C, n = counts.shape[1], np.maximum(counts.sum(axis=1), 1.0)
     variance = 2 * freedom + ((counts.sum() / counts.sum(axis=0)).sum() - C * C - 2 * C + 2) / n
-    some = variance > ZERO  # else all samples tell the same: one of equally frequent classes
-    v = np.where(some, variance, 1.0)
-    above: np.ndarray = some & (distance > v / (2 * freedom) * chdtri(2 * freedom**2 / v, CHANCE))
+    has_spread = variance > ZERO  # otherwise X^2 is constant: one sample, equally frequent classes
+    v = np.where(has_spread, variance, 1.0)
+    above: np.ndarray = has_spread & (distance > v / (2 * freedom) * chdtri(2 * freedom**2 / v, CHANCE))
     return above
 
 
 def low_middle_high(values: np.ndarray) -> tuple[float, float, float]:
-    """Minimum, median, maximum; NaN for an empty array."""
+    """Return minimum, median and maximum; NaN for an empty array."""
     if not len(values):
         return (float("nan"),) * 3
     return float(np.min(values)), float(np.median(values)), float(np.max(values))

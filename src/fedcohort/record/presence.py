@@ -1,7 +1,8 @@
-"""Who was there in a round, as a short text: a bit a client, compressed, and next to nothing where everybody was.
+"""The available clients of a round as a short text: one bit for each client, compressed.
 
-`"1000000:"` is a million clients, all of them there; after the colon stand the bits of those who were away, packed
-eight to a byte (client 0 is the highest bit of the first), compressed by zlib, in base64.
+`"1000000:"` stands for a million clients that are all available. Otherwise the colon is followed by one bit for each
+client, 1 if it is unavailable: eight bits form a byte (client 0 is the highest bit of the first), compressed by zlib,
+in base64.
 """
 
 import base64
@@ -14,7 +15,7 @@ from fedcohort.types import Ids
 
 
 def encode(available: Ids, n_clients: int) -> str:
-    """Encode who was there as text; available: their ids, n_clients: K."""
+    """Return the text for the ids of the available clients; n_clients: K."""
     if len(available) == n_clients:
         return f"{n_clients}:"
     away = np.ones(n_clients, dtype=bool)
@@ -23,7 +24,7 @@ def encode(available: Ids, n_clients: int) -> str:
 
 
 def decode(text: str) -> Bool[np.ndarray, "clients"]:
-    """Return whether each client was there, bool [n_clients]."""
+    """Return whether each client was available, bool [n_clients]."""
     count, _, packed = text.partition(":")
     if not packed:
         return np.ones(int(count), dtype=bool)

@@ -1,4 +1,4 @@
-"""A run as its folder holds it, round by round: what was known, who was chosen, and what clients told the server."""
+"""Read a run folder round by round for a replay: available and selected clients, and the values they reported."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoggedRound:
-    """What the log says of a round, t counting from 0.
+    """One round of a run folder.
 
     Attributes:
-        chosen, arrived: sorted ids.
-        round_s: virtual seconds.
-        signals: those that were logged, by word, each [n_clients] or [n_clients, d], NaN where a client told nothing.
+        t: round, counted from 0.
+        available: sorted ids of the available clients.
+        chosen: sorted ids of the selected clients.
+        arrived: sorted ids of the clients whose updates arrived.
+        signals: logged signals by name, each [n_clients] or [n_clients, d], NaN if a client did not report.
+        round_s: length of the round in virtual seconds.
     """
 
     t: int
@@ -39,7 +42,14 @@ class LoggedRound:
 
 @dataclass(frozen=True)
 class RunLog:
-    """A run as its folder holds it. facts: what the server knew of the clients at the start, by signal word."""
+    """A run folder, round by round.
+
+    Attributes:
+        info: metadata of the run.
+        rounds: the rounds.
+        facts: what the server knew about the clients at the start, by signal.
+        words: names of the logged signals.
+    """
 
     info: RunInfo
     rounds: Sequence[LoggedRound]
@@ -48,21 +58,23 @@ class RunLog:
 
     @property
     def cohort(self) -> int:
+        """The cohort size."""
         return int(self.info.config["cohort"])
 
     @property
     def n_clients(self) -> int:
+        """The number of clients."""
         return len(self.info.n_train)
 
     @property
     def units(self) -> int:
-        """Units of local work that everybody is asked for."""
+        """Units of local work (epochs, or steps) that every selected client is asked for."""
         client = self.info.config["client"]
         return int(client["epochs"] if client["steps"] is None else client["steps"])
 
 
 def read(folder: Path) -> RunLog:
-    """Read the log in `folder`. Raises `CheckpointError` where it holds no run, or rounds are missing."""
+    """Read the run in `folder`. Raises `CheckpointError` if it holds no run, or rounds are missing."""
     info = card.load(folder)
     past = history.read(folder)
     if list(past.steps) != list(range(len(past.steps))) or len(past.steps) < 2:
@@ -91,39 +103,50 @@ def read(folder: Path) -> RunLog:
 
 
 def available(past: History, step: int, rows: "pd.DataFrame") -> Ids:
-    """Ids of those who were there, sorted. rows: of the step, everybody's where the journal doesn't say who was."""
-    there = past.available(step)
-    return np.flatnonzero(rows["available"].to_numpy(dtype=bool) if there is None else there)
+    """Return the sorted ids of the available clients.
+
+    Args:
+        past: the journal.
+        step: the round.
+        rows: the per-client table of the round, with all clients if the journal lacks their availability.
+    """
+    flags = past.available(step)
+    return np.flatnonzero(rows["available"].to_numpy(dtype=bool) if flags is None else flags)
 
 
 def read_signals(
     rows: "pd.DataFrame", columns: Mapping[str, str | list[str]], n_clients: int
 ) -> dict[str, Float64[np.ndarray, "clients *_d"]]:
-    """Read each signal of a step, NaN for those who have no row in it."""
-    found = {}
-    for word, names in columns.items():
+    """Return each signal of a step, NaN for clients without a row.
+
+    Args:
+        rows: the per-client table of the step.
+        columns: column, or columns, of each signal.
+        n_clients: number of clients.
+    """
+    signals = {}
+    for signal, names in columns.items():
         values = rows[names].to_numpy(dtype=np.float64)
-        found[word] = np.full((n_clients, *values.shape[1:]), np.nan)
-        found[word][rows["client"].to_numpy()] = values
-    return found
+        signals[signal] = np.full((n_clients, *values.shape[1:]), np.nan)
+        signals[signal][rows["client"].to_numpy()] = values
+    return signals
 
 
 def signals_in(names: Sequence[str]) -> dict[str, str | list[str]]:
-    """The columns of each signal in the per-client table: one, or one for each number of a row."""
-    found: dict[str, str | list[str]] = {}
+    """Return the column of each signal in the per-client table, or its columns if the signal is a vector."""
+    columns: dict[str, str | list[str]] = {}
     for name in names:
-        row = re.fullmatch(r"signal_(.+)\.(\d+)", name)
-        if row is None:
-            found |= {name.removeprefix("signal_"): name} if name.startswith("signal_") else {}
-            continue
-        word = row.group(1)
-        width = sum(re.fullmatch(rf"signal_{re.escape(word)}\.\d+", other) is not None for other in names)
-        found[word] = [f"signal_{word}.{i}" for i in range(width)]
-    return found
+        vector = re.fullmatch(r"signal_(.+)\.\d+", name)
+        if vector is not None:
+            width = sum(re.fullmatch(rf"signal_{re.escape(vector[1])}\.\d+", column) is not None for column in names)
+            columns[vector[1]] = [f"signal_{vector[1]}.{i}" for i in range(width)]
+        elif name.startswith("signal_"):
+            columns[name.removeprefix("signal_")] = name
+    return columns
 
 
 def read_registered(signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Read what clients told once, of what step 0 has; counts are whole numbers again."""
+    """Return the signals of step 0, which clients report once at registration; counts become integers."""
     facts = {}
     for word, values in signals.items():
         if not np.isnan(values).all():

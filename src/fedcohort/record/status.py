@@ -1,6 +1,6 @@
-"""status.json: whether a run is running, finished, interrupted or failed, and how far it came.
+"""Write `status.json`: whether a run is running, finished, interrupted or failed, and its number of completed rounds.
 
-A resume and a sweep read it. A run that was killed still says "running", but nobody holds its lock.
+A resume and a sweep read the file. After a kill it still has the status "running", but no process holds the run's lock.
 """
 
 import json
@@ -17,7 +17,7 @@ from fedcohort.types import RoundReport
 
 
 class RunStatus(Observer):
-    """Keeps the run's `status.json` up to date; callbacks: the configs of those that may end the run early."""
+    """Keep the run's `status.json` up to date; callbacks: configs of the callbacks that may end the run early."""
 
     def __init__(self, callbacks: Sequence[Any] = ()) -> None:
         self.callbacks = list(callbacks)
@@ -32,7 +32,7 @@ class RunStatus(Observer):
         self.spending = self.spending.go_on(report.step, report.metrics)
 
     def note_checkpoint(self) -> None:
-        """Write down how many rounds are saved."""
+        """Write the number of rounds that the checkpoint holds."""
         self._write("running")
 
     def finish(self, status: str) -> None:
@@ -40,7 +40,7 @@ class RunStatus(Observer):
 
     def _write(self, status: str) -> None:
         info = self.info
-        if info is None:  # an observer before this one could not start, or this is not the process that watches
+        if info is None:  # an earlier observer could not start, or another process observes the run
             return
         ended_by = info.budget.list_reached(self.spending.now) if status == "finished" else []
         record = {

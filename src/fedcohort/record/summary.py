@@ -1,4 +1,4 @@
-"""summary.json: the result of a run."""
+"""Read `summary.json`, the result of a run."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from fedcohort.record import manifest
 
 
 def read_summary(folder: Path) -> dict[str, Any]:
-    """Return what is in the run's `summary.json`, {} where the run has none yet. Raises `DamagedFile`."""
+    """Return the content of the run's `summary.json`; {} if the run has none yet. Raises `DamagedFile`."""
     path = folder / "summary.json"
     manifest.check(path)
     if not is_file(path):
@@ -18,4 +18,4 @@ def read_summary(folder: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text()))
     except (ValueError, TypeError) as error:
-        raise DamagedFile(f"{path} is damaged: it is no JSON ({error}). Restore it from a copy") from error
+        raise DamagedFile(f"{path} is damaged: it is not valid JSON ({error}). Restore it from a copy") from error

@@ -1,12 +1,12 @@
-"""The folder of a sweep: its plan, and the record of each of its jobs, whichever launcher runs them.
+"""The folder of a sweep: its plan, and the record of each of its jobs, for every launcher.
 
-<logs>/sweeps/<id>/sweep.json            the jobs, the launcher, and the process that the user started
-<logs>/sweeps/<id>/jobs/<number>.json    a job's overrides, its state, since when, its run's folder, why it failed
-<logs>/sweeps/<id>/jobs/<number>.log     the output of a job that ran in a process of its own
-<logs>/sweeps/<id>/cancelled             there once `fedcohort sweep cancel` has ended the sweep
+- <logs>/sweeps/<id>/sweep.json: the jobs, the launcher, and the process that the user started
+- <logs>/sweeps/<id>/jobs/<number>.json: a job's overrides, state, times, run folder and reason of failure
+- <logs>/sweeps/<id>/jobs/<number>.log: the output of a job that ran in a separate process
+- <logs>/sweeps/<id>/cancelled: exists once `fedcohort sweep cancel` has ended the sweep
 
-The process that runs a job writes its record, perhaps on another machine: the files are all that the launchers have in
-common. The record of a job that was killed still says "running".
+The process that runs a job writes its record, perhaps on another machine. All launchers share these files. The record
+of a killed job still has the state "running".
 """
 
 import json
@@ -23,7 +23,7 @@ from fedcohort.record.folder import write_atomically
 log = logging.getLogger("fedcohort")
 NAME = "jobs"
 PLAN = "sweep.json"
-LOCK = "sweep.lock"  # held by the process that the user started, as long as it lives
+LOCK = "sweep.lock"  # held by the process that the user started until it ends
 CANCELLED = "cancelled"
 STATES = ("running", "done", "skipped", "failed", "stopped")
 
@@ -33,14 +33,14 @@ class JobRecord:
     """The record of a job.
 
     Attributes:
-        words: its overrides.
-        how: one of STATES.
-        folder: of its run, once it has one.
-        reason: of a failure.
-        began: when it did, in seconds since 1970; None for one of an older fedcohort.
-        ended: when it did; None while it runs.
-        kind: of a failure, the class of its error.
-        value: the objective metric, None where none was asked for.
+        words: overrides of the job.
+        how: state of the job, one of STATES.
+        folder: folder of its run, once it has one.
+        reason: reason of a failure.
+        began: start time, in seconds since 1970; None in records of older versions.
+        ended: end time, in seconds since 1970; None while the job runs.
+        kind: class of the error of a failure.
+        value: the objective metric, None if the sweep has none.
     """
 
     words: tuple[str, ...]
@@ -58,11 +58,11 @@ class Plan:
     """The plan of a sweep.
 
     Attributes:
-        jobs: the overrides of each, by number; empty where the sweeper chooses them as it goes.
-        refused: overrides and reason of each job that was left out (`sweep.skip_refused`).
-        launcher: the class that starts the jobs.
-        host: the machine of the process that the user started.
-        pid: that process.
+        jobs: overrides of each job, by number; empty if the sweeper chooses them during the sweep.
+        refused: overrides and reason of each invalid job that was skipped (`sweep.skip_refused`).
+        launcher: class that starts the jobs.
+        host: machine of the process that the user started.
+        pid: id of that process.
     """
 
     jobs: Sequence[Sequence[str]] = ()
@@ -77,11 +77,12 @@ class SweepJob:
     """A job of a sweep, in the process that runs it.
 
     Attributes:
-        sweep: the sweep's folder.
-        number: from 0 on.
-        folder: of its run, once it has one.
-        end: how it is where nothing goes wrong.
-        began: when it was noted for the first time, in seconds since 1970.
+        sweep: folder of the sweep.
+        number: number of the job, from 0.
+        words: overrides of the job.
+        folder: folder of its run, once it has one.
+        end: state of the job when it ends without an error.
+        began: when its record was first written, in seconds since 1970.
     """
 
     sweep: Path
@@ -93,18 +94,18 @@ class SweepJob:
 
     @property
     def id(self) -> str:
-        """The sweep's id."""
+        """The id of the sweep."""
         return self.sweep.name
 
     def list_siblings(self) -> frozenset[Path]:
-        """Return the folders of the sweep's other jobs, as far as they have some by now."""
-        others = (record.folder for number, record in read(self.sweep).items() if number != self.number)
-        return frozenset(folder for folder in others if folder is not None)
+        """Return the run folders of the sweep's other jobs that have one."""
+        folders = (record.folder for number, record in read(self.sweep).items() if number != self.number)
+        return frozenset(folder for folder in folders if folder is not None)
 
     def note(
         self, how: str, folder: Path | None = None, reason: str = "", kind: str = "", value: float | None = None
     ) -> None:
-        """Write the record of the job: its state, and what `JobRecord` has of it. A folder stays known."""
+        """Write the record of the job, with the fields of `JobRecord`; folder: None keeps the known folder."""
         self.folder = folder or self.folder
         now = time.time()
         self.began = self.began or now
@@ -114,18 +115,18 @@ class SweepJob:
             (self.sweep / NAME).mkdir(parents=True, exist_ok=True)
             write_atomically(self.sweep / NAME / f"{self.number}.json", json.dumps(record, default=str) + "\n")
         except OSError as error:  # the sweep will count it as failed
-            log.warning("%s can't be written (%s)", self.sweep / NAME, error)
+            log.warning("%s cannot be written (%s)", self.sweep / NAME, error)
 
 
 def read(sweep: Path) -> Mapping[int, JobRecord]:
-    """Return the records in a sweep's folder, by the job's number and in that order."""
+    """Return the records in a sweep's folder by job number, in order."""
     numbers = sorted(int(path.stem) for path in (sweep / NAME).glob("*.json"))
     records = {number: read_record(sweep, number) for number in numbers}
     return {number: record for number, record in records.items() if record is not None}
 
 
 def read_record(sweep: Path, number: int) -> JobRecord | None:
-    """Return the record of a job; None where it has not begun."""
+    """Return the record of a job; None if it has not begun."""
     try:
         facts = json.loads((sweep / NAME / f"{number}.json").read_text())
     except FileNotFoundError:
@@ -141,7 +142,7 @@ def save_plan(sweep: Path, plan: Plan) -> None:
 
 
 def read_plan(sweep: Path) -> Plan | None:
-    """Return the plan of the sweep; None where there is none."""
+    """Return the plan of the sweep; None if there is none or it cannot be read."""
     try:
         return Plan(**json.loads((sweep / PLAN).read_text()))
     except (OSError, ValueError, TypeError):

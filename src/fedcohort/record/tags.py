@@ -1,12 +1,15 @@
-"""Names of the tags by which a run is found again, in MLflow and in a comparison."""
+"""Names of the tags that identify a run in MLflow and in a comparison."""
 
 from fedcohort.round.budget import OPTIONS
 
-FOLDER = "folder"  # where the run is on the disk of its machine
-COMMITS, FORCED = "commits", "forced"  # of all starts
-ORACLE = "yardstick"  # what a run read that no server can know
-ASKED, DONE = "rounds", "rounds_done"  # the parameter `rounds` stays what it was at the first start
-BUDGET = OPTIONS  # for the same reason: each option that extends a run
-ENDED_BY = "ended_by"  # the options of the budget that a finished run has reached, "" for a callback
-SWEEPS = "sweep_id"  # the sweeps that a run was in, the earliest first
+FOLDER = "folder"  # path of the run folder on its machine
+COMMITS, FORCED = "commits", "forced"  # commits of all starts; what differed at starts with resume=force
+ORACLE = "yardstick"  # the information that the method reads and no server can know
+ROUNDS, DONE = (
+    "rounds",
+    "rounds_done",
+)  # requested and completed; the parameter `rounds` is of the first start
+BUDGET = OPTIONS  # each option that extends a run; tags, because parameters keep the values of the first start
+ENDED_BY = "ended_by"  # options of the budget that a finished run has reached, "" for a callback
+SWEEPS = "sweep_id"  # ids of the sweeps that a run belongs to, the earliest first
 SEPARATOR = ", "  # between several sweeps or commits

@@ -1,1 +1,1 @@
-"""What is added to a local objective."""
+"""Regularisers: terms that are added to a local objective; `base.py` is their contract."""

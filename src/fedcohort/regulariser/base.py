@@ -1,4 +1,4 @@
-"""The contract of a regulariser: hooks that any objective and any aggregator can be combined with."""
+"""The contract of a regulariser: hooks that can be combined with any objective and any aggregator."""
 
 from typing import Protocol
 
@@ -7,10 +7,10 @@ from fedcohort.hook import ClientHook
 
 
 class Regulariser(Component, Protocol):
-    """What is added to a local objective.
+    """A term that is added to a local objective.
 
     Attributes:
-        hooks: what it does to local training.
+        hooks: its part of local training.
     """
 
     @property

@@ -7,4 +7,4 @@ from fedcohort.regulariser.base import Regulariser
 
 @dataclass(frozen=True)
 class NoRegulariser(Regulariser):
-    """It has no options."""
+    """The regulariser; it has no options."""

@@ -1,13 +1,17 @@
-"""FedProx's proximal term (Li et al. 2020): each client minimises F_i(y) + mu/2 ||y - w_t||^2.
+"""FedProx's proximal term: each client minimises F_i(y) + mu/2 ||y - w_t||^2 (Li et al. 2020).
 
-    g <- g + mu (y - w_t)   after the backward pass: the gradient of the term, before the optimizer sees it
+Li, Sahu, Zaheer, Sanjabi, Talwalkar, Smith, "Federated Optimization in Heterogeneous Networks", MLSys 2020, arXiv
+1812.06127.
 
-FedProx is this and partial work: `agg=fedprox` chooses both.
+    each step:  g <- g + mu (y - w_t) after the backward pass and before the optimizer
 
-Departures from the paper: its Alg. 2 draws client k with probability p_k and averages those drawn equally; here, as in
-its authors' code, the draw is uniform by default (selector=random) and the weights are of the samples. Stragglers do
-a random number of epochs there, and what fits the deadline here. (FedDiverse prints the norm without its square: a
-slip, the gradient would have the same length everywhere.)
+FedProx is this term with partial work: agg=fedprox chooses both.
+
+Departures from the paper:
+- Its Alg. 2 draws client k with probability p_k and averages with equal weights. Here, as in its authors' code, the
+  draw is uniform by default (selector=random), and weights are by samples.
+- Stragglers do a random number of epochs in the paper; here they do what fits before the deadline.
+- FedDiverse prints the norm without its square, whose gradient would have the same length everywhere.
 """
 
 from collections.abc import Mapping
@@ -22,6 +26,8 @@ from fedcohort.regulariser.base import Regulariser
 
 @dataclass(frozen=True)
 class _Pull:
+    """Add mu (y - w_t) to each gradient of one client's training."""
+
     mu: float
     w: Tensor
 
@@ -34,6 +40,8 @@ class _Pull:
 
 @dataclass(frozen=True)
 class ProxHook:
+    """The client's part."""
+
     mu: float
     downloads: tuple[str, ...] = ()
     uploads: tuple[str, ...] = ()
@@ -47,7 +55,7 @@ class ProxHook:
 
 @dataclass(frozen=True)
 class Prox(Regulariser):
-    """The proximal term, with its option.
+    """The regulariser, with its option.
 
     Attributes:
         mu: strength of the pull towards the broadcast model; 0 is no pull, bit for bit.

@@ -1,6 +1,6 @@
-"""A round to be explained: who was there, what each client scored and of which parts, who was selected, who arrived."""
+"""The selection of one round: availability, score, components of the score, and fate of each client."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,18 +9,21 @@ from jaxtyping import Bool, Int
 from fedcohort.record.history import History
 from fedcohort.types import Ids, Values
 
-IDLE, AWAY, LATE, ARRIVED = range(4)
+IDLE, AWAY, TOO_LATE, ARRIVED = range(4)
 Fates = Int[np.ndarray, "_n"]
-BEST, MOST = 30, 60  # rows: everybody up to `MOST`, else the best by score and all who were selected
+BEST, MAX_ROWS = 30, 60  # rows: up to `MAX_ROWS` all clients, otherwise the best by score and the selected ones
 
 
 @dataclass(frozen=True)
 class ExplainedRound:
-    """What a round made of each client.
+    """The selection of one round, for all clients.
 
     Attributes:
-        score, parts, probability: NaN where unknown; probability is None where nobody draws.
-        fate: what became of each, IDLE, AWAY, LATE (selected, and nothing came of it) or ARRIVED.
+        step: the round.
+        score: score of each client, NaN if unknown.
+        parts: components of the scores by name, NaN if unknown.
+        probability: selection probability of each client; None if the selector does not draw.
+        fate: fate of each client: IDLE, AWAY, TOO_LATE (selected, but no update arrived) or ARRIVED.
     """
 
     step: int
@@ -31,92 +34,86 @@ class ExplainedRound:
 
     @property
     def key(self) -> Values:
-        """What the clients are ranked by."""
+        """The values by which the clients are ranked."""
         return self.score if self.probability is None or not np.isnan(self.score).all() else self.probability
 
     @property
     def selected(self) -> Bool[np.ndarray, "_n"]:
-        return np.isin(self.fate, (ARRIVED, LATE))
+        """Which clients were selected."""
+        return np.isin(self.fate, (ARRIVED, TOO_LATE))
 
     @property
     def ranking(self) -> Ids:
-        """Everybody's id: the best first, at equal scores those selected, then by id; without a score last."""
+        """Ids of all clients, the best first; among equals selected clients first, then by id; no score last."""
         value = np.where(np.isnan(self.key), -np.inf, self.key)
         return np.lexsort((np.arange(len(value)), ~self.selected, np.isnan(self.key), -value))
 
     @property
     def stacked(self) -> bool:
-        """Whether a score is the sum of its parts."""
+        """Whether each score is the sum of its components."""
         if len(self.parts) < 2:
             return False
-        total = sum_parts(list(self.parts.values()))
+        with np.errstate(invalid="ignore"):  # infinities of opposite sign
+            total = np.sum(list(self.parts.values()), axis=0)
         finite = np.isfinite(self.score)
         size = np.abs(self.score[finite]).max(initial=0.0)
         return bool(finite.any() and np.allclose(total[finite], self.score[finite], rtol=1e-6, atol=1e-9 * size))
 
 
-def sum_parts(parts: Sequence[Values]) -> Values:
-    """Add up the parts of a score; NaN where one is NaN, or two are infinite and of opposite sign."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.sum(parts, axis=0))
-
-
 def explain(history: History) -> list[int]:
-    """Return the rounds in which somebody was selected and somebody scored, or had a known probability."""
+    """Return the rounds in which a client was selected and a client had a score or a selection probability."""
     table = history.clients(["selected", "score", "probability"], first=1)
     columns = [name for name in ("score", "probability") if name in table]
     if not columns or not len(table):
         return []
-    by_step = table.assign(known=table[columns].notna().any(axis=1)).groupby("step")[["selected", "known"]].any()
+    by_step = table.assign(scored=table[columns].notna().any(axis=1)).groupby("step")[["selected", "scored"]].any()
     return [int(step) for step in by_step.index[by_step.all(axis=1)]]
 
 
 def fates(available: np.ndarray, selected: np.ndarray, arrived: np.ndarray) -> Fates:
-    """Return the code of each client's fate, from its flags."""
-    codes = np.select([selected & arrived, selected, ~available], [ARRIVED, LATE, AWAY], IDLE)
+    """Return the fate of each client from its flags."""
+    codes = np.select([selected & arrived, selected, ~available], [ARRIVED, TOO_LATE, AWAY], IDLE)
     return codes.astype(np.int8)
 
 
 def load(history: History, step: int) -> ExplainedRound:
-    """Read the facts of round `step`: who was there, and the per-client table of those whom it concerned."""
+    """Read one round from the journal and the per-client table."""
     table = history.clients(first=step)
     rows = table[table["step"] == step]
-    known = history.available(step)
-    there = rows["available"].to_numpy(dtype=bool) if known is None else known
+    in_journal = history.available(step)
+    available = rows["available"].to_numpy(dtype=bool) if in_journal is None else in_journal
     clients = rows["client"].to_numpy()
 
     def column(name: str) -> Values:
-        values = np.full(len(there), np.nan)
+        values = np.full(len(available), np.nan)
         if name in rows:
             values[clients] = rows[name].to_numpy(dtype=np.float64)
         return values
 
     def flags(name: str) -> Bool[np.ndarray, "_n"]:
-        flag = np.zeros(len(there), dtype=bool)
-        flag[clients] = rows[name].to_numpy(dtype=bool)
-        return flag
+        return np.asarray(column(name) == 1)
 
     parts = {str(name)[5:]: column(str(name)) for name in rows.columns if str(name).startswith("part_")}
-    chance = column("probability")
+    probability = column("probability")
     return ExplainedRound(
         step=step,
         score=column("score"),
         parts={name: values for name, values in parts.items() if not np.isnan(values).all()},
-        probability=None if np.isnan(chance).all() else chance,
-        fate=fates(there, flags("selected"), flags("arrived")),
+        probability=None if np.isnan(probability).all() else probability,
+        fate=fates(available, flags("selected"), flags("arrived")),
     )
 
 
 def choose_rows(round: ExplainedRound) -> Ids:
-    """Choose the clients that have a row, best first: all with a score or selected, where they are at most `MOST`.
+    """Return the clients that have a row, best first.
 
-    Of more than that, the best `BEST` and all selected; at most `MOST`.
+    These are all clients with a score or a selection, if there are at most `MAX_ROWS` of them. Otherwise they are the
+    best `BEST` and all selected clients, `MAX_ROWS` at most.
     """
     ranking = round.ranking
     scored, selected = ~np.isnan(round.key[ranking]), round.selected[ranking]
-    known: Ids = ranking[scored | selected]
-    if len(known) <= MOST:
-        return known
-    place = np.arange(len(ranking))
-    rows: Ids = ranking[(place < BEST) & scored | selected][:MOST]
+    clients: Ids = ranking[scored | selected]
+    if len(clients) <= MAX_ROWS:
+        return clients
+    rows: Ids = ranking[(np.arange(len(ranking)) < BEST) & scored | selected][:MAX_ROWS]
     return rows

@@ -1,20 +1,20 @@
-"""A figure inside a page, so that the page is one file."""
+"""A figure that is embedded in a page, so that the page is a single file."""
 
 import base64
 from dataclasses import dataclass
 from pathlib import Path
 
-PIXEL = 96 / 150  # CSS pixels of one pixel of a PNG that is drawn with 150 dots per inch
-SMALLEST = 0.68  # share of its own width below which a figure can't be read
+PIXEL = 96 / 150  # CSS pixels per pixel of a PNG with 150 dots per inch
+SMALLEST = 0.68  # share of a figure's width below which its text is too small
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A PNG file and what it shows.
+    """A PNG file with its caption.
 
     Attributes:
         path: the file.
-        caption: what it shows, also for readers who can't see it.
+        caption: describes the figure, also as its alternative text.
     """
 
     path: Path
@@ -22,13 +22,13 @@ class Picture:
 
     @property
     def width(self) -> int:
-        """Width on the page in CSS pixels, read from the PNG's header."""
+        """Width on the page in CSS pixels, from the header of the PNG."""
         with self.path.open("rb") as file:
             return int(int.from_bytes(file.read(20)[16:], "big") * PIXEL)
 
     @property
     def smallest(self) -> int:
-        """Width in CSS pixels below which the page scrolls instead of shrinking the figure."""
+        """Width in CSS pixels below which the page scrolls rather than shrinks the figure."""
         return int(self.width * SMALLEST)
 
     @property

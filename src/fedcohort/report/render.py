@@ -1,7 +1,7 @@
-"""Render pages: jinja2 templates over data objects, with one layout and one stylesheet.
+"""Render pages from jinja2 templates, with one layout and one stylesheet.
 
-HTML templates escape every value. A text in Markdown becomes HTML through the filters `markdown` (paragraphs and lists)
-and `inline` (one line), which show raw HTML as text.
+HTML templates escape every value. The filters `markdown` (paragraphs and lists) and `inline` (one line) convert
+Markdown to HTML and show raw HTML as text.
 """
 
 import re
@@ -25,14 +25,14 @@ def render(template: str, **data: object) -> str:
     """Return the text of a page.
 
     Args:
-        template: a file of `report/templates`, as `run.html.j2`. Values are escaped where its name says HTML.
-        data: what the template shows, by name. A name that is missing raises `jinja2.UndefinedError`.
+        template: a file of `report/templates`, such as `run.html.j2`. Values are escaped in HTML templates.
+        data: values by name. A missing name raises `jinja2.UndefinedError`.
     """
     return _environment().get_template(template).render(**data)
 
 
 def markdown(text: str) -> Markup:
-    """Return paragraphs, lists and tables in Markdown as HTML; raw HTML in `text` is shown as text."""
+    """Return Markdown as HTML; raw HTML in `text` is shown as text."""
     return Markup(_parser().render(text))
 
 
@@ -45,15 +45,15 @@ def document(title: str, text: str, folder: Path) -> str:
     """Return a page in Markdown as one HTML file, with its figures inside.
 
     Args:
-        title: of the file; the page has its own heading.
-        text: the page.
-        folder: where the figures are.
+        title: title of the file; the text has a heading.
+        text: the page in Markdown.
+        folder: folder of the figures.
     """
     return render("document.html.j2", title=title, body=Markup(_parser().render(text, {"folder": folder})))
 
 
 def escape_markdown(text: str) -> str:
-    """Return `text` for a Markdown file: a name can't begin HTML, end a cell of a table, or change the type face."""
+    """Return `text` with the characters escaped that Markdown reads as HTML, table cells or type faces."""
     return re.sub(r"([|<*`\\])", r"\\\1", text)
 
 
@@ -93,7 +93,7 @@ def _parser() -> "MarkdownIt":
 
 
 def _embed(_: object, tokens: "Sequence[Token]", index: int, __: object, env: Mapping[str, Path]) -> str:
-    """Return an image as part of the page, of a file in `env["folder"]`."""
+    """Return an image of Markdown as an embedded picture; env: folder of the files."""
     image = tokens[index]
     picture = Picture(env["folder"] / str(image.attrs["src"]), image.content)
     return str(_environment().get_template("macros.html.j2").module.image(picture))  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""A round on the clock: what each selected client's job is made of, who was late, when the round closed."""
+"""The virtual time of a round: phases of each selected client's job, late clients, and the end of the round."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,24 +13,24 @@ from fedcohort.types import Ids, Values
 if TYPE_CHECKING:
     import pandas as pd
 
-PHASES = ("down_s", "infer_s", "train_s", "up_s")  # in the order in which they happen
-FACTS = (*PHASES, "units", "units_asked")
-MOST = 60  # clients that can be told apart
+PHASES = ("down_s", "infer_s", "train_s", "up_s")  # in temporal order
 
 
 @dataclass(frozen=True)
 class TimedRound:
-    """A round on the clock, its clients in the order in which they are done.
+    """The virtual time of one round; clients are in the order in which they finish.
 
     Attributes:
-        clients: ids of the selected.
-        phases: seconds of each of `PHASES`, each [len(clients)]; those of the whole job where a client is late.
-        arrived: in time.
-        units, asked: of local work done, and asked.
+        step: the round.
+        clients: ids of the selected clients.
+        phases: seconds of each of `PHASES`, each [len(clients)]; for a late client, those of its complete job.
+        arrived: whether each client's update arrived in time.
+        units: units of local work done.
+        requested: units of local work requested.
         closed: seconds from the broadcast to the end of the round.
-        announced: the deadline that clients were told, in seconds; NaN where there was none.
-        whole: seconds of the round with those of questions before its broadcast, of answers after its
-            close, and of waits for somebody to be ready; NaN where that isn't known.
+        announced: deadline that clients were told, in seconds; NaN without one.
+        total: seconds of the round with queries before the broadcast, answers after its end, and waits for available
+            clients; NaN if not known.
     """
 
     step: int
@@ -38,35 +38,34 @@ class TimedRound:
     phases: Mapping[str, Values]
     arrived: Bool[np.ndarray, "_n"]
     units: Values
-    asked: Values
+    requested: Values
     closed: float
     announced: float
-    whole: float
+    total: float
 
     @property
     def finish(self) -> Values:
-        """Seconds at which each is done, or would be."""
-        total: Values = np.sum(list(self.phases.values()), axis=0)
-        return total
+        """Seconds at which each client finishes, or would finish."""
+        seconds: Values = np.sum(list(self.phases.values()), axis=0)
+        return seconds
 
     @property
     def partial(self) -> Bool[np.ndarray, "_n"]:
-        """Who did less than was asked, in time."""
-        return self.arrived & (self.units < self.asked)
+        """Which clients arrived in time with less work than requested."""
+        return self.arrived & (self.units < self.requested)
 
 
 def timed_steps(history: History) -> list[int]:
-    """The rounds with somebody selected in which time passed; [] for a run of before its jobs were written down."""
+    """Return the rounds with selected clients in which time passed; [] for runs that did not log their jobs."""
     closed = history.metrics.get("round/closed_s")
     return [] if closed is None else [int(step) for step in closed.index[closed > 0]]
 
 
 def load(history: History, step: int) -> TimedRound:
-    """Read round `step`, one of `timed_steps`."""
-    table = history.clients(["selected", "arrived", *FACTS], first=step)
+    """Read one round of `timed_steps`."""
+    table = history.clients(["selected", "arrived", *PHASES, "units", "units_asked"], first=step)
     rows = table[(table["step"] == step) & table["selected"]]
-    order = np.lexsort((rows["client"].to_numpy(), rows[list(PHASES)].sum(axis=1).to_numpy()))
-    rows = rows.iloc[order]
+    rows = rows.assign(finish=rows[list(PHASES)].sum(axis=1)).sort_values(["finish", "client"])
     metrics = {str(name): float(column.loc[step]) for name, column in history.metrics.items()}
     return TimedRound(
         step=step,
@@ -74,23 +73,22 @@ def load(history: History, step: int) -> TimedRound:
         phases={name: rows[name].to_numpy(dtype=float) for name in PHASES},
         arrived=rows["arrived"].to_numpy(dtype=bool),
         units=rows["units"].to_numpy(dtype=float),
-        asked=rows["units_asked"].to_numpy(dtype=float),
+        requested=rows["units_asked"].to_numpy(dtype=float),
         closed=metrics["round/closed_s"],
         announced=metrics.get("round/announced_s", float("nan")),
-        whole=float(lengths(history).get(step, float("nan"))),
+        total=float(lengths(history).get(step, float("nan"))),
     )
 
 
 def lengths(history: History) -> "pd.Series[float]":
-    """Virtual seconds of each round, by step, with questions and waits."""
-    clock = history.metrics["time/virtual_s"]
-    return clock.diff().dropna()
+    """Return the virtual seconds of each round, with queries and waits."""
+    return history.metrics["time/virtual_s"].diff().dropna()
 
 
 def arrivals(history: History) -> "pd.DataFrame":
-    """How many arrived with all their work, with a part of it, and how many were late, by step."""
+    """Return the number of clients that arrived with complete or partial work, and that were late, by round."""
     table = history.clients(["selected", "arrived", "units", "units_asked"], first=1)
     rows = table[table["selected"]]
-    part = rows["arrived"] & (rows["units"] < rows["units_asked"])
-    found = rows[["step"]].assign(whole=rows["arrived"] & ~part, part=part, late=~rows["arrived"])
-    return found.groupby("step").sum().reindex([step for step in history.steps if step], fill_value=0)
+    partial = rows["arrived"] & (rows["units"] < rows["units_asked"])
+    counts = rows[["step"]].assign(complete=rows["arrived"] & ~partial, partial=partial, late=~rows["arrived"])
+    return counts.groupby("step").sum().reindex([step for step in history.steps if step], fill_value=0)

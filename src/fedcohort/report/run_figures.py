@@ -1,12 +1,14 @@
-"""The figures and the page of a run, made once it has ended, from the journal: a resumed run's are whole."""
+"""Draw the figures of a run and write its page when it has ended, from its journal."""
 
 import logging
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.host.commands import fedcohort
-from fedcohort.ranges import refuse
 from fedcohort.record import card
 from fedcohort.record.history import History, expect, read
 from fedcohort.record.observer import Observer, RunInfo
@@ -19,90 +21,119 @@ from fedcohort.report.figure import (
     partition,
     selection,
     selector_state,
+    style,
     timeline,
 )
 from fedcohort.report.round_times import timed_steps
 from fedcohort.types import RoundReport
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 log = logging.getLogger("fedcohort")
 FOLDER = "figures"
+PNG = ("png",)  # the format that the page shows
 
 
 class Figures(Observer):
-    """Draws the pictures of a run, accuracy.png, partition.png and selection.png, and writes its page, report.html.
+    """Draw the figures of a run, and write its page, `report.html`.
 
-    It draws round.png, of the last round in which clients were scored, belief.png and following.png, where there are
-    any; where time passes, pace.png, and timeline.png of the last round in which somebody trained.
+    Every run has the figures `accuracy`, `partition` and `selection`. Selectors with scores or a state also have
+    `round`, `belief` and `following`. If virtual time passes, there are `pace` and `timeline`.
+
+    Args:
+        formats: `png`, and also `pdf` or `svg`, which scale without loss in a paper.
+
+    Raises:
+        OptionError: an unknown format, or no `png`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, formats: Sequence[str] = PNG) -> None:
+        self._formats = check_formats(formats)
         self._info: RunInfo | None = None
 
     def start(self, info: RunInfo) -> None:
-        """Keep what the figures say about the run. Raises `IncompatibleConfig` where there is no journal."""
+        """Keep the run's metadata. Raises `IncompatibleConfig` without a journal."""
         expect(info.folder, "callback.figures")
         self._info = info
 
     def observe(self, report: RoundReport) -> None:
-        """Do nothing: the journal has it."""
+        """Do nothing: the figures read the journal."""
 
     def finish(self, status: str) -> None:
-        """Draw, unless the run failed or trained nothing."""
+        """Draw the figures, unless the run failed or has no rounds."""
         if self._info is None or status in ("failed", "dropped"):
             return
         try:
-            draw(self._info, status)
+            draw(self._info, status, self._formats)
         except (ValueError, LookupError, OSError) as error:  # a result without figures is better than none
             again = f"{fedcohort('figures')} {shlex.quote(str(self._info.folder))}"
             log.warning("no figures (%s); try again: %s", error, again)
 
 
-def draw(info: RunInfo, status: str | None = None) -> list[Path]:
-    """Draw what there is data for, and write the page; returns the files. status: None for what the folder says."""
+def check_formats(formats: Sequence[str]) -> tuple[str, ...]:
+    """Return the formats of figures. Raises `OptionError` for an unknown one, and without `png`."""
+    allowed = f"a list of png and, if wanted, {' and '.join(style.FORMATS[1:])}"
+    if isinstance(formats, str) or "png" not in formats or not set(formats) <= set(style.FORMATS):
+        raise ranges.refuse("formats", allowed, formats)
+    return tuple(formats)
+
+
+def draw(info: RunInfo, status: str | None = None, formats: Sequence[str] = PNG) -> list[Path]:
+    """Draw the figures that there is data for, write the page, and return the files.
+
+    Args:
+        info: the run.
+        status: how the run ended; None for the status in its folder.
+        formats: suffixes of the figures' files.
+    """
     history, folder = _open(info)
-    partition.draw(info, folder / "partition.png")
-    jobs = {
-        "accuracy.png": curves.draw(info, history, folder / "accuracy.png"),
-        "partition.png": True,
-        "selection.png": selection.draw(info, history, folder / "selection.png"),
-        "round.png": one_round.draw(info, history, folder / "round.png"),
-        "belief.png": selector_state.draw(info, history, folder / "belief.png"),
-        "following.png": correlations.draw(info, history, folder / "following.png"),
-        "pace.png": pace.draw(info, history, folder / "pace.png"),
-        "timeline.png": timeline.draw(info, history, folder / "timeline.png"),
+    draws = {
+        "accuracy": curves.draw,
+        "selection": selection.draw,
+        "round": one_round.draw,
+        "belief": selector_state.draw,
+        "following": correlations.draw,
+        "pace": pace.draw,
+        "timeline": timeline.draw,
     }
-    drawn = [folder / name for name, done in jobs.items() if done]
-    return [*drawn, run_page.write(info, history, drawn, status)]
+    figures = {"partition": partition.draw(info), **{name: draw(info, history) for name, draw in draws.items()}}
+    files = _save(figures, folder, formats)
+    return [*files, run_page.write(info, history, files, status)]
 
 
-def redraw(folder: Path) -> list[Path]:
-    """The figures of the run in `folder`. Raises `CheckpointError` where it holds none."""
-    return draw(card.load(folder))
+def redraw(folder: Path, formats: Sequence[str] = PNG) -> list[Path]:
+    """Draw the figures of the run in `folder` again. Raises `CheckpointError` if it holds no run."""
+    return draw(card.load(folder), formats=formats)
 
 
-def explain(folder: Path, step: int) -> list[Path]:
-    """Draw round `step` of the run in `folder`, its choice and its timeline; returns the files.
+def explain(folder: Path, step: int, formats: Sequence[str] = PNG) -> list[Path]:
+    """Draw the selection and the timeline of round `step` of the run in `folder`, and return the files.
 
-    Raises `OptionError` where that round has neither, `CheckpointError` where the folder holds no run.
+    Raises `OptionError` if the round has neither, and `CheckpointError` if the folder holds no run.
     """
     info = card.load(folder)
     history, figures = _open(info)
-    selected, clock = figures / f"round-{step}.png", figures / f"timeline-{step}.png"
-    chosen, timed = choice.explain(history), timed_steps(history)
-    if timed and step not in (*chosen, *timed):
-        allowed = f"one of the rounds in which somebody trained, {one_round.list_steps(timed)}"
-        raise refuse("round", allowed, step)
-    drawn = [clock] if timeline.draw(info, history, clock, step) else []
-    if step in chosen or not drawn:
-        one_round.draw(info, history, selected, step)
-        drawn = [selected, *drawn]
-    return drawn
+    scored, timed = choice.explain(history), timed_steps(history)
+    if timed and step not in (*scored, *timed):
+        raise ranges.refuse("round", f"one of the rounds that trained clients, {one_round.list_steps(timed)}", step)
+    clock = timeline.draw(info, history, step)
+    selected = one_round.draw(info, history, step) if step in scored or clock is None else None
+    return _save({f"round-{step}": selected, f"timeline-{step}": clock}, figures, formats)
+
+
+def _save(figures: "dict[str, Figure | None]", folder: Path, formats: Sequence[str]) -> list[Path]:
+    paths = [
+        style.save(figure, folder / f"{name}.png", formats) for name, figure in figures.items() if figure is not None
+    ]
+    return [path for files in paths for path in files]
 
 
 def _open(info: RunInfo) -> tuple[History, Path]:
-    logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it tells of every font it looks at
+    """Return the journal, and the folder of the figures, which is created."""
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it logs every font that it reads
     history, folder = read(info.folder), info.folder / FOLDER
     if folder.is_symlink():
-        raise OptionError(f"{folder} is a link, and what it leads to is not written to: remove it")
+        raise OptionError(f"{folder} is a link to another folder, to which nothing is written: remove it")
     folder.mkdir(exist_ok=True)
     return history, folder

@@ -1,7 +1,6 @@
-"""report.html: a run on one page, from what its folder holds."""
+"""Write `report.html`: a run on one page, from the files of its folder."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,35 +20,16 @@ from fedcohort.results.summary import summarise
 from fedcohort.results.summary_rows import cost_rows
 
 NAME = "report.html"
-CORRELATIONS = "What its scores follow"
+CORRELATIONS = "What the scores correlate with"
 MAX_BYTES = 3_500_000  # of all figures: base64 adds a third, and a page stays below 5 MB
-SECTIONS = (  # heading, and files of `figures/` with what they show
-    ("Result", (("accuracy.png", "accuracy and loss by round"),)),
-    ("Data of the clients", (("partition.png", "classes, size, noise and speed of each client"),)),
-    (
-        "Selected clients",
-        (("selection.png", "selected clients by round"), ("round.png", "the last selection, by score")),
-    ),
-    ("State of the selector", (("belief.png", "the selector's state by round"),)),
-    (CORRELATIONS, (("following.png", "rank correlation of scores with facts of the clients"),)),
-    ("Virtual time", (("pace.png", "length of each round"), ("timeline.png", "the last round, client by client"))),
+SECTIONS = (  # heading, and figures with their captions
+    ("Result", {"accuracy": "accuracy and loss by round"}),
+    ("Data of the clients", {"partition": "classes, size, label noise and speed of each client"}),
+    ("Selected clients", {"selection": "selected clients by round", "round": "the last selection, by score"}),
+    ("State of the selector", {"belief": "state of the selector by round"}),
+    (CORRELATIONS, {"following": "rank correlation of scores with properties of the clients"}),
+    ("Virtual time", {"pace": "length of each round", "timeline": "the last round, client by client"}),
 )
-
-
-@dataclass(frozen=True)
-class Section:
-    """A heading with its figures.
-
-    Attributes:
-        pictures: in the page itself.
-        too_large: names of files that would make the page too large.
-        correlations: mean rank correlation of the scores with each fact of the clients, largest first.
-    """
-
-    heading: str
-    pictures: Sequence[Picture]
-    too_large: Sequence[str] = ()
-    correlations: Mapping[str, float] = field(default_factory=dict)
 
 
 def write(info: RunInfo, history: History, figures: Sequence[Path], status: str | None = None) -> Path:
@@ -58,16 +38,16 @@ def write(info: RunInfo, history: History, figures: Sequence[Path], status: str 
     Args:
         info: the run.
         history: its rounds.
-        figures: the files that were drawn.
-        status: how the run ended; None for what the folder says.
+        figures: the files of the figures; the page shows the PNG files.
+        status: how the run ended; None for the status in its folder.
     """
     summary = _summarise(info, history, status or str(status_of(info.folder).get("status", "finished")))
     path = info.folder / NAME
     text = render(
         "run.html.j2",
-        title=style.run_words(info),
+        title=style.describe_run(info),
         summary=summary,
-        traffic=sum(summary["bytes"].get(way) or 0.0 for way in ("down", "up")),  # they include the probes
+        traffic=sum(summary["bytes"].get(way) or 0.0 for way in ("down", "up")),  # these include the probes
         facts=list_run_facts(info),
         sections=list_sections(figures, mean_correlations(info, history)),
         costs=cost_rows(summary),
@@ -78,7 +58,7 @@ def write(info: RunInfo, history: History, figures: Sequence[Path], status: str 
 
 
 def mean_correlations(info: RunInfo, history: History) -> dict[str, float]:
-    """Return the scores' mean rank correlation with each fact in which clients differ, largest first."""
+    """Return the scores' mean rank correlation with each property in which clients differ, largest first."""
     means = {
         FACTS[fact][1]: float(np.nanmean(values))
         for fact in list_facts(info)
@@ -87,32 +67,31 @@ def mean_correlations(info: RunInfo, history: History) -> dict[str, float]:
     return dict(sorted(means.items(), key=lambda item: -abs(item[1])))
 
 
-def list_sections(figures: Sequence[Path], correlations: Mapping[str, float]) -> list[Section]:
-    """Return the sections that have figures; those beyond `MAX_BYTES` are named and not embedded."""
-    files = {path.name: path for path in figures if path.exists()}
+def list_sections(figures: Sequence[Path], correlations: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Return heading, pictures, names of figures beyond `MAX_BYTES`, and correlations of each section with figures."""
+    files = {path.stem: path for path in figures if path.suffix == ".png" and path.exists()}
     sections, size = [], 0
     for heading, captions in SECTIONS:
         pictures, too_large = [], []
-        for name, caption in captions:
-            if name not in files:
-                continue
-            size += files[name].stat().st_size
-            if size <= MAX_BYTES:
-                pictures.append(Picture(files[name], caption))
-            else:
-                too_large.append(name)
+        for name, caption in captions.items():
+            if name in files:
+                size += files[name].stat().st_size
+                if size <= MAX_BYTES:
+                    pictures.append(Picture(files[name], caption))
+                else:
+                    too_large.append(files[name].name)
         if pictures or too_large:
             means = correlations if heading == CORRELATIONS else {}
-            sections.append(Section(heading, pictures, too_large, means))
+            sections.append({"heading": heading, "pictures": pictures, "too_large": too_large, "correlations": means})
     return sections
 
 
 def _summarise(info: RunInfo, history: History, status: str) -> Mapping[str, Any]:
-    """Return the summary with the wall time of `summary.json`, which was written later, if it is of the same rounds."""
+    """Return the summary, with the wall time of `summary.json` if that has the same rounds: it was written later."""
     summary = summarise(info, history, status, now_ms=history.times[-1] if history.times else None)
     written = read_summary(info.folder)
-    same = written.get("rounds") == summary["rounds"]
-    return {**summary, "wall_s": written["wall_s"]} if same and "wall_s" in written else summary
+    is_same = written.get("rounds") == summary["rounds"]
+    return {**summary, "wall_s": written["wall_s"]} if is_same and "wall_s" in written else summary
 
 
 def _tabulate(summary: Mapping[str, Any]) -> Table:

@@ -1,4 +1,4 @@
-"""A table of a report: one DataFrame, shown as Markdown, HTML, LaTeX and CSV."""
+"""A table of a report: a DataFrame that is written as Markdown, HTML, LaTeX and CSV."""
 
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -13,7 +13,7 @@ from fedcohort.report.render import escape_markdown, render
 if TYPE_CHECKING:
     import pandas as pd
 EMPTY = "–"
-LONG = 30  # characters from which a cell with a word in it is a text, which may be folded
+LONG = 30  # characters above which a cell with letters is a text, which may wrap
 LATEX_SYMBOLS = {"<": "$<$", ">": "$>$", "≥": r"$\geq$", "≤": r"$\leq$", "−": "$-$", "×": r"$\times$", "∞": r"$\infty$"}
 Format = str | Callable[[Any], str]
 
@@ -23,14 +23,14 @@ class Table:
     """A table with its caption.
 
     Attributes:
-        frame: the values, as numbers where they are numbers; CSV files hold all columns in full precision.
-        caption: what the table shows, with unit, interval and number of seeds.
-        formats: how a column is shown: a format specification as `.1f`, or a function of the value. A missing value
+        frame: the values, with numbers as numbers; CSV files have all columns in full precision.
+        caption: describes the table, with unit, interval and number of seeds.
+        formats: format of a column: a format specification such as `.1f`, or a function of the value. A missing value
             is shown as a dash.
-        titles: the shown columns with their headings, in order; by default all columns under their own names.
+        titles: the shown columns with their headings, in order; by default all columns under their names.
         bold: cells in bold face: (position of the row, name of the column).
-        note: a remark below the table, in Markdown.
-        values: what a CSV file holds, where the frame holds texts.
+        note: text below the table, in Markdown.
+        values: content of a CSV file if the frame contains formatted texts.
     """
 
     frame: "pd.DataFrame"
@@ -43,24 +43,24 @@ class Table:
 
     @cached_property
     def heading(self) -> list[str]:
-        """Headings of the shown columns."""
+        """The headings of the shown columns."""
         return list(self._titles.values())
 
     @cached_property
     def rows(self) -> list[list[str]]:
-        """The shown cells as plain text, row by row."""
+        """The shown cells as plain text, by row."""
         columns = [[self._show(name, value) for value in self.frame[name]] for name in self._titles]
         return [list(row) for row in zip(*columns, strict=True)]
 
     @cached_property
     def strong(self) -> set[tuple[int, int]]:
-        """Positions (row, column) of the cells in bold face."""
+        """The positions (row, column) of the cells in bold face."""
         position = {name: i for i, name in enumerate(self._titles)}
         return {(row, position[name]) for row, name in self.bold if name in position}
 
     @cached_property
     def texts(self) -> set[int]:
-        """Positions of the columns that hold a long text: they stand at the left and are folded."""
+        """The positions of the columns with long texts, which are left-aligned and wrap."""
         return {
             i
             for row in self.rows
@@ -70,12 +70,12 @@ class Table:
 
     @cached_property
     def names(self) -> set[int]:
-        """Positions of the columns whose cells are mostly names: they stand at the left."""
+        """The positions of the columns whose cells are mostly names, which are left-aligned."""
         starts = [[row[i][:1].isalpha() for row in self.rows] for i in range(len(self.heading))]
         return {i for i, flags in enumerate(starts) if i and 2 * sum(flags) > len(flags)}
 
     def markdown(self) -> str:
-        """Return a pipe table, without the caption."""
+        """Return a Markdown table without the caption."""
         rule = ["---" if i in {0} | self.texts | self.names else "---:" for i in range(len(self.heading))]
         cells = [
             [
@@ -88,11 +88,11 @@ class Table:
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
     def html(self) -> Markup:
-        """Return the table with its caption, for a page with the stylesheet of `report/templates`."""
+        """Return an HTML table with the caption, for the stylesheet of `report/templates`."""
         return Markup(render("table.html.j2", table=self))
 
     def latex(self) -> str:
-        """Return a `table` environment for booktabs, with the caption."""
+        """Return a LaTeX `table` environment with the caption, for booktabs."""
         import pandas as pd
 
         text = pd.DataFrame(self.rows, columns=self.heading)
@@ -109,7 +109,7 @@ class Table:
         return written
 
     def csv(self) -> str:
-        """Return all columns of the frame with all digits; a missing value is empty."""
+        """Return all columns of the frame in full precision; a missing value is empty."""
         frame = self.frame if self.values is None else self.values
         written: str = frame.to_csv(index=False, lineterminator="\n")
         return written
@@ -128,6 +128,6 @@ class Table:
 
 
 def _tex(text: str) -> str:
-    """Return `text` with LaTeX's own characters escaped."""
+    """Return `text` with the special characters of LaTeX escaped."""
     plain = text.replace("\\", r"\textbackslash ")
     return re.sub(r"([&%$#_{}])", r"\\\1", plain).replace("~", r"\textasciitilde ").replace("^", r"\textasciicircum ")

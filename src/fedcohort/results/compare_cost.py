@@ -8,20 +8,17 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.results.compare import COSTS, Cell, Options, Results, curves_by_run, evaluations, results_by_seed
+from fedcohort.results.compare import Cell, Options, Results, base_of, curves_by_run, evaluations, results_by_seed
 from fedcohort.results.correction import IN_SETTING, adjust_for_claim
+from fedcohort.results.frame import AXES as COSTS
 from fedcohort.results.frame import Frames
 from fedcohort.results.metric import is_share
 from fedcohort.results.run import late_window
 from fedcohort.results.speed_up import SpeedUp, judge_speed, speed_up
 from fedcohort.results.target import LEVEL, Cost, MedianCost, baseline_target, cost_to_target, median_cost
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ROUNDS = "rounds"
 AXES = (*COSTS, ROUNDS)
@@ -31,12 +28,12 @@ CROSSINGS = ("window", "first")
 
 @dataclass(frozen=True)
 class Target:
-    """When a run is good enough.
+    """The value of the metric that a run has to reach.
 
     Attributes:
         value: the target, None for `best_of` or the baseline's level.
-        best_of: conditions of which, on each seed, the best result is the target.
-        level: share of the way to the baseline's mean result, in (0, 1]; without `value` and `best_of`.
+        best_of: conditions whose best result on each seed is the target.
+        level: share of the way to the baseline's mean result, in (0, 1]; used without `value` and `best_of`.
         crossing: `window` averages as many evaluations as a run's result; `first` takes the first evaluation.
     """
 
@@ -55,11 +52,11 @@ class CostEntry:
     """The cost to the target of one condition in one setting, along one axis.
 
     Attributes:
-        costs: of its runs, by seed.
-        median: over seeds.
-        speed_up: beside the baseline; None for the baseline, and for a condition that has none.
-        p: after the correction.
-        verdict: on the speed-up; "" without one.
+        costs: cost of each run, by seed.
+        median: median cost over seeds.
+        speed_up: speed-up over the baseline; None for the baseline, and for a condition without one.
+        p: p-value after the correction.
+        verdict: verdict on the speed-up; "" without one.
     """
 
     costs: Mapping[int, Cost]
@@ -74,9 +71,9 @@ class CostComparison:
     """Costs to a target.
 
     Attributes:
-        axis: along which the verdicts are primary.
-        targets: by setting and seed.
-        entries: by axis, and by setting and condition; an axis that some run does not know is left out.
+        axis: cost that the primary verdicts are about.
+        targets: target by setting and seed.
+        entries: costs by axis, and by setting and condition; an axis that some run did not log is left out.
     """
 
     axis: str
@@ -86,7 +83,10 @@ class CostComparison:
 
 
 def parse_target(text: str, metric: str, level: float = LEVEL, crossing: str = "window") -> Target:
-    """Return the target of an option: a number, `baseline`, or `best_of:` and conditions. Raises `OptionError`."""
+    """Return the target that an option names: a number, `baseline`, or `best_of:` and conditions.
+
+    Raises `OptionError` for other texts, and for a share outside [0, 1].
+    """
     if text == BASELINE:
         return Target(level=level, crossing=crossing)
     if text.startswith(BEST_OF) and (names := [name for name in text.removeprefix(BEST_OF).split(",") if name]):
@@ -104,38 +104,37 @@ def parse_target(text: str, metric: str, level: float = LEVEL, crossing: str = "
 
 
 def compare_cost(
-    frames: Frames, options: Options, target: Target, axis: str = "virtual_s", apart: Collection[Cell] = ()
+    frames: Frames, options: Options, target: Target, axis: str = "virtual_s", unpaired: Collection[Cell] = ()
 ) -> CostComparison:
-    """Compare the cost to the target with the baseline's, along every axis that all runs know.
+    """Compare the cost to the target with the baseline's, along every axis that all runs logged.
 
-    Raises `OptionError` for an `axis` that a run does not know, and for a target that no condition sets.
+    Raises `OptionError` for an `axis` that a run did not log, and for a target that no condition sets.
     """
     ranges.choice("axis", axis, *AXES)
     results = results_by_seed(frames, options)
     targets = _targets(frames, results, options, target)
     runs = frames.runs
-    known = [name for name in COSTS if name in runs and (runs[name] > 0).all()] + [ROUNDS]
-    if axis not in known:
+    axes = [name for name in COSTS if name in runs and (runs[name] > 0).all()] + [ROUNDS]
+    if axis not in axes:
         lacking = runs[~(runs[axis] > 0)] if axis in runs else runs
         name = PurePath(str(lacking["folder"].iloc[0])).name or lacking["run"].iloc[0]
         why = "virtual time does not pass with device=instant" if axis == "virtual_s" else "it was not logged"
-        raise OptionError(f"axis={axis} is not known of run {name}: {why}. Set axis to one of {', '.join(known)}")
-    curves = curves_by_run(frames)
-    entries = {name: _compare_along(name, runs, curves, options, (target, targets, apart)) for name in known}
+        raise OptionError(f"axis={axis} is not known of run {name}: {why}. Set axis to one of {', '.join(axes)}")
+    entries = {}
+    for name in axes:
+        costs, oracles = _costs_by_seed(name, frames, options, target, targets)
+        entries[name] = _compare_along(costs, oracles, options, unpaired)
     return CostComparison(axis, target, targets, entries)
 
 
-def _compare_along(
-    axis: str,
-    runs: "pd.DataFrame",
-    curves: "Mapping[str, pd.DataFrame]",
-    options: Options,
-    wanted: tuple[Target, Mapping[str, Mapping[int, float]], Collection[Cell]],
-) -> dict[Cell, CostEntry]:
-    target, targets, apart = wanted
+def _costs_by_seed(
+    axis: str, frames: Frames, options: Options, target: Target, targets: Mapping[str, Mapping[int, float]]
+) -> tuple[dict[Cell, dict[int, Cost]], set[Cell]]:
+    """Return the cost to the target of each run along the axis, by cell and seed, and the cells of oracles."""
+    curves, runs = curves_by_run(frames), frames.runs.sort_values("seed")
     costs: dict[Cell, dict[int, Cost]] = {}
-    oracles = set()
-    columns = (runs.sort_values("seed")[name] for name in ("run", "setting", "condition", "seed", "oracle"))
+    oracles: set[Cell] = set()
+    columns = (runs[name] for name in ("run", "setting", "condition", "seed", "oracle"))
     for run, setting, condition, seed, is_oracle in zip(*columns, strict=True):
         cell = (str(setting), str(condition))
         costs.setdefault(cell, {})
@@ -149,19 +148,25 @@ def _compare_along(
         spent = steps if axis == ROUNDS else rows[axis].to_numpy(dtype=float)
         window = int(late_window(steps, options.horizon).sum()) if target.crossing == "window" else 1
         costs[cell][int(seed)] = cost_to_target(steps, spent, values, targets[cell[0]][seed], window, options.sign)
-    ups = {}
-    for cell, own in costs.items():
-        base = costs.get((cell[0], options.baseline)) if options.baseline is not None else None
-        if base and own and cell[1] != options.baseline and cell not in apart:
-            ups[cell] = speed_up(base, own)
+    return costs, oracles
+
+
+def _compare_along(
+    costs: Mapping[Cell, Mapping[int, Cost]], oracles: Collection[Cell], options: Options, unpaired: Collection[Cell]
+) -> dict[Cell, CostEntry]:
+    ups = {
+        cell: speed_up(base, by_seed)
+        for cell, by_seed in costs.items()
+        if by_seed and (base := base_of(costs, cell, options.baseline, unpaired))
+    }
     tests = {c: up.p if up.n >= options.rules.seeds else math.nan for c, up in ups.items() if c not in oracles}
     adjusted = adjust_for_claim(tests, IN_SETTING, options.correction)
     entries = {}
-    for cell, own in costs.items():
+    for cell, by_seed in costs.items():
         up = ups.get(cell)
         p = adjusted.get(cell, up.p) if up is not None else math.nan
         verdict = judge_speed(up, p, options.rules) if up is not None else ""
-        entries[cell] = CostEntry(own, median_cost(list(own.values())), up, p, verdict)
+        entries[cell] = CostEntry(by_seed, median_cost(list(by_seed.values())), up, p, verdict)
     return entries
 
 
@@ -169,13 +174,14 @@ def _targets(frames: Frames, results: Results, options: Options, target: Target)
     """Return the target of each setting and seed; a seed that has none is left out."""
     targets: dict[str, dict[int, float]] = {}
     for setting in dict.fromkeys(setting for setting, _ in results):
-        own = {condition: values for (name, condition), values in results.items() if name == setting}
-        seeds = sorted({seed for values in own.values() for seed in values})
+        by_condition = {condition: values for (name, condition), values in results.items() if name == setting}
+        seeds = sorted({seed for values in by_condition.values() for seed in values})
         if target.best_of:
-            if absent := [name for name in target.best_of if all(name != condition for _, condition in results)]:
-                known = ", ".join(dict.fromkeys(condition for _, condition in results))
-                raise ranges.refuse("target", f"{BEST_OF} and one or more of {known}", f"{BEST_OF}{','.join(absent)}")
-            named = [own.get(name, {}) for name in target.best_of]
+            conditions = list(dict.fromkeys(condition for _, condition in results))
+            if absent := [name for name in target.best_of if name not in conditions]:
+                allowed = f"{BEST_OF} and one or more of {', '.join(conditions)}"
+                raise ranges.refuse("target", allowed, f"{BEST_OF}{','.join(absent)}")
+            named = [by_condition.get(name, {}) for name in target.best_of]
             targets[setting] = {
                 seed: options.sign * max(options.sign * values[seed] for values in named)
                 for seed in seeds
@@ -186,7 +192,7 @@ def _targets(frames: Frames, results: Results, options: Options, target: Target)
         if value is None:
             if options.baseline is None:
                 raise ranges.refuse("target", "a number or best_of: without a baseline", BASELINE)
-            base = [x for x in own.get(options.baseline, {}).values() if math.isfinite(x)]
+            base = [x for x in by_condition.get(options.baseline, {}).values() if math.isfinite(x)]
             start = 0.0 if is_share(options.metric) else _untrained(frames, setting, options)
             value = baseline_target(base, target.level, start)
         targets[setting] = dict.fromkeys(seeds, value) if math.isfinite(value) else {}

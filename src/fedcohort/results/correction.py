@@ -1,12 +1,12 @@
 """Corrections for many tests: one named family for each claim that a page makes.
 
     IN_SETTING  C1  "in this setting the method is better": all methods of the setting
-    OF_METHOD   C2  "the method is better in some settings": all settings of the method
+                C2  "the method is better in some settings": all settings of the method (`adjust_families`)
     ANYWHERE    C3  "in k of K settings some method is better": all methods in all settings
-    OVERALL     C4  "the method is better over these settings": all methods that are ranked together
+                C4  "the method is better over these settings": all methods that are ranked together (`adjust`)
 
-Oracles and bounds are in no family; tuned methods and variants count as methods. Holm (1979) is the default. Benjamini
-and Hochberg (1995) is for exploring: with real effects left in, 15 to 20 % of settings carry a false call.
+Oracles and bounds are in no family. Tuned methods and variants count as methods. Holm (1979) is the default. Benjamini
+and Hochberg (1995) is for exploration: in simulations with real effects, 15 to 20 % of settings had a false positive.
 """
 
 import math
@@ -18,17 +18,15 @@ import numpy as np
 from fedcohort import ranges
 
 Test = TypeVar("Test", bound=Hashable)
-Claim = Literal["in_setting", "of_method", "anywhere", "overall"]
+Claim = Literal["in_setting", "anywhere"]
 IN_SETTING: Claim = "in_setting"
-OF_METHOD: Claim = "of_method"
 ANYWHERE: Claim = "anywhere"
-OVERALL: Claim = "overall"
 Correction = Literal["holm", "bh"]
 CORRECTIONS: tuple[Correction, ...] = ("holm", "bh")
 
 
 def adjust(ps: Sequence[float], correction: Correction = "holm") -> list[float]:
-    """Return the adjusted p-values of one family; NaN stays NaN, and counts for nothing."""
+    """Return the adjusted p-values of one family; NaN stays NaN and is no test of the family."""
     ranges.choice("correction", correction, *CORRECTIONS)
     finite = np.array([math.isfinite(p) for p in ps], dtype=bool)
     adjusted = np.array(ps, dtype=float)
@@ -46,7 +44,7 @@ def adjust(ps: Sequence[float], correction: Correction = "holm") -> list[float]:
 def adjust_families(
     ps: Mapping[Test, float], family_of: Callable[[Test], Hashable], correction: Correction = "holm"
 ) -> dict[Test, float]:
-    """Return the adjusted p-values, in the order of `ps`, each corrected within the family that `family_of` names."""
+    """Return the adjusted p-values in the order of `ps`, each corrected within the family that `family_of` returns."""
     families: dict[Hashable, list[Test]] = {}
     for test in ps:
         families.setdefault(family_of(test), []).append(test)
@@ -59,11 +57,5 @@ def adjust_families(
 def adjust_for_claim(
     ps: Mapping[tuple[str, str], float], claim: Claim, correction: Correction = "holm"
 ) -> dict[tuple[str, str], float]:
-    """Return the adjusted p-values for the family of a claim; ps: by setting and method."""
-    families: dict[Claim, Callable[[tuple[str, str]], Hashable]] = {
-        IN_SETTING: lambda test: test[0],
-        OF_METHOD: lambda test: test[1],
-        ANYWHERE: lambda test: "",
-        OVERALL: lambda test: "",
-    }
-    return adjust_families(ps, families[claim], correction)
+    """Return the adjusted p-values for the family of a claim; ps: p-values by setting and method."""
+    return adjust_families(ps, lambda test: test[0] if claim == IN_SETTING else "", correction)

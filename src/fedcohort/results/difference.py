@@ -2,8 +2,8 @@
 
     D +- t(.975, n - 1) sd(d) / sqrt(n), sd with ddof 1;  p of the two-sided paired t-test (Student 1908)
 
-Runs with equal seeds share data, partition and initial model, so the seed is the unit. Of the intervals that were
-tried, only this one covers 94 to 95 % at 3, 5 and 10 seeds (Colas et al. 2018, "How many random seeds?").
+Runs with equal seeds share data, partition and initial model, so the seed is the unit. Among the intervals that we
+simulated, only this one covers 94 to 95 % at 3, 5 and 10 seeds (Colas et al. 2018, "How many random seeds?").
 """
 
 import math
@@ -19,11 +19,12 @@ ROUNDING = 1e-6  # of the values: a smaller spread is the rounding of curves in 
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean over n values.
+    """The mean of n values with its 95 % interval.
 
     Attributes:
-        std: with ddof 1; NaN for fewer than two values.
-        half: half of the width of the 95 % interval; NaN where there is none.
+        std: standard deviation with ddof 1; NaN for fewer than two values.
+        n: number of values.
+        half: half the width of the 95 % interval; NaN without an interval.
     """
 
     mean: float
@@ -45,11 +46,11 @@ class Difference(Mean):
     """The mean of paired differences, positive where the method is better.
 
     Attributes:
-        p: of the paired t-test; NaN where there is no test.
-        by_seed: the differences.
-        unpaired: number of seeds that one side lacks.
-        diverged: number of paired seeds with a value that is not finite; there is no mean then.
-        reason: why there is no interval and no test; "" where there is one.
+        p: p-value of the paired t-test; NaN without a test.
+        by_seed: the difference of each seed.
+        unpaired: number of seeds that only one side has.
+        diverged: number of paired seeds with a value that is not finite; the mean is NaN if there are any.
+        reason: why there is no interval and no test; "" if there is one.
     """
 
     p: float = math.nan
@@ -68,7 +69,7 @@ class Difference(Mean):
 
     @property
     def worst(self) -> float:
-        """The smallest difference of a seed."""
+        """The smallest difference over seeds."""
         return float(self.values.min()) if self.n else math.nan
 
     @property
@@ -80,9 +81,9 @@ NO_DIFFERENCE = Difference(math.nan, math.nan, 0, math.nan, reason="no common se
 
 
 def t_test(values: Float64[np.ndarray, "*tests n"]) -> tuple[np.ndarray, np.ndarray]:
-    """Return half of the width of the 95 % interval of each mean over the last axis, and the p against zero.
+    """Return half the width of the 95 % interval of each mean over the last axis, and its p-value against zero.
 
-    They equal those of `scipy.stats.ttest_1samp`, which takes 2 ms for a single test, and 1 s to import.
+    The values equal those of `scipy.stats.ttest_1samp`, which takes 2 ms for one test and 1 s to import.
     """
     from scipy.special import stdtr, stdtrit
 
@@ -104,12 +105,12 @@ def mean_of(values: Sequence[float]) -> Mean:
 
 
 def paired_difference(values: Mapping[int, float], base: Mapping[int, float], sign: int = 1) -> Difference:
-    """Return `values` minus `base` over common seeds.
+    """Return the mean of `values` minus `base` over common seeds.
 
     Args:
         values: results of the method by seed.
         base: results of the baseline by seed.
-        sign: -1 where less of the metric is better, which turns the differences.
+        sign: -1 where a smaller metric is better, so that positive differences are better.
     """
     common = sorted(set(values) & set(base))
     by_seed = {seed: sign * (values[seed] - base[seed]) for seed in common}
@@ -122,9 +123,9 @@ def summarise_differences(by_seed: Mapping[int, float], scale: float | None = No
 
     Args:
         by_seed: the differences, by seed or by another unit.
-        scale: largest absolute value of what is compared, by which rounding is told from a spread; None for that of
-            the differences.
-        unpaired: number of seeds that one side lacks.
+        scale: largest absolute value that is compared; a spread far below it is rounding. None for the largest
+            difference.
+        unpaired: number of seeds that only one side has.
     """
     x = np.array(list(by_seed.values()), dtype=float)
     n, nan = len(x), math.nan

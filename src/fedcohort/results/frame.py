@@ -1,30 +1,30 @@
-"""Two tidy frames that every reader of results makes: one of runs, one of curves.
+"""Two tidy frames, one of runs and one of curves, and the readers that make them.
 
-Runs have one row a run. A reader leaves out what its source does not hold.
+The frame of runs has one row per run. A reader leaves out columns that its source does not hold.
 
     run             id that joins both frames: name of the folder, MLflow's run id, or study/setting/condition/seed.
-    study           name of the study; "" for none.
-    setting         partition, cohort size, noise and so on; "" where the source does not group its runs.
-    condition       method, or a variant of one; the choice of `selector` where the source names none.
+    study           name of the study; "" without one.
+    setting         partition, cohort size, noise and so on; "" if the source does not group its runs.
+    condition       method, or a variant of one; the choice of `selector` if the source names none.
     seed            integer.
-    folder          of the run; "" for none.
-    status          finished, refused, failed, or what `status.json` says of a run that did not end.
+    folder          run folder; "" without one.
+    status          finished, refused, failed, or the status in `status.json` of a run that did not end.
     commit, dirty   code of the last start.
-    config_hash     of the options that decide results, apart from the seed.
-    budget          where the run ends, in words.
+    config_hash     hash of the options that decide results, without the seed.
+    budget          text that describes where the run ends.
     oracle          whether the method reads what no server can know.
-    rounds          that are done.
+    rounds          number of completed rounds.
     virtual_s, bytes, probe_bytes, client_flops, server_flops   cumulative cost at the end of the run.
-    wall_s          seconds of this machine.
+    wall_s          seconds on this machine.
     choice.<group>  choice of each config group.
 
-Curves have one row an evaluation (a round that measured a metric), ordered by run and round.
+The frame of curves has one row per evaluation (a round that measured a metric), ordered by run and round.
 
     run, round      round 0 is the untrained model.
-    virtual_s, bytes, client_flops   cumulative cost by then; bytes are down and up, of all clients.
-    <metric>        one column for each metric. Names are the journal's; NaN where the round did not measure it.
+    virtual_s, bytes, client_flops   cumulative cost until the round; bytes are down and up, over all clients.
+    <metric>        one column for each metric, named as in the journal; NaN if the round did not measure it.
 
-Readers of run folders and of a study's Parquet files are here; that of MLflow lives where MLflow is imported.
+This module reads run folders and a study's Parquet files. `tracking/curves.py` reads MLflow.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,15 +37,15 @@ from fedcohort.record import card, folder, history, manifest, provenance
 if TYPE_CHECKING:
     import pandas as pd
 
-COSTS = {  # the metrics of the journal whose sum each cost is
+COSTS = {  # each cost is the sum of these metrics of the journal
     "virtual_s": ("time/virtual_s",),
     "bytes": ("comm/down_bytes", "comm/up_bytes"),
     "probe_bytes": ("comm/probe_bytes",),
     "client_flops": ("comp/client_flops",),
     "server_flops": ("comp/server_flops",),
 }
-AXES = ("virtual_s", "bytes", "client_flops")  # costs that curves have
-EVALUATIONS = ("test/", "server_val/", "clients/")  # prefixes of metrics that some rounds measure
+AXES = ("virtual_s", "bytes", "client_flops")  # cost columns of the curves
+EVALUATIONS = ("test/", "server_val/", "clients/")  # prefixes of metrics that not every round measures
 FINISHED = "finished"
 STUDY_FILES = ("results.parquet", "curves.parquet")
 OF_STUDY = {"cell": "setting", "selector": "condition", "step": "round"}
@@ -53,11 +53,11 @@ OF_STUDY = {"cell": "setting", "selector": "condition", "step": "round"}
 
 @dataclass(frozen=True)
 class Frames:
-    """The frames of the module.
+    """The frames that the module describes.
 
     Attributes:
-        runs: one row a run.
-        curves: one row an evaluation.
+        runs: one row per run.
+        curves: one row per evaluation.
     """
 
     runs: "pd.DataFrame"
@@ -65,9 +65,14 @@ class Frames:
 
 
 def read_folders(folders: Iterable[Path], metrics: Sequence[str] | None = None) -> Frames:
-    """Read run folders: card, journal, starts and status. metrics: columns of the curves, None for all evaluations.
+    """Read run folders: run metadata, journal, starts and status.
 
-    Raises `CheckpointError` for a folder that holds no run.
+    Args:
+        folders: the run folders.
+        metrics: columns of the curves, None for all metrics of evaluations.
+
+    Raises:
+        CheckpointError: a folder holds no run.
     """
     import pandas as pd
 
@@ -100,7 +105,7 @@ def read_folders(folders: Iterable[Path], metrics: Sequence[str] | None = None) 
 
 
 def read_curve(journal: history.History, run: str, metrics: Sequence[str] | None = None) -> "pd.DataFrame":
-    """Return the rows of the curves' frame of one run: the rounds that measured one of the metrics."""
+    """Return the rows of one run in the frame of curves: the rounds that measured one of the metrics."""
     import pandas as pd
 
     selected = [name for name in journal.measured if name.startswith(EVALUATIONS)] if metrics is None else metrics
@@ -118,9 +123,9 @@ def read_curve(journal: history.History, run: str, metrics: Sequence[str] | None
 
 
 def read_study(path: Path) -> Frames:
-    """Read a study's results: `results.parquet` and `curves.parquet`, whose runs have one metric.
+    """Read a study's results: `results.parquet` and `curves.parquet`, where each run has one metric.
 
-    Raises `DamagedFile` for a file that its manifest does not know, and `FileNotFoundError` without results.
+    Raises `DamagedFile` for a file that differs from its manifest, and `FileNotFoundError` without results.
     """
     import pandas as pd
 
@@ -129,9 +134,8 @@ def read_study(path: Path) -> Frames:
     runs, curves = (pd.read_parquet(path / name).rename(columns=OF_STUDY) for name in STUDY_FILES)
     metrics = sorted(set(runs["metric"]))
     for frame in (runs, curves):
-        frame.insert(
-            0, "run", f"{path.name}/" + frame["setting"] + "/" + frame["condition"] + "/" + _text(frame["seed"])
-        )
+        seeds = frame["seed"].astype(str)
+        frame.insert(0, "run", f"{path.name}/" + frame["setting"] + "/" + frame["condition"] + "/" + seeds)
     runs = runs.assign(
         study=path.name,
         folder="",
@@ -146,7 +150,3 @@ def read_study(path: Path) -> Frames:
     columns = [name for name in (*head, *facts) if name in runs]
     axes = [name for name in AXES if name in curves]
     return Frames(runs[columns], curves[["run", "round", *axes, *metrics]])
-
-
-def _text(seeds: "pd.Series[int]") -> "pd.Series[str]":
-    return seeds.astype(str)

@@ -1,4 +1,4 @@
-"""The share of the headroom that a method closes: its mean difference over the oracle's, with Fieller's interval.
+"""The share of the headroom that a method closes: its mean difference divided by the oracle's, with an interval.
 
     rho lies in the interval where (A - rho B)^2 <= t^2 var(a - rho b) / n  (Fieller 1954)
 
@@ -26,7 +26,7 @@ class ShareClosed:
 def share_closed(
     method: Float64[np.ndarray, "seeds"], oracle: Float64[np.ndarray, "seeds"], least: float = 0.0
 ) -> ShareClosed | None:
-    """Return the share of the headroom; None where its lower limit is not above 0, or its mean not above `least`.
+    """Return the share of the headroom; None if the headroom's interval contains 0 or its mean is not above `least`.
 
     Args:
         method: differences of the method to the baseline, over the seeds that all three have.

@@ -1,4 +1,4 @@
-"""What a metric is measured in, and which of two of its values is better."""
+"""The unit of a metric, and whether larger or smaller values are better."""
 
 import math
 from dataclasses import dataclass
@@ -6,30 +6,30 @@ from dataclasses import dataclass
 from fedcohort import ranges, units
 from fedcohort.results.verdict import Rules
 
-LOWER = (  # endings of metrics of which less is better
+LOWER = (  # endings of metrics whose smaller values are better
     *("loss", "_var", "share_max", "dropped_nonfinite", "dropped_step", "class_imbalance"),
     *("waited_s", "closed_s", "announced_s"),
 )
-COSTS = ("time/", "comm/", "comp/", "attack/")  # beginnings of others: the weight of attackers is a cost, too
+COSTS = ("time/", "comm/", "comp/", "attack/")  # prefixes of others: the weight of attackers is a cost, too
 DIRECTIONS = ("auto", "high", "low")
-NO_EFFECT = Rules(least=0.0, margin=0.0, worth=0.0)  # of a metric without a known scale
+NO_EFFECT = Rules(least=0.0, margin=0.0, worth=0.0)  # for a metric without a known scale
 
 
 @dataclass(frozen=True)
 class MetricUnit:
-    """What the values of a metric are shown in: value * factor, with `name` after them."""
+    """The unit in which the values of a metric are shown: value * factor, followed by `name`."""
 
     factor: float
     name: str
 
     @property
     def difference(self) -> str:
-        """The unit of a difference: points between two percentages."""
+        """The unit of a difference, which is points between two percentages."""
         return "points" if self.name == "%" else self.name
 
 
 def unit_of(metric: str, largest: float = 0.0) -> MetricUnit:
-    """Return the unit of a metric. largest: the largest value shown, by which bytes and FLOPs take a prefix."""
+    """Return the unit of a metric; largest: the largest value shown, which sets the prefix of bytes and FLOPs."""
     last = metric.rpartition("/")[2]
     if is_share(metric):
         return MetricUnit(100.0, "%")
@@ -57,7 +57,7 @@ def lower_is_better(metric: str) -> bool:
 
 
 def sign_of(metric: str, better: str = "auto") -> int:
-    """Return -1 where less of the metric is better, else 1; better: `high`, `low`, or `auto` by the metric's name."""
+    """Return -1 if smaller values are better, else 1; better: `high`, `low`, or `auto` by the metric's name."""
     ranges.choice("better", better, *DIRECTIONS)
     return -1 if better == "low" or (better == "auto" and lower_is_better(metric)) else 1
 

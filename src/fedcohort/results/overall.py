@@ -1,11 +1,11 @@
-"""A method over many settings: two claims with two units.
+"""The mean difference of a method over many settings: two claims with two units.
 
     over these settings          g(s) = mean over families of the mean over a family's settings of d; t over seeds.
     over settings like these     mean d of each family; t over the families, six or more.
 
 Settings of a study share seeds and partitions. A test with settings as units (Demsar 2006) therefore rejects a true
-null in 14 to 31 % of cases (Dror et al. 2017, TACL). A family is a group of settings that differ in cohort size or
-level only, and families have equal weight.
+null in 14 to 31 % of cases (Dror et al. 2017, TACL). A family is a group of settings that differ only in cohort size
+or level, and families have equal weight.
 """
 
 import math
@@ -21,7 +21,7 @@ BySetting = Mapping[str, Mapping[int, float]]  # differences by setting and seed
 
 
 def group_families(settings: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the settings of each family; settings: the family of each."""
+    """Return the settings of each family; settings: family of each setting."""
     families: dict[str, list[str]] = {}
     for setting, family in settings.items():
         families.setdefault(family, []).append(setting)
@@ -53,7 +53,7 @@ def over_families(differences: BySetting, family_of: Mapping[str, str], least: i
 
 
 def worst_decile(means: Mapping[str, float]) -> tuple[float, str]:
-    """Return the mean of the lowest tenth of the settings' mean differences, one at least, and the worst setting."""
+    """Return the mean of the lowest tenth (at least one) of the settings' mean differences, and the worst setting."""
     finite = sorted((mean, setting) for setting, mean in means.items() if math.isfinite(mean))
     if not finite:
         return math.nan, ""

@@ -1,12 +1,13 @@
 """Ranks of methods over settings, with an interval.
 
-    rank        of methods in a setting by mean result over common seeds; 1 is best. Ties share the mean rank, and
-                methods that diverged are last.
-    mean rank   over families, which have equal weight, of the mean over a family's settings.
+    rank        rank of a method in a setting by its mean result over common seeds; 1 is best. Ties share the mean rank,
+                and methods that diverged are last.
+    mean rank   mean over families, with equal weights, of the mean rank over a family's settings.
     interval    percentile bootstrap over seeds and families at once (pigeonhole bootstrap, Owen 2007). Seeds are drawn
                 once for all settings of a study, families with replacement.
 
-The interval covers the mean rank over settings like these in 92 to 95 %; a bootstrap over seeds alone in 47 to 62 %.
+In simulations the interval covers the mean rank over settings like these in 92 to 95 % of cases. A bootstrap over seeds
+only covers it in 47 to 62 %.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,13 +25,13 @@ SIDES = (2.5, 97.5)  # percent
 
 @dataclass(frozen=True)
 class SettingResults:
-    """The results in a setting of methods that are ranked together.
+    """The results of methods that are ranked together, in one setting.
 
     Attributes:
-        values: metric, more is better, by method and seed.
-        seeds: of the columns.
-        family: of the setting.
-        study: whose settings share their seeds.
+        values: the metric, larger is better, by method and seed.
+        seeds: seed of each column.
+        family: family of the setting.
+        study: study of the setting; the settings of a study share their seeds.
     """
 
     values: Float64[np.ndarray, "methods seeds"]
@@ -44,11 +45,11 @@ class Ranking:
     """Mean ranks of methods, each [methods].
 
     Attributes:
-        mean: over families.
-        low: of the 95 % interval; NaN for fewer than six families.
-        high: of the 95 % interval.
-        first: probability that the method has the best mean rank; NaN likewise.
-        by_setting: rank in each setting.
+        mean: mean rank over families.
+        low: lower end of the 95 % interval; NaN for fewer than six families.
+        high: upper end of the 95 % interval; NaN for fewer than six families.
+        first: probability that the method has the best mean rank; NaN for fewer than six families.
+        by_setting: ranks in each setting.
     """
 
     mean: Float64[np.ndarray, "methods"]
@@ -59,7 +60,7 @@ class Ranking:
 
 
 def rank_values(values: Float64[np.ndarray, "*rows methods"]) -> Float64[np.ndarray, "*rows methods"]:
-    """Rank the values of each row, 1 for the largest; ties share their mean rank, what is not finite is last."""
+    """Return the rank of each value in its row, 1 for the largest; ties share their mean rank, NaN is last."""
     from scipy.stats import rankdata
 
     ranks: Float64[np.ndarray, "*rows methods"] = rankdata(-np.where(np.isfinite(values), values, -np.inf), axis=-1)
@@ -67,7 +68,7 @@ def rank_values(values: Float64[np.ndarray, "*rows methods"]) -> Float64[np.ndar
 
 
 def rank_methods(settings: Mapping[str, SettingResults], name: str) -> Ranking:
-    """Return the mean ranks of the methods over the settings; name: of the study, which seeds the bootstrap."""
+    """Return the mean ranks of the methods over the settings; name: name of the study, which seeds the bootstrap."""
     families = group_families({setting: results.family for setting, results in settings.items()})
     by_setting = {setting: rank_values(results.values.mean(axis=1)) for setting, results in settings.items()}
     by_family = np.array([np.mean([by_setting[setting] for setting in group], axis=0) for group in families.values()])
@@ -85,7 +86,7 @@ def rank_methods(settings: Mapping[str, SettingResults], name: str) -> Ranking:
 def _bootstrap(
     settings: Mapping[str, SettingResults], families: Mapping[str, Sequence[str]], name: str
 ) -> Float64[np.ndarray, "draws methods"]:
-    """Return the mean ranks of each draw of seeds and families."""
+    """Return the mean ranks in each draw of seeds and families."""
     weights: dict[str, dict[int, np.ndarray]] = {}  # how often a draw has a seed, by study and seed
     for study in dict.fromkeys(results.study for results in settings.values()):
         seeds = sorted({seed for results in settings.values() if results.study == study for seed in results.seeds})
@@ -106,7 +107,7 @@ def _bootstrap(
 def _average(
     values: Float64[np.ndarray, "methods seeds"], counts: Float64[np.ndarray, "seeds draws"]
 ) -> Float64[np.ndarray, "draws methods"]:
-    """Return the weighted means; one of a seed that diverged is NaN where the draw has the seed."""
+    """Return the weighted means; NaN where a draw contains a seed on which the method diverged."""
     lost = ~np.isfinite(values)
     means = np.where(lost, 0.0, values) @ counts / counts.sum(axis=0)
     means[(lost.astype(float) @ counts) > 0] = np.nan

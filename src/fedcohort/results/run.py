@@ -2,8 +2,8 @@
 
     x = mean{v(t) : 5H/6 < t <= H}; the last three evaluations where fewer lie in that window
 
-A model that is not trained yet (t = 0) never counts. On the virtual clock the mean is weighted by the time for which
-each model was the newest. A single value has twice the spread between seeds, and the best value shrinks differences
+The untrained model (t = 0) never counts. On the virtual clock the mean is weighted by the time for which each model was
+the newest. A single evaluation has twice the spread between seeds, and the best evaluation shrinks differences
 (Bouthillier et al. 2021, MLSys; Agarwal et al. 2021, NeurIPS).
 """
 
@@ -27,13 +27,13 @@ Numbers = Sequence[float] | Values
 
 
 def late_window(steps: Numbers, horizon: float | None = None, share: float = SHARE, least: int = LEAST) -> Mask:
-    """Return which evaluations the late mean averages.
+    """Return which evaluations the mean over the last sixth averages.
 
     Args:
         steps: rounds of the evaluations, increasing; 0 for the untrained model.
         horizon: last round that counts; None for the last evaluation.
         share: of the horizon, in (0, 1].
-        least: number of evaluations that are averaged where the window holds fewer.
+        least: number of evaluations that are averaged if the window holds fewer.
     """
     steps = np.asarray(steps, dtype=float)
     trained = steps > 0
@@ -49,12 +49,12 @@ def late_window(steps: Numbers, horizon: float | None = None, share: float = SHA
 def run_result(
     steps: Numbers, values: Numbers, kind: Kind = "late", horizon: float | None = None, share: float = SHARE
 ) -> float:
-    """Return the result of a run from its evaluations; NaN where no trained model was evaluated.
+    """Return the result of a run from its evaluations; NaN if no trained model was evaluated.
 
     Args:
         steps: rounds of the evaluations, increasing.
         values: the metric at these rounds.
-        kind: `late` for the mean over the window, `last` or `best` for one value (of metrics where more is better).
+        kind: `late` for the mean over the window, `last` or `best` for one value; larger values are better.
         horizon: last round that counts; None for the last evaluation.
         share: of the horizon that `late` averages.
     """
@@ -69,19 +69,19 @@ def run_result(
 
 
 def mean_over_time(virtual_s: Numbers, values: Numbers, clock_s: float, share: float = SHARE) -> float:
-    """Return the mean over the last `share` of `clock_s` virtual seconds, in which the newest model counts.
+    """Return the mean over the last `share` of `clock_s` virtual seconds, weighted by the time of the newest model.
 
-    A model counts from the end of its round, in time, until the end of the next one. Evaluations after `clock_s` do
-    not count, and the last model of a run that ended earlier by its number of rounds counts until `clock_s`.
+    A model counts from the end of its round until the end of the next one. Evaluations after `clock_s` do not count.
+    The last model of a run that ended earlier by its number of rounds counts until `clock_s`.
     """
     seconds = newest_for(virtual_s, clock_s, share)
     return float(np.average(np.asarray(values, dtype=float)[seconds > 0], weights=seconds[seconds > 0]))
 
 
 def newest_for(virtual_s: Numbers, clock_s: float, share: float = SHARE) -> Values:
-    """Return for how many seconds of the last `share` of the clock each model was the newest, 0 or less for never."""
+    """Return for how many seconds of the last `share` of the clock each model was the newest; 0 or less for never."""
     begin = np.array(virtual_s, dtype=float)
-    begin[:1] = -math.inf  # the first model was there before its evaluation
+    begin[:1] = -math.inf  # the first model existed before its evaluation
     end = np.append(begin[1:], math.inf)
     seconds: Values = np.minimum(end, clock_s) - np.maximum(begin, (1 - share) * clock_s)
     return seconds

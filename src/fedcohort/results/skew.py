@@ -1,10 +1,10 @@
-"""The guard against methods that collapse on some seeds: the skew of their residuals over all settings.
+"""Detect methods that collapse on some seeds, by the skew of their residuals over all settings.
 
     G = skew of (d - D) / sd(d), pooled over settings
 
-The t-test holds for symmetric heavy tails, and fails where differences have a long left tail. No test within a setting
-shows that: a false win is a sample in which no collapse was drawn. With 16 settings and ten seeds, G is below -.35 in 1
-% of normal draws, and in 99 % of log-normal ones (sigma .5).
+The t-test is valid for symmetric heavy tails, but not for differences with a long left tail. No test within a setting
+detects that: a false positive is a sample without a collapse. With 16 settings and ten seeds, G is below -.35 in 1 % of
+normal draws, and in 99 % of log-normal ones (sigma .5).
 """
 
 import math
@@ -15,8 +15,7 @@ import numpy as np
 from fedcohort.results.difference import Difference
 
 THRESHOLD = -0.35
-SETTINGS, SEEDS = 10, 10  # least numbers for a mark
-COLLAPSES = "collapses on some seeds: wins in single settings are not safe; more seeds"
+SETTINGS, SEEDS = 10, 10  # least numbers for an estimate
 
 
 def pooled_skew(differences: Iterable[Difference]) -> float:
@@ -29,5 +28,5 @@ def pooled_skew(differences: Iterable[Difference]) -> float:
 
 
 def collapses(differences: Iterable[Difference]) -> bool:
-    """Return whether a method's wins in single settings are not safe."""
+    """Return whether a method collapses on some seeds, so that verdicts in single settings are not reliable."""
     return pooled_skew(differences) < THRESHOLD

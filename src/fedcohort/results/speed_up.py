@@ -1,10 +1,10 @@
-"""The speed-up to a target over the baseline: the paired restricted cost on a log scale.
+"""The speed-up over the baseline until a target is met: the paired restricted cost on a log scale.
 
-    h(s)  smallest C of the runs of the pair that never met the target; infinite if both met it.
+    h(s)  smallest C among the runs of the pair that never met the target; infinite if both met it.
     r(s)  log min(T_b, h) - log min(T_m, h);  speed-up = exp(mean r), interval and p of the paired t-test on r.
 
-It is finite for any censoring, and conservative (Royston and Parmar 2013, BMC Med Res Methodol). Signed ranks have no
-power below six seeds, and the log-rank test ignores the pairing.
+The estimate is finite for any censoring, and conservative (Royston and Parmar 2013, BMC Med Res Methodol). Signed ranks
+have no power below six seeds, and the log-rank test ignores the pairing.
 """
 
 import math
@@ -34,15 +34,15 @@ class SpeedUp:
     """How many times as fast as the baseline a method is.
 
     Attributes:
-        ratio: baseline's cost over the method's; NaN where nothing was spent.
-        low: of the 95 % interval; NaN where there is none.
-        high: of the 95 % interval.
-        p: of the paired t-test on the logs.
-        n: pairs.
-        unmet: pairs in which neither met the target in the cost that both spent; they count as ratio 1.
-        bound: AT_LEAST where only the baseline was censored, AT_MOST where only the method was, RESTRICTED for both.
-        median: of the ratios, where a run that never met the target comes after all others; NaN if not determined.
-        logs: the paired differences of the logs.
+        ratio: baseline's cost divided by the method's; NaN if nothing was spent.
+        low: lower end of the 95 % interval; NaN without an interval.
+        high: upper end of the 95 % interval; NaN without an interval.
+        p: p-value of the paired t-test on the logarithms.
+        n: number of pairs.
+        unmet: pairs in which neither run met the target within the cost that both spent; their ratio counts as 1.
+        bound: AT_LEAST if only the baseline was censored, AT_MOST if only the method was, RESTRICTED for both.
+        median: median ratio, where a run that never met the target comes after all others; NaN if not determined.
+        logs: paired differences of the logarithms.
     """
 
     ratio: float
@@ -57,12 +57,12 @@ class SpeedUp:
 
     @property
     def reached(self) -> bool:
-        """Whether half of the pairs or more say something about the speed."""
+        """Whether at least half of the pairs met the target, so that the ratio is informative."""
         return 2 * self.unmet <= self.n
 
 
 def speed_up(base: Mapping[int, Cost], method: Mapping[int, Cost]) -> SpeedUp:
-    """Return the speed-up of `method` over `base`, both by seed, over common seeds."""
+    """Return the speed-up of `method` over `base`, costs by seed, over common seeds."""
     common = sorted(set(base) & set(method))
     logs, extremes = dict[int, float](), list[float]()
     unmet, base_is_later, method_is_later = 0, False, False
@@ -85,7 +85,7 @@ def speed_up(base: Mapping[int, Cost], method: Mapping[int, Cost]) -> SpeedUp:
 
 
 def _median_ratio(logs: Sequence[float]) -> float:
-    """Return exp of the median, NaN where it lies between never and never."""
+    """Return exp of the median; NaN if it lies between minus infinity and infinity."""
     ordered = sorted(logs)
     if not ordered or any(math.isnan(log) for log in ordered):
         return math.nan
@@ -94,7 +94,7 @@ def _median_ratio(logs: Sequence[float]) -> float:
 
 
 def judge_speed(result: SpeedUp, p: float, rules: Rules) -> str:
-    """Return the verdict on a speed-up, whose p after the correction of the claim's family is `p`."""
+    """Return the verdict on a speed-up; p: its p-value after the correction of the claim's family."""
     if not result.reached:
         return UNREACHED
     logs = Rules(rules.alpha, math.log(rules.ratio), math.log(rules.ratio_margin), rules.seeds)

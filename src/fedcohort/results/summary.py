@@ -1,4 +1,4 @@
-"""The summary of a run: everything that `summary.json` holds."""
+"""The content of `summary.json`: the results, costs and provenance of a run."""
 
 import time
 from typing import Any
@@ -9,20 +9,26 @@ from fedcohort.record import card
 from fedcohort.record.history import HEADLINE, History, wall_s
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.provenance import list_forced
+from fedcohort.results.frame import EVALUATIONS
 from fedcohort.results.run_warnings import find_fruitful, list_warnings
 from fedcohort.results.shares_of_best import shares_of_best
 from fedcohort.round.budget import Spent
 
 BEST = (HEADLINE, "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
-EVALUATIONS = ("test/", "server_val/", "clients/")  # every `eval.every` and `eval.clients_every` rounds
-MEANS = ("attack/weight", "attack/share")  # over the rounds, of what differs from round to round
+MEANS = ("attack/weight", "attack/share")  # metrics whose mean over the rounds is reported
 
 
 def summarise(info: RunInfo, history: History, status: str, now_ms: int | None = None) -> dict[str, Any]:
-    """Return everything that `summary.json` holds.
+    """Return the content of `summary.json`.
 
-    `final` is the last value of each metric that was measured at all, `earlier` the round of those evaluations that the
-    last round didn't make; `means`, of a few, are over all rounds. now_ms: when the run has ended, None for now.
+    `final` has the last value of each metric that was measured. `earlier` has the round of each evaluation that the
+    last round did not make. `means` has the mean of a few metrics over all rounds.
+
+    Args:
+        info: the run.
+        history: its rounds.
+        status: how the run ended.
+        now_ms: when the run ended, milliseconds since 1970; None for now.
     """
     final = history.final
     last = {name: steps[-1] for name, steps in history.measured.items() if name.startswith(EVALUATIONS)}
@@ -62,9 +68,9 @@ def summarise(info: RunInfo, history: History, status: str, now_ms: int | None =
 
 
 def _best(history: History, name: str) -> dict[str, float] | None:
-    """The highest value of an accuracy and the first round that reached it."""
+    """Return the highest value of an accuracy and the first round that reached it; None if it was not measured."""
     if name not in history.metrics or history.metrics[name].isna().all():
         return None
     values = history.metrics[name].to_numpy()
-    at = int(np.nanargmax(values))
-    return {"value": float(values[at]), "round": history.steps[at]}
+    index = int(np.nanargmax(values))
+    return {"value": float(values[index]), "round": history.steps[index]}

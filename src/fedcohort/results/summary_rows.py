@@ -1,7 +1,6 @@
-"""The lines of a summary, as labels and values with units: for the terminal and for the run page."""
+"""The rows of a summary, as labels and values with units, for the terminal and the run page."""
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fedcohort import units
@@ -9,7 +8,7 @@ from fedcohort.record.history import HEADLINE
 from fedcohort.results.shares_of_best import CLOCK, DOWN, UP, describe
 
 WORST = "clients/acc_worst5"
-SHARE = 0.9  # of the best accuracy, whose cost is among the first lines
+SHARE = 0.9  # of the best accuracy, whose cost is in the short table
 WALL = "wall time (this machine)"
 COSTS = ("time/", "comm/", "comp/")
 ROWS = (
@@ -33,62 +32,73 @@ ROWS = (
     ("spurious correlation of a client, mean", "skew/client_sc", units.number),
 )
 MEANS = (
-    ("weight that liars got, mean over rounds", "attack/weight", units.percent),
-    ("their share of those who arrived, mean over rounds", "attack/share", units.percent),
+    ("aggregation weight of attackers, mean over rounds", "attack/weight", units.percent),
+    ("share of attackers among arrivals, mean over rounds", "attack/share", units.percent),
 )
+Rows = list[tuple[str, str]]
 
 
 def date(summary: Mapping[str, Any], name: str) -> str:
-    """`, of round 20`, where the last value of a metric is not of the last round (`eval.every`)."""
+    """Return `, of round 20` if the last value of a metric is of an earlier round (`eval.every`), else ""."""
     step = summary["earlier"].get(name)
     return "" if step is None else f", of round {step}"
 
 
-def rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The lines for a first look; a metric that was never measured has none."""
-    final, when = summary["final"], partial(date, summary)
-    found = [(f"test accuracy{when('test/acc')}", units.percent(final["test/acc"]))] if "test/acc" in final else []
+def rows(summary: Mapping[str, Any]) -> Rows:
+    """Return the rows of the short table; a metric that was never measured has none."""
+    final = summary["final"]
+    table = []
+    if "test/acc" in final:
+        table.append((f"test accuracy{date(summary, 'test/acc')}", units.percent(final["test/acc"])))
     if best := summary["best"].get("test/acc"):
-        found.append(("best so far (early stop)", f"{units.percent(best['value'])} at round {best['round']}"))
-    found += [(label + when(name), text(final[name])) for label, name, text in ROWS if name == WORST and name in final]
-    found.append(("rounds", f"{summary['rounds']} of {summary['rounds_asked']}"))
-    found += [describe(each) for each in _list_reached(summary) if each["share"] == SHARE]
-    found += [(label, text(final[name])) for label, name, text in ROWS if name == CLOCK and name in final]
+        table.append(("best so far (early stop)", f"{units.percent(best['value'])} at round {best['round']}"))
+    table += _metric_rows(summary, lambda name: name == WORST)
+    table.append(("rounds", f"{summary['rounds']} of {summary['rounds_asked']}"))
+    table += _reached_rows(summary, lambda share: share == SHARE)
+    table += _metric_rows(summary, lambda name: name == CLOCK)
     if {DOWN, UP} <= final.keys():
-        found.append(("bytes, down and up", units.bytes_(final[DOWN] + final[UP])))
-    found += [("resume=force", "; ".join(summary["forced"]))] if summary["forced"] else []
+        table.append(("bytes, down and up", units.bytes_(final[DOWN] + final[UP])))
+    if summary["forced"]:
+        table.append(("resume=force", "; ".join(summary["forced"])))
     if empty := summary["rounds_without_update"]:
-        found.append(("rounds without an update", f"{empty} of {summary['rounds']}"))
-    return [*found, (WALL, units.seconds(summary["wall_s"])), ("fingerprint", str(summary["fingerprint"]))]
+        table.append(("rounds without an update", f"{empty} of {summary['rounds']}"))
+    return [*table, (WALL, units.seconds(summary["wall_s"])), ("fingerprint", str(summary["fingerprint"]))]
 
 
-def more_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The lines that `rows` leaves out."""
-    final, when = summary["final"], partial(date, summary)
-    found = [(f"test loss{when('test/loss')}", units.number(final["test/loss"]))] if "test/loss" in final else []
-    found += [describe(each) for each in _list_reached(summary) if each["share"] != SHARE]
-    shown = (WORST, CLOCK)
-    rest = [row for row in ROWS if row[1] in final and row[1] not in shown]
-    found += [(label + when(name), text(final[name])) for label, name, text in rest]
-    found += [(label, text(summary["means"][name])) for label, name, text in MEANS if name in summary["means"]]
+def more_rows(summary: Mapping[str, Any]) -> Rows:
+    """Return the rows that `rows` leaves out."""
+    final, means = summary["final"], summary["means"]
+    table = []
+    if "test/loss" in final:
+        table.append((f"test loss{date(summary, 'test/loss')}", units.number(final["test/loss"])))
+    table += _reached_rows(summary, lambda share: share != SHARE)
+    table += _metric_rows(summary, lambda name: name not in (WORST, CLOCK))
+    table += [(label, show(means[name])) for label, name, show in MEANS if name in means]
     if "select/share_min" in final and "select/share_max" in final:
         low, high = units.percent(final["select/share_min"]), units.percent(final["select/share_max"])
-        found.append(("rounds that a client was selected in, least and most", f"{low} to {high}"))
+        table.append(("share of rounds that selected a client, min to max", f"{low} to {high}"))
     if "select/departure" in final:
-        mine, chance = (units.number(final[f"select/departure{end}"]) for end in ("", "_uniform"))
-        found.append(("departure from uniform selection", f"{mine} (chance: {chance})"))
-    return found
+        departure, uniform = (units.number(final[f"select/departure{end}"]) for end in ("", "_uniform"))
+        table.append(("departure from uniform selection", f"{departure} (a uniform draw: {uniform})"))
+    return table
 
 
-def cost_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The lines of what the run cost, and what it had cost when it was nearly as good as it got."""
+def cost_rows(summary: Mapping[str, Any]) -> Rows:
+    """Return the rows of what the run cost, in all and until it reached shares of its best accuracy."""
+    table = _metric_rows(summary, lambda name: name.startswith(COSTS))
+    return [*table, *_reached_rows(summary, lambda _: True), (WALL, units.seconds(summary["wall_s"]))]
+
+
+def _metric_rows(summary: Mapping[str, Any], select: Callable[[str], bool]) -> Rows:
     final = summary["final"]
-    found = [(label, text(final[name])) for label, name, text in ROWS if name in final and name.startswith(COSTS)]
-    found += [describe(each) for each in _list_reached(summary)]
-    return [*found, (WALL, units.seconds(summary["wall_s"]))]
+    return [
+        (label + date(summary, name), show(final[name])) for label, name, show in ROWS if name in final and select(name)
+    ]
 
 
-def _list_reached(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what is said of the shares of its best; nothing where no training has made the model better."""
+def _reached_rows(summary: Mapping[str, Any], select: Callable[[float], bool]) -> Rows:
+    """Return the cost until shares of the best accuracy; none if the untrained model was the best."""
     best = summary["best"].get(HEADLINE)
-    return [] if best is not None and best["round"] == 0 else list(summary["reached"])
+    if best is not None and best["round"] == 0:
+        return []
+    return [describe(entry) for entry in summary["reached"] if select(entry["share"])]

@@ -1,11 +1,11 @@
-"""The cost to a target: rounds, virtual seconds, bytes or client FLOPs until a run is as good as a given value.
+"""The cost to a target: rounds, virtual seconds, bytes or client FLOPs until a run reaches a value of the metric.
 
     T  cost at the first evaluation at which the mean of the last w evaluations is at least the target, up to 1e-6.
        The window is full, and w is the number of evaluations that the run's result averages (`run.late_window`).
     C  cost at the end of a run that never met the target: T > C.
 
-The first crossing of a single noisy evaluation rewards noise: with equal mean curves, and three times the noise, 57 to
-72 % of comparisons were significant. `window=1` is that rule, to reproduce tables of papers.
+The first crossing of a single evaluation rewards noise: with equal mean curves and three times the noise, 57 to 72 % of
+comparisons were significant. `window=1` is that rule, which reproduces tables of papers.
 """
 
 import math
@@ -22,11 +22,11 @@ TOLERANCE = 1e-6  # of the target
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run had spent when it met the target.
+    """The cost of a run until it met the target.
 
     Attributes:
         value: cost at the crossing, or at the end of a run that never met the target.
-        met: whether it met the target.
+        met: whether the run met the target.
     """
 
     value: float
@@ -38,8 +38,9 @@ class MedianCost:
     """The median cost over seeds, where a run that never met the target comes after all others.
 
     Attributes:
-        value: of an even number of runs the geometric middle of the two middle ones; infinite where the upper is never.
-        lower: the lower middle value; the median is above it where `value` is infinite.
+        value: the median; for an even number of runs the geometric mean of the two middle costs. Infinite if one of
+            these runs never met the target.
+        lower: the lower middle cost; the median is above it if `value` is infinite.
         met: number of runs that met the target.
         n: number of runs.
     """
@@ -51,14 +52,14 @@ class MedianCost:
 
 
 def find_crossing(steps: Numbers, values: Numbers, target: float, window: int = 1, sign: int = 1) -> int | None:
-    """Return the index of the evaluation at which the mean of the last `window` ones meets the target, None for never.
+    """Return the index of the first evaluation at which the mean of the last `window` meets the target, else None.
 
     Args:
-        steps: rounds of the evaluations, increasing; the untrained model, round 0, never counts.
+        steps: rounds of the evaluations, increasing; round 0, the untrained model, never counts.
         values: the metric at these rounds.
         target: in the unit of the metric.
         window: number of evaluations that are averaged.
-        sign: 1 where more is better, -1 where less is.
+        sign: 1 if a larger metric is better, else -1.
     """
     trained = np.flatnonzero(np.asarray(steps, dtype=float) > 0)
     if len(trained) < window:
@@ -71,13 +72,13 @@ def find_crossing(steps: Numbers, values: Numbers, target: float, window: int = 
 def cost_to_target(
     steps: Numbers, costs: Numbers, values: Numbers, target: float, window: int = 1, sign: int = 1
 ) -> Cost:
-    """Return what a run had spent when it met the target; costs: cumulative, at the rounds of `steps`."""
+    """Return the cost of a run until it met the target; costs: cumulative cost at the rounds of `steps`."""
     crossing = find_crossing(steps, values, target, window, sign)
     return Cost(float(costs[-1]), met=False) if crossing is None else Cost(float(costs[crossing]), met=True)
 
 
 def median_cost(costs: Sequence[Cost]) -> MedianCost:
-    """Return the median of the costs over seeds; NaN of none."""
+    """Return the median of the costs over seeds; NaN without any."""
     if not costs:
         return MedianCost(math.nan, math.nan, 0, 0)
     ordered = sorted(cost.value if cost.met else math.inf for cost in costs)
@@ -89,7 +90,12 @@ def median_cost(costs: Sequence[Cost]) -> MedianCost:
 def baseline_target(results: Numbers, level: float = LEVEL, start: float = 0.0) -> float:
     """Return the default target: `level` of the way from `start` to the baseline's mean result over seeds.
 
-    start: 0 for an accuracy; the untrained model's value for a loss. One target holds for all seeds of a setting: each
-    seed's own level would make an equal method look 3 to 5 % faster.
+    One target holds for all seeds of a setting. A separate target for each seed would make an equal method look 3 to
+    5 % faster.
+
+    Args:
+        results: of the baseline, one for each seed.
+        level: share of the way, in (0, 1].
+        start: 0 for an accuracy; the untrained model's value for a loss.
     """
     return start + level * (float(np.mean(np.asarray(results))) - start) if len(results) else math.nan

@@ -1,11 +1,11 @@
-"""The verdict on a difference: a minimum effect, and equivalence.
+"""The verdict on a difference, from a significance test, a minimum effect and an equivalence test.
 
-    better, worse   Holm's p < alpha, |D| >= least, and enough seeds.
-    different       Holm's p < alpha, |D| < least.
+    better, worse   p < alpha after Holm's correction, |D| >= least, and enough seeds.
+    different       p < alpha after Holm's correction, |D| < least.
     equivalent      both one-sided p of TOST < alpha against -margin and +margin (Schuirmann 1987; Lakens 2017).
     not settled     none of these.
 
-TOST is an intersection test, whose p is not corrected for many tests.
+TOST, the two one-sided tests, is an intersection test: its p-value is not corrected for many tests.
 """
 
 import math
@@ -24,15 +24,15 @@ FASTER, SLOWER, UNREACHED = "faster", "slower", "target not reached"
 
 @dataclass(frozen=True)
 class Rules:
-    """What counts as a difference, fixed before the runs. Effects are in the metric's own unit.
+    """What counts as a difference, fixed before the runs. Effects are in the unit of the metric.
 
     Attributes:
         alpha: level of two-sided tests after correction, in (0, 1).
         least: minimum effect of a verdict, 0 or more.
-        margin: of equivalence, above 0.
+        margin: equivalence margin, above 0.
         seeds: paired seeds that a verdict needs, 2 or more.
         ratio: minimum effect of a speed-up, 1 or more.
-        ratio_margin: of equivalence of a speed-up, above 1.
+        ratio_margin: equivalence margin of a speed-up, above 1.
         worth: difference for which the number of seeds is computed, above 0.
     """
 
@@ -46,7 +46,7 @@ class Rules:
 
 
 def equivalence_p(values: Numbers, margin: float) -> float:
-    """Return the p of TOST that the mean lies within -margin and +margin; NaN where there is no test."""
+    """Return the p-value of TOST that the mean lies between -margin and +margin; NaN without a test."""
     from scipy.stats import ttest_1samp
 
     x = np.asarray(values, dtype=float)
@@ -62,10 +62,10 @@ def name_verdict(mean: float, p: float, p_equivalent: float, n: int, rules: Rule
 
     Args:
         mean: positive where the method is better.
-        p: adjusted for the family of the claim; NaN where there is no test.
-        p_equivalent: of TOST.
-        n: paired seeds.
-        rules: what counts.
+        p: p-value adjusted for the family of the claim; NaN without a test.
+        p_equivalent: p-value of TOST.
+        n: number of paired seeds.
+        rules: level, minimum effect and number of seeds.
     """
     if n < rules.seeds:
         return TOO_FEW
@@ -75,7 +75,7 @@ def name_verdict(mean: float, p: float, p_equivalent: float, n: int, rules: Rule
 
 
 def judge_difference(difference: Difference, p: float, rules: Rules) -> str:
-    """Return the verdict on a paired difference, whose p after the correction of the claim's family is `p`."""
+    """Return the verdict on a paired difference; p: its p-value after the correction of the claim's family."""
     if difference.diverged:
         return DIVERGED
     if difference.n >= rules.seeds and not math.isfinite(difference.p):

@@ -1,10 +1,10 @@
-"""The winner of a setting, without the bias of choosing the best of many methods.
+"""The best method of a setting, without the bias of choosing the best of many methods.
 
-    naive          mean difference of the method with the largest one, which is biased upward.
-    cross-fitted   each seed in turn is left out, the method is chosen on the others, and e(s) is its difference on the
-                   seed left out. The value is the mean of e, with the interval of t over e for five seeds or more.
+    naive          mean difference of the method with the largest mean difference, which is biased upward.
+    cross-fitted   each seed in turn is left out, the best method is chosen on the others, and e(s) is its difference on
+                   the seed left out. The value is the mean of e, with a t interval over e for five seeds or more.
 
-The cross-fitted value says what choosing by such a table brings, not what the named method does (Efron 2011, JASA;
+The cross-fitted value is the expected gain of choosing by such a table, not that of the named method (Efron 2011, JASA;
 Andrews, Kitagawa and McCloskey 2024, QJE).
 """
 
@@ -24,10 +24,10 @@ class Winner:
     """The best of several methods.
 
     Attributes:
-        index: its row.
-        naive: its mean difference.
-        left_out: what choosing brings on each seed that was left out; None for fewer than five seeds.
-        picked: share of the folds in which the named method was chosen; NaN likewise.
+        index: row of the method.
+        naive: mean difference of the method.
+        left_out: difference of the chosen method on each seed that was left out; None for fewer than five seeds.
+        picked: share of the folds that chose the named method; NaN for fewer than five seeds.
     """
 
     index: int
@@ -37,7 +37,7 @@ class Winner:
 
 
 def cross_fit(differences: Float64[np.ndarray, "methods seeds"]) -> Winner:
-    """Return the winner; differences: finite, to the baseline, over common seeds."""
+    """Return the best method; differences: finite differences to the baseline over common seeds."""
     x = np.asarray(differences, dtype=float)
     n = x.shape[1]
     index = int(x.mean(axis=1).argmax())

@@ -26,7 +26,7 @@ from fedcohort.round.server_models import RoundModels
 from fedcohort.round.settings import Settings
 from fedcohort.round.store import ClientStore
 from fedcohort.round.workload import verify_advice
-from fedcohort.signal.base import Lab
+from fedcohort.signal.lab import Lab
 from fedcohort.types import Advice, Ids
 
 log = logging.getLogger("fedcohort")
@@ -125,7 +125,9 @@ class ServerStep:
                 finished.round + 1,
                 len(finished.selection.clients),
                 finished.closing.train_s,
-                f" ({advice})" if (advice := self.parts.deadline.way_out(int(finished.closing.asked.max()))) else "",
+                f" ({advice})"
+                if (advice := self.parts.deadline.suggest(int(finished.closing.units_asked.max())))
+                else "",
             )
         self.has_warned = True
 

@@ -76,4 +76,4 @@ class Clock:
         schedule = self.schedule
         if schedule is None:
             return without_absence
-        return lambda clients, seconds: schedule.stretch(clients, start_s, seconds)
+        return lambda clients, seconds: schedule.completion_time(clients, start_s, seconds)

@@ -10,7 +10,8 @@ from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.rng import generator
 from fedcohort.round.workload import among
-from fedcohort.signal.base import Lab, Measured, Probed, ServerMeasured, find, verify_answers
+from fedcohort.signal.base import Measured, Probed, ServerMeasured, find, verify_answers
+from fedcohort.signal.lab import Lab
 from fedcohort.types import ClientUpdate, Ids, Probe, ProbeResult, Values
 
 

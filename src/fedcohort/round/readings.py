@@ -11,7 +11,8 @@ from fedcohort.round.collected import Collected
 from fedcohort.round.finish import Finished
 from fedcohort.round.parts import Parts
 from fedcohort.round.queries import ClientClaims
-from fedcohort.signal.base import Derived, Lab, RawUpdate, Reported, find, verify_answers
+from fedcohort.signal.base import Derived, RawUpdate, Reported, find, verify_answers
+from fedcohort.signal.lab import Lab
 from fedcohort.types import ClientUpdate, RoundOutcome, Signals
 
 

@@ -124,7 +124,7 @@ def columns(finished: Finished, collected: Collected, n_clients: int) -> ClientF
 
 def phases(closing: DeadlineOutcome) -> Mapping[str, np.ndarray]:
     """Return the assigned units and the phases of each selected client's whole job, in seconds, by column name."""
-    return {"units_asked": closing.asked, **{f"{name}_s": seconds for name, seconds in closing.phases.items()}}
+    return {"units_asked": closing.units_asked, **{f"{name}_s": seconds for name, seconds in closing.phases.items()}}
 
 
 def pace(finished: Finished) -> Mapping[str, float]:

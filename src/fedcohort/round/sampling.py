@@ -15,7 +15,7 @@ from fedcohort.rng import Draws
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.store import ClientStore
 from fedcohort.samples.base import LOSSES, SampleRequest, Samples
-from fedcohort.signal.base import Lab
+from fedcohort.signal.lab import Lab
 from fedcohort.training.client_task import Remember
 from fedcohort.types import Ids, Values
 

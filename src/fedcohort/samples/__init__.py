@@ -1,1 +1,1 @@
-"""Which local samples train."""
+"""Sample selection: which of their samples clients train on; `base.py` is the contract."""

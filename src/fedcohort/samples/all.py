@@ -1,6 +1,6 @@
 """Clients train on all of their samples.
 
-    u_i = n_i
+    u_i:  n_i
 
 Departures from the paper: none (FedAvg).
 """
@@ -16,11 +16,13 @@ from fedcohort.types import Ids, Population
 
 @dataclass(frozen=True)
 class All(Samples[None]):
+    """The sample selection; it has no options."""
+
     everything: ClassVar[bool] = True
 
     def init(self, population: Population) -> None:
-        """No state."""
+        """Return no state."""
 
     def choose(self, state: None, request: SampleRequest) -> Ids:
-        """Choose every position."""
+        """Return every position."""
         return np.arange(request.n)

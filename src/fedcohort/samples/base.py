@@ -1,4 +1,4 @@
-"""The contract of sample selection: which of its samples a client trains on this round, and what it tells of them."""
+"""The contract of a sample selection: the samples that a client trains on in a round, and its reports about them."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from fedcohort.types import Ids, Population, ReadOnly, RoundOutcome, Values
 
 S = TypeVar("S")
 
-LOSSES = "sample_losses"  # the name under which a client keeps its list
+LOSSES = "sample_losses"  # the name under which a client stores its list of losses
 CLEAN_LABELS = Requirement(
     lambda run: run.federation and not run.federation.noise_rate.any(),
     "high losses draw {option} to samples, and wrong labels ({label_noise}) make losses high, too",
@@ -22,19 +22,19 @@ CLEAN_LABELS = Requirement(
 
 @dataclass(frozen=True)
 class SampleRequest(ReadOnly):
-    """A client that asks which samples to train on.
+    """A client that chooses the samples of its next training.
 
     Attributes:
         client: its id.
-        n: samples it has.
-        deadline_s: what was announced, inf without a deadline.
-        travel_s: expected virtual seconds of all but the training: download, forward passes beside it, upload.
+        n: number of its samples.
+        deadline_s: the announced deadline in seconds, inf without one.
+        travel_s: expected virtual seconds of everything but the training: download, forward passes, upload.
         unit_s: expected virtual seconds of one unit of work on all n samples.
-        units: units asked.
+        units: units requested.
         batch: samples in a mini-batch.
-        losses: the last cross-entropy of each sample that the client knows of, in nats, float64 [n]; empty where
-            clients keep no list (`Samples.keeps_losses`), or this one hasn't looked.
-        rng: makes the client's own generator of a purpose for this round; only those who draw pay for it.
+        losses: last known cross-entropy of each sample in nats, float64 [n]; empty where clients keep no list
+            (`Samples.keeps_losses`), or this one has not computed it.
+        rng: function that returns the client's generator of a purpose for this round.
     """
 
     client: int
@@ -52,14 +52,16 @@ class Samples(Component, Protocol[S]):
     """Which of its samples each client trains on.
 
     Attributes:
-        everything: whether that is all of them for everybody: then nobody is asked.
-        foreseen: whether `choose` goes by the request's n and rng alone, so that it is known before a round is planned
-            what any client would train on in it (`round.sampling.foresee`).
-        keeps_losses: whether clients keep a list of their samples' losses. Who has none looks at all of its samples,
-            for a forward pass on w_t; later the list follows from the first local epoch of each round that arrives.
-        tells_losses: whether `tell` says `loss_low` and `loss_high` of each list; without it these signals are refused.
-        needs: signals that `observe` reads.
-        bytes_down: of what each client is told beside the model and the deadline.
+        everything: whether all clients train on all of their samples, so that `choose` is not called.
+        foreseen: whether `choose` depends on the request's n and rng only, so that any client's samples of a round are
+            known before the round is planned (`round.sampling.foresee`).
+        keeps_losses: whether clients keep a list of their samples' losses. A client without one computes it with a
+            forward pass of w_t over all of its samples. Later the list follows from the first local epoch of each
+            round that arrives.
+        tells_losses: whether `tell` reports `loss_low` and `loss_high` of each list; these signals are rejected
+            otherwise.
+        needs: names of the signals that `observe` reads.
+        bytes_down: bytes that each client receives in addition to the model and the deadline.
     """
 
     @property
@@ -88,24 +90,30 @@ class Samples(Component, Protocol[S]):
 
     @abstractmethod
     def init(self, population: Population) -> S:
-        """The state before round 0."""
+        """Return the state before round 0."""
 
     def look(self, state: S, n: Ids) -> Bool[np.ndarray, "clients"]:
-        """Say which clients keep a list, given their numbers of samples n, [clients]."""
+        """Return which clients keep a list, given their numbers of samples n, bool [clients]."""
         return np.full(len(n), self.keeps_losses)
 
     @abstractmethod
     def choose(self, state: S, request: SampleRequest) -> Ids:
-        """Choose the samples to train on: sorted positions in [0, n), at least one."""
+        """Return the samples to train on: sorted positions in [0, n), at least one."""
 
     def tell(self, state: S, request: SampleRequest, losses: Values) -> Mapping[str, float]:
-        """Return what a client tells of its list after training, by word of `signal/`; losses: the list then, [n]."""
+        """Return what a client reports about its list after training, by name of the signal.
+
+        Args:
+            state: the server's state, of which the client knows the threshold.
+            request: what the client chose its samples by.
+            losses: its list after training, [n].
+        """
         return {}
 
     def describe(self, state: S) -> Mapping[str, float]:
-        """Return numbers of the state that are logged after each round, by a name that goes behind the group's."""
+        """Return numbers of the state that are logged after each round, by the last part of their name."""
         return {}
 
     def observe(self, state: S, outcome: RoundOutcome) -> S:
-        """Learn from those who arrived."""
+        """Return the state after the arrivals of a round."""
         return state

@@ -1,21 +1,23 @@
 """FedBalancer: clients train on samples whose loss is above a threshold that rises with time (Shin et al. 2022).
 
-Shin, Li, Liu, Lee, "FedBalancer: Data and Pace Control for Efficient Federated Learning on Heterogeneous Clients"
-(MobiSys 2022), Algorithm 1. Its deadline is `deadline=fedbalancer`; either works without the other.
+Shin, Li, Liu, Lee, "FedBalancer: Data and Pace Control for Efficient Federated Learning on Heterogeneous Clients",
+MobiSys 2022, arXiv 2201.01601, Algorithm 1. Its deadline is deadline=fedbalancer; each works without the other.
 
-    S  = samples that E epochs of whole mini-batches fit of before the deadline       S >= n_i: train on all, else
-    OT = {x: loss_i(x) >= lt},   UT = the rest,   L = max(S, |OT|)
-    train on L p random samples of OT and L (1 - p) of UT
+    S:  samples of which E epochs in whole mini-batches fit before the deadline;  S >= n_i: train on all samples
+    OT:  {x: loss_i(x) >= lt}
+    UT:  all other samples
+    L:  max(S, |OT|)
+    training set:  L p random samples of OT and L (1 - p) of UT
 
-The threshold lt and the client's list loss_i: `samples/threshold.py`.
+The threshold lt and the client's list loss_i are described in `samples/threshold.py`.
 
 Departures from the paper:
-- L p is rounded up; where OT or UT has too few samples the other one fills in;
-- the paper doesn't say how S is found: here from the deadline less the expected travel, in whole mini-batches;
-- those of `samples/threshold.py`.
-
-as_released=true does as the authors' code: S leaves travel out and counts parts of mini-batches; the rest in
-`samples/threshold.py`. Not done: in the code a client's first round is on OT, whatever would fit.
+- L p is rounded up; where OT or UT has too few samples the other one fills up.
+- The paper does not say how S is computed. Here it is from the deadline less the expected travel time, in whole
+  mini-batches.
+- as_released=true follows the authors' code: S includes the travel time and parts of mini-batches. In the code a
+  client's first round is on OT in any case, which is not implemented.
+- The departures of `samples/threshold.py`.
 """
 
 import math
@@ -37,7 +39,7 @@ class FedBalancer(LossThreshold):
     requirements: ClassVar[frozenset[Requirement]] = LossThreshold.requirements | {EPOCHS}
 
     def choose(self, state: State, request: SampleRequest) -> Ids:
-        """Choose by Alg. 1."""
+        """Return the samples of Alg. 1."""
         fit = self._fit(request)
         if fit >= request.n:
             return np.arange(request.n)
@@ -45,7 +47,7 @@ class FedBalancer(LossThreshold):
         return draw(over, max(fit, int(over.sum()), 1), self.p, request.rng("samples"))
 
     def _fit(self, request: SampleRequest) -> int:
-        """Return S, the samples that all units of work fit of before the deadline."""
+        """Return S, the number of samples of which all units of work fit before the deadline."""
         room = request.deadline_s if self.as_released else request.deadline_s - request.travel_s
         batch_s = request.unit_s * request.batch / request.n
         batches = max(0.0, room / (request.units * batch_s)) if batch_s > 0 else math.inf

@@ -1,15 +1,20 @@
-"""Clients with much data train on their hardest samples alone: "SampleSelection" in FedBalancer (Shin et al. 2022).
+"""FedSS with losses: clients with many samples train on their hardest samples ("SampleSelection" in FedBalancer).
 
-    q = 80th percentile of the n_i,   K = floor(q)
-    n_i >= q: train on the K samples of the largest loss_i,      n_i < q: on all
+Shin, Li, Liu, Lee, "FedBalancer: Data and Pace Control for Efficient Federated Learning on Heterogeneous Clients",
+MobiSys 2022, arXiv 2201.01601.
 
-loss_i is the client's list: every sample's cross-entropy on the model of its first round, overwritten by what is seen
-in the first local epoch of each round that it trains in.
+    q:  80th percentile of the n_i
+    K:  floor(q)
+    n_i >= q:  train on the K samples with the largest loss_i
+    n_i < q:  train on all samples
+
+loss_i is the client's list: the cross-entropy of every sample on the model of the client's first round, updated by the
+losses in the first local epoch of each round that it trains in.
 
 Departures from the paper:
-- FedSS (Cai, Lin, Zhang, Yu, "Dynamic Sample Selection for Federated Learning with Heterogeneous Data in Fog
-  Computing", ICC 2020) lets the number of samples grow during training, and reads no loss. Its combination with the
-  largest losses is FedBalancer's baseline, as here: nothing grows, and what is learned early is not trained on again.
+- FedSS itself increases the number of samples during training, and reads no loss: Cai, Lin, Zhang, Yu, "Dynamic Sample
+  Selection for Federated Learning with Heterogeneous Data in Fog Computing", ICC 2020. Its combination with the largest
+  losses is FedBalancer's baseline, as here: samples learnt early are not trained on again.
 """
 
 from dataclasses import dataclass
@@ -26,10 +31,10 @@ from fedcohort.types import Ids, Population
 
 @dataclass(frozen=True)
 class FedssLoss(Samples[float]):
-    """The sample selection, with its options; its state is q.
+    """The sample selection, with its option; its state is q.
 
     Attributes:
-        percentile: of the numbers of samples, from which on a client has much.
+        percentile: of the numbers of samples, from which on a client trains on K samples.
     """
 
     percentile: float
@@ -46,11 +51,14 @@ class FedssLoss(Samples[float]):
         return float(np.percentile(population.signals["n_train"], self.percentile))
 
     def look(self, state: float, n: Ids) -> Bool[np.ndarray, "clients"]:
-        """Only those who choose keep a list."""
+        """Return which clients keep a list: those that choose."""
         return n >= state
 
     def choose(self, state: float, request: SampleRequest) -> Ids:
-        """Choose the K largest losses, the first of those that are equal; all where the client has less than q."""
+        """Return the K samples with the largest losses, the first of equal ones.
+
+        All where the client has less than q.
+        """
         if request.n < state:
             return np.arange(request.n)
         return np.sort(np.argsort(-request.losses, kind="stable")[: max(1, int(state))])

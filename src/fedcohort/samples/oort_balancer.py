@@ -1,18 +1,18 @@
-"""OortBalancer: the one mini-batch of each local epoch, as in Oort, is drawn above a loss threshold (Shin et al. 2022).
+"""OortBalancer: the mini-batches of Oort, one per local epoch, are drawn above a loss threshold (Shin et al. 2022).
 
-Shin, Li, Liu, Lee, "FedBalancer: Data and Pace Control for Efficient Federated Learning on Heterogeneous Clients"
-(MobiSys 2022), Sec. 3.4. With E = client.steps mini-batches of b samples:
+Shin, Li, Liu, Lee, "FedBalancer: Data and Pace Control for Efficient Federated Learning on Heterogeneous Clients",
+MobiSys 2022, arXiv 2201.01601, Sec. 3.4. With E = client.steps mini-batches of b samples:
 
-    n_i >= b E:   draw L = b E samples, L p of them with loss_i >= lt, for one mini-batch after the other
-    n_i <  b E:   all samples, in as many passes as E mini-batches need
+    n_i >= b E:  draw L = b E samples, L p of them with loss_i >= lt, for one mini-batch after the other
+    n_i < b E:  all samples, in as many passes as E mini-batches need
 
-loss_i, lt, p and what clients tell are FedBalancer's (`samples/threshold.py`).
+loss_i, lt, p and the clients' reports are FedBalancer's (`samples/threshold.py`).
 
 Departures from the paper:
-- client.steps says how many mini-batches there are; the paper has one for each of its five local epochs;
-- an update weighs by the samples that were drawn, as all do, not by the size of a mini-batch: the same for all who have
-  b E samples or more;
-- a client tells of its whole list; the code of its first mini-batch alone, which leaves a percentile of ten losses.
+- client.steps is the number of mini-batches. The paper has one for each of its five local epochs.
+- An update is weighted by the samples drawn, like all updates, not by the size of a mini-batch. This is the same for
+  all clients with b E samples or more.
+- A client reports on its whole list. The code reports on its first mini-batch, which leaves a percentile of ten losses.
 """
 
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class OortBalancer(LossThreshold):
     requirements: ClassVar[frozenset[Requirement]] = LossThreshold.requirements | {STEPS, MINI_BATCHES}
 
     def choose(self, state: State, request: SampleRequest) -> Ids:
-        """Choose as many samples as the steps take; all where there are less."""
+        """Return as many samples as the steps take; all where there are fewer."""
         count = request.units * request.batch
         if count >= request.n:
             return np.arange(request.n)

@@ -1,8 +1,8 @@
-"""Clients train on a random part of their samples, drawn afresh each round: the control for methods that choose.
+"""Clients train on a random part of their samples in each round: the control for methods that choose samples.
 
-    u_i = max(1, ceil(fraction n_i)), without replacement
+    u_i:  max(1, ceil(fraction n_i)), without replacement
 
-Departures from the paper: none (of no paper).
+Departures from the paper: none (no paper).
 """
 
 import math
@@ -18,10 +18,10 @@ from fedcohort.types import Ids, Population
 
 @dataclass(frozen=True)
 class Random(Samples[None]):
-    """A random part of each client's samples.
+    """The sample selection, with its option.
 
     Attributes:
-        fraction: of each client's samples.
+        fraction: share of each client's samples.
     """
 
     fraction: float
@@ -32,10 +32,10 @@ class Random(Samples[None]):
         ranges.number("fraction", self.fraction, "(0, 1]")
 
     def init(self, population: Population) -> None:
-        """No state."""
+        """Return no state."""
 
     def choose(self, state: None, request: SampleRequest) -> Ids:
-        """Choose sorted positions, uniformly among all sets of their size."""
+        """Return sorted positions, uniform among all sets of their size."""
         # .07 * 100 is 7.000000000000001 in floating point, and its ceiling 8
         count = max(1, math.ceil(self.fraction * request.n - 1e-9))
         return np.sort(request.rng("samples").choice(request.n, size=count, replace=False))

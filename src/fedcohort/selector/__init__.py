@@ -1,1 +1,1 @@
-"""Which clients train this round, one file per paper."""
+"""Client selectors: one module per method; `base.py` is their contract."""

@@ -1,7 +1,8 @@
-"""The contract of a client selector, and the choice that all of them share.
+"""The contract of a client selector, and the choices and draws that all selectors share.
 
-A selector is a frozen dataclass of hyperparameters; what changes between rounds is an explicit State. It sees arrays
-and the signals that it declares, never a model, a dataset or an aggregator. It scores; `top` and `draw` choose.
+A selector is a frozen dataclass of hyperparameters; everything that changes between rounds is an explicit State. It
+reads arrays and the signals that it declares, never a model, a dataset or an aggregator. It scores clients; `top` and
+`draw` choose them.
 """
 
 from abc import abstractmethod
@@ -19,25 +20,27 @@ S = TypeVar("S")
 
 
 class Selector(Component, Protocol[S]):
-    """`plan` -> probes of w_t -> `select` -> local training -> `observe` -> aggregation, once a round.
+    """Choose the clients of each round.
 
-    A selector writes `init` and `select`, and what else it does; the rest it inherits.
+    The server calls `plan` (queries about w_t), `select`, and, after local training and before the aggregation,
+    `observe`. A method implements `init` and `select`; everything else has a default.
 
-    A client's id means nothing: relabelled clients must have relabelled scores. Scores may hold a draw (Thompson
-    sampling, epsilon-greedy): take it as one vector over all clients, `ctx.rng.standard_normal(ctx.n_clients)`. The
-    laws relabel such a vector with the clients, and a client's draw doesn't depend on who else is there.
+    Client ids carry no information: relabelled clients must get relabelled scores. Where scores are random (Thompson
+    sampling, epsilon-greedy), draw one vector over all clients, `ctx.rng.standard_normal(ctx.n_clients)`. A client's
+    draw then does not depend on which other clients are available.
 
     Attributes:
         backs_off: whether the run withholds clients that failed repeatedly (`round/backoff.py`).
-        needs: the words of `fedcohort/signal/` that it reads, static, probed and reported alike. A ClassVar, or a
-            property where options decide: nobody is charged for a signal that the chosen options leave unread.
+        needs: names of the signals (`fedcohort/signal/`) that it reads, whether static, queried or reported. A
+            ClassVar, or a property where options decide: a run is not charged for signals that its options leave
+            unread.
         advises: whether `observe` may return Advice; the matrix of updates is then kept for the aggregation.
-        weighs: whether its advice has weights, or only says whom to keep; an aggregator that goes by them in part, or
-            not at all, says so at start-up.
-        absolute: whether its advice is (`Advice.absolute`): aggregators that work out weights of their own, and would
-            lose the sum of those advised, are then refused.
-        uncapped: whether it asks all who are available in every round.
-        robust_loss: the weights alpha, beta and A of the robust loss by which it asks clients; empty if it doesn't.
+        weighs: whether its advice contains weights; otherwise it only excludes clients. Aggregators that use such
+            weights only in part print a notice.
+        absolute: whether its weights are used without normalisation (`Advice.absolute`). Aggregators that compute
+            weights of another sum reject such a selector.
+        uncapped: whether it selects all available clients in every round.
+        robust_loss: the weights alpha, beta and A of the robust loss that it queries; empty if it queries none.
     """
 
     backs_off: ClassVar[bool] = False
@@ -67,56 +70,67 @@ class Selector(Component, Protocol[S]):
         return {}
 
     def shortlist(self, cohort: int) -> int:
-        """Return the number of clients that a cohort is chosen from: back-off leaves at least as many."""
+        """Return the number of clients that a cohort is chosen from; back-off leaves at least as many available."""
         return cohort
 
     def memory_bytes(self, n_clients: int) -> float:
-        """Return a lower bound of the bytes that a choice among `n_clients` takes; 0 for what grows with n_clients."""
+        """Return a lower bound in bytes of a choice among `n_clients`; 0 where memory is linear in n_clients."""
         return 0
 
     @abstractmethod
     def init(self, population: Population) -> S:
-        """The state before round 0."""
+        """Return the state before round 0."""
 
     def plan(self, state: S, ctx: RoundContext) -> Sequence[Probe]:
-        """Return the queries about w_t, to clients of `ctx.ready`; most selectors have none."""
+        """Return the queries about w_t, addressed to clients of `ctx.ready`; most selectors have none."""
         return ()
 
     @abstractmethod
     def select(self, state: S, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, S]:
-        """Choose `ctx.cohort` distinct ids of `ctx.available`, or all of them where there are fewer.
+        """Choose `ctx.cohort` distinct ids of `ctx.available`, or all of them where fewer are available.
 
-        probes: answers to the blocking probes, by signal.
+        Args:
+            state: the state before this round's selection.
+            ctx: what the server knows before the round, with the static signals and the generator.
+            probes: answers to the blocking queries, by signal.
+
+        Returns:
+            The selection, and the state after it.
         """
 
     def observe(self, state: S, outcome: RoundOutcome) -> tuple[Advice | None, S]:
-        """Learn from those who arrived, and who failed, before the aggregation. It must not draw.
+        """Update the state with the arrivals and failures of a round, before the aggregation; draw nothing.
 
-        `outcome.signals[word]` has a number, or a row, for each of `outcome.clients`, in their order. It may be NaN or
-        infinite, as the loss of a client that diverged: what is known of the others must not be spoilt by it.
+        `outcome.signals[name]` holds a number or a row for each client of `outcome.clients`, in their order. Values may
+        be NaN or infinite, for example the loss of a client that diverged: such a value must not spoil what is known of
+        the others.
 
-        It is not called for a round without a cohort. A round without arrivals must change the state, too: no run may
-        stall on clients that never arrive. Either the method counts failures, or it sets `backs_off`.
+        It is not called for a round without a cohort. A round without arrivals must change the state too, so that a run
+        cannot stall on clients that never arrive: either count failures, or set `backs_off`.
         """
         return None, state
 
     def trace(self, state: S) -> Mapping[str, tuple[float, float]]:
-        """Named (mean, standard deviation) of what the selector believes, for the figures; {} where there is none."""
+        """Return named (mean, standard deviation) pairs of the estimates to plot; {} where there are none."""
         return {}
 
 
 @dataclass(frozen=True)
 class Stateless:
-    """The state of a selector that remembers nothing."""
+    """The empty state of a selector that remembers nothing."""
 
 
 def begins_with_all(word: str) -> str:
-    """The line that a run starts with whose first round isn't as large as its cohort; word: of the selector."""
-    return f"selector={word} trains everybody who is ready in round 1, whatever the cohort"
+    """Return the start-up notice of a selector that trains all ready clients in its first round.
+
+    Args:
+        word: the selector's name.
+    """
+    return f"selector={word} trains all ready clients in round 1, whatever the cohort"
 
 
 def answers(probes: Mapping[str, ProbeResult], signal: str) -> ProbeResult:
-    """The answers to a probe, nobody's where none was sent."""
+    """Return the answers to a query; an empty result where it was not sent."""
     return probes.get(signal, ProbeResult(np.empty(0, np.int64), np.empty(0)))
 
 
@@ -124,20 +138,21 @@ TIE = 1e-9
 
 
 def finite_or_last(scores: Values) -> Values:
-    """Scores with NaN and -inf as -inf ("never prefer"); +inf stays, it is the documented cold-start value."""
+    """Return the scores with NaN replaced by -inf, which ranks last; +inf stays, it marks clients never tried."""
     return np.where(np.isnan(scores), -np.inf, scores)
 
 
 def top(scores: Values, available: Ids, count: int, rng: np.random.Generator, tie: str = "random") -> Ids:
-    """The `count` available clients with the highest scores, sorted by id; all of them where there are fewer.
+    """Return the `count` available clients with the highest scores, sorted by id; all where fewer are available.
 
     Args:
-        scores: float64 [n_clients]. Two scores are tied when |a-b| <= 1e-9 max(1, |a|, |b|): dot products that are
-            equal on paper differ in the last bit, and a naive argmax then always prefers the same client.
+        scores: float64 [n_clients]. Two scores are tied when |a - b| <= 1e-9 max(1, |a|, |b|): dot products that are
+            equal on paper differ in the last bit, and a plain argmax would then always prefer the same client.
         available: sorted ids.
-        count: how many.
-        rng: for ties.
-        tie: "random" draws among those tied at the cut, "id" takes the lowest ids. One vector is drawn either way.
+        count: number of clients to choose.
+        rng: generator that breaks ties.
+        tie: "random" draws among the clients tied at the cut, "id" takes the lowest ids. One vector is drawn either
+            way.
     """
     order_noise = rng.random(len(scores))[available]
     if count >= len(available):
@@ -149,25 +164,31 @@ def top(scores: Values, available: Ids, count: int, rng: np.random.Generator, ti
     else:
         near = value == cut
     above = (value > cut) & ~near
-    left = count - int(above.sum())
+    remaining = count - int(above.sum())
     tied = np.flatnonzero(near)
     if tie == "random":
         tied = tied[np.argsort(order_noise[tied], kind="stable")]
-    chosen = np.concatenate([np.flatnonzero(above), tied[:left]])
+    chosen = np.concatenate([np.flatnonzero(above), tied[:remaining]])
     return np.sort(available[chosen])
 
 
 def draw(weights: Values, available: Ids, count: int, rng: np.random.Generator) -> Ids:
-    """`count` distinct available clients, drawn one after the other in proportion to `weights`, sorted by id."""
+    """Draw `count` distinct available clients successively in proportion to `weights`; return their ids, sorted."""
     return np.sort(successive(weights, available, count, rng))
 
 
 def successive(weights: Values, available: Ids, count: int, rng: np.random.Generator) -> Ids:
     """Draw as `draw` does, and return the ids in the order of drawing.
 
-    weights: float64 [n_clients], not negative. Exponential keys e_k / weight_k give exactly the successive draw
-    without replacement (Efraimidis and Spirakis 2006), with one vector a round, indexed by client. Clients of weight
-    zero come in, uniformly, only where too few others are left.
+    Exponential keys e_k / weight_k give exactly the successive draw without replacement (Efraimidis and Spirakis,
+    "Weighted random sampling with a reservoir", Information Processing Letters, 2006). One vector is drawn in a round
+    and indexed by client. Clients of weight zero are drawn, uniformly, only where too few others are available.
+
+    Args:
+        weights: float64 [n_clients], not negative.
+        available: sorted ids.
+        count: number of clients to draw.
+        rng: generator of the keys.
     """
     noise, weight = rng.standard_exponential(len(weights)), weights
     if len(available) < len(weights):
@@ -175,6 +196,6 @@ def successive(weights: Values, available: Ids, count: int, rng: np.random.Gener
     usable = np.isfinite(weight) & (weight > 0)
     keys = noise / weight if usable.all() else np.where(usable, noise, np.inf) / np.where(usable, weight, 1.0)
     cut = nth_smallest(keys, count) if 0 < count < len(keys) else np.inf
-    some = np.flatnonzero(keys <= cut)  # the rest need no order
-    order = some[np.lexsort((noise[some], keys[some]))]
+    within_cut = np.flatnonzero(keys <= cut)  # keys above the cut need no order
+    order = within_cut[np.lexsort((noise[within_cut], keys[within_cut]))]
     return available[order[:count]]

@@ -1,4 +1,4 @@
-"""Power of choice: what pow-d, cpow-d and rpow-d share. d candidates are drawn, the m of largest loss are chosen."""
+"""Power of choice, shared by pow-d, cpow-d and rpow-d: draw d candidates, choose the m with the largest losses."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ class Candidates:
     """The options of the draw of candidates.
 
     Attributes:
-        candidates: d, None for twice the cohort.
-        candidate: weights of the draw, "size" (numbers of training samples) or "uniform".
+        candidates: d, the number of candidates; None for twice the cohort.
+        candidate: weights of the draw: "size" (number of training samples) or "uniform".
     """
 
     candidates: int | None
@@ -29,22 +29,22 @@ class Candidates:
         ranges.choice("candidate", self.candidate, "size", "uniform")
 
     def check(self, population: Population) -> None:
-        """Raise `OptionError` where d is less than m, or more than K."""
+        """Raise `OptionError` where d is below the cohort m or above the number of clients K."""
         m, K = population.cohort, population.n_clients
         if self.candidates is not None and not m <= self.candidates <= K:
             allowed = f"an integer in [{m}, {K}], from the cohort to all clients, or null"
             raise ranges.refuse("candidates", allowed, self.candidates)
 
     def needs_with(self, signal: str) -> frozenset[str]:
-        """Return the signals that are read, `signal` among them."""
+        """Return the signals that are read: `signal`, and n_train where candidates are drawn by size."""
         return frozenset({signal, "n_train"} if self.candidate == "size" else {signal})
 
     def weights(self, ctx: RoundContext) -> Values:
-        """Return the weights of the draw, [n_clients]."""
+        """Return the weights of the draw, float64 [n_clients]."""
         return ctx.signals["n_train"].astype(float) if self.candidate == "size" else np.ones(ctx.n_clients)
 
     def draw_candidates(self, ctx: RoundContext) -> Ids:
-        """Draw d available clients, one after the other; all of them where there are fewer."""
+        """Draw d available clients successively without replacement; all of them where fewer are available."""
         d = max(ctx.cohort, 2 * ctx.cohort if self.candidates is None else self.candidates)
         return draw(self.weights(ctx), ctx.available, d, ctx.rng)
 
@@ -54,7 +54,7 @@ class PowerOfChoice(Candidates, Selector[Stateless]):
     """A selector that queries its candidates for a loss of w_t.
 
     Attributes:
-        signal: the loss.
+        signal: name of the loss signal.
     """
 
     signal: ClassVar[str]
@@ -80,14 +80,14 @@ class PowerOfChoice(Candidates, Selector[Stateless]):
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
-        """Choose the m largest finite losses, and other clients at random where too few answered."""
+        """Choose the m largest finite losses; fill up with other available clients at random where too few answered."""
         polled = answers(probes, self.signal)
         loss = polled.dense(ctx.n_clients)
         scores = np.where(np.isfinite(loss), loss, -np.inf)
         clients = top(scores, polled.clients, ctx.cohort, ctx.rng)
-        others = np.setdiff1d(ctx.available, clients, assume_unique=True)
-        filling = draw(np.ones(ctx.n_clients), others, ctx.cohort - len(clients), ctx.rng)
-        unasked = np.ones(ctx.n_clients, bool)
-        unasked[polled.clients] = False
-        scores[unasked] = np.nan
+        fillers = np.setdiff1d(ctx.available, clients, assume_unique=True)
+        filling = draw(np.ones(ctx.n_clients), fillers, ctx.cohort - len(clients), ctx.rng)
+        not_polled = np.ones(ctx.n_clients, bool)
+        not_polled[polled.clients] = False
+        scores[not_polled] = np.nan
         return Selection(np.sort(np.concatenate([clients, filling])), scores), state

@@ -1,16 +1,15 @@
-"""cpow-d: pow-d with losses of one mini-batch each, which is cheaper for clients (Cho et al. 2020).
+"""cpow-d: pow-d with the losses of one mini-batch per candidate, which costs clients less (Cho et al. 2022).
 
-The computation-efficient variant of pow-d: Cho, Wang, Joshi, "Client Selection in Federated Learning: Convergence
-Analysis and Power-of-Choice Selection Strategies" (2020), as UCB-CS (Sec. II-B) places it.
+Cho, Wang, Joshi, "Towards Understanding Biased Client Selection in Federated Learning", AISTATS 2022; preprint arXiv
+2010.01243. UCB-CS (Sec. II-B) describes it as the computation-efficient variant of pow-d.
 
-    A = d available clients, drawn one after the other in proportion to n_k
-    l_k = mean cross-entropy of w_t on one random mini-batch of b samples of k, asked of k in A before the selection
-    S = the m clients of A with the largest l_k
+    A:  d available clients, drawn successively in proportion to n_k
+    query:  l_k, the mean cross-entropy of w_t on one random mini-batch of b samples of k, for k in A
+    S:  the m clients of A with the largest l_k
 
 Departures from the paper:
-- the mini-batch is drawn anew each round, without replacement; a client with fewer than b samples uses them all;
-- where losses are not finite, fewer answer than are wanted, or clients fail again and again, it does what pow-d does;
-- its mean of models is a plain one, as pow-d's (`powd.py`).
+- The mini-batch is drawn again in each round, without replacement; a client with fewer than b samples uses all of them.
+- Weights of the mean, losses that are not finite, missing answers and failures: as in `powd.py`.
 """
 
 from collections.abc import Mapping
@@ -24,7 +23,11 @@ from fedcohort.types import RoundContext
 
 @dataclass(frozen=True)
 class CPowD(PowerOfChoice):
-    """The clients of largest loss on `batch` samples among the candidates."""
+    """Choose the clients with the largest loss on a mini-batch among the candidates.
+
+    Attributes:
+        batch: b, samples of the mini-batch.
+    """
 
     batch: int
 

@@ -1,22 +1,23 @@
-"""Fed-CBS: a cohort is drawn client by client so that its classes are balanced (Zhang et al. 2023).
+"""Fed-CBS: a cohort drawn client by client so that its classes are balanced (Zhang et al. 2023).
 
-Zhang et al., "Fed-CBS: A Heterogeneity-Aware Client Sampling Mechanism for Federated Learning via Class-Imbalance
-Reduction" (2023).
+Zhang, Li, Tang, Sun, Chen, Zhang, Chen, Chen, Li, "Fed-CBS: A Heterogeneity-Aware
+Client Sampling Mechanism for Federated Learning via Class-Imbalance Reduction", ICML 2023, arXiv 2209.15245.
 
-    QCID(S) = sum_c (sum_{k in S} h_kc / sum_{k in S} n_k - 1/C)^2,   h_kc samples of class c at k
+    imbalance:  QCID(S) = sum_c (sum_{k in S} h_kc / sum_{k in S} n_k - 1/C)^2, h_kc samples of class c at k
     1st draw:  k in proportion to 1 / max(QCID({k}), eps)^beta_1 + lambda sqrt(3 ln(t + 1) / (2 T_k))
-    j-th draw: k in proportion to QCID(S)^beta_{j-1} / max(QCID(S + k), eps)^beta_j,   beta_j = beta j
+    j-th draw:  k in proportion to QCID(S)^beta_{j-1} / max(QCID(S + k), eps)^beta_j, beta_j = beta j
 
-T_k is one more than the number of rounds that k was selected in, whether it arrived or not. The numerator of the j-th
+T_k is one more than the number of rounds for which k was selected, whether or not it arrived. The numerator of the j-th
 draw is the same for all k.
 
 Departures from the paper:
-- beta_j and eps are not known from it; beta = 1 and eps = .001 are those of re-implementations, one of which takes the
-  argmax as the first draw and the best of six cohorts, and isn't followed in that. With them the best-balanced cohort
-  need not be the likely one: tests/selector/test_fedcbs.py has an example;
-- the paper computes h_k'h_l under encryption; here clients send h_k in the clear, and are charged for it;
-- a client without samples has the imbalance of a client with a single class;
-- clients that failed three times in a row are withheld for a while (`round/backoff.py`): only the first draw knows T_k.
+- beta_j and eps could not be confirmed. beta = 1 and eps = .001 are from re-implementations. One of these takes the
+  argmax as the first draw and the best of six cohorts, which is not done here. With these values the best balanced
+  cohort need not be the most probable one (example: tests/selector/test_fedcbs.py).
+- The paper computes h_k'h_l under encryption. Here clients send h_k unencrypted, and are charged for it.
+- A client without samples has the imbalance of a client with a single class.
+- A client that failed three times in a row is withheld for some rounds (`round/backoff.py`), as only the first draw
+  depends on T_k.
 """
 
 from collections.abc import Mapping
@@ -33,10 +34,10 @@ from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOut
 
 @dataclass(frozen=True)
 class State:
-    """What changes between rounds.
+    """What Fed-CBS remembers between rounds.
 
     Attributes:
-        rounds: T_k, one more than the number of rounds that each client was selected in.
+        rounds: T_k, one more than the number of rounds for which each client was selected, [K].
     """
 
     rounds: Ids
@@ -47,9 +48,9 @@ class FedCbs(Selector[State]):
     """The selector, with its options.
 
     Attributes:
-        lam: weight of exploration.
-        beta: exponents grow by it, draw by draw.
-        eps: the least imbalance.
+        lam: lambda, weight of the exploration in the first draw.
+        beta: beta_j = beta j is the exponent of the j-th draw.
+        eps: lower bound of the imbalance.
     """
 
     lam: float
@@ -72,10 +73,10 @@ class FedCbs(Selector[State]):
         explore = self.lam * np.sqrt(1.5 * np.log(ctx.round + 1) / state.rounds)
         exploit = np.maximum(qcid(h), self.eps) ** -self.beta
         scores = exploit + explore
-        chosen, left = draw(scores, ctx.available, min(ctx.cohort, 1), ctx.rng), ctx.available
+        chosen, remaining = draw(scores, ctx.available, min(ctx.cohort, 1), ctx.rng), ctx.available
         while len(chosen) < min(ctx.cohort, len(ctx.available)):
-            left = left[left != chosen[-1]]
-            chosen = np.append(chosen, draw(self.chances(h, chosen, left), left, 1, ctx.rng))
+            remaining = remaining[remaining != chosen[-1]]
+            chosen = np.append(chosen, draw(self.draw_probabilities(h, chosen, remaining), remaining, 1, ctx.rng))
         chance = np.zeros(ctx.n_clients)
         chance[ctx.available] = scores[ctx.available] / max(float(scores[ctx.available].sum()), 1e-300)
         return Selection(np.sort(chosen), scores, {"exploit": exploit, "explore": explore}, chance), state
@@ -86,13 +87,13 @@ class FedCbs(Selector[State]):
         rounds[outcome.failed] += 1
         return None, State(rounds)
 
-    def chances(self, h: Counts, chosen: Ids, left: Ids) -> Values:
-        """Return each client's chance to be drawn next, out of `left`, after `chosen`, [K].
+    def draw_probabilities(self, h: Counts, chosen: Ids, remaining: Ids) -> Values:
+        """Return each client's probability to be drawn next, out of `remaining` and after `chosen`, [K].
 
-        It is worked out in logarithms, as eps^-beta_j overflows.
+        It is computed in logarithms, since eps^-beta_j overflows.
         """
-        with_each = qcid(h, h[chosen].sum(0))[left]
+        with_each = qcid(h, h[chosen].sum(0))[remaining]
         log = -self.beta * (len(chosen) + 1) * np.log(np.maximum(with_each, self.eps))
         out = np.zeros(len(h))
-        out[left] = np.exp(log - log.max())
+        out[remaining] = np.exp(log - log.max())
         return np.asarray(out / out.sum())

@@ -1,37 +1,38 @@
-"""FedCor: clients whose loss changes correlate with everybody's, by a learnt Gaussian (Tang et al. 2022).
+"""FedCor: clients whose loss changes correlate with those of all clients, by a Gaussian process (Tang et al. 2022).
 
 Tang, Ning, Wang, Sun, Wang, Li, Chen, "FedCor: Correlation-Based Active Client Selection Strategy for Heterogeneous
-Federated Learning" (CVPR 2022), after the authors' code.
+Federated Learning", CVPR 2022, arXiv 2103.13822. Implemented from the paper and the authors' code.
 
-    dF(t) = F(w_{t+1}) - F(w_t) of all clients ~ N(mu, Sigma),   Sigma = X'X + .01^2 I,   X [dim, K] learnt
-    mu_k = sum_e gamma^(t-e) dF_k(e) / sum_e gamma^(t-e),   X = argmin -sum_e gamma^(t-e) log N(dF(e); mu, Sigma)
-    m times:  k* = argmax_k alpha_k sum_i p_i Sigma_ik / sqrt(Sigma_kk),   Sigma <- Sigma given k*
-    alpha_k <- beta alpha_k  for k in S;   alpha = 1 after each shadow round
-    kernel=se: Sigma_ij = f^2 exp(-||x_i - x_j||^2 / 2 l) + .01^2 [i = j] for the columns x of X, f learnt with X from 1
+    model:  dF(t) = F(w_{t+1}) - F(w_t) of all clients ~ N(mu, Sigma);  Sigma = X'X + .01^2 I, X [dim, K]
+    mean:  mu_k = sum_e gamma^(t-e) dF_k(e) / sum_e gamma^(t-e)
+    fit:  X = argmin -sum_e gamma^(t-e) log N(dF(e); mu, Sigma)
+    selection, m times:  k* = argmax_k alpha_k sum_i p_i Sigma_ik / sqrt(Sigma_kk);  Sigma <- Sigma given k*
+    discount:  alpha_k <- beta alpha_k for k in S;  alpha = 1 after each shadow round
+    kernel=se:  Sigma_ij = f^2 exp(-||x_i - x_j||^2 / 2 l) + .01^2 [i = j], x_i columns of X; f is fitted too, from 1
 
-Rounds 0 to W are random, and everybody is asked for F_k before each and once more before round W + 1, where X is fitted
-first. Before round t with t > W + 1 and t - 1 a multiple of the interval, m random clients train for a shadow round,
-whose model everybody is asked about and which nobody keeps: its loss changes are those of round t, and X is fitted on.
-
-So in T rounds everybody is asked W + 2 times and twice more for each multiple of the interval in W + 1 .. T - 2.
+Rounds 0 to W (warmup) are random. All clients are queried for F_k before each of them and before round W + 1, where X
+is fitted first. Before round t with t > W + 1 and t - 1 a multiple of `interval` there is a shadow round: m random
+clients train, all clients are queried about the resulting model, and that model is discarded. Its loss changes count as
+those of round t, and X is fitted again. In T rounds all clients are queried W + 2 times, and twice more for each
+multiple of `interval` in W + 1 .. T - 2.
 
 Departures from the paper:
-- the code fits by marginal likelihood, or by leaving clients out one by one, which scores a single client there: only
-  the former is here; of its kernels the linear one and, as an option, the squared exponential;
-- dF of a shadow round counts as of the round t before which it is made; the code dates it t - 1, and so gives the other
-  dF 1 / gamma times the weight beside it, and forgets them a round later;
-- the learning rate of a fit falls to 0 in its second half: a constant one amplifies rounding (`bandit/gaussian.py`);
-- the sum over i is over all clients; p_i = n_i / sum n, as the code has it, whose aggregation is a plain mean; the
-  shadow round weighs updates by n;
-- a client that is away, or whose loss is not finite or above 1e12, is missing from that round's dF;
-- clients that fail are discounted as those that arrive (the paper's never fail), and who does so three times in a row
-  is withheld for a while (`round/backoff.py`), or those of the largest scores would stall the run;
-- a client of variance below 1e-10 comes last.
+- The code fits by marginal likelihood, or by leaving out clients one by one, which scores a single client there. Only
+  the former is implemented. Of its kernels the linear one and the squared exponential are.
+- dF of a shadow round is dated t, the round before which it is made. The code dates it t - 1: it gives the other dF 1 /
+  gamma times the relative weight, and forgets them one round later.
+- The learning rate of a fit falls to 0 in its second half: a constant rate amplifies rounding (`bandit/gaussian.py`).
+- The sum over i is over all clients, with p_i = n_i / sum n as in the code. The code averages models with equal
+  weights; the shadow round here weighs updates by n.
+- A client that is away, or whose loss is not finite or above 1e12, is missing from that round's dF.
+- Failed clients are discounted like arrivals (the paper's never fail). A client that failed three times in a row is
+  withheld for some rounds (`round/backoff.py`), or the clients of the largest scores could stall the run.
+- A client with a variance below 1e-10 is chosen last.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from jaxtyping import Float64
@@ -40,20 +41,27 @@ from fedcohort import ranges
 from fedcohort.selector.base import Selector, answers, draw, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-NOISE = 0.01  # standard deviation of what clients don't share
-LEAST_VARIANCE = 1e-10
+if TYPE_CHECKING:
+    from fedcohort.bandit.gaussian import Kernel
+
+NOISE = 0.01  # standard deviation of the clients' independent noise
+MIN_VARIANCE = 1e-10
 LIMIT = 1e12  # nats
 
 
 @dataclass(frozen=True)
 class State:
-    """What changes between rounds.
+    """What FedCor remembers between rounds.
 
     Attributes:
-        X: features, None before the first fit.
-        f, p, mu, alpha: see the module; p is n_k / sum n.
-        changes: dF by round, NaN where unknown.
-        loss: of the last model that everybody was asked about, in round `asked`.
+        X: features of the clients, [dim, K]; None before the first fit.
+        f: scale of kernel=se.
+        p: n_k / sum n, [K].
+        mu: mean loss change, [K].
+        alpha: discount factor, [K].
+        changes: dF in nats by round, [K] each, NaN where unknown.
+        loss: loss of the last model that all clients were queried about, in nats, [K].
+        asked: the round of that query, -1 before the first.
     """
 
     X: Float64[np.ndarray, "d k"] | None
@@ -68,7 +76,7 @@ class State:
 
 @dataclass(frozen=True)
 class FedCor(Selector[State]):
-    """The selector; the module and configs/selector/fedcor.yaml explain its options."""
+    """The selector; the module's docstring and configs/selector/fedcor.yaml explain its options."""
 
     warmup: int
     interval: int
@@ -101,7 +109,7 @@ class FedCor(Selector[State]):
         ranges.number("length", self.length, "(0, inf)")
 
     def memory_bytes(self, n_clients: int) -> float:
-        """Return the size of Sigma and of one copy, float64 [K, K] each."""
+        """Return the bytes of Sigma and of one copy, float64 [K, K] each."""
         return 16 * n_clients**2
 
     def init(self, population: Population) -> State:
@@ -134,11 +142,14 @@ class FedCor(Selector[State]):
         return None, replace(state, alpha=alpha)
 
     def is_shadow(self, round: int) -> bool:
-        """Return whether there is a shadow round before this round's selection."""
+        """Return whether a shadow round precedes this round's selection."""
         return round - 1 > self.warmup and (round - 1) % self.interval == 0
 
     def _read(self, state: State, round: int, probes: Mapping[str, ProbeResult]) -> State:
-        """Read the losses before this round: of w_t, which end the round before, and of the shadow model."""
+        """Store the losses queried before this round, of w_t and of the shadow model.
+
+        The losses of w_t complete the loss changes of the previous round.
+        """
         if "loss" not in probes:
             return state
         loss = read_losses(answers(probes, "loss"), len(state.p))
@@ -151,6 +162,7 @@ class FedCor(Selector[State]):
         return replace(state, changes=changes, alpha=alpha, loss=loss, asked=round)
 
     def _fit(self, state: State, ctx: RoundContext) -> State:
+        """Return the state with X, and f and mu where they are fitted, after a fit to the loss changes."""
         from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
         first = state.X is None
@@ -160,24 +172,22 @@ class FedCor(Selector[State]):
         Y = np.stack(list(state.changes.values()))
         weights = self.gamma ** (ctx.round - np.array(list(state.changes), dtype=np.float64))
         mu = gaussian.weighted_mean(Y, weights) if self.update_mean else state.mu
-        steps, f = self.first_steps if first else self.steps, state.f
-        if self.kernel == "linear":
-            X = gaussian.fit(X, Y, mu, weights, NOISE, steps)
-        else:
-            X, f = gaussian.fit_smooth(X, f, Y, mu, weights, NOISE, self.length, steps)
+        steps = self.first_steps if first else self.steps
+        X, f = gaussian.fit(self._kernel(), X, state.f, gaussian.Observations(Y, mu, weights), steps)
         return replace(state, X=X, f=f, mu=mu)
 
-    def _covariance(self, X: Float64[np.ndarray, "d k"], f: float) -> Float64[np.ndarray, "k k"]:
+    def _kernel(self) -> "Kernel":
         from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
         if self.kernel == "linear":
-            return gaussian.covariance(X, NOISE)
-        return gaussian.smooth_covariance(X, f, self.length, NOISE)
+            return gaussian.Linear(NOISE)
+        return gaussian.SquaredExponential(NOISE, self.length)
 
     def _choose(self, state: State, ctx: RoundContext) -> Selection:
+        """Return the selection; parts hold alpha and each client's position in the order of choice."""
         if state.X is None:
             raise ValueError("the kernel is fitted before the first choice")
-        order, gains = self.order(self._covariance(state.X, state.f), state.p, state.alpha, ctx)
+        order, gains = self.order(self._kernel().covariance(state.X, state.f), state.p, state.alpha, ctx)
         place = np.full(ctx.n_clients, np.nan)
         place[order] = np.arange(len(order))
         first = gains[0] if gains else np.full(ctx.n_clients, np.nan)
@@ -186,21 +196,28 @@ class FedCor(Selector[State]):
     def order(
         self, sigma: Float64[np.ndarray, "k k"], p: Values, alpha: Values, ctx: RoundContext
     ) -> tuple[Ids, list[Values]]:
-        """The cohort in the order of choice, and the scores at each choice, -inf for those of no variance."""
+        """Return the cohort in the order of choice, and the scores at each choice, -inf below the smallest variance.
+
+        Args:
+            sigma: covariance of the loss changes, [K, K].
+            p: weights of the clients, [K].
+            alpha: discount factors, [K].
+            ctx: the round's context.
+        """
         from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
-        order, left, scores = np.empty(0, np.int64), ctx.available, list[Values]()
-        for _ in range(min(ctx.cohort, len(left))):
+        order, remaining, scores = np.empty(0, np.int64), ctx.available, list[Values]()
+        for _ in range(min(ctx.cohort, len(remaining))):
             variance = np.diag(sigma)
-            varies = variance >= LEAST_VARIANCE
+            varies = variance >= MIN_VARIANCE
             score = np.where(varies, alpha * (p @ sigma) / np.sqrt(np.where(varies, variance, 1.0)), -np.inf)
-            (k,) = top(score, left, 1, ctx.rng, self.tie)
-            order, left, scores = np.append(order, k), left[left != k], [*scores, score]
+            (k,) = top(score, remaining, 1, ctx.rng, self.tie)
+            order, remaining, scores = np.append(order, k), remaining[remaining != k], [*scores, score]
             sigma = gaussian.condition(sigma, int(k)) if varies[k] else sigma
         return order, scores
 
 
 def read_losses(answer: ProbeResult, n_clients: int) -> Values:
-    """Return the losses that were answered, [n_clients], NaN for a client without a usable one."""
+    """Return the answered losses in nats, [n_clients]; NaN for a client without a valid one."""
     loss = answer.dense(n_clients)
     return np.where(np.abs(loss) < LIMIT, loss, np.nan)

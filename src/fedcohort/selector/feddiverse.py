@@ -1,35 +1,40 @@
-"""FedDiverse: clients whose data are heterogeneous in different ways train together (Nemeth et al.).
+"""FedDiverse: cohorts of clients whose data are heterogeneous in different ways (Nemeth et al. 2025).
 
 Nemeth, Fani, Ng, Caputo, Lozano, Oliver, Quadrianto, "FedDiverse: Tackling Data Heterogeneity in Federated Learning
-with Diversity-Driven Client Selection", Sec. IV.
+with Diversity-Driven Client Selection", FLTA 2025, arXiv 2504.11216, Sec. IV.
 
-    Delta^k = (CI, AI, SC) of k's data, estimated once by every client from w_{T_0};   D^k = Delta^k / sum of its three
-    k_p ~ Delta_SC / sum,   k_c = argmin <D^{k_p}, D^k>,   k_r = argmax <D^{k_p} x D^{k_c}, D^k>,   and again
+    triplet:  Delta^k = (CI, AI, SC), class imbalance, attribute imbalance and spurious correlation of k's data
 
-over the clients not chosen yet; the first draw of the next three is by CI, then by AI, then by SC again. Until round
-T_0 = pretrain the cohort is random, every client with the same chance.
+    D^k = Delta^k / (CI + AI + SC)
+    k_p:  drawn in proportion to SC among the clients that are left
+    k_c:  argmin <D^{k_p}, D^k>
+    k_r:  argmax <D^{k_p} x D^{k_c}, D^k>, and so on, three by three, until the cohort is complete
+
+Every client estimates its triplet once, from w_{T_0}. The draw of k_p is in proportion to SC for the first three
+clients, to CI for the next three, to AI after that, and to SC again. Before round T_0 = pretrain cohorts are uniform.
 
 Departures from the paper:
-- step 1 takes the triplets as they are and steps 2 and 3 those divided by their sums, as the formulas have it; all
-  three components zero are three thirds, and where all clients' component is zero k_p is any client;
-- the cross product points at "the remaining dimension" only in one of two orders: cross=abs looks both ways;
-- the rotation starts anew each round unless persist_rotation; the paper leaves it open;
-- pre-training is plain FedAvg, whatever aggregator, regulariser and server optimizer the run has (`Selection.plain`);
-- a client that is away at T_0 is asked when it is there; one without a finite triplet comes last, without a draw;
-- what the clients' models start from is in `interaction.py`; the paper gives no q, epochs, lr or batch for them, and a
-  lr too small for so few epochs leaves all in one attribute (CMNIST, mlp: 0.1 is enough, 0.01 isn't). Their estimates,
-  on CMNIST with 24 clients: class imbalance exact; spurious correlation within .07 on average over clients, .13 to .19
-  for one of them; attribute imbalance .13 to .16 off, mostly above, with ranks that correlate at .3 to .4 alone;
-- with many classes and few samples a client (digits: ten and some 24) no biased model gets a sample of its class right:
-  no client has a pivot, all have AI = 1 and SC = 0, and class imbalance alone decides, so that the same clients are k_c
-  in round after round. More epochs or a larger lr don't help; a warning says so;
-- source=known_dht (Table IV) has the true triplets, and is charged as the matrices that they are worked out of;
-- source=known_matrix draws in proportion to w = argmin Var(sum_k w_k N^k) over the simplex (sum w = 1 is not printed,
-  but w = 0 would win without it), without putting back; clients of weight zero fill up;
-- clients that failed three times in a row are withheld for a while (`round/backoff.py`): k_c and k_r are often the
-  same ones.
+- The draw of k_p uses the triplets, the other two steps the normalised ones, as in the formulas. A triplet of zeros is
+  normalised to thirds, and where a component is zero for all clients k_p is drawn uniformly.
+- The cross product points along "the remaining dimension" for one of the two orders of k_p and k_c only. cross=abs
+  takes its absolute value.
+- The rotation starts again in each round unless persist_rotation is set. The paper does not say.
+- Pre-training is plain FedAvg, whatever aggregator, regulariser and server optimizer the run has (`Selection.plain`).
+- A client that is away at T_0 is queried once it is available. One without a finite triplet is chosen last.
+- The paper gives no q, epochs, learning rate or batch size for the clients' estimate (`data/interaction.py`). With a
+  small learning rate all samples get one attribute (CMNIST, mlp, 5 epochs: 0.01 is too small, 0.1 is not).
+- Errors of the estimates on CMNIST with 24 clients: CI none; SC .07 on average, .13 to .19 for one client; AI .13 to
+  .16, mostly too high, with rank correlations of .3 to .4.
+- With many classes and few samples (digits: 10 classes, about 24 samples a client) no biased model predicts any sample
+  of its class correctly. All clients then have AI = 1 and SC = 0, the class imbalance alone decides, and the same
+  clients are chosen as k_c in each round. The run warns of it; more epochs or a larger learning rate do not help.
+- source=known_dht (Table IV) uses the true triplets, and is charged for the matrices that they follow from.
+- source=known_matrix draws without replacement in proportion to w = argmin Var(sum_k w_k N^k), w >= 0, sum w = 1. The
+  last constraint is not printed, but w = 0 is optimal without it. Clients of weight zero fill the cohort.
+- A client that failed three times in a row is withheld for some rounds (`round/backoff.py`), as k_c and k_r are often
+  the same clients.
 
-A selection's probability is that of its first draw; role, among its parts, is 0 for a k_p, 1 for a k_c, 2 for a k_r.
+A selection's probability is that of its first draw. Its part `role` is 0 for a k_p, 1 for a k_c and 2 for a k_r.
 """
 
 import logging
@@ -52,19 +57,19 @@ log = logging.getLogger("fedcohort")
 Triplets = Float64[np.ndarray, "clients 3"]
 ROTATION = (2, 0, 1)  # SC, CI, AI
 ZERO = 1e-12
-TOLD = 1e-9  # of a component, above which it tells something
-LEAST_WEIGHT = 1e-9  # of known_matrix: below it a client has none
+MIN_COMPONENT = 1e-9  # smaller components count as 0
+MIN_WEIGHT = 1e-9  # smaller weights of known_matrix count as 0
 
 
 @dataclass(frozen=True)
 class State:
-    """What changes between rounds.
+    """What FedDiverse remembers between rounds.
 
     Attributes:
-        delta: triplets, NaN where unknown.
-        asked: who was.
-        turn: groups of three so far, of all rounds that select.
-        weight: of each client's draw with known_matrix, otherwise zeros.
+        delta: triplets, NaN where unknown, [K, 3].
+        asked: whether each client was queried, [K].
+        turn: number of groups of three chosen so far, over all rounds.
+        weight: weights of the draw with known_matrix, otherwise zeros, [K].
     """
 
     delta: Triplets
@@ -75,10 +80,13 @@ class State:
 
 @dataclass(frozen=True)
 class FedDiverse(Selector[State]):
-    """The selector; the module and configs/selector/feddiverse.yaml explain its options.
+    """The selector; the module's docstring and configs/selector/feddiverse.yaml explain its options.
 
     Attributes:
-        q, epochs, lr, batch: of the clients' estimate.
+        q: exponent of the GCE loss in the clients' estimate.
+        epochs: epochs of the models of that estimate.
+        lr: their learning rate.
+        batch: their samples per mini-batch.
     """
 
     pretrain: int
@@ -110,8 +118,8 @@ class FedDiverse(Selector[State]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        known = ATTRIBUTES.or_else("selector.source=estimated")
-        return frozenset({known} if self.source != "estimated" else ())
+        with_attributes = ATTRIBUTES.or_else("selector.source=estimated")
+        return frozenset({with_attributes} if self.source != "estimated" else ())
 
     def init(self, population: Population) -> State:
         K = population.n_clients
@@ -121,29 +129,29 @@ class FedDiverse(Selector[State]):
         N = population.signals["group_counts"]
         if self.source == "known_matrix":
             weight = least_variance(N.astype(np.float64))
-            return replace(blank, weight=np.where(weight > LEAST_WEIGHT, weight, 0.0))
+            return replace(blank, weight=np.where(weight > MIN_WEIGHT, weight, 0.0))
         return replace(blank, delta=skew.triplets(N.reshape(K, population.n_classes, -1)))
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        new = ctx.ready[~state.asked[ctx.ready]]
-        if self.source != "estimated" or ctx.round < self.pretrain or not len(new):
+        unqueried = ctx.ready[~state.asked[ctx.ready]]
+        if self.source != "estimated" or ctx.round < self.pretrain or not len(unqueried):
             return ()
         seed = int(ctx.rng.integers(2**63))  # batch orders follow from it, the round and the client
         options = {"q": self.q, "epochs": self.epochs, "lr": self.lr, "batch": self.batch, "seed": seed}
-        return (Probe("dht", new, options),)
+        return (Probe("dht", unqueried, options),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if "dht" in probes:
             state = self._remember(state, answers(probes, "dht"))
-            _warn_of_blind(state.delta)
+            _warn_if_uninformative(state.delta)
         if ctx.round < self.pretrain:
             return Selection(draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng), plain=True), state
         if self.source == "known_matrix":
             return Selection(draw(state.weight, ctx.available, ctx.cohort, ctx.rng), state.weight), state
         turn = state.turn if self.persist_rotation else 0
-        known = np.isfinite(state.delta).all(1)
-        delta = np.where(known[:, None], state.delta, 0.0)
-        order = self.order(delta, known, ctx, turn)
+        finite = np.isfinite(state.delta).all(1)
+        delta = np.where(finite[:, None], state.delta, 0.0)
+        order = self.order(delta, finite, ctx, turn)
         role = np.full(ctx.n_clients, np.nan)
         role[order] = np.arange(len(order)) % 3
         first = ROTATION[turn % 3]
@@ -151,39 +159,43 @@ class FedDiverse(Selector[State]):
             np.sort(np.array(order, dtype=np.int64)),
             scores=state.delta[:, first],
             parts=dict(zip(skew.COMPONENTS, state.delta.T, strict=True)) | {"role": role},
-            probability=chances(delta[:, first], known, ctx.available) if order else np.zeros(ctx.n_clients),
+            probability=draw_probabilities(delta[:, first], finite, ctx.available)
+            if order
+            else np.zeros(ctx.n_clients),
         )
         return selection, replace(state, turn=state.turn + -(-len(order) // 3))
 
-    def order(self, delta: Triplets, known: Bool[np.ndarray, "_n"], ctx: RoundContext, turn: int) -> list[int]:
-        """Return the cohort as it is chosen: k_p, k_c, k_r, k_p, ...
+    def order(self, delta: Triplets, finite: Bool[np.ndarray, "_n"], ctx: RoundContext, turn: int) -> list[int]:
+        """Return the cohort in the order of choice: k_p, k_c, k_r, k_p, ...
 
         Args:
-            delta: the triplets, [n_clients, 3], zero where not known.
-            known: whether each client's are, bool [n_clients].
-            ctx: of the round.
-            turn: which of the three comes first.
+            delta: triplets, [n_clients, 3], zero where unknown.
+            finite: whether each client's triplet is known, bool [n_clients].
+            ctx: the round's context.
+            turn: index of the component of the first draw in `ROTATION`, modulo 3.
         """
         D = normalise(delta)
         chosen: list[int] = []
-        left = ctx.available
-        while len(chosen) < ctx.cohort and len(left):
+        remaining = ctx.available
+        while len(chosen) < ctx.cohort and len(remaining):
             step = len(chosen) % 3
             if step == 0:
-                k = draw_one(chances(delta[:, ROTATION[turn % 3]], known, left), ctx.rng.random())
+                k = draw_one(draw_probabilities(delta[:, ROTATION[turn % 3]], finite, remaining), ctx.rng.random())
                 turn += 1
             else:
                 p, c = chosen[-1 - (step - 1)], chosen[-1]
                 scores = -(D @ D[p]) if step == 1 else self._orient(D @ np.cross(D[p], D[c]))
-                k = int(top(np.where(known, scores, -np.inf), left, 1, ctx.rng, self.tie)[0])
+                k = int(top(np.where(finite, scores, -np.inf), remaining, 1, ctx.rng, self.tie)[0])
             chosen.append(k)
-            left = left[left != k]
+            remaining = remaining[remaining != k]
         return chosen
 
     def _orient(self, product: Values) -> Values:
+        """Return the products of the cross product, or their absolute values with cross=abs."""
         return np.abs(product) if self.cross == "abs" else product
 
     def _remember(self, state: State, answer: ProbeResult) -> State:
+        """Return the state with the answered triplets."""
         delta, asked = state.delta.copy(), state.asked.copy()
         good = np.isfinite(answer.values).all(1)
         delta[answer.clients[good]] = np.clip(answer.values[good], 0.0, 1.0)
@@ -191,45 +203,46 @@ class FedDiverse(Selector[State]):
         return replace(state, delta=delta, asked=asked)
 
 
-def find_blind(delta: Triplets) -> Bool[np.ndarray, "clients"]:
-    """Return whose estimate tells no attribute: AI = 1 and SC = 0, as of a client without a pivot."""
-    return (delta[:, 1] > 1 - TOLD) & (delta[:, 2] < TOLD)
+def find_uninformative(delta: Triplets) -> Bool[np.ndarray, "clients"]:
+    """Return which estimates carry no attribute, AI = 1 and SC = 0, as of a client without a pivot class, bool [n]."""
+    return (delta[:, 1] > 1 - MIN_COMPONENT) & (delta[:, 2] < MIN_COMPONENT)
 
 
-def _warn_of_blind(delta: Triplets) -> None:
-    """Say where most estimates tell no attribute."""
-    known = delta[np.isfinite(delta).all(1)]
-    blind = int(find_blind(known).sum())
-    if 2 * blind > len(known):
+def _warn_if_uninformative(delta: Triplets) -> None:
+    """Warn where most estimates carry no attribute."""
+    finite = delta[np.isfinite(delta).all(1)]
+    uninformative = int(find_uninformative(finite).sum())
+    if 2 * uninformative > len(finite):
         log.warning(
             "selector=feddiverse: the estimates of %d of %d clients tell no attribute (AI = 1, SC = 0), so that it "
-            "chooses by class imbalance alone: it takes more samples a client, or fewer classes",
-            blind,
-            len(known),
+            "chooses by class imbalance only: it needs more samples per client, or fewer classes",
+            uninformative,
+            len(finite),
         )
 
 
 def normalise(delta: Triplets) -> Triplets:
-    """Return each client's triplet over its own sum, [n, 3]; thirds where that is zero."""
+    """Return each client's triplet divided by its own sum, [n, 3]; thirds where the sum is zero."""
     total = delta.sum(1, keepdims=True)
     return np.where(total > ZERO, delta / np.where(total > ZERO, total, 1.0), 1 / 3)
 
 
-def chances(weights: Values, known: Bool[np.ndarray, "_n"], left: Ids) -> Values:
-    """The probability of each client to be drawn out of `left` by `weights`, [K].
+def draw_probabilities(weights: Values, finite: Bool[np.ndarray, "_n"], remaining: Ids) -> Values:
+    """Return each client's probability to be drawn out of `remaining` in proportion to `weights`, [K].
 
-    Where all weigh nothing, those known have equal chances; where nobody is known, all have.
+    Where all weights are zero, the clients with a known triplet have equal probabilities; where none is known, all
+    have.
     """
-    w = weights[left]
+    w = weights[remaining]
     if w.sum() < ZERO:
-        w = known[left].astype(np.float64) if known[left].any() else np.ones(len(left))
+        w = finite[remaining].astype(np.float64) if finite[remaining].any() else np.ones(len(remaining))
     out = np.zeros(len(weights))
-    out[left] = w / w.sum()
+    out[remaining] = w / w.sum()
     return out
 
 
 def draw_one(probability: Values, u: float) -> int:
-    """Return the client where the running sum of `probability` [K] passes u in [0, 1)."""
+    """Return the client at which the running sum of `probability` [K] exceeds u in [0, 1)."""
     running = np.cumsum(probability)
-    last = np.flatnonzero(probability)[-1]  # u times the whole may round to the whole
+    last = np.flatnonzero(probability)[-1]  # u times the total may round up to the total
     return int(min(np.searchsorted(running, u * running[-1], side="right"), last))

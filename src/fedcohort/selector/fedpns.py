@@ -1,30 +1,35 @@
-"""FedPNS: clients whose gradients oppose the others' are left out, and drawn more rarely (Wu and Wang 2022).
+"""FedPNS: clients whose gradients oppose the cohort's are left out, and drawn less often (Wu and Wang 2022).
 
-Wu and Wang, "Node Selection Toward Faster Convergence for Federated Learning on Non-IID Data" (2022), after the
-authors' code.
+Wu, Wang, "Node Selection Toward Faster Convergence for Federated Learning on Non-IID Data", IEEE TNSE 2022, arXiv
+2105.07066. Implemented from the authors' code.
 
-    g_k = (w_t - w_k) / (lr x local steps of k),   E(A) = sum_{i in A} <g_i, mean of A> = |A| ||mean of A||^2
-    while |A| > keep_min:  k* = argmax_k E(A - k);  stop if E(A - k*) <= E(A), else label k* and leave it out;
-        loss_check: stop, and k* stays in, where the server's loss of the mean of A is below that of A - k*
-    delta_k = min((labels_k / selections_k + beta)^alpha, 1):  a labelled k loses delta_k of its probability prob_k, and
-    all who were not labelled, arrived or not, share what is lost alike
-    S = m clients, one after the other in proportion to prob, 1/K each at first
+    gradient:  g_k = (w_t - w_k) / (lr x local steps of k)
+    agreement:  E(A) = sum_{i in A} <g_i, mean of A> = |A| ||mean of A||^2
+    while |A| > keep_min:  k* = argmax_k E(A - k);  stop if E(A - k*) <= E(A), otherwise label k* and remove it from A
+    loss_check:  stop and keep k* where the server's loss of the mean of A is below that of A - k*
+    probability:  a labelled k loses delta_k prob_k, and all other clients share the sum equally
 
-The server works out U U' of the updates once, m^2 P (`signal/update_gram.py`). With H_ij = (U U')_ij / (steps of i x
-steps of j) E(A) is the sum of A's block of H over |A|: m^2 a step.
+    delta_k = min((labels_k / selections_k + beta)^alpha, 1)
+    S:  m clients, drawn successively in proportion to prob, 1/K each at first
+
+The server computes U U' of the updates once, at m^2 P (`signal/update_gram.py`). With H_ij = (U U')_ij / (steps of i x
+steps of j), E(A) is the sum of A's block of H over |A|, at m^2 per step.
 
 Departures from the paper:
-- lr is the same for all, and cancels;
-- the loss check of the authors' code is on the test set; here it is on server_val, and off by default;
-- it compares plain means, as in the code, whatever the aggregator's weights; a loss that is not finite is the highest;
-- their first cohort is picked by hand, half of it with IID data; here it is drawn as every other;
-- their inner products are rounded to two decimals; here they are not;
-- E is their sum over A, not a mean: the mean labels more clients;
-- keep_min is a share of those who arrived, rounded up, 8 of 10 in the code (where that is everybody, nobody is ever
-  labelled, and the method draws as `random` does: the start of a run says so); failed clients count as never selected;
-- clients that failed three times in a row are withheld for a while (`round/backoff.py`): they gain what others lose;
-- the clients kept are weighed as the aggregator weighs them, a plain mean in the code;
-- prob is at least 1e-8, so that even a client that lost all comes back where others are away.
+- The learning rate is the same for all clients, and cancels.
+- The authors' code checks the loss on the test set. Here it is checked on server_val, and the check is off by default.
+- The check compares plain means like the code, whatever the aggregator's weights. A loss that is not finite ranks
+  highest.
+- The authors pick the first cohort by hand, half of it with IID data. Here it is drawn like the others.
+- The code rounds inner products to two decimals, which is not done here.
+- E is a sum over A as in the code. A mean would label more clients.
+- keep_min is a share of the arrivals, rounded up; the code has 8 of 10. Where that is all of them, no client is ever
+  labelled, and the method draws as selector=random does: a notice is printed at start-up. Failed clients count as not
+  selected.
+- A client that failed three times in a row is withheld for some rounds (`round/backoff.py`), as such clients gain what
+  others lose.
+- The kept clients are weighted by the aggregator; the code takes a plain mean.
+- prob is at least 1e-8, so that a client that lost all of it can be drawn where others are away.
 """
 
 import math
@@ -43,18 +48,19 @@ from fedcohort.types import Advice, Ids, Population, ProbeResult, RoundContext, 
 FLOOR = 1e-8  # of a probability
 IDLE = (
     "{option} keeps ceil(keep x m) of the m clients that arrive in a round, which is all of them: no client is left "
-    "out, and clients are drawn as with selector=random. Choose a larger cohort, or a lower selector.keep"
+    "out, and clients are drawn as with selector=random. Choose a larger cohort, or a smaller selector.keep"
 )
 Gram = Float64[np.ndarray, "m m"]
 
 
 @dataclass(frozen=True)
 class State:
-    """What changes between rounds.
+    """What FedPNS remembers between rounds.
 
     Attributes:
-        prob: sums to 1.
-        selected, labelled: how often each client arrived, and how often it was left out then.
+        prob: probability of each client, sums to 1, [K].
+        selected: number of rounds in which each client arrived, [K].
+        labelled: number of rounds in which it was labelled, [K].
     """
 
     prob: Values
@@ -67,9 +73,10 @@ class FedPns(Selector[State]):
     """The selector, with its options.
 
     Attributes:
-        alpha, beta: what a label costs.
-        keep: share of the arrived that is always aggregated.
-        loss_check: see above.
+        alpha: exponent of the lost share of probability.
+        beta: offset of that share.
+        keep: share of the arrivals that is always aggregated.
+        loss_check: whether a removal must lower the server's loss.
     """
 
     alpha: float
@@ -93,14 +100,17 @@ class FedPns(Selector[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({Requirement(self._labels, IDLE)})
+        return frozenset({Requirement(self._can_exclude, IDLE)})
 
-    def _labels(self, run: Facts) -> bool | None:
-        """Whether anybody can be left out, where as many arrive as may; of fewer it is nobody the sooner."""
-        return None if run.arriving is None else self._least(run.arriving) < run.arriving
+    def _can_exclude(self, run: Facts) -> bool | None:
+        """Return whether any client can be left out of a round in which all selected clients arrive.
 
-    def _least(self, arrived: int) -> int:
-        """How many of those who arrived are aggregated at least."""
+        Where it cannot, none can in rounds with fewer arrivals.
+        """
+        return None if run.arriving is None else self._min_kept(run.arriving) < run.arriving
+
+    def _min_kept(self, arrived: int) -> int:
+        """Return the number of arrivals that are aggregated at least."""
         return math.ceil(self.keep * arrived - 1e-9)
 
     def init(self, population: Population) -> State:
@@ -118,87 +128,100 @@ class FedPns(Selector[State]):
         H = per_step(outcome.signals["update_gram"], outcome.signals["steps"])
         rows = np.argsort(outcome.clients)  # ties go by id, whatever the order of arrival
         rows = rows[np.isfinite(np.diag(H))[rows]]
-        least = self._least(len(outcome.clients))
+        least = self._min_kept(len(outcome.clients))
         worse = self._check(outcome, rows) if self.loss_check else None
-        labels, out = against(scale(H[np.ix_(rows, rows)]), least - (len(outcome.clients) - len(rows)), worse)
+        labels, out = find_opposing(scale(H[np.ix_(rows, rows)]), least - (len(outcome.clients) - len(rows)), worse)
         selected, labelled = state.selected.copy(), state.labelled.copy()
         selected[outcome.clients] += 1
         bad = outcome.clients[rows[labels]]
         labelled[bad] += 1
-        prob = self.move(state.prob, bad, labelled[bad] / selected[bad])
+        prob = self.update_probabilities(state.prob, bad, labelled[bad] / selected[bad])
         after = State(prob, selected, labelled)
         keep = np.ones(len(outcome.clients), bool)
         keep[rows[out]] = False
         return (Advice(keep=keep) if len(out) else None), after
 
     def _check(self, outcome: RoundOutcome, rows: Ids) -> Callable[[Ids, Ids], bool]:
-        """Whether the second group's mean has a higher loss than the first's; groups are places in `rows`."""
+        """Return a function of two groups of rows: whether the mean of the second has the higher loss."""
         trial = outcome.signals["server_loss"]
 
-        def loss(members: Ids) -> float:
+        def loss(group: Ids) -> float:
             weights = np.zeros(len(outcome.clients))
-            weights[rows[members]] = 1 / len(members)
-            found = float(trial(weights))
-            return found if math.isfinite(found) else math.inf
+            weights[rows[group]] = 1 / len(group)
+            value = float(trial(weights))
+            return value if math.isfinite(value) else math.inf
 
-        return lambda whole, without: loss(whole) < loss(without)
+        return lambda members, reduced: loss(members) < loss(reduced)
 
-    def move(self, prob: Values, labelled: Ids, ratio: Values) -> Values:
-        """The probabilities after a round; ratio: of times labelled to times selected, aligned with `labelled`."""
-        others = np.ones(len(prob), bool)
-        others[labelled] = False
-        if not len(labelled) or not others.any():
+    def update_probabilities(self, prob: Values, labelled: Ids, ratio: Values) -> Values:
+        """Return the probabilities after a round, [K].
+
+        Args:
+            prob: the probabilities before it, [K].
+            labelled: ids of the clients labelled in this round.
+            ratio: of rounds labelled to rounds arrived, for these clients.
+        """
+        unlabelled = np.ones(len(prob), bool)
+        unlabelled[labelled] = False
+        if not len(labelled) or not unlabelled.any():
             return prob
         loss = prob[labelled] * np.minimum((ratio + self.beta) ** self.alpha, 1.0)
         out = prob.copy()
         out[labelled] -= loss
-        out[others] += loss.sum() / others.sum()
+        out[unlabelled] += loss.sum() / unlabelled.sum()
         out = np.maximum(out, FLOOR)
         return np.asarray(out / out.sum())
 
 
 def per_step(products: Gram, steps: Values) -> Gram:
-    """<g_i, g_j> of the updates' inner products, but for the learning rate; who reports no steps is as with one."""
+    """Return <g_i, g_j> up to the learning rate; a client that reports no steps counts with one.
+
+    Args:
+        products: inner products of the updates, [m, m].
+        steps: local steps of each client, [m].
+    """
     s = np.where(np.isfinite(steps) & (steps > 1), steps, 1.0)
     H: Gram = products / s[:, None] / s
     return H
 
 
 def scale(H: Gram) -> Gram:
-    """H over its largest entry, which is on the diagonal: no comparison notices, and no sum of entries overflows."""
+    """Return H over its largest entry, which is on the diagonal, so that no sum of entries overflows."""
     size = float(np.diag(H).max(initial=0.0))
     return H / size if size > 0 else H
 
 
 def agreement(H: Gram, members: Ids) -> float:
-    """E(A) = |A| ||mean of A||^2; 0 for nobody."""
+    """Return E(A) = |A| ||mean of A||^2; 0 for an empty A."""
     return float(H[np.ix_(members, members)].sum() / max(len(members), 1))
 
 
-def without(H: Gram, members: Ids) -> Values:
-    """E(A - k) for each k of A; A has two members at least."""
+def agreement_without(H: Gram, members: Ids) -> Values:
+    """Return E(A - k) for each k of A, which has at least two members."""
     block = H[np.ix_(members, members)]
-    left: Values = (block.sum() - 2 * block.sum(1) + np.diag(block)) / (len(members) - 1)
-    return left
+    reduced: Values = (block.sum() - 2 * block.sum(1) + np.diag(block)) / (len(members) - 1)
+    return reduced
 
 
-def against(H: Gram, least: int, worse: Callable[[Ids, Ids], bool] | None = None) -> tuple[Ids, Ids]:
-    """Return who is labelled and who is left out, in that order.
+def find_opposing(H: Gram, least: int, worse: Callable[[Ids, Ids], bool] | None = None) -> tuple[Ids, Ids]:
+    """Return the rows to label and the rows to leave out, in that order.
 
-    At least `least` stay, and one in any case.
-
-    worse(A, A - k): whether it is better to keep k; then the label stays, and the search is over.
+    Args:
+        H: inner products of the gradients, [m, m].
+        least: number of rows that are kept at least; one row is kept in any case.
+        worse: given A and A - k, whether the loss is higher without k. Then k is labelled but kept, and the search
+            ends.
     """
     members, out = np.arange(len(H)), list[int]()
     while len(members) > max(least, 1):
-        now, then = agreement(H, members), without(H, members)
+        now, then = agreement(H, members), agreement_without(H, members)
         best = float(then.max())
         if best <= now + TIE * max(abs(now), abs(best)):
             break
         first = int(np.flatnonzero(then >= best - TIE * abs(best))[0])
-        k, rest = int(members[first]), np.delete(members, first)
-        if worse is not None and worse(members, rest):
+        k, reduced = int(members[first]), np.delete(members, first)
+        if worse is not None and worse(members, reduced):
             return np.array([*out, k], dtype=np.int64), np.array(out, dtype=np.int64)
         out.append(k)
-        members = rest
+        members = reduced
     return np.array(out, dtype=np.int64), np.array(out, dtype=np.int64)

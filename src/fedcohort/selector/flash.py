@@ -1,38 +1,35 @@
-"""FLASH: linear Thompson sampling over four features of a client (Chang et al.).
+"""FLASH: linear Thompson sampling over four features of each client (Chang et al. 2024).
 
 Chang, Ahmed, Krishnamurthy, Guler, Swami, Oymak, Roy-Chowdhury, "FLASH: Federated Learning Across Simultaneous
-Heterogeneities", Sec. II, Alg. 1 and 2.
+Heterogeneities", arXiv 2402.08769, Sec. II, Algorithms 1 and 2.
 
-    x_t(i) = [L_i(w_t) / L_i(w_0), Lval_i(w_t) / Lval_i(w_0), tau_i, r_i],   L the robust loss on T_i, Lval CE on V_i
-    r_t(i) = |L_i(w_t) - L_i(w_{t-1})| / tau_{t-1},   tau = max_{i in S} T_i, the slowest arrival of the round
-    V = lam I + sum x x',   b = sum r x,   theta ~ N(V^-1 b, gamma_t^2 V^-1),   S = top m of x'theta;   S_0 = everybody
+    context:  x_t(i) = [L_i(w_t) / L_i(w_0), Lval_i(w_t) / Lval_i(w_0), tau_i, r_i]
+    reward:  r_t(i) = |L_i(w_t) - L_i(w_{t-1})| / tau_{t-1}, tau the duration of the slowest arrival of the round
+    posterior:  V = lam I + sum x x',  b = sum r x,  theta ~ N(V^-1 b, gamma_t^2 V^-1)
+    S_0:  all available clients;  S_t:  the m with the largest x_t(i)' theta
 
-It chooses clients and no more: they minimise the run's objective (ce); experiment=flash adds the paper's.
+L is the robust loss on a client's training set, Lval the cross-entropy on its validation set. context=lagged is
+Algorithm 1: clients answer about w_t while S_t trains, and the answers choose S_{t+1}. With context=fresh they choose
+S_t. Only the selection changes; experiment=flash also trains with L.
 
-Departures from the paper (selector=flash_literal takes back credit and scale, and nothing else):
-- credit=causal: r_t is what S_{t-1} brought about, so it is regressed on the contexts that chose S_{t-1}; Alg. 1
-  credits it to S_t (literal, with r_0 = 0);
-- reward=client, in flash_literal too: L is each client's on its T_i, as in Sec. II-C and Eq. 3. Alg. 1 (line 20) has
-  one number, of a validation set, which says nothing about a client; reward=global has one, of the T_i (`rewards.py`).
-  Ratios are over a client's first answer, L(w_0) if it was there in round 0, for the paper's L^1;
-- scale=running: tau and r are divided by the running means of their sizes; raw rewards drown in gamma_t;
-- tau_i in the context is a client's own last duration, because the maximum is the same for all; the reward is over the
-  slowest arrival (reward_tau=round) or the client's own (client); a probe that lasts longer counts in neither;
-- tau_i and r_i of a client that does not train are of its last round; Algorithm 1 measures all clients each round;
-- a context is [1, 1, 0, 0] before anything is measured; a client that was never timed stands at the mean of those
-  that were, an absent one keeps its last values, and one that answers NaN or infinity is scored -inf;
-- a row without both losses and a positive duration is left out; a failure teaches nothing, and the third in a row
-  withholds a client for a while (`round/backoff.py`).
-context=lagged is Alg. 1: w_t, probed beside the training of round t, chooses S_{t+1}; fresh asks before choosing S_t.
+Departures from the paper (selector=flash_literal takes back those of credit and scale):
+- credit=causal: r_t is the effect of S_{t-1}, so that it is regressed on the contexts that chose S_{t-1}. Algorithm 1
+  credits it to S_t (credit=literal, with r_0 = 0).
+- reward=client, in flash_literal too: L is each client's own, as in Sec. II-C and Eq. 3. Line 20 of Algorithm 1 has one
+  number of a validation set, which does not distinguish clients. reward=global has one number (`rewards.py`).
+- The ratios divide by a client's first answer, which is L(w_0) where it was available in round 0, not by L^1.
+- scale=running: tau and r are divided by the running means of their sizes, as raw rewards are far below gamma_t.
+- tau_i in the context is the client's own last duration, since the maximum is the same for all. The reward divides by
+  the slowest arrival (reward_tau=round) or by the client's own (client). A longer query counts in neither.
+- tau_i and r_i of a client that did not train are of its last round. Algorithm 1 measures all clients in each round.
+- Missing values: a context is [1, 1, 0, 0] before the first measurement. A client never timed has the mean duration of
+  the others, an absent one keeps its last values, one with an answer that is not finite scores -inf.
+- Rows without both losses and a positive duration are left out. Three failures in a row withhold a client for some
+  rounds (`round/backoff.py`).
 
-Repairs, of no paper, each an option: form=whitened (selector=flash_whitened, `contexts.whiten`), reward=progress
-(flash_progress, `rewards.py`), bandit=calibrated (flash_calibrated, `bandit/calibrated.py`). credit=answered
-(flash_answered) learns from every client that answered about both models, on the contexts of the round of S_{t-1}.
-
-Ablations: features leaves out some of the context (Fig. 4c-d) and makes d smaller, in gamma_t too unless
-gamma_dim=fixed4; the duration stays in the reward. bandit=linucb, neural, restless change only the estimator
-(`bandit/contextual.py`). The last two don't read gamma_t. They stand in for [5] (Cao et al. 2022, which we could not
-read) and [4] (Yemini et al., which chooses actions).
+Not from the paper: selector=flash_whitened, flash_progress, flash_calibrated and flash_answered. `features` (Fig. 4c-d)
+lowers d in gamma_t unless gamma_dim=fixed4. bandit=neural and bandit=restless ignore gamma_t, and stand in for
+references [5] (Cao et al. 2022, text not available) and [4] (Yemini et al. 2021).
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,28 +49,27 @@ from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundO
 
 ONE_LOSS = Requirement(
     lambda run: (
-        not (run.parts.selector.robust_loss and run.parts.objective.robust_loss)
-        or run.parts.selector.robust_loss == run.parts.objective.robust_loss
+        not run.parts.selector.robust_loss or run.parts.objective.robust_loss in ({}, run.parts.selector.robust_loss)
     ),
-    "{option} goes by the loss that clients train with in the paper, and its robust loss has other weights than that "
-    "of {objective}: set selector.alpha, selector.beta and selector.A as the objective's are",
+    "{option} reads the loss that clients train with in the paper, and its robust loss has other weights than "
+    "{objective}: set selector.alpha, selector.beta and selector.A to objective.alpha, objective.beta and objective.A",
 )
 
 
 @dataclass(frozen=True)
 class State:
-    """What FLASH knows between rounds.
+    """What FLASH remembers between rounds.
 
     Attributes:
-        posterior: what the bandit believes.
-        known: what clients' contexts are made of.
-        loss: robust loss of the last model measured, NaN without an answer, [n_clients].
-        gain: reward at the last measurement, whoever it is credited to, [n_clients].
+        posterior: the bandit's belief.
+        known: the measurements that contexts are made of.
+        loss, gain: robust loss of the last model measured (nats, NaN without an answer), and the reward then,
+            [n_clients].
         X: contexts of the next selection.
-        p: n_k / sum of n (equal shares unless reward=global).
-        round_tau: duration of the last round, seconds.
+        p: n_k / sum of n (equal shares unless reward=global), [n_clients].
+        round_tau: duration of the last round in seconds.
         server_loss: the server's validation loss of the last model, NaN unless reward=progress.
-        pending: rows that wait for their reward.
+        pending: rows whose rewards are not known yet.
     """
 
     posterior: Belief
@@ -89,14 +85,7 @@ class State:
 
 @dataclass(frozen=True)
 class Flash(Selector[State]):
-    """The selector; the module and configs/selector/flash.yaml explain its options.
-
-    Attributes:
-        delta, lam, gamma_scale: the bandit's.
-        alpha, beta, A: the robust loss's (Eq. 3).
-        pairs, fit_steps, fit_lr: the neural bandit's.
-        states, explore: the restless bandit's.
-    """
+    """The selector; the module's docstring and configs/selector/flash.yaml explain its options."""
 
     context: str
     credit: str
@@ -122,6 +111,7 @@ class Flash(Selector[State]):
     explore: float
 
     backs_off: ClassVar[bool] = True
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({ONE_LOSS})
 
     def __post_init__(self) -> None:
         ranges.choice("context", self.context, "lagged", "fresh")
@@ -156,19 +146,13 @@ class Flash(Selector[State]):
     def robust_loss(self) -> Mapping[str, float]:
         return {"alpha": self.alpha, "beta": self.beta, "A": self.A} if "robust_loss" in self.needs else {}
 
-    @property
-    def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({ONE_LOSS})
-
     def notices(self, choice: str) -> Sequence[str]:
-        name = (
-            f"selector={choice} stands in for a paper that could not be read: don't report it under that paper's name"
-        )
+        name = f"selector={choice} replaces a paper whose text was not available: do not report it under its name"
         return (begins_with_all(choice), *((name,) if self.bandit in ("neural", "restless") else ()))
 
     @property
-    def kept(self) -> tuple[str, ...]:
-        """The features in use, in their order."""
+    def used_features(self) -> tuple[str, ...]:
+        """Return the features in use, in the order of `FEATURES`."""
         return tuple(name for name in FEATURES if name in self.features)
 
     @property
@@ -185,37 +169,38 @@ class Flash(Selector[State]):
     def init(self, population: Population) -> State:
         K = population.n_clients
         n = population.signals["n_train"].astype(float) if self.reward == "global" else np.ones(K)
-        known, unknown = Measurements.none(K), np.full(K, np.nan)
-        X, p = contexts.form(known.contexts(), self.kept, self.form), n / max(n.sum(), 1.0)
-        return State(self.estimator.prior(X.shape[1], None), known, unknown, unknown, X, p)
+        measurements, missing = Measurements.none(K), np.full(K, np.nan)
+        X, p = contexts.select_features(measurements.contexts(), self.used_features, self.form), n / max(n.sum(), 1.0)
+        return State(self.estimator.prior(X.shape[1], None), measurements, missing, missing, X, p)
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         queries: tuple[tuple[str, Mapping[str, float]], ...] = (("robust_loss", self.robust_loss), ("val_loss", {}))
-        lagged = self.context == "lagged"
-        return [Probe(word, ctx.ready, options, lagged) for word, options in queries if word in self.needs]
+        return [Probe(s, ctx.ready, options, self.context == "lagged") for s, options in queries if s in self.needs]
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        if self.reward == "progress":
-            state = self._share(state, float(ctx.signals["server_val_loss"]))
-        if self.context == "fresh" and probes:  # there are none where nobody is available
+        if self.reward == "progress":  # the server's loss of w_t is known before any query
+            loss = float(ctx.signals["server_val_loss"])
+            fall = rewards.share(state.server_loss - loss, state.pending, len(state.loss))
+            state = self._renew(self._pay(replace(state, server_loss=loss), fall))
+        if self.context == "fresh" and probes:  # empty where no client is available
             state = self._measure(state, probes)
         if ctx.round == 0:
             state = replace(state, posterior=self.estimator.prior(state.X.shape[1], ctx.rng))
             return Selection(ctx.available, uncapped=True), state
-        d = len(FEATURES if self.gamma_dim == "fixed4" else self.kept)  # Alg. 1 draws S_{t+1} with gamma_t
+        d = len(FEATURES if self.gamma_dim == "fixed4" else self.used_features)  # Alg. 1 draws S_{t+1} with gamma_t
         gamma = self.gamma_scale * ridge.exploration(ctx.round - 1, ctx.n_clients, d, self.lam, self.delta)
         verdict, posterior = self.estimator.judge(state.posterior, state.X, gamma, ctx.round, ctx.rng)
         scores = np.where(np.isfinite(verdict.score), verdict.score, -np.inf)
         clients = top(scores, ctx.available, ctx.cohort, ctx.rng)
-        posterior = self.estimator.choose(posterior, state.X[clients])
-        parts, state = {"exploit": verdict.exploit, "explore": verdict.explore}, replace(state, posterior=posterior)
+        state = replace(state, posterior=self.estimator.choose(posterior, state.X[clients]))
+        parts = {"exploit": verdict.exploit, "explore": verdict.explore}
         return Selection(clients, scores, parts, reward=state.gain), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         arrived, first, chosen_by = outcome.clients, outcome.round == 0, state.X
         if self.context == "lagged":
             state = self._measure(state, outcome.probes)
-        if self.credit == "literal":  # x_t holds tau_{t-1} and r_{t-1}, so it stays as it was measured
+        if self.credit == "literal":  # x_t contains tau_{t-1} and r_{t-1}, so it is used as it was measured
             gain = np.zeros(len(arrived)) if first else state.gain[arrived]
             return None, self._time(self._credit(state, Pending(arrived, state.X[arrived], first), gain), outcome)
         rows = np.arange(len(chosen_by)) if self.credit == "answered" else arrived
@@ -224,47 +209,42 @@ class Flash(Selector[State]):
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
         means, deviations = self.estimator.coefficients(state.posterior)
-        return {n: (float(mean), float(sd)) for n, mean, sd in zip(self.kept, means, deviations, strict=False)}
+        return {n: (float(mean), float(sd)) for n, mean, sd in zip(self.used_features, means, deviations, strict=False)}
 
     def _measure(self, state: State, probes: Mapping[str, ProbeResult]) -> State:
-        """Take in the clients' losses of w_t, which a reward may follow from, and make new contexts."""
+        """Store the clients' losses of w_t, credit rewards that follow from them, and make new contexts."""
         robust, val = answers(probes, "robust_loss"), answers(probes, "val_loss")
         loss = robust.dense(len(state.loss))
         loss[~np.isfinite(loss)] = np.nan
         fall = state.loss - loss
-        known = replace(state.known, train=state.known.train.after(robust), val=state.known.val.after(val))
-        state = replace(state, known=known, loss=loss)
+        measurements = replace(state.known, train=state.known.train.after(robust), val=state.known.val.after(val))
+        state = replace(state, known=measurements, loss=loss)
         if self.reward != "progress":
             state = self._pay(state, rewards.pool(fall, state.p) if self.reward == "global" else fall)
         return self._renew(state)
 
-    def _share(self, state: State, loss: float) -> State:
-        """Share out the fall of the server's loss to w_t, which is known before any client is queried or selected."""
-        fall = rewards.share(state.server_loss - loss, state.pending, len(state.loss))
-        return self._renew(self._pay(replace(state, server_loss=loss), fall))
-
     def _pay(self, state: State, fall: Values) -> State:
-        """Reward the pending cohort, now that its w_t was measured; NaN is a fall that can't be known."""
+        """Reward the pending rows; NaN marks a decrease that is not known."""
         seconds = state.known.tau if self.reward_tau == "client" else np.full_like(fall, state.round_tau)
         gain = rewards.per_second(fall, seconds, self.change)
         state, rows = replace(state, gain=gain, pending=None), state.pending
         return state if rows is None else self._credit(state, rows, gain[rows.clients])
 
     def _credit(self, state: State, rows: Pending, gain: Values) -> State:
-        """Remember clients' rewards, and regress them on their contexts."""
-        some = np.isfinite(gain)
-        clients, gain = rows.clients[some], gain[some]
-        known, posterior = state.known.rewarded(clients, gain, self.scale), state.posterior
+        """Store clients' rewards, and regress them on their contexts."""
+        finite = np.isfinite(gain)
+        clients, gain = rows.clients[finite], gain[finite]
+        measurements, posterior = state.known.rewarded(clients, gain, self.scale), state.posterior
         if not (rows.first and self.skip_first_update):
-            posterior = self.estimator.learn(posterior, rows.X[some], gain / known.r_unit.value())
-        return replace(state, posterior=posterior, known=known)
+            posterior = self.estimator.learn(posterior, rows.X[finite], gain / measurements.r_unit.value())
+        return replace(state, posterior=posterior, known=measurements)
 
     def _time(self, state: State, outcome: RoundOutcome) -> State:
-        """Keep the durations of the clients that arrived, and that of the slowest as the round's."""
+        """Store the durations of the arrivals, and that of the slowest as the round's."""
         seconds = outcome.signals["duration"]
         slowest = float(max(seconds[np.isfinite(seconds)], default=np.nan))
         return replace(state, known=state.known.timed(outcome.clients, seconds, self.scale), round_tau=slowest)
 
     def _renew(self, state: State) -> State:
         """Return the state with the contexts of the next selection."""
-        return replace(state, X=contexts.form(state.known.contexts(), self.kept, self.form))
+        return replace(state, X=contexts.select_features(state.known.contexts(), self.used_features, self.form))

@@ -1,7 +1,7 @@
-"""What the yardsticks that know the future share: everybody trains from w_t, in secret, before a cohort is chosen.
+"""Selection by simulated training, shared by two oracles: all clients train from w_t, uncharged, before the choice.
 
-It trains on what the sample selection takes. Failures are not foreseen; clients that failed three times in a row
-are withheld for a while (`round/backoff.py`).
+They train on the samples that the run's sample selection takes. Failures are not foreseen. A client that failed three
+times in a row is withheld for some rounds (`round/backoff.py`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,8 +20,8 @@ class Foresight(Selector[Stateless]):
     """The selector, with its options.
 
     Attributes:
-        limit: the largest population for which every client is trained in every round.
-        direction: where the server's loss goes with each pick, "down" or "up", as in `signal/greedy_gain.py`.
+        limit: largest population for which all clients are trained in every round.
+        direction: "down" to lower the server's loss with each client that is added, "up" to raise it.
     """
 
     limit: int
@@ -34,15 +34,19 @@ class Foresight(Selector[Stateless]):
         ranges.integer("limit", self.limit, "[1, inf)")
 
     def init(self, population: Population) -> Stateless:
-        """Raises `OptionError` where the population exceeds the limit: all of it trains in every round."""
+        """Return the state before round 0.
+
+        Raises:
+            OptionError: the population exceeds `limit`.
+        """
         clients = population.n_clients
         if clients > self.limit:
-            allowed = f"an integer of at least {clients}, the clients there are: all of them train every round"
+            allowed = f"an integer of at least {clients}, the number of clients, which all train in every round"
             raise ranges.refuse("limit", allowed, self.limit)
         return Stateless()
 
     def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
-        """Ask nothing where everybody who is available is needed anyway."""
+        """Return the query; none where all available clients are selected anyway."""
         if len(ctx.available) <= ctx.cohort:
             return ()
         return (Probe("greedy_gain", ctx.available, {"cohort": ctx.cohort, "direction": self.direction}),)
@@ -50,7 +54,7 @@ class Foresight(Selector[Stateless]):
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
-        """Choose those who were picked first."""
+        """Choose the clients that the simulation added first."""
         scores = answers(probes, "greedy_gain").dense(ctx.n_clients)
         scores[ctx.available] = np.where(np.isfinite(scores[ctx.available]), scores[ctx.available], -np.inf)
         return Selection(top(scores, ctx.available, ctx.cohort, ctx.rng), scores), state

@@ -1,8 +1,8 @@
-"""Full participation, a yardstick: everybody who is available trains in every round, whatever the cohort.
+"""Full participation: all available clients train in every round, whatever the cohort.
 
-    S_t = all available clients
+Not from a paper. It is a reference with the bytes, FLOPs and duration of all clients.
 
-Not a selection, and it costs what everybody costs: bytes, FLOPs, and the time of the slowest.
+    S_t:  all available clients
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from fedcohort.types import Population, ProbeResult, RoundContext, Selection
 
 @dataclass(frozen=True)
 class Full(Selector[Stateless]):
-    """No options."""
+    """The selector; it has no options."""
 
     uncapped: ClassVar[bool] = True
 

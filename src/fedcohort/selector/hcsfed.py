@@ -1,31 +1,35 @@
-"""HCSFed: strata of clients with alike gradients, more draws for strata that vary more (Song et al. 2023).
+"""HCSFed: strata of clients with similar gradients, more draws from strata that vary more (Song et al. 2023).
 
-Song, Wang, Gao, Lu, Dong, Hu, Liu, "Fast Heterogeneous Federated Learning with Hybrid Client Selection" (UAI 2023).
+Song, Wang, Gao, Lu, Dong, Hu, Liu, "Fast Heterogeneous Federated Learning with Hybrid Client Selection", UAI 2023,
+arXiv 2208.05135.
 
-    X_k = compressed gradient of k at w_0 (`maths/sketch.py`), asked once;   H strata by k-means
-    S_h = sqrt(sum_{k in h} ||X_k - mean||^2 / (N_h - 1)),   m_h near m N_h S_h / sum N_j S_j, at least 1 where m >= H
-    in each stratum m_h clients, one after the other in proportion to ||X_k||
-    agg=stratified: each update of stratum h weighs (N_h / K) / m_h
-    recluster=r: every r rounds everybody's X_k is of another day, and asked again at w_t; the strata are formed anew
+    sketch:  X_k, the compressed gradient of k at w_0 (`maths/sketch.py`), queried once
+    strata:  H clusters of the X_k by k-means, of N_h clients each
+    spread:  S_h = sqrt(sum_{k in h} ||X_k - mean||^2 / (N_h - 1))
+    quotas:  m_h near m N_h S_h / sum N_j S_j, at least 1 where m >= H
+    draw:  in each stratum m_h clients, successively in proportion to ||X_k||
+    agg=stratified:  each update of stratum h has the weight (N_h / K) / m_h
 
-variant=feddiverse_paper, as FedDiverse's experiments have it: X_k is the compressed update of round 0, where everybody
-trains; three strata, m / H draws each, uniform within.
+variant=feddiverse_paper is the form in FedDiverse's experiments: X_k is the compressed update of round 0, in which all
+clients train; there are three strata with m / H draws each, uniform within a stratum.
 
 Departures from the paper:
-- the paper's number of strata is not certain to us: 10 or so; FedDiverse's three and 1e-5 are from its text;
-- sketches of values are sorted: k-means numbers its groups at random. Sorted ones compare how a gradient's values are
-  distributed, not where they are; compress=shared_projection does that;
-- strata=null are no more than the cohort: with fewer places than strata (which `strata` may ask for) those of the
-  largest targets have one each, the same in every round, and whoever is in another never trains;
-- quotas are not in FedDiverse's text; the remainder of m / H goes to the largest strata, as does what has no room;
-- the paper's strata hold for the whole run, as does recluster=null. Otherwise an old sketch counts until the new one is
-  there, from the next time that a client is available (feddiverse_paper: from its next update);
-- agg=fedavg, the default, leaves weights to the aggregator, as all other selectors do;
-- clients that are away at first are asked when they are there (feddiverse_paper: known by their first update), and
-  the strata are formed anew then. One whose answer is not finite, or beyond 1e12, comes last; with feddiverse_paper
-  those not known yet are a stratum with draws in proportion to its size;
-- clients that failed three times in a row are withheld for a while (`round/backoff.py`): small strata are drawn from
-  in every round.
+- The paper's number of strata could not be confirmed, about 10. The three strata and the rate of 1e-5 are from
+  FedDiverse's text.
+- Sketches of values are sorted, as k-means numbers its clusters at random. Sorted sketches compare the distributions of
+  gradient values, not their positions; compress=shared_projection compares positions.
+- strata=null makes at most as many strata as the cohort has clients. Where `strata` exceeds the cohort, only the strata
+  with the largest targets are drawn from, the same in every round.
+- FedDiverse's text has no quotas. The remainder of m / H goes to the largest strata, as do places that a stratum cannot
+  fill.
+- The paper's strata hold for the whole run (recluster=null). recluster=r queries all clients about w_t again every r
+  rounds. An old sketch counts until its client is available again (feddiverse_paper: until its next update).
+- agg=fedavg, the default, leaves the weights to the aggregator, like all other selectors.
+- Clients that are away at first are queried once available (feddiverse_paper: with their first update), and the strata
+  are formed again. A client whose sketch is not finite, or beyond 1e12, is chosen last. With feddiverse_paper clients
+  without a sketch form one more stratum, with draws in proportion to its size.
+- A client that failed three times in a row is withheld for some rounds (`round/backoff.py`), as small strata are drawn
+  from in every round.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,15 +46,15 @@ from fedcohort.rng import generator
 from fedcohort.selector.base import Selector, answers, begins_with_all, draw
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-NOBODY = -1  # the stratum of those not known
+UNCLUSTERED = -1  # the stratum of clients without a sketch
 LIMIT = 1e12
-KEY = 0  # all clients compress with the same draws, whenever they are asked and in all runs
+KEY = 0  # all clients compress with the same random numbers, in all rounds and runs
 TOO_MANY = (
-    "{option} has more strata than a cohort has places: those of the largest targets have one each, the same in every "
-    "round, and whoever is in another never trains. Choose selector.strata=null"
+    "{option} has more strata than the cohort has clients: the same strata are drawn from in every round, and clients "
+    "of the others never train. Set selector.strata=null"
 )
 TOO_SHORT = (
-    "{option} compresses a gradient of this network into two numbers, which tell little more than its length: choose a "
+    "{option} compresses a gradient of this network into two numbers, which tell little more than its length: set a "
     "larger selector.rate"
 )
 STRATA = {"paper": 10, "feddiverse_paper": 3}
@@ -58,13 +62,13 @@ STRATA = {"paper": 10, "feddiverse_paper": 3}
 
 @dataclass(frozen=True)
 class State:
-    """What changes between rounds.
+    """What HCSFed remembers between rounds.
 
     Attributes:
-        X: sketches [K, d'], NaN where unknown; no columns before the first.
-        asked: who was, or sent an update, since the last `recluster` rounds were over.
-        stratum: of each client, -1 where unknown.
-        stale: somebody's sketch is newer than the strata.
+        X: sketches, [K, d'], NaN where unknown; no columns before the first.
+        asked: whether each client was queried, or sent an update, in the current period of `recluster`, [K].
+        stratum: of each client, -1 where unknown, [K].
+        stale: whether a sketch is newer than the strata.
     """
 
     X: Float64[np.ndarray, "k d"]
@@ -75,7 +79,7 @@ class State:
 
 @dataclass(frozen=True)
 class HcsFed(Selector[State]):
-    """The selector; the module and configs/selector/hcsfed.yaml explain its options."""
+    """The selector; the module's docstring and configs/selector/hcsfed.yaml explain its options."""
 
     variant: str
     strata: int | None
@@ -96,6 +100,7 @@ class HcsFed(Selector[State]):
 
     @property
     def probes(self) -> bool:
+        """Return whether sketches are queried, and not computed from updates."""
         return self.variant == "paper"
 
     @property
@@ -107,11 +112,11 @@ class HcsFed(Selector[State]):
         return frozenset({Requirement(self._fits, TOO_MANY), Requirement(self._tells, TOO_SHORT)})
 
     def _fits(self, run: Facts) -> bool | None:
-        """Whether every stratum has a place in a cohort."""
+        """Return whether every stratum has a place in a cohort; None where the cohort is not known yet."""
         return None if run.cohort is None else self.strata is None or self.strata <= run.cohort
 
     def _tells(self, run: Facts) -> bool | None:
-        """Whether a sketch is longer than the shortest."""
+        """Return whether a sketch is longer than two numbers; None where the network is not known yet."""
         return run.layout and sketch.length(run.layout.n_params, self.rate) > sketch.length(1, self.rate)
 
     @property
@@ -123,20 +128,20 @@ class HcsFed(Selector[State]):
 
     def init(self, population: Population) -> State:
         K = population.n_clients
-        return State(np.empty((K, 0)), np.zeros(K, bool), np.full(K, NOBODY), False)
+        return State(np.empty((K, 0)), np.zeros(K, bool), np.full(K, UNCLUSTERED), False)
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        new = ctx.ready if self.due(ctx.round) else ctx.ready[~state.asked[ctx.ready]]
-        if not self.probes or not len(new):
+        unqueried = ctx.ready if self.due(ctx.round) else ctx.ready[~state.asked[ctx.ready]]
+        if not self.probes or not len(unqueried):
             return ()
-        return (Probe("compressed_gradient", new, {"rate": self.rate, "way": self.compress, "key": KEY}),)
+        return (Probe("compressed_gradient", unqueried, {"rate": self.rate, "way": self.compress, "key": KEY}),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if self.due(ctx.round):
             state = replace(state, asked=np.zeros(ctx.n_clients, bool))
         if "compressed_gradient" in probes:
             answer = answers(probes, "compressed_gradient")
-            state = remember(state, answer.clients, answer.values)
+            state = store_sketches(state, answer.clients, answer.values)
         if not self.probes and ctx.round == 0:
             return Selection(ctx.available, uncapped=True), state
         if state.stale:
@@ -144,71 +149,77 @@ class HcsFed(Selector[State]):
         return self._draw(state, ctx), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
-        advice = Advice(weights=shares(state.stratum, outcome.clients)) if self._weighs(state, outcome) else None
-        new = np.flatnonzero(~state.asked[outcome.clients])
-        if self.probes or not len(new):
+        weighs = self.agg == "stratified" and len(outcome.clients) > 0 and (state.stratum != UNCLUSTERED).any()
+        advice = Advice(weights=stratum_weights(state.stratum, outcome.clients)) if weighs else None
+        unqueried = np.flatnonzero(~state.asked[outcome.clients])
+        if self.probes or not len(unqueried):
             return advice, state
-        delta = outcome.signals["update"][new]
+        delta = outcome.signals["update"][unqueried]
         rows = [sketch.sketch(row, self.rate, self.compress, generator(KEY, "signal/sketch")) for row in delta]
-        return advice, remember(state, outcome.clients[new], np.stack(rows))
+        return advice, store_sketches(state, outcome.clients[unqueried], np.stack(rows))
 
     def due(self, round: int) -> bool:
-        """Whether what is known of everybody is too old in this round."""
+        """Return whether all sketches are computed again in this round."""
         return self.recluster is not None and round > 0 and round % self.recluster == 0
 
-    def _weighs(self, state: State, outcome: RoundOutcome) -> bool:
-        return self.agg == "stratified" and len(outcome.clients) > 0 and bool((state.stratum != NOBODY).any())
-
     def _stratify(self, state: State, ctx: RoundContext) -> Ids:
-        """Return the stratum of each client."""
-        known = np.flatnonzero(np.isfinite(state.X).all(1))
-        stratum = np.full(len(state.X), NOBODY)
+        """Return the stratum of each client, [K]."""
+        sketched = np.flatnonzero(np.isfinite(state.X).all(1))
+        stratum = np.full(len(state.X), UNCLUSTERED)
         H = min(STRATA[self.variant], ctx.cohort) if self.strata is None else self.strata
-        if len(known):
-            X = state.X[known]
+        if len(sketched):
+            X = state.X[sketched]
             distinct = len(np.unique(X, axis=0))
-            stratum[known] = kmeans.clusters(X, min(H, distinct), ctx.rng)
+            stratum[sketched] = kmeans.clusters(X, min(H, distinct), ctx.rng)
         return stratum
 
     def _draw(self, state: State, ctx: RoundContext) -> Selection:
-        here, stratum = ctx.available, state.stratum
-        m, H = min(ctx.cohort, len(here)), int(stratum.max(initial=NOBODY)) + 1
-        strangers = here[stratum[here] == NOBODY]
+        """Draw the cohort, stratum by stratum."""
+        available, stratum = ctx.available, state.stratum
+        m, H = min(ctx.cohort, len(available)), int(stratum.max(initial=UNCLUSTERED)) + 1
+        unclustered = available[stratum[available] == UNCLUSTERED]
         norm = np.linalg.norm(state.X, axis=1) if state.X.shape[1] else np.full(ctx.n_clients, np.nan)
-        first = self._strangers(strangers, m, ctx)
-        room = np.array([(stratum[here] == h).sum() for h in range(H)], dtype=np.int64)
+        first = self._unclustered_draws(unclustered, m, ctx)
+        room = np.array([(stratum[available] == h).sum() for h in range(H)], dtype=np.int64)
         draws = self.quotas(state, H, room, m - first)
         chance, clients = np.zeros(ctx.n_clients), np.empty(0, np.int64)
         for h in range(H):
-            members = here[stratum[here] == h]
+            members = available[stratum[available] == h]
             weight = norm if self.probes and norm[members].sum() > 0 else np.ones(ctx.n_clients)
             clients = np.append(clients, draw(weight, members, int(draws[h]), ctx.rng))
             if draws[h]:
                 chance[members] = draws[h] / m * weight[members] / weight[members].sum()
         if m > len(clients):
-            chance[strangers] = (m - len(clients)) / m / len(strangers)
-            clients = np.append(clients, draw(np.ones(ctx.n_clients), strangers, m - len(clients), ctx.rng))
-        part = np.where(stratum == NOBODY, np.nan, stratum.astype(np.float64))
+            chance[unclustered] = (m - len(clients)) / m / len(unclustered)
+            clients = np.append(clients, draw(np.ones(ctx.n_clients), unclustered, m - len(clients), ctx.rng))
+        part = np.where(stratum == UNCLUSTERED, np.nan, stratum.astype(np.float64))
         return Selection(np.sort(clients), chance, {"stratum": part, "norm": norm}, chance)
 
-    def _strangers(self, strangers: Ids, m: int, ctx: RoundContext) -> int:
-        """Draws for those not known yet, m N / K on average; none where everybody was asked, or nobody is there."""
-        if self.probes or not len(strangers):
+    def _unclustered_draws(self, unclustered: Ids, m: int, ctx: RoundContext) -> int:
+        """Return the number of draws among unclustered clients, m N / K on average; 0 where sketches are queried."""
+        if self.probes or not len(unclustered):
             return 0
-        return min(len(strangers), int(m * len(strangers) / len(ctx.available) + ctx.rng.random()))
+        return min(len(unclustered), int(m * len(unclustered) / len(ctx.available) + ctx.rng.random()))
 
     def quotas(self, state: State, H: int, room: Ids, m: int) -> Ids:
-        """m_h for each stratum, at most its members that are there."""
-        sizes = np.bincount(state.stratum[state.stratum != NOBODY], minlength=H)
+        """Return m_h of each stratum, at most the number of its available members, [H].
+
+        Args:
+            state: the state with sketches and strata.
+            H: number of strata.
+            room: number of available members of each stratum, [H].
+            m: number of draws.
+        """
+        sizes = np.bincount(state.stratum[state.stratum != UNCLUSTERED], minlength=H)
         if not self.probes:
             return strata.equal(sizes, room, m)
-        known = state.stratum != NOBODY
-        S = strata.spread(state.X[known], state.stratum[known], H)
+        clustered = state.stratum != UNCLUSTERED
+        S = strata.spread(state.X[clustered], state.stratum[clustered], H)
         return strata.neyman(strata.targets(sizes, S, m), room, m)
 
 
-def remember(state: State, clients: Ids, values: Float64[np.ndarray, "_n _d"]) -> State:
-    """Return the state with these clients' sketches."""
+def store_sketches(state: State, clients: Ids, values: Float64[np.ndarray, "_n _d"]) -> State:
+    """Return the state with the sketches of these clients."""
     asked = state.asked.copy()
     asked[clients] = True
     X = state.X.copy() if state.X.shape[1] else np.full((len(asked), values.shape[1]), np.nan)
@@ -217,9 +228,9 @@ def remember(state: State, clients: Ids, values: Float64[np.ndarray, "_n _d"]) -
     return replace(state, X=X, asked=asked, stale=True)
 
 
-def shares(stratum: Ids, clients: Ids) -> Values:
-    """Return N_h / K over the number of clients of h in the cohort that arrived, for each of them."""
+def stratum_weights(stratum: Ids, clients: Ids) -> Values:
+    """Return N_h / K over the number of arrivals of stratum h, for each client of `clients`."""
     sizes, arrived = np.bincount(stratum + 1), np.bincount(stratum[clients] + 1, minlength=1)
-    mine = stratum[clients] + 1
-    out: Values = sizes[mine] / len(stratum) / arrived[mine]
+    own_stratum = stratum[clients] + 1
+    out: Values = sizes[own_stratum] / len(stratum) / arrived[own_stratum]
     return out

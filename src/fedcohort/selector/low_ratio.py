@@ -1,12 +1,14 @@
-"""The low half, a plain rule on FLASH's context: a cohort by chance out of those whose training loss has fallen most.
+"""Low-ratio rule: a uniform draw from the clients whose training loss has decreased most.
 
-    ratio_i = L_i(w_t) / L_i(w_0)     L the mean cross-entropy on T_i, of w_t since i first answered
-    S = m of the max(m, ceil(share A)) lowest of the A available clients, drawn by chance      (`pool.py`)
+Not from a paper. It reads one of the four features of FLASH's context and learns nothing, as a reference for FLASH.
 
-Of no paper: it learns nothing, and reads one of the four features that FLASH's bandit reads, at FLASH's price: all who
-are available are asked in every round, beside its training. Wrong labels keep a ratio up: where FLASH wins less
-than this rule, it doesn't lack information. The first round is everybody's, as FLASH's is; who never answered is taken
-last. Clients that failed three times in a row are withheld for a while (`round/backoff.py`).
+    ratio:  L_i(w_t) / L_i(w_0), L the mean cross-entropy on the training set of i, w_0 the model of its first answer
+    S:  m clients drawn uniformly from the max(m, ceil(share A)) lowest ratios of the A available clients (`pool.py`)
+
+Its queries cost as much as FLASH's: all available clients are queried in every round, concurrent with training. Label
+noise keeps a client's ratio high. Where FLASH is not better than this rule, its context is not what limits it. All
+clients train in the first round, as in FLASH; a client that never answered ranks last. A client that failed three times
+in a row is withheld for some rounds (`round/backoff.py`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,10 +26,10 @@ from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundO
 
 @dataclass(frozen=True)
 class State:
-    """What changes between rounds.
+    """What the rule remembers between rounds.
 
     Attributes:
-        train: the ratios.
+        train: first losses and current ratios.
     """
 
     train: Baseline
@@ -35,10 +37,10 @@ class State:
 
 @dataclass(frozen=True)
 class LowRatio(Selector[State]):
-    """The rule, with its option. A score is the negative ratio.
+    """The rule, with its option; a client's score is its negative ratio.
 
     Attributes:
-        share: of the available clients that are drawn from, those of the lowest ratios.
+        share: size of the pool as a share of the available clients, those with the lowest ratios.
     """
 
     share: float

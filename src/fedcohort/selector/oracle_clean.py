@@ -1,12 +1,14 @@
-"""The clean oracle, a yardstick: it knows with what chance each client's labels were flipped.
+"""Clean oracle: it knows the probability with which each client's labels were flipped, and draws from the cleanest.
 
-    S = m of the max(m, ceil(share A)) cleanest of the A available clients, drawn by chance      (`pool.py`)
+Not from a paper, and not possible in practice.
 
-Not a paper's method, as nobody could know it. The pool has its size whoever is clean: with share=.5 and 15 clean of 50
-clients it has 10 noisy ones. share=0 always trains the m cleanest, equals by chance: where labels are either clean or
-wrong it draws from the clean alone, and where rates spread it trains the same few, who may lack whole classes. Without
-label noise it is selector=random. Clients that failed three times in a row are withheld for a while
-(`round/backoff.py`).
+    S:  m clients drawn uniformly from the max(m, ceil(share A)) cleanest of the A available clients (`pool.py`)
+
+The size of the pool does not depend on how many clients are clean: with share=.5 and 15 clean of 50 clients it has 10
+noisy ones. share=0 always trains the m cleanest, with ties at random. Where labels are either clean or wrong, it then
+draws from the clean clients only. Where noise rates vary continuously, it trains the same few clients, which may lack
+whole classes. Without label noise it is selector=random. A client that failed three times in a row is withheld for some
+rounds (`round/backoff.py`).
 """
 
 from dataclasses import dataclass
@@ -20,14 +22,14 @@ from fedcohort.types import RoundContext, Values
 
 @dataclass(frozen=True)
 class OracleClean(FromTheBest):
-    """The yardstick, with its option. A score is 1 - noise_rate.
+    """The oracle, with its option; a client's score is 1 - noise_rate.
 
     Attributes:
-        share: of the available clients that are drawn from, the cleanest.
+        share: size of the pool as a share of the available clients, the cleanest ones.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"noise_rate"})
 
     def score(self, ctx: RoundContext) -> Values:
-        """Score every client, [n_clients]; no draw changes it."""
+        """Return the scores, [n_clients]."""
         return np.asarray(1.0 - ctx.signals["noise_rate"], dtype=np.float64)

@@ -1,9 +1,12 @@
-"""The diverse oracle, a yardstick: it knows everybody's classes, and puts together a cohort that has them all equally.
+"""Diverse oracle: it knows every client's label counts, and builds a cohort whose classes are balanced.
 
-    S_1 = a client by chance,   S_{j+1} = S_j + argmin_k sum_c (share of class c in S_j + k, less 1/C)^2   (`even.py`)
+Not from a paper.
 
-Label counts are of the labels as they are given: noise makes skewed clients look balanced. Fed-CBS draws by the same
-imbalance. Where attributes go with classes, selector=oracle_groups sees them, too.
+    S_1:  a random client
+    S_{j+1}:  S_j + argmin_k sum_c (share of class c in S_j + k, less 1/C)^2 (`even.py`)
+
+Label counts include label noise, which makes skewed clients look balanced. Fed-CBS draws by the same imbalance. Where
+attributes correlate with classes, selector=oracle_groups balances both.
 """
 
 from dataclasses import dataclass
@@ -14,7 +17,7 @@ from fedcohort.selector.even import EvenCohort
 
 @dataclass(frozen=True)
 class OracleDiverse(EvenCohort):
-    """The yardstick. A score is the negative imbalance of a cohort of that client alone."""
+    """The oracle; a client's score is the negative imbalance of its labels."""
 
     counts: ClassVar[str] = "label_counts"
     needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})

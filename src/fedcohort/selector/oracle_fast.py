@@ -1,11 +1,12 @@
-"""The fast oracle, a yardstick: it knows how long each client's job takes on average, and draws from the fastest.
+"""Fast oracle: it knows the mean duration of each client's job, and draws from the fastest clients.
 
-    S = m of the max(m, ceil(share A)) fastest of the A available clients, drawn by chance      (`pool.py`)
+Not from a paper.
 
-It knows what persists, not what this round will draw: where no client is faster than another, it is selector=random,
-and nothing is to be won by speed. share=0 always trains the m fastest, whose data may be nobody else's: it is what
-speed alone can win, not what is best. Clients that failed three times in a row are withheld for a while
-(`round/backoff.py`).
+    S:  m clients drawn uniformly from the max(m, ceil(share A)) fastest of the A available clients (`pool.py`)
+
+It knows the means, not this round's draws: where all clients are equally fast it is selector=random. share=0 always
+trains the m fastest, whose data may be unlike the others': it shows what speed alone achieves. A client that failed
+three times in a row is withheld for some rounds (`round/backoff.py`).
 """
 
 from dataclasses import dataclass
@@ -19,14 +20,14 @@ from fedcohort.types import RoundContext, Values
 
 @dataclass(frozen=True)
 class OracleFast(FromTheBest):
-    """The yardstick, with its option. A score is the negative of the expected seconds.
+    """The oracle, with its option; a client's score is its negative expected duration in seconds.
 
     Attributes:
-        share: of the available clients that are drawn from, the fastest.
+        share: size of the pool as a share of the available clients, the fastest ones.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"expected_s"})
 
     def score(self, ctx: RoundContext) -> Values:
-        """Score every client, [n_clients]; no draw changes it."""
+        """Return the scores, [n_clients]."""
         return np.asarray(np.negative(ctx.signals["expected_s"]), dtype=np.float64)

@@ -1,10 +1,13 @@
-"""The oracle of groups, a yardstick: it knows everybody's classes and attributes, and has all their pairs equally.
+"""Group oracle: it knows every client's counts of class and attribute, and builds a cohort that balances the pairs.
 
-    S_1 = a client by chance,   S_{j+1} = S_j + argmin_k sum_g (share of group g in S_j + k, less 1/G)^2   (`even.py`)
+Not from a paper, and not possible in practice, as clients do not know their attributes.
 
-A group is a class with an attribute, as digit 3 in red: G = C A. A cohort with even classes may have all of its threes
-red; one with even groups has no correlation of class and attribute. Not a paper's method: clients don't know their
-attributes. Labels are as clients see them, as for selector=oracle_diverse.
+    S_1:  a random client
+    S_{j+1}:  S_j + argmin_k sum_g (share of group g in S_j + k, less 1/G)^2 (`even.py`)
+
+A group is a pair of class and attribute, for example digit 3 in red: G = C A. In a cohort with balanced classes all
+threes may be red; one with balanced groups has no correlation of class and attribute. Labels include label noise, as
+for selector=oracle_diverse.
 """
 
 from dataclasses import dataclass
@@ -15,7 +18,7 @@ from fedcohort.selector.even import EvenCohort
 
 @dataclass(frozen=True)
 class OracleGroups(EvenCohort):
-    """The yardstick. A score is the negative imbalance, over groups, of a cohort of that client alone."""
+    """The oracle; a client's score is the negative imbalance of its groups."""
 
     counts: ClassVar[str] = "group_counts"
     needs: ClassVar[frozenset[str]] = frozenset({"group_counts"})

@@ -1,8 +1,9 @@
-"""Drawing from the best: a cohort by chance out of a share of the available clients, those of the highest scores.
+"""Uniform draws from a pool: the share of the available clients with the highest scores.
 
-    pool = the max(m, ceil(share A)) best of the A available clients;   S = m of them, all sets equally likely
+    pool:  the max(m, ceil(share A)) clients with the highest scores among the A available ones
+    S:  m clients of the pool, all subsets equally likely
 
-share=0 always takes the m best; share=1 is selector=random. Equals are in the pool by chance.
+share=0 always takes the m best clients; share=1 is selector=random. Ties at the pool's edge are broken at random.
 """
 
 import math
@@ -20,10 +21,10 @@ from fedcohort.types import Population, ProbeResult, RoundContext, Selection, Va
 
 @dataclass(frozen=True)
 class FromTheBest(Selector[Stateless]):
-    """A selector that draws from the best by what it is told once.
+    """A selector that draws from the clients with the highest fixed scores.
 
     Attributes:
-        share: of the available clients that are drawn from.
+        share: size of the pool as a share of the available clients, in [0, 1].
     """
 
     share: float
@@ -35,7 +36,7 @@ class FromTheBest(Selector[Stateless]):
 
     @abstractmethod
     def score(self, ctx: RoundContext) -> Values:
-        """Score every client, [n_clients]; more is better."""
+        """Return a score for each client, [n_clients]; higher is better."""
 
     def init(self, population: Population) -> Stateless:
         return Stateless()
@@ -47,17 +48,23 @@ class FromTheBest(Selector[Stateless]):
 
 
 def choose(scores: Values, share: float, ctx: RoundContext) -> Selection:
-    """Choose the cohort; scores: [n_clients], NaN as the lowest."""
-    size = max(ctx.cohort, math.ceil(share * len(ctx.available) - 1e-9))  # .3 * 10 is a little above 3
+    """Draw the cohort from the pool.
+
+    Args:
+        scores: float64 [n_clients]; NaN ranks last.
+        share: size of the pool as a share of the available clients.
+        ctx: the round's context.
+    """
+    size = max(ctx.cohort, math.ceil(share * len(ctx.available) - 1e-9))  # .3 * 10 exceeds 3 by rounding
     pool = top(scores, ctx.available, size, ctx.rng)
     clients = draw(np.ones(ctx.n_clients), pool, ctx.cohort, ctx.rng)
-    return Selection(clients, scores, probability=chances(scores, ctx.available, size, ctx.cohort))
+    return Selection(clients, scores, probability=inclusion_probabilities(scores, ctx.available, size, ctx.cohort))
 
 
-def chances(scores: Values, available: np.ndarray, size: int, cohort: int) -> Values:
-    """Return every client's chance of being chosen, [n_clients]: of being in the pool, times m over its size.
+def inclusion_probabilities(scores: Values, available: np.ndarray, size: int, cohort: int) -> Values:
+    """Return each client's probability of selection, [n_clients]: that of being in the pool, times m over its size.
 
-    Those at the pool's edge share the places that the better ones leave.
+    Clients tied at the pool's edge share the remaining places of the pool equally.
     """
     out = np.zeros(len(scores))
     if not len(available):
@@ -65,6 +72,6 @@ def chances(scores: Values, available: np.ndarray, size: int, cohort: int) -> Va
     size = min(size, len(available))
     value = np.where(np.isnan(scores[available]), -np.inf, scores[available])
     edge = np.sort(value)[::-1][size - 1]
-    above, at = value > edge, value == edge
-    out[available] = (above + at * (size - above.sum()) / at.sum()) * min(1.0, cohort / size)
+    above, at_edge = value > edge, value == edge
+    out[available] = (above + at_edge * (size - above.sum()) / at_edge.sum()) * min(1.0, cohort / size)
     return out

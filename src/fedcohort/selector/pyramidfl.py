@@ -1,31 +1,34 @@
-"""PyramidFL: Oort's ranking; then the fast do more work, and who matters less uploads less (Li et al. 2022).
+"""PyramidFL: Oort's ranking; fast clients train more, and less important clients upload less (Li et al. 2022).
 
-Li, Zeng, Zhang, Cao, "PyramidFL: A Fine-grained Client Selection Framework for Efficient Federated Learning" (MobiCom
-2022), after the authors' code. More work and smaller uploads are dealt so that nobody waits.
+Li, Zeng, Zhang, Cao, "PyramidFL: A Fine-grained Client Selection Framework for Efficient Federated Learning", MobiCom
+2022, DOI 10.1145/3495243.3517017. Implemented from the authors' code.
 
-    S = the m that are expected to be done first, of the overcommit x m that Oort chooses
-    I_k = ||D_k|| |B_k| / 100 when k last trained, n_k before;   rank_k of S by I_k, 0 the largest
-    rho_k = low + rank_k (high - low) / m:   each tensor of k's update is left out with chance rho_k
-    c_k = seconds of k's whole job - rho_k seconds of its upload,   R = max c_k
-    M_k = 1 + min(10, beta floor((R - c_k) / seconds of a unit) / E):   k does M_k E units of local work instead of E
+    S:  the m clients with the shortest expected duration among the overcommit x m that Oort's ranking chooses
+    importance:  I_k = ||D_k|| |B_k| / 100 when k last trained, n_k before;  rank_k of S by I_k, 0 the largest
+    upload:  each tensor of k's update is left out with probability rho_k = low + rank_k (high - low) / m
+    duration:  c_k = seconds of k's whole job - rho_k seconds of its upload;  R = max c_k
+    work:  M_k E units, M_k = 1 + min(10, beta floor((R - c_k) / seconds of a unit) / E)
 
-A tensor is averaged over those who sent it (drop_agg=per_tensor), or counts as zero where it wasn't (zeros, the code).
+E is the number of local epochs (client.epochs) or steps (client.steps) of the run. A tensor is averaged over the
+clients that sent it (drop_agg=per_tensor), or counts as zero where it was left out (drop_agg=zeros, as in the code).
 
 Departures from the paper:
-- its text was not available: all of this is its code's, and what the text may have else is missing;
-- the code takes the norm of D_k - w, an update minus a model; here it is the norm of D_k, as it arrived;
-- zeros in the mean shrink the model: per_tensor is the default;
-- |B_k| and the losses are Oort's here; the code has a moving mean of losses over batches instead;
-- E is the run's client.epochs, or client.steps; the code's are mini-batches, however its options are called;
-- the code caps work at 5 passes over a client's data, or E units where that is more: passes=5. It is off, as with
-  epochs for units and E = 5 it would leave nobody more to do;
-- M_k E is rounded, where the code cuts; durations are those expected of E units and a whole upload, as in the code;
-- those whom the larger cohort lets go are as never asked; the code books them as having trained, at the mean utility
-  and norm of those who did. Neither charges anything for them;
-- new clients are explored by speed, from the first round on, and their number is rounded down; the code explores by
-  data size and duration (explore=size) after a first round of its own, drawn uniformly, and rounds it up;
-- the draw's probabilities are those of the larger cohort;
-- R is the slowest's of the cohort, a deadline or not: where that drops the late, their added work makes some late.
+- The text was not available. Everything follows the code, and what only the text describes is missing.
+- The code takes the norm of D_k - w, an update minus a model. Here it is the norm of the update D_k.
+- Zeros in the mean shrink the model, so that drop_agg=per_tensor is the default.
+- |B_k| and the losses are Oort's. The code has a moving mean of batch losses.
+- A unit is an epoch or a step, see above. The code counts mini-batches, although its options are called epochs.
+- The code limits the work to 5 passes over a client's data, or to E units where that is more (passes=5). The limit is
+  off by default: with epochs and E = 5 no client could train more.
+- M_k E is rounded; the code truncates it. Durations are the expected ones of E units and a whole upload, as in the
+  code.
+- Clients of the larger cohort that are not trained count as not selected. The code records them as trained, with the
+  mean utility and norm of the others. Neither charges for them.
+- New clients are explored by speed from the first round on, and their number is rounded down. The code explores by data
+  size and duration (explore=size) after a uniform first round, and rounds up.
+- The selection's probabilities are those of the draw of the larger cohort.
+- R is the duration of the slowest client of the cohort, whatever the deadline: a deadline that drops late clients may
+  drop some that were given more work.
 """
 
 from collections.abc import Mapping
@@ -43,13 +46,13 @@ from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOut
 
 FINISHED_UPDATE = Requirement(
     lambda run: not run.parts.codec.hooks,
-    "{option} leaves tensors out of updates, and the codec trains each client for its own upload: choose codec=none, "
-    "or a codec that works on finished updates (codec=subsample, codec=quant, or codec.mode=posthoc for codec=lowrank)",
+    "{option} leaves tensors out of finished updates, and {codec} changes local training: choose codec=none, "
+    "codec=subsample or codec=quant, or set codec.mode=posthoc for codec=lowrank",
 )
 ANY_WORK = Requirement(
     lambda run: not any("client.steps" in options for options in run.config["requires"].values()),
-    "{option} gives some clients several times the local work, and {agg} stands for the same number of steps at every "
-    "client: choose another aggregator, or selector.beta=0",
+    "{option} gives fast clients more local work, and {agg} needs the same number of steps at every client: choose "
+    "another aggregator, or set selector.beta=0",
 )
 FITTING_WORK = Requirement(
     lambda run: run.parts.deadline.partial_work or not run.parts.deadline.announces,
@@ -58,17 +61,17 @@ FITTING_WORK = Requirement(
 )
 
 
-MOST = 10.0  # times E that may be added
-LIMIT = 1e150  # the product of two such numbers doesn't overflow
+MAX_ADDED_WORK = 10.0  # in multiples of E
+LIMIT = 1e150  # the product of two such numbers does not overflow
 
 
 @dataclass(frozen=True)
 class State:
-    """What changes between rounds.
+    """What PyramidFL remembers between rounds.
 
     Attributes:
-        importance: I, [n_clients].
-        ranked: with everybody's expected seconds.
+        ranked: the state of Oort's ranking, whose durations are the expected ones.
+        importance: I_k, [n_clients].
     """
 
     ranked: Ranked
@@ -77,12 +80,16 @@ class State:
 
 @dataclass(frozen=True)
 class PyramidFl(Ranking, Selector[State]):
-    """The selector, with its options.
+    """The selector, with its options; those of `Ranking` are inherited.
 
     Attributes:
-        overcommit, low, high, beta, passes: see the module.
+        overcommit: size of the ranking's cohort over m.
+        low: probability that a tensor of the most important client is left out.
+        high: limit of that probability for the least important client.
+        beta: share of the time until the slowest client finishes that the others train in, in [0, 1].
+        passes: limit of the added work in passes over a client's data, or None.
+        per_step: whether I_k is divided by the number of local steps.
         drop_agg: "per_tensor" or "zeros".
-        per_step: whether I_k is also divided by the steps that k took. The others are those of `Ranking`.
     """
 
     overcommit: float
@@ -163,7 +170,7 @@ class PyramidFl(Ranking, Selector[State]):
         return None, State(self.learn(state.ranked, replace(outcome, signals=facts)), importance)
 
     def _units(self, ctx: RoundContext, M: Values) -> Ids:
-        """M_k E, rounded, [n_clients]; not above `passes` passes unless E is."""
+        """Return round(M_k E), [n_clients], limited to `passes` passes or E units, whichever is more."""
         units = np.floor(M * ctx.units + 0.5)
         if self.passes is not None:
             units = np.minimum(units, np.maximum(self.passes * ctx.signals["pass_units"], ctx.units))
@@ -171,26 +178,39 @@ class PyramidFl(Ranking, Selector[State]):
 
 
 def importances(norm: Values, count: Values, steps: Values) -> Values:
-    """||D|| |B| / 100, over the steps taken; 0 where the numbers make no sense: such a client uploads least."""
+    """Return ||D|| |B| / 100 over the local steps; 0 where a report is invalid, so that such a client uploads least.
+
+    Args:
+        norm: ||D|| of each update, [n].
+        count: |B|, samples of the first local epoch, [n].
+        steps: number of local steps, or ones, [n].
+    """
     sane = np.isfinite(norm) & np.isfinite(count) & (norm >= 0) & (count >= 0)
     a, b = (np.minimum(np.where(sane, column, 0.0), LIMIT) for column in (norm, count))
     return np.asarray(a * b / 100.0 / steps)
 
 
 def drop_rates(importance: Values, low: float, high: float, m: int) -> Values:
-    """Return rho; equals share the better rank, which is the number of those above."""
+    """Return rho, [m]; clients of equal importance share the better rank, the number of clients above them."""
     rank = (importance[None, :] > importance[:, None]).sum(1)
     return np.asarray(low + rank * (high - low) / m)
 
 
 def predict(ctx: RoundContext, chosen: Ids, rho: Values) -> Values:
-    """Return c, the virtual seconds that each of `chosen` is expected to take."""
-    whole, up = ctx.signals["expected_s"][chosen], ctx.signals["expected_up_s"][chosen]
-    return np.asarray(whole - rho * up)
+    """Return c, the seconds that each of `chosen` is expected to take, [len(chosen)]."""
+    job_s, upload_s = ctx.signals["expected_s"][chosen], ctx.signals["expected_up_s"][chosen]
+    return np.asarray(job_s - rho * upload_s)
 
 
 def multipliers(seconds: Values, unit_s: Values, E: int, beta: float) -> Values:
-    """M, for those who are expected to need `seconds` each."""
+    """Return M, [m].
+
+    Args:
+        seconds: c, expected duration of each client, [m].
+        unit_s: seconds of a unit of work at each client, [m].
+        E: units of local work.
+        beta: share of the free time that is used.
+    """
     room = seconds.max(initial=0.0) - seconds
     free = np.divide(room, unit_s, out=np.zeros(len(seconds)), where=unit_s > 0)
-    return np.asarray(1.0 + np.minimum(MOST, beta * np.floor(free + 1e-9) / E))
+    return np.asarray(1.0 + np.minimum(MAX_ADDED_WORK, beta * np.floor(free + 1e-9) / E))

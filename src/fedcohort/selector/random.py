@@ -1,16 +1,16 @@
 """Random selection, the baseline of every paper: uniform, or in proportion to data (McMahan et al. 2017).
 
-McMahan et al., "Communication-Efficient Learning of Deep Networks from Decentralized Data" (FedAvg, 2017); in
-proportion to data it is pi_rand of Cho et al., "Bandit-based Communication-Efficient Client Selection Strategies for
-Federated Learning", Sec. II-B.
+McMahan, Moore, Ramage, Hampson, Aguera y Arcas, "Communication-Efficient Learning of Deep Networks from Decentralized
+Data", AISTATS 2017, arXiv 1602.05629. The proportional draw is pi_rand of UCB-CS (Cho et al. 2020, Sec. II-B).
 
-    uniform:       every set of m available clients is equally likely
-    proportional:  one client after the other, k with probability n_k / sum of n_j over those not yet drawn
+    uniform:  every set of m available clients has the same probability
+    proportional:  clients are drawn successively, k with probability n_k / sum of n_j over those not drawn yet
 
-Departures from the paper: none for uniform. A proportional draw stands for the data, so that its mean of models is a
-plain one: agg.weighting=uniform. By agg.weighting=used, where sizes differ, they count twice. The papers leave open
-whether a proportional draw puts back what it drew; here it does not, so that the m clients are distinct and cost what
-another selector's m clients cost.
+Departures from the paper:
+- Draws are without replacement, so that the m clients are distinct and cost as much as those of other selectors. The
+  papers do not say.
+- A proportional draw represents the data, so that models should be averaged with equal weights: set
+  agg.weighting=uniform. agg.weighting=used counts sizes twice.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,11 @@ from fedcohort.types import Population, ProbeResult, RoundContext, Selection
 
 @dataclass(frozen=True)
 class Random(Selector[Stateless]):
-    """`cohort` clients at random. weights: "uniform" or "proportional" to their numbers of training samples."""
+    """Draw the cohort at random.
+
+    Attributes:
+        weights: "uniform", or "proportional" to the number of training samples.
+    """
 
     weights: str
 

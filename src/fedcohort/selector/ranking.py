@@ -1,6 +1,8 @@
-"""Oort's ranking of clients, which PyramidFL narrows down: utility, staleness and speed, with exploration beside them.
+"""Oort's ranking of clients by utility, staleness and speed, with exploration of new clients; used by PyramidFL too.
 
-score = (normalise(U) + staleness) slowness;   each term's equation stands with its function below
+    score_k = (norm(U_k) + staleness_k) speed_k
+
+Each term's equation stands with its function below.
 """
 
 import math
@@ -16,15 +18,15 @@ from fedcohort.types import Ids, Population, RoundContext, RoundOutcome, Selecti
 
 @dataclass(frozen=True)
 class State:
-    """What changes between rounds.
+    """What the ranking remembers between rounds.
 
     Attributes:
-        utility: U, NaN before the first round or where it is nonsense.
-        last: 1-based, 0 before.
-        seconds: t, NaN before.
-        rounds: how often a client arrived.
+        utility: U_k, NaN before a client's first round or where its report is invalid, [n_clients].
+        last, rounds: round of the last participation (from 1, 0 before), and number of participations, [n_clients].
+        seconds: t_k, duration of the last participation, NaN before, [n_clients].
+        eps: share of the cohort that explores.
         preferred: T, in the unit of `preferred_in`.
-        sums: of U, round by round, since the round that is W before the pacer's last decision.
+        sums: sum of U over the arrivals of each round, since W rounds before the pacer's last decision.
     """
 
     utility: Values
@@ -38,17 +40,18 @@ class State:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Oort's ranking with its options, for selectors to inherit.
+    """Oort's ranking with its options; selectors inherit it.
 
     Attributes:
-        eps, eps_decay, eps_min: share of exploration.
-        preferred: T in "percentile" or "seconds" (`preferred_in`).
-        penalty: alpha.
-        clip: the quantile c.
-        cutoff: share of the n-th score.
-        pacer: "paper", "code" or "none", with `window` rounds (W) and `step` (Delta) in the unit of T.
-        explore: "speed" or "size".
-        cap: rounds a client, or null.
+        eps, eps_decay, eps_min: share of the cohort that explores, its factor per round, and its lower bound.
+        preferred, preferred_in: T, the preferred duration, as a "percentile" of all durations or in "seconds".
+        penalty: alpha, exponent of the penalty on slow clients.
+        clip: quantile at which utilities are clipped.
+        cutoff: share of the n-th largest score from which on clients are admitted.
+        pacer: when T is adapted: "paper", "code" or "none".
+        window, step: W, rounds between the pacer's decisions, and Delta, the change of T per decision.
+        explore: weights of the draw among new clients: "speed" or "size".
+        cap: number of rounds after which a client is no longer exploited, or None.
     """
 
     eps: float
@@ -88,29 +91,33 @@ class Ranking:
         return frozenset(words | {"n_train"} if self.explore == "size" else words)
 
     def start(self, population: Population) -> State:
+        """Return the state before round 0."""
         K = population.n_clients
         never, nan = np.zeros(K, np.int64), np.full(K, np.nan)
         return State(nan, never, nan, never, self.eps, self.preferred, np.empty(0))
 
     def rank(self, state: State, ctx: RoundContext) -> tuple[Selection, State]:
-        """Return the cohort with its scores, and the state with the share of exploration decayed."""
+        """Return the cohort with its scores, and the state with a decayed share of exploration."""
         eps = max(self.eps_decay * state.eps, self.eps_min)
         T = self._preferred_s(state, ctx)
         utility, bonus = normalise(state.utility, self.clip), staleness(ctx.round + 1, state.last)
-        system = slowness(state.seconds, T, self.penalty)
+        system = speed_factor(state.seconds, T, self.penalty)
         scores = (utility + bonus) * system
-        here = ctx.available
-        new = here[state.last[here] == 0]
+        available = ctx.available
+        untried = available[state.last[available] == 0]
         capped = state.rounds >= (np.inf if self.cap is None else self.cap)
-        known = here[np.isfinite(scores[here]) & ~capped[here]]
-        n_explore, n_exploit = shares(min(ctx.cohort, len(here)), eps, len(new), len(known))
-        exploited = only(np.maximum(scores, 1e-12), admit(scores, known, n_exploit, self.cutoff))
-        explored = only(self._promise(state, ctx, T), new)
+        candidates = available[np.isfinite(scores[available]) & ~capped[available]]
+        n_explore, n_exploit = split_cohort(min(ctx.cohort, len(available)), eps, len(untried), len(candidates))
+        exploited = mask_weights(np.maximum(scores, 1e-12), admit(scores, candidates, n_exploit, self.cutoff))
+        explored = mask_weights(self._exploration_weights(state, ctx, T), untried)
         chosen = np.concatenate(
             [draw(w, np.flatnonzero(w), n, ctx.rng) for w, n in ((exploited, n_exploit), (explored, n_explore))]
         )
         filling = draw(
-            np.ones(ctx.n_clients), np.setdiff1d(here, chosen, assume_unique=True), ctx.cohort - len(chosen), ctx.rng
+            np.ones(ctx.n_clients),
+            np.setdiff1d(available, chosen, assume_unique=True),
+            ctx.cohort - len(chosen),
+            ctx.rng,
         )
         clients = np.sort(np.concatenate([chosen, filling]))
         parts = {"utility": utility, "staleness": bonus, "system": system}
@@ -118,7 +125,7 @@ class Ranking:
         return Selection(clients, scores, parts, probability), replace(state, eps=eps)
 
     def learn(self, state: State, outcome: RoundOutcome) -> State:
-        """Return the state after the reports of the clients that arrived, and the pacer's decision."""
+        """Return the state after the reports of the arrivals, and after the pacer's decision."""
         arrived, signals = outcome.clients, outcome.signals
         U = utilities(signals["loss_count"], signals["loss_squares"])
         utility, last, seconds, rounds = (
@@ -131,7 +138,7 @@ class Ranking:
         return State(utility, last, seconds, rounds, state.eps, preferred, sums)
 
     def _preferred_s(self, state: State, ctx: RoundContext) -> float:
-        """T in seconds; the 100th percentile is no limit."""
+        """Return T in seconds; the 100th percentile is no limit."""
         if self.preferred_in == "seconds":
             return state.preferred
         if state.preferred >= 100:
@@ -139,90 +146,103 @@ class Ranking:
         seconds = np.sort(np.where(np.isnan(state.seconds), ctx.signals["expected_s"], state.seconds))
         return float(seconds[min(int(len(seconds) * state.preferred / 100), len(seconds) - 1)])
 
-    def _promise(self, state: State, ctx: RoundContext, T: float) -> Values:
-        """Weights of the draw among clients that have not trained yet, positive, [n_clients]."""
+    def _exploration_weights(self, state: State, ctx: RoundContext, T: float) -> Values:
+        """Return the weights of the draw among clients that never trained, positive, [n_clients]."""
         if self.explore == "speed":
             speed: Values = 1.0 / np.maximum(ctx.signals["expected_s"], 1e-4)
             return speed
         size: Values = np.maximum(ctx.signals["n_train"].astype(float), 1e-12)
         if self.preferred_in == "percentile":
-            size = np.maximum(size * slowness(ctx.signals["expected_s"], T, self.penalty), 1e-12)
+            size = np.maximum(size * speed_factor(ctx.signals["expected_s"], T, self.penalty), 1e-12)
         return size
 
     def _pace(self, preferred: float, sums: Values) -> tuple[float, Values]:
-        """T after the pacer's decision, which is due when 2 W sums are there; W of them stay for the next."""
+        """Return T after the pacer's decision, which is due after 2 W sums, and the sums that are kept, W of them."""
         W = self.window
         if len(sums) < 2 * W:
             return preferred, sums
         before, now = float(sums[:W].sum()), float(sums[W:].sum())
-        most = 100.0 if self.preferred_in == "percentile" else math.inf
+        limit = 100.0 if self.preferred_in == "percentile" else math.inf
         relax = {"paper": before > now, "code": abs(now - before) <= 0.1 * before, "none": False}
         if relax[self.pacer]:
-            preferred = min(most, preferred + self.step)
+            preferred = min(limit, preferred + self.step)
         elif self.pacer == "code" and abs(now - before) >= 5 * before:
             preferred = max(min(self.step, preferred), preferred - self.step)
         return preferred, sums[W:]
 
 
 def utilities(count: Values, squares: Values) -> Values:
-    """U = n sqrt(sum of loss^2 / n); NaN where the two numbers can't be a count and a sum of squares."""
+    """Return U = n sqrt(sum of loss^2 / n), [n]; NaN where the reports cannot be a count and a sum of squares."""
     sane = np.isfinite(count) & np.isfinite(squares) & (count >= 0) & (squares >= 0)
     n, s = (np.where(sane, column, 0.0) for column in (count, squares))
     return np.where(sane, np.sqrt(n) * np.sqrt(s), np.nan)  # n s would overflow first
 
 
 def normalise(utility: Values, clip: float) -> Values:
-    """norm(min(U, c)): 0 to 1, [n_clients], NaN where U is."""
-    known = np.sort(utility[np.isfinite(utility)])
-    if not len(known):
+    """Return (min(U, c) - .999 min U) / max(max U - .999 min U, 1e-4), [n_clients]; NaN where U is NaN."""
+    ascending = np.sort(utility[np.isfinite(utility)])
+    if not len(ascending):
         return np.full(len(utility), np.nan)
-    c = known[min(int(clip * len(known)), len(known) - 1)]
-    low = 0.999 * known[0]
-    norm: Values = (np.minimum(utility, c) - low) / max(known[-1] - low, 1e-4)
+    c = ascending[min(int(clip * len(ascending)), len(ascending) - 1)]
+    low = 0.999 * ascending[0]
+    norm: Values = (np.minimum(utility, c) - low) / max(ascending[-1] - low, 1e-4)
     return norm
 
 
 def staleness(round: int, last: Ids) -> Values:
-    """sqrt(.1 ln R / last), 0 for a client that never trained; round: R, from 1."""
+    """Return sqrt(.1 ln R / last), [n_clients]; 0 where last = 0, for clients that never trained. R is `round`."""
     bonus: Values = np.sqrt(0.1 * math.log(round) / np.maximum(last, 1))
     return np.where(last > 0, bonus, 0.0)
 
 
-def slowness(seconds: Values, T: float, penalty: float) -> Values:
-    """Return (T / t)^penalty where t > T, else 1."""
+def speed_factor(seconds: Values, T: float, penalty: float) -> Values:
+    """Return (T / t)^penalty where t > T, and 1 otherwise, [n_clients]."""
     slow = seconds > T
     out = np.ones(len(seconds))
     out[slow] = (T / np.maximum(seconds[slow], 1e-4)) ** penalty
     return out
 
 
-def shares(m: int, eps: float, n_new: int, n_known: int) -> tuple[int, int]:
-    """Return how many to explore and to exploit: eps m but at least one, or more where too few are known.
+def split_cohort(m: int, eps: float, n_new: int, n_known: int) -> tuple[int, int]:
+    """Return the numbers of clients to explore and to exploit.
 
-    Rounded down to none, eps m of a small cohort would leave clients untried for ever.
+    eps m clients explore, rounded down, but at least one while eps > 0 and untried clients are left: small cohorts
+    would otherwise never try them. More explore where fewer than the others can be exploited.
+
+    Args:
+        m: size of the cohort.
+        eps: share that explores.
+        n_new: available clients that never trained.
+        n_known: available clients with a finite score.
     """
-    wanted = max(int(eps * m + 1e-9), 1) if eps else 0
-    n_explore = min(n_new, m, max(wanted, m - n_known))
+    target = max(int(eps * m + 1e-9), 1) if eps else 0
+    n_explore = min(n_new, m, max(target, m - n_known))
     return n_explore, min(n_known, m - n_explore)
 
 
-def admit(scores: Values, known: Ids, count: int, cutoff: float) -> Ids:
-    """Return those of `known` whose score is at least `cutoff` times the count-th largest."""
+def admit(scores: Values, candidates: Ids, count: int, cutoff: float) -> Ids:
+    """Return the candidates whose score is at least `cutoff` times the count-th largest."""
     if count == 0:
-        return known[:0]
-    best: Ids = known[scores[known] >= cutoff * np.sort(scores[known])[-count]]
+        return candidates[:0]
+    best: Ids = candidates[scores[candidates] >= cutoff * np.sort(scores[candidates])[-count]]
     return best
 
 
-def only(weights: Values, clients: Ids) -> Values:
-    """Return the `weights` of the clients, 0 for all others."""
+def mask_weights(weights: Values, clients: Ids) -> Values:
+    """Return the weights of these clients, and 0 for all others, [n_clients]."""
     out = np.zeros(len(weights))
     out[clients] = weights[clients]
     return out
 
 
 def mixture(halves: Sequence[tuple[Values, int]]) -> Values:
-    """Return each client's chance of one place of the cohort: by weight in a half, by places between them."""
+    """Return each client's expected share of the places of the cohort, [n_clients].
+
+    Each half's places are shared by its weights.
+
+    Args:
+        halves: weights [n_clients] and number of places, of exploitation and of exploration.
+    """
     places = max(sum(n for _, n in halves), 1)
     first, second = (n / places * w / max(float(w.sum()), 1e-300) for w, n in halves)
     return np.asarray(first + second)

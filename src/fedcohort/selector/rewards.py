@@ -1,17 +1,17 @@
-"""FLASH's rewards: by how much a loss falls from w_{t-1} to w_t, per second.
+"""FLASH's rewards: the decrease of a loss from w_{t-1} to w_t, per second.
 
-    client     L_i(w_{t-1}) - L_i(w_t)                        each client's own loss, of whoever answered both times
-    global     sum p_i (L_i(w_{t-1}) - L_i(w_t)) / sum p_i    over these, one number for everybody
-    progress   (L(w_{t-1}) - L(w_t)) / |S_{t-1}|              the server's validation loss, for those who arrived alone
+    client:    L_i(w_{t-1}) - L_i(w_t), the client's own loss, for clients that answered both times
 
-progress (selector=flash_progress, of no paper) pays for what training is for: a better global model, which neither the
-fall of a client's own loss nor its size is. It is signed there: a round that spoils the model costs its cohort.
+    global:    sum p_i (L_i(w_{t-1}) - L_i(w_t)) / sum p_i over these clients, the same number for all
+    progress:  (L(w_{t-1}) - L(w_t)) / |S_{t-1}|, the server's validation loss, for the clients that arrived
 
-Shares are equal. Nothing is known but what the cohort was worth as a whole, and who can't be told apart by that is due
-the same (the symmetry of Shapley's value); the regression tells clients apart, over rounds whose cohorts have other
-contexts. Shares by aggregation weight would pay the large for being large whatever their updates do, which no feature
-of the context but the last reward would show, and a selector doesn't see the weights. Divided by |S|, the
-round of everybody is worth no more to each than another.
+reward=progress (selector=flash_progress, not from the paper) rewards the improvement of the global model. It is signed:
+a round that makes the model worse lowers the estimate of its cohort.
+
+Shares are equal. Only the joint value of a cohort is observed, and by symmetry (as in Shapley's value) clients that it
+does not distinguish get equal shares. The regression separates clients over rounds whose cohorts have different
+contexts. Shares by aggregation weight would reward large clients whatever their updates do, and a selector does not
+know these weights. Division by |S| keeps the first round, in which all clients train, on the scale of the others.
 """
 
 from collections.abc import Mapping
@@ -30,27 +30,30 @@ NEEDS: Mapping[str, frozenset[str]] = {
 
 
 def check(reward: str, credit: str, scale: str, bandit: str) -> None:
-    """Raise `OptionError` for a reward credited to those whom it says nothing of, or in no unit that `bandit` knows."""
+    """Raise `OptionError` for combinations of reward, credit, scale and bandit that are not defined."""
     if reward == "progress" and credit != "causal":
-        raise ranges.refuse("credit", "causal with reward=progress, which those who took part share", credit)
+        raise ranges.refuse("credit", "causal with reward=progress, which the cohort shares", credit)
     if credit == "answered" and reward != "client":
-        raise ranges.refuse("reward", "client with credit=answered, which learns from each answer", reward)
+        raise ranges.refuse("reward", "client with credit=answered, which learns from each client's loss", reward)
     if bandit == "calibrated" and scale == "none":
-        allowed = (
-            "running or first_round with bandit=calibrated, which begins with a noise of 1, the size of such rewards"
-        )
+        allowed = "running or first_round with bandit=calibrated, whose prior noise of 1 assumes rewards of mean size 1"
         raise ranges.refuse("scale", allowed, scale)
 
 
 def pool(fall: Values, p: Values) -> Values:
-    """Return the mean fall, weighted by p, of those whose own is known, for everybody; NaN where nobody's is."""
-    known = np.isfinite(fall)
-    weight = p[known].sum()
-    return np.full_like(fall, p[known] @ fall[known] / weight if weight > 0 else np.nan)
+    """Return the mean decrease, weighted by p over the clients that have one, for all clients; NaN where none has.
+
+    Args:
+        fall: decrease of each client's loss in nats, NaN where unknown, [n_clients].
+        p: shares of the training samples, [n_clients].
+    """
+    finite = np.isfinite(fall)
+    weight = p[finite].sum()
+    return np.full_like(fall, p[finite] @ fall[finite] / weight if weight > 0 else np.nan)
 
 
 def share(fall: float, cohort: Pending | None, n_clients: int) -> Values:
-    """Return equal shares for the cohort, [n_clients], NaN for the others."""
+    """Return the decrease in equal shares for the clients of the cohort, [n_clients]; NaN for all others."""
     out = np.full(n_clients, np.nan)
     if cohort is not None and len(cohort.clients):
         out[cohort.clients] = fall / len(cohort.clients)
@@ -58,7 +61,13 @@ def share(fall: float, cohort: Pending | None, n_clients: int) -> Values:
 
 
 def per_second(fall: Values, seconds: Values, change: str) -> Values:
-    """Return rewards, NaN where no time passed; change: "abs" has a rise count as a fall, "signed" against it."""
+    """Return the rewards per second, NaN where no time passed.
+
+    Args:
+        fall: decrease of the loss in nats, [n_clients].
+        seconds: durations, [n_clients].
+        change: "abs" counts an increase as a decrease of the same size, "signed" counts it as negative.
+    """
     gain = np.full_like(fall, np.nan)
     np.divide(np.abs(fall) if change == "abs" else fall, seconds, out=gain, where=seconds > 0)
     return gain

@@ -1,12 +1,15 @@
-"""Round robin, the fairness baseline of FedDiverse (Sec. V-C.2): nobody trains again while somebody has trained less.
+"""Round robin: no client is selected again while another one was selected less often.
 
-    S = the m available clients with the smallest R_k, one after the other;   R_k <- R_k + 1 for k in S
+It is the fairness baseline of FedDiverse (Nemeth et al., arXiv 2504.11216, Sec. V-C.2).
+
+    S:  the m available clients with the smallest R_k, one after the other
+    after the selection:  R_k <- R_k + 1 for k in S
 
 Departures from the paper:
-- a round may finish one lap and begin the next where m does not divide K: the rule read for the cohort as a whole
-  would leave places empty;
-- only available clients are compared, or one absent client would stop the run;
-- a client that fails has had its turn: R counts selections.
+- A round may finish one lap and begin the next where m does not divide K: applied to the cohort as a whole, the rule
+  would leave places empty.
+- Only available clients are compared, as one absent client would otherwise stop the run.
+- A client that fails has had its turn, as R counts selections.
 """
 
 from collections.abc import Mapping
@@ -21,10 +24,10 @@ from fedcohort.types import Ids, Population, ProbeResult, RoundContext, Selectio
 
 @dataclass(frozen=True)
 class State:
-    """Whose turn it is.
+    """What round robin remembers between rounds.
 
     Attributes:
-        R: how often each client was selected.
+        R: number of selections of each client, [K].
     """
 
     R: Ids
@@ -32,7 +35,11 @@ class State:
 
 @dataclass(frozen=True)
 class RoundRobin(Selector[State]):
-    """The clients that were selected least often. tie: "random", or "id" for cohorts in a fixed order."""
+    """Choose the clients that were selected least often.
+
+    Attributes:
+        tie: "random", or "id" for cohorts in a fixed order.
+    """
 
     tie: str
 

@@ -1,19 +1,19 @@
-"""rpow-d: pow-d with the losses that clients had when they last trained, for no poll (Cho et al. 2020).
+"""rpow-d: pow-d with the losses that clients reported when they last trained, without any query (Cho et al. 2022).
 
-The communication-free variant of pow-d: Cho, Wang, Joshi, "Client Selection in Federated Learning: Convergence Analysis
-and Power-of-Choice Selection Strategies" (2020), as UCB-CS (Sec. II-B) describes it.
+Cho, Wang, Joshi, "Towards Understanding Biased Client Selection in Federated Learning", AISTATS 2022; preprint arXiv
+2010.01243. UCB-CS (Sec. II-B) describes it as the communication-free variant of pow-d.
 
-    A = d available clients, drawn one after the other in proportion to n_k
-    S = the m clients of A with the largest l_k, ties at random
-    l_k <- the loss of k in this round, for k that arrived;   infinite before the first
+    A:  d available clients, drawn successively in proportion to n_k
+    S:  the m clients of A with the largest l_k, ties broken at random
+    after a round:  l_k <- the loss of k in this round, for k that arrived; infinite before the first round of k
 
 Departures from the paper:
-- the loss is the mean along the client's own steps, as in UCB-CS Eq. 5, which comes free with the training; at w_t, for
-  a forward pass beside it, is loss_at=start;
-- its mean of models is a plain one, as pow-d's (`powd.py`);
-- a client that failed three times in a row is withheld (`round/backoff.py`), or one that never arrives would keep its
-  infinite loss and its place for ever;
-- a client whose loss is not finite is not preferred again until it reports a finite one;
+- The paper does not say at which model the loss is measured. Here it is the mean over the client's local steps, as in
+  UCB-CS Eq. 5, a by-product of training. loss_at=start takes the loss of w_t, for one more forward pass.
+- The paper averages models with equal weights, see `powd.py`.
+- A client that failed three times in a row is withheld for some rounds (`round/backoff.py`): one that never arrives
+  would otherwise keep its infinite loss and its place.
+- A client whose loss is not finite is ranked last until it reports a finite one.
 - FedDiverse draws A uniformly (candidate=uniform).
 """
 
@@ -33,10 +33,10 @@ from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, R
 
 @dataclass(frozen=True)
 class State:
-    """What changes between rounds.
+    """What rpow-d remembers between rounds.
 
     Attributes:
-        last: the loss of each client's last round in nats, inf before it and -inf where it was not finite.
+        last: loss of each client's last round in nats, inf before it and -inf where it was not finite, [n_clients].
     """
 
     last: Values
@@ -44,10 +44,10 @@ class State:
 
 @dataclass(frozen=True)
 class RPowD(Candidates, Selector[State]):
-    """The clients of largest last loss among `candidates` (null: twice the cohort), drawn by "size" or "uniform".
+    """Choose the clients with the largest last loss among the candidates.
 
     Attributes:
-        loss_at: "path" or "start".
+        loss_at: "path" (mean over local steps) or "start" (loss of w_t).
         tie: "random" or "id".
     """
 
@@ -67,12 +67,19 @@ class RPowD(Candidates, Selector[State]):
         return self.needs_with("train_loss" if self.loss_at == "path" else "loss")
 
     def init(self, population: Population) -> State:
-        """Raises `OptionError` where d is less than m, or more than K."""
+        """Return the state before round 0.
+
+        Raises:
+            OptionError: d is below the cohort m or above the number of clients K.
+        """
         self.check(population)
         return State(np.full(population.n_clients, np.inf))
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        """loss_at=start: whoever will be selected is asked beside the training, found with a copy of the generator."""
+        """Return the query of loss_at=start: to the clients that will be selected, concurrent with training.
+
+        The selection is foreseen with a copy of the generator.
+        """
         if self.loss_at == "path":
             return ()
         foreseen = self._choose(state, replace(ctx, rng=copy.deepcopy(ctx.rng)))
@@ -80,27 +87,20 @@ class RPowD(Candidates, Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         clients = self._choose(state, ctx)
-        return Selection(clients, state.last, probability=self._probability(ctx)), state
+        weights, first = self.weights(ctx), np.zeros(ctx.n_clients)  # probability to be the first candidate drawn
+        first[ctx.available] = weights[ctx.available] / max(weights[ctx.available].sum(), 1.0)
+        return Selection(clients, state.last, probability=first), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        loss = self._losses(len(state.last), outcome)
+        if self.loss_at == "path":
+            loss = outcome.signals["train_loss"]
+        else:
+            loss = outcome.probes["loss"].dense(len(state.last))[outcome.clients]
         last = state.last.copy()
         last[outcome.clients] = np.where(np.isfinite(loss), loss, -np.inf)
         return None, State(last)
 
     def _choose(self, state: State, ctx: RoundContext) -> Ids:
+        """Draw the candidates and choose among them."""
         polled = self.draw_candidates(ctx)
         return top(state.last, polled, ctx.cohort, ctx.rng, self.tie)
-
-    def _probability(self, ctx: RoundContext) -> Values:
-        """Return each client's chance to be the first candidate, [n_clients]."""
-        weights, out = self.weights(ctx), np.zeros(ctx.n_clients)
-        out[ctx.available] = weights[ctx.available] / max(weights[ctx.available].sum(), 1.0)
-        return out
-
-    def _losses(self, n_clients: int, outcome: RoundOutcome) -> Values:
-        if self.loss_at == "path":
-            reported: Values = outcome.signals["train_loss"]
-            return reported
-        answered: Values = outcome.probes["loss"].dense(n_clients)[outcome.clients]
-        return answered

@@ -1,25 +1,28 @@
 """UCB-CS: upper confidence bounds on discounted training losses (Cho et al. 2020).
 
-Cho, Gupta, Joshi, Yagan, "Bandit-based Communication-Efficient Client Selection Strategies for Federated Learning"
-(2020).
+Cho, Gupta, Joshi, Yagan, "Bandit-based Communication-Efficient Client Selection Strategies for Federated Learning",
+2020, arXiv 2012.08009.
 
-    L_k <- gamma L_k + loss_k,   N_k <- gamma N_k + 1  for k that arrived;   T <- gamma T + 1     (Eq. 5-7)
-    A_k = p_k (L_k / N_k + sqrt(2 sigma^2 ln T / N_k)),   infinite for clients never selected       (Eq. 4)
-    S = the m available clients with the largest A_k, ties at random
+    after a round:  L_k <- gamma L_k + loss_k,  N_k <- gamma N_k + 1 for clients k that arrived    (Eq. 5-7)
+                    L_k <- gamma L_k,           N_k <- gamma N_k     for all others;   T <- gamma T + 1
+    index:  A_k = p_k (L_k / N_k + sqrt(2 sigma^2 ln T / N_k)), infinite for clients never selected    (Eq. 4)
+    S:  the m available clients with the largest A_k, ties broken at random
 
-loss_k is the average training loss along the client's own steps, sigma the largest within-round standard deviation.
-A single step has none: where every client takes one (agg=fedsgd), sigma is 0 and nobody is explored twice.
+loss_k is the client's average training loss over its local steps in nats. sigma is the largest standard deviation of
+the batch losses within a client's round. With a single local step (agg=fedsgd) sigma is 0, and no client is explored a
+second time.
 
 Departures from the paper:
-- the discount counts rounds; Eq. 5-7 count SGD steps, and .7^30 remembers nothing;
-- every index is computed anew each round, as Eq. 4 and the text have it; Algorithm 1 (index=algorithm1) renews only
-  those just selected and lets the others decay, so that the ignored are never explored;
-- sigma is the maximum over every client's latest value; only the last cohort's, which Sec. III allows too, is
-  sigma=last_round;
-- a client that fails counts in N with a loss of 0, a pull that paid nothing: the paper's clients never fail, and those
-  who never arrive would keep an infinite index, and their places, for ever; after three times in a row it is withheld
-  for a while (`round/backoff.py`), as p_k multiplies the width, and large clients would come back too soon;
-- a client whose loss is not finite is not preferred again until it reports a finite one.
+- The discount counts rounds. Eq. 5-7 discount per SGD step, and .7^30 = 2e-5 would leave no memory.
+- Every index is computed again in each round, as in Eq. 4 and the text. Algorithm 1 (index=algorithm1) updates only the
+  clients just selected and lets all other indices decay, so that it does not explore them.
+- sigma is the maximum over the latest value of every client. sigma=last_round takes only the last cohort's values,
+  which Sec. III also allows.
+- A failed client counts in N with a loss of 0. The paper's clients never fail; a client that never arrives would
+  otherwise keep an infinite index and its place.
+- A client that failed three times in a row is withheld for some rounds (`round/backoff.py`): p_k multiplies the
+  exploration term, so that large clients would return too soon.
+- A client whose loss is not finite is ranked last until it reports a finite one.
 """
 
 from collections.abc import Mapping
@@ -38,21 +41,23 @@ from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome,
 
 SEVERAL_STEPS = Requirement(
     lambda run: run.parts.client.takes_several(run.most_samples),
-    "{option} explores as far as the losses of a client's steps differ, and every client takes one step a round: once "
-    "each has come it chooses by losses alone (more epochs, more steps or smaller mini-batches would give it a sigma)",
+    "{option} explores in proportion to the spread of a client's batch losses, and every client takes one step a "
+    "round: after each client's first round it chooses by losses alone (set client.epochs, client.steps or a smaller "
+    "client.batch for several steps)",
 )
 
 
 @dataclass(frozen=True)
 class State:
-    """What changes between rounds.
+    """What UCB-CS remembers between rounds.
 
     Attributes:
-        past: L, N and T.
-        std: each client's latest, NaN before.
-        sigma: nats.
-        mean, width: both terms of the index without p_k, per client.
-        shunned: the last reported loss was not finite.
+        past: the discounted sums L, N and T.
+        std: each client's latest standard deviation of batch losses in nats, NaN before it, [n_clients].
+        sigma: the largest of them, in nats.
+        mean: first term of the index without p_k, [n_clients].
+        width: second term of the index without p_k, [n_clients].
+        shunned: whether the last reported loss was not finite, [n_clients].
     """
 
     past: Discounted
@@ -68,9 +73,10 @@ class UcbCs(Selector[State]):
     """The selector, with its options.
 
     Attributes:
-        discount: gamma per round.
+        discount: gamma, per round.
         index: "eq4" or "algorithm1".
         sigma: "all_latest" or "last_round".
+        tie: "random" or "id".
     """
 
     discount: float
@@ -91,7 +97,7 @@ class UcbCs(Selector[State]):
     def init(self, population: Population) -> State:
         K = population.n_clients
         never = np.full(K, np.inf)
-        return State(discounted.nothing(K), np.full(K, np.nan), 0.0, np.zeros(K), never, np.zeros(K, bool))
+        return State(discounted.no_pulls(K), np.full(K, np.nan), 0.0, np.zeros(K), never, np.zeros(K, bool))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         n = ctx.signals["n_train"]
@@ -113,7 +119,7 @@ class UcbCs(Selector[State]):
         latest[arrivals] = np.where(np.isfinite(std), std, latest[outcome.clients])[good]
         pulled = np.concatenate([arrivals, outcome.failed])
         rewards = np.concatenate([loss[good], np.zeros(len(outcome.failed))])
-        past = discounted.after(state.past, self.discount, pulled, rewards)
+        past = discounted.update(state.past, self.discount, pulled, rewards)
         sigma = self._sigma(state.sigma, latest if self.sigma == "all_latest" else latest[arrivals])
         mean, width = discounted.mean(past), discounted.width(past, sigma)
         if self.index == "algorithm1":
@@ -121,11 +127,11 @@ class UcbCs(Selector[State]):
         return None, State(past, latest, sigma, mean, width, shunned)
 
     def _sigma(self, before: float, std: Values) -> float:
-        """The largest standard deviation; what it was before where nobody reported one."""
+        """Return the largest standard deviation; the previous one where no client reported a finite value."""
         return float(np.nanmax(std)) if np.isfinite(std).any() else before
 
-    def _stale(self, old: Values, new: Values, pulled: np.ndarray) -> Values:
-        """Algorithm 1, lines 6 and 8: the stored list decays, those just selected are renewed."""
-        kept = np.where(np.isinf(old), old, self.discount * np.where(np.isinf(old), 0.0, old))
-        kept[pulled] = new[pulled]
-        return kept
+    def _stale(self, previous: Values, current: Values, pulled: np.ndarray) -> Values:
+        """Return the list of Algorithm 1, lines 6 and 8: it decays, except for the clients just selected."""
+        decayed = np.where(np.isinf(previous), previous, self.discount * np.where(np.isinf(previous), 0.0, previous))
+        decayed[pulled] = current[pulled]
+        return decayed

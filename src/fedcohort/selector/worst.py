@@ -1,9 +1,11 @@
-"""The adversary, a yardstick: it trains everybody, in secret and uncharged, and picks who harms the server most.
+"""Worst case: it simulates the training of all clients without cost, and adds the client that harms most.
 
-    S_{j+1} = S_j + argmax_k loss of w_t + (mean update of S_j + k, weighted by n), on server_val
+Not from a paper, and not possible in practice.
 
-Not a paper's method; the floor to selector=oracle_greedy's ceiling, with the same foresight (`signal/greedy_gain.py`),
-which costs no virtual time either.
+    S_{j+1}:  S_j + argmax_k loss on server_val of w_t + (mean update of S_j + k, weighted by n)
+
+It is the opposite of selector=oracle_greedy, with the same simulation (`signal/greedy_gain.py`), which costs no virtual
+time.
 """
 
 from dataclasses import dataclass
@@ -14,10 +16,10 @@ from fedcohort.selector.foresight import Foresight
 
 @dataclass(frozen=True)
 class Worst(Foresight):
-    """The yardstick, with its option.
+    """The selector, with its option.
 
     Attributes:
-        limit: the largest population for which every client is trained in every round.
+        limit: largest population for which all clients are trained in every round.
     """
 
     direction: ClassVar[str] = "up"

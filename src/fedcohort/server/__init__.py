@@ -1,1 +1,1 @@
-"""How the server applies an aggregated direction."""
+"""Server optimizers: how the aggregated direction is applied; `base.py` is their contract."""

@@ -1,12 +1,14 @@
-"""FedAdagrad: Adagrad on the server, over the aggregator's direction (Reddi et al. 2021, Alg. 2).
+"""FedAdagrad: Adagrad on the server, over the aggregator's direction (Reddi et al. 2021).
 
-Reddi, Charles, Zaheer, Garrett, Rush, Konecny, Kumar, McMahan, "Adaptive Federated Optimization" (2021).
+Reddi, Charles, Zaheer, Garrett, Rush, Konecny, Kumar, McMahan, "Adaptive Federated Optimization", ICLR 2021, arXiv
+2003.00295, Alg. 2.
 
-    m <- beta1 m + (1 - beta1) G,   v <- v + G^2,   w <- w + lr m / (sqrt(v) + tau)
-    m = 0 and v = tau^2 before the first round, no bias correction
+    m:  m <- beta1 m + (1 - beta1) G, 0 before the first round
+    v:  v <- v + G^2, tau^2 before the first round
+    step:  w <- w + lr m / (sqrt(v) + tau), without bias correction
 
-G is the direction of any aggregator. v only grows, so that steps shrink. beta1 = 0, the default and what the paper's
-experiments take, is Adagrad without momentum. An empty round leaves m and v as they are.
+G is the direction of any aggregator. v only grows, so that steps become shorter. beta1 = 0, the default and the value
+of the paper's experiments, is Adagrad without momentum. A round without arrivals leaves m and v unchanged.
 
 Departures from the paper: its G is the equally weighted mean of the updates (agg.weighting=uniform).
 """
@@ -18,17 +20,7 @@ from fedcohort.server.moments import Adaptive, Vector, adagrad
 
 @dataclass(frozen=True)
 class Adagrad(Adaptive):
-    """The server optimizer, with its options.
-
-    Attributes:
-        lr: the server learning rate eta.
-        beta1: momentum.
-        tau: the degree of adaptivity.
-    """
-
-    lr: float
-    beta1: float
-    tau: float
+    """The server optimizer; its options are those of `Adaptive`."""
 
     def square(self, v: Vector, direction: Vector) -> Vector:
         return adagrad(v, direction)

@@ -24,8 +24,8 @@ class ServerOptimizer(Component, Protocol[S]):
 
     @abstractmethod
     def init(self, n_params: int) -> S:
-        """The state before round 0."""
+        """Return the state before round 0."""
 
     @abstractmethod
     def step(self, state: S, direction: Float[Tensor, "p"]) -> tuple[Float[Tensor, "p"], S]:
-        """The displacement of w, float64 [P]. Not called in an empty round: no coasting."""
+        """Return the displacement of w, float64 [P], and the next state; not called in a round without arrivals."""

@@ -1,9 +1,10 @@
-"""The adaptive server optimizers of FedOpt (Reddi et al. 2021, Alg. 2): two moments, their step and three update rules.
+"""The adaptive server optimizers of FedOpt (Reddi et al. 2021, Alg. 2): two moments and three update rules.
 
-m <- beta1 m + (1 - beta1) G,   w <- w + lr m / (sqrt(v) + tau),   before the first round m = 0 and v = tau^2
-Adam      v <- beta2 v + (1 - beta2) G^2
-Yogi      v <- v - (1 - beta2) G^2 sign(v - G^2)
-Adagrad   v <- v + G^2
+m:  m <- beta1 m + (1 - beta1) G, 0 before the first round
+step:  w <- w + lr m / (sqrt(v) + tau), v = tau^2 before the first round
+Adam:  v <- beta2 v + (1 - beta2) G^2
+Yogi:  v <- v - (1 - beta2) G^2 sign(v - G^2)
+Adagrad:  v <- v + G^2
 """
 
 from abc import abstractmethod
@@ -21,18 +22,26 @@ Vector = Float[Tensor, "p"]
 
 @dataclass(frozen=True)
 class State:
-    """What changes between rounds.
+    """The moments of the directions.
 
     Attributes:
-        m, v: first and second moment of the directions, float64 [P].
+        m: first moment, float64 [P].
+        v: second moment, float64 [P].
     """
 
     m: Tensor
     v: Tensor
 
 
+@dataclass(frozen=True)
 class Adaptive(ServerOptimizer[State]):
-    """A server optimizer with the fields lr, beta1 and tau, and with beta2 where its rule forgets."""
+    """A server optimizer with two moments; a rule with a decay of the second moment has a field beta2.
+
+    Attributes:
+        lr: server learning rate eta.
+        beta1: decay of the first moment.
+        tau: degree of adaptivity; smaller adapts more.
+    """
 
     lr: float
     beta1: float
@@ -50,7 +59,7 @@ class Adaptive(ServerOptimizer[State]):
         """Return the second moment after `direction`."""
 
     def init(self, n_params: int) -> State:
-        """Alg. 2 asks for v_{-1} >= tau^2."""
+        """Return the state before round 0; Alg. 2 requires v_{-1} >= tau^2."""
         zeros = torch.zeros(n_params, dtype=torch.float64)
         return State(zeros, torch.full_like(zeros, self.tau**2))
 
@@ -66,7 +75,7 @@ def adam(v: Vector, direction: Vector, beta2: float) -> Vector:
 
 
 def yogi(v: Vector, direction: Vector, beta2: float) -> Vector:
-    """Return `v` moved by at most (1 - beta2) G^2, up or down."""
+    """Return `v` changed by at most (1 - beta2) G^2, up or down."""
     squared = direction**2
     return v - (1 - beta2) * squared * (v - squared).sign()
 

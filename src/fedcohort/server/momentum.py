@@ -1,12 +1,16 @@
-"""FedAvgM: heavy-ball momentum on the pseudo-gradient (Hsu, Qi, Brown 2019).
+"""FedAvgM: heavy-ball momentum on the pseudo-gradient (Hsu et al. 2019).
 
-    v <- beta v + G,   w <- w + lr v
+Hsu, Qi, Brown, "Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification", 2019,
+arXiv 1909.06335.
 
-There is no (1 - beta) damping: a constant G is amplified by 1 / (1 - beta), 20 times at the default beta = 0.95
-(FedDiverse Sec. V-B). Momentum acts on parameters alone, and an empty round leaves v as it is.
+    velocity:  v <- beta v + G
+    step:  w <- w + lr v
 
-Departures from the paper: that is its equation; its experiments take Nesterov's form, as reproductions of it do,
-w <- w + lr (G + beta v), which isn't offered here.
+There is no damping by (1 - beta): a constant G is amplified by 1 / (1 - beta), 20 times at the default beta = 0.95
+(FedDiverse Sec. V-B). Momentum acts on parameters only, and a round without arrivals leaves v unchanged.
+
+Departures from the paper: this is its equation. Its experiments use Nesterov's form, w <- w + lr (G + beta v), which is
+not implemented.
 """
 
 from dataclasses import dataclass
@@ -35,8 +39,8 @@ class Momentum(ServerOptimizer[State]):
     """The server optimizer, with its options.
 
     Attributes:
-        lr: the server learning rate eta_s.
-        beta: the momentum.
+        lr: server learning rate eta_s.
+        beta: momentum.
     """
 
     lr: float

@@ -1,4 +1,4 @@
-"""w <- w + lr G, where G is the aggregator's direction; lr = 1 is plain averaging.
+"""Server SGD: w <- w + lr G, where G is the aggregator's direction; lr = 1 is plain averaging.
 
 Departures from the paper: none.
 """
@@ -15,10 +15,10 @@ from fedcohort.server.base import ServerOptimizer
 
 @dataclass(frozen=True)
 class Sgd(ServerOptimizer[None]):
-    """A step along the direction.
+    """The server optimizer, with its option.
 
     Attributes:
-        lr: the server learning rate eta_s.
+        lr: server learning rate eta_s.
     """
 
     lr: float
@@ -29,7 +29,7 @@ class Sgd(ServerOptimizer[None]):
         ranges.number("lr", self.lr, "(0, inf)")
 
     def init(self, n_params: int) -> None:
-        """No state."""
+        """Return no state."""
 
     def step(self, state: None, direction: Float[Tensor, "p"]) -> tuple[Float[Tensor, "p"], None]:
         return self.lr * direction, None

@@ -1,12 +1,14 @@
-"""FedYogi: Yogi on the server, over the aggregator's direction (Reddi et al. 2021, Alg. 2).
+"""FedYogi: Yogi on the server, over the aggregator's direction (Reddi et al. 2021).
 
-Reddi, Charles, Zaheer, Garrett, Rush, Konecny, Kumar, McMahan, "Adaptive Federated Optimization" (2021).
+Reddi, Charles, Zaheer, Garrett, Rush, Konecny, Kumar, McMahan, "Adaptive Federated Optimization", ICLR 2021, arXiv
+2003.00295, Alg. 2.
 
-    m <- beta1 m + (1 - beta1) G,   v <- v - (1 - beta2) G^2 sign(v - G^2),   w <- w + lr m / (sqrt(v) + tau)
-    m = 0 and v = tau^2 before the first round, no bias correction
+    m:  m <- beta1 m + (1 - beta1) G, 0 before the first round
+    v:  v <- v - (1 - beta2) G^2 sign(v - G^2), tau^2 before the first round
+    step:  w <- w + lr m / (sqrt(v) + tau), without bias correction
 
-G is the direction of any aggregator. v moves by at most (1 - beta2) G^2, up or down, where Adam's falls by a share of
-itself: after large directions it forgets them slowly. An empty round leaves m and v as they are.
+G is the direction of any aggregator. v changes by at most (1 - beta2) G^2, up or down, where Adam's v decreases by a
+share of its value: after large directions Yogi forgets them slowly. A round without arrivals leaves m and v unchanged.
 
 Departures from the paper: its G is the equally weighted mean of the updates (agg.weighting=uniform).
 """
@@ -18,18 +20,13 @@ from fedcohort.server.moments import Adaptive, Vector, yogi
 
 @dataclass(frozen=True)
 class Yogi(Adaptive):
-    """The server optimizer, with its options.
+    """The server optimizer, with the options of `Adaptive` and one more.
 
     Attributes:
-        lr: the server learning rate eta.
-        beta1, beta2: of the moments.
-        tau: the degree of adaptivity.
+        beta2: decay of the second moment.
     """
 
-    lr: float
-    beta1: float
     beta2: float
-    tau: float
 
     def square(self, v: Vector, direction: Vector) -> Vector:
         return yogi(v, direction, self.beta2)

@@ -1,1 +1,1 @@
-"""What a client can be asked for, one file per word."""
+"""Signals that clients can be asked for or that the server measures: one module per signal."""

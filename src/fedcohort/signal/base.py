@@ -1,9 +1,13 @@
-"""What a client can be asked for, or the server measures itself.
+"""The kinds of signals, and how a signal is found by its name.
 
-A word is a file here: `signal/<word>.py` with a module-level `signal`. Every signal states what it costs (bytes up,
-forward passes) and what it reveals about a client; the ledger charges it. `requirement` must hold of the run where it
-is given. `knowable` is false of what no server could be told: whoever reads it is a yardstick, and is marked as one at
-start-up and in tables.
+A signal is a number, or a row of numbers, that a client can be asked for, or that the server measures itself. Its
+module `signal/<name>.py` holds an object `signal` of one of the classes below, whose fields are:
+
+    reveals:  what the server learns about a client
+    bytes_up:  bytes of one number, which the ledger charges; 0 for what the server knows
+    passes:  the client's work in forward passes over its samples, which the ledger charges
+    requirement:  what must hold of the run, or None
+    knowable:  False for signals that no server could receive; a method that reads one is an oracle, and marked so
 """
 
 import importlib
@@ -12,7 +16,7 @@ import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -23,69 +27,18 @@ from fedcohort.errors import ComponentError, IncompatibleConfig
 from fedcohort.types import ClientUpdate, Ids, Values
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
-
-class Lab(Protocol):
-    """The place where a probe is measured: the global model w_t beside the clients' data."""
-
-    def mean_over_samples(self, split: str, clients: Ids, per_sample: "Callable[[Tensor, Tensor], Tensor]") -> Values:
-        """The mean of `per_sample(log_probs [B, C], labels [B]) -> [B]` on each `split`, [len(clients)].
-
-        Of samples that have several targets the mean over them is taken first.
-
-        split: "train" (T_i) or "val" (V_i). NaN for a client with no samples there.
-        """
-        ...
-
-    def per_sample_losses(self, client: int) -> Values:
-        """Return the cross-entropy of w_t on each sample of T_k, in nats, [n_k]."""
-        ...
-
-    def samples(self, client: int) -> "tuple[Tensor, Tensor]":
-        """Return inputs and labels of T_k."""
-        ...
-
-    def loss(self, network: "nn.Module", x: "Tensor", y: "Tensor") -> "Tensor":
-        """Return the mean cross-entropy of a network on samples, in nats."""
-        ...
-
-    def copy(self) -> "nn.Module":
-        """Return the network with w_t in it, to be changed at will."""
-        ...
-
-    def gradient(self, client: int) -> "Tensor":
-        """Return the gradient at w_t of the mean cross-entropy over T_k, [P]."""
-        ...
-
-    def train(self, round: int, client: int) -> ClientUpdate:
-        """Return what a client that trains from w_t as in this round would send; nobody keeps it.
-
-        It trains on the samples that the run's sample selection takes, where these can be foreseen
-        (`component.FORESEEN_SAMPLES`), without the hooks of the aggregator and of the regulariser.
-        """
-        ...
-
-    def losses_after(self, update: "Tensor", clients: Ids) -> Values:
-        """Return the mean cross-entropy over each T_k of w_t + update, in nats, [len(clients)]."""
-        ...
-
-    def server_loss(self) -> float:
-        """Return the mean cross-entropy of w_t on the server's validation set, in nats."""
-        ...
-
-    def server_loss_after(self, update: "Tensor") -> float:
-        """Return the mean cross-entropy of w_t + update on the server's validation set, in nats."""
-        ...
+    from fedcohort.signal.lab import Lab
 
 
 @dataclass(frozen=True)
 class Static:
     """A signal that is sent once, when a client registers.
 
-    `fact` is its name among those of the federation (`round/parts.py`).
-
-    A fact is one number or a row of numbers a client; bytes_up is that of one number. 0 for what the server knows.
+    Attributes:
+        fact: its name among the facts of the federation (`round/parts.py`); a number or a row of numbers for each
+            client.
     """
 
     reveals: str
@@ -97,9 +50,12 @@ class Static:
 
 @dataclass(frozen=True)
 class Measured:
-    """A signal asked of clients about w_t: a mean over their own samples, for one forward pass.
+    """A signal queried about w_t: a mean over the client's samples, for one forward pass.
 
-    split: "train" (T_i) or "val" (V_i). per_sample(log_probabilities [B, C], labels [B], options) -> [B].
+    Attributes:
+        split: "train" (T_i) or "val" (V_i).
+        per_sample: function of log-probabilities [B, C], labels [B] and options that returns a number for each sample,
+            [B].
     """
 
     reveals: str
@@ -109,8 +65,8 @@ class Measured:
     requirement: Requirement | None = None
     passes: float = 1.0
 
-    def measure(self, lab: Lab, clients: Ids, options: Mapping[str, float]) -> Values:
-        """The clients' answers, float64 [len(clients)]."""
+    def measure(self, lab: "Lab", clients: Ids, options: Mapping[str, float]) -> Values:
+        """Return the clients' answers, float64 [len(clients)]."""
 
         def per_sample(logp: "Tensor", y: "Tensor") -> "Tensor":
             values = self.per_sample(logp, y, options)
@@ -122,17 +78,15 @@ class Measured:
 
 @dataclass(frozen=True)
 class Computed:
-    """A signal asked of clients about w_t: anything that they can work out of it and T_k.
-
-    compute(lab, round, clients, options) -> float64 [len(clients)] or [len(clients), d]; every process computes all of
-    it.
+    """A signal queried about w_t: anything that a client can compute from it and its training set.
 
     Attributes:
-        bytes_up: of one number.
-        passes: the client's work in forward passes over T_k (a gradient is three), where it depends on more a function
-            of the options and the clients' label counts [len(clients), C], [len(clients)]. jobs(options): clients of
-            those asked that do a whole job from w_t for it and send their updates; all those asked then get the model
-            that comes of it.
+        passes: a number (a gradient is three), or a function of the options and the clients' label counts
+            [len(clients), C] that returns [len(clients)].
+        compute: function of (lab, round, clients, options) that returns float64 [len(clients)] or [len(clients), d];
+            every process computes all of it.
+        jobs: function of the options that returns the clients which train a whole job from w_t for it and send their
+            updates. All queried clients then receive the resulting model.
     """
 
     reveals: str
@@ -147,10 +101,12 @@ class Computed:
 
 @dataclass(frozen=True)
 class ServerMeasured:
-    """A signal that the server measures of w_t on its own data: one number, known before it asks anybody.
+    """A signal that the server measures of w_t on its own data: one number, known before any query.
 
-    A selector finds it in its round's context. No client is asked, none can lie about it. measure(lab) -> the number;
-    every process measures all of it.
+    A selector finds it in its round's context. No client is asked, and none can falsify it.
+
+    Attributes:
+        measure: function of the lab that returns the number; every process computes it.
     """
 
     reveals: str
@@ -161,9 +117,9 @@ class ServerMeasured:
 
 @dataclass(frozen=True)
 class RawUpdate:
-    """The signal that is the update itself, y - w_t, float64 [arrived, P].
+    """The update itself, y - w_t, float64 [arrived, P].
 
-    The server has it anyway; all of them are kept for a round.
+    The server receives it anyway; all updates of a round are kept for it.
     """
 
     reveals: str
@@ -173,13 +129,14 @@ class RawUpdate:
 
 @dataclass(frozen=True)
 class Derived:
-    """A signal that the server works out of the updates and its own data.
+    """A signal that the server computes from the updates and its own data, once a round.
 
-    No client is asked, and all updates are kept.
+    No client is asked, and all updates of a round are kept.
 
-    make(lab, updates [arrived, P]) -> what a reader finds in the outcome: float64 numbers, [arrived] or [arrived, d],
-    which are logged as those that clients tell, or a function to be called. Once a round, whoever reads it.
-    pairs: a row has a number for each of those who arrived, in their order; rounds are as wide as many arrived.
+    Attributes:
+        make: function of the lab and the updates [arrived, P]. It returns float64 numbers, [arrived] or [arrived, d],
+            which are logged like reported ones, or a function that readers call.
+        pairs: whether a row has a number for each arrival, in their order, so that its width differs between rounds.
     """
 
     reveals: str
@@ -191,9 +148,11 @@ class Derived:
 
 @dataclass(frozen=True)
 class Reported:
-    """A signal that is sent with the update, or read off it by the server (bytes_up = 0).
+    """A signal that is sent with the update, or computed from it by the server (bytes_up = 0).
 
-    passes: forward passes over T_k that the client makes for it once it has trained.
+    Attributes:
+        read: function of the update that returns the number.
+        passes: forward passes over T_k that the client makes for it after training.
     """
 
     reveals: str
@@ -207,34 +166,42 @@ Signal = Static | Measured | Computed | Reported | RawUpdate | Derived | ServerM
 Probed = Measured | Computed
 
 
-def own_words() -> list[str]:
-    """Return the words of all signals that stand here, sorted."""
-    return sorted(m.name for m in pkgutil.iter_modules(fedcohort.signal.__path__) if m.name != "base")
+def list_signals() -> list[str]:
+    """Return the names of all signals of this package, sorted."""
+    return sorted(m.name for m in pkgutil.iter_modules(fedcohort.signal.__path__) if m.name not in ("base", "lab"))
 
 
 def find(word: str) -> Signal:
-    """Return the signal behind `word`.
+    """Return the signal with this name.
 
-    A word is `fedcohort/signal/<word>.py`, or a dotted module of your own with a `signal` in it. Raises
-    `IncompatibleConfig` for any other.
+    Args:
+        word: a module of `fedcohort/signal/`, or the dotted name of another module with a `signal` in it.
+
+    Raises:
+        IncompatibleConfig: no signal has this name.
+        ComponentError: its module cannot be imported, or its `signal` is of another class.
     """
-    name = word if "." in word else f"fedcohort.signal.{word}"
-    if not _exists(name):
-        raise IncompatibleConfig(f"no signal is called {word!r}; there are: {', '.join(own_words())}")
+    module = word if "." in word else f"fedcohort.signal.{word}"
+    if not _exists(module):
+        raise IncompatibleConfig(f"no signal is called {word!r}; there are: {', '.join(list_signals())}")
     try:
-        found: Signal = importlib.import_module(name).signal
+        signal: Signal = importlib.import_module(module).signal
     except Exception as error:
         hint = "; wants is called requirement now" if "'wants'" in str(error) else ""
-        raise ComponentError(f"the signal {word!r} can't be imported: {describe(error, name)}{hint}") from error
-    if not isinstance(found, Signal):
+        raise ComponentError(f"the signal {word!r} can't be imported: {describe(error, module)}{hint}") from error
+    if not isinstance(signal, Signal):
         kinds = ", ".join(kind.__name__ for kind in get_args(Signal))
-        raise broken(f"`signal` of the signal {word!r}", f"one of {kinds}", found)
-    return _verify(word, found)
+        raise broken(f"`signal` of the signal {word!r}", f"one of {kinds}", signal)
+    return _verify(word, signal)
 
 
 @cache
 def _verify(word: str, signal: Signal) -> Signal:
-    """Check what a signal says of itself, once. Raises `ComponentError`."""
+    """Return the signal after one check of its fields.
+
+    Raises:
+        ComponentError: a field is of another kind.
+    """
     who = f"the signal {word!r}: "
     integer(f"{who}bytes_up", signal.bytes_up, 0)
     passes = getattr(signal, "passes", 0.0)
@@ -251,7 +218,11 @@ def _verify(word: str, signal: Signal) -> Signal:
 
 
 def verify_answers(word: str, values: object, n: int) -> np.ndarray:
-    """Return the answers to a signal: a number, or a row of numbers, for each of n clients. Raises `ComponentError`."""
+    """Return the answers to a signal as an array: a number, or a row of numbers, for each of n clients.
+
+    Raises:
+        ComponentError: the answers have another shape.
+    """
     shape = (n, *getattr(values, "shape", ())[1:2])
     array(f"the signal {word!r}: the result", values, shape, "if", nan=True)
     return np.asarray(values)
@@ -260,10 +231,10 @@ def verify_answers(word: str, values: object, n: int) -> np.ndarray:
 def _exists(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):  # of a package above it
+    except (ImportError, ValueError):  # a package above it does not exist
         return False
 
 
 def unknowable(words: Iterable[str]) -> list[str]:
-    """Return those of `words` that no server could know, sorted."""
+    """Return the signals of `words` that no server could receive, sorted."""
     return sorted(word for word in words if not getattr(find(word), "knowable", True))

@@ -1,6 +1,7 @@
-"""batch_loss: the mean cross-entropy of w_t on one random mini-batch of a client's training set, in eval mode.
+"""batch_loss: mean cross-entropy of w_t on one random mini-batch of a client's training set, in eval mode.
 
-A fraction b / n_k of the work of `loss`. The mini-batch is a function of the option "key", the round and the client.
+It costs the share b / n_k of the work of `loss`. The mini-batch is a function of the option `key`, the round and the
+client.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,8 @@ import torch
 from jaxtyping import Int64
 
 from fedcohort.rng import generator
-from fedcohort.signal.base import Computed, Lab
+from fedcohort.signal.base import Computed
+from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids, Values
 
 
@@ -19,7 +21,11 @@ from fedcohort.types import Ids, Values
 def on_a_batch(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
     """Return the losses in nats, [len(clients)], NaN without samples.
 
-    options: batch, samples; key, an integer.
+    Args:
+        lab: access to w_t and the clients' data.
+        round: number of the round.
+        clients: ids of the queried clients.
+        options: batch, samples of the mini-batch; key, an integer that the draws follow from.
     """
     network = lab.copy().eval()
     out = np.full(len(clients), np.nan)
@@ -32,8 +38,8 @@ def on_a_batch(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -
     return out
 
 
-def part(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "n c"]) -> Values:
-    """Return the forward passes over T_k, [len(clients)]; label_counts: [len(clients), C]."""
+def passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "n c"]) -> Values:
+    """Return the forward passes over T_k, [len(clients)]; label_counts are [len(clients), C]."""
     n = label_counts.sum(1)
     share: Values = np.minimum(n, options["batch"]) / np.maximum(n, 1)
     return share
@@ -42,6 +48,6 @@ def part(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "n c"]) -> 
 signal = Computed(
     reveals="how well the global model fits some of a client's training data",
     bytes_up=4,
-    passes=part,
+    passes=passes,
     compute=on_a_batch,
 )

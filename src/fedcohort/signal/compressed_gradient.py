@@ -1,7 +1,8 @@
-"""compressed_gradient: a short vector in the place of a client's full-batch gradient at w_t (HCSFed).
+"""compressed_gradient: a short vector that represents a client's full-batch gradient at w_t (HCSFed).
 
-options: rate and way (`maths/sketch.py`); key, an integer that the draws of the compression follow from, the same for
-all. Charged as the gradient, three forward passes; the compression itself is not.
+Options: rate and way of the compression (`maths/sketch.py`), and key, an integer that the random numbers of the
+compression follow from, the same for all clients. It is charged like the gradient, three forward passes; the
+compression is free.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,8 @@ from jaxtyping import Float64
 
 from fedcohort.maths.sketch import sketch
 from fedcohort.rng import generator
-from fedcohort.signal.base import Computed, Lab
+from fedcohort.signal.base import Computed
+from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids
 
 

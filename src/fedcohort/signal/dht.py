@@ -1,15 +1,15 @@
-"""dht: the data heterogeneity triplet (CI, AI, SC) of a client, from its estimated interaction matrix.
+"""dht: the data heterogeneity triplet (CI, AI, SC) of a client, from its estimated interaction matrix (FedDiverse).
 
-FedDiverse, Sec. IV-A. It is asked once, at the end of pre-training: the client trains models from w_t, and sends three
-numbers.
+FedDiverse, Sec. IV-A. It is queried once, at the end of pre-training: the client trains models from w_t, and sends
+three numbers.
 
-Charged: 3 forward passes a sample and epoch for each biased model (one, or above two classes one for each class that
-the client has) and for the attribute classifier, plus one pass of each over T_k to predict. How many samples the
-attribute classifier sees is the client's secret; those of its largest class are charged, the most it can be. With ten
-classes and five epochs that is the work of some 27 jobs of two epochs, and everybody waits for the slowest client: by
-a clock it takes as long as some 50 rounds.
+Cost: 3 forward passes per sample and epoch for each biased model and for the attribute classifier, and one pass of each
+over T_k for predictions. There is one biased model, or with more than two classes one for each class of the client. The
+server does not know how many samples the attribute classifier trains on, and charges the client's largest class, the
+upper bound. With ten classes and five epochs the work is that of about 27 jobs of two epochs. All clients wait for the
+slowest, so that it takes the virtual time of about 50 rounds.
 
-options: q, epochs, lr, batch (`interaction.Recipe`), and `seed`, which batch orders are keyed by.
+Options: q, epochs, lr and batch (`interaction.Recipe`), and seed, from which the batch orders follow.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,13 @@ from jaxtyping import Int64
 from fedcohort.component import CLASSES
 from fedcohort.data import skew
 from fedcohort.rng import generator, torch_scope
-from fedcohort.signal.base import Computed, Lab
+from fedcohort.signal.base import Computed
+from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids, Values
 
 
 def compute(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> np.ndarray:
-    """float64 [len(clients), 3]."""
+    """Return the triplets, float64 [len(clients), 3]."""
     from fedcohort.data.interaction import Recipe, estimate  # noqa: PLC0415 - imports torch
 
     recipe = Recipe(**{name: options[name] for name in ("q", "epochs", "lr", "batch")})
@@ -39,7 +40,7 @@ def compute(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> n
 
 
 def passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "clients classes"]) -> Values:
-    """Return the forward passes over T_k, [len(clients)]; label_counts: [len(clients), C]."""
+    """Return the forward passes over T_k, [len(clients)]; label_counts are [len(clients), C]."""
     n_classes, n = label_counts.shape[1], label_counts.sum(1)
     models = (label_counts > 0).sum(1) if n_classes > 2 else np.ones(len(n))
     share = label_counts.max(1) / np.maximum(n, 1)

@@ -1,4 +1,4 @@
-"""expected_s: expected virtual seconds of a client's whole job, from its device profile, known before it is asked."""
+"""expected_s: expected virtual seconds of a client's whole job, from its device profile, known before a query."""
 
 from fedcohort.component import TIMED_DEVICE
 from fedcohort.signal.base import Static

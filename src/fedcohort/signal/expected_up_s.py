@@ -1,4 +1,4 @@
-"""expected_up_s: expected virtual seconds of a client's upload, all of it, from its device profile."""
+"""expected_up_s: expected virtual seconds of a client's complete upload, from its device profile."""
 
 from fedcohort.component import TIMED_DEVICE
 from fedcohort.signal.base import Static

@@ -1,11 +1,12 @@
-"""grad_norm: the Euclidean norm of a client's full-batch gradient at w_t; forward and backward are three passes."""
+"""grad_norm: Euclidean norm of a client's full-batch gradient at w_t, for the work of three forward passes."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from fedcohort.signal.base import Computed, Lab
+from fedcohort.signal.base import Computed
+from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids, Values
 
 

@@ -1,12 +1,14 @@
-"""greedy_gain: the place of a client in the cohort that a look into the future picks. Only yardsticks read it.
+"""greedy_gain: a client's position in the cohort that a simulation of the round adds client by client.
 
-    D_k = what client k would send in this round, of n_k samples that it would train on
-    w(S) = w_t + sum_{k in S} n_k D_k / sum_{k in S} n_k
-    S_0 = {},   S_{j+1} = S_j + the k of lowest (direction=down) or highest (up) server_val loss of w(S_j + k)
+Only oracles read it.
 
-It is told free of charge, as no method could have it: the ledger counts w_t sent to everybody, as for any question, and
-neither the time nor the work of training. Hooks and weights of the aggregation, batch-norm statistics and failures
-aren't foreseen.
+    D_k:  the update that client k would send in this round, after training on n_k samples
+    w(S):  w_t + sum_{k in S} n_k D_k / sum_{k in S} n_k
+    S_{j+1}:  S_j + the k with the lowest (direction=down) or highest (up) server_val loss of w(S_j + k), S_0 = {}
+
+It is free of charge, as no method could have it: the ledger counts w_t sent to all queried clients, but neither the
+time nor the work of training. Hooks and weights of the aggregation, batch-norm statistics and failures are not
+simulated.
 """
 
 import math
@@ -17,15 +19,22 @@ import numpy as np
 import torch
 
 from fedcohort.component import FORESEEN_SAMPLES
-from fedcohort.signal.base import Computed, Lab
+from fedcohort.signal.base import Computed
+from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids, Values
 
 
 def places(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
-    """cohort for the client picked first, 1 for the last, 0 for the others, [len(clients)]; equals go by lowest id.
+    """Return the cohort's size for the client added first, down to 1 for the last, 0 for the others, [len(clients)].
 
-    NaN where an update is not finite: the server would leave it out. A loss that is not finite is the highest.
-    options: cohort, direction ("down" or "up").
+    Ties go to the lowest id. A client whose update is not finite has NaN: the server would leave it out. A loss that
+    is not finite is the highest.
+
+    Args:
+        lab: access to w_t and the clients' data.
+        round: number of the round.
+        clients: ids of the queried clients.
+        options: cohort, its size; direction, "down" or "up".
     """
     cohort, sign = int(options["cohort"]), 1.0 if options["direction"] == "down" else -1.0
     updates, n = list[torch.Tensor](), list[float]()
@@ -33,13 +42,15 @@ def places(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Va
         sent = lab.train(round, k)
         updates.append(sent.delta.detach().double())
         n.append(float(sent.n_used))
-    left = [i for i, update in enumerate(updates) if bool(torch.isfinite(update).all())]
+    remaining = [i for i, update in enumerate(updates) if bool(torch.isfinite(update).all())]
     out = np.full(len(clients), np.nan)
-    out[left] = 0.0
+    out[remaining] = 0.0
     total, weight = torch.zeros_like(updates[0]) if updates else torch.empty(0), 0.0
-    for place in range(cohort, max(cohort - len(left), 0), -1):
-        losses = [sign * _finite(lab.server_loss_after((total + n[i] * updates[i]) / (weight + n[i]))) for i in left]
-        i = left.pop(int(np.argmin(losses)))
+    for place in range(cohort, max(cohort - len(remaining), 0), -1):
+        losses = [
+            sign * _finite(lab.server_loss_after((total + n[i] * updates[i]) / (weight + n[i]))) for i in remaining
+        ]
+        i = remaining.pop(int(np.argmin(losses)))
         total, weight = total + n[i] * updates[i], weight + n[i]
         out[i] = float(place)
     return out
@@ -50,7 +61,7 @@ def _finite(loss: float) -> float:
 
 
 signal = Computed(
-    reveals="what everybody's training would do to the server's validation loss",
+    reveals="how the training of every client would change the server's validation loss",
     bytes_up=0,
     passes=0.0,
     compute=places,

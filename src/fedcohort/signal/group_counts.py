@@ -1,7 +1,7 @@
-"""group_counts: how many training samples of each class and attribute a client has, N^k of FedDiverse.
+"""group_counts: number of a client's training samples of each class and attribute, N^k of FedDiverse, [K, C * A].
 
-[K, C * A], class by class. Only where the data come with attributes: clients don't know theirs, so that whoever
-reads it is a yardstick, for ablations. Labels as the client sees them.
+Columns are ordered class by class. It exists where the data have attributes. Clients do not know the attributes of
+their samples, so that only oracles and ablations read it. Labels include label noise.
 """
 
 from fedcohort.component import ATTRIBUTES

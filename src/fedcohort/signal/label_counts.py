@@ -1,4 +1,4 @@
-"""label_counts: how many training samples of each class a client has, [K, C]; labels as the client sees them."""
+"""label_counts: number of a client's training samples of each class, [K, C]; labels include label noise."""
 
 from fedcohort.component import CLASSES
 from fedcohort.signal.base import Static

@@ -1,4 +1,4 @@
-"""loss: F_k(w_t), the mean cross-entropy of the global model on a client's whole training set, in eval mode."""
+"""loss: F_k(w_t), mean cross-entropy of the global model on a client's whole training set, in eval mode."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from fedcohort.signal.base import Measured
 
 
 def cross_entropy(logp: Float[Tensor, "b c"], y: Int[Tensor, "b"], options: Mapping[str, float]) -> Float[Tensor, "b"]:
-    """-ln p_y, in nats."""
+    """Return -ln p_y of each sample, [b], in nats."""
     return -logp.gather(1, y[:, None])[:, 0]
 
 

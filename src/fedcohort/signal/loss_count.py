@@ -1,6 +1,7 @@
-"""loss_count: the number of samples that a client trained on in its first local epoch, |B_k| (Oort).
+"""loss_count: number of samples that a client trained on in its first local epoch, |B_k| (Oort).
 
-Where its sample selection keeps losses, what that tells: the samples above a threshold, |OT| (FedBalancer, Sec. 3.2.3).
+With a sample selection that keeps losses it is the number of samples above the loss threshold, |OT| (FedBalancer, Sec.
+3.2.3).
 """
 
 import numpy as np

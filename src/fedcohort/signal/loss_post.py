@@ -1,7 +1,7 @@
-"""loss_post: F_k(y_k), the mean cross-entropy of what a client has trained on its whole training set, in eval mode.
+"""loss_post: F_k(y_k), mean cross-entropy of a client's trained model on its whole training set, in eval mode.
 
-y_k is the client's own model: what a codec loses on the way to the server is not lost in it. All of T_k counts, even
-where the client trained on some of it: one forward pass more, which its answer waits for.
+y_k is the client's own model, before a codec changes its update. All of T_k counts, even where the client trained on a
+part of it. It costs one more forward pass, which delays the answer.
 """
 
 from fedcohort.signal.base import Reported

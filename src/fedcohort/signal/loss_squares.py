@@ -1,7 +1,7 @@
-"""loss_squares: the sum of squared losses of the samples trained on in the first local epoch (Oort).
+"""loss_squares: sum of squared losses of the samples trained on in the first local epoch (Oort).
 
-A sample's loss is its cross-entropy when it is first trained on, and so comes free with the training. Where its sample
-selection keeps losses, the sum over what that tells of: the samples above a threshold (FedBalancer, Sec. 3.2.3).
+A sample's loss is its cross-entropy when it is first trained on, a by-product of training. With a sample selection that
+keeps losses the sum is over the samples above the loss threshold (FedBalancer, Sec. 3.2.3).
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
-"""loss_sum: the sum of the losses of the samples trained on in the first local epoch (FedBalancer's LSum).
+"""loss_sum: sum of the losses of the samples trained on in the first local epoch (LSum of FedBalancer).
 
-A sample's loss is its cross-entropy when it is first trained on. A sample selection may tell a sum of its own.
+A sample's loss is its cross-entropy when it is first trained on. A sample selection may report another sum.
 """
 
 import numpy as np

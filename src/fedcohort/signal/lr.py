@@ -1,4 +1,4 @@
-"""lr: the local learning rate of the round, which the server sets itself."""
+"""lr: local learning rate of the round, which the server sets itself."""
 
 from fedcohort.signal.base import Reported
 

@@ -1,4 +1,4 @@
-"""n_train: a client's number of training samples, n_k. p_k = n_k / sum n follows from it."""
+"""n_train: a client's number of training samples, n_k; p_k = n_k / sum n follows from it."""
 
 from fedcohort.signal.base import Static
 

@@ -1,6 +1,7 @@
-"""n_used: the number of samples that `loss_sum` is of: those trained on this round (FedBalancer's L), or what is told.
+"""n_used: number of samples that `loss_sum` is over: those trained on this round (L of FedBalancer).
 
-A client that takes fewer steps than a pass has trains on fewer samples than it was given.
+A client that takes fewer steps than one pass trains on fewer samples than it was given. A sample selection may report
+another number.
 """
 
 import numpy as np

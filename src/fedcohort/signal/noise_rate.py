@@ -1,4 +1,4 @@
-"""noise_rate: the chance with which a client's labels were flipped. Nobody could send it: only yardsticks read it."""
+"""noise_rate: probability with which a client's labels were flipped; no client knows it, and only oracles read it."""
 
 from fedcohort.signal.base import Static
 

@@ -1,6 +1,7 @@
-"""pass_units: units of local work in one pass over a client's training set: 1, or its mini-batches where a unit is one.
+"""pass_units: units of local work in one pass over a client's training set.
 
-The server knows it from n_train, and is told that where it is read.
+It is 1 where a unit is an epoch, and the number of mini-batches where a unit is a step. The server computes it from
+n_train, which is sent where it is read.
 """
 
 from fedcohort.signal.base import Static

@@ -1,6 +1,7 @@
-"""response_norm: how far a client's optimizer goes for a gradient that stays 1, in local learning rates: FedNova's a_i.
+"""response_norm: displacement of a client's optimizer under a constant gradient of 1, in learning rates.
 
-`training/response.py` works it out. With `steps` it makes the 8 bytes that FedNova sends beside an update.
+It is a_i of FedNova, computed in `training/response.py`. With `steps` it makes the 8 bytes that FedNova sends with an
+update.
 """
 
 from fedcohort.signal.base import Reported

@@ -1,8 +1,8 @@
 """robust_loss: FLASH's noise-robust loss of w_t on a client's training set (FLASH Eq. 3).
 
-    L = CE(T) + alpha CE(P) + beta RCE(T),   RCE = -A (1 - p_y),   A < 0
+    loss:  L = CE(T) + alpha CE(P) + beta RCE(T), RCE = -A (1 - p_y), A < 0
 
-At w_t itself the pseudo-labels are the model's own probabilities, so CE(P) is the entropy of the prediction.
+At w_t itself the pseudo-labels are the model's own probabilities, so that CE(P) is the entropy of the prediction.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from fedcohort.signal.base import Measured
 
 
 def robust(logp: Float[Tensor, "b c"], y: Int[Tensor, "b"], options: Mapping[str, float]) -> Float[Tensor, "b"]:
-    """FLASH Eq. 3 for each sample, in nats; options: alpha, beta, A."""
+    """Return FLASH Eq. 3 of each sample, [b], in nats; options are alpha, beta and A."""
     log_py = logp.gather(1, y[:, None])[:, 0]
     entropy = -(logp.exp() * logp).sum(1)
     return -log_py + options["alpha"] * entropy - options["beta"] * options["A"] * (1 - log_py.exp())

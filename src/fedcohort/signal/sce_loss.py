@@ -1,8 +1,8 @@
-"""sce_loss: the mean symmetric cross-entropy of w_t on a client's training set, with the constants of RHFL's code.
+"""sce_loss: mean symmetric cross-entropy of w_t on a client's training set, with the constants of RHFL's code.
 
-L = a CE + b RCE,   RCE = -A (1 - p_y),   a = 0.1, b = 1, A = ln 1e-4
+    loss:  L = a CE + b RCE, RCE = -A (1 - p_y), a = 0.1, b = 1, A = ln 1e-4
 
-The constants are fixed, so that it means the same whatever clients minimise: objective.a, b and A don't change it.
+The constants are fixed, so that it is the same whatever clients minimise: objective.a, b and A do not change it.
 """
 
 import math

@@ -1,6 +1,6 @@
-"""server_loss: the loss of w_t moved by a weighted sum of the updates that arrived, on the server's own data (FedPNS).
+"""server_loss: loss of w_t moved by a weighted sum of the arrived updates, on the server's validation set (FedPNS).
 
-What a reader finds is the function: weights [arrived], as they are, -> mean cross-entropy on server_val, in nats.
+A reader gets a function: weights [arrived], not normalised -> mean cross-entropy on server_val, in nats.
 """
 
 from collections.abc import Callable
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedcohort.signal.base import Derived, Lab
+from fedcohort.signal.base import Derived
+from fedcohort.signal.lab import Lab
 from fedcohort.types import Values
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def trial(lab: Lab, updates: "Tensor") -> Callable[[Values], float]:
-    """The server's data are no client's, and its forward passes are not charged."""
+    """Return the function; the server's data are its own, and their forward passes are not charged."""
     return lambda weights: lab.server_loss_after(updates.new_tensor(np.asarray(weights)) @ updates)
 
 

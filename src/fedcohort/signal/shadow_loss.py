@@ -1,10 +1,10 @@
-"""shadow_loss: the mean cross-entropy on a client's training set of a model that is thrown away (FedCor).
+"""shadow_loss: mean cross-entropy on a client's training set of a model that is discarded afterwards (FedCor).
 
-    w = w_t + sum_{k in trainers} n_k D_k / sum_{k in trainers} n_k
-    D_k = what k would send in this round, of n_k samples that it would train on
+    model:  w = w_t + sum_{k in trainers} n_k D_k / sum_{k in trainers} n_k
+    D_k:  the update that k would send in this round, after training on n_k samples
 
-options: trainers, their ids. Trained without hooks, as the aggregation's would need its state; batch-norm statistics
-are those of w_t. An update that is not finite is left out.
+Options: trainers, their ids. They train without hooks, as those of the aggregation would need its state; batch-norm
+statistics are those of w_t. An update that is not finite is left out.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from fedcohort.component import FORESEEN_SAMPLES
-from fedcohort.signal.base import Computed, Lab
+from fedcohort.signal.base import Computed
+from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids, Values
 
 

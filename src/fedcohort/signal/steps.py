@@ -1,4 +1,4 @@
-"""steps: how many optimizer steps a client made, which the server divides an update by."""
+"""steps: number of optimizer steps that a client made, by which the server divides an update."""
 
 from fedcohort.signal.base import Reported
 

@@ -1,4 +1,4 @@
-"""train_loss_std: the population standard deviation (ddof 0) of the round's mini-batch losses (UCB-CS Sec. III)."""
+"""train_loss_std: population standard deviation (ddof 0) of the round's mini-batch losses (UCB-CS Sec. III)."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from fedcohort.types import ClientUpdate
 
 
 def spread(update: ClientUpdate) -> float:
-    """Return the deviation in nats; 0 after a single step, NaN without a step."""
+    """Return the standard deviation in nats; 0 after a single step, NaN without a step."""
     return float(np.std(update.batch_loss)) if update.steps else float("nan")
 
 

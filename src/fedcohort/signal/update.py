@@ -1,4 +1,4 @@
-"""update: what a client learnt in this round, y - w_t, a row of P numbers. The server has it anyway."""
+"""update: a client's update of this round, y - w_t, a row of P numbers, which the server receives anyway."""
 
 from fedcohort.signal.base import RawUpdate
 

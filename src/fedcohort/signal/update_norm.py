@@ -1,4 +1,4 @@
-"""update_norm: the Euclidean norm of a client's update, y - w_t, as it arrived. The server reads it off the update."""
+"""update_norm: Euclidean norm of a client's update, y - w_t, which the server computes from the update."""
 
 from fedcohort.signal.base import Reported
 

@@ -1,4 +1,4 @@
-"""val_loss: the mean cross-entropy of w_t on a client's validation set V_i, in eval mode."""
+"""val_loss: mean cross-entropy of w_t on a client's validation set V_i, in eval mode."""
 
 from fedcohort.signal.base import Measured
 from fedcohort.signal.loss import cross_entropy

@@ -12,7 +12,7 @@ from pathlib import Path
 from fedcohort.errors import FedcohortError
 from fedcohort.host import disk, memory, slurm, task
 from fedcohort.host.interrupt import interrupts
-from fedcohort.record import folder, manifest
+from fedcohort.record import claim, folder, manifest
 from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.round.budget import Budget
 from fedcohort.startup import build, load, nearest_run
@@ -64,9 +64,9 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
         log.info("SLURM has started job %s before: it goes on where it was, as with resume=true", again)
     siblings = job.list_siblings() if job else frozenset()
     digest, budget = folder.config_hash(config), Budget.from_config(config)
-    wanted = folder.Wanted(digest, config["seed"], budget, watchers.ends_early, again, siblings)
+    request = claim.Request(digest, config["seed"], budget, watchers.ends_early, again, siblings)
     resume = bool(config["resume"]) or again is not None
-    with tasks.together(), _claim(logs.absolute(), _name(composition), wanted, resume) as home:
+    with tasks.together(), _claim(logs.absolute(), _name(composition), request, resume) as home:
         if home.finished:
             _reuse(home.path, budget, watchers, job)
             return home.path
@@ -102,11 +102,11 @@ def _reuse(path: Path, budget: Budget, watchers: Watchers, job: SweepJob | None)
 
 
 @contextmanager
-def _claim(logs: Path, name: str, wanted: folder.Wanted, resume: bool) -> Iterator[folder.RunFolder]:
+def _claim(logs: Path, name: str, request: claim.Request, resume: bool) -> Iterator[folder.RunFolder]:
     """Hold the run's folder until the end. A new folder is removed where the run writes nothing into it."""
     interrupts.check()
     with interrupts.hold(), disk.in_one_line(logs):
-        home = folder.claim(logs, name, wanted, resume)
+        home = claim.claim(logs, name, request, resume)
     try:
         interrupts.check()
         with disk.in_one_line(home.path):

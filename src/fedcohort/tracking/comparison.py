@@ -9,56 +9,57 @@ from fedcohort.record.tags import BUDGET
 from fedcohort.roles import Identity, role_of
 from fedcohort.tracking import identity, record, server
 
-FIRST = {"selector": "random", "agg": "fedavg"}  # what is compared before anything else, and to which baseline
-Run = tuple[RunInfo, Sequence[str]]  # with the words that its job was given
+BASELINES = {"selector": "random", "agg": "fedavg"}  # groups that are compared first, with their baselines
+Run = tuple[RunInfo, Sequence[str]]  # a run and the overrides of its job
 
 
 def options_of(sweep: str, runs: Sequence[Run]) -> dict[str, str]:
-    """The options of `fedcohort compare` for the `runs` of a sweep, which MLflow knows.
+    """Return the options of `fedcohort compare` for the tracked runs of a sweep.
 
-    Two of the things that were swept stand down and across, of others one value is taken.
+    Two of the swept parameters are rows and columns; of each of the others one value is selected.
     """
-    shown, others = _split(runs)
-    found = {"sweep": sweep, **dict(zip(("rows", "cols"), shown, strict=False))}
-    if bases := [FIRST[key] for key, values in shown.items() if FIRST.get(key) in values]:
-        found["baseline"] = bases[0]
-    if others:
-        found["filter"] = " and ".join(_condition(key, values[0]) for key, values in others.items())
-    known = identity.load(runs[0][0].folder)
-    return found | (server.options_of(known.place) if known is not None else {})
+    compared, fixed = _split(runs)
+    options = {"sweep": sweep, **dict(zip(("rows", "cols"), compared, strict=False))}
+    if bases := [BASELINES[key] for key, values in compared.items() if BASELINES.get(key) in values]:
+        options["baseline"] = bases[0]
+    if fixed:
+        options["filter"] = " and ".join(_condition(key, values[0]) for key, values in fixed.items())
+    tracked = identity.load(runs[0][0].folder)
+    return options | (server.options_of(tracked.place) if tracked is not None else {})
 
 
 def command_of(sweep: str, runs: Sequence[Run]) -> str:
-    """How the `runs` of a sweep are compared."""
+    """Return a line with the command that compares the runs of a sweep."""
     words = [f"{option}={value}" for option, value in options_of(sweep, runs).items()]
-    others = _split(runs)[1]
-    which = f"those of {', '.join(f'{key}={values[0]}' for key, values in others.items())}" if others else "them"
+    fixed = _split(runs)[1]
+    which = f"the runs of {', '.join(f'{key}={values[0]}' for key, values in fixed.items())}" if fixed else "them"
     return f"Compare {which}: {fedcohort('compare')} {shlex.join(words)}"
 
 
 def _split(runs: Sequence[Run]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """What was swept, with its values: what stands down and across the table, and the rest."""
+    """Return the swept parameters with their values: those of rows and columns, and the others."""
     swept = _swept(runs)
-    order = sorted(swept, key=lambda key: list(FIRST).index(key) if key in FIRST else len(FIRST))
+    first = list(BASELINES)
+    order = sorted(swept, key=lambda key: first.index(key) if key in first else len(first))
     return {key: swept[key] for key in order[:2]}, {key: swept[key] for key in order[2:]}
 
 
 def _swept(runs: Sequence[Run]) -> dict[str, list[str]]:
-    """The parameters that were typed and of which the runs have several values, with those; the seed is none."""
+    """Return the overridden parameters of which the runs have several values, with these; without the seed."""
     typed = [word.lstrip("+").partition("=")[0].split("@")[-1] for _, words in runs for word in words]
     values = {key: [fact for run, _ in runs if (fact := _fact(run, key)) is not None] for key in dict.fromkeys(typed)}
-    distinct = {key: list(dict.fromkeys(of)) for key, of in values.items() if _is_row(key)}
-    return {key: of for key, of in distinct.items() if len(of) > 1}
+    distinct = {key: list(dict.fromkeys(facts)) for key, facts in values.items() if _is_row(key)}
+    return {key: facts for key, facts in distinct.items() if len(facts) > 1}
 
 
 def _is_row(key: str) -> bool:
-    """Whether MLflow knows it as a parameter of which a table over seeds can show several values."""
+    """Return whether MLflow has it as a parameter, and a table over seeds can show several values of it."""
     role = role_of(key)
     return role.tracked and role.identity is not Identity.SEED
 
 
 def _fact(run: RunInfo, key: str) -> str | None:
-    """The word of a group or the value of an option, as MLflow has it; None for what is neither."""
+    """Return the choice of a group or the value of an option, in the form that MLflow has; None for neither."""
     if key in run.choices:
         return run.choices[key]
     node: object = run.config
@@ -70,8 +71,5 @@ def _fact(run: RunInfo, key: str) -> str | None:
 
 
 def _condition(key: str, value: str) -> str:
-    """Spell a condition in MLflow's language.
-
-    The budget (`rounds`) among the parameters of a run that was extended is out of date, its tag is not.
-    """
+    """Return a condition in MLflow's language; the budget (`rounds`) of extended runs is current in tags only."""
     return f'{"tags" if key in BUDGET else "params"}.`{key}` = "{value}"'

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     import pandas as pd
     from mlflow import MlflowClient
 
-REQUESTS = 4  # at a time, to a server
+REQUESTS = 4  # concurrent requests to a server
 
 
 def read_curves(client: "MlflowClient", runs: Sequence[Run], metrics: Sequence[str]) -> "pd.DataFrame":
-    """Return the rounds of each run that measured one of the metrics, with the cumulative cost by then.
+    """Return the rounds of each run that measured one of the metrics, with the cumulative cost until the round.
 
-    NaN stands for a round without the metric. A logged NaN, as of a run that diverged, becomes infinite.
+    NaN means that the round did not measure the metric. A logged NaN, as after divergence, becomes infinite.
     """
     import pandas as pd
 
@@ -40,11 +40,11 @@ def read_curves(client: "MlflowClient", runs: Sequence[Run], metrics: Sequence[s
 
 
 def _request(client: "MlflowClient", runs: Sequence[Run], names: Sequence[str]) -> list[compat.Reading]:
-    """Request one history after the other from a server, a few at a time."""
+    """Request the histories from a server, a few at a time."""
 
     def history(run: Run, name: str) -> list[compat.Reading]:
         values = server.patient(lambda: client.get_metric_history(run.id, name))
-        return [(run.id, name, each.step, compat.read_value(each.value)) for each in values]
+        return [(run.id, name, metric.step, compat.read_value(metric.value)) for metric in values]
 
     pairs = [(run, name) for run in runs for name in names if name in run.metrics]
     with ThreadPoolExecutor(REQUESTS) as pool:

@@ -1,7 +1,7 @@
-"""Sends what MLflow lacks of a journal: each step once, whatever was killed in between.
+"""Send the steps of a journal that MLflow lacks, each step once, also after kills.
 
-A metric goes out with the journal's time, and that time is part of MLflow's primary key: sending again changes
-nothing. What is there already is asked for once, by the steps of one metric that every round has.
+A metric is sent with the journal's time, which is part of MLflow's primary key, so that sending it again changes
+nothing. The steps that MLflow has are read once, from one metric that every round has.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Metric
 
-MARKER = "time/virtual_s"
-MOST = 1000  # metrics that MLflow takes at once
-NOT_SENT = {"round", "step"}  # as a metric it would become the default axis of every chart
+MARKER = "time/virtual_s"  # the metric that is sent last of a step
+BATCH = 1000  # metrics per request, MLflow's limit
+NOT_SENT = {"round", "step"}  # metrics that MLflow would make the default axis of every chart
 STATUS = {"running": "RUNNING", "finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED"}
 FILES = ("report.html", "config.yaml", "starts.jsonl", "summary.json", "clients.parquet", "run.log")
 
 
 class Feed:
-    """One MLflow run and how much of the journal it has."""
+    """One MLflow run, and the part of the journal that it has."""
 
     def __init__(self, client: "MlflowClient", run_id: str, folder: Path) -> None:
         self.client = client
@@ -39,7 +39,7 @@ class Feed:
         self._present = {metric.step for metric in client.get_metric_history(run_id, MARKER)}
 
     def send(self) -> int:
-        """Send the committed steps that are missing; returns how many those were."""
+        """Send the committed steps that are missing, and return their number."""
         lines, self._offset = history.lines(self._journal, self._offset, self._digest)
         self._digest = lines[-1].digest if lines else self._digest
         self._waiting += [line for line in lines if line.step not in self._present]
@@ -62,7 +62,7 @@ class Feed:
         return len(files)
 
     def set_status(self, info: RunInfo, status: str) -> None:
-        """The tags of how it ended and how far it came, and with a summary the note on the run's page."""
+        """Set the tags of the run's status and completed rounds, and with a summary the note on the run's page."""
         from mlflow.entities import RunTag
 
         tags = {"status": status, DONE: str(max(self._present, default=0))}
@@ -75,7 +75,10 @@ class Feed:
 
 
 def open_feed(info: RunInfo, where: Place, *, running: bool = True) -> Feed:
-    """Connect, find or make the folder's run, and ask what it has. Safe to repeat. running: show it as such."""
+    """Connect, find or create the folder's run, and read the steps that it has; running: whether to show it as running.
+
+    This may be repeated.
+    """
 
     def attempt() -> Feed:
         client = connect(where)
@@ -88,12 +91,12 @@ def open_feed(info: RunInfo, where: Place, *, running: bool = True) -> Feed:
 
 
 def log_batch(client: "MlflowClient", run_id: str, batch: Sequence[Line]) -> None:
-    """Send one request; a line with more than 1,000 metrics is cut by MLflow's client itself."""
+    """Send one request; MLflow's client splits a line with more than 1,000 metrics."""
     client.log_batch(run_id, metrics=[metric for line in batch for metric in _metrics(line)])
 
 
 def artifacts(folder: Path) -> Iterator[tuple[Path, str | None]]:
-    """Yield the files that go into MLflow, each with its folder there. Raises `DamagedFile`."""
+    """Yield the files that are uploaded, each with its folder in MLflow. Raises `DamagedFile`."""
     for name in FILES:
         manifest.check(folder / name)
         if (folder / name).exists():
@@ -103,19 +106,19 @@ def artifacts(folder: Path) -> Iterator[tuple[Path, str | None]]:
 
 
 def _first_batch(waiting: Sequence[Line]) -> list[Line]:
-    """Return as many whole steps as fit into one request: a step is there with all its metrics or not at all."""
+    """Return as many complete steps as fit into one request, so that MLflow has all metrics of a step or none."""
     batch: list[Line] = []
     count = 0
     for line in waiting:
         count += len(line.metrics)
-        if batch and count > MOST:
+        if batch and count > BATCH:
             break
         batch.append(line)
     return batch
 
 
 def _metrics(line: Line) -> "Iterator[Metric]":
-    """The marker last, so that where it is everything is."""
+    """Yield the metrics of a step with the marker last, so that a step with the marker is complete."""
     from mlflow.entities import Metric
 
     if HEADLINE in line.metrics:

@@ -1,7 +1,7 @@
-"""Which MLflow run belongs to a folder: made once, found again after a kill at any point.
+"""The MLflow run of a folder: created once, and found again after a kill at any point.
 
-`mlflow.json` gets a key before the run is created under it, so a kill between the two leaves a run that is found by
-its tag; the key is random, so a folder that is deleted and made anew starts a new run.
+`mlflow.json` gets a random key before the run is created with this key as a tag. A kill between the two leaves a run
+that is found by its tag. A folder that is deleted and created again gets a new key, and therefore a new run.
 """
 
 import json
@@ -30,9 +30,16 @@ KEY_TAG = "fedcohort.startup.run"
 
 @dataclass(frozen=True)
 class TrackedRun:
-    """What `mlflow.json` holds for each place. The ids are None until the server has answered.
+    """The entry of one place in `mlflow.json`.
 
-    complete: all rounds and files are there, and the run is ended.
+    Attributes:
+        tracking_uri: address of the server or database.
+        experiment: name of the experiment.
+        artifacts: folder of the files, None if the server decides.
+        key: random key of the run.
+        experiment_id: id of the experiment, None until the server has answered.
+        run_id: id of the run, None until the server has answered.
+        complete: whether all rounds and files were sent, and the run has ended.
     """
 
     tracking_uri: str
@@ -50,44 +57,44 @@ class TrackedRun:
 
 
 def load(folder: "Path") -> TrackedRun | None:
-    """What the folder knows of the MLflow run that it was sent to last, or None where it was never tracked."""
-    known = _known_places(folder)
-    return known[0] if known else None
+    """Return the entry of the place that the run was sent to last; None if it was never tracked."""
+    entries = _read_places(folder)
+    return entries[0] if entries else None
 
 
 def register(folder: "Path", where: Place) -> None:
-    """Write down where the run is to be tracked, so that it can be sent later even if no server ever answers."""
+    """Record where the run is tracked, so that it can be sent later even if the server does not answer."""
     with exclusive(folder / LOCK):
         _intend(folder, where)
 
 
 def complete(folder: "Path", where: Place) -> None:
-    """Write down that the run is ended at this place, with all that it has."""
+    """Record that the place has the complete run."""
     with exclusive(folder / LOCK):
         _write(folder, replace(_intend(folder, where), complete=True))
 
 
 def is_complete(folder: "Path", where: Place) -> bool:
-    """Whether the place has the whole run, as far as it was ended."""
-    return any(known.complete for known in _known_places(folder) if known.place == where)
+    """Return whether the place has the complete run."""
+    return any(entry.complete for entry in _read_places(folder) if entry.place == where)
 
 
 def _intend(folder: "Path", where: Place) -> TrackedRun:
-    """The identity at this place, written down. The run is another one at each place, the same when it comes back."""
-    for known in _known_places(folder):
-        if known.place == where:
-            return known
-    fresh = TrackedRun(where.uri, where.experiment, where.artifacts, uuid.uuid4().hex)
-    _write(folder, fresh)
-    return fresh
+    """Return the entry of this place, which is created if necessary. Each place has another MLflow run."""
+    for entry in _read_places(folder):
+        if entry.place == where:
+            return entry
+    entry = TrackedRun(where.uri, where.experiment, where.artifacts, uuid.uuid4().hex)
+    _write(folder, entry)
+    return entry
 
 
 def adopt(client: "MlflowClient", info: RunInfo, where: Place) -> str:
-    """The id of the folder's MLflow run: the known one, one that a killed process created, or a new one."""
+    """Return the id of the folder's MLflow run: the recorded one, one that a killed process created, or a new one."""
     with exclusive(info.folder / LOCK):
-        experiment = experiment_id(client, where)  # first: a server that is gone leaves mlflow.json as it was
+        experiment = experiment_id(client, where)  # first: a server that is down leaves mlflow.json unchanged
         identity = _intend(info.folder, where)
-        run = _find_known(client, identity) or _orphan(client, identity, experiment)
+        run = _find_recorded(client, identity) or _find_by_key(client, identity, experiment)
         if run is None:
             run = _create(client, info, identity, experiment)
         _write(
@@ -98,12 +105,12 @@ def adopt(client: "MlflowClient", info: RunInfo, where: Place) -> str:
 
 
 def describe(client: "MlflowClient", info: RunInfo, run: "Run") -> None:
-    """Add the tags, parameters and data set that the run lacks; a parameter that has changed becomes a tag."""
+    """Add the tags, parameters and dataset that the run lacks; a parameter that has changed becomes a tag."""
     from mlflow.entities import Param, RunTag
 
-    wanted = record.params(info)
-    missing = [Param(key, value) for key, value in wanted.items() if key not in run.data.params]
-    changed = {f"changed.{key}": value for key, value in wanted.items() if run.data.params.get(key, value) != value}
+    params = record.params(info)
+    missing = [Param(key, value) for key, value in params.items() if key not in run.data.params]
+    changed = {f"changed.{key}": value for key, value in params.items() if run.data.params.get(key, value) != value}
     tags = {**record.tags(info, "running"), **changed}
     new = [RunTag(key, value) for key, value in tags.items() if run.data.tags.get(key) != value]
     client.log_batch(run.info.run_id, params=missing, tags=new)
@@ -111,8 +118,8 @@ def describe(client: "MlflowClient", info: RunInfo, run: "Run") -> None:
         client.log_inputs(run.info.run_id, [record.dataset(info)])
 
 
-def _find_known(client: "MlflowClient", identity: TrackedRun) -> "Run | None":
-    """The run with the known id, or None where it was deleted."""
+def _find_recorded(client: "MlflowClient", identity: TrackedRun) -> "Run | None":
+    """Return the run with the recorded id; None if it was deleted."""
     from mlflow.exceptions import MlflowException
 
     if identity.run_id is None:
@@ -126,19 +133,19 @@ def _find_known(client: "MlflowClient", identity: TrackedRun) -> "Run | None":
     return run if run.info.lifecycle_stage == "active" else None
 
 
-def _orphan(client: "MlflowClient", identity: TrackedRun, experiment: str) -> "Run | None":
-    found = client.search_runs([experiment], f"tags.`{KEY_TAG}` = '{identity.key}'", max_results=1)
-    return found[0] if found else None
+def _find_by_key(client: "MlflowClient", identity: TrackedRun, experiment: str) -> "Run | None":
+    runs = client.search_runs([experiment], f"tags.`{KEY_TAG}` = '{identity.key}'", max_results=1)
+    return runs[0] if runs else None
 
 
 def _create(client: "MlflowClient", info: RunInfo, identity: TrackedRun, experiment: str) -> "Run":
     tags = {**record.tags(info, "running"), KEY_TAG: identity.key}
-    name = info.name.replace(f"-{info.config_hash}", "")  # the folder's name; pages cut long ones before the seed
+    name = info.name.replace(f"-{info.config_hash}", "")  # without the hash: pages cut long names before the seed
     return client.create_run(experiment, card.starts_ms(info.folder)[0], tags, run_name=name)
 
 
-def _known_places(folder: "Path") -> list[TrackedRun]:
-    """The latest first."""
+def _read_places(folder: "Path") -> list[TrackedRun]:
+    """Return the entries of `mlflow.json`, the latest place first."""
     path = folder / NAME
     if not path.exists():
         return []
@@ -148,10 +155,10 @@ def _known_places(folder: "Path") -> list[TrackedRun]:
         return [TrackedRun(**fields) for fields in (latest, *earlier)]
     except (ValueError, TypeError, AttributeError) as error:
         raise TrackingError(
-            f"{path} is damaged: without it the run would be in MLflow twice. Remove it once the run is deleted there"
+            f"{path} is damaged. To keep the run from being in MLflow twice, delete it there, then remove the file"
         ) from error
 
 
 def _write(folder: "Path", latest: TrackedRun) -> None:
-    earlier = [asdict(known) for known in _known_places(folder) if known.place != latest.place]
+    earlier = [asdict(entry) for entry in _read_places(folder) if entry.place != latest.place]
     write_atomically(folder / NAME, json.dumps({**asdict(latest), "earlier": earlier}, indent=1) + "\n")

@@ -1,6 +1,6 @@
-"""Which sweeps a run belongs to: the one that it was run in, and each later one that found it finished.
+"""The sweeps that a run belongs to: the sweep that ran it, and each later sweep that found it finished.
 
-They are one tag, `sweep_id`, the earliest first.
+The tag `sweep_id` has their ids, the earliest first.
 """
 
 import logging
@@ -19,24 +19,23 @@ log = logging.getLogger("fedcohort")
 
 
 def sweeps(tag: str | None) -> list[str]:
-    """The ids in the tag."""
+    """Return the ids in the tag."""
     return tag.split(SEPARATOR) if tag else []
 
 
 def sweeps_of(folder: Path) -> list[str]:
-    """Return the sweeps of the run in `folder`; none where it has not begun, or keeps no journal."""
+    """Return the sweeps of the run in `folder`; none if it has not begun or has no journal."""
     return sweeps(card.tags(folder).get(SWEEPS)) if (folder / card.NAME).exists() else []
 
 
 def sweeps_tag(folder: Path, sweep: str | None) -> dict[str, str]:
-    """The tag of the run in `folder` once it has taken part in `sweep` too; {} for a run of no sweep."""
-    known = sweeps_of(folder)
-    all_of_them = [*known, *([sweep] if sweep and sweep not in known else [])]
-    return {SWEEPS: SEPARATOR.join(all_of_them)} if all_of_them else {}
+    """Return the tag of the run in `folder` with `sweep` added; {} without any sweep."""
+    ids = list(dict.fromkeys([*sweeps_of(folder), *([sweep] if sweep else [])]))
+    return {SWEEPS: SEPARATOR.join(ids)} if ids else {}
 
 
 def join(folder: Path, sweep: str) -> None:
-    """Write down that a finished run belongs to `sweep` too; one without a journal has nowhere to."""
+    """Record that a finished run also belongs to `sweep`, unless it has no journal."""
     try:
         info = card.load(folder)
     except CheckpointError:
@@ -45,18 +44,18 @@ def join(folder: Path, sweep: str) -> None:
 
 
 def send(runs: Sequence[RunInfo]) -> None:
-    """Have MLflow know the sweeps of `runs`, which have finished. A server that is gone is no error."""
+    """Send the sweeps of finished runs to MLflow. A server that is down is no error."""
     for info in runs:
-        known = identity.load(info.folder)
-        if known is None or known.run_id is None:
+        tracked = identity.load(info.folder)
+        if tracked is None or tracked.run_id is None:
             continue
         try:
             with time_limit(server.WAIT_S, "sending"):
-                server.connect(known.place).set_tag(known.run_id, SWEEPS, info.tags[SWEEPS])
+                server.connect(tracked.place).set_tag(tracked.run_id, SWEEPS, info.tags[SWEEPS])
         except server.failures() as error:
             log.warning(
-                "MLflow at %s can't be told that %s belongs to this sweep too (%s)",
-                known.tracking_uri,
+                "MLflow at %s cannot record that %s belongs to this sweep, too (%s)",
+                tracked.tracking_uri,
                 info.name,
                 server.reason(error),
             )

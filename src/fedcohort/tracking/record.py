@@ -1,4 +1,4 @@
-"""What MLflow is told about a run beside its metrics: tags, parameters, the data set, a note with the result."""
+"""The facts of a run that MLflow gets in addition to its metrics: tags, parameters, dataset and a note."""
 
 import getpass
 import hashlib
@@ -18,25 +18,23 @@ if TYPE_CHECKING:
 LONGEST_PARAM = 6000  # MLflow's limits, characters
 LONGEST_TAG = 8000
 LONGEST_KEY = 250
-NOT_SHOWN = {"tracking"}  # a line for the start-up table, not a fact of the run
-OURS = "fedcohort."
-NAME = "name"  # tag: what a user calls the run, none where it has the name of its words
-ALIKE = "alike"  # tag: equal for the runs that differ in nothing but their seeds
-REPORT = "report"  # tag of a run that is no run but a comparison of some: which ones
-FIRST = (
-    "acc"  # the headline metric once more: a name that sorts before all others, on which MLflow's compare page opens
-)
+NOT_SENT = {"tracking"}  # only for the start-up table
+PACKAGE = "fedcohort."  # prefix of the classes of this package
+NAME = "name"  # tag: the name that a user gave the run
+ALIKE = "alike"  # tag: equal for runs that differ only in their seeds
+REPORT = "report"  # tag of a comparison that is stored as a run: the compared runs
+FIRST = "acc"  # the main metric again, under a name that sorts first: MLflow's compare page opens with it
 
 
 def tags(info: RunInfo, status: str) -> dict[str, str]:
-    """Return all tags to find the run by; names with `mlflow.` fill columns of MLflow's own pages.
+    """Return the tags of the run; names with `mlflow.` fill columns of MLflow's pages.
 
-    BUDGET, ALIKE and DONE are those of the newest start: tags can change, parameters can't.
+    BUDGET, ALIKE and DONE are those of the newest start, because tags can change and parameters cannot.
     """
     ends = {name: text(value) for name, value in zip(BUDGET, info.budget.ends, strict=True)}
-    own = {
+    values = {
         **_choices(info),
-        **{key: str(value) for key, value in info.tags.items() if key not in NOT_SHOWN},
+        **{key: str(value) for key, value in info.tags.items() if key not in NOT_SENT},
         **({NAME: str(name)} if (name := info.config.get(NAME)) else {}),
         "seed": str(info.seed),
         "status": status,
@@ -54,22 +52,22 @@ def tags(info: RunInfo, status: str) -> dict[str, str]:
         "mlflow.source.git.commit": info.commit,
         "mlflow.user": _user(),
     }
-    return {key[:LONGEST_KEY]: str(value)[:LONGEST_TAG] for key, value in own.items()}
+    return {key[:LONGEST_KEY]: str(value)[:LONGEST_TAG] for key, value in values.items()}
 
 
 def params(info: RunInfo) -> dict[str, str]:
-    """The word of each group, and every scalar of the config under its dotted name."""
+    """Return the choice of each group, and every scalar of the config under its dotted name."""
     options = {
         key: value
         for key, value in flat(info.config)
-        if role_of(key).tracked and not isinstance(value, Mapping) and not str(value).startswith(OURS)
+        if role_of(key).tracked and not isinstance(value, Mapping) and not str(value).startswith(PACKAGE)
     }
     facts = {**options, **_choices(info), "n_params": info.n_params, "n_clients": len(info.n_train)}
     return {key[:LONGEST_KEY]: text(value)[:LONGEST_PARAM] for key, value in facts.items()}
 
 
 def dataset(info: RunInfo) -> "DatasetInput":
-    """The data as dealt to the clients: equal digests mean equal partition and noise."""
+    """Return the data as distributed to the clients: equal digests mean equal partition and noise."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
     parts = [info.n_train, info.class_counts, info.noise_rate]
@@ -85,40 +83,40 @@ def dataset(info: RunInfo) -> "DatasetInput":
 
 
 def note(summary: Mapping[str, Any]) -> str:
-    """The description on the run's page, where its metrics follow: how it ended, its accuracy, its folder."""
-    words = [f"**{summary.get('status')}** after {summary.get('rounds')} rounds"]
-    words += [why] if (why := summary.get("end")) else []
+    """Return the description on the run's page: how it ended, its accuracy and its folder."""
+    parts = [f"**{summary.get('status')}** after {summary.get('rounds')} rounds"]
+    parts += [reason] if (reason := summary.get("end")) else []
     accuracy, best = summary.get("final", {}).get("test/acc"), summary.get("best", {}).get("test/acc")
-    words += [f"test accuracy {accuracy:.2%}"] if accuracy is not None else []
-    words += [f"best {best['value']:.2%} at round {best['round']}"] if best else []
-    return ", ".join(words) + f"\n\n`{summary.get('folder', '')}`"
+    parts += [f"test accuracy {accuracy:.2%}"] if accuracy is not None else []
+    parts += [f"best {best['value']:.2%} at round {best['round']}"] if best else []
+    return ", ".join(parts) + f"\n\n`{summary.get('folder', '')}`"
 
 
 def _choices(info: RunInfo) -> dict[str, str]:
-    words = {group: word for group, word in info.choices.items() if role_of(group).tracked}
-    return {**words, "heterogeneity": name_heterogeneity(info)}
+    choices = {group: choice for group, choice in info.choices.items() if role_of(group).tracked}
+    return {**choices, "heterogeneity": name_heterogeneity(info)}
 
 
 def _alike(info: RunInfo, ends: Mapping[str, str]) -> str:
-    """Return what runs have in common that differ in their seeds alone: `flash-fedavg-digits a1b2c3d4 rounds=50`.
+    """Return text that is equal for runs that differ only in seeds, such as `flash-fedavg-digits a1b2c3d4 rounds=50`.
 
-    The hash leaves budgets out, since a larger one extends a run; but a mean over runs of 2 and of 200 rounds is of
-    nothing.
+    The hash does not cover budgets, because a larger budget extends a run. The budgets are added, because a mean over
+    runs of 2 and of 200 rounds is meaningless.
     """
-    asked = [f"{name}={value}" for name, value in ends.items() if value != text(None)]
-    return " ".join([info.name.partition(f"-{info.config_hash}")[0], info.config_hash, *asked])
+    budgets = [f"{name}={value}" for name, value in ends.items() if value != text(None)]
+    return " ".join([info.name.partition(f"-{info.config_hash}")[0], info.config_hash, *budgets])
 
 
 def _starts(info: RunInfo) -> dict[str, str]:
-    """How often it was started and with which code; what was forced, where anything was."""
+    """Return the number of starts, their commits, and what `resume=force` accepted."""
     if not info.starts:
         return {}
-    found = {"starts": str(len(info.starts)), COMMITS: SEPARATOR.join(provenance.commits(info.starts))}
-    return found | ({FORCED: "; ".join(sentences)} if (sentences := provenance.list_forced(info.starts)) else {})
+    facts = {"starts": str(len(info.starts)), COMMITS: SEPARATOR.join(provenance.commits(info.starts))}
+    return facts | ({FORCED: "; ".join(sentences)} if (sentences := provenance.list_forced(info.starts)) else {})
 
 
 def text(value: object) -> str:
-    """`value` as it is written in yaml and on the command line."""
+    """Return a value in the form of yaml and the command line."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     return str(value)

@@ -1,10 +1,10 @@
-"""A comparison as a run of its own in MLflow, so that who opens the experiment finds the answer there.
+"""Store a comparison as a run in MLflow, so that the experiment's page shows its result.
 
-The run has the tag `report` and the comparison's files as artifacts; its note is the verdict with a link to the page.
-There is one for a sweep, or for a condition on runs, and it is rewritten: that of a sweep, too, all of whose runs are
-among those of the sweep that resumed or extended it. MLflow lists the newest run first and can't change when a run
-began: where others have begun since, the report is made again, and the older one deleted. The experiment's note, which
-stands above every list, begins with the verdicts and links to the pages.
+The run has the tag `report` and the comparison's files as artifacts, and its note is the verdict with a link to the
+page. There is one report for a sweep, or for a condition on runs, which is rewritten. A report is also rewritten if all
+runs of its sweep belong to the sweep that resumed or extended it. MLflow lists the newest run first and cannot change
+the start time of a run: if other runs have started since, a new report is created and the older one deleted. The
+experiment's note begins with the verdicts and links to the pages.
 """
 
 import time
@@ -23,20 +23,19 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
-VERDICT, PAGE_TAG = "verdict", "page"  # tags
+VERDICT, PAGE = "verdict", "page"  # tags
 SWEEP, OPTIONS, DATE = "report_sweep", "report_options", "report_date"  # tags, for the experiment's note
-PAGE = 1000  # runs that MLflow is asked for at a time
 
 
 @dataclass(frozen=True)
 class Report:
-    """What is published.
+    """The content of a report.
 
     Attributes:
-        name: of the run.
-        sweep: whose runs are compared, None for those of several.
-        about: the tag: the sweep, or which runs.
-        verdict: in a line.
+        name: name of the run.
+        sweep: sweep whose runs are compared, None for runs of several sweeps.
+        about: value of the tag: the sweep, or the condition on the runs.
+        verdict: the verdict in one line.
         note: the verdict and the tables, in Markdown.
         files: the artifacts, the page first.
     """
@@ -50,9 +49,9 @@ class Report:
 
 
 def publish(report: Report, where: Place) -> str:
-    """Make or rewrite the report's run and the sweep's view, and return the run's id.
+    """Create or rewrite the report's run and the sweep's view, and return the run's id.
 
-    Raises what `server.failures` names.
+    Raises the exceptions of `server.failures`.
     """
     client = connect(where)
     experiment = patient(lambda: server.experiment_id(client, where))
@@ -78,37 +77,30 @@ def publish(report: Report, where: Place) -> str:
 
 def _list_reports(client: "MlflowClient", experiment: str) -> "list[Run]":
     """Return the runs that are reports, the newest first."""
-    return list(client.search_runs([experiment], f"tags.`{REPORT}` LIKE '%'", max_results=PAGE))
+    return list(server.search_runs(client, experiment, f"tags.`{REPORT}` LIKE '%'"))
 
 
 def _is_rewritten(client: "MlflowClient", experiment: str, run: "Run", report: Report, runs: "Sequence[Run]") -> bool:
-    """Return whether an earlier report is about the same, or about a sweep all of whose runs are among `runs`."""
+    """Return whether an earlier report has the same subject, or is of a sweep whose runs are all among `runs`."""
     about = run.data.tags[REPORT]
     if about == report.about:
         return True
-    theirs = {run.info.run_id for run in _list_runs(client, experiment, about)} if report.sweep else set()
-    return bool(theirs) and theirs <= {run.info.run_id for run in runs}
+    earlier = {run.info.run_id for run in _list_runs(client, experiment, about)} if report.sweep else set()
+    return bool(earlier) and earlier <= {run.info.run_id for run in runs}
 
 
 def _list_runs(client: "MlflowClient", experiment: str, sweep: str) -> "list[Run]":
-    """Return a sweep's runs; none where it is no sweep."""
+    """Return the runs of a sweep; none if the text is not the id of a sweep."""
     if not sweep.replace("-", "").replace("_", "").isalnum():
         return []
-    runs: list[Run] = []
-    token: str | None = ""
-    while token is not None:
-        page = client.search_runs(
-            [experiment], f"tags.{SWEEPS} LIKE '%{sweep}%'", max_results=PAGE, page_token=token or None
-        )
-        runs += [run for run in page if sweep in membership.sweeps(run.data.tags.get(SWEEPS))]
-        token = page.token or None
-    return runs
+    runs = server.search_runs(client, experiment, f"tags.{SWEEPS} LIKE '%{sweep}%'")
+    return [run for run in runs if sweep in membership.sweeps(run.data.tags.get(SWEEPS))]
 
 
 def _list_swept(params: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
-    """Return the options that runs differ in, the seed apart, with their values: `{"selector": ["flash", "oort"]}`.
+    """Return the options in which runs differ, except the seed, with their values: `{"selector": ["flash", "oort"]}`.
 
-    An option of a choice (`selector.discount`) is none where its group (`selector`) differs.
+    The options of a choice (`selector.discount`) are left out if its group (`selector`) differs.
     """
     names = dict.fromkeys(name for run in params for name in run)
     values = {name: list(dict.fromkeys(run[name] for run in params if name in run)) for name in names}
@@ -118,7 +110,7 @@ def _list_swept(params: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
 
 
 def _find_newest(client: "MlflowClient", experiment: str, earlier: "Sequence[Run]") -> str | None:
-    """Return the one of the `earlier` reports that is the newest run of all, which a new one would be."""
+    """Return the earlier report that is the newest run of the experiment; None if another run is newer."""
     newest = client.search_runs([experiment], max_results=1)
     ids = {run.info.run_id for run in newest} & {run.info.run_id for run in earlier}
     return str(ids.pop()) if ids else None
@@ -136,7 +128,7 @@ def _describe(
     tags = {
         REPORT: report.about,
         VERDICT: report.verdict,
-        PAGE_TAG: page,
+        PAGE: page,
         SWEEP: report.sweep or "",
         OPTIONS: " ".join(f"{name}={','.join(values)}" for name, values in swept.items()),
         DATE: time.strftime("%Y-%m-%d %H:%M"),
@@ -151,6 +143,6 @@ def _describe(
 
 
 def _entry(run: "Run") -> view.Entry:
-    texts = [run.data.tags.get(tag, "") for tag in (PAGE_TAG, VERDICT, SWEEP, OPTIONS, DATE)]
+    texts = [run.data.tags.get(tag, "") for tag in (PAGE, VERDICT, SWEEP, OPTIONS, DATE)]
     page, verdict, sweep, options, date = texts
     return view.Entry(run.info.run_id, page, verdict, sweep or None, options, date)

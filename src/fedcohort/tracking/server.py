@@ -1,6 +1,6 @@
-"""Where runs are tracked, and a connection to it that is quiet, quick to give up, and safe to open eight times at once.
+"""Where runs are tracked, and connections that log little, time out soon and can be opened concurrently.
 
-MLflow is imported inside functions: it takes seconds.
+MLflow is imported inside functions, because its import takes seconds.
 """
 
 import logging
@@ -8,7 +8,7 @@ import os
 import random
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,14 +23,16 @@ from fedcohort.tracking.compat import is_locked
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+    from mlflow.entities import Run
 
 T = TypeVar("T")
 SQLITE = "sqlite:///"
-EXPERIMENT = "fedcohort"  # where none is named
+EXPERIMENT = "fedcohort"  # the default name
 ATTEMPTS = 5
-WAIT_S = 120.0  # for what is sent and read after the last job of a sweep
+WAIT_S = 120.0  # seconds for sending and reading after the last job of a sweep
+PAGE = 1000  # runs per request
 QUIET_AND_QUICK = {
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",  # MLflow's own default keeps a run waiting for minutes
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",  # with MLflow's default a run waits for minutes
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "0",
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -44,8 +46,9 @@ class Place:
     """Where runs are tracked.
 
     Attributes:
-        uri: of the server or database.
-        artifacts: the folder where files go, or None where the server decides.
+        uri: address of the server or database.
+        experiment: name of the experiment.
+        artifacts: folder of the files, or None if the server decides.
     """
 
     uri: str
@@ -59,16 +62,15 @@ class Place:
 
 
 def place(uri: str | None, experiment: str, logs: Path) -> Place:
-    """The place that the options name; null is a SQLite file in `logs`.
+    """Return the place that the options name; uri: None for a SQLite file in `logs`.
 
-    Raises `OptionError` for an address with a password in it, and for a folder of files, which MLflow refuses since
-    3.13.
+    Raises `OptionError` for an address with a password, and for a folder of files, which MLflow rejects since 3.13.
     """
     uri = uri or f"{SQLITE}{logs.absolute() / 'mlflow.db'}"
     if has_password(uri):
         raise refusal("tracking_uri", uri)
     if uri.startswith("file:") or ("://" not in uri and uri != "databricks"):
-        allowed = "null, sqlite:///<file>, or the address of a server (MLflow >= 3.13 refuses folders of files)"
+        allowed = "null, sqlite:///<file>, or the address of a server (MLflow >= 3.13 rejects folders of files)"
         raise refuse("tracking_uri", allowed, uri)
     if not isinstance(experiment, str) or not experiment:
         raise refuse("experiment", "a text that is not empty", experiment)
@@ -82,13 +84,13 @@ def place(uri: str | None, experiment: str, logs: Path) -> Place:
 
 
 def options_of(where: Place) -> dict[str, str]:
-    """Return the options of a command that name the place, without those that have the command's defaults."""
+    """Return the options of a command that name the place, without those with default values."""
     uri = {} if where.uri == place(None, EXPERIMENT, Path("logs")).uri else {"tracking_uri": where.uri}
     return uri | ({} if where.experiment == EXPERIMENT else {"experiment": where.experiment})
 
 
 def failures() -> tuple[type[Exception], ...]:
-    """What a server that is gone, a full disk or a locked database raises; a run goes on in spite of them."""
+    """Return the exceptions of an unreachable server, a full disk or a locked database, which do not end a run."""
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -96,28 +98,28 @@ def failures() -> tuple[type[Exception], ...]:
 
 
 def reason(error: BaseException) -> str:
-    """What went wrong at the bottom, in one line: MLflow wraps it in several others."""
+    """Return the message of the original exception in one line; MLflow wraps it in several others."""
     while below := error.__cause__ or error.__context__:
         error = below
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def preload() -> None:
-    """Import MLflow, quiet and quick: it takes seconds."""
+    """Import MLflow, which takes seconds, with settings for few messages and short timeouts."""
     for name, value in QUIET_AND_QUICK.items():
         os.environ.setdefault(name, value)
     import mlflow.store.tracking.sqlalchemy_store  # noqa: F401
 
 
 def connect(where: Place) -> "MlflowClient":
-    """A client. A fresh SQLite file gets its tables under a lock, all of them or none."""
+    """Return a client. A new SQLite file gets its tables under a lock, all of them or none."""
     preload()  # outside of the lock
     from mlflow import MlflowClient
 
-    logging.getLogger("mlflow").setLevel(logging.CRITICAL)  # it logs a traceback for what we handle
+    logging.getLogger("mlflow").setLevel(logging.CRITICAL)  # it logs a traceback of handled errors
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.getLogger("urllib3").setLevel(logging.ERROR)
-    with alone(where):
+    with locked(where):
         if where.database is not None:
             if where.database.exists():
                 _try_to_open(where.database)
@@ -126,37 +128,34 @@ def connect(where: Place) -> "MlflowClient":
         return MlflowClient(tracking_uri=where.uri, registry_uri=where.uri)
 
 
-def alone(where: Place) -> AbstractContextManager[None]:
-    """Keep other processes from creating tables or an experiment in the same SQLite file.
-
-    It does nothing for a server.
-    """
+def locked(where: Place) -> AbstractContextManager[None]:
+    """Prevent other processes from creating tables or an experiment in the same SQLite file; no-op for a server."""
     if where.database is None:
         return nullcontext()
     return exclusive(where.database.with_name(f".{where.database.name}.lock"))
 
 
 def experiment_id(client: "MlflowClient", where: Place) -> str:
-    """The experiment, made where it does not exist. Raises `TrackingError` where it was deleted."""
+    """Return the id of the experiment, which is created if necessary. Raises `TrackingError` if it was deleted."""
     from mlflow.exceptions import MlflowException
 
-    with alone(where):
-        found = client.get_experiment_by_name(where.experiment)
-        if found is None:
+    with locked(where):
+        experiment = client.get_experiment_by_name(where.experiment)
+        if experiment is None:
             try:
                 return _create_experiment(client, where)
             except MlflowException as error:
                 if error.error_code != "RESOURCE_ALREADY_EXISTS":
                     raise
-                found = client.get_experiment_by_name(where.experiment)
-    if found is None or found.lifecycle_stage not in ("active", "deleted"):
+                experiment = client.get_experiment_by_name(where.experiment)
+    if experiment is None or experiment.lifecycle_stage not in ("active", "deleted"):
         raise OSError(f"{where.uri} does not answer as MLflow does")
-    if found.lifecycle_stage == "deleted":
+    if experiment.lifecycle_stage == "deleted":
         raise TrackingError(
             f"the experiment {where.experiment!r} is deleted in MLflow at {where.uri}: restore it there, "
             "or name another one with logger.experiment"
         )
-    return str(found.experiment_id)
+    return str(experiment.experiment_id)
 
 
 def _create_experiment(client: "MlflowClient", where: Place) -> str:
@@ -169,7 +168,7 @@ def _create_experiment(client: "MlflowClient", where: Place) -> str:
 
 
 def patient(action: Callable[[], T]) -> T:
-    """`action`, again where a database was locked by another process; it must be safe to repeat."""
+    """Return the result of the action, which is repeated while another process has locked the database."""
     for attempt in range(ATTEMPTS):
         try:
             return action()
@@ -181,7 +180,7 @@ def patient(action: Callable[[], T]) -> T:
 
 
 def _try_to_open(database: Path) -> None:
-    """Raise `OSError` for a file that SQLite can't open; MLflow itself tries for minutes."""
+    """Raise `OSError` for a file that SQLite cannot open; MLflow tries for minutes."""
     try:
         with closing(sqlite3.connect(database)) as connection:
             connection.execute("PRAGMA schema_version")
@@ -191,13 +190,22 @@ def _try_to_open(database: Path) -> None:
 
 
 def _make_tables(database: Path) -> None:
-    """Make the tables in a file beside and rename it: a kill in the middle leaves no half database."""
+    """Create the tables in a temporary file and rename it, so that a kill leaves no incomplete database."""
     from mlflow import MlflowClient
 
     draft = database.with_name(f".{database.name}.draft")
     draft.unlink(missing_ok=True)
-    MlflowClient(tracking_uri=f"{SQLITE}{draft}")  # its connections stay with the file, and write no more
+    MlflowClient(tracking_uri=f"{SQLITE}{draft}")  # its connections stay open and write no more
     os.replace(draft, database)
+
+
+def search_runs(client: "MlflowClient", experiment: str, condition: str) -> "Iterator[Run]":
+    """Yield the runs of an experiment, by id, that satisfy a condition in MLflow's language."""
+    token: str | None = ""
+    while token is not None:
+        page = client.search_runs([experiment], condition, max_results=PAGE, page_token=token or None)
+        yield from page
+        token = page.token or None
 
 
 def _slug(text: str) -> str:

@@ -1,10 +1,12 @@
 """The observer of `logger=mlflow`: it starts the process that sends the run's journal to MLflow."""
 
 import logging
+import os
 import shlex
 import subprocess
 import sys
 import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,19 +17,22 @@ from fedcohort.record import card
 from fedcohort.record.history import expect
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.tracking import server
-from fedcohort.tracking.follow import Channel, command_to_send
+from fedcohort.tracking.follow import command_to_send
 from fedcohort.tracking.identity import is_complete, register
 from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")
-QUIET_S = 10.0  # seconds of waiting before a message names what is waited for
+QUIET_S = 10.0  # seconds of waiting after which a message names the server
 
 
 class Follower:
-    """The child process that sends journals (`tracking/follow.py`). Forked processes may use their parent's."""
+    """The child process that sends journals (`tracking/follow.py`), with a pipe in each direction.
+
+    Forked processes may use the follower of their parent.
+    """
 
     def __init__(self) -> None:
-        """Start it. Raises `OSError` where there are no more processes or no more memory."""
+        """Start the process. Raises `OSError` if the system has no processes or memory left."""
         self.process = subprocess.Popen(
             [sys.executable, "-m", "fedcohort.tracking.follow"],
             stdin=subprocess.PIPE,
@@ -35,29 +40,37 @@ class Follower:
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C ends the run, which then ends the follower
         )
-        if self.process.stdin is None or self.process.stdout is None:
+        source, target = self.process.stdout, self.process.stdin
+        if source is None or target is None:
             raise RuntimeError("the follower has no pipes")
-        self.channel = Channel(self.process.stdout.fileno(), self.process.stdin.fileno())
+        with source, target:
+            self.reader = Connection(os.dup(source.fileno()), writable=False)
+            self.writer = Connection(os.dup(target.fileno()), readable=False)
 
     def end(self) -> None:
-        """Kill it: perhaps it waits for a server that does not answer."""
+        """Kill the process, which may wait for a server that does not answer."""
         self.process.kill()
         self.process.wait()
 
 
 class MlflowTracker(Observer):
-    """Have the journal sent to MLflow by a child process, which the end of the run waits for.
+    """Have the journal sent to MLflow by a child process, for which the run waits at its end.
 
-    Attributes:
-        tracking_uri: null for a SQLite file in `logs`.
+    A server that is down is no error: the metrics stay in the run folder. A resume or `fedcohort sync` sends what
+    MLflow lacks.
+
+    Args:
+        tracking_uri: address of the server or database; null for a SQLite file in `logs`.
+        experiment: name of the experiment in MLflow.
         every_s: seconds between two sends, 0 to send each round at once.
         wait_s: seconds that one send may take, and that the end of a run waits in all.
+        logs: folder of the runs.
 
-    Raises `OptionError` for an address that MLflow refuses. A server that is gone is no error: the metrics are in the
-    run folder, and what MLflow lacks is sent when the server is back, by a resume, or by `fedcohort sync`.
+    Raises:
+        OptionError: an option is out of range, or MLflow does not support the address.
     """
 
-    _follower: ClassVar[Follower | None] = None  # the runs of a process share one: MLflow's import takes seconds
+    _follower: ClassVar[Follower | None] = None  # shared by the runs of a process: MLflow's import takes seconds
 
     def __init__(self, *, tracking_uri: str | None, experiment: str, every_s: float, wait_s: float, logs: str) -> None:
         ranges.number("every_s", every_s, "[0, inf)")
@@ -85,26 +98,26 @@ class MlflowTracker(Observer):
             self._problem = f"no process for MLflow can be started ({error})"
 
     def start(self, info: RunInfo) -> None:
-        """Have the run followed. Raises `IncompatibleConfig` where there is no journal."""
+        """Have the run followed. Raises `IncompatibleConfig` without a journal."""
         expect(info.folder, "logger=mlflow")
         register(info.folder, self._place)
         self._folder = info.folder
-        if not self._begin():  # it has died since the last run
+        if not self._begin():  # the follower has died since the last run
             self._begin()
 
     def observe(self, report: RoundReport) -> None:
-        """Say what the follower has to say. Raises `TrackingError` where the experiment was deleted."""
+        """Log the messages of the follower. Raises `TrackingError` if the experiment was deleted."""
         if self._folder is not None and self._read(0) and self._problem:
             raise TrackingError(self._problem)
 
     def finish(self, status: str) -> None:
         """Wait at most `wait_s` seconds until MLflow has the run; otherwise name the command that sends the rest."""
-        folder, end = self._folder, time.monotonic() + self._wait_s
+        folder, deadline = self._folder, time.monotonic() + self._wait_s
         if folder is None:
             return
-        again = command_to_send(folder)
-        if not self._end(status, end, again) and time.monotonic() < end and self._begin():
-            self._end(status, end, again)  # it was killed, perhaps for its memory: another one sends all that is left
+        command = command_to_send(folder)
+        if not self._end(status, deadline, command) and time.monotonic() < deadline and self._begin():
+            self._end(status, deadline, command)  # the follower was killed, perhaps by the system: try another one
         if self._folder is not None and MlflowTracker._follower is not None:
             MlflowTracker._follower.end()
             MlflowTracker._follower = None
@@ -114,7 +127,7 @@ class MlflowTracker(Observer):
             self._problem = self._problem or "the process that sends to MLflow has died"
         self._folder = None
         if self._problem:
-            log.warning("%s; `%s` sends what is missing", self._problem, again)
+            log.warning("%s; `%s` sends what is missing", self._problem, command)
 
     def catch_up(self, folder: Path) -> None:
         """Send what MLflow lacks of a run that finished before."""
@@ -123,44 +136,45 @@ class MlflowTracker(Observer):
             self.finish("finished")
 
     def _begin(self) -> bool:
-        """Name the run to the follower, a new one where there is none; return whether it could be named."""
+        """Name the run to the follower, which is started if necessary; return whether this succeeded."""
         self.prepare()
         return self._write(folder=str(self._folder), every_s=self._every_s, wait_s=self._wait_s)
 
-    def _end(self, status: str, end: float, again: str) -> bool:
-        """Tell the follower how the run ended; return whether it was done by the time `end`."""
+    def _end(self, status: str, deadline: float, command: str) -> bool:
+        """Send the status of the run to the follower; return whether it was done by the deadline."""
         if not self._write(status=status):
             return False
-        done = self._read(min(end - time.monotonic(), QUIET_S))
-        if not done and MlflowTracker._follower is not None and time.monotonic() < end:
+        done = self._read(min(deadline - time.monotonic(), QUIET_S))
+        if not done and MlflowTracker._follower is not None and time.monotonic() < deadline:
             text = "waiting for MLflow at %s, at most %g s (logger.wait_s); `%s` sends the rest later"
-            log.info(text, self._place.uri, self._wait_s, again)
-            done = self._read(end - time.monotonic())
+            log.info(text, self._place.uri, self._wait_s, command)
+            done = self._read(deadline - time.monotonic())
         return done
 
     def _write(self, **message: object) -> bool:
-        """Return whether the follower lives and could be written to."""
+        """Return whether the message could be sent to the follower."""
         try:
             if MlflowTracker._follower is not None:
-                MlflowTracker._follower.channel.write(**message)
+                MlflowTracker._follower.writer.send(message)
             return MlflowTracker._follower is not None
         except BrokenPipeError:
             MlflowTracker._follower = None
             return False
 
     def _read(self, timeout_s: float) -> bool:
-        """Pass on what the follower says for at most `timeout_s` seconds; return whether it is done with the run."""
-        end = time.monotonic() + timeout_s
+        """Log the follower's messages for at most `timeout_s` seconds; return whether it is done with the run."""
+        deadline = time.monotonic() + timeout_s
         try:
             while MlflowTracker._follower is not None:
-                message = MlflowTracker._follower.channel.read(max(0.0, end - time.monotonic()))
-                if message is None:
+                reader = MlflowTracker._follower.reader
+                if not reader.poll(max(0.0, deadline - time.monotonic())):
                     return False
+                message = reader.recv()
                 if "text" in message:
                     log.log(message["level"], "%s", message["text"])
-                elif message["done"] == str(self._folder):  # a killed process may have left others in a shared pipe
+                elif message["done"] == str(self._folder):  # a shared pipe may have those of a killed process
                     self._folder, self._problem = None, message["refusal"]
                     return True
-        except EOFError:
+        except (EOFError, OSError):  # the follower has died, perhaps within a message
             MlflowTracker._follower = None
         return False

@@ -1,14 +1,14 @@
 """The experiment's page in MLflow: a saved view of all runs, one of each sweep, and a note with the latest verdicts.
 
-MLflow's table of runs shows no parameter and no metric until columns are selected, and its charts come in alphabetical
-order. A saved view ("Views" on that page), which is a tag of the experiment, settles both: one group for all seeds of a
-config with their mean, and the group with the best run first. A view of a sweep has the sweep's runs alone, and columns
-for the headline and for the options that its runs differ in: with more columns MLflow, which puts metrics before
-parameters, moves the selector off the screen.
+MLflow's table of runs shows no parameters and no metrics until columns are selected, and sorts charts by name. A saved
+view ("Views" on that page), which is a tag of the experiment, sets both: one group for all seeds of a config with their
+mean, and the group with the best run first. A view of a sweep has only the sweep's runs, and columns for the main
+metric and for the options in which its runs differ. With more columns MLflow, which shows metrics before parameters,
+moves the selector off the screen.
 
-A view can't settle the order of columns, pin a run to the top, or sort groups by their mean (MLflow 3.17.2). An MLflow
-that doesn't know views ignores the tags. Links carry `workflowType`: MLflow opens its pages for language models
-otherwise. The note stands above every list of runs.
+A view cannot set the order of columns, pin a run to the top, or sort groups by their mean (MLflow 3.17.2). Versions of
+MLflow without views ignore the tags. Links contain `workflowType`; otherwise MLflow opens its pages for language
+models. The note is shown above every list of runs.
 """
 
 import json
@@ -17,32 +17,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.record.tags import ASKED, SWEEPS
+from fedcohort.record.tags import ROUNDS, SWEEPS
 from fedcohort.tracking.record import ALIKE, FIRST
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-VIEW_TAG = "mlflow.sharedViewState."  # tag of an experiment: a view, under its key
-KEY = "fedcohort"  # of the view of all runs
-SWEEP_KEY = "sweep-"  # how the key of a sweep's view begins
+VIEW_TAG = "mlflow.sharedViewState."  # prefix of the tag of a view, before its key
+KEY = "fedcohort"  # key of the view of all runs
+SWEEP_KEY = "sweep-"  # prefix of the key of a sweep's view
 COLUMNS = (
     "params.`selector`",
     "params.`agg`",
-    f"tags.`{ASKED}`",
+    f"tags.`{ROUNDS}`",
     "params.`seed`",
     f"metrics.`{FIRST}`",
     "metrics.`clients/acc_worst5`",
     "metrics.`time/virtual_s`",
 )
 GROUPS = {"aggregateFunction": "average", "groupByKeys": [{"mode": "tag", "groupByData": ALIKE}]}
-REST = f"tag.{ALIKE}"  # MLflow's name for the group of runs without that tag: the reports
+UNGROUPED = f"tag.{ALIKE}"  # MLflow's name for the group of runs without that tag: the reports
 SECTIONS = ("test", "clients", "time", "comm", "comp", "select", "round", "skew", "server_val")
 PAGE = "#/experiments/%s/runs?workflowType=machine_learning&viewStateShareKey=%s"
 NOTE_TAG = "mlflow.note.content"
-ANSWER = "**[Answer]("  # how a paragraph of the note begins that a report has written
-SHOWN = 5  # reports in the note
-LONGEST_NOTE = 5000  # characters that MLflow takes for a tag of an experiment
+ANSWER = "**[Answer]("  # prefix of a paragraph of the note that a report has written
+MAX_REPORTS = 5  # reports in the note
+MAX_NOTE = 5000  # characters of a tag of an experiment, MLflow's limit
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ class Entry:
     """A report in the experiment's note.
 
     Attributes:
-        id: of the report's run in MLflow.
-        page: the name of its page among the run's artifacts.
-        verdict: in one line.
-        sweep: the sweep that it is about, None for other runs.
-        options: what its runs differ in, such as `selector=random,flash`.
-        date: when it was written, `2026-11-25 20:14`.
+        id: id of the report's run in MLflow.
+        page: name of its page among the run's artifacts.
+        verdict: the verdict in one line.
+        sweep: sweep of the compared runs, None for other runs.
+        options: options in which the runs differ, such as `selector=random,flash`.
+        date: when the report was written, such as `2026-11-25 20:14`.
     """
 
     id: str
@@ -67,17 +67,17 @@ class Entry:
 
 
 def page_of_runs(experiment_id: str, sweep: str | None = None) -> str:
-    """Return the address of the experiment's runs, or of those of a sweep that has a view, behind the server's."""
+    """Return the path of the experiment's runs, or of the view of a sweep, relative to the server."""
     return PAGE % (experiment_id, KEY if sweep is None else f"{SWEEP_KEY}{sweep}")
 
 
 def page_of(experiment_id: str, run_id: str, file: str) -> str:
-    """Return the address of an artifact, behind the server's."""
+    """Return the path of an artifact, relative to the server."""
     return f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/{file}?workflowType=machine_learning"
 
 
 def list_sweeps(tags: Mapping[str, str]) -> list[str]:
-    """Return the sweeps that have a view, the newest last. tags: of the experiment."""
+    """Return the sweeps with a view, the newest last; tags: tags of the experiment."""
     views = {key: json.loads(text) for key, text in tags.items() if key.startswith(f"{VIEW_TAG}{SWEEP_KEY}")}
     oldest_first = sorted(views, key=lambda key: views[key]["createdAt"])
     return [key.removeprefix(f"{VIEW_TAG}{SWEEP_KEY}") for key in oldest_first]
@@ -93,32 +93,32 @@ def experiment_note(experiment_id: str) -> str:
     """Return the experiment's description, with links to the view of all runs."""
     link = page_of_runs(experiment_id)
     return (
-        f"Client selection in federated learning, one run a row. [Selectors and results]({link}) groups the runs "
-        f"and picks the columns; [charts]({link}&compareRunsMode=CHART) draws all metrics by round."
+        f"Client selection in federated learning, one run per row. [Selectors and results]({link}) groups the runs "
+        f"and selects columns; [charts]({link}&compareRunsMode=CHART) shows all metrics by round."
     )
 
 
 def save_sweep(client: "MlflowClient", experiment_id: str, sweep: str, options: Sequence[str]) -> None:
-    """Save the view of a sweep. options: the parameters that its runs differ in, the seed apart."""
+    """Save the view of a sweep; options: the parameters in which its runs differ, except the seed."""
     columns = [f"metrics.`{FIRST}`", *(f"params.`{name}`" for name in options), "params.`seed`"]
     state = {"selectedColumns": columns, "searchFilter": f"tags.{SWEEPS} LIKE '%{sweep}%'"}
     client.set_experiment_tag(experiment_id, f"{VIEW_TAG}{SWEEP_KEY}{sweep}", _view(f"Sweep {sweep}", state))
 
 
 def show_reports(client: "MlflowClient", experiment_id: str, entries: Sequence[Entry]) -> None:
-    """Have the experiment's note begin with the reports; entries: the newest first. Other text in it stays."""
-    paragraphs = [_paragraph(experiment_id, entry) for entry in entries[:SHOWN]]
+    """Put the reports at the start of the experiment's note; entries: the newest first. Other text in it stays."""
+    paragraphs = [_paragraph(experiment_id, entry) for entry in entries[:MAX_REPORTS]]
     tags = client.get_experiment(experiment_id).tags
     before = tags.get(NOTE_TAG, experiment_note(experiment_id)).split("\n\n")
-    rest = "\n\n".join(text for text in before if not text.startswith((ANSWER, ANSWER.strip("*")))).strip("\n")
-    while paragraphs and len(note := "\n\n".join([*paragraphs, rest])) > LONGEST_NOTE:
+    other_text = "\n\n".join(text for text in before if not text.startswith((ANSWER, ANSWER.strip("*")))).strip("\n")
+    while paragraphs and len(note := "\n\n".join([*paragraphs, other_text])) > MAX_NOTE:
         paragraphs.pop()
     if paragraphs:
         client.set_experiment_tag(experiment_id, NOTE_TAG, note)
 
 
 def _paragraph(experiment_id: str, entry: Entry) -> str:
-    """Return what the note says of a report: the verdict first, since MLflow shows two lines until one unfolds them."""
+    """Return the paragraph of a report: the verdict first, because MLflow shows only two lines of a folded note."""
     answer = f"{ANSWER}{page_of(experiment_id, entry.id, entry.page)})**: {entry.verdict}"
     runs = f"[sweep {entry.sweep}]({page_of_runs(experiment_id, entry.sweep)})" if entry.sweep else ""
     facts = [text for text in (runs, entry.date, f"`{entry.options}`" if entry.options else "") if text]
@@ -126,7 +126,7 @@ def _paragraph(experiment_id: str, entry: Entry) -> str:
 
 
 def _view(name: str, state: Mapping[str, Any]) -> str:
-    """Return a view as MLflow keeps it. state: where it differs from the view of all runs."""
+    """Return a view in MLflow's form; state: differences to the view of all runs."""
     sections = [{"uuid": f"{KEY}-{name}", "name": name, "display": True, "isReordered": False} for name in SECTIONS]
     bars = {"type": "BAR", "uuid": f"{KEY}-{FIRST}", "metricKey": FIRST, "metricSectionId": f"{KEY}-{SECTIONS[0]}"}
     first = {**bars, "displayName": "test/acc at the end", "isGenerated": False, "deleted": False}
@@ -134,7 +134,7 @@ def _view(name: str, state: Mapping[str, Any]) -> str:
         "orderByKey": f"metrics.`{FIRST}`",
         "orderByAsc": False,
         "groupBy": GROUPS,
-        "groupsExpanded": {REST: True},
+        "groupsExpanded": {UNGROUPED: True},
         "useGroupedValuesInCharts": True,
         "runsHiddenMode": "FIRST_20_RUNS",
         "compareRunSections": sections,

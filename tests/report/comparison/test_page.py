@@ -59,7 +59,7 @@ def test_what_is_not_settled_says_how_many_seeds_would_do() -> None:
             [0.6, 0.6, 0.6],
             "ucb differs from random by +10.0 points, same on all 3 seeds: there is no interval and no test.",
         ),
-        ([0.6, math.inf, 0.6], "ucb diverged on 1 of 3 seeds: it is not compared."),
+        ([0.6, math.inf, 0.6], "ucb diverged on 1 of 3 seeds and is not compared."),
     ],
 )
 def test_what_can_not_be_tested_says_why(values: list[float], line: str) -> None:
@@ -126,7 +126,7 @@ def test_markup_in_a_name_is_shown_as_text(tmp_path: Path) -> None:
 def test_without_a_baseline_there_are_means(tmp_path: Path) -> None:
     _, files = page.write(answered(known(), baseline=None), tmp_path / "out", curves=False)
     assert "means.png" in {file.name for file in files}
-    assert "Without a baseline there is no verdict" in (tmp_path / "out" / "report.html").read_text()
+    assert "A verdict needs a baseline" in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_p_values_are_short() -> None:

@@ -18,16 +18,17 @@ from fedcohort.report.choice import (
     AWAY,
     BEST,
     IDLE,
-    LATE,
-    MOST,
+    MAX_ROWS,
+    TOO_LATE,
     ExplainedRound,
     choose_rows,
     explain,
     load,
 )
 from fedcohort.report.figure import one_round
+from known import known
 from record.made_up import info, report
-from report.test_run_figures import drawn, laid_out, words  # noqa: F401
+from report.test_run_figures import drawn, words  # noqa: F401
 
 NAN, INF = np.nan, np.inf
 
@@ -56,7 +57,7 @@ def round_of(score: list[float], fate: list[int], **parts: list[float]) -> Expla
 
 
 def test_the_best_come_first_and_those_without_a_score_last() -> None:
-    made = round_of([NAN, 1.0, INF, -INF, 2.0, 1.0], [IDLE, IDLE, ARRIVED, AWAY, IDLE, LATE])
+    made = round_of([NAN, 1.0, INF, -INF, 2.0, 1.0], [IDLE, IDLE, ARRIVED, AWAY, IDLE, TOO_LATE])
     assert made.ranking.tolist() == [2, 4, 5, 1, 3, 0]  # 5 before 1: at equal scores those who were selected
 
 
@@ -65,7 +66,7 @@ def test_rows_are_the_best_and_all_who_were_selected() -> None:
     fate[99] = fate[98] = ARRIVED
     assert choose_rows(round_of([-float(k) for k in range(100)], fate)).tolist() == [*range(BEST), 98, 99]
     assert choose_rows(round_of([NAN] * 100, fate)).tolist() == [98, 99]
-    assert len(choose_rows(round_of([0.0] * 100, [LATE] * 100))) == MOST
+    assert len(choose_rows(round_of([0.0] * 100, [TOO_LATE] * 100))) == MAX_ROWS
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ def test_a_round_is_read_as_it_was_written(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.probability, chance)
     assert list(found.parts) == ["explore"]
     assert np.flatnonzero(found.fate == ARRIVED).tolist() == made.arrived.tolist()
-    assert np.flatnonzero(found.fate == LATE).tolist() == np.setdiff1d(made.cohort, made.arrived).tolist()
+    assert np.flatnonzero(found.fate == TOO_LATE).tolist() == np.setdiff1d(made.cohort, made.arrived).tolist()
     assert np.flatnonzero(found.fate == AWAY).tolist() == np.flatnonzero(~made.clients["available"]).tolist()
 
 
@@ -106,7 +107,7 @@ def test_the_last_round_that_chose_by_a_score_is_explained(
     facts = written(tmp_path / "run", {}, {}, nothing, nobody)
     history = read(facts.folder)
     assert explain(history) == [1, 2]
-    assert one_round.draw(facts, history, tmp_path / "round.png")
+    drawn["round.png"] = known(one_round.draw(facts, history))
     assert "Round 2: " in words(drawn["round.png"])
 
 
@@ -116,7 +117,7 @@ def test_a_selector_without_scores_has_no_such_figure(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     facts = written(tmp_path / "run", {"score": None, "part_explore": None})
-    assert not one_round.draw(facts, read(facts.folder), tmp_path / "round.png")
+    assert one_round.draw(facts, read(facts.folder)) is None
     assert main([str(facts.folder), "round=1"]) == 1
     said = " ".join(capsys.readouterr().err.split())
     assert said == "round must be left out, as selector=flash gives neither scores nor probabilities, got 1"
@@ -133,7 +134,7 @@ def test_the_command_draws_the_round_that_was_asked_for(
     assert list(drawn) == ["round-1.png"]
     assert capsys.readouterr().out.strip() == str(facts.folder / "figures" / "round-1.png")
     assert main([str(facts.folder), "round=4"]) == 1
-    assert "round must be one of the rounds that chose by scores or probabilities, 1 to 3, got 4" in " ".join(
+    assert "round must be one of the rounds that selected by scores or probabilities, 1 to 3, got 4" in " ".join(
         capsys.readouterr().err.split()
     )
     for mistake in ("round=x", "round=-1", "round="):
@@ -145,7 +146,7 @@ def test_bars_end_where_the_score_is(tmp_path: Path, drawn: dict[str, Figure]) -
     """exploit 2, explore 1, penalty -0.5: to 3 on the right, to -0.5 on the left, a stroke at 2.5."""
     parts = {"part_exploit": np.full(12, 2.0), "part_explore": np.full(12, 1.0), "part_penalty": np.full(12, -0.5)}
     facts = written(tmp_path / "run", {"score": np.full(12, 2.5), **parts})
-    one_round.draw(facts, read(facts.folder), tmp_path / "round.png")
+    drawn["round.png"] = known(one_round.draw(facts, read(facts.folder)))
     (axes,) = drawn["round.png"].axes
     bars = [patch for patch in axes.patches if patch.get_width()]  # type: ignore[attr-defined]
     edges = [bar.get_x() + bar.get_width() for bar in bars]  # type: ignore[attr-defined]
@@ -159,7 +160,7 @@ def test_bars_end_where_the_score_is(tmp_path: Path, drawn: dict[str, Figure]) -
 def test_parts_that_have_no_room_are_counted(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
     parts = {f"part_p{i}": np.arange(12.0) + i for i in range(one_round.PANELS + 1)}  # explore is the seventh
     facts = written(tmp_path / "run", parts)
-    one_round.draw(facts, read(facts.folder), tmp_path / "round.png")
+    drawn["round.png"] = known(one_round.draw(facts, read(facts.folder)))
     assert "(2 more are not shown)" in words(drawn["round.png"])
     assert len(drawn["round.png"].axes) == 1 + one_round.PANELS
 
@@ -173,7 +174,6 @@ def test_parts_that_have_no_room_are_counted(tmp_path: Path, drawn: dict[str, Fi
 )
 def test_it_is_legible_at_every_size(
     tmp_path: Path,
-    laid_out: dict[str, Figure],  # noqa: F811
     clients: int,
     cohort: int,
     score: str,
@@ -184,12 +184,11 @@ def test_it_is_legible_at_every_size(
     if score == "none":
         value[:] = NAN
     facts = written(tmp_path / "run", {"score": value, "probability": np.ones(clients)}, clients=clients, cohort=cohort)
-    assert one_round.draw(facts, read(facts.folder), tmp_path / "round.png") is bool(
-        report(1, clients=clients).cohort.size
-    )
-    if not laid_out:
+    figure = one_round.draw(facts, read(facts.folder))
+    assert (figure is not None) is bool(report(1, clients=clients).cohort.size)
+    if figure is None:
         return
-    figure = laid_out["round.png"]
+    figure.draw_without_rendering()
     box = figure.get_tightbbox()
     assert figure.get_figheight() <= 9
     assert min(box.x0, box.y0) >= -0.02

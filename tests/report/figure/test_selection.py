@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from fedcohort.report.choice import ARRIVED, AWAY, IDLE, LATE
+from fedcohort.report.choice import ARRIVED, AWAY, IDLE, TOO_LATE
 from fedcohort.report.figure import selection
 
 
 def test_a_coarse_map_keeps_the_rare() -> None:
     """Groups of two clients and two rounds: an arrival wins over lateness, that over absence of at least half."""
-    idle, away, late, arrived = IDLE, AWAY, LATE, ARRIVED
+    idle, away, late, arrived = IDLE, AWAY, TOO_LATE, ARRIVED
     fate = np.array(
         [[idle, idle, late, idle], [idle, arrived, idle, late], [away, idle, away, idle], [away] + 3 * [idle]]
     )

@@ -1,4 +1,4 @@
-"""Whether cells are compared like with like, and which sweep is the newest."""
+"""Options in which compared cells differ as well, and the newest sweep."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -40,9 +40,9 @@ def test_runs_of_another_budget_are_not_said_to_be_worse_without_that() -> None:
     assert found.unlike["", "ucb"] == ("rounds", "until.virtual_s", "deadline")
     lines = list_verdicts(found)
     (ucb,) = (line for line in lines if line.startswith("ucb is worse than random"))
-    assert ucb.endswith("This comparison is not like with like: rounds, until.virtual_s and deadline differ.")
-    assert lines[-1] == "The runs are of several sweeps: sweep=2026-01-02 compares those of the newest only."
-    assert not any("like with like" in line for line in lines if "flash" in line)
+    assert ucb.endswith("Other options differ as well: rounds, until.virtual_s and deadline.")
+    assert lines[-1] == "The runs belong to several sweeps: sweep=2026-01-02 compares only those of the newest."
+    assert not any("Other options" in line for line in lines if "flash" in line)
 
 
 def test_many_options_are_counted() -> None:
@@ -50,7 +50,7 @@ def test_many_options_are_counted() -> None:
     runs = [run("random", seed, 0.5) for seed in range(2)]
     runs += [run("ucb", seed, 0.4, options=options, rounds="9") for seed in range(2)]
     (line,) = list_verdicts(answered(runs))
-    assert line.endswith("not like with like: rounds, client.batch, client.lr, cohort and 2 more differ.")
+    assert line.endswith("Other options differ as well: rounds, client.batch, client.lr, cohort and 2 more.")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from compare_toy import ACC, answered, both, notes_with, run
 from fedcohort.errors import OptionError
-from fedcohort.results.matching.cells import ONE
+from fedcohort.results.matching.cells import NO_COLUMN
 from fedcohort.results.matching.match import match
 from fedcohort.results.matching.run import Run
 
@@ -35,7 +35,7 @@ def test_missing_seeds_are_named() -> None:
 def test_a_run_of_other_settings_is_left_out_and_named() -> None:
     odd = run("ucb", 2, 0.9, options={"selector.discount": "0.9"})
     found = match([*both([0.1, 0.2], [0.3, 0.4]), odd], "selector", None, ACC)
-    assert sorted(found.cells["ucb", ONE]) == [0, 1]
+    assert sorted(found.cells["ucb", NO_COLUMN]) == [0, 1]
     (line,) = notes_with(found, "left out")
     assert line.endswith("it differs from the other runs of ucb: selector.discount=0.9 (others none)")
 
@@ -46,7 +46,7 @@ def test_a_run_that_ended_early_counts_and_is_named() -> None:
     runs[0] = replace(runs[0], tags={"rounds_done": "2"})
     runs[2] = replace(runs[2], tags={"rounds_done": "5"})
     found = match(runs, "selector", None, ACC)
-    assert sorted(found.cells["random", ONE]) == [0, 1, 2]
+    assert sorted(found.cells["random", NO_COLUMN]) == [0, 1, 2]
     assert notes_with(found, "early") == ["ended early: random-fedavg-s0-0 (MLflow's random-f) (2 of 5 rounds)"]
     left_out = [replace(runs[0], status="failed"), *runs[1:]]
     assert notes_with(match(left_out, "selector", None, ACC), "early") == []
@@ -54,7 +54,7 @@ def test_a_run_that_ended_early_counts_and_is_named() -> None:
 
 def test_of_equal_runs_the_newest_counts() -> None:
     found = match([*both([0.1, 0.2], [0.3, 0.4]), run("ucb", 1, 0.9, started=1)], "selector", None, ACC)
-    assert found.cells["ucb", ONE][1].metrics[ACC] == 0.9
+    assert found.cells["ucb", NO_COLUMN][1].metrics[ACC] == 0.9
     (line,) = notes_with(found, "left out")
     assert "ucb-fedavg-s1-0" in line
     assert "newer" in line
@@ -72,7 +72,7 @@ def test_of_equal_runs_the_newest_counts() -> None:
 def test_a_run_that_can_not_be_used_is_named(change: Callable[[Run], Run], why: str) -> None:
     found = match([*both([0.1], [0.2]), change(run("ucb", 4, 0.1))], "selector", None, ACC)
     assert notes_with(found, "left out") == [f"left out: ucb-fedavg-s4-0 (MLflow's ucb-feda): {why}"]
-    assert sorted(found.cells["ucb", ONE]) == [0]
+    assert sorted(found.cells["ucb", NO_COLUMN]) == [0]
 
 
 def test_a_cell_of_other_settings_is_marked() -> None:
@@ -80,7 +80,7 @@ def test_a_cell_of_other_settings_is_marked() -> None:
     others = [run(word, s, 0.1 + s / 100) for word in ("random", "powd") for s in range(3)]
     found = match([*others, *long], "selector", None, ACC)
     assert "also differs: rounds is 5 for powd, random; 50 for ucb" in found.notes
-    assert found.odd == {("ucb", ONE)}
+    assert found.odd == {("ucb", NO_COLUMN)}
 
 
 def test_options_of_what_is_compared_are_no_other_difference() -> None:
@@ -146,7 +146,7 @@ def test_budgets_of_their_own_are_compared_seed_by_seed() -> None:
         "also differs: until.virtual_s on seed 1 is 400 for random; null for ucb",
         "also differs: until.virtual_s on seed 2 is 500 for random; null for ucb",
     ]
-    assert found.odd == {("random", ONE), ("ucb", ONE)}
+    assert found.odd == {("random", NO_COLUMN), ("ucb", NO_COLUMN)}
 
 
 def test_notes_name_a_run_by_its_folder() -> None:

@@ -1,7 +1,7 @@
-"""Curves of several seeds as one band: the mean with its 95 % interval, by round or by cost, or minus the baseline's.
+"""Average the curves of several seeds: the mean with its 95 % interval, by round or by cost, or minus the baseline's.
 
-A difference is paired: on each seed, the curve minus the baseline's at the same round or cost. Between two evaluations
-it is taken on the line that joins them, since runs are evaluated at other costs.
+A difference is paired: for each seed, the curve minus the baseline's at the same round or cost. Curves are interpolated
+linearly between evaluations, because runs are evaluated at different costs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KEYS = ("run", "setting", "condition", "seed")
-ROUNDS = "round"  # the curves' column of rounds
-POINTS = 200  # at which runs with other costs are compared
+ROUNDS = "round"  # column of the curves
+POINTS = 200  # points at which runs with different costs are compared
 Points = Float64[np.ndarray, "_n"]
 BySeed = Mapping[int, "pd.DataFrame"]
 Curves = Mapping[Cell, BySeed]
@@ -28,7 +28,7 @@ Curves = Mapping[Cell, BySeed]
 
 @dataclass(frozen=True)
 class Band:
-    """Mean over seeds at x, and half of the width of its 95 % interval (NaN for one seed), each [points]."""
+    """Mean over seeds at x, and half the width of its 95 % interval (NaN for one seed), each [points]."""
 
     x: Points
     mean: Points
@@ -41,30 +41,30 @@ EMPTY = Band(np.empty(0), np.empty(0), np.empty(0))
 def curves_by_cell(frames: Frames, options: Options) -> dict[Cell, dict[int, "pd.DataFrame"]]:
     """Return the evaluations of each run, with the metric in the column `value`, by cell and seed."""
     curves, runs = curves_by_run(frames), frames.runs
-    found: dict[Cell, dict[int, pd.DataFrame]] = {}
+    by_cell: dict[Cell, dict[int, pd.DataFrame]] = {}
     for run, setting, condition, seed in zip(*(runs[name] for name in KEYS), strict=True):
         if run in curves and len(rows := evaluations(curves[run], options.metric, options.horizon)):
-            by_seed = found.setdefault((str(setting), str(condition)), {})
+            by_seed = by_cell.setdefault((str(setting), str(condition)), {})
             by_seed[int(seed)] = rows.rename(columns={options.metric: "value"})
-    return found
+    return by_cell
 
 
 def average(curves: BySeed, axis: str) -> Band:
-    """Return the mean over seeds along `axis`, a column of the curves."""
+    """Return the mean over seeds; axis: column of the curves."""
     rows = list(curves.values())
     x = _points(rows, axis)
-    return _band(x, [_values_at(each, axis, x) for each in rows])
+    return _band(x, [_values_at(curve, axis, x) for curve in rows])
 
 
 def subtract(curves: BySeed, base: BySeed, axis: str, options: Options) -> Band:
     """Return the mean difference to the baseline over common seeds, positive where the curve is better."""
     pairs = [(curves[seed], base[seed]) for seed in sorted(set(curves) & set(base))]
     x = _points([rows for pair in pairs for rows in pair], axis)
-    return _band(x, [options.sign * (_values_at(own, axis, x) - _values_at(other, axis, x)) for own, other in pairs])
+    return _band(x, [options.sign * (_values_at(curve, axis, x) - _values_at(base, axis, x)) for curve, base in pairs])
 
 
 def _points(curves: "Sequence[pd.DataFrame]", axis: str) -> Points:
-    """Return the rounds that all have evaluated, or even points of the span of costs that all have in common."""
+    """Return the rounds that all runs evaluated, or equidistant points of the range of costs that all runs cover."""
     if not curves:
         return np.empty(0)
     if axis == ROUNDS:

@@ -9,6 +9,7 @@ from fedcohort.record.folder import write_atomically
 from fedcohort.report.comparison import figures
 from fedcohort.report.comparison.tables import ODD, ORACLE, result_table, target_table
 from fedcohort.report.comparison.verdicts import list_verdicts
+from fedcohort.report.figure import style
 from fedcohort.report.picture import Picture
 from fedcohort.report.render import render
 from fedcohort.report.table import Table
@@ -18,19 +19,19 @@ from fedcohort.results.metric import unit_of
 
 PAGE, MARK = "report.html", "<h2>How to read it</h2>"
 RESULTS, TARGET = ("table.md", "table.tex", "table.csv"), ("target.md", "target.tex", "target.csv")
-OLDER = ("costs.csv", "means.png")  # files of earlier versions
-FIGURES = tuple(f"{name}.{suffix}" for name in figures.CAPTIONS for suffix in figures.FORMATS)
+OLDER = ("costs.csv", "means.png")  # files of earlier versions, which are removed
+FIGURES = tuple(f"{name}.{suffix}" for name in figures.CAPTIONS for suffix in style.FORMATS)
 
 
 def write(answer: Answer, out: Path, curves: bool = True) -> tuple[str, list[Path]]:
-    """Write all files into the folder `out`; returns the tables in Markdown, and the files, the page first.
+    """Write all files into the folder `out`; return the tables in Markdown, and the files, the page first.
 
-    A file of an earlier comparison that this one does not have is removed.
+    Files of an earlier comparison that this one does not have are removed.
     """
     disk.check_outputs(out, (PAGE, *RESULTS, *TARGET, *OLDER, *FIGURES), PAGE, MARK)
     out.mkdir(parents=True, exist_ok=True)
     if not (out / PAGE).exists():
-        write_atomically(out / PAGE, MARK)  # first: it marks the folder as one that may be written again
+        write_atomically(out / PAGE, MARK)  # first: it marks the folder as one that may be overwritten
     drawn = figures.draw(answer, out, curves=curves)
     pictures = [
         Picture(out / f"{name}.png", caption)
@@ -56,14 +57,14 @@ def to_markdown(answer: Answer) -> str:
 
 
 def title(answer: Answer) -> str:
-    """Return `test/acc by selector and agg, against random`."""
+    """Return the title, such as `test/acc by selector and agg, against random`."""
     q = answer.question
-    by = f"{q.metrics[0]} by {' and '.join(filter(None, (q.rows, q.cols)))}"
-    return f"{by}, against {q.baseline}" if q.baseline is not None else by
+    text = f"{q.metrics[0]} by {' and '.join(filter(None, (q.rows, q.cols)))}"
+    return f"{text}, against {q.baseline}" if q.baseline is not None else text
 
 
 def _data(answer: Answer) -> dict[str, Any]:
-    """Return what both templates show."""
+    """Return the values that both templates show."""
     q, table = answer.question, answer.headline
     return {
         "title": title(answer),
@@ -86,7 +87,7 @@ def _times(answer: Answer) -> Table | None:
 
 
 def describe_target(answer: Answer) -> str:
-    """Return `84 %`, or `81.2 to 84 %` where settings or seeds have their own targets."""
+    """Return the target as text: `84 %`, or `81.2 to 84 %` if settings or seeds have different targets."""
     target: Target | None = answer.question.target
     if target is None or answer.times is None:
         return ""

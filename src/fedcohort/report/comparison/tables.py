@@ -1,4 +1,4 @@
-"""The tables of a comparison: results with costs, and costs to a target."""
+"""The tables of a comparison: results with costs, and costs until a target is met."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -31,20 +31,20 @@ COST_FORMATS: dict[str, Callable[[float], str]] = {
 
 
 def decimals(half_widths: Sequence[float]) -> int:
-    """Return the decimals that show the median half-width in two digits; one to six, three without any."""
-    known = sorted(width for width in half_widths if math.isfinite(width) and width > 0)
-    return min(max(1 - math.floor(math.log10(known[len(known) // 2])), 1), 6) if known else 1
+    """Return the number of decimals that shows two digits of the median half-width, from one to six."""
+    widths = sorted(width for width in half_widths if math.isfinite(width) and width > 0)
+    return min(max(1 - math.floor(math.log10(widths[len(widths) // 2])), 1), 6) if widths else 1
 
 
 def difference_decimals(table: Comparison) -> int:
-    """Return the decimals in which differences are shown."""
+    """Return the number of decimals of differences."""
     factor = unit_of(table.options.metric).factor
-    known = [entry.difference for entry in table.entries.values() if entry.difference is not None]
-    return decimals([factor * each.half for each in known if each.half > 1e-9 * abs(each.mean)])
+    gaps = [entry.difference for entry in table.entries.values() if entry.difference is not None]
+    return decimals([factor * gap.half for gap in gaps if gap.half > 1e-9 * abs(gap.mean)])
 
 
 def show_interval(value: Mean | None, factor: float, form: str) -> str:
-    """Return `12.3 [11.0, 13.6]`, or the mean alone where there is no interval."""
+    """Return text such as `12.3 [11.0, 13.6]`, or only the mean without an interval; form: format of a number."""
     if value is None or not value.n:
         return EMPTY
     if not math.isfinite(value.mean):
@@ -56,43 +56,44 @@ def show_interval(value: Mean | None, factor: float, form: str) -> str:
 
 
 def show_p(p: float) -> str:
-    """Return `< 0.001` or `0.012`; a dash without a test."""
+    """Return text such as `< 0.001` or `0.012`; a dash without a test."""
     return EMPTY if not math.isfinite(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def ordered_cells(answer: Answer) -> list[Cell]:
-    """Return the cells setting by setting, the best of the first metric first."""
+    """Return the cells by setting, in each setting the best of the first metric first."""
     table = answer.headline
     return [(setting, condition) for setting in table.settings for condition in table.in_setting(setting)]
 
 
 def result_table(answer: Answer) -> Table:
-    """Return one row a cell: results, differences, verdict, seeds that are needed, other metrics, costs."""
+    """Return one row per cell: results, differences, verdict, required seeds, other metrics and costs."""
     import pandas as pd
 
     q, table = answer.question, answer.headline
     cells = ordered_cells(answer)
-    shown: dict[str, list[str]] = _names(answer, cells)
-    shown["seeds"] = [str(table.entries[cell].mean.n) for cell in cells]
-    for i, each in enumerate(answer.tables):
-        unit = unit_of(each.options.metric, max((abs(e.mean.mean) for e in each.entries.values()), default=0.0))
-        means = decimals([unit.factor * entry.mean.half for entry in each.entries.values()])
-        heading = f"{each.options.metric}{f', {unit.name}' if unit.name else ''}"
-        shown[heading] = [show_interval(each.entries[c].mean, unit.factor, f".{means}f") for c in cells]
+    columns: dict[str, list[str]] = _names(answer, cells)
+    columns["seeds"] = [str(table.entries[cell].mean.n) for cell in cells]
+    for i, comparison in enumerate(answer.tables):
+        largest = max((abs(entry.mean.mean) for entry in comparison.entries.values()), default=0.0)
+        unit = unit_of(comparison.options.metric, largest)
+        means = decimals([unit.factor * entry.mean.half for entry in comparison.entries.values()])
+        heading = f"{comparison.options.metric}{f', {unit.name}' if unit.name else ''}"
+        columns[heading] = [show_interval(comparison.entries[c].mean, unit.factor, f".{means}f") for c in cells]
         if q.baseline is None:
             continue
-        form = f"+.{difference_decimals(each)}f"
-        against = f"better than {q.baseline}" if i == 0 else f"{each.options.metric}: better than {q.baseline}"
+        form = f"+.{difference_decimals(comparison)}f"
+        against = f"better than {q.baseline}" if i == 0 else f"{comparison.options.metric}: better than {q.baseline}"
         against += f", {unit.difference}" if unit.difference else ""
-        shown[against] = [show_interval(each.entries[c].difference, unit.factor, form) for c in cells]
+        columns[against] = [show_interval(comparison.entries[c].difference, unit.factor, form) for c in cells]
         if i == 0:
-            shown["p"] = [show_p(table.entries[cell].p) for cell in cells]
-            shown["verdict"] = [table.entries[cell].verdict or EMPTY for cell in cells]
+            columns["p"] = [show_p(table.entries[cell].p) for cell in cells]
+            columns["verdict"] = [table.entries[cell].verdict or EMPTY for cell in cells]
             if table.options.rules.worth:
                 worth = f"seeds for {unit.factor * table.options.rules.worth:g} {unit.difference.removesuffix('s')}"
-                shown[worth] = [str(table.entries[cell].seeds_needed or EMPTY) for cell in cells]
+                columns[worth] = [str(table.entries[cell].seeds_needed or EMPTY) for cell in cells]
     for cost, by_cell in answer.costs.items():
-        shown[COST_NAMES[cost]] = [
+        columns[COST_NAMES[cost]] = [
             COST_FORMATS[cost](by_cell[c].mean) + (f" ({by_cell[c].times:.2f} ×)" if by_cell[c].times > 0 else "")
             for c in cells
         ]
@@ -103,12 +104,12 @@ def result_table(answer: Answer) -> Table:
             f"{table.options.correction.capitalize()}'s correction over the methods of a setting"
         )
         caption += f"; cost by the end (times that of {q.baseline})" if answer.costs else ""
-    frame = pd.DataFrame(shown, index=range(len(cells)))
+    frame = pd.DataFrame(columns, index=range(len(cells)))
     return Table(frame, caption, values=_result_values(answer, cells))
 
 
 def _names(answer: Answer, cells: Sequence[Cell]) -> dict[str, list[str]]:
-    """Return the columns that name a cell; marks stand behind a condition."""
+    """Return the columns that name a cell; marks follow the name of a condition."""
     condition, setting = _axis_names(answer)
     marked = []
     for cell in cells:
@@ -119,7 +120,7 @@ def _names(answer: Answer, cells: Sequence[Cell]) -> dict[str, list[str]]:
 
 
 def _axis_names(answer: Answer) -> tuple[str, str | None]:
-    """Return the options that conditions and settings are values of."""
+    """Return the options whose values are the conditions and the settings."""
     q = answer.question
     is_column = q.baseline is not None and q.baseline not in answer.matched.rows
     return (str(q.cols), q.rows) if is_column else (q.rows, q.cols)
@@ -130,7 +131,7 @@ def _is_oracle(answer: Answer, cell: Cell) -> bool:
 
 
 def _result_values(answer: Answer, cells: Sequence[Cell]) -> "pd.DataFrame":
-    """Return what the CSV file holds: one row a cell and metric, in the metric's own unit."""
+    """Return the content of the CSV file: one row per cell and metric, in the unit of the metric."""
     import pandas as pd
 
     condition, setting = _axis_names(answer)
@@ -156,35 +157,35 @@ def _result_values(answer: Answer, cells: Sequence[Cell]) -> "pd.DataFrame":
 
 
 def target_table(answer: Answer, times: CostComparison) -> Table:
-    """Return one row a cell: how many seeds met the target, the cost along each axis, and the speed-ups."""
+    """Return one row per cell: number of seeds that met the target, cost along comparison axis, and speed-ups."""
     import pandas as pd
 
     baseline = answer.question.baseline
     cells = ordered_cells(answer)
-    shown = _names(answer, cells)
+    columns = _names(answer, cells)
     first = times.entries[times.axis]
-    shown["met the target"] = [f"{first[cell].median.met} of {first[cell].median.n} seeds" for cell in cells]
+    columns["met the target"] = [f"{first[cell].median.met} of {first[cell].median.n} seeds" for cell in cells]
     axes = [times.axis, *(axis for axis in times.entries if axis != times.axis)]
     for axis in axes:
         entries = times.entries[axis]
-        shown[COST_NAMES[axis]] = [show_median(entries[cell], axis) for cell in cells]
+        columns[COST_NAMES[axis]] = [show_median(entries[cell], axis) for cell in cells]
         if baseline is not None:
-            shown[f"{COST_NAMES[axis]}: times as fast"] = [show_speed_up(entries[cell]) for cell in cells]
+            columns[f"{COST_NAMES[axis]}: times as fast"] = [show_speed_up(entries[cell]) for cell in cells]
         if axis == times.axis and baseline is not None:
-            shown["p"] = [show_p(entries[cell].p) for cell in cells]
-            shown["verdict"] = [entries[cell].verdict or EMPTY for cell in cells]
+            columns["p"] = [show_p(entries[cell].p) for cell in cells]
+            columns["verdict"] = [entries[cell].verdict or EMPTY for cell in cells]
     caption = "Median cost to the target over seeds"
     if baseline is not None:
         caption += (
             f"; times as fast as {baseline} [95 % interval], paired restricted cost on a log scale; p of the paired "
             "t-test after Holm's correction over the methods of a setting"
         )
-    frame = pd.DataFrame(shown, index=range(len(cells)))
+    frame = pd.DataFrame(columns, index=range(len(cells)))
     return Table(frame, caption, values=_target_values(answer, times, cells))
 
 
 def show_median(entry: CostEntry, axis: str) -> str:
-    """Return `12 min 3 s`, or `> 30 min` where half of the seeds or fewer met the target."""
+    """Return text such as `12 min 3 s`, or `> 30 min` if at most half of the seeds met the target."""
     median, show = entry.median, COST_FORMATS[axis]
     if not median.n:
         return EMPTY
@@ -195,7 +196,7 @@ def show_median(entry: CostEntry, axis: str) -> str:
 
 
 def show_speed_up(entry: CostEntry) -> str:
-    """Return `1.18 [0.94, 1.47]`, with a bound before it where runs never met the target."""
+    """Return text such as `1.18 [0.94, 1.47]`, with a bound in front if runs never met the target."""
     up = entry.speed_up
     if up is None or not math.isfinite(up.ratio):
         return EMPTY
@@ -206,7 +207,7 @@ def show_speed_up(entry: CostEntry) -> str:
 
 
 def _target_values(answer: Answer, times: CostComparison, cells: Sequence[Cell]) -> "pd.DataFrame":
-    """Return what the CSV file holds: one row a cell, axis and seed, then one of the cell with an empty seed."""
+    """Return the content of the CSV file: one row per cell, axis and seed, and one per cell with an empty seed."""
     import pandas as pd
 
     condition, setting = _axis_names(answer)

@@ -1,7 +1,6 @@
-"""following.png: what scores and rewards follow, by their rank correlation with noise, skew, speed and size."""
+"""following.png: rank correlation of the selector's scores and rewards with label noise, skew, speed and size."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedcohort.record import population
@@ -12,48 +11,43 @@ from fedcohort.report.figure.labels import spell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-FACTS = {  # as in `round/score_correlation.py`: colour, label, and name in `population.list_facts`
-    "noise": (style.VERMILLION, "wrong labels", "label noise"),
+FACTS = {  # names of `round/score_correlation.py`: colour, label, and name in `population.list_facts`
+    "noise": (style.VERMILLION, "label noise", "label noise"),
     "skew": (style.PURPLE, "class imbalance", "class imbalance"),
     "seconds": (style.BLUE, "expected seconds", "speed"),
     "samples": (style.GREEN, "number of samples", "samples"),
 }
 PREFIX = "select/"
-MOST = 6  # panels
+MAX_PANELS = 6
 
 
-def draw(info: RunInfo, history: History, path: Path) -> bool:
-    """Draw it; False where nothing was correlated."""
-    parts = list(dict.fromkeys(part for name in history.metrics if (part := _part(str(name))) is not None))[:MOST]
+def draw(info: RunInfo, history: History) -> "Figure | None":
+    """Return the figure; None if the run has no correlations."""
+    names = [name for metric in history.metrics if (name := score_of(str(metric))) is not None]
+    parts = list(dict.fromkeys(names))[:MAX_PANELS]
     facts = list_facts(info)
     if not parts or not facts:
-        return False
-    figure = style.figure(
-        info,
-        "Rank correlation of scores and rewards with what clients differ in",
-        8,
-        1.9 * len(parts) + 1,
-    )
+        return None
+    title = "Rank correlation of scores and rewards with properties of the clients"
+    figure = style.figure(info, title, 8, 1.9 * len(parts) + 1)
     grid = figure.subplots(len(parts), 1, sharex=True, squeeze=False)[:, 0]
     for axes, part in zip(grid, parts, strict=True):
         _panel(axes, history, part, facts)
-    style.whole_numbers(grid[-1].xaxis)
-    grid[-1].set_xlabel("communication round")
-    shown = {label: handle for axes in grid for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    style.legend(figure, list(shown.values()), 4)
-    style.save(figure, path)
-    return True
+    style.count_rounds(grid[-1])
+    style.legend(figure, 4)
+    return figure
 
 
 def list_facts(info: RunInfo) -> list[str]:
-    """List the facts in which clients differ: what a score follows of 24 or 25 samples is chance."""
-    differ = {fact.word for fact in population.list_facts(info) if fact.varies}
-    return [fact for fact, (_, _, word) in FACTS.items() if word in differ]
+    """Return the properties in which clients differ visibly; a correlation with others is noise."""
+    varying = {fact.word for fact in population.list_facts(info) if fact.varies}
+    return [fact for fact, (_, _, word) in FACTS.items() if word in varying]
 
 
-def _part(metric: str) -> str | None:
-    """The part that a metric of `round/score_correlation.py` is of, None for any other metric."""
+def score_of(metric: str) -> str | None:
+    """Return the score, reward or component that a metric of `round/score_correlation.py` is about; else None."""
     part, _, fact = metric.removeprefix(PREFIX).rpartition("_")
     return part if metric.startswith(PREFIX) and fact in FACTS and part else None
 
@@ -63,9 +57,8 @@ def _panel(axes: "Axes", history: History, part: str, facts: Sequence[str]) -> N
     for fact in facts:
         colour, label, _ = FACTS[fact]
         values = history.metrics.get(f"{PREFIX}{part}_{fact}")
-        if values is not None and len(known := values.dropna()):
-            dots = "o" if len(known) <= style.COUNTABLE else ""
-            axes.plot(known.index, known, color=colour, linewidth=1.3, marker=dots, markersize=3, label=label)
+        if values is not None and len(measured := values.dropna()):
+            style.line(axes, measured.index, measured, color=colour, label=label)
     axes.set_ylim(-1.05, 1.05)
     axes.set_ylabel(spell(part))
     style.tidy(axes)

@@ -1,25 +1,25 @@
-"""What the parts of scores and beliefs are called for a reader who doesn't know the code.
+"""Labels for the components of scores and of selectors' states.
 
-A part without a name here is shown under its own, which is what `clients.parquet` and the journal have.
+A component without a label is shown under its name in `clients.parquet` and the journal.
 """
 
 NAMES = {
     "ai": "attribute imbalance",
     "ci": "class imbalance",
-    "drop": "share of the update left out",
+    "drop": "share of the update that is dropped",
     "explore": "exploration",
     "exploit": "exploitation",
-    "prev_reward": "its last reward",
+    "prev_reward": "last reward",
     "sc": "spurious correlation",
     "staleness": "bonus for waiting",
     "system": "factor for speed",
-    "train_ratio": "training loss over its first",
-    "utility": "utility of its losses",
-    "val_ratio": "validation loss over its first",
-    "work": "times the local work",
+    "train_ratio": "training loss relative to its first",
+    "utility": "utility of the losses",
+    "val_ratio": "validation loss relative to its first",
+    "work": "multiple of the local work",
 }
 
 
 def spell(name: str) -> str:
-    """`prev_reward` is "its last reward"; `theta_0`, which has no name, "theta 0"."""
+    """Return the label of a component: "last reward" for `prev_reward`, "theta 0" for `theta_0`, which has none."""
     return NAMES.get(name, name.replace("_", " "))

@@ -1,9 +1,9 @@
-"""partition.png: who holds which classes, and whatever else differs between clients: noise, speed, skew, size.
+"""partition.png: the classes of each client, and its label noise, speed, class imbalance and size.
 
-Clients are sorted by the first of these that differs, as in `selection.png`; what is alike for all is a line of words.
+Clients are sorted by the first property in which they differ, as in `selection.png`. Properties that are equal for all
+clients are a line of text.
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,37 +16,38 @@ from fedcohort.types import Ids
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
-SEEN = "class imbalance"  # in the map of classes itself
-SPREAD = 20.0  # largest over median from which a strip is logarithmic
-COLOURS = {  # of a fact's bars
+IN_MAP = "class imbalance"  # visible in the map of classes
+SPREAD = 20.0  # ratio of the largest to the median value from which a strip is logarithmic
+COLOURS = {  # of the bars of each property
     "label noise": style.VERMILLION,
-    "disturbed inputs": style.ORANGE,
+    "input noise": style.ORANGE,
     "speed": style.BLUE,
     "class imbalance": style.PURPLE,
     "samples": style.GREY,
 }
 
 
-def draw(info: RunInfo, path: Path) -> None:
-    """Draw it. A population of more than 400 is shown in groups of neighbours."""
+def draw(info: RunInfo) -> "Figure":
+    """Return the figure. A population of more than 400 clients is shown in groups of neighbours."""
     count = len(info.class_counts)
     facts = population.list_facts(info)
-    order, by = sort_clients(info)
+    order, sorted_by = sort_clients(info)
     edges = style.bins(count)
-    strips = [fact for fact in facts if fact.varies and fact.word != SEEN]
+    strips = [fact for fact in facts if fact.varies and fact.word != IN_MAP]
     height = float(np.clip(2.1 + 0.1 * count, 3.8, 7.5))
     *first, last = ["classes", *(fact.word for fact in strips)]
     title = f"Partition: {', '.join(first)}{' and ' if first else ''}{last} of each client"
     figure = style.figure(info, title, 6.2 + 1.6 * len(strips), height)
-    alike = "; ".join(fact.alike for fact in facts if fact.alike and not fact.varies)
-    if alike:
-        figure.supxlabel(f"alike for all: {alike}", x=0.01, ha="left", fontsize=style.SMALL, color="#555555")
+    if common := "; ".join(fact.common for fact in facts if fact.common and not fact.varies):
+        figure.supxlabel(f"equal for all clients: {common}", x=0.01, ha="left", fontsize=style.SMALL, color="#555555")
     widths, heights = [5.0] + [1.5] * len(strips), [0.12, height - 1.6]
     grid = figure.subplots(2, len(widths), sharey="row", squeeze=False, width_ratios=widths, height_ratios=heights)
-    image = _heat_map(grid[1, 0], population.shares(info.class_counts)[order], edges, row_words(count, len(edges), by))
-    style.name_rows(grid[1, 0], order, sorted_by_id=not by)
+    label = label_rows(count, len(edges), sorted_by)
+    image = _heat_map(grid[1, 0], population.shares(info.class_counts)[order], edges, label)
+    style.name_rows(grid[1, 0], order, sorted_by_id=not sorted_by)
     bar = figure.colorbar(image, cax=grid[0, 0], orientation="horizontal")
     bar.set_label("share of the client's samples, %", fontsize=style.SMALL, labelpad=4)
     bar.ax.xaxis.set_ticks_position("top")
@@ -58,43 +59,43 @@ def draw(info: RunInfo, path: Path) -> None:
         axes.remove()
     for axes, fact in zip(grid[1, 1:], strips, strict=True):
         draw_strip(axes, fact.values[order], edges, fact.label, COLOURS[fact.word])
-    style.save(figure, path)
+    return figure
 
 
 def sort_clients(info: RunInfo) -> tuple[Ids, str]:
-    """Return the clients by what differs most tellingly between them, most of it first, and the word for that.
+    """Return the clients in descending order of the first property in which they differ, and its name.
 
-    Without any they are in the order of their ids, or by class where there are too many for a row each, and the word
-    is "".
+    Clients without differences are in the order of their ids, or by class if they are too many for separate rows. The
+    name is "" for ids.
     """
     fact = population.most_telling(info)
     if fact is not None:
         return np.argsort(-fact.values, kind="stable").astype(np.int64), fact.word
     count = len(info.class_counts)
-    return (by_class(info.class_counts), "most frequent class") if count > style.MANY else (np.arange(count), "")
+    return (by_class(info.class_counts), "most frequent class") if count > style.MAX_ROWS else (np.arange(count), "")
 
 
 def by_class(class_counts: np.ndarray) -> Ids:
-    """Clients ordered by their most frequent class, those most concentrated on it first."""
+    """Return the clients ordered by their most frequent class, those with its largest shares first."""
     shares = population.shares(class_counts)
     return np.lexsort((-shares.max(axis=1), shares.argmax(axis=1))).astype(np.int64)
 
 
 def group_means(rows: np.ndarray, edges: Ids) -> Float64[np.ndarray, "..."]:
-    """The mean of each group of neighbouring rows."""
+    """Return the mean of each group of neighbouring rows."""
     sizes = np.diff(np.append(edges, len(rows)))
     sums = np.add.reduceat(rows.astype(np.float64), edges, axis=0)
     means: np.ndarray = (sums.T / sizes).T
     return means
 
 
-def row_words(count: int, rows: int, by: str) -> str:
-    """The label of the clients' axis; by: the word of what they are sorted by, "" for their ids."""
-    how = f", sorted by {by}" if by else ""
-    return f"client{how}" if rows == count else f"clients{how} (about {count / rows:.0f} in each row)"
+def label_rows(count: int, rows: int, sorted_by: str) -> str:
+    """Return the label of the clients' axis; sorted_by: name of the property, "" for ids."""
+    order = f", sorted by {sorted_by}" if sorted_by else ""
+    return f"client{order}" if rows == count else f"clients{order} (about {count / rows:.0f} in each row)"
 
 
-def _heat_map(axes: "Axes", shares: np.ndarray, edges: Ids, rows: str) -> "AxesImage":
+def _heat_map(axes: "Axes", shares: np.ndarray, edges: Ids, label: str) -> "AxesImage":
     from matplotlib.colors import PowerNorm
 
     count, n_classes = shares.shape
@@ -107,7 +108,7 @@ def _heat_map(axes: "Axes", shares: np.ndarray, edges: Ids, rows: str) -> "AxesI
         extent=(-0.5, n_classes - 0.5, count - 0.5, -0.5),
     )
     axes.set_xlabel("class")
-    axes.set_ylabel(rows)
+    axes.set_ylabel(label)
     style.separate(axes, len(edges), n_classes)
     style.tidy(axes, grid=False)
     style.whole_numbers(axes.xaxis, 12)
@@ -115,17 +116,17 @@ def _heat_map(axes: "Axes", shares: np.ndarray, edges: Ids, rows: str) -> "AxesI
 
 
 def draw_strip(axes: "Axes", values: np.ndarray, edges: Ids, label: str, colour: str) -> None:
-    """Draw bars on the clients' axis, which another panel names."""
+    """Draw one bar for each row of clients, next to a panel that names the rows."""
     count = len(values)
     sizes = np.diff(np.append(edges, count))
     means = group_means(np.nan_to_num(values, nan=0.0, posinf=0.0), edges)
     gap = 0.8 if count <= 120 else 1.0
     axes.barh(edges + sizes / 2 - 0.5, means, height=sizes * gap, color=colour, linewidth=0)
     axes.set_xlabel(label)
-    middle, most = float(np.median(means)), float(means.max())
-    if means.min() > 0 and most > SPREAD * middle and most > 1:  # shares are read as they are
+    median, largest = float(np.median(means)), float(means.max())
+    if means.min() > 0 and largest > SPREAD * median and largest > 1:  # shares stay linear
         axes.set_xscale("log")
     else:
-        axes.set_xlim(0, most * 1.05 if most > 0 else 1)
+        axes.set_xlim(0, largest * 1.05 if largest > 0 else 1)
     style.tidy(axes)
     axes.tick_params(labelleft=False, left=False)

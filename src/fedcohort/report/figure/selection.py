@@ -1,134 +1,119 @@
-"""selection.png: who was selected when, who came too late, who was away.
+"""selection.png: the clients that were selected, late or unavailable in each round.
 
-Clients are sorted by what a selector may care about, noise, speed, skew or size, whichever the federation varies.
+Clients are sorted by the first property in which they differ: label noise, speed, class imbalance or size.
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Int, Int64
 
 from fedcohort.maths.spearman import correlate
-from fedcohort.record import population as facts_of
+from fedcohort.record import population
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 from fedcohort.report import choice
-from fedcohort.report.choice import ARRIVED, AWAY, IDLE, LATE
+from fedcohort.report.choice import ARRIVED, AWAY, IDLE, TOO_LATE
 from fedcohort.report.figure import partition, style
-from fedcohort.report.round_times import timed_steps
 from fedcohort.types import Ids, Values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-COLOURS = (style.PALE, "#C9C9C9", style.VERMILLION, style.BLUE)
-WORDS = ("idle", "unavailable", "selected, too late", "selected, arrived")
-COLUMNS = 700  # rounds that a heat map shows one by one
-FEW, MOST_PEAKS = 2.0, 3  # a cohort above twice the median is a peak; this many are cut
-
-CELLS = 2**25  # clients x rounds up to which everybody has a row; beyond, those who were ever selected
+COLOURS = (style.PALE, "#C9C9C9", style.VERMILLION, style.BLUE)  # by fate
+LABELS = ("idle", "unavailable", "selected, too late", "selected, arrived")
+COLUMNS = 700  # rounds that the map shows separately
+MAX_PEAKS = 3  # cohorts of another size that the title names
+CELLS = 2**25  # clients x rounds up to which every client has a row; otherwise only selected clients have one
 
 Fates = Int[np.ndarray, "clients rounds"]
 
 
-def draw(info: RunInfo, history: History, path: Path) -> bool:
-    """Draw it; False where no round was done."""
-    population, rounds = len(info.n_train), sum(step > 0 for step in history.steps)
+def draw(info: RunInfo, history: History) -> "Figure | None":
+    """Return the figure; None if no round is complete."""
+    n_clients, rounds = len(info.n_train), sum(step > 0 for step in history.steps)
     if not rounds:
-        return False
-    everybody, by = partition.sort_clients(info)
-    small = population * rounds <= CELLS
-    clients = everybody if small else everybody[np.isin(everybody, ever_selected(history))]
+        return None
+    order, sorted_by = partition.sort_clients(info)
+    is_small = n_clients * rounds <= CELLS
+    clients = order if is_small else order[np.isin(order, ever_selected(history))]
     if not len(clients):
-        return False
-    known = np.sort(clients)
-    fate = fates(history, known)[np.searchsorted(known, clients)]
-    fact = facts_of.most_telling(info)
-    height = float(np.clip(2.6 + 0.09 * len(clients), 4.2, 8))
-    figure = style.figure(info, _title(fate), 11, height)
-    strip = not timed_steps(history) and not _is_said(fate)  # pace.png has it where time passes
-    heights = [0.7, height - 1.9] if strip else [height - 1.9]
+        return None
+    ids = np.sort(clients)
+    fate = fates(history, ids)[np.searchsorted(ids, clients)]
+    fact = population.most_telling(info)
+    figure = style.figure(info, _title(fate), 11, float(np.clip(2.6 + 0.09 * len(clients), 4.2, 8)))
     widths = [6, 1.2, *([1.2] if fact else [])]
-    grid = figure.subplots(
-        len(heights), len(widths), width_ratios=widths, height_ratios=heights, sharex="col", sharey="row", squeeze=False
-    )
-    whose = "client" if small else f"client, of the {len(clients):,} ever selected"
-    _map(grid[-1, 0], fate, f"{whose}, sorted by {by}" if by else whose)
-    style.name_rows(grid[-1, 0], clients, sorted_by_id=not by)
-    _per_client(grid[-1, 1], fate)
+    grid = figure.subplots(1, len(widths), width_ratios=widths, sharey="row", squeeze=False)[0]
+    label = "client" if is_small else f"client, of the {len(clients):,} ever selected"
+    _map(grid[0], fate, f"{label}, sorted by {sorted_by}" if sorted_by else label)
+    style.name_rows(grid[0], clients, sorted_by_id=not sorted_by)
+    _per_client(grid[1], fate)
     if fact is not None:
         values = fact.values[clients]
-        partition.draw_strip(grid[-1, 2], values, style.bins(len(clients)), fact.label, partition.COLOURS[fact.word])
-        if np.isfinite(rho := follow(fate, values)):
-            grid[-1, 1].set_xlabel(f"{grid[-1, 1].get_xlabel()}\n(rank correlation\nwith {fact.word} {rho:+.2f})")
-    if strip:
-        for axes in grid[0, 1:]:
-            axes.remove()
-        _per_round(grid[0, 0], fate)
-        grid[0, 0].tick_params(labelbottom=False, bottom=False)
-    grid[-1, 0].set_xlim(0.5, rounds + 0.5)
-    grid[-1, 0].set_ylim(len(clients) - 0.5, -0.5)
-    style.legend(figure, _patches(fate), 4)
-    style.save(figure, path)
-    return True
+        partition.draw_strip(grid[2], values, style.bins(len(clients)), fact.label, partition.COLOURS[fact.word])
+        if np.isfinite(rho := correlate_selections(fate, values)):
+            grid[1].set_xlabel(f"{grid[1].get_xlabel()}\n(rank correlation\nwith {fact.word} {rho:+.2f})")
+    grid[0].set_xlim(0.5, rounds + 0.5)
+    grid[0].set_ylim(len(clients) - 0.5, -0.5)
+    style.legend(figure, 4, _patches(fate))
+    return figure
 
 
 def _title(fate: Fates) -> str:
-    """`Selection: clients by round, 10 a round (50 in round 1)`."""
-    sizes = (fate >= LATE).sum(axis=0)
+    """Return the title with the cohort size, such as `Selection: clients by round, 10 a round (50 in round 1)`."""
+    sizes = (fate >= TOO_LATE).sum(axis=0)
     size = int(np.median(sizes))
-    peaks = ", ".join(f"{sizes[i]} in round {i + 1}" for i in np.flatnonzero(sizes != size))
-    counts = f", {size} a round{f' ({peaks})' if peaks else ''}" if _is_even(sizes) else ""
-    return f"Selection: clients by round{counts}"
+    unusual = np.flatnonzero(sizes != size)
+    if len(unusual) > MAX_PEAKS:
+        return f"Selection: clients by round, {sizes.min()} to {sizes.max()} per round"
+    peaks = ", ".join(f"{sizes[i]} in round {i + 1}" for i in unusual)
+    return f"Selection: clients by round, {size} per round{f' ({peaks})' if peaks else ''}"
 
 
-def follow(fate: Fates, values: Values) -> float:
-    """Rank correlation of how often clients were selected with `values`; NaN where one of them doesn't vary."""
-    return correlate((fate >= LATE).sum(axis=1).astype(float), values)
-
-
-def _is_even(sizes: Ids) -> bool:
-    """Whether all cohorts but a few have one size, so that words can say it."""
-    return int((sizes != int(np.median(sizes))).sum()) <= MOST_PEAKS
-
-
-def _is_said(fate: Fates) -> bool:
-    return not (fate == LATE).any() and _is_even((fate >= LATE).sum(axis=0))
+def correlate_selections(fate: Fates, values: Values) -> float:
+    """Return the rank correlation of the clients' numbers of selections with `values`; NaN if either is constant."""
+    return correlate((fate >= TOO_LATE).sum(axis=1).astype(float), values)
 
 
 def ever_selected(history: History) -> Ids:
-    """Sorted ids of those who were in a cohort."""
-    found = {client for cohort in history.cohorts for client in cohort}
-    return np.array(sorted(found), dtype=np.int64)
+    """Return the sorted ids of the clients that were in a cohort."""
+    clients = {client for cohort in history.cohorts for client in cohort}
+    return np.array(sorted(clients), dtype=np.int64)
 
 
 def fates(history: History, clients: Ids) -> Fates:
-    """What each of `clients`, sorted ids, did in each round: one of IDLE, AWAY, LATE, ARRIVED."""
+    """Return the fate of each client in each round: IDLE, AWAY, TOO_LATE or ARRIVED.
+
+    Args:
+        history: the journal.
+        clients: sorted ids.
+    """
     table = history.clients(["available", "selected", "arrived"], first=1)
     table = table[table["client"].isin(clients)]
     steps = np.array([step for step in history.steps if step], dtype=np.int64)
     fate = np.full((len(clients), len(steps)), IDLE, dtype=np.int8)
     for i, step in enumerate(steps.tolist()):
-        if (there := history.available(step)) is not None:
-            fate[~there[clients], i] = AWAY
+        if (available := history.available(step)) is not None:
+            fate[~available[clients], i] = AWAY
     if len(table):
         rows = np.searchsorted(clients, table["client"].to_numpy())
-        facts = [table[name].to_numpy(dtype=bool) for name in ("available", "selected", "arrived")]
-        fate[rows, np.searchsorted(steps, table["step"].to_numpy())] = choice.fates(*facts)
+        flags = [table[name].to_numpy(dtype=bool) for name in ("available", "selected", "arrived")]
+        fate[rows, np.searchsorted(steps, table["step"].to_numpy())] = choice.fates(*flags)
     return fate
 
 
 def coarse(fate: Fates, rows: Ids, columns: Ids) -> Int64[np.ndarray, "rows columns"]:
     """Return one fate for each group of clients and rounds.
 
-    It is ARRIVED where anybody did, else LATE where anybody was, else what most were.
+    It is ARRIVED if any client arrived, else TOO_LATE if any was late, else the fate of the majority.
     """
     sizes = np.outer(np.diff(np.append(rows, fate.shape[0])), np.diff(np.append(columns, fate.shape[1])))
-    some = {code: _count(fate == code, rows, columns) for code in (AWAY, LATE, ARRIVED)}
-    away = 2 * some[AWAY] >= sizes
-    return np.select([some[ARRIVED] > 0, some[LATE] > 0, away], [ARRIVED, LATE, AWAY], IDLE).astype(np.int64)
+    counts = {code: _count(fate == code, rows, columns) for code in (AWAY, TOO_LATE, ARRIVED)}
+    conditions = [counts[ARRIVED] > 0, counts[TOO_LATE] > 0, 2 * counts[AWAY] >= sizes]
+    return np.select(conditions, [ARRIVED, TOO_LATE, AWAY], IDLE).astype(np.int64)
 
 
 def _count(flags: np.ndarray, rows: Ids, columns: Ids) -> np.ndarray:
@@ -136,7 +121,7 @@ def _count(flags: np.ndarray, rows: Ids, columns: Ids) -> np.ndarray:
     return counts
 
 
-def _map(axes: "Axes", fate: Fates, whose: str) -> None:
+def _map(axes: "Axes", fate: Fates, label: str) -> None:
     from matplotlib.colors import ListedColormap
 
     count, rounds = fate.shape
@@ -152,49 +137,20 @@ def _map(axes: "Axes", fate: Fates, whose: str) -> None:
     )
     style.separate(axes, len(rows), len(columns))
     grouping = "" if len(rows) == count else f" (each row: about {count / len(rows):.0f} clients)"
-    axes.set_xlabel("communication round")
-    axes.set_ylabel(f"{whose}{grouping}")
+    axes.set_ylabel(f"{label}{grouping}")
     style.tidy(axes, grid=False)
-    style.whole_numbers(axes.xaxis)
-
-
-def _per_round(axes: "Axes", fate: Fates) -> None:
-    rounds = np.arange(0.5, fate.shape[1] + 1)
-    arrived, late = (fate == ARRIVED).sum(axis=0), (fate == LATE).sum(axis=0)
-    axes.stairs(arrived, rounds, fill=True, color=COLOURS[ARRIVED])
-    axes.stairs(arrived + late, rounds, baseline=arrived, fill=True, color=COLOURS[LATE])
-    axes.set_ylabel("cohort")
-    style.tidy(axes)
-    style.whole_numbers(axes.yaxis, 3)
-    _cut_peaks(axes, arrived + late, late)
-
-
-def _cut_peaks(axes: "Axes", sizes: Ids, late: Ids) -> None:
-    """A first round with everybody (FLASH) must not flatten all others: it is cut, and its size written beside it."""
-    top = FEW * float(np.median(sizes))
-    peaks = np.flatnonzero(sizes > top)
-    if not top or not 0 < len(peaks) <= MOST_PEAKS:
-        return
-    axes.set_ylim(0, top)
-    for peak in peaks:
-        axes.annotate(
-            f"{sizes[peak]}" + (f", {late[peak]} too late" if late[peak] else ""),
-            (peak + 1.5, top),
-            xytext=(2, -1),
-            textcoords="offset points",
-            va="top",
-            fontsize=style.SMALL - 1,
-            color=style.BLACK,
-        )
+    style.count_rounds(axes)
 
 
 def _per_client(axes: "Axes", fate: Fates) -> None:
     rows = style.bins(len(fate))
     sizes = np.diff(np.append(rows, len(fate)))
-    arrived, late = (np.add.reduceat((fate == code).sum(axis=1), rows) / sizes for code in (ARRIVED, LATE))
     height = sizes * (0.85 if len(rows) <= style.COUNTABLE else 1.0)
-    axes.barh(rows + sizes / 2 - 0.5, arrived, height=height, color=COLOURS[ARRIVED], linewidth=0)
-    axes.barh(rows + sizes / 2 - 0.5, late, left=arrived, height=height, color=COLOURS[LATE], linewidth=0)
+    start = np.zeros(len(rows))
+    for code in (ARRIVED, TOO_LATE):
+        width = np.add.reduceat((fate == code).sum(axis=1), rows) / sizes
+        axes.barh(rows + sizes / 2 - 0.5, width, left=start, height=height, color=COLOURS[code], linewidth=0)
+        start = start + width
     axes.set_xlabel("times selected" + (", mean" if len(rows) < len(fate) else ""))
     style.tidy(axes)
     style.whole_numbers(axes.xaxis, 4)
@@ -202,11 +158,11 @@ def _per_client(axes: "Axes", fate: Fates) -> None:
 
 
 def _patches(fate: Fates) -> "list[Patch]":
-    """Return the legend's handles, of what occurred."""
+    """Return the legend's entries for the fates that occur."""
     from matplotlib.patches import Patch
 
     return [
-        Patch(facecolor=COLOURS[code], edgecolor="#BBBBBB", linewidth=0.5, label=WORDS[code])
-        for code in (ARRIVED, LATE, AWAY, IDLE)
+        Patch(facecolor=COLOURS[code], edgecolor="#BBBBBB", linewidth=0.5, label=LABELS[code])
+        for code in (ARRIVED, TOO_LATE, AWAY, IDLE)
         if (fate == code).any()
     ]

@@ -78,7 +78,7 @@ def draw_map(shown: RegimeMap, path: Path) -> None:
         axes.axvline(cut - 0.5, color="white", linewidth=6)
         axes.axvline(cut - 0.5, color=style.BLACK, linewidth=1)
     hatched = Patch(facecolor="white", hatch="////", edgecolor="#B8B8B8", label=f"not told from {shown.baseline}")
-    style.legend(canvas, [hatched], 1)
+    style.legend(canvas, 1, [hatched])
     style.save(canvas, path)
 
 

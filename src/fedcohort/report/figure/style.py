@@ -1,11 +1,11 @@
-"""What the figures share: colours, axes, and a title that says which run it is.
+"""Elements that the figures share: colours, axes, legends, and a title that names the run.
 
-Colour-blind people tell the colours apart (Okabe and Ito); the axes are quiet.
+The colours can be distinguished by colour-blind readers (Okabe and Ito).
 """
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Int64
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
 
 BLUE = "#0072B2"
 ORANGE = "#E69F00"
@@ -35,50 +36,55 @@ DPI = 150
 SMALL = 9.0
 TITLE = 12.0
 COLUMN, PAGE = 3.5, 7.2  # inches: width of a column and of a page of a paper
-LETTER = 0.6  # mean width of a letter over its font size; bold letters are wider
+LETTER = 0.6  # mean width of a letter divided by its font size; bold letters are wider
 HEAD = 0.66  # inches above the panels, for the two lines of the title
-COUNTABLE = 100
-MANY = 400  # rows or columns that a heat map shows one by one
-NAMED = 60  # rows, sorted by a fact, that can each have its client's id
+COUNTABLE = 100  # points that have markers, and rows of a heat map that are separated by lines
+MAX_ROWS = 400  # rows or columns that a heat map shows separately
+NAMED = 60  # rows, sorted by a property, that have the ids of their clients
+FORMATS = ("png", "pdf", "svg")
 
 
 def figure(info: RunInfo, what: str, width: float, height: float) -> "Figure":
-    """Make a figure of a run, in inches, titled with what it shows and of which run."""
-    return titled(what, run_words(info), width, height)
+    """Return a figure of a run, with width and height in inches, titled with a text and the run."""
+    return titled(what, describe_run(info), width, height)
 
 
 def titled(title: str, note: str, width: float, height: float, *, constrained: bool = True) -> "Figure":
-    """Make a figure, in inches, with a title in bold face and a smaller line below it.
+    """Return a figure with a title in bold face and a smaller line below it.
 
-    constrained: let matplotlib place the panels, which takes seconds for dozens of them.
+    Args:
+        title: the title.
+        note: the line below it.
+        width: in inches.
+        height: in inches.
+        constrained: whether matplotlib places the panels, which takes seconds for dozens of them.
     """
     from matplotlib.figure import Figure
 
     canvas = Figure(figsize=(width, height))
     if constrained:
         canvas.set_layout_engine("constrained", rect=(0, 0, 1, 1 - HEAD / height))
-    left = 0.12 / width
     for text, top, largest, letter, weight, colour in (
         (title, 0.12, TITLE, 1.15 * LETTER, "bold", BLACK),
         (note, 0.37, SMALL, LETTER, "normal", "#555555"),
     ):
         size = min(largest, 72 * (width - 0.24) / (letter * max(len(text), 1)))
         y = 1 - top / height
-        canvas.text(left, y, text, ha="left", va="top", fontsize=size, fontweight=weight, color=colour)
+        canvas.text(0.12 / width, y, text, ha="left", va="top", fontsize=size, fontweight=weight, color=colour)
     return canvas
 
 
-def run_words(info: RunInfo) -> str:
-    """`flash + scaffold on fashion_mnist, noniid30_noise15, 50 clients, seed 0`."""
-    words = info.choices
-    whole = f"experiment={words['experiment']}: " if "experiment" in words else ""
-    method = whole + " + ".join(words[group] for group in ("selector", "agg") if group in words)
-    data = f"{words.get('dataset', 'data')}, {name_heterogeneity(info)}"
+def describe_run(info: RunInfo) -> str:
+    """Return text such as `flash + scaffold on fashion_mnist, noniid30_noise15, 50 clients, seed 0`."""
+    choices = info.choices
+    experiment = f"experiment={choices['experiment']}: " if "experiment" in choices else ""
+    method = experiment + " + ".join(choices[group] for group in ("selector", "agg") if group in choices)
+    data = f"{choices.get('dataset', 'data')}, {name_heterogeneity(info)}"
     return f"{method}{' on ' if method else ''}{data}, {len(info.n_train)} clients, seed {info.seed}"
 
 
 def tidy(axes: "Axes", *, grid: bool = True) -> None:
-    """Two spines, a faint grid behind the data, small numbers."""
+    """Draw two spines, a faint grid behind the data and small tick labels."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(GREY)
     axes.tick_params(labelsize=SMALL, color=GREY, labelcolor=BLACK)
@@ -89,27 +95,51 @@ def tidy(axes: "Axes", *, grid: bool = True) -> None:
         axes.set_axisbelow(True)
 
 
-def whole_numbers(axis: "Axis", most: int = 9) -> None:
-    """Put ticks at round integers only: there is no round 2.5."""
+def whole_numbers(axis: "Axis", max_ticks: int = 9) -> None:
+    """Put ticks at integers only: there is no round 2.5."""
     from matplotlib.ticker import MaxNLocator
 
-    axis.set_major_locator(MaxNLocator(most, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
+    axis.set_major_locator(MaxNLocator(max_ticks, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
 
 
-def legend(canvas: "Figure", handles: "Sequence[Artist]", columns: int) -> None:
-    """Put the legend below the panels, where it hides no data."""
+def count_rounds(axes: "Axes", max_ticks: int = 9) -> None:
+    """Label the horizontal axis as communication rounds."""
+    axes.set_xlabel("communication round")
+    whole_numbers(axes.xaxis, max_ticks)
+
+
+def line(axes: "Axes", x: "ArrayLike", y: "ArrayLike", width: float = 1.3, **look: Any) -> None:  # noqa: ANN401
+    """Draw a line, with markers if its points can be counted; look: options of `Axes.plot`."""
+    marker = "o" if len(np.asarray(x)) <= COUNTABLE else ""
+    axes.plot(x, y, **{"linewidth": width, "marker": marker, "markersize": 2.2 * width, **look})
+
+
+def legend(canvas: "Figure", columns: int, handles: "Sequence[Artist] | None" = None) -> None:
+    """Put a legend below the panels.
+
+    Args:
+        canvas: the figure.
+        columns: largest number of columns.
+        handles: the entries; None for those of all panels, each label once.
+    """
+    if handles is None:
+        by_label: dict[str, Artist] = {}
+        for axes in canvas.axes:
+            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+                by_label.setdefault(label, handle)
+        handles = list(by_label.values())
     canvas.legend(handles=handles, loc="outside lower left", ncols=columns, fontsize=SMALL, frameon=False)
 
 
 def ramp() -> "Colormap":
-    """White for nothing, then one hue that darkens: read by lightness alone, as every eye and printer can."""
+    """Return a colour map from white through one hue that darkens, which is readable in print and without colours."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("ramp", ["#FFFFFF", "#CFE3F1", SKY, BLUE, "#00263B"])
 
 
 def separate(axes: "Axes", rows: int, columns: int) -> None:
-    """White lines between the cells of a heat map that is small enough to count them."""
+    """Draw white lines between the cells of a heat map if they can be counted."""
     if rows <= COUNTABLE and columns <= COUNTABLE:
         x, y = axes.get_images()[0].get_extent()[:2], axes.get_images()[0].get_extent()[2:]
         axes.hlines(np.linspace(*y, rows + 1)[1:-1], *x, color="white", linewidth=0.6)
@@ -117,7 +147,7 @@ def separate(axes: "Axes", rows: int, columns: int) -> None:
 
 
 def name_rows(axes: "Axes", clients: Ids, *, sorted_by_id: bool) -> None:
-    """Put the ids of clients at their rows: all where they fit, else none where the rows aren't in their order."""
+    """Put the ids of clients at their rows: all if they fit, else none unless the rows are in the order of ids."""
     if sorted_by_id:
         whole_numbers(axes.yaxis, 10)
     elif len(clients) <= NAMED:
@@ -130,14 +160,14 @@ def name_rows(axes: "Axes", clients: Ids, *, sorted_by_id: bool) -> None:
 def panels(
     count: int, title: str, note: str, *, width: float = PAGE, aspect: float = 0.75
 ) -> "tuple[Figure, list[Axes]]":
-    """Make a figure of small multiples with common axes; the panels fill it row by row.
+    """Return a figure of small multiples with common axes, and its panels row by row.
 
     Args:
         count: number of panels.
         title: what the figure shows.
-        note: the second line, as the number of runs.
+        note: the second line, such as the number of runs.
         width: in inches, `COLUMN` or `PAGE` of a paper.
-        aspect: height of a panel over its width.
+        aspect: height of a panel divided by its width.
     """
     across = min(count, 2 if width <= COLUMN else 4)
     down = -(-count // across)
@@ -153,9 +183,9 @@ def panels(
 
 
 def save(canvas: "Figure", path: Path, formats: Sequence[str] = ("png",)) -> list[Path]:
-    """Write the figure under the name of `path` in each of the formats, as png, pdf and svg; returns the files.
+    """Write the figure in each of the formats and return the files; path: name of the file, with any suffix.
 
-    An old file stays until the new one is whole.
+    An existing file is replaced once the new one is complete.
     """
     files = [path.with_suffix(f".{name}") for name in formats]
     for file in files:
@@ -164,14 +194,14 @@ def save(canvas: "Figure", path: Path, formats: Sequence[str] = ("png",)) -> lis
     return files
 
 
-def bins(count: int, most: int = MANY) -> Int64[np.ndarray, "_edges"]:
-    """Return where each of at most `most` groups of about equal size starts; [0, 1, 2, ...] when there are few."""
-    groups = max(1, min(count, most))
+def bins(count: int, limit: int = MAX_ROWS) -> Int64[np.ndarray, "_edges"]:
+    """Return the start of each group, for at most `limit` groups of about equal size; [0, 1, 2, ...] if all fit."""
+    groups = max(1, min(count, limit))
     return (np.arange(groups, dtype=np.int64) * count) // groups
 
 
 def virtual_unit(seconds: Sequence[float]) -> tuple[float, str]:
-    """The unit in which a span of virtual time reads best: its seconds and its name."""
+    """Return the length in seconds and the name of the unit that suits a span of virtual time."""
     longest = max((value for value in seconds if np.isfinite(value)), default=0.0)
     for size, name in ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
         if longest >= 5 * size:

@@ -1,14 +1,14 @@
-"""The cells of a comparison, (row, column), and which values an option has in them."""
+"""The cells of a comparison, (row, column), and the values of options in them."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-ONE = ""  # the only column where none was asked for
+NO_COLUMN = ""  # the column of a comparison without columns
 Cell = tuple[str, str]  # row, column
 
 
 def natural(cell: Sequence[str]) -> tuple[tuple[int, float, str], ...]:
-    """Return a key to sort by: 10 after 9, and words after numbers."""
+    """Return a key that sorts 10 after 9, and texts after numbers."""
 
     def key(text: str) -> tuple[int, float, str]:
         try:
@@ -20,17 +20,17 @@ def natural(cell: Sequence[str]) -> tuple[tuple[int, float, str], ...]:
 
 
 def spell(cell: Cell) -> str:
-    """Return `ucb_cs + scaffold`, or the row without columns."""
-    return " + ".join(part for part in cell if part != ONE)
+    """Return the cell as text, such as `ucb_cs + scaffold`; only the row without columns."""
+    return " + ".join(part for part in cell if part != NO_COLUMN)
 
 
 def spell_values(values: Mapping[Cell, str]) -> str:
-    """Return `0.5 for ucb; 0.1 for random`; values: of an option, by cell."""
+    """Return text such as `0.5 for ucb; 0.1 for random`; values: value of an option by cell."""
     return "; ".join(f"{value} for {', '.join(_where(values, value))}" for value in dict.fromkeys(values.values()))
 
 
 def _where(values: Mapping[Cell, str], value: str) -> list[str]:
-    """Return the columns or rows that have the value, if whole ones do; else the cells."""
+    """Return the columns or rows that have the value, if all of their cells do; else the cells."""
     cells = [cell for cell in values if values[cell] == value]
     for position in (1, 0):
         if _is_determined(values, position) and len({cell[position] for cell in values}) > 1:
@@ -39,23 +39,28 @@ def _where(values: Mapping[Cell, str], value: str) -> list[str]:
 
 
 def find_minorities(values: Mapping[Cell, str]) -> set[Cell]:
-    """Return the cells whose value is not that of most of their column; all of them if there is no such value."""
+    """Return the cells whose value differs from the majority of their column; all cells without a majority."""
     odd = set()
-    for col in {col for _, col in values}:
-        inside = {cell: value for cell, value in values.items() if cell[1] == col}
-        value, count = Counter(inside.values()).most_common(1)[0]
-        odd |= {cell for cell in inside if inside[cell] != value or 2 * count <= len(inside)}
+    for column in {column for _, column in values}:
+        in_column = {cell: value for cell, value in values.items() if cell[1] == column}
+        value, count = Counter(in_column.values()).most_common(1)[0]
+        odd |= {cell for cell in in_column if in_column[cell] != value or 2 * count <= len(in_column)}
     return odd
 
 
-def comes_along(name: str, every: Mapping[str, Mapping[Cell, str]]) -> bool:
-    """Return whether a cell lacks an option because it has another choice of a group, which is reported anyway."""
+def follows_from_choice(name: str, values: Mapping[str, Mapping[Cell, str]]) -> bool:
+    """Return whether a cell lacks an option because it has another choice of a group, which is reported anyway.
+
+    Args:
+        name: dotted name of the option.
+        values: value by option and cell; "none" in a cell without the option.
+    """
     parts = name.split(".")
-    words = [every.get(".".join(parts[:n]), {}) for n in range(1, len(parts))]
-    return "none" in every[name].values() and any(len(set(of.values())) > 1 for of in words)
+    choices = [values.get(".".join(parts[:n]), {}) for n in range(1, len(parts))]
+    return "none" in values[name].values() and any(len(set(choice.values())) > 1 for choice in choices)
 
 
 def _is_determined(values: Mapping[Cell, str], position: int) -> bool:
-    """Return whether all cells of a row (position 0) or of a column (position 1) have one value."""
+    """Return whether all cells of a row (position 0) or of a column (position 1) have the same value."""
     pairs = {(cell[position], value) for cell, value in values.items()}
     return len(pairs) == len({cell[position] for cell in values})

@@ -1,7 +1,7 @@
-"""Match runs for a comparison: put them into cells, and report those that do not fit.
+"""Match runs for a comparison: put them into cells, and report runs that do not fit.
 
-A run belongs to the cell of its row and its column. Runs of a cell may differ in their seed only. An option that
-differs from cell to cell, and is neither the row's nor the column's own, is reported beside the table.
+A run belongs to the cell of its row and its column. The runs of a cell may differ only in their seed. Options that
+differ from cell to cell, other than the compared ones and their options, are reported next to the table.
 """
 
 from collections import Counter
@@ -10,13 +10,21 @@ from dataclasses import dataclass, field
 
 from fedcohort.errors import TrackingError
 from fedcohort.ranges import refuse
-from fedcohort.record.tags import ASKED, BUDGET
-from fedcohort.results.matching.cells import ONE, Cell, comes_along, find_minorities, natural, spell, spell_values
+from fedcohort.record.tags import BUDGET, ROUNDS
+from fedcohort.results.matching.cells import (
+    NO_COLUMN,
+    Cell,
+    find_minorities,
+    follows_from_choice,
+    natural,
+    spell,
+    spell_values,
+)
 from fedcohort.results.matching.notes import describe_runs, find_oracles
 from fedcohort.results.matching.run import SEED, Run, differences, label, settings
 
-ALL = ""  # how every setting begins
-STANDS_FOR = {  # what a word may set beside its own options: said, but no reason against a comparison
+ALL = ""  # prefix of every option
+STANDS_FOR = {  # prefixes of options that a group or option may set in addition to its own: reported, but comparable
     "heterogeneity": ("partition", "label_noise", "feature_noise"),
     "agg": ("server", "objective", "regulariser", "deadline", "client"),
     "experiment": (ALL,),
@@ -24,10 +32,10 @@ STANDS_FOR = {  # what a word may set beside its own options: said, but no reaso
     "dataset": ("n_params", "n_clients", "clients"),
     "clients": ("n_clients",),
 }
-ENDS = frozenset(BUDGET) - {ASKED}  # what may end a run before its last round
+ENDS = frozenset(BUDGET) - {ROUNDS}  # options that may end a run before its last round
 
 Settings = tuple[tuple[str, str], ...]  # name, value
-# What decides who the clients are and what they hold.
+# Groups and options that decide the clients and their data.
 FEDERATION = frozenset(
     ("dataset", "partition", "label_noise", "feature_noise", "split", "clients", "data_seed", "device", "availability")
 )
@@ -38,12 +46,12 @@ class Matched:
     """Runs in their cells.
 
     Attributes:
-        cells: runs by seed, in the order of rows and columns.
-        notes: what was left out and why, what else differs.
-        odd: cells that differ from most of their column in more than their row.
+        cells: runs by cell and seed, in the order of rows and columns.
+        notes: runs that were left out, with the reason, and options that also differ.
+        odd: cells that differ from most cells of their column in more than their row.
         oracles: cells whose runs read what no server can know.
-        federations: options that decide each cell's clients and data, if they are not what is compared: seeds of
-            cells that differ in them are not pairs.
+        federations: options that decide each cell's clients and data, without those that are compared. Equal seeds form
+            no pairs between cells that differ in them.
     """
 
     rows: Sequence[str]
@@ -65,67 +73,75 @@ class _Matcher:
 
     @property
     def notes(self) -> list[str]:
-        return [f"left out: {', '.join(of)}: {why}" for why, of in self.left_out.items()] + self.differences
+        """The runs that were left out, with the reason, and the options that also differ."""
+        return [f"left out: {', '.join(runs)}: {why}" for why, runs in self.left_out.items()] + self.differences
 
     def assign(self, runs: Iterable[Run]) -> dict[Cell, list[Run]]:
-        """Return the usable runs by cell, and note the others."""
+        """Return the usable runs by cell, and note the runs that are left out."""
         cells: dict[Cell, list[Run]] = {}
         for run in runs:
-            row, col = run.fact(self.rows), ONE if self.cols is None else run.fact(self.cols)
-            lacking = [str(name) for name, value in ((self.rows, row), (self.cols, col)) if value is None]
+            row, column = run.fact(self.rows), NO_COLUMN if self.cols is None else run.fact(self.cols)
+            lacking = [str(name) for name, value in ((self.rows, row), (self.cols, column)) if value is None]
             if run.status != "finished":
                 self.leave_out(run, f"it is {run.status}")
             elif lacking or SEED not in run.params:
                 self.leave_out(run, f"it has no {', '.join(lacking) or SEED}")
             elif self.metric not in run.metrics:
                 self.leave_out(run, f"it has no {self.metric}")
-            elif row is not None and col is not None:
-                cells.setdefault((row, col), []).append(run)
+            elif row is not None and column is not None:
+                cells.setdefault((row, column), []).append(run)
         return cells
 
     def leave_out(self, run: Run, why: str) -> None:
+        """Note that a run is left out."""
         self.left_out.setdefault(why, []).append(label(run))
 
     @property
     def compared(self) -> list[str]:
-        """The options that are compared."""
+        """The parameters and tags that are compared."""
         return [name for name in (self.rows, self.cols) if name]
 
     @property
-    def own(self) -> tuple[str, ...]:
-        """Prefixes of the options of what is compared, which may differ."""
+    def prefixes(self) -> tuple[str, ...]:
+        """Prefixes of the options of the compared groups, which may differ."""
         return tuple(f"{name}." for name in self.compared)
 
     @property
     def stand_ins(self) -> tuple[str, ...]:
-        """Prefixes of the options that what is compared may set beside its own."""
-        return tuple(other for name in self.compared for other in STANDS_FOR.get(name, ()))
+        """Prefixes of the options that the compared groups may set in addition to their options."""
+        return tuple(prefix for name in self.compared for prefix in STANDS_FOR.get(name, ()))
 
     def federation(self, run: Run) -> Settings:
-        """Return the options that decide the clients and data, without what is compared; () if a name is compared."""
-        known = settings(run)
-        if ALL in self.stand_ins or not set(self.compared) <= {name for name, _ in known}:
+        """Return the options that decide the clients and data, without compared ones; () if a name is compared."""
+        options = settings(run)
+        if ALL in self.stand_ins or not set(self.compared) <= {name for name, _ in options}:
             return ()
         groups = FEDERATION - {*self.compared, *self.stand_ins}
-        mine = [(name, value) for name, value in known if name.partition(".")[0] in groups]
-        return tuple((name, value) for name, value in mine if name not in self.compared)
+        return tuple(
+            (name, value) for name, value in options if name.partition(".")[0] in groups and name not in self.compared
+        )
 
-    def alike(self, cell: Cell, runs: Sequence[Run], common: Mapping[Settings, int]) -> dict[int, Run]:
-        """Return one run for each seed, all with the options that most runs of the cell have; of equals the newest.
+    def choose(self, cell: Cell, runs: Sequence[Run], common: Mapping[Settings, int]) -> dict[int, Run]:
+        """Return one run for each seed, all with the options that most runs of the cell have; among equals the newest.
 
-        A federation that more runs of all cells have (`common`) comes first, so that cells can be compared. If every
-        seed has one run, each run may have its own budget (the time that another run of the seed took).
+        A federation that more runs of all cells have comes first, so that cells can be compared. If every seed has one
+        run, the runs may differ in their budgets (such as the time that another run of the seed took).
+
+        Args:
+            cell: cell of the runs.
+            runs: oldest first.
+            common: number of (run, seed) of each federation over all cells.
         """
-        own_budgets = len({run.seed for run in runs}) == len(runs)
-        kind = {run.id: _without_budget(settings(run)) if own_budgets else settings(run) for run in runs}
-        kinds = Counter(kind.values())
-        newest = {kind[run.id]: i for i, run in enumerate(runs)}
-        shared = {kind[run.id]: common[self.federation(run)] for run in runs}
-        usual = max(kinds, key=lambda each: (shared[each], kinds[each], newest[each]))
+        one_per_seed = len({run.seed for run in runs}) == len(runs)
+        options = {run.id: _without_budget(settings(run)) if one_per_seed else settings(run) for run in runs}
+        counts = Counter(options.values())
+        newest = {options[run.id]: i for i, run in enumerate(runs)}
+        shared = {options[run.id]: common[self.federation(run)] for run in runs}
+        usual = max(counts, key=lambda group: (shared[group], counts[group], newest[group]))
         chosen: dict[int, Run] = {}
         for run in runs:
-            if kind[run.id] != usual:
-                differ = "; ".join(f"{name}={a} (others {b})" for name, a, b in differences(kind[run.id], usual))
+            if options[run.id] != usual:
+                differ = "; ".join(f"{name}={a} (others {b})" for name, a, b in differences(options[run.id], usual))
                 self.leave_out(run, f"it differs from the other runs of {spell(cell)}: {differ}")
                 continue
             if run.seed in chosen:
@@ -133,33 +149,34 @@ class _Matcher:
             chosen[run.seed] = run
         return dict(sorted(chosen.items()))
 
-    def across(self, cells: Mapping[Cell, Mapping[int, Run]]) -> frozenset[Cell]:
-        """Note options that differ from cell to cell and are not what is compared, and return the odd cells."""
+    def find_odd(self, cells: Mapping[Cell, Mapping[int, Run]]) -> frozenset[Cell]:
+        """Note options that differ from cell to cell and are not compared, and return the odd cells."""
         firsts = {cell: next(iter(runs.values())) for cell, runs in cells.items()}
         names = {name for run in firsts.values() for name, _ in settings(run)}
         odd: set[Cell] = set()
-        every = {n: _values(n, firsts) for n in sorted(names)}
-        own = {
-            name for name in ENDS if any(len({_value(name, run) for run in of.values()}) > 1 for of in cells.values())
+        values = {name: _values(name, firsts) for name in sorted(names)}
+        by_seed = {
+            name
+            for name in ENDS
+            if any(len({_value(name, run) for run in runs.values()}) > 1 for runs in cells.values())
         }
-        for name, values in every.items():
-            if name in own or len(set(values.values())) == 1 or name in self.compared or name.startswith(self.own):
+        for name, by_cell in values.items():
+            is_compared = name in self.compared or name.startswith(self.prefixes)
+            if name in by_seed or len(set(by_cell.values())) == 1 or is_compared or follows_from_choice(name, values):
                 continue
-            if comes_along(name, every):
-                continue
-            self.differences.append(f"also differs: {name} is {spell_values(values)}")
+            self.differences.append(f"also differs: {name} is {spell_values(by_cell)}")
             if not name.startswith(self.stand_ins):
-                odd |= find_minorities(values)
-        for name in sorted(own - set(self.compared)):
-            odd |= self._by_seed(name, cells)
+                odd |= find_minorities(by_cell)
+        for name in sorted(by_seed - set(self.compared)):
+            odd |= self._find_odd_by_seed(name, cells)
         return frozenset(odd)
 
-    def _by_seed(self, name: str, cells: Mapping[Cell, Mapping[int, Run]]) -> set[Cell]:
-        """Note budgets that differ on a seed, if each run of a cell has its own, and return the odd cells."""
+    def _find_odd_by_seed(self, name: str, cells: Mapping[Cell, Mapping[int, Run]]) -> set[Cell]:
+        """Note budgets that differ on a seed, if the runs of a cell differ in them, and return the odd cells."""
         odd: set[Cell] = set()
         differ: dict[str, list[str]] = {}
-        for seed in sorted({seed for of in cells.values() for seed in of}):
-            values = _values(name, {cell: of[seed] for cell, of in cells.items() if seed in of})
+        for seed in sorted({seed for runs in cells.values() for seed in runs}):
+            values = _values(name, {cell: runs[seed] for cell, runs in cells.items() if seed in runs})
             if len(set(values.values())) > 1:
                 differ.setdefault(spell_values(values), []).append(str(seed))
                 odd |= find_minorities(values)
@@ -169,62 +186,57 @@ class _Matcher:
         return set() if name.startswith(self.stand_ins) else odd
 
 
-def _without_budget(kind: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, value) for name, value in kind if name not in ENDS)
+def _without_budget(options: Settings) -> Settings:
+    return tuple((name, value) for name, value in options if name not in ENDS)
 
 
 def match(runs: Sequence[Run], rows: str, cols: str | None, *metrics: str) -> Matched:
-    """Return `runs` in their cells. Raises `OptionError` for a name that no run knows.
+    """Return the runs in their cells.
 
     Args:
-        runs: all that may be compared, oldest first.
-        rows: the parameter or tag down the table.
-        cols: another one across it; None for a single column.
-        metrics: the first is the headline, without which a run does not count.
+        runs: all runs that may be compared, oldest first.
+        rows: the parameter or tag whose values are the rows of the table.
+        cols: the parameter or tag whose values are the columns; None for a single column.
+        metrics: a run without the first one is left out.
+
+    Raises:
+        OptionError: no run has the parameter, tag or metric.
+        TrackingError: no run can be compared.
     """
     for option, name in (("rows", rows), ("cols", cols)):
         if name is not None and all(run.fact(name) is None for run in runs):
             values: dict[str, set[str]] = {}
             for key, value in (item for run in runs for item in run.params.items()):
                 values.setdefault(key, set()).add(value)
-            known = sorted(key for key in values if len(values[key]) > 1) or sorted(values)
-            raise refuse(option, f"a parameter or tag of the runs ({', '.join(known)} and more)", name)
-    known = sorted({key for run in runs for key in run.metrics})
+            names = sorted(key for key in values if len(values[key]) > 1) or sorted(values)
+            raise refuse(option, f"a parameter or tag of the runs ({', '.join(names)} and more)", name)
+    logged = sorted({key for run in runs for key in run.metrics})
     for metric in metrics:
-        if metric not in known:
-            raise refuse("metric", f"one of {', '.join(known) or 'none (the runs have no metrics)'}", metric)
+        if metric not in logged:
+            raise refuse("metric", f"one of {', '.join(logged) or 'none (the runs have no metrics)'}", metric)
     matcher = _Matcher(rows, cols, metrics[0])
     assigned = matcher.assign(runs)
     if not assigned:
         raise TrackingError(f"none of the {len(runs)} runs can be compared: " + "; ".join(matcher.notes[:3]))
-    common = Counter(fed for of in assigned.values() for fed, _ in {(matcher.federation(run), run.seed) for run in of})
-    cells = {cell: matcher.alike(cell, assigned[cell], common) for cell in sorted(assigned, key=natural)}
-    federations = {cell: matcher.federation(next(iter(of.values()))) for cell, of in cells.items()}
-    odd = matcher.across(cells)
-    row_values = sorted({row for row, _ in cells}, key=lambda value: natural((value,)))
-    col_values = sorted({col for _, col in cells}, key=lambda value: natural((value,)))
+    common = Counter(
+        federation
+        for cell_runs in assigned.values()
+        for federation, _ in {(matcher.federation(run), run.seed) for run in cell_runs}
+    )
+    cells = {cell: matcher.choose(cell, assigned[cell], common) for cell in sorted(assigned, key=natural)}
+    federations = {cell: matcher.federation(next(iter(by_seed.values()))) for cell, by_seed in cells.items()}
+    odd = matcher.find_odd(cells)
+    row_values, col_values = (
+        sorted({cell[i] for cell in cells}, key=lambda value: natural((value,))) for i in range(2)
+    )
     notes = [*matcher.notes, *describe_runs(cells, metrics[0])]
     return Matched(row_values, col_values, cells, notes, odd, frozenset(find_oracles(cells)), federations)
 
 
 def _values(name: str, runs: Mapping[Cell, Run]) -> dict[Cell, str]:
-    """Return an option's value in a run of each cell."""
+    """Return the value of an option in one run of each cell."""
     return {cell: _value(name, run) for cell, run in runs.items()}
 
 
 def _value(name: str, run: Run) -> str:
     return run.params.get(name, "none")
-
-
-def base_of(cell: Cell, baseline: str, matched: Matched) -> Cell:
-    """Return the baseline's cell in the cell's column, or in its row if the baseline is a column."""
-    return (baseline, cell[1]) if baseline in matched.rows else (cell[0], baseline)
-
-
-def list_apart(matched: Matched, baseline: str | None) -> set[Cell]:
-    """Return the cells that can't be paired with the baseline's: equal seeds give other clients or data there."""
-    if baseline is None:
-        return set()
-    bases = {cell: base_of(cell, baseline, matched) for cell in matched.cells}
-    federations = matched.federations
-    return {c for c, base in bases.items() if base in matched.cells and federations.get(c) != federations.get(base)}

@@ -1,11 +1,11 @@
-"""What a reader of a comparison should know of its runs: missing seeds, early ends, divergence, oracles, commits."""
+"""Notes on the runs of a comparison: missing seeds, early ends, divergence, oracles and commits."""
 
 import math
 from collections import Counter
 from collections.abc import Mapping
 
 from fedcohort import units
-from fedcohort.record.tags import ASKED, DONE, FORCED, ORACLE
+from fedcohort.record.tags import DONE, FORCED, ORACLE, ROUNDS
 from fedcohort.results.matching.cells import Cell, spell
 from fedcohort.results.matching.run import Run, commit, label
 
@@ -14,11 +14,11 @@ Cells = Mapping[Cell, Mapping[int, Run]]
 
 
 def describe_runs(cells: Cells, metric: str) -> list[str]:
-    """Return a line for each fact; runs by cell and seed."""
+    """Return one line for each note; cells: runs by cell and seed."""
     runs = [run for by_seed in cells.values() for run in by_seed.values()]
     return [
         *_missing_seeds(cells),
-        *_early_ends([run for run in runs if run.early]),
+        *_early_ends([run for run in runs if run.ended_early]),
         *(
             f"diverged: {label(run)} ended with {metric}={run.metrics[metric]}"
             for run in runs
@@ -40,8 +40,8 @@ def _missing_seeds(cells: Cells) -> list[str]:
 
 
 def _early_ends(runs: list[Run]) -> list[str]:
-    """Describe runs that a callback or a budget ended; they count, as they finished."""
-    stopped = [f"{label(run)} ({run.tags[DONE]} of {run.params[ASKED]} rounds)" for run in runs if not run.ended_by]
+    """Describe runs that a callback or a budget ended before their last round. They finished, so they count."""
+    stopped = [f"{label(run)} ({run.tags[DONE]} of {run.params[ROUNDS]} rounds)" for run in runs if not run.ended_by]
     lines = [f"ended early: {', '.join(stopped)}"] if stopped else []
     by_budget: dict[str, list[Run]] = {}
     for run in (run for run in runs if run.ended_by):
@@ -49,18 +49,19 @@ def _early_ends(runs: list[Run]) -> list[str]:
         by_budget.setdefault(budget, []).append(run)
     for budget, ended in by_budget.items():
         clock = sorted(run.metrics[CLOCK] for run in ended if CLOCK in run.metrics and "virtual_s" in budget)
-        span = f"{units.seconds(clock[0])} to {units.seconds(clock[-1])}" if clock else ""
-        late = f", the last round of each after {span}" if span else ""
+        span = (
+            f", the last round of each after {units.seconds(clock[0])} to {units.seconds(clock[-1])}" if clock else ""
+        )
         rounds = sorted({int(run.tags[DONE]) for run in ended})
         after = str(rounds[0]) if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
-        lines.append(f"ended by {budget}: {len(ended)} run{'s' if len(ended) > 1 else ''}, after {after} rounds{late}")
+        lines.append(f"ended by {budget}: {len(ended)} run{'s' if len(ended) > 1 else ''}, after {after} rounds{span}")
     return lines
 
 
 def find_oracles(cells: Cells) -> dict[Cell, str]:
-    """Return what the runs of a cell read that no server can know, of the cells that do."""
-    facts = {cell: [run.tags.get(ORACLE) for run in by_seed.values()] for cell, by_seed in cells.items()}
-    return {cell: fact for cell, known in facts.items() if (fact := next(filter(None, known), None))}
+    """Return the cells of oracles with the information that they read and no server can know."""
+    tags = {cell: [run.tags.get(ORACLE) for run in by_seed.values()] for cell, by_seed in cells.items()}
+    return {cell: fact for cell, values in tags.items() if (fact := next(filter(None, values), None))}
 
 
 def _oracles(cells: Cells) -> list[str]:

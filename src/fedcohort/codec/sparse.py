@@ -1,0 +1,41 @@
+"""Sparse uploads: a seed and the share rho of each tensor's numbers, at random positions that the seed selects."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fedcohort import ranges
+from fedcohort.codec.base import WireCodec
+from fedcohort.codec.wire import Numbers, Wire, gather_sent, scatter, seed_of, sparse_bytes
+from fedcohort.flat import Layout
+from fedcohort.hook import Vector
+
+
+@dataclass(frozen=True)
+class Sparse(WireCodec):
+    """A codec that sends a random part of an update D.
+
+    Attributes:
+        rho: share of each tensor's numbers that is sent.
+        unbiased: whether the server scales the numbers by the inverse of their share.
+    """
+
+    rho: float
+
+    unbiased: ClassVar[bool]
+
+    def __post_init__(self) -> None:
+        ranges.number("rho", self.rho, "(0, 1]")
+
+    def bytes_up(self, layout: Layout) -> int:
+        """Return the bytes, 4 rho d, and 8 for the seed."""
+        return sparse_bytes(self.rho, layout)
+
+    def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
+        """Return the seed, and the numbers at its positions."""
+        return gather_sent(delta, self.rho, layout, seed_of(rng()))
+
+    def decode(self, wire: Wire, layout: Layout) -> Numbers:
+        return scatter(wire, self.rho, layout, self.unbiased)

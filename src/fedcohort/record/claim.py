@@ -1,0 +1,150 @@
+"""Decide which folder a run takes: a new one, or with `resume=true` that of an earlier run of its config and seed."""
+
+import enum
+import logging
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedcohort.errors import CheckpointError, OptionError
+from fedcohort.record.folder import (
+    RunFolder,
+    check_kinds,
+    has_checkpoint,
+    list_runs,
+    spending_of,
+    status_of,
+    take_lock,
+)
+from fedcohort.round.budget import Budget
+
+log = logging.getLogger("fedcohort")
+
+
+class Use(enum.IntEnum):
+    """What an existing run folder is to a run that resumes; the folder with the highest value is taken."""
+
+    UNRELATED = 0  # other callbacks, which may end a run; or more rounds; or another job of the same sweep
+    EMPTY = 1  # a start without a checkpoint, which must not hide a run with one
+    BEYOND = 2  # trained further than the requested `until` allows
+    EXTENSION = 3  # finished with a smaller budget, or interrupted on its way to another number of rounds
+    FINISHED = 4
+    UNFINISHED = 5
+
+
+@dataclass(frozen=True)
+class Request:
+    """The run that a folder is claimed for.
+
+    Attributes:
+        digest: hash of its config.
+        seed: its seed.
+        budget: where it ends.
+        callbacks: configs of the callbacks that may end it early.
+        slurm_job: id of a SLURM job that was requeued and resumes its own run; None elsewhere.
+        siblings: folders of the sweep's other jobs. `rounds=3,5` are two runs, although the second could extend the
+            first.
+    """
+
+    digest: str
+    seed: int
+    budget: Budget
+    callbacks: Sequence[Any] = ()
+    slurm_job: str | None = None
+    siblings: Set[Path] = frozenset()
+
+    def use_of(self, path: Path) -> Use:
+        """Return what the run in `path` is to this one: resuming it must give the bits of an uninterrupted run."""
+        use = self._use_without_siblings(path)
+        return Use.UNRELATED if path in self.siblings and use is not Use.FINISHED else use
+
+    def _use_without_siblings(self, path: Path) -> Use:
+        status = status_of(path)
+        is_done = status.get("status") == "finished"
+        if not is_done and not has_checkpoint(path):
+            return Use.EMPTY
+        spending = spending_of(status)
+        if status.get("callbacks", []) != list(self.callbacks) or spending.now.rounds > self.budget.rounds:
+            return Use.UNRELATED
+        if self.budget.list_exceeded(spending):
+            return Use.BEYOND
+        if not is_done:
+            return Use.UNFINISHED if status.get("rounds", self.budget.rounds) == self.budget.rounds else Use.EXTENSION
+        return Use.FINISHED if status.get("early") or self.budget.list_reached(spending.now) else Use.EXTENSION
+
+
+def claim(logs: Path, name: str, request: Request, resume: bool) -> RunFolder:
+    """Return the folder for a run, with its lock held.
+
+    With `resume` it is the newest unfinished run of the same config, seed and rounds. Without one it is the finished
+    run that this run would equal, else the run with the most rounds that this run extends. A run with more rounds is
+    never taken. If there is none, or without `resume`, the folder is new.
+
+    Raises:
+        CheckpointError: another process runs in the folder.
+        OptionError: the folder cannot be written, or every earlier run went beyond `until`.
+    """
+    runs = logs / "runs"
+    try:
+        runs.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _not_writable(logs, error) from error
+    earlier = _resumable(runs, request) if resume else None
+    return _new(runs, f"{name}-{request.digest}-s{request.seed}") if earlier is None else earlier
+
+
+def _not_writable(folder: Path, error: OSError) -> OptionError:
+    return OptionError(f"paths.logs must be a folder that can be written, got {str(folder)!r} ({error})")
+
+
+def _new(runs: Path, stem: str) -> RunFolder:
+    for number in range(1, 10**6):
+        path = runs / (stem if number == 1 else f"{stem}-{number}")
+        try:
+            path.mkdir()
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise _not_writable(runs, error) from error
+        lock = take_lock(path)
+        if lock is not None:
+            return RunFolder(path, lock, is_new=True)
+    raise OptionError(f"paths.logs holds too many runs called {stem}")
+
+
+def _resumable(runs: Path, request: Request) -> RunFolder | None:
+    paths = [path for path in list_runs(runs, request.digest, request.seed) if request.use_of(path)]
+    if request.slurm_job is not None:  # never the run of another job with the same options
+        of_job = [path for path in paths if status_of(path).get("slurm_job") == request.slurm_job]
+        paths = of_job or [path for path in paths if _is_free(path)]
+    if not paths:
+        return None
+    for path in paths:
+        check_kinds(path)
+        if not status_of(path) and (path / "status.json").exists():
+            log.warning(
+                "%s is damaged and is ignored: the checkpoint has the number of completed rounds", path / "status.json"
+            )
+
+    def rank(path: Path) -> tuple[Use, int, float]:
+        """Return the rank of a run: an extension resumes the run with the most rounds, others the newest run."""
+        use, config = request.use_of(path), path / "config.yaml"
+        rounds = int(status_of(path).get("rounds_done", 0)) if use is Use.EXTENSION else 0
+        return use, rounds, config.stat().st_mtime if config.exists() else path.stat().st_ctime
+
+    best = max(paths, key=rank)
+    use = request.use_of(best)
+    if use is Use.BEYOND:
+        request.budget.check(spending_of(status_of(best)), best)
+    lock = take_lock(best)
+    if lock is None:
+        raise CheckpointError(f"resume=true: {best} is being run by another process")
+    return RunFolder(best, lock, finished=use is Use.FINISHED)
+
+
+def _is_free(path: Path) -> bool:
+    lock = take_lock(path)
+    if lock is not None:
+        lock.close()
+    return lock is not None

@@ -1,0 +1,132 @@
+"""The source files and data files that decide the results of a run, as digests."""
+
+import ast
+import hashlib
+import importlib.util
+import os
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fedcohort.roles import flat
+
+PACKAGE = Path(__file__).parents[1]
+NOT_RUN = ("command", "study", "jobs", "report", "tracking", "console", "results")  # packages that decide no results
+TARGET = "_target_"  # Hydra's key for the class of a component
+FILES = ("path", "weights")  # options that name a file, or a folder of files, that results depend on
+ENDS = 2**24  # bytes that are read at each end of a large file
+OBSERVERS = ("callback.", "logger.")  # components that do not change results
+
+
+def read_files(top: Path) -> Mapping[str, bytes]:
+    """Read the Python files of the package in `top`, by relative name, such as `selector/random.py`."""
+    return {path.relative_to(top).as_posix(): path.read_bytes() for path in top.rglob("*.py")}
+
+
+@cache
+def _package_files() -> Mapping[str, bytes]:
+    return read_files(PACKAGE)  # once: the modules that a process has imported do not change
+
+
+def digest_sources(config: Mapping[str, Any], files: Mapping[str, bytes] | None = None) -> str:
+    """Return a digest of the package's source files that a run of `config` executes: 12 hex digits.
+
+    The files of options that the config did not choose are left out, so that a new method does not prevent a resume.
+    Callbacks and loggers are left out as well.
+
+    Args:
+        config: the composed config.
+        files: the package's files, as `read_files` returns them; None for those of this package.
+    """
+    files = _package_files() if files is None else files
+    targets = {value for name, value in _targets(config) if not name.startswith(OBSERVERS)}
+    digest = hashlib.blake2b(digest_size=6)
+    for name in sorted(run_by(targets, files), key=lambda name: name.split("/")):
+        for part in (name.encode(), files[name]):
+            digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()
+
+
+def _targets(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield dotted name and class of every component in the config."""
+    for name, value in flat(config):
+        if name.split(".")[-1] == TARGET:
+            yield name, str(value)
+
+
+def run_by(targets: Collection[str], files: Mapping[str, bytes]) -> set[str]:
+    """Return the files that a run of the components may execute.
+
+    Of the folder of a config group these are the chosen options, `base`, and the files of the groups' folders that they
+    import.
+
+    Args:
+        targets: dotted names of the classes.
+        files: the package's files by relative name.
+    """
+    folders = {name: name.rpartition("/")[0] for name in files}
+    options = {"/".join(name.split(".")[1:-1]) + ".py" for name in targets} & set(files)
+    groups = {folders[name] for name in options} - {""}
+    executed = {name for name in files if folders[name] not in groups and name.split("/")[0] not in NOT_RUN}
+    pending = options | {f"{group}/{name}.py" for group in groups for name in ("base", "__init__")} & set(files)
+    while pending:
+        executed |= pending
+        imported = set().union(*(_list_imports(files[name]) for name in pending)) & set(files)
+        pending = {name for name in imported if folders[name] in groups} - executed
+    return executed
+
+
+@cache
+def _list_imports(source: bytes) -> frozenset[str]:
+    """Return the files of the package that a module's import statements may name, such as `selector/base.py`."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return frozenset("/".join(name.split(".")[1:]) + ".py" for name in names)
+
+
+def digest_data(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return a digest of each file or folder that the config names and that exists, by dotted option.
+
+    Of a large file the size and both ends are read; of a folder, its files by name. The checksum of the loaded data
+    covers data of the hub, which no option names, and the middle of large files.
+    """
+    paths = {
+        name: Path(os.path.expanduser(value))
+        for name, value in flat(config)
+        if name.split(".")[-1] in FILES and isinstance(value, str)
+    }
+    return {name: _digest(path) for name, path in paths.items() if path.exists()}
+
+
+def digest_user_code(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return a digest of each file with a user's component, by dotted option: `selector._target_`, `model.path`.
+
+    Files that such a file imports are not covered. Callbacks and loggers do not change results.
+    """
+    options = {name: str(value) for name, value in flat(config) if not name.startswith(OBSERVERS)}
+    digests = {}
+    for name, value in options.items():
+        node, _, key = name.rpartition(".")
+        is_foreign = key == TARGET and not value.startswith("fedcohort.")
+        if is_foreign or (key == "path" and options.get(f"{node}.{TARGET}", "").endswith(".module.Module")):
+            spec = importlib.util.find_spec(value.rpartition(".")[0])
+            if spec and spec.origin and Path(spec.origin).is_file():
+                digests[name] = _digest(Path(spec.origin))
+    return digests
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.blake2b(digest_size=6)
+    for file in sorted(path.iterdir()) if path.is_dir() else (path,):
+        if file.is_file():
+            size = file.stat().st_size
+            with file.open("rb") as content:
+                start = content.read(ENDS)
+                content.seek(max(0, size - ENDS))
+                digest.update(f"{file.name}/{size}/".encode() + start + content.read(ENDS))
+    return digest.hexdigest()

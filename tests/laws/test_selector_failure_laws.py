@@ -1,0 +1,70 @@
+"""What must hold of every selector where clients never arrive."""
+
+import itertools
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import pytest
+
+from fedcohort.types import Ids
+from remedies import remedy
+from selector_harness import Step, World, play
+from selector_worlds import every, get
+
+ABSENT = np.array([3, 8, 17])  # of 20 clients: they answer every query, and never arrive
+SMALL_IS_GOOD = {"expected_s", "expected_unit_s", "expected_up_s", "noise_rate"}
+
+
+def tempting(absent: Ids, factor: float) -> Callable[[str, np.ndarray], np.ndarray]:
+    """Return a change of signals that makes absent clients `factor` times more attractive."""
+
+    def change(signal: str, values: np.ndarray) -> np.ndarray:
+        out = values.copy()
+        if signal in ("label_counts", "group_counts") and factor > 1:
+            out[absent] = 20  # a perfect balance
+        else:
+            out[absent] = (out[absent] * (1 / factor if signal in SMALL_IS_GOOD else factor)).astype(out.dtype)
+        return out
+
+    return change
+
+
+@cache
+def play_with_absent(choice: str, cohort: int, factor: float) -> list[Step]:
+    """Return fifty rounds in which three of twenty clients never arrive; `factor` makes the selector prefer them."""
+    change = tempting(ABSENT, factor)
+    world = World(20, cohort, lost=lambda t, asked: np.intersect1d(asked, ABSENT), corrupt=change, facts=change)
+    return play(get(choice), world, 50)
+
+
+@every
+@pytest.mark.parametrize(("cohort", "factor"), [(3, 10.0), (5, 1.0)])
+@remedy("Set `backs_off = True`, or lower the score of clients in `outcome.failed`.")
+def test_clients_that_never_arrive_lose_their_places(choice: str, cohort: int, factor: float) -> None:
+    """They have at most 1.2 times their share of places in the last 30 of 50 rounds, and the run does not stall."""
+    later = play_with_absent(choice, cohort, factor)[20:]
+    places = sum(len(step.selection.clients) for step in later)
+    lost = sum(len(step.outcome.failed) for step in later)
+    assert lost <= 1.2 * places * len(ABSENT) / 20
+    empty = [not len(step.outcome.clients) for step in later]
+    assert sum(empty) <= 2
+    assert not any(one and other for one, other in itertools.pairwise(empty))
+
+
+@every
+@remedy("Leave back-off to the run: set `backs_off`, and return from `shortlist` how many clients you need.")
+def test_a_client_that_failed_repeatedly_is_offered_when_its_back_off_ends(choice: str) -> None:
+    """Selectors with `backs_off` are not offered it before; all others are offered every ready client."""
+    selector, counts, back = get(choice), dict.fromkeys(ABSENT.tolist(), 0), dict.fromkeys(ABSENT.tolist(), 0)
+    lap = -(-20 // selector.shortlist(3))
+    for step in play_with_absent(choice, 3, 10.0):
+        offered = np.isin(ABSENT, step.ctx.available)
+        due = [not selector.backs_off or step.ctx.round >= back[k] for k in ABSENT.tolist()]
+        assert offered.tolist() == due
+        assert len(step.ctx.ready) == 20
+        for k in step.outcome.failed.tolist():
+            counts[k] += 1
+            if counts[k] >= 3:
+                back[k] = step.ctx.round + 1 + lap * min(2 ** (counts[k] - 3), 8)
+    assert max(counts.values()) >= (3 if selector.backs_off else 0)

@@ -1,0 +1,89 @@
+"""The source files and data files that decide the results of a run."""
+
+from pathlib import Path
+
+import pytest
+
+from fedcohort.record import sources
+
+
+def test_the_sources_of_a_run_are_those_that_it_runs(tmp_path: Path) -> None:
+    """A new method, and a change in another, leave them; a change in a chosen one, or in what it imports, doesn't."""
+    top = tmp_path / "fedcohort"
+    texts = {
+        "selector/base.py": "",
+        "selector/mine.py": "from fedcohort.selector import base, score",
+        "selector/score.py": "",
+        "selector/theirs.py": "from fedcohort.selector.other import x",
+        "selector/other.py": "",
+        "lightning/loop.py": "",
+        "round/plan.py": "",
+        "record/folder.py": "",
+        "tracking/sync.py": "",
+        "console/progress.py": "",
+        "command/x.py": "",
+    }
+    for name, text in texts.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text(text)
+    watching = {"a": {"_target_": "fedcohort.console.progress.Progress"}, "b": {"_target_": "fedcohort.record.x.X"}}
+    config = {"selector": {"_target_": "fedcohort.selector.mine.Mine"}, "callback": watching, "rounds": 3}
+    first = sources.digest_sources(config, sources.read_files(top))
+    for name in (
+        "selector/theirs.py",
+        "selector/other.py",
+        "selector/new.py",
+        "console/progress.py",
+        "tracking/sync.py",
+    ):
+        (top / name).write_text("changed = True")
+        assert sources.digest_sources(config, sources.read_files(top)) == first, name
+    chosen = ("selector/mine.py", "selector/score.py", "selector/base.py")
+    for name in (*chosen, "lightning/loop.py", "round/new.py", "record/folder.py"):
+        before = sources.digest_sources(config, sources.read_files(top))
+        (top / name).write_text(texts.get(name, "") + "\nchanged = True")
+        assert sources.digest_sources(config, sources.read_files(top)) != before, name
+
+
+def test_the_package_is_the_whole_one() -> None:
+    assert (sources.PACKAGE / "selector" / "random.py").exists()
+    found = sources.run_by({"fedcohort.selector.random.Random"}, sources.read_files(sources.PACKAGE))
+    assert {"selector/random.py", "selector/base.py", "lightning/loop.py", "training/step.py", "component.py"} <= found
+    assert "selector/flash.py" not in found
+
+
+def test_a_home_is_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`dataset.path=~/data` is read: no shell expands it in an option."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "data").mkdir()
+    before = sources.digest_data({"dataset": {"path": "~/data"}})
+    (tmp_path / "data" / "train.csv").write_bytes(b"x")
+    assert sources.digest_data({"dataset": {"path": "~/data"}}) != before
+    assert sources.digest_data({"dataset": {"path": "~nobody-of-this-name/data"}}) == {}
+
+
+def test_a_folder_is_what_its_files_hold(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"one")
+    config = {"dataset": {"path": str(tmp_path)}, "model": {"weights": "not there"}}
+    before = sources.digest_data(config)
+    assert list(before) == ["dataset.path"]
+    assert sources.digest_data(config) == before
+    (tmp_path / "b").write_bytes(b"")
+    assert sources.digest_data(config) != before
+
+
+def test_the_file_of_a_users_component_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class in `_target_` and a network in model.path; callbacks change no result, and fedcohort has `sources`."""
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "my_component.py"
+    file.write_text("x = 1\n")
+    config = {
+        "selector": {"_target_": "my_component.Mine", "base": {"_target_": "my_component.Base"}},
+        "model": {"_target_": "fedcohort.model.module.Module", "path": "my_component.Net"},
+        "dataset": {"_target_": "fedcohort.dataset.folder.Folder", "path": "my_component.Net"},
+        "callback": {"mine": {"_target_": "my_component.Watch"}},
+    }
+    before = sources.digest_user_code(config)
+    assert sorted(before) == ["model.path", "selector._target_", "selector.base._target_"]
+    file.write_text("x = 2\n")
+    assert all(before[option] != digest for option, digest in sources.digest_user_code(config).items())
