@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 
 import made_data
 from fedcohort.dataset import folder, leaf, pictures  # noqa: F401  what loading and dealing import is there before
-from fedcohort.dataset.table import give_back, read
+from fedcohort.dataset.files import give_back, read
 from fedcohort.record import provenance
 from fedcohort.startup import components, compose, split  # noqa: F401
 from fedcohort.startup.load import PARTS, deal

@@ -75,7 +75,16 @@ TABLE: Mapping[str, Role] = {
 
 # Groups and options that were added later. With this choice or value the config hash is the one of earlier versions.
 LATER: Mapping[str, str] = {"augmentation": "none"}
-LATER_OPTIONS: Mapping[str, object] = {"dataset.columns": None}
+LATER_OPTIONS: Mapping[str, object] = {
+    "dataset.columns": None,
+    "dataset.categories": [],
+    "dataset.dates": [],
+    "dataset.decimal": "auto",
+    "dataset.series": None,
+    "dataset.window": None,
+    "dataset.min_client_samples": None,
+    "dataset.pool_small": False,
+}
 
 
 def rows_of(option: str) -> list[str]:

@@ -144,4 +144,4 @@ def test_partial_work_is_what_it_is_for(tmp_path: Path) -> None:
 def test_it_says_where_steps_stand_in(word: str, said: int) -> None:
     found = startup_notices("agg=fednova", word)
     assert len(found) == said
-    assert all("no number tells for client=adam: its steps are counted instead" in line for line in found)
+    assert all("is not defined for client=adam: the number of steps replaces it" in line for line in found)

@@ -118,8 +118,8 @@ def test_the_pages_that_are_kept_are_of_the_federations_that_are_made(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "name the dataset: fedcohort data digits"),
-        (["clients=3"], "name the dataset: fedcohort data digits"),
+        ([], "name the dataset, or a file or folder of your own: fedcohort data digits"),
+        (["clients=3"], "name the dataset, or a file or folder of your own: fedcohort data digits"),
         (["digit"], "dataset must be one of celeba, cifar10"),
         (["mnist", "dataset.path=/nowhere"], "dataset.path=/nowhere: there is no such folder"),
         (["digits", "out="], "out must be a text that is not empty, got ''"),

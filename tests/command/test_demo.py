@@ -9,7 +9,7 @@ import pytest
 from fedcohort.command import demo
 from fedcohort.errors import OptionError
 from fedcohort.startup.command_line import in_one_line
-from fedcohort.study.definition import load as load_study
+from fedcohort.study.definition_file import load as load_study
 from fedcohort.study.judge import judge
 from fedcohort.study.results import load as load_results
 from run_harness import collect_words, compose_words
@@ -137,9 +137,9 @@ def test_what_would_move_the_runs_is_refused(ran: list[list[str]], word: str) ->
 def test_what_it_says_is_what_the_study_found(tmp_path: Path) -> None:
     """The regime is the study's, the selector its best method there, and the sentence about noise is the config's."""
     study = load_study(STUDY)
-    assert set(demo.SETTING) == set(study.cells["bimodal70"].words)
-    methods = judge(study, load_results(study)).cells["bimodal70"].winners()
-    assert methods[0].row == demo.BEST
+    assert set(demo.SETTING) == set(study.settings["bimodal70"].overrides)
+    methods = judge(study, load_results(study)).settings["bimodal70"].better()
+    assert methods[0].method == demo.BEST
     composed = compose_words(*collect_words(tmp_path, *demo.SETTING, small=False))
     noise, clients = composed.config["label_noise"], composed.config["clients"]
     many = f"{round(noise['share'] * clients)} of {clients} clients"

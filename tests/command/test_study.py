@@ -9,7 +9,7 @@ import pytest
 from fedcohort.command import study
 from fedcohort.errors import OptionError
 from fedcohort.record import manifest
-from fedcohort.study import results, session
+from fedcohort.study import result_files, results, session
 from study.tiny import write
 from yaml_words import CONFIGS
 
@@ -61,16 +61,16 @@ def test_what_another_process_has_done_before_is_kept(tmp_path: Path, monkeypatc
     tiny = write(tmp_path / "studies" / "tiny", cells=CELLS, seeds=[0, 1])
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
-    taken = session.alone
+    taken = session.lock
 
     @contextmanager
     def once_the_other_is_done(logs: Path) -> Iterator[None]:
-        monkeypatch.setattr(session, "alone", taken)
+        monkeypatch.setattr(session, "lock", taken)
         assert study.main(["run", "tiny", "seeds=0"]) == 0
         with taken(logs):
             yield
 
-    monkeypatch.setattr(session, "alone", once_the_other_is_done)
+    monkeypatch.setattr(session, "lock", once_the_other_is_done)
     assert study.main(["run", "tiny", "seeds=1"]) == 0
     assert {key[2] for key in results.load(tiny).rows} == {0, 1}
 
@@ -87,36 +87,36 @@ def test_a_page_leaves_out_runs_of_another_config(
     assert study.main(["run", "tiny", "selectors=round_robin,ucb_cs"]) == 0
     own = tmp_path / "logs" / "studies" / "tiny"
     found = results.load(tiny, own)
-    found.own.clear()  # older versions wrote these rows into the study's folder
+    found.own_keys.clear()  # older versions wrote these rows into the study's folder
     gone = {**found.rows["equal", "ucb_cs", 0], "selector": "gone", "stamp": "of its word"}
     found.put(gone, found.curves["equal", "ucb_cs", 0])
     for row in found.rows.values():
         row["stamp"] = "of other configs"
     found.save()
-    for name in (results.RESULTS, results.CURVES, manifest.NAME):
+    for name in (result_files.RESULTS, result_files.CURVES, manifest.NAME):
         (own / name).unlink()
     page, board = (tmp_path / "studies" / name / "README.md" for name in ("tiny", "board"))
     capsys.readouterr()
     assert study.main(["report", "tiny"]) == 0
-    assert "composing tells which are" in capsys.readouterr().out
+    assert "composing the affected runs" in capsys.readouterr().out
     assert "left out" not in page.read_text()  # the configs that they have are the same
 
     for name in ("round_robin", "ucb_cs"):
         found.rows["equal", name, 0]["config_hash"] = "another"
     found.save()
-    written = (tiny.folder / results.RESULTS).read_bytes()
+    written = (tiny.folder / result_files.RESULTS).read_bytes()
     line = (
-        "2 runs left out, since the configuration has changed or is rejected now: round_robin, ucb_cs in all settings; "
-        "`fedcohort study run tiny` runs them again, with `selectors=ucb_cs` those of your own\n"
+        "2 runs left out, since the configuration has changed or is rejected now: round_robin, ucb_cs in all requested "
+        "settings; `fedcohort study run tiny` runs them again (own methods: add `selectors=ucb_cs`)\n"
     )
     for name, told, text in (("tiny", f"- {line}", page), ("board", f"- tiny: {line}", board)):
         assert study.main(["report", name]) == 0
         assert told in text.read_text()
-    assert "- all of 1 seeds in each of its settings: round_robin\n" in page.read_text()
+    assert "- all of 1 seeds in all requested settings: round_robin\n" in page.read_text()
     assert "| gone |" in page.read_text()
     assert "| ucb_cs |" not in page.read_text()
     assert "- 2 runs, 0.0 hours" in page.read_text()
-    assert (tiny.folder / results.RESULTS).read_bytes() == written  # a page takes nothing away
+    assert (tiny.folder / result_files.RESULTS).read_bytes() == written  # a page takes nothing away
 
 
 def test_a_leaderboard_is_reported_and_not_run(
@@ -128,7 +128,9 @@ def test_a_leaderboard_is_reported_and_not_run(
     monkeypatch.chdir(tmp_path)
     assert study.main(["report", "board"]) == 0
     assert "studies/board/report.html" in capsys.readouterr().out
-    with pytest.raises(OptionError, match="board has no runs of its own, it ranks those of tiny: run these"):
+    with pytest.raises(
+        OptionError, match=r"board is a leaderboard without runs\. Type fedcohort study run with one of tiny"
+    ):
         study.main(["run", "board"])
 
 
@@ -160,5 +162,5 @@ def test_seeds_that_are_tuned_on_are_not_studied(tmp_path: Path, monkeypatch: py
         study.main(["status", "tiny", "seeds=6,7"])
     with pytest.raises(OptionError, match="selectors must be one of flash, got 'random'"):
         study.main(["tune", "tiny", "selectors=random"])
-    with pytest.raises(OptionError, match=r"study\.yaml says nothing of `tune`"):
+    with pytest.raises(OptionError, match=r"study\.yaml has no option `tune`"):
         study.main(["tune", "bare"])

@@ -38,7 +38,7 @@ def test_celebrities_of_all_parts_with_five_images_are_clients(folder: Path) -> 
     assert (raw.train_x >= 0).all()
     assert raw.train_x.max() <= 1
     assert raw.class_names == ("serious", "smiling")
-    assert "1 left out, who have too few samples" in raw.inputs
+    assert "1 with too few samples left out" in raw.inputs
     assert raw.inputs.endswith(
         "; 30 images, 202,569 fewer than the original's 202,599; 5 people, 10,172 fewer than the original's 10,177"
     )

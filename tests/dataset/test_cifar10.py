@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fedcohort.dataset.cifar10 import CLASSES, PICTURES, Cifar10
+from fedcohort.dataset.files import part_of
 from fedcohort.dataset.pictures import images_of, labels_of
-from fedcohort.dataset.table import part_of
 from pictures_toy import SHARED, encode, noise, write
 from run_harness import go, same_bits
 

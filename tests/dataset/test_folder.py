@@ -67,9 +67,7 @@ def test_one_column_of_lists_with_shape_and_scale(tmp_path: Path) -> None:
     assert raw.n_classes == 6
     with pytest.raises(DataError, match=r"dataset.shape=\[5, 5\] holds 25 values, .*train.parquet has 12"):
         replace(made, shape=[5, 5]).load(0)
-    with pytest.raises(
-        DataError, match=r"^dataset.features: .*no column of numbers besides the label; .*pixels, label"
-    ):
+    with pytest.raises(DataError, match=r"dataset.features: .*no column of numbers besides the label; .*pixels, label"):
         folder(tmp_path).load(0)
 
 
@@ -82,7 +80,7 @@ def test_errors_name_file_column_and_row(csv: Path) -> None:
         DataError, match=r"^dataset.label: .*train.csv: column 'label', row 2 has label 2; .* at most 1"
     ):
         folder(csv, n_classes=2).load(0)
-    with pytest.raises(DataError, match=r"^dataset.features: .*: column 'site' must hold lists of numbers or images"):
+    with pytest.raises(DataError, match=r"dataset.features: .*: column 'site' must hold lists of numbers or images"):
         folder(csv, features="site").load(0)
     (csv / "test.csv").write_text(CSV.replace("66.0", ""))
     with pytest.raises(DataError, match=r"^dataset.path: .*test.csv: column 'weight', row 2 is empty"):

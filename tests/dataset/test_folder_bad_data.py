@@ -151,13 +151,6 @@ def test_only_regular_files_are_read(tmp_path: Path, kind: str) -> None:
         folder(tmp_path).load(0)
 
 
-def test_other_separators_are_named(tmp_path: Path) -> None:
-    for part in ("train", "test"):
-        (tmp_path / f"{part}.csv").write_text("x;label\n1;0\n2;1\n")
-    with pytest.raises(DataError, match=r"train.csv separates columns by ';': separate them by commas"):
-        folder(tmp_path).load(0)
-
-
 def test_large_images_are_rejected_before_they_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """40 images of 64 bytes, twice: decoded, and beside them the piece of the file that they come from."""
     monkeypatch.setattr(memory, "SMALL", 0)

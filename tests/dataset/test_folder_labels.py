@@ -26,10 +26,10 @@ LETTERS = ["cat", "dog", "eel", "cat"] * 10
         ([0] * 40, r"has one label only, 0: there is nothing to learn; set dataset.n_classes=2 if"),
         (at([float(c) for c in THREES], 3, 1.5), r"row 3 has label 1.5; labels are texts, or whole numbers from 0 on"),
         (at([float(c) for c in THREES], 3, float("inf")), r"row 3 has label inf; "),
-        (at([float(c) for c in THREES], 3, float("nan")), r"row 3 is empty; mend it, or choose dataset.missing=drop"),
-        (at(THREES, 3, None), r"row 3 is empty; "),
-        ([None] * 40, r"row 0 is empty; "),
-        (at(LETTERS, 3, " "), r"row 3 is empty; "),
+        (at([float(c) for c in THREES], 3, float("nan")), r"row 3 is empty"),
+        (at(THREES, 3, None), r"row 3 is empty"),
+        ([None] * 40, r"row 0 is empty"),
+        (at(LETTERS, 3, " "), r"row 3 is empty"),
         (at([str(c) for c in THREES], 3, "x"), r"row 3 holds 'x' among whole numbers: labels are all of one kind"),
         ([[1]] * 40, r"must hold labels 0, 1, 2, ... or texts, it holds list"),
         ([f"c{k}" for k in range(40)] * 2, None),
@@ -42,7 +42,7 @@ def test_what_is_no_label_is_refused_by_row(tmp_path: Path, labels: Any, said: s
     if said is None:
         assert folder(tmp_path).load(0).n_classes == 40
         return
-    with pytest.raises(DataError, match=rf"^dataset.label: .*train.parquet: column 'label',? {said}"):
+    with pytest.raises(DataError, match=rf"dataset.label: .*train.parquet: column 'label',? {said}"):
         folder(tmp_path).load(0)
 
 

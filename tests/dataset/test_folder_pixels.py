@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.dataset import folder as module
+from fedcohort.dataset.user_table import inputs as module
 from fedcohort.errors import DataError, OptionError
 from folder_toy import folder, table
 from known import known

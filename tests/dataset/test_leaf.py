@@ -26,7 +26,7 @@ def test_nine_tenths_of_each_persons_samples_train() -> None:
     assert (np.diff(found.train) > 0).all()
     np.testing.assert_array_equal(np.array([0, 2, 3, 4])[found.owner], OWNER[found.train])
     np.testing.assert_array_equal(np.array([0, 2, 3, 4])[known(found.test_owner)], OWNER[found.test])
-    assert found.remark == "6 people, 4 of them clients; 2 left out, who have too few samples"
+    assert found.remark == "6 people, 4 of them clients; 2 with too few samples left out"
     assert found.train.tolist() != divided(seed=1).train.tolist()
 
 
@@ -64,7 +64,7 @@ def test_people_are_taken_whole_but_for_the_last() -> None:
 
 def test_people_with_few_samples_are_left_out() -> None:
     assert np.bincount(divided(least=10).owner).tolist() == [9, 18, 36]
-    assert "3 left out" in divided(least=10).remark
+    assert "3 with too few samples left out" in divided(least=10).remark
 
 
 @pytest.mark.parametrize(

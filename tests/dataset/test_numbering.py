@@ -7,9 +7,10 @@ import datasets
 import pyarrow as pa
 import pytest
 
+from fedcohort.dataset.files import part_of
 from fedcohort.dataset.mnist import Mnist
 from fedcohort.dataset.pictures import labels_of
-from fedcohort.dataset.table import Frame, part_of
+from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from pictures_toy import noise
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from fedcohort.command import line
-from fedcohort.dataset.own import held_out
+from fedcohort.dataset.user_table.rows import held_out
 from fedcohort.record import card
 from fedcohort.record.overview import list_run_facts
 from run_harness import Ran, go

@@ -210,7 +210,7 @@ def test_what_can_be_learnt_is_found(tmp_path: Path) -> None:
         (("agg=feddf", "proxy=client_heldout"), "agg=feddf uses the class"),
         (("agg=rhfl", "proxy=client_heldout"), "agg=rhfl uses the class"),
         (("feature_noise=gaussian",), "feature_noise needs real numbers"),
-        (("augmentation=crop_flip",), "augmentation=crop_flip moves and mirrors images"),
+        (("augmentation=crop_flip",), "augmentation=crop_flip needs image inputs"),
         (
             ("model=char_lstm",),
             "model=char_lstm predicts one class of a sequence, .* positions?: choose",

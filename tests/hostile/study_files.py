@@ -17,7 +17,7 @@ from pyarrow import compute, parquet
 from fedcohort.command import study
 from fedcohort.host import messages
 from fedcohort.startup import command_line
-from fedcohort.study.tables import CURVES, RESULTS
+from fedcohort.study.result_files import CURVES, RESULTS
 from hostile.forked import fork
 from hostile.harness import Answer, Case
 from hostile.run_files import DAMAGES, Damage, swap

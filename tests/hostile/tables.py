@@ -4,6 +4,7 @@ A case goes through composing, loading and dealing as a run does; one that is ac
 are CSV and Parquet files, columns of lists and of encoded images.
 """
 
+import gzip
 import io
 import os
 import struct
@@ -393,15 +394,16 @@ def text(name: str, train: str | bytes, *expected: str, test: str | bytes | None
 def csv_tables() -> list[Case]:
     good = rows()
     return [
-        text("semicolons", rows(";"), "separates columns by ';'"),
-        text("tabs", rows("\t"), "separates columns by '\\t'"),
-        text("bars", rows("|"), "separates columns by '|'"),
+        text("semicolons", rows(";"), "1: x; columns separated by semicolons", accepted=True),
+        text("tabs", rows("\t"), "1: x; columns separated by tabs", accepted=True),
+        text("bars", rows("|"), "1: x; columns separated by bars", accepted=True),
         text("spaces", rows(" "), "separates columns by ' '"),
-        text("decimal commas", rows(";").replace(".", ","), "Expected 1 columns, got 2"),
+        text("decimal commas", rows(";").replace(".", ","), "separated by semicolons; decimal commas", accepted=True),
+        text("a short row of semicolons", rows(";") + "0.5\n", "row 40 has 1 cells, the header has 2"),
         text(
             "decimal commas in quotes",
             "x,label\n" + "".join(f'"0,{k}",{k % 3}\n' for k in range(N)),
-            "no column of num",
+            "decimal commas as text ('0,0'): read them with dataset.decimal=comma",
         ),
         text("no header", good.partition("\n")[2], "has no column 'label'"),
         text("two headers", "a,b\n" + good, "has no column 'label'"),
@@ -412,18 +414,21 @@ def csv_tables() -> list[Case]:
         text("a short row", good + "0.5\n", "can't be read"),
         text("a long row", good + "0.5,1,2\n", "can't be read"),
         text("an open quote", good + '"0.5,1\n', "can't be read"),
-        text("UTF-16", good.encode("utf-16"), "is no UTF-8 text"),
+        text("UTF-16", good.encode("utf-16"), "1: x; decoded from UTF-16", accepted=True),
+        text("UTF-16 cut off", good.encode("utf-16")[:-1], "begins as UTF-16 text"),
+        text("a gzip file", gzip.compress(good.encode()), "1: x; unpacked from gzip", accepted=True),
+        text("a gzip file cut off", gzip.compress(good.encode())[:-9], "is a damaged or incomplete gzip file"),
         text("Latin-1", ("größe," + good).encode("latin1"), "is no UTF-8 text"),
         text("zero bytes", good.encode() + bytes(200), "train.csv"),
-        text("gzip", b"\x1f\x8b\x08\x00" + bytes(range(200)), "is no UTF-8 text"),
+        text("gzip", b"\x1f\x8b\x08\x00" + bytes(range(200)), "is a damaged or incomplete gzip file"),
         text("a ZIP file", b"PK\x03\x04" + bytes(30), "train.csv"),
-        text("a workbook", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(100), "is no UTF-8 text"),
+        text("a workbook", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(100), "is an Excel workbook"),
         text("a web page", "<html>\n<body>not found</body>\n</html>\n", "has no column of numbers"),
         text("JSON", '{"x": 1, "label": 0}\n' * 3, "train.csv"),
         text(
             "a pointer of Git LFS",
             "version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 1\n",
-            "separates columns by",
+            "is a pointer of Git LFS",
         ),
         text("columns called alike", good.replace("x,label", "x,x"), "2 columns called 'x'"),
         text("header of quotes", good.replace("x,label", '"x","label"'), "1: x", accepted=True),
@@ -511,7 +516,10 @@ def files() -> list[Case]:
         case("test_share of 1", lambda f: columns(f, {}), "test_share must be", words="dataset.test_share=1"),
         case("CSV and Parquet", special("train.csv", lambda f: f.write_text(rows())), "holds both"),
         case(
-            "Train.parquet", special("train.parquet", lambda f: columns_at(f.with_name("Train.parquet"))), "needs train"
+            "Train.parquet",
+            special("train.parquet", lambda f: columns_at(f.with_name("Train.parquet"))),
+            "Train.parquet is the training table",
+            accepted=True,
         ),
         case("Parquet empty", damaged(lambda c: b""), bad),
         case("Parquet cut off", damaged(lambda c: c[:-20]), bad),
@@ -549,9 +557,9 @@ def files() -> list[Case]:
             accepted=True,
             words="dataset.valid=none",
         ),
-        case("train a list of files", special("train.parquet", folder_of_parts), "no regular file"),
+        case("train a list of files", special("train.parquet", folder_of_parts), "1: x", accepted=True),
         case("path missing", lambda f: None, "there is no such folder", words="dataset.path=/nowhere/at/all"),
-        case("path a file", lambda f: None, "there is no such folder", words="dataset.path=/etc/passwd"),
+        case("path a file", lambda f: None, "needs test.parquet", words="dataset.path=/etc/passwd"),
         case("path a device", lambda f: None, "there is no such folder", words="dataset.path=/dev/null"),
         case("path null", lambda f: None, "path must be", words="dataset.path=null"),
         case("path a number", lambda f: None, "path must be", words="dataset.path=7"),

@@ -17,14 +17,14 @@ def write(folder: Path) -> None:
     card.save(info(folder))
 
 
-def test_a_card_that_is_damaged_is_named(tmp_path: Path) -> None:
+def test_damaged_metadata_is_reported(tmp_path: Path) -> None:
     write(tmp_path / "run")
     (tmp_path / "run" / "info.json").write_text('{"starts_ms": [1')
     with pytest.raises(CheckpointError, match=r"info\.json is damaged"):
         card.load(tmp_path / "run")
 
 
-def test_arrays_that_are_damaged_or_missing_are_named(tmp_path: Path) -> None:
+def test_damaged_or_missing_arrays_are_reported(tmp_path: Path) -> None:
     write(tmp_path / "run")
     path = tmp_path / "run" / card.ARRAYS
     for damaged in (path.read_bytes()[:100], b""):
@@ -36,7 +36,7 @@ def test_arrays_that_are_damaged_or_missing_are_named(tmp_path: Path) -> None:
         card.load(tmp_path / "run")
 
 
-def test_a_card_that_holds_its_arrays_itself_is_still_read(tmp_path: Path) -> None:
+def test_metadata_with_inline_arrays_is_read(tmp_path: Path) -> None:
     """A folder of an older version."""
     facts = info(tmp_path / "run")
     write(tmp_path / "run")
@@ -51,7 +51,7 @@ def test_a_card_that_holds_its_arrays_itself_is_still_read(tmp_path: Path) -> No
     np.testing.assert_array_equal(card.load(tmp_path / "run").class_counts, facts.class_counts)
 
 
-def test_integers_take_four_bytes_where_they_hold_them(tmp_path: Path) -> None:
+def test_small_integers_take_four_bytes(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     facts = info(tmp_path / "run", class_counts=np.full((20_000, 10), 3))
     card.save(facts)
@@ -59,7 +59,7 @@ def test_integers_take_four_bytes_where_they_hold_them(tmp_path: Path) -> None:
     assert card.load(tmp_path / "run").class_counts.dtype == np.int64
 
 
-def test_the_card_gives_back_what_the_run_was_told(tmp_path: Path) -> None:
+def test_every_field_is_read_back(tmp_path: Path) -> None:
     facts = info(tmp_path / "run", noise_rate=np.array([0.1, np.nan]))
     facts.folder.mkdir()
     card.save(facts)

@@ -15,7 +15,7 @@ def write(folder: Path, *steps: int) -> dict[int, str]:
     return {step: client_table.write_part(folder, step, columns) for step in steps}
 
 
-def test_what_is_damaged_swapped_or_missing_is_found(tmp_path: Path) -> None:
+def test_damaged_swapped_or_missing_files_are_found(tmp_path: Path) -> None:
     tables = write(tmp_path, 1, 2, 3, 4)
     assert not client_files.find_damage(tmp_path, tables)
     os.replace(client_files.part_of(tmp_path, 2), client_files.part_of(tmp_path, 3))

@@ -31,7 +31,7 @@ COLUMNS = [
 
 @pytest.mark.parametrize("finished", [False, True])
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 2)])
-def test_columns_and_types_do_not_depend_on_what_was_measured_first(
+def test_columns_and_types_do_not_depend_on_the_first_step(
     tmp_path: Path, finished: bool, order: tuple[int, ...]
 ) -> None:
     parts = {0: STEP_0, 1: STEP_1, 2: {**STEP_1, **STEP_0}}
@@ -49,7 +49,7 @@ def test_columns_and_types_do_not_depend_on_what_was_measured_first(
     assert table[table.step == 2]["part_explore"].tolist() == [1.0, 2.0, 3.0]
 
 
-def test_nobody_is_selected_at_step_0(tmp_path: Path) -> None:
+def test_no_client_is_selected_at_step_0(tmp_path: Path) -> None:
     write_part(tmp_path, 0, STEP_0)
     table = load(tmp_path, {0})
     assert not table[list(FLAGS)].to_numpy().any()

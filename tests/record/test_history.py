@@ -45,7 +45,7 @@ def test_the_old_form_is_another_one(folders: tuple[Path, Path]) -> None:
     assert not (old / card.ARRAYS).exists()
 
 
-def test_who_was_there_is_found_in_the_table(folders: tuple[Path, Path]) -> None:
+def test_availability_is_found_in_the_table(folders: tuple[Path, Path]) -> None:
     new, old = (selection.fates(read(folder), EVERYBODY) for folder in folders)
     assert bool(np.any(old == choice.AWAY))
     np.testing.assert_array_equal(old, new)
@@ -58,7 +58,7 @@ def test_a_round_is_explained_as_before(folders: tuple[Path, Path], step: int) -
         np.testing.assert_array_equal(getattr(old, fact), getattr(new, fact))
 
 
-def test_it_is_replayed_as_before(folders: tuple[Path, Path]) -> None:
+def test_old_folders_are_replayed(folders: tuple[Path, Path]) -> None:
     logs = [replayable.read(folder) for folder in folders]
     for one, other in zip(*(log.rounds for log in logs), strict=True):
         assert one.available.tolist() == other.available.tolist()

@@ -1,4 +1,4 @@
-"""The journal: whole steps only, whatever kills the writer, and never a step rewritten."""
+"""The journal has complete steps only, also after kills, and no step is rewritten."""
 
 import dataclasses
 import json
@@ -70,8 +70,8 @@ def test_step_0_has_no_cohort_and_no_table(tmp_path: Path) -> None:
     assert found.clients(["selected"]).columns.tolist() == ["step", "client", "selected"]
 
 
-def test_columns_may_come_and_go(tmp_path: Path) -> None:
-    """w_0 is evaluated on all clients, but nobody is selected; a score appears after the cold start."""
+def test_steps_may_have_different_columns(tmp_path: Path) -> None:
+    """Step 0 is evaluated on all clients without a selection; a score appears after the cold start."""
     writer, facts = Journal(), info(tmp_path / "run", rounds=2)
     writer.start(facts)
     writer.observe(dataclasses.replace(report(0), clients={"acc": np.linspace(0, 1, 12)}))
@@ -95,7 +95,7 @@ def test_numbers_that_are_not_finite_survive(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("torn", [b"{", b'{"step": 4, "time_ms": 1', b"\x00\x00\x00\n", b'{"step": 4}\n'])
-def test_a_torn_line_was_never_written(tmp_path: Path, torn: bytes) -> None:
+def test_an_incomplete_last_line_is_not_committed(tmp_path: Path, torn: bytes) -> None:
     play([Journal()], info(tmp_path / "run"), last=3, status="interrupted")
     with (tmp_path / "run" / "journal.jsonl").open("ab") as file:
         file.write(torn)
@@ -123,7 +123,7 @@ def flip(folder: Path, line: int, text: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", [b"0.", b"cohort", b"1"])
-def test_a_flipped_bit_of_a_line_is_no_other_value(tmp_path: Path, text: bytes) -> None:
+def test_a_flipped_bit_of_a_line_is_detected(tmp_path: Path, text: bytes) -> None:
     play([Journal()], info(tmp_path / "run"), last=3, status="interrupted")
     flip(tmp_path / "run", 2, text)
     with pytest.raises(
@@ -133,13 +133,13 @@ def test_a_flipped_bit_of_a_line_is_no_other_value(tmp_path: Path, text: bytes) 
 
 
 def test_the_checkpoint_knows_the_journal_up_to_its_round(tmp_path: Path) -> None:
-    """Also where every line is sound by itself: the journal of another run."""
+    """Also if every line is undamaged: the journal of another run."""
     writers = [Journal(), Journal()]
     for writer, name in zip(writers, "ab", strict=True):
         writer.start(info(tmp_path / name))
         for step in range(4):
             writer.observe(dataclasses.replace(report(step), fingerprint=f"{name}{step}"))
-    journal.check(tmp_path / "a", 2, writers[0].digest(2))  # it may be ahead of the checkpoint
+    journal.check(tmp_path / "a", 2, writers[0].digest(2))  # the journal may be ahead of the checkpoint
     with pytest.raises(DamagedFile, match="differs from the journal at the checkpoint"):
         journal.check(tmp_path / "a", 2, writers[1].digest(2))
     with pytest.raises(CheckpointError, match=r"its journal\.jsonl lacks round 4"):
@@ -225,7 +225,7 @@ def test_a_step_done_again_is_compared_not_rewritten(tmp_path: Path) -> None:
     assert texts(tmp_path / "run") == before
 
 
-def test_after_a_force_a_step_that_departs_is_said_and_not_rewritten(
+def test_after_a_force_a_differing_step_is_logged_and_not_rewritten(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal.log, "propagate", True)
@@ -258,7 +258,7 @@ def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
     [partial(Summary, full=False), Figures, lambda: MlflowTracker(**TRACKER)],
     ids=["summary", "figures", "mlflow"],
 )
-def test_who_reads_the_journal_misses_it_at_the_start(tmp_path: Path, reader: Callable[[], Observer]) -> None:
+def test_readers_of_the_journal_need_it_at_the_start(tmp_path: Path, reader: Callable[[], Observer]) -> None:
     facts = info(tmp_path / "run")
     facts.folder.mkdir()
     with pytest.raises(IncompatibleConfig, match=r"reads the journal: do not remove callback.journal"):

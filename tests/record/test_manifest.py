@@ -12,7 +12,7 @@ from killing import kill_at
 OLD, NEW = {"a": b"old a", "b": b"old b"}, {"a": b"new a", "b": b"new b"}
 
 
-def test_a_file_that_is_not_what_was_written_is_named(tmp_path: Path) -> None:
+def test_a_changed_file_is_reported(tmp_path: Path) -> None:
     for name, content in OLD.items():
         (tmp_path / name).write_bytes(content)
     manifest.seal(tmp_path, [*OLD, "absent"])
@@ -42,7 +42,7 @@ def test_the_manifest_knows_its_own_damage_and_its_format(tmp_path: Path) -> Non
     manifest.check_all(tmp_path)
 
 
-def test_a_folder_without_a_manifest_gets_none_unless_asked(tmp_path: Path) -> None:
+def test_a_folder_without_a_manifest_gets_none_by_default(tmp_path: Path) -> None:
     manifest.replace(tmp_path, OLD)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 

@@ -35,7 +35,7 @@ def test_the_bound_is_the_quantile_of_a_table(own: int, skewed: bool) -> None:
 
 
 @pytest.mark.parametrize("counts", [np.array([[5], [9]]), np.array([[5, 0], [9, 0]])])
-def test_one_class_alone_is_never_skewed(counts: np.ndarray) -> None:
+def test_a_single_class_is_never_skewed(counts: np.ndarray) -> None:
     assert not population.find_skewed(counts).any()
 
 

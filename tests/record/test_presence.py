@@ -11,7 +11,7 @@ def test_it_is_read_as_it_was_written(count: int, share: float) -> None:
     np.testing.assert_array_equal(decode(encode(np.flatnonzero(there), count)), there)
 
 
-def test_a_million_who_are_all_there_take_ten_letters_and_any_other_a_bit_each_at_most() -> None:
+def test_a_million_available_clients_take_ten_letters_others_at_most_a_bit_each() -> None:
     assert encode(np.arange(1_000_000), 1_000_000) == "1000000:"
     half = np.flatnonzero(np.random.default_rng(0).random(1_000_000) < 0.5)
     assert len(encode(half, 1_000_000)) < 1.01 * 1_000_000 / 8 * 4 / 3

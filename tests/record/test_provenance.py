@@ -1,4 +1,4 @@
-"""Where a result comes from."""
+"""The commit, versions and data of each start of a run."""
 
 import subprocess
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from run_harness import go
 
 
 @pytest.fixture(autouse=True)
-def _asked_anew() -> Iterator[None]:
+def _without_cache() -> Iterator[None]:
     provenance.commit.cache_clear()
     yield
     provenance.commit.cache_clear()
@@ -50,7 +50,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("logs/run.log", False),
     ],
 )
-def test_what_decides_a_result_is_code(tree: Path, name: str, changed: bool) -> None:
+def test_only_files_that_decide_results_make_a_commit_dirty(tree: Path, name: str, changed: bool) -> None:
     found, dirty = provenance.commit()
     assert len(found) == 40
     assert not dirty
@@ -66,7 +66,7 @@ def test_outside_of_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert provenance.commit() == ("unknown", True)
 
 
-def test_a_start_of_before_there_were_checksums_is_gone_on_with() -> None:
+def test_a_start_without_a_checksum_is_accepted() -> None:
     now = provenance.this({}, {}, "0123456789abcdef")
     assert provenance.differences({name: value for name, value in now.items() if name != "data"}, now) == []
     assert provenance.differences({**now, "data": "other"}, now) == [
@@ -74,8 +74,8 @@ def test_a_start_of_before_there_were_checksums_is_gone_on_with() -> None:
     ]
 
 
-def test_a_table_that_was_changed_is_other_data(tmp_path: Path) -> None:
-    """A trace is named by its path: the config's hash stays what it is."""
+def test_a_changed_table_is_other_data(tmp_path: Path) -> None:
+    """The config has the path of a trace, so that its hash stays equal."""
     table = tmp_path / "ready.csv"
     table.write_text("client,start_s,end_s\n" + "".join(f"{k},0,{1000 + k}\n" for k in range(12)))
     words = ("availability=trace", f"availability.path={table}", "availability.period_s=2000")

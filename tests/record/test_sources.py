@@ -7,14 +7,14 @@ import pytest
 from fedcohort.record import sources
 
 
-def test_the_sources_of_a_run_are_those_that_it_runs(tmp_path: Path) -> None:
-    """A new method, and a change in another, leave them; a change in a chosen one, or in what it imports, doesn't."""
+def test_the_digest_covers_the_files_that_a_run_executes(tmp_path: Path) -> None:
+    """A new method or a change in another one does not alter it; a change in a chosen method or its imports does."""
     top = tmp_path / "fedcohort"
     texts = {
         "selector/base.py": "",
-        "selector/mine.py": "from fedcohort.selector import base, score",
+        "selector/chosen.py": "from fedcohort.selector import base, score",
         "selector/score.py": "",
-        "selector/theirs.py": "from fedcohort.selector.other import x",
+        "selector/unchosen.py": "from fedcohort.selector.other import x",
         "selector/other.py": "",
         "lightning/loop.py": "",
         "round/plan.py": "",
@@ -27,10 +27,10 @@ def test_the_sources_of_a_run_are_those_that_it_runs(tmp_path: Path) -> None:
         (top / name).parent.mkdir(parents=True, exist_ok=True)
         (top / name).write_text(text)
     watching = {"a": {"_target_": "fedcohort.console.progress.Progress"}, "b": {"_target_": "fedcohort.record.x.X"}}
-    config = {"selector": {"_target_": "fedcohort.selector.mine.Mine"}, "callback": watching, "rounds": 3}
+    config = {"selector": {"_target_": "fedcohort.selector.chosen.Chosen"}, "callback": watching, "rounds": 3}
     first = sources.digest_sources(config, sources.read_files(top))
     for name in (
-        "selector/theirs.py",
+        "selector/unchosen.py",
         "selector/other.py",
         "selector/new.py",
         "console/progress.py",
@@ -38,21 +38,21 @@ def test_the_sources_of_a_run_are_those_that_it_runs(tmp_path: Path) -> None:
     ):
         (top / name).write_text("changed = True")
         assert sources.digest_sources(config, sources.read_files(top)) == first, name
-    chosen = ("selector/mine.py", "selector/score.py", "selector/base.py")
+    chosen = ("selector/chosen.py", "selector/score.py", "selector/base.py")
     for name in (*chosen, "lightning/loop.py", "round/new.py", "record/folder.py"):
         before = sources.digest_sources(config, sources.read_files(top))
         (top / name).write_text(texts.get(name, "") + "\nchanged = True")
         assert sources.digest_sources(config, sources.read_files(top)) != before, name
 
 
-def test_the_package_is_the_whole_one() -> None:
+def test_the_files_of_the_package_are_read() -> None:
     assert (sources.PACKAGE / "selector" / "random.py").exists()
     found = sources.run_by({"fedcohort.selector.random.Random"}, sources.read_files(sources.PACKAGE))
     assert {"selector/random.py", "selector/base.py", "lightning/loop.py", "training/step.py", "component.py"} <= found
     assert "selector/flash.py" not in found
 
 
-def test_a_home_is_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tilde_stands_for_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`dataset.path=~/data` is read: no shell expands it in an option."""
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "data").mkdir()
@@ -62,7 +62,7 @@ def test_a_home_is_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert sources.digest_data({"dataset": {"path": "~nobody-of-this-name/data"}}) == {}
 
 
-def test_a_folder_is_what_its_files_hold(tmp_path: Path) -> None:
+def test_the_digest_of_a_folder_covers_its_files(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"one")
     config = {"dataset": {"path": str(tmp_path)}, "model": {"weights": "not there"}}
     before = sources.digest_data(config)
@@ -72,8 +72,8 @@ def test_a_folder_is_what_its_files_hold(tmp_path: Path) -> None:
     assert sources.digest_data(config) != before
 
 
-def test_the_file_of_a_users_component_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A class in `_target_` and a network in model.path; callbacks change no result, and fedcohort has `sources`."""
+def test_the_file_of_a_users_component_has_a_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class in `_target_` and a network in model.path. Callbacks change no result; this package has other digests."""
     monkeypatch.syspath_prepend(tmp_path)
     file = tmp_path / "my_component.py"
     file.write_text("x = 1\n")

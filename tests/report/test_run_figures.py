@@ -8,6 +8,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
@@ -112,7 +113,7 @@ def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:
     )
 
 
-def test_an_experiment_is_told_from_its_selector(tmp_path: Path) -> None:
+def test_the_title_distinguishes_an_experiment_from_its_selector(tmp_path: Path) -> None:
     facts = info(tmp_path / "run")
     both = dataclasses.replace(facts, choices={**facts.choices, "experiment": "flash"})
     assert style.describe_run(both).startswith(
@@ -153,7 +154,7 @@ def test_every_size(
     assert all(figure.get_figheight() <= 9 for figure in laid_out.values())
 
 
-def test_the_selection_map_shows_who_did_what_when(tmp_path: Path) -> None:
+def test_the_selection_map_shows_the_fate_of_each_client_and_round(tmp_path: Path) -> None:
     facts = ran(tmp_path / "run")
     fate = selection.fates(read(facts.folder), np.arange(12))
     assert fate.shape == (12, 6)
@@ -189,7 +190,7 @@ def test_the_unit_of_virtual_time(longest: float, unit: str) -> None:
     assert style.virtual_unit([0.0, longest])[1] == unit
 
 
-def test_a_run_without_virtual_time_says_so(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+def test_the_axis_of_a_run_without_virtual_time_says_so(tmp_path: Path, drawn: dict[str, Figure]) -> None:
     writer, facts = Journal(), info(tmp_path / "run")
     writer.start(facts)
     for step in range(3):
@@ -241,7 +242,7 @@ def test_both_validation_curves_are_drawn_thin(tmp_path: Path, drawn: dict[str, 
         (line,) = [line for line in axes.lines if line.get_label() == "server's validation set"]
         assert line.get_linewidth() == curves.THIN
         values = np.array([scale * report(s, clients=5).metrics[f"server_val/{name}"] for s in range(302)])
-        means = curves.moving_mean(np.arange(302), values, 7)
+        means = curves.smooth(pd.Series(values), 7)
         np.testing.assert_allclose(np.asarray(line.get_ydata(), dtype=float), means)
 
 
@@ -257,7 +258,7 @@ def test_the_title_names_a_first_round_with_all_clients(tmp_path: Path, drawn: d
     assert "Selection: clients by round, 4 per round (60 in round 1)" in words(drawn["selection.png"])
 
 
-def test_many_beliefs_are_cut_and_the_title_says_so(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+def test_the_title_counts_panels_that_are_left_out(tmp_path: Path, drawn: dict[str, Figure]) -> None:
     writer, facts = Journal(), info(tmp_path / "run")
     writer.start(facts)
     for step in range(3):

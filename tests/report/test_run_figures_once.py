@@ -15,7 +15,7 @@ from record.made_up import info, report
 from report.test_run_figures import drawn, words  # noqa: F401
 
 
-def test_what_is_alike_for_all_is_said_in_words(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
+def test_equal_properties_are_a_line_of_text(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
     """12 clients of 30 samples each, all in one order of classes; 60 virtual seconds of 27 samples are 2.2 each."""
     counts, ones = np.full((12, 2), 15), np.ones(12)
     same: dict[str, Any] = {
@@ -57,7 +57,7 @@ def test_curves_by_time_are_drawn_where_rounds_differ() -> None:
     assert not curves.is_even(np.array([0.0, 1, 2, 4, 6]), steps)
 
 
-def test_clients_are_sorted_by_what_differs_and_told_how_selection_follows_it(
+def test_clients_are_sorted_by_a_property_that_selection_is_correlated_with(
     tmp_path: Path,
     drawn: dict[str, Figure],  # noqa: F811
 ) -> None:

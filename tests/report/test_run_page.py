@@ -17,7 +17,7 @@ from record.made_up import info, play, report
 ASKS = re.compile(r"https?://|src=\"(?!data:)|href=|@import|url\(|<script|<link")
 
 
-def test_the_page_opens_with_what_came_of_the_run_and_asks_nobody(tmp_path: Path) -> None:
+def test_the_page_starts_with_the_result_and_loads_nothing(tmp_path: Path) -> None:
     facts = info(tmp_path / "run", changed={"selector": "flash", "client.lr": "0.2"})
     play([Journal(), Summary(full=False), Figures(), RunStatus()], facts)
     text = (tmp_path / "run" / "report.html").read_text()
@@ -49,7 +49,7 @@ def test_a_run_without_a_summary_has_a_page_of_its_own(tmp_path: Path) -> None:
     assert json.loads((facts.folder / "summary.json").read_text())["rounds"] == 3
 
 
-def test_a_summary_of_an_older_fedcohort_lacks_what_that_did_not_know(tmp_path: Path) -> None:
+def test_a_summary_of_an_older_version_may_lack_fields(tmp_path: Path) -> None:
     facts = info(tmp_path / "run")
     play([Journal(), Summary(full=False), RunStatus()], facts)
     (facts.folder / "summary.json").write_text(json.dumps({"rounds": 6, "wall_s": 12.5, "status": "finished"}))
@@ -58,7 +58,7 @@ def test_a_summary_of_an_older_fedcohort_lacks_what_that_did_not_know(tmp_path: 
     assert "to 90 % of its best" in text
 
 
-def test_scores_follow_only_what_differs(tmp_path: Path) -> None:
+def test_correlations_need_properties_that_differ(tmp_path: Path) -> None:
     """Noise -.5 and .25 are -.12 on average; all have as many samples, whatever their correlation with chance."""
     facts, writer = info(tmp_path / "run"), Journal()
     writer.start(facts)

@@ -26,7 +26,7 @@ def test_case() -> None:
     assert np.isnan([*found.low, *found.first]).all()  # two families are too few
 
 
-def test_ties_share_their_rank_and_what_diverged_is_last() -> None:
+def test_ties_share_their_rank_and_diverged_methods_are_last() -> None:
     assert rank_values(np.array([[1.0, 2.0, math.nan, 2.0, math.inf]])).tolist() == [[3.0, 1.5, 4.5, 1.5, 4.5]]
 
 

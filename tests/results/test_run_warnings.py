@@ -11,7 +11,7 @@ from console.summarised import play_metrics, watchers, written
 from record.made_up import info, report
 
 
-def test_a_loss_that_has_only_risen_is_told(tmp_path: Path) -> None:
+def test_a_rising_loss_is_reported(tmp_path: Path) -> None:
     """25 is 12.5 times 2.0; 19 isn't ten times it, and one that wasn't measured before training says nothing."""
     high = play_metrics(info(tmp_path / "high", rounds=2), *({"test/loss": loss} for loss in (2.0, 9.0, 25.0)))
     assert [line for line in high["warnings"] if line.startswith("test/loss is 25 at round 2, 12 times the untrained")]
@@ -21,7 +21,7 @@ def test_a_loss_that_has_only_risen_is_told(tmp_path: Path) -> None:
         assert not any("untrained model's" in line for line in found["warnings"])
 
 
-def test_a_diverged_run_says_so(tmp_path: Path) -> None:
+def test_divergence_is_reported(tmp_path: Path) -> None:
     """The loss of round 1 isn't the final one: that was measured, and is no number."""
     rounds = [{"test/acc": 0.1, "test/loss": loss} for loss in (2.3, 2.0, float("nan"), float("nan"))]
     found = play_metrics(info(tmp_path / "run", rounds=3), *rounds)
@@ -55,7 +55,7 @@ def test_a_diverged_run_says_so(tmp_path: Path) -> None:
         (4, 4, 0.0, "of nothing", "the model is still the initial model: no update changed it"),
     ],
 )
-def test_a_run_that_taught_the_model_nothing_says_so(
+def test_a_run_without_an_applied_update_is_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, cohort: int, arrived: int, dropped: float, steps: str, line: Any
 ) -> None:
     watching = watchers()

@@ -57,7 +57,7 @@ def test_pairs_that_say_nothing_pull_to_one() -> None:
     assert math.isnan(free.ratio)
 
 
-def test_evaluation_noise_alone_is_rarely_a_speed_up() -> None:
+def test_evaluation_noise_is_rarely_a_speed_up() -> None:
     """Equal mean curves, three times the noise, the target at 95 % of the baseline's level: 2,000 comparisons."""
     rng = np.random.default_rng(3)
     n, rounds, window = 5, 60, 10

@@ -52,7 +52,7 @@ def test_each_verdict(mean: float, p: float, p_equivalent: float, n: int, verdic
     assert sign_of(verdict) == {BETTER: 1, WORSE: -1}.get(verdict, 0)
 
 
-def test_what_has_no_test_is_never_better() -> None:
+def test_without_a_test_no_method_is_better() -> None:
     base = dict(enumerate(np.random.default_rng(0).normal(size=10)))
     equal = paired_difference(base, base)
     assert judge_difference(equal, equal.p, RULES) == UNIFORM

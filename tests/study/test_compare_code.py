@@ -9,9 +9,9 @@ from fedcohort.bandit import discounted
 from fedcohort.record import provenance
 from fedcohort.study import report
 from fedcohort.study.compare_code import compare
+from fedcohort.study.conditions import list_conditions
 from fedcohort.study.engine import Work
-from fedcohort.study.places import list_places
-from fedcohort.study.progress import describe, progress_of, settle
+from fedcohort.study.progress import describe, progress_of, resolve_changes
 from fedcohort.study.results import Results
 from fedcohort.study.results import load as load_results
 from fedcohort.types import Values
@@ -37,18 +37,18 @@ class Bench:
         return Work(self.study, load_results(self.study), CONFIGS, self.logs, False, self.lines.append, again)
 
     def run(self, again: str = "false") -> Results:
-        self.work(again).run(list_places(self.study), self.study.seeds)
+        self.work(again).run(list_conditions(self.study), self.study.seeds)
         return load_results(self.study)
 
     def compare(self) -> dict[str, str]:
         """Check the rows, and return what differs by selector; both seeds have the same."""
-        compare(self.work(), list_places(self.study), self.study.seeds)
+        compare(self.work(), list_conditions(self.study), self.study.seeds)
         return {key[1]: row["differs"] for key, row in load_results(self.study).rows.items()}
 
     def status(self) -> str:
         found = load_results(self.study)
-        at = progress_of(list_places(self.study), self.study.seeds, found, CONFIGS)
-        return describe(self.study, settle(at, found, self.work().identity), found)
+        at = progress_of(list_conditions(self.study), self.study.seeds, found, CONFIGS)
+        return describe(self.study, resolve_changes(at, found, self.work().identity), found)
 
 
 def avoid(past: discounted.Discounted, sigma: float) -> Values:

@@ -14,15 +14,16 @@ from fedcohort.results.run import mean_over_time
 from fedcohort.startup import compose
 from fedcohort.startup.run import run as train
 from fedcohort.study import engine, report
+from fedcohort.study.conditions import list_conditions
 from fedcohort.study.engine import Work
-from fedcohort.study.places import list_places
-from fedcohort.study.progress import COMPOSING, describe, progress_of, settle
-from fedcohort.study.results import DONE, FAILED, REFUSED, Results, list_runs
+from fedcohort.study.progress import COMPOSING, describe, progress_of, resolve_changes
+from fedcohort.study.result_files import DONE, FAILED, REFUSED
+from fedcohort.study.results import Results, list_runs
 from fedcohort.study.results import load as load_results
-from fedcohort.study.tasks import Outcome, Task, identity_of, play
+from fedcohort.study.tasks import Outcome, Task, identity_of
 from pictures_toy import encode, noise
 from pictures_toy import write as save
-from study.tiny import run, write
+from study.tiny import play, run, write
 from yaml_words import CONFIGS
 
 LIMITED = {"greedy": ["selector=oracle_greedy", "selector.limit=5"]}  # of twelve clients
@@ -125,19 +126,26 @@ def test_two_cells_two_rows_two_seeds(tmp_path: Path, monkeypatch: pytest.Monkey
     for row in again.rows.values():
         row["stamp"] = "other"
     again.save()
-    at = progress_of(list_places(changed), [0, 1], load_results(changed), CONFIGS)
+    at = progress_of(list_conditions(changed), [0, 1], load_results(changed), CONFIGS)
     assert at.count("changed") == 10
     work = engine.Work(changed, again, CONFIGS, logs, False, said.append)
-    assert settle(at, again, work.identity).count(DONE) == 10
-    assert settle(at, again, lambda place: None if place.cell == "noisy" else work.identity(place)).count("changed") > 0
+    assert resolve_changes(at, again, work.identity).count(DONE) == 10
+    assert (
+        resolve_changes(at, again, lambda place: None if place.setting == "noisy" else work.identity(place)).count(
+            "changed"
+        )
+        > 0
+    )
     for row in again.rows.values():
         row["config_hash"] = "other"
-    assert settle(at, again, work.identity).count("changed") == 10
+    assert resolve_changes(at, again, work.identity).count("changed") == 10
     said.clear()
     run(changed, logs, said=said)
     assert said[0] == COMPOSING
     assert said[1:] == ["10 of 10 runs are done, 0 to do"]
-    assert progress_of(list_places(changed), [0, 1], load_results(changed), CONFIGS).count(DONE) == 10  # no composing
+    assert (
+        progress_of(list_conditions(changed), [0, 1], load_results(changed), CONFIGS).count(DONE) == 10
+    )  # no composing
 
 
 def test_a_row_names_the_words_that_repeat_it(tmp_path: Path) -> None:
@@ -182,12 +190,12 @@ def test_a_study_that_was_broken_off_goes_on(tmp_path: Path, monkeypatch: pytest
     work = Work(study, load_results(study), CONFIGS, logs, True, lambda line: None)
     monkeypatch.setattr(Results, "save", broken)
     with pytest.raises(KeyboardInterrupt):
-        work.run(list_places(study), [0])
+        work.run(list_conditions(study), [0])
     (folder,) = (logs / "runs").iterdir()
     trained = (folder / "weights.pt").stat().st_mtime_ns
     monkeypatch.setattr(Results, "save", save)
     work = Work(study, load_results(study), CONFIGS, logs, True, lambda line: None)
-    work.run(list_places(study), [0])
+    work.run(list_conditions(study), [0])
     assert len(list((logs / "runs").iterdir())) == 2  # one more selector, and no second folder of the first
     assert (folder / "weights.pt").stat().st_mtime_ns == trained
     assert [row["status"] for row in load_results(study).rows.values()] == [DONE, DONE]
@@ -211,7 +219,7 @@ def test_what_another_commit_ran_is_done_again(tmp_path: Path, monkeypatch: pyte
 
         monkeypatch.setattr(engine, "run_tasks", played_by(counted))
         work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, said.append, "true")
-        work.run(list_places(study), [0])
+        work.run(list_conditions(study), [0])
         return load_results(study)
 
     with pytest.raises(KeyboardInterrupt):
@@ -222,7 +230,7 @@ def test_what_another_commit_ran_is_done_again(tmp_path: Path, monkeypatch: pyte
     found = again()  # goes on
     assert "2 of 3 runs are done, 1 to do" in said
     assert {row["commit"] for row in found.rows.values()} == {"new"}
-    assert [task.words[-1] for task in played] == ["selector=round_robin"]  # the bound is random's new run
+    assert [task.overrides[-1] for task in played] == ["selector=round_robin"]  # the bound is random's new run
     assert not any(task.resume for task in played)  # what is in logs/ is other code's
     played.clear()
     again()
@@ -236,7 +244,7 @@ def test_a_failure_is_said_and_tried_again(tmp_path: Path, monkeypatch: pytest.M
     study = write(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
     monkeypatch.setattr(engine, "run_tasks", played_by(lambda task: Outcome(FAILED, "RuntimeError: no luck")))
     found = run(study, tmp_path / "logs")
-    at = progress_of(list_places(study), [0], found, CONFIGS)
+    at = progress_of(list_conditions(study), [0], found, CONFIGS)
     told = describe(study, at, found)
     assert "failed   2\n  random in equal, round_robin in equal: RuntimeError: no luck" in told
     assert "missing  0\n" in told
@@ -250,10 +258,10 @@ def test_results_of_jobs_that_were_not_waited_for_are_collected(
 ) -> None:
     """The cluster has one of two jobs: the other is written down, and no second array is submitted."""
     study = write(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
-    places, logs, said = list_places(study), tmp_path / "logs", list[str]()
+    places, logs, said = list_conditions(study), tmp_path / "logs", list[str]()
     work = Work(study, load_results(study), CONFIGS, logs, False, said.append)
     sweep = logs / "sweeps" / "a"
-    jobs = [work.task(place, 0).overrides for place in places]
+    jobs = [work.task(place, 0).job for place in places]
     sweep_folder.save_plan(sweep, sweep_folder.Plan(jobs))
     (sweep / ".submitit" / "12_0").mkdir(parents=True)
     JobContext(sweep, CONFIGS).run(0, jobs[0])

@@ -37,9 +37,9 @@ def p_of(t: float) -> float:
 
 def test_differences_gap_and_holm(tmp_path: Path) -> None:
     verdict = judge(study := write(tmp_path, **ROWS), made_up(study, LATE))
-    equal, noisy = verdict.cells["equal"], verdict.cells["noisy"]
-    flash = equal.rows["flash"]
-    assert flash.over is not None
+    equal, noisy = verdict.settings["equal"], verdict.settings["noisy"]
+    flash = equal.methods["flash"]
+    assert flash.is_compared
     # mean .02, deviation .01: t = .02 sqrt(3) / .01
     assert flash.over.mean == pytest.approx(0.02)
     assert flash.over.std == pytest.approx(0.01)
@@ -48,48 +48,48 @@ def test_differences_gap_and_holm(tmp_path: Path) -> None:
     other = p_of(0.1 * math.sqrt(3) / 1e-4)
     assert flash.ps.in_setting == pytest.approx(2 * p_of(2 * math.sqrt(3)))
     assert flash.ps.of_method == pytest.approx(p_of(2 * math.sqrt(3)))
-    assert noisy.rows["flash"].ps.in_setting == pytest.approx(2 * other, rel=1e-3)
-    assert (flash.sign, noisy.rows["flash"].sign, equal.rows["powd"].sign) == (0, 1, 0)
+    assert noisy.methods["flash"].ps.in_setting == pytest.approx(2 * other, rel=1e-3)
+    assert (flash.sign, noisy.methods["flash"].sign, equal.methods["powd"].sign) == (0, 1, 0)
     # the best yardstick is clean: .1; flash closes a fifth of it, powd, at -.02, none; `full` is no yardstick
     assert equal.headroom.oracle == "oracle_clean"
-    assert equal.headroom.pays
-    shares = [each.closed.share for row in ("flash", "powd", "full") if (each := equal.rows[row]).closed is not None]
+    assert equal.headroom.is_positive
+    shares = [each.closed.share for row in ("flash", "powd", "full") if (each := equal.methods[row]).closed is not None]
     assert shares == pytest.approx([0.2, -0.2, (0.1 + 0.14 + 0.17) / 3 / 0.1])
     # where no yardstick is clear of 0 there is no gap to close, whoever wins
     assert noisy.headroom.oracle == "oracle_clean"
-    assert not noisy.headroom.pays
-    assert noisy.rows["flash"].closed is None
-    assert [each.row for each in noisy.winners()] == ["flash"]
-    assert not equal.winners()
+    assert not noisy.headroom.is_positive
+    assert noisy.methods["flash"].closed is None
+    assert [each.method for each in noisy.better()] == ["flash"]
+    assert not equal.better()
 
 
 def test_one_correction_over_all_methods_and_cells(tmp_path: Path) -> None:
     verdict = judge(study := write(tmp_path, **ROWS), made_up(study, LATE))
     # four tests of the two methods in two cells, yardsticks apart: flash in `noisy` has the smallest p, then flash in
     # `equal`, t = .02 sqrt(3) / .01, then powd there, mean -.02, deviation sqrt(3) / 100: t = 2; powd in `noisy` has 0
-    flash, powd = (verdict.cells["equal"].rows[row] for row in ("flash", "powd"))
+    flash, powd = (verdict.settings["equal"].methods[row] for row in ("flash", "powd"))
     assert verdict.tests == 4
-    assert verdict.cells["noisy"].rows["flash"].ps.anywhere == pytest.approx(
+    assert verdict.settings["noisy"].methods["flash"].ps.anywhere == pytest.approx(
         4 * p_of(0.1 * math.sqrt(3) / 1e-4), rel=1e-3
     )
     assert flash.ps.anywhere == pytest.approx(3 * p_of(2 * math.sqrt(3)))
     assert powd.ps.anywhere == pytest.approx(2 * p_of(2.0))
-    assert math.isnan(verdict.cells["equal"].rows["oracle_clean"].ps.anywhere)
-    assert verdict.cells["noisy"].wins_after_all(0.05)
-    assert not verdict.cells["noisy"].wins_after_all(1e-6)
+    assert math.isnan(verdict.settings["equal"].methods["oracle_clean"].ps.anywhere)
+    assert verdict.settings["noisy"].is_won(0.05)
+    assert not verdict.settings["noisy"].is_won(1e-6)
 
 
 def test_ranks_and_seeds(tmp_path: Path) -> None:
     verdict = judge(study := write(tmp_path, **ROWS), made_up(study, LATE))
-    equal = verdict.cells["equal"]
+    equal = verdict.settings["equal"]
     # flash is first on each seed, random second, powd third; yardsticks have no rank
-    ranks = {row: each.rank for row, each in equal.rows.items() if math.isfinite(each.rank)}
+    ranks = {row: each.rank for row, each in equal.methods.items() if math.isfinite(each.rank)}
     assert ranks == {"random": 2.0, "flash": 1.0, "powd": 3.0}
     # deviations of the methods: flash .01, powd sqrt(3) / 100; the median is between: (1 + sqrt(3)) / 200 = .01366
     # a true difference of .01 is .732 of it, which 17 seeds show with a chance of 80 %
-    assert equal.seeds == 17
+    assert equal.seeds_needed == 17
     assert verdict.ranks is not None
-    assert list(verdict.ranks.cells) == ["equal", "noisy"]
+    assert list(verdict.ranks.by_setting) == ["equal", "noisy"]
     # the cells' means: flash, random, powd; and in `noisy` flash, then random and powd, both .81, share 2 and 3
     assert dict(verdict.ranks.mean) == {"flash": 1.0, "random": 2.25, "powd": 2.75}
 
@@ -111,9 +111,9 @@ def test_rows_are_ranked_on_the_seeds_that_they_share(tmp_path: Path) -> None:
 def test_a_yardstick_that_was_just_begun_is_not_the_best(tmp_path: Path) -> None:
     study = write(tmp_path, **(ROWS | {"seeds": [0, 1, 2]}))
     one = {"random": [0.8, 0.8, 0.8], "oracle_clean": [0.9, 0.91, 0.92], "oracle_diverse": [0.99]}
-    assert judge(study, made_up(study, {"equal": one})).cells["equal"].headroom.oracle == "oracle_clean"
+    assert judge(study, made_up(study, {"equal": one})).settings["equal"].headroom.oracle == "oracle_clean"
     few = {**one, "oracle_clean": [0.9]}
-    assert judge(study, made_up(study, {"equal": few})).cells["equal"].headroom.oracle == "oracle_diverse"
+    assert judge(study, made_up(study, {"equal": few})).settings["equal"].headroom.oracle == "oracle_diverse"
 
 
 def test_a_share_is_of_a_gap_that_its_seeds_have(tmp_path: Path) -> None:
@@ -121,10 +121,10 @@ def test_a_share_is_of_a_gap_that_its_seeds_have(tmp_path: Path) -> None:
     study = write(tmp_path, **(ROWS | {"seeds": list(range(9))}))
     gaps = [-0.01, -0.01, -0.02, 0.1, 0.11, 0.1, 0.1, 0.1, 0.1]
     late = {"random": [0.8] * 9, "oracle_clean": [0.8 + gap for gap in gaps], "mine": [0.81, 0.82, 0.83]}
-    cell = judge(study, made_up(study, {"equal": {**late, "flash": [0.9, 0.91]}})).cells["equal"]
-    assert cell.headroom.pays
-    assert [cell.rows[row].closed for row in ("mine", "flash")] == [None, None]
-    whole = cell.rows["oracle_clean"].closed
+    cell = judge(study, made_up(study, {"equal": {**late, "flash": [0.9, 0.91]}})).settings["equal"]
+    assert cell.headroom.is_positive
+    assert [cell.methods[row].closed for row in ("mine", "flash")] == [None, None]
+    whole = cell.methods["oracle_clean"].closed
     assert whole is not None
     assert whole.share == 1.0
 
@@ -134,8 +134,8 @@ def test_equal_differences_are_no_test_in_single_precision_either(tmp_path: Path
     study = write(tmp_path, **ROWS)
     late = {"random": [0.70, 0.80, 0.90], "flash": [x + 1 / 60 for x in (0.70, 0.80, 0.90)]}
     made_up(study, {"equal": late}).save()
-    flash = judge(study, load(study)).cells["equal"].rows["flash"]
-    assert flash.over is not None
+    flash = judge(study, load(study)).settings["equal"].methods["flash"]
+    assert flash.is_compared
     assert flash.over.mean == pytest.approx(1 / 60)
     assert (math.isnan(flash.over.p), flash.sign) == (True, 0)
 
@@ -147,7 +147,7 @@ def test_a_diverged_run_ranks_last(tmp_path: Path) -> None:
     assert ranks is not None
     # in `equal` flash, random, powd; in `noisy` random and powd share 1 and 2, and flash is third
     assert dict(ranks.mean) == {"random": 1.75, "flash": 2.0, "powd": 2.25}
-    assert (ranks.contests["flash"].sign(study), math.isnan(ranks.contests["flash"].seeds.p)) == (0, True)
+    assert (ranks.overall["flash"].sign(study.rules), math.isnan(ranks.overall["flash"].seeds.p)) == (0, True)
 
 
 def test_what_is_missing(tmp_path: Path) -> None:
@@ -156,19 +156,19 @@ def test_what_is_missing(tmp_path: Path) -> None:
     assert verdict.missing["equal", "random"] == 1
     assert verdict.missing["noisy", "flash"] == 2
     assert verdict.missing["noisy", "bound:clean"] == 2
-    flash = verdict.cells["equal"].rows["flash"]
+    flash = verdict.settings["equal"].methods["flash"]
     assert flash.sign == 0
     assert math.isnan(flash.ps.in_setting)
-    assert verdict.cells["equal"].seeds is None
+    assert verdict.settings["equal"].seeds_needed is None
     assert verdict.ranks is None
 
 
 def test_nothing_is_said_of_a_row_without_the_baseline(tmp_path: Path) -> None:
     study = write(tmp_path, **ROWS)
-    cell = judge(study, made_up(study, {"equal": {"flash": [0.9, 0.8]}})).cells["equal"]
-    assert cell.rows["flash"].over is None
+    cell = judge(study, made_up(study, {"equal": {"flash": [0.9, 0.8]}})).settings["equal"]
+    assert cell.methods["flash"].is_compared is False
     assert cell.headroom.difference is None
-    assert not cell.winners()
+    assert not cell.better()
 
 
 def test_what_counts_is_large_enough_and_often_enough_seen(tmp_path: Path) -> None:
@@ -182,13 +182,13 @@ def test_what_counts_is_large_enough_and_often_enough_seen(tmp_path: Path) -> No
         ({"least": 0, "alpha": 1e-4}, 0),
     ):
         study = write(tmp_path, win=win, **ROWS)
-        assert judge(study, made_up(study, late)).cells["equal"].rows["flash"].sign == sign
+        assert judge(study, made_up(study, late)).settings["equal"].methods["flash"].sign == sign
 
 
 def test_a_row_just_begun_costs_the_others_no_seeds(tmp_path: Path) -> None:
     study = write(tmp_path, seeds=[0, 1, 2], **ROWS)
     late = {"equal": {**LATE["equal"], "mine": [0.99]}}
-    rows = judge(study, made_up(study, late)).cells["equal"].rows
+    rows = judge(study, made_up(study, late)).settings["equal"].methods
     assert math.isnan(rows["mine"].rank)
     assert rows["flash"].rank == 1.0
 
@@ -206,7 +206,7 @@ def test_a_yardstick_of_few_seeds_is_not_the_gap(tmp_path: Path) -> None:
     study = write(tmp_path, **(ROWS | {"seeds": list(range(7))}))
     for n, best in ((7, "oracle_clean"), (6, "oracle_diverse")):
         late = {"random": [0.8] * n, "oracle_clean": [0.9, 0.91] * 3 + [0.9], "oracle_diverse": [0.99, 0.98, 0.99]}
-        cell = judge(study, made_up(study, {"equal": late})).cells["equal"]
+        cell = judge(study, made_up(study, {"equal": late})).settings["equal"]
         assert cell.headroom.oracle == best
         assert ("oracle_diverse" in cell.headroom.oracles) == (n == 6)
 
@@ -214,13 +214,14 @@ def test_a_yardstick_of_few_seeds_is_not_the_gap(tmp_path: Path) -> None:
 def test_variants_are_corrected_together(tmp_path: Path) -> None:
     """Four tests of the two rows in two cells, as in the correction over all methods: there are no others."""
     study = write(tmp_path, variants={"tries": ["flash", "powd"]}, **ROWS)
-    cells = judge(study, made_up(study, LATE)).cells
+    cells = judge(study, made_up(study, LATE)).settings
     for cell in cells.values():
         for row in ("flash", "powd"):
-            assert cell.rows[row].ps.of_method == cell.rows[row].ps.anywhere
-    assert cells["equal"].rows["flash"].ps.of_method == pytest.approx(3 * p_of(2 * math.sqrt(3)))
+            assert cell.methods[row].ps.of_method == cell.methods[row].ps.anywhere
+    assert cells["equal"].methods["flash"].ps.of_method == pytest.approx(3 * p_of(2 * math.sqrt(3)))
     # an oracle is in no family
-    assert cells["equal"].rows["oracle_clean"].ps.in_setting == pytest.approx(p_of(0.1 * math.sqrt(3) / 1e-4), rel=1e-3)
+    oracle = cells["equal"].methods["oracle_clean"]
+    assert oracle.ps.in_setting == pytest.approx(p_of(0.1 * math.sqrt(3) / 1e-4), rel=1e-3)
 
 
 def test_ones_own_row_on_many_seeds_leaves_the_others_as_they_are(tmp_path: Path) -> None:
@@ -234,12 +235,12 @@ def test_ones_own_row_on_many_seeds_leaves_the_others_as_they_are(tmp_path: Path
     assert alone.ranks is not None
     assert set(beside.ranks.mean) == {*alone.ranks.mean, "mine"}
     for cell in LATE:
-        one, other = alone.cells[cell], beside.cells[cell]
+        one, other = alone.settings[cell], beside.settings[cell]
         assert other.headroom.oracle == one.headroom.oracle
         assert other.headroom.difference is not None
         assert one.headroom.difference is not None
         assert other.headroom.difference.mean == one.headroom.difference.mean
-        assert all(math.isfinite(other.rows[row].rank) for row in ("random", "flash", "powd"))
+        assert all(math.isfinite(other.methods[row].rank) for row in ("random", "flash", "powd"))
 
 
 def test_the_oracle_that_a_regime_names_is_the_headroom(tmp_path: Path) -> None:
@@ -247,8 +248,8 @@ def test_the_oracle_that_a_regime_names_is_the_headroom(tmp_path: Path) -> None:
     study = write(tmp_path, cells={"equal": {"words": [], "oracle": "oracle_clean"}}, **ROWS)
     unsure = [0.80, 0.81, 1.03]
     late = {"random": BASE, "oracle_clean": [0.85, 0.86, 0.875], "oracle_diverse": unsure}
-    cell = judge(study, made_up(study, {"equal": late})).cells["equal"]
-    assert cell.headroom.pays
+    cell = judge(study, made_up(study, {"equal": late})).settings["equal"]
+    assert cell.headroom.is_positive
     assert cell.headroom.oracle == "oracle_clean"
 
 
@@ -257,15 +258,16 @@ def test_a_row_that_is_the_baseline_says_nothing_of_the_spread(tmp_path: Path) -
     study = write(tmp_path, **ROWS)
     late = {"random": BASE, "flash": LATE["equal"]["flash"]}
     alone, beside = (judge(study, made_up(study, {"equal": {**late, **more}})) for more in ({}, {"powd": BASE}))
-    assert beside.cells["equal"].seeds == alone.cells["equal"].seeds
-    assert judge(study, made_up(study, {"equal": {"random": BASE, "powd": BASE}})).cells["equal"].seeds is None
+    assert beside.settings["equal"].seeds_needed == alone.settings["equal"].seeds_needed
+    equal = judge(study, made_up(study, {"equal": {"random": BASE, "powd": BASE}})).settings["equal"]
+    assert equal.seeds_needed is None
 
 
 def test_a_row_just_begun_says_nothing_of_the_spread(tmp_path: Path) -> None:
     """Two seeds of one's own changed what is printed of everybody's."""
     study = write(tmp_path, seeds=[0, 1, 2], **ROWS)
     alone, beside = (
-        judge(study, made_up(study, {"equal": {**LATE["equal"], **more}})).cells["equal"].seeds
+        judge(study, made_up(study, {"equal": {**LATE["equal"], **more}})).settings["equal"].seeds_needed
         for more in ({}, {"mine": [0.2, 0.9]})
     )
     assert alone == beside
@@ -284,10 +286,10 @@ def test_of_several_oracles_one_is_chosen_on_the_other_seeds(tmp_path: Path) -> 
     """Each is better by .2 on one seed: whichever is chosen without that seed gains .1 there."""
     study = write(tmp_path, seeds=list(range(6)), **ROWS)
     late = {"random": [0.5] * 6, "oracle_clean": [0.6] * 5 + [0.7], "oracle_diverse": [0.7] + [0.6] * 5}
-    headroom = judge(study, made_up(study, {"equal": late})).cells["equal"].headroom
+    headroom = judge(study, made_up(study, {"equal": late})).settings["equal"].headroom
     assert headroom.difference is not None
     assert headroom.difference.mean == pytest.approx(0.1)
-    assert headroom.pays
+    assert headroom.is_positive
 
 
 def test_a_method_that_collapses_on_some_seeds_is_named(tmp_path: Path) -> None:

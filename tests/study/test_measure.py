@@ -10,7 +10,7 @@ import pytest
 from fedcohort.record import provenance
 from fedcohort.record.journal import Journal
 from fedcohort.study.measure import Trajectory, measure, summarise
-from fedcohort.study.places import clock_of
+from fedcohort.study.overrides import clock_of
 from record.made_up import info, report
 
 

@@ -43,7 +43,7 @@ def test_the_kind_of_a_setting(tmp_path: Path, rows: dict[str, list[float]], kin
     study = write(tmp_path, **ROWS)
     cell = "noisy" if "bound:clean" in rows else "equal"
     results = made_up(study, {cell: {"random": BASE, "flash": [0.8, 0.79, 0.8], **rows}})
-    assert kind_of(study, judge(study, results).cells[cell]) == kind
+    assert kind_of(study, judge(study, results).settings[cell]) == kind
     report.write(study, results)
     page = (tmp_path / "README.md").read_text()
     assert text in page
@@ -55,10 +55,10 @@ def test_settings_are_counted(tmp_path: Path) -> None:
     study = write(tmp_path, **ROWS)
     results = made_up(study, LATE)
     outcome = find_outcome(study, results, judge(study, results), {})
-    assert outcome.counts == {"won": 1, "unused": 1, "nothing": 0, "open": 0}
-    assert (outcome.tests, outcome.anywhere, outcome.seeds, outcome.so_far) == (4, 1, "3", "")
-    assert [setting.label for setting in outcome.settings] == ["noisy", "equal"]
-    assert (outcome.overall is not None, outcome.faster) == (True, None)
+    assert outcome["counts"] == {"won": 1, "unused": 1, "nothing": 0, "open": 0}
+    assert (outcome["tests"], outcome["anywhere"], outcome["seeds"]) == (4, 1, "3")
+    assert [setting.label for setting in outcome["settings"]] == ["noisy", "equal"]
+    assert (outcome["overall"] is not None, outcome["faster"]) == (True, None)
 
 
 def test_budgets_are_horizons(tmp_path: Path) -> None:
@@ -68,4 +68,4 @@ def test_budgets_are_horizons(tmp_path: Path) -> None:
         seconds = "None" if cell == "equal" else "36000"
         facts["budget"] = f"Budget(rounds=60, virtual_s={seconds}, bytes=None, acc=None)"
     outcome = find_outcome(study, results, judge(study, results), {})
-    assert outcome.horizons == ["60 rounds", "10 h 0 min of virtual time or 60 rounds"]
+    assert outcome["horizons"] == ["60 rounds", "10 h 0 min of virtual time or 60 rounds"]

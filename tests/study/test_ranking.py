@@ -11,7 +11,7 @@ from fedcohort.results.correction import adjust
 from fedcohort.study import report
 from fedcohort.study.judge import judge
 from fedcohort.study.outcome import Overall, compare_overall
-from fedcohort.study.ranking import late_of, rank, share, split_rows
+from fedcohort.study.ranking import rank, ranked_values, share, split_methods
 from study.tiny import made_up, write
 
 CELLS = {name: {"words": ["heterogeneity=iid"]} for name in ("a", "b", "c")}
@@ -24,25 +24,25 @@ def test_ones_own_row_takes_no_regime_from_the_others(tmp_path: Path) -> None:
     study = write(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     late = {"a": {**NAMED, "mine": [1.0] * 4}, "b": {**NAMED, "mine": [1.0] * 4}, "c": NAMED}
     found = made_up(study, late)
-    rows, few = split_rows(study, late_of(study, found))
+    rows, few = split_methods(study, ranked_values(study, found))
     assert (rows, few) == (["random", "flash", "powd"], ["mine"])
     ranks = judge(study, found).ranks  # a study's own page has the same rule
     assert ranks is not None
-    assert (list(ranks.mean), ranks.cells) == (["flash", "random", "powd"], ["a", "b", "c"])
+    assert (list(ranks.mean), list(ranks.by_setting)) == (["flash", "random", "powd"], ["a", "b", "c"])
 
 
 def test_it_is_ranked_with_half_of_the_seeds_in_every_regime(tmp_path: Path) -> None:
     study = write(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     two, one = {**NAMED, "mine": [1.0, 1.0]}, {**NAMED, "mine": [1.0]}
-    late = late_of(study, made_up(study, {"a": two, "b": two, "c": two}))
-    rows, few = split_rows(study, late)
+    late = ranked_values(study, made_up(study, {"a": two, "b": two, "c": two}))
+    rows, few = split_methods(study, late)
     assert (rows, few) == (["random", "flash", "powd", "mine"], [])
     ranks = rank(study, late, rows)
     assert ranks is not None
     assert dict(ranks.mean) == {"mine": 1.0, "flash": 2.0, "random": 3.0, "powd": 4.0}
     assert share(late, rows) == {"a": [0, 1], "b": [0, 1], "c": [0, 1]}
-    less = late_of(study, made_up(study, {"a": two, "b": two, "c": one}))
-    assert split_rows(study, less)[1] == ["mine"]
+    less = ranked_values(study, made_up(study, {"a": two, "b": two, "c": one}))
+    assert split_methods(study, less)[1] == ["mine"]
 
 
 def test_two_own_rows_without_a_common_seed_are_not_both_ranked(tmp_path: Path) -> None:
@@ -50,17 +50,17 @@ def test_two_own_rows_without_a_common_seed_are_not_both_ranked(tmp_path: Path) 
     study = write(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     late = {
         cell: {**of, "mine": {0: 1.0, 1: 1.0}, "yours": {2: 1.0, 3: 1.0}}
-        for cell, of in late_of(study, made_up(study, dict.fromkeys("abc", NAMED))).items()
+        for cell, of in ranked_values(study, made_up(study, dict.fromkeys("abc", NAMED))).items()
     }
-    assert split_rows(study, late) == (["random", "flash", "powd", "mine"], ["yours"])
+    assert split_methods(study, late) == (["random", "flash", "powd", "mine"], ["yours"])
 
 
 def test_a_named_row_that_was_just_begun_is_not_ranked(tmp_path: Path) -> None:
     study = write(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     found = made_up(study, {"a": NAMED, "b": {"random": [0.8] * 4, "flash": [0.8] * 2}, "c": {"random": [0.8] * 4}})
     # random has 12 runs, flash 6, powd 4; random and flash share a, and two seeds of b
-    late = late_of(study, found)
-    assert split_rows(study, late) == (["random", "flash"], ["powd"])
+    late = ranked_values(study, found)
+    assert split_methods(study, late) == (["random", "flash"], ["powd"])
     assert share(late, ["random", "flash"]) == {"a": SEEDS, "b": [0, 1]}
     assert rank(study, late, ["random"]) is None
     assert judge(study, found).ranks is None
@@ -71,14 +71,18 @@ def test_the_largest_table_without_a_gap_is_ranked(tmp_path: Path) -> None:
     study = write(tmp_path, cells=CELLS, selectors=["flash", "powd", "oort"], seeds=SEEDS)
     two = dict.fromkeys("ab", NAMED) | {"c": {"random": [0.8] * 4}}
     found = {name: {**of, "oort": [0.6] * 4} if name == "a" else of for name, of in two.items()}
-    late = late_of(study, made_up(study, found))
+    late = ranked_values(study, made_up(study, found))
     # {a}: four rows; {a, b}: three rows, 6; {a, b, c}: random alone
-    assert split_rows(study, late) == (["random", "flash", "powd"], ["oort"])
+    assert split_methods(study, late) == (["random", "flash", "powd"], ["oort"])
     assert list(share(late, ["random", "flash", "powd"])) == ["a", "b"]
-    both = late_of(study, made_up(study, {"a": found["a"], "b": {"random": [0.8] * 4}, "c": {"random": [0.8] * 4}}))
-    assert split_rows(study, both) == (["random", "flash", "powd", "oort"], [])  # 4 against 2 and 3
-    apart = late_of(study, made_up(study, {"a": {"random": [0.8] * 4}, "b": {"flash": [0.9] * 4, "powd": [0.7] * 4}}))
-    assert split_rows(study, apart) == (["random"], ["flash", "powd"]), "the baseline is in it"
+    both = ranked_values(
+        study, made_up(study, {"a": found["a"], "b": {"random": [0.8] * 4}, "c": {"random": [0.8] * 4}})
+    )
+    assert split_methods(study, both) == (["random", "flash", "powd", "oort"], [])  # 4 against 2 and 3
+    apart = ranked_values(
+        study, made_up(study, {"a": {"random": [0.8] * 4}, "b": {"flash": [0.9] * 4, "powd": [0.7] * 4}})
+    )
+    assert split_methods(study, apart) == (["random"], ["flash", "powd"]), "the baseline is in it"
 
 
 GAPS = {"a": (0.01, 0.03, 0.02), "b": (0.05, 0.06, 0.07), "c": (0.03, 0.03, 0.03)}  # of flash, by regime and seed
@@ -111,7 +115,7 @@ def test_the_seed_is_the_unit_of_a_test_over_regimes(tmp_path: Path) -> None:
     late = {cell: {"random": [0.5] * 3, "flash": [0.5 + x for x in of], "powd": [0.4] * 3} for cell, of in GAPS.items()}
     ranks = judge(study, made_up(study, late)).ranks
     assert ranks is not None
-    contest = ranks.contests["flash"]
+    contest = ranks.overall["flash"]
     means = [0.03, 0.04, 0.04]  # of each seed over the three regimes
     assert contest.seeds.mean == pytest.approx(0.11 / 3)
     assert contest.seeds.half == pytest.approx(stats.t.ppf(0.975, 2) * stats.sem(means))
@@ -126,7 +130,7 @@ def test_replicated_regimes_add_no_evidence(tmp_path: Path) -> None:
     ranks = judge(study, made_up(study, {f"c{i}": one for i in range(8)})).ranks
     assert ranks is not None
     ps = adjust([stats.ttest_1samp(gaps, 0).pvalue for gaps in ([0.01, 0.03, 0.02], [0.02, -0.04, 0.02])])
-    assert [ranks.contests[row].seeds.p for row in ("flash", "powd")] == pytest.approx(ps)
+    assert [ranks.overall[row].seeds.p for row in ("flash", "powd")] == pytest.approx(ps)
 
 
 def test_regimes_of_a_family_weigh_as_one(tmp_path: Path) -> None:
@@ -136,7 +140,7 @@ def test_regimes_of_a_family_weigh_as_one(tmp_path: Path) -> None:
     ranks = judge(study, made_up(study, late)).ranks
     assert ranks is not None
     # seed 0: ((.01 + .05) / 2 + .03) / 2 = .03, seeds 1 and 2: (.045 + .03) / 2
-    assert ranks.contests["flash"].seeds.mean == pytest.approx((0.03 + 0.0375 + 0.0375) / 3)
+    assert ranks.overall["flash"].seeds.mean == pytest.approx((0.03 + 0.0375 + 0.0375) / 3)
 
 
 def test_methods_that_are_better_over_the_settings(tmp_path: Path) -> None:
@@ -180,4 +184,4 @@ def test_equals_share_the_best_mean_rank(tmp_path: Path) -> None:
     second = {"random": [0.7] * 4, "flash": [0.8] * 4, "powd": [0.9] * 4}
     found = judge(study, made_up(study, {"a": first, "b": second}))
     assert found.ranks is not None
-    assert found.ranks.places() == {"flash": 1, "powd": 1, "random": 3}
+    assert found.ranks.positions() == {"flash": 1, "powd": 1, "random": 3}

@@ -41,10 +41,10 @@ def test_the_page_opens_with_the_answer(written: tuple[Path, Results, list[Path]
     assert "Paired seeds: 3. The result of a run is the mean of test/acc over its last 2 evaluations." in opening
     assert "- **noisy**: significantly better than random: **flash +10.0 [10.0, 10.0]** at equal cost." in opening
     assert "no method is significantly better than random. Headroom: +10.0 [10.0, 10.0] (oracle_clean)." in opening
-    assert " seeds would show 1 point; these 3 show " in opening
+    assert "(oracle_clean). A difference of 1 point needs 17 seeds." in opening
     assert "| flash | 83.0 [80.5, 85.5] (n=3) | +2.0 [-0.5, 4.5] | 0.148 | not settled | 20 % [-5, 45] | 1 |" in text
     assert "- all of 2 seeds in noisy: full, oracle_diverse\n" in text
-    assert "- all of 2 seeds in each of its settings: bound clean\n" in text
+    assert "- all of 2 seeds in all requested settings: bound clean\n" in text
     assert "- flash is blind here\n" in text
     assert [path.name for path in files[:2]] == ["report.html", "README.md"]
     assert {path.name for path in files} >= {"map.png", "ranks.png", "numbers.csv"}
@@ -100,10 +100,10 @@ def test_wide_tables_are_split_by_axis(tmp_path: Path) -> None:
     axes = ["skew"] * 5 + ["noise"] * 3 + ["speed"] * 9
     cells = {f"c{i}": {"words": [], "axis": axis} for i, axis in enumerate(axes)}
     study = write(tmp_path, cells=cells)
-    parts = split_settings(study, list(study.cells))
+    parts = split_settings(study, list(study.settings))
     assert [(title, len(members)) for title, members in parts] == [("skew, noise", 8), ("speed", 8), ("speed", 1)]
-    assert [cell for _, members in parts for cell in members] == list(study.cells)
-    assert split_settings(study, list(study.cells)[:WIDEST]) == [("", list(study.cells)[:WIDEST])]
+    assert [cell for _, members in parts for cell in members] == list(study.settings)
+    assert split_settings(study, list(study.settings)[:WIDEST]) == [("", list(study.settings)[:WIDEST])]
 
 
 def test_diverged_seeds_are_named(tmp_path: Path) -> None:
@@ -126,7 +126,6 @@ def test_few_seeds_have_no_interval_and_no_verdict(tmp_path: Path) -> None:
     text = page_of(tmp_path)
     assert "| powd | -5.0 (n=2) |" in text
     assert "| powd | 55.0 (n=2) | -5.0 |" in text
-    assert "So far, 2 to 4 of 4 seeds have been run." in text
     rows = {line.split(" | ")[0]: line for line in text[text.index("### equal") :].splitlines() if " | " in line}
     assert rows["| random"].endswith(" | 2 of 4 |")  # half of the runs met the target of .5
     assert rows["| flash"].endswith(" | 1 rounds, 60 s, 1 MB |")
@@ -142,7 +141,7 @@ def test_a_setting_lacks_no_row_that_it_does_not_ask_for(tmp_path: Path) -> None
     late = {"random": [0.8, 0.81, 0.82], "flash": [0.9, 0.9, 0.9]}
     report.write(study, made_up(study, {"equal": late, "noisy": late}))
     text = page_of(tmp_path)
-    assert "- all of 3 seeds in each of its settings: powd\n" in text
+    assert "- all of 3 seeds in all requested settings: powd\n" in text
     assert "- Settings that ask for some of the methods only, and have dashes for the others: equal.\n" in text
     more = {"equal": late | {"powd": [0.8, 0.76]}, "noisy": late | {"powd": [0.8, 0.76, 0.81]}}
     report.write(study, made_up(study, more))
@@ -157,7 +156,6 @@ def test_rows_of_few_seeds_and_variants_are_named(tmp_path: Path) -> None:
     rest = {"flash": [0.8] * 7, "powd": [0.8] * 7, "full": [0.8]}
     report.write(study, made_up(study, {"equal": {**one, **rest}, "noisy": {**one, **rest, "bound:clean": [0.8] * 7}}))
     text = page_of(tmp_path)
-    assert "So far" not in text
     assert "## Missing" not in text
     # +.05, .06, .07: deviation .01 times 4.303 / sqrt(3)
     assert "For reference: oracle_diverse +6.0 [3.5, 8.5]." in text
@@ -191,7 +189,7 @@ def test_a_metric_without_a_unit_is_shown_in_hundredths(tmp_path: Path) -> None:
     report.write(study, made_up(study, {"equal": of}))
     text = page_of(tmp_path)
     assert "**flash +5.0 [2.5, 7.5]** at equal cost, 50 % [" in text
-    assert "seeds would show 1 hundredth; these 3 show" in text
+    assert "A difference of 1 hundredth needs " in text
 
 
 def test_a_cost_is_stated_relative_to_the_baseline(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from fedcohort.command import study as command
 from fedcohort.errors import CheckpointError, OptionError
 from fedcohort.record import card, history
 from fedcohort.study import engine, results
+from fedcohort.study.conditions import list_conditions
 from fedcohort.study.engine import Work
-from fedcohort.study.places import list_places
-from fedcohort.study.session import alone
-from fedcohort.study.tasks import Task, play, spent_before
-from study.tiny import write
+from fedcohort.study.session import lock
+from fedcohort.study.tasks import Task, seconds_before
+from study.tiny import play, write
 from yaml_words import CONFIGS
 
 ONE = {"equal": {"words": ["heterogeneity=iid"]}}
@@ -22,7 +22,11 @@ ONE = {"equal": {"words": ["heterogeneity=iid"]}}
 
 def test_a_failed_run_names_file_line_and_log(tmp_path: Path) -> None:
     study = write(tmp_path, cells=ONE, seeds=[0])
-    words = (*list_places(study)[0].words, "+callback.halt._target_=host.test_slurm.Halt", "+callback.halt.after=1")
+    words = (
+        *list_conditions(study)[0].overrides,
+        "+callback.halt._target_=host.test_slurm.Halt",
+        "+callback.halt.after=1",
+    )
     outcome = play(Task(words, 0, CONFIGS, tmp_path / "logs", study.metric, False))
     (log,) = (tmp_path / "logs" / "runs").glob("*/run.log")
     assert outcome.reason.startswith("RuntimeError: the node died (")
@@ -33,7 +37,7 @@ def test_a_failed_run_names_file_line_and_log(tmp_path: Path) -> None:
 
 def test_two_processes_are_not_at_one_study(tmp_path: Path) -> None:
     taken = pytest.raises(CheckpointError, match="another process is at work on this study")
-    with alone(tmp_path / "s"), taken, alone(tmp_path / "s"):
+    with lock(tmp_path / "s"), taken, lock(tmp_path / "s"):
         pass
 
 
@@ -76,13 +80,13 @@ def test_a_row_that_goes_with_one_regime_alone_is_no_mistake(tmp_path: Path) -> 
     """Where it doesn't it is refused, as a combination that can't be."""
     cells = {**ONE, "noisy": {"words": ["heterogeneity=noise_bimodal"]}}
     study = write(tmp_path, cells=cells, selectors=[{"mild": ["selector=random", "label_noise.share=0.1"]}])
-    Work(study, results.load(study), CONFIGS, tmp_path / "logs", False, print).check(list_places(study))
+    Work(study, results.load(study), CONFIGS, tmp_path / "logs", False, print).check(list_conditions(study))
 
 
 def test_seconds_are_those_of_all_processes_of_a_run(tmp_path: Path) -> None:
     """Of a run that had finished before, as its folder was kept, the last process has done next to nothing."""
     study = write(tmp_path, cells=ONE, seeds=[0])
-    task = Task(list_places(study)[0].words, 0, CONFIGS, tmp_path / "logs", study.metric, True)
+    task = Task(list_conditions(study)[0].overrides, 0, CONFIGS, tmp_path / "logs", study.metric, True)
     first = play(task).facts["wall_s"]
     (folder,) = (tmp_path / "logs" / "runs").iterdir()
     trained = history.wall_s(card.starts_ms(folder), history.read(folder).times)
@@ -90,5 +94,5 @@ def test_seconds_are_those_of_all_processes_of_a_run(tmp_path: Path) -> None:
     again = play(task).facts["wall_s"]
     assert again >= trained
     now_ms = time.time_ns() // 1_000_000
-    assert spent_before(folder, now_ms) == trained
-    assert spent_before(folder, card.starts_ms(folder)[0]) == 0.0
+    assert seconds_before(folder, now_ms) == trained
+    assert seconds_before(folder, card.starts_ms(folder)[0]) == 0.0

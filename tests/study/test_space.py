@@ -18,7 +18,7 @@ from yaml_words import CONFIGS
         ({"seeds": [1, 7]}, "tune.seeds must be none of the study's own, as 1 is, got [1, 7]"),
         ({"cells": ["loud"]}, "tune.cells must be a list of one or more of equal, noisy"),
         ({"metric": "test/acc"}, "tune.metric must be one of server_val/acc, got 'test/acc'"),
-        ({"colour": 1}, "tune: there is no option 'colour'"),
+        ({"colour": 1}, "tune has no option 'colour'"),
         ({"space": {"flash": {}}}, "tune.space.flash must be one option or more"),
         (
             {"space": {"flash": {"a": 1}}},

@@ -10,7 +10,7 @@ import pytest
 from fedcohort.results.verdict import UNREACHED
 from fedcohort.study.definition import Study
 from fedcohort.study.results import Results
-from fedcohort.study.speed import UNITS, measure_speeds
+from fedcohort.study.speed import AXES, measure_speeds
 from fedcohort.study.speed_tables import write_costs, write_speed
 from study.tiny import made_up, write
 
@@ -21,7 +21,7 @@ SIX = {"seeds": [0, 1, 2, 3, 4, 5], "selectors": ["flash", "powd"], "win": {"see
 def timed(
     study: Study,
     took: Mapping[str, Mapping[str, Sequence[float]]],
-    units: Sequence[str] = UNITS,
+    units: Sequence[str] = tuple(AXES),
     ends: Mapping[str, float] = MappingProxyType({}),
 ) -> Results:
     """Results in which each row took so long to the target, by cell, row and seed, in all of `units`; the rest 1.
@@ -30,7 +30,7 @@ def timed(
     """
     found = made_up(study, {cell: {row: [0.8] * len(each) for row, each in of.items()} for cell, of in took.items()})
     for (cell, row, seed), facts in found.rows.items():
-        for unit in UNITS:
+        for unit in AXES:
             facts[f"{unit}_to_target"] = took[cell][row][seed] if unit in units else 1.0
             facts[unit] = ends.get(row, 1e9)
     return found
@@ -73,7 +73,7 @@ def test_p_is_corrected_over_the_methods_of_a_regime_each_unit_separately(tmp_pa
     of = {"random": [100, 101, 99, 100, 102, 98.0], "flash": [50.0] * 6, "oracle_clean": [50.0] * 6}
     took = {"equal": {**of, "powd": [51.0] * 6}, "noisy": {**of, "bound:clean": [1.0] * 6}}
     speeds = measure_speeds(study, timed(study, took, ["bytes"]))
-    assert [unit for unit in UNITS if speeds[unit]["equal", "flash"].up.ratio > 1] == ["bytes"]
+    assert [unit for unit in AXES if speeds[unit]["equal", "flash"].up.ratio > 1] == ["bytes"]
     one = speeds["bytes"]["noisy", "flash"]
     assert one.p == one.up.p
     assert speeds["bytes"]["equal", "flash"].p == pytest.approx(2 * one.p)
@@ -84,7 +84,7 @@ def test_p_is_corrected_over_the_methods_of_a_regime_each_unit_separately(tmp_pa
 def test_a_target_that_no_run_met_has_no_speeds(tmp_path: Path) -> None:
     study = write(tmp_path, **SIX)
     never = {"random": [NEVER] * 6, "flash": [NEVER] * 6}
-    assert measure_speeds(study, timed(study, {"equal": never})) == {unit: {} for unit in UNITS}
+    assert measure_speeds(study, timed(study, {"equal": never})) == {unit: {} for unit in AXES}
 
 
 def test_seeds_are_paired_and_few_of_them_have_no_mark(tmp_path: Path) -> None:

@@ -33,31 +33,31 @@ def edited(folder: Path, name: str, text: str) -> Stamps:
     ],
 )
 def test_a_change_of_what_a_run_reads_is_another_stamp(name: str, tmp_path: Path) -> None:
-    assert edited(tmp_path, name, "\nanother: 1\n").of(WORDS) != Stamps(CONFIGS).of(WORDS)
-    assert edited(tmp_path / "said", name, "\n# another remark\n").of(WORDS) == Stamps(CONFIGS).of(WORDS)
+    assert edited(tmp_path, name, "\nanother: 1\n").stamp(WORDS) != Stamps(CONFIGS).stamp(WORDS)
+    assert edited(tmp_path / "said", name, "\n# another remark\n").stamp(WORDS) == Stamps(CONFIGS).stamp(WORDS)
 
 
 def test_a_method_that_is_added_or_changed_leaves_the_others_stamps(tmp_path: Path) -> None:
     own = "_target_: fedcohort.selector.random.Random\n"
     before = Stamps(CONFIGS)
     after = edited(tmp_path, "selector/mine.yaml", own)
-    assert after.of(WORDS) == before.of(WORDS)
-    assert edited(tmp_path, "selector/oort.yaml", "\nalpha: 3\n").of(WORDS) == before.of(WORDS)
+    assert after.stamp(WORDS) == before.stamp(WORDS)
+    assert edited(tmp_path, "selector/oort.yaml", "\nalpha: 3\n").stamp(WORDS) == before.stamp(WORDS)
     mine = ("selector=mine", *WORDS[1:])
-    assert edited(tmp_path / "anew", "selector/mine.yaml", own + "limit: 3\n").of(mine) != after.of(mine)
+    assert edited(tmp_path / "anew", "selector/mine.yaml", own + "limit: 3\n").stamp(mine) != after.stamp(mine)
 
 
 def test_a_file_whose_name_is_no_word_counts_for_all_runs(tmp_path: Path) -> None:
     """Nobody can tell from a text whether `a-b` is one name or two."""
     once = edited(tmp_path, "selector/my-own.yaml", "a: 1\n")
-    assert once.of(WORDS) != Stamps(CONFIGS).of(WORDS)
-    assert edited(tmp_path / "again", "selector/my-own.yaml", "a: 2\n").of(WORDS) != once.of(WORDS)
+    assert once.stamp(WORDS) != Stamps(CONFIGS).stamp(WORDS)
+    assert edited(tmp_path / "again", "selector/my-own.yaml", "a: 2\n").stamp(WORDS) != once.stamp(WORDS)
 
 
 def test_other_words_are_another_stamp() -> None:
     stamps = Stamps(CONFIGS)
-    assert len({stamps.of(words) for words in (WORDS, WORDS[:2], (*WORDS, "rounds=3"), (*WORDS, "rounds=4"))}) == 4
-    assert Stamps(CONFIGS).of(WORDS) == stamps.of(WORDS)
+    assert len({stamps.stamp(words) for words in (WORDS, WORDS[:2], (*WORDS, "rounds=3"), (*WORDS, "rounds=4"))}) == 4
+    assert Stamps(CONFIGS).stamp(WORDS) == stamps.stamp(WORDS)
 
 
 @pytest.mark.parametrize(

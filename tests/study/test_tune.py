@@ -10,11 +10,12 @@ import yaml
 
 from fedcohort.errors import OptionError
 from fedcohort.record import provenance
+from fedcohort.results.verdict import Rules
 from fedcohort.study import leaderboard, report, tune
-from fedcohort.study.checks import read_win
-from fedcohort.study.definition import load
+from fedcohort.study.checks import read_rules
+from fedcohort.study.definition_file import load
 from fedcohort.study.measure import Trajectory
-from fedcohort.study.results import DONE, FAILED
+from fedcohort.study.result_files import DONE, FAILED
 from fedcohort.study.tasks import Outcome, Task
 from study.tiny import TUNE, made_up, write
 from yaml_words import CONFIGS
@@ -35,14 +36,14 @@ class Player:
 
     def __call__(self, task: Task) -> Outcome:
         self.tasks.append(task)
-        words = dict(word.split("=", 1) for word in task.words)
+        words = dict(word.split("=", 1) for word in task.overrides)
         value = 1 - (float(words["selector.discount"]) - 0.2) ** 2 - 0.1 * (task.seed == 8)
         curve = Trajectory(*(np.array(x, float) for x in ([0, 1, 2], [0.1, value, value], [0, 1, 2], [0, 1, 2])))
         return Outcome(DONE, "", {}, curve)
 
 
 def forbid(task: Task) -> Outcome:
-    raise AssertionError(f"{task.words} is done again")
+    raise AssertionError(f"{task.overrides} is done again")
 
 
 def search(folder: Path, trials: int = 4, rows: Sequence[str] = ("ucb_cs",)) -> list[str]:
@@ -63,7 +64,7 @@ def test_as_many_trials_as_were_asked_for_the_defaults_first(tmp_path: Path, mon
     assert len(said) == 4
     assert {task.seed for task in player.tasks} == {7, 8}
     assert {task.metric for task in player.tasks} == {"server_val/acc"}
-    assert all("heterogeneity=iid" in task.words for task in player.tasks)
+    assert all("heterogeneity=iid" in task.overrides for task in player.tasks)
 
     study = load(tmp_path)
     found = study.tuned["ucb_cs_tuned"]
@@ -72,7 +73,7 @@ def test_as_many_trials_as_were_asked_for_the_defaults_first(tmp_path: Path, mon
     assert found.value >= found.default
     discount = float(found.words[0].partition("=")[2])
     assert found.value == pytest.approx(0.95 - (discount - 0.2) ** 2)
-    assert study.words["ucb_cs_tuned"] == ("selector=ucb_cs", *found.words)
+    assert study.overrides["ucb_cs_tuned"] == ("selector=ucb_cs", *found.words)
     assert study.role_of("ucb_cs_tuned") == "method"
 
     # the same command does nothing again, one with more trials those that are more, and both come to the same
@@ -100,7 +101,7 @@ def test_the_page_says_who_was_tuned_with_what(tmp_path: Path, monkeypatch: pyte
     assert "Nobody was tuned" not in text
     (tmp_path.parent / "board").mkdir()
     (tmp_path.parent / "board" / "study.yaml").write_text(f"title: t\nquestion: q\nof: {{{tmp_path.name}: digits}}\n")
-    assert list(leaderboard.load(tmp_path.parent / "board").whole.tuned) == [f"ucb_cs_tuned in {tmp_path.name}"]
+    assert list(leaderboard.load(tmp_path.parent / "board").joint.tuned) == [f"ucb_cs_tuned in {tmp_path.name}"]
 
 
 def test_a_trial_that_fails_counts_and_has_no_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +110,7 @@ def test_a_trial_that_fails_counts_and_has_no_value(tmp_path: Path, monkeypatch:
     said = search(tmp_path, 1)
     told = f"ucb_cs [1/1] {' '.join(FIRST)}: no value, failed: no luck"
     file = tmp_path / "tuned.yaml"
-    hint = f"ucb_cs: 1 of 1 trials have no value and aren't done again: remove them from {file} to try them anew"
+    hint = f"ucb_cs: 1 of 1 trials have no value and are not repeated; to repeat them, remove them from {file}"
     assert said == [told, hint]
     assert not load(tmp_path).tuned
     player = Player()
@@ -226,7 +227,9 @@ def test_a_trial_without_a_commit_is_named(tmp_path: Path, monkeypatch: pytest.M
     file, facts = once(tmp_path, monkeypatch)
     del facts["ucb_cs"]["tried"][0]["commit"]
     file.write_text(yaml.safe_dump(facts))
-    with pytest.raises(OptionError, match=f"ucb_cs: the trial {FIRST[0]} {FIRST[1]} has no commit; remove it to have"):
+    with pytest.raises(
+        OptionError, match=f"ucb_cs: the trial {FIRST[0]} {FIRST[1]} has no commit; remove it to repeat it"
+    ):
         load(tmp_path)
 
 
@@ -270,4 +273,4 @@ def test_few_combinations_are_all_tried_and_none_twice(tmp_path: Path, monkeypat
 
 
 def test_what_counts_as_an_answer_has_defaults() -> None:
-    assert read_win({}) == {"alpha": 0.05, "least": 0.005, "equal": 0.01, "enough": 3, "worth": 0.01}
+    assert read_rules({}) == Rules(alpha=0.05, least=0.005, margin=0.01, seeds=3, worth=0.01)

@@ -7,12 +7,16 @@ from typing import Any
 import numpy as np
 import yaml
 
-from fedcohort.study.definition import Study, load
+from fedcohort.jobs.launch import Launch
+from fedcohort.study.conditions import list_conditions
+from fedcohort.study.definition import Study
+from fedcohort.study.definition_file import load
 from fedcohort.study.engine import Work
 from fedcohort.study.measure import Trajectory, summarise
-from fedcohort.study.places import list_places
-from fedcohort.study.results import DONE, Results
+from fedcohort.study.result_files import DONE
+from fedcohort.study.results import Results
 from fedcohort.study.results import load as load_results
+from fedcohort.study.tasks import Outcome, Task, run_tasks
 from yaml_words import CONFIGS
 
 TINY: dict[str, Any] = {
@@ -47,7 +51,7 @@ def run(study: Study, logs: Path, seeds: Sequence[int] | None = None, said: list
     """What `fedcohort study run` does; `said` gets its lines."""
     lines = [] if said is None else said
     work = Work(study, load_results(study), CONFIGS, logs, False, lines.append)
-    work.run(list_places(study), seeds or study.seeds)
+    work.run(list_conditions(study), seeds or study.seeds)
     return load_results(study)
 
 
@@ -61,5 +65,11 @@ def made_up(study: Study, late: Mapping[str, Mapping[str, Sequence[float]]]) -> 
                 facts = {"cell": cell, "selector": row, "seed": seed, "status": DONE, "metric": study.metric}
                 facts |= {"virtual_s": 60.0, "bytes": 1e6, "client_flops": 2.0, "wall_s": 3.0, "commit": "c0ffee"}
                 facts |= {"probe_bytes": 500.0, "server_flops": 7.0, "config_hash": f"{study.name}/{cell}/{row}"}
-                found.put({**facts, **summarise(curve, study.late, study.cells[cell].target)}, curve)
+                found.put({**facts, **summarise(curve, study.n_late, study.settings[cell].target)}, curve)
     return found
+
+
+def play(task: Task) -> Outcome:
+    """Run one task in this process."""
+    ((_, outcome),) = run_tasks([task], Launch())
+    return outcome

@@ -12,7 +12,7 @@ from mlflow.entities import Metric
 from fedcohort.tracking import compat
 
 
-def test_a_lock_is_told_by_its_text(tmp_path: Path) -> None:
+def test_a_locked_database_is_recognised_by_its_message(tmp_path: Path) -> None:
     first, second = (sqlite3.connect(tmp_path / "some.db", timeout=0) for _ in range(2))
     first.execute("begin exclusive")
     with pytest.raises(sqlite3.OperationalError) as caught:

@@ -34,7 +34,7 @@ def test_a_resumed_run_is_the_same_run(logs: Logs) -> None:
     assert run.data.tags["sweep_id"] == "s2"
 
 
-def test_tags_say_how_many_rounds_were_asked_for_and_done(logs: Logs) -> None:
+def test_tags_have_the_requested_and_completed_rounds(logs: Logs) -> None:
     def told() -> tuple[str, str]:
         tags = logs.only_run().data.tags
         return tags["rounds"], tags["rounds_done"]
@@ -133,7 +133,7 @@ def test_a_kill_while_tables_are_made_leaves_no_half_database(tmp_path: Path, mo
     assert (fresh.path / ".mlflow.db.draft").exists()
 
 
-def test_a_server_that_comes_back_gets_what_it_missed(
+def test_after_an_outage_the_missing_rounds_are_sent(
     logs: Logs, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
 ) -> None:
     sent = feed.log_batch
@@ -154,7 +154,7 @@ def test_a_server_that_comes_back_gets_what_it_missed(
     ]
 
 
-def test_a_locked_database_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_locked_database_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
     errors: list[Exception] = [MlflowException("(sqlite3.OperationalError) database is locked")] * 3
 

@@ -31,7 +31,7 @@ def test_how_a_run_ended(logs: Logs, status: str, theirs: str) -> None:
     assert check(logs, 2, theirs).data.tags["status"] == status
 
 
-def test_while_it_runs_it_says_so(logs: Logs) -> None:
+def test_a_run_has_the_status_running(logs: Logs) -> None:
     play(watchers(logs), run_info(logs), last=3, status="interrupted")
     again = watchers(logs)
     for watcher in again:
@@ -40,7 +40,7 @@ def test_while_it_runs_it_says_so(logs: Logs) -> None:
     assert (run.info.status, run.data.tags["status"]) == ("RUNNING", "running")
 
 
-def test_without_a_server_the_run_goes_on_and_says_so_once(logs: Logs, said: pytest.LogCaptureFixture) -> None:
+def test_without_a_server_the_run_continues_with_one_warning(logs: Logs, said: pytest.LogCaptureFixture) -> None:
     play([Journal(), logs.tracker(DEAD)], run_info(logs))
     (warning,) = [entry for entry in said.records if entry.levelno >= logging.WARNING]
     text = warning.getMessage()
@@ -49,7 +49,7 @@ def test_without_a_server_the_run_goes_on_and_says_so_once(logs: Logs, said: pyt
     assert len(history.lines(run_info(logs).folder / "journal.jsonl")[0]) == 7
 
 
-def test_a_dead_server_is_not_asked_every_round(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_server_is_not_tried_every_round(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     def refuse(*args: object, **kwargs: object) -> None:
@@ -99,9 +99,7 @@ def test_a_deleted_experiment_is_named(logs: Logs) -> None:
         play(watchers(logs), run_info(logs))
 
 
-def test_a_send_that_never_ends_is_given_up(
-    logs: Logs, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_send_times_out(logs: Logs, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     Journal().start(run_info(logs))
     monkeypatch.setattr(Sender, "_send", lambda self: threading.Event().wait())
     Sender(run_info(logs), logs.place(), 0, wait_s=0.01).start()
@@ -169,7 +167,7 @@ def test_one_follower_serves_runs_one_after_the_other(logs: Logs) -> None:
     ("error", "answer"),
     [(TrackingError("it is deleted"), "it is deleted"), (TypeError("a bug"), "(TypeError: a bug)")],
 )
-def test_an_error_is_reported_and_the_follower_goes_on(
+def test_an_error_is_reported_and_the_follower_continues(
     logs: Logs, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, error: Exception, answer: str
 ) -> None:
     def fail(self: Sender) -> None:

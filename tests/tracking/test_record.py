@@ -54,7 +54,7 @@ def test_a_run_with_all_its_facts(logs: Logs) -> None:
     assert "figures/accuracy.png" in drawn
 
 
-def test_heterogeneity_without_a_preset_is_told_by_its_parts(logs: Logs) -> None:
+def test_heterogeneity_without_a_preset_is_described_by_its_components(logs: Logs) -> None:
     config = {**run_info(logs).config, "partition": {"_target_": "x", "alpha": 0.1}}
     choices = {"selector": "flash", "partition": "dirichlet", "label_noise": "none", "experiment": "flash"}
     facts = run_info(logs, config=config, choices=choices)

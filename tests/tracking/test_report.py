@@ -43,7 +43,7 @@ def note(logs: Logs) -> list[str]:
     return known(logs.client().get_experiment_by_name(EXPERIMENT)).tags[view.NOTE_TAG].split("\n\n")
 
 
-def test_it_stands_first_with_its_files_and_the_verdict(logs: Logs, files: list[Path]) -> None:
+def test_the_report_is_the_first_run_with_its_files_and_verdict(logs: Logs, files: list[Path]) -> None:
     runs_of(logs, "a", "a")
     id = publish(about("a", files), logs.place())
     first = logs.runs()[0]
@@ -64,7 +64,7 @@ def test_it_stands_first_with_its_files_and_the_verdict(logs: Logs, files: list[
     assert rest == view.experiment_note(first.info.experiment_id)
 
 
-def test_asked_again_it_is_rewritten_in_place(logs: Logs, files: list[Path]) -> None:
+def test_a_repeated_report_is_rewritten_in_place(logs: Logs, files: list[Path]) -> None:
     runs_of(logs, "a", "a")
     id = publish(about("a", files), logs.place())
     files[0].write_text("the second")
@@ -75,7 +75,7 @@ def test_asked_again_it_is_rewritten_in_place(logs: Logs, files: list[Path]) -> 
     assert [line.partition(": ")[2].partition(" (")[0] for line in note(logs)[:-1]] == ["nobody is ahead"]
 
 
-def test_after_newer_runs_it_is_made_again_and_stands_first(logs: Logs, files: list[Path]) -> None:
+def test_after_newer_runs_the_report_is_created_again_as_the_first(logs: Logs, files: list[Path]) -> None:
     """MLflow can't change when a run began."""
     runs_of(logs, "a", "a")
     old = publish(about("a", files), logs.place())
@@ -104,7 +104,7 @@ def test_a_sweep_that_was_resumed_or_extended_keeps_one_report(
     assert len(note(logs)) == len(left) + 1
 
 
-def test_one_of_all_runs_leaves_those_of_sweeps_alone(logs: Logs, files: list[Path]) -> None:
+def test_a_report_on_all_runs_keeps_those_on_sweeps(logs: Logs, files: list[Path]) -> None:
     runs_of(logs, "a")
     for sweep in ("a", None, None):
         publish(about(sweep, files), logs.place())
@@ -115,7 +115,7 @@ def test_one_of_all_runs_leaves_those_of_sweeps_alone(logs: Logs, files: list[Pa
     assert len(reports(logs)) == 3, "a condition is no sweep"
 
 
-def test_what_a_person_wrote_into_the_note_stays(logs: Logs, files: list[Path]) -> None:
+def test_text_of_a_user_in_the_note_is_kept(logs: Logs, files: list[Path]) -> None:
     runs_of(logs, "a")
     client, experiment = logs.client(), experiment_id(logs.client(), logs.place())
     client.set_experiment_tag(experiment, view.NOTE_TAG, "Ours.\n\nTwo lines.")
@@ -155,7 +155,7 @@ def test_the_name_of_a_sweep_is_no_pattern() -> None:
     assert report._list_runs(None, "1", "100 %") == []  # type: ignore[arg-type]
 
 
-def test_a_sweep_has_a_view_with_its_runs_and_what_they_differ_in(logs: Logs, files: list[Path]) -> None:
+def test_a_sweep_has_a_view_of_its_runs_and_their_options(logs: Logs, files: list[Path]) -> None:
     client = logs.client()
     experiment = experiment_id(client, logs.place())
     for number, selector in enumerate(("random", "flash", "flash")):

@@ -28,7 +28,7 @@ def test_an_experiment_shows_the_columns_that_matter(logs: Logs) -> None:
     assert tags["mlflow.note.content"].count(link) == 2
 
 
-def test_a_database_that_cant_be_one_is_said_at_once(tmp_path: Path, logs: Logs) -> None:
+def test_an_invalid_database_is_reported_immediately(tmp_path: Path, logs: Logs) -> None:
     """MLflow itself tries to open it for minutes."""
     (tmp_path / "mlflow.db").mkdir()
     with pytest.raises(OptionError, match=r"tracking_uri must be the path of a file, not of a folder .*mlflow\.db'"):
@@ -39,7 +39,7 @@ def test_a_database_that_cant_be_one_is_said_at_once(tmp_path: Path, logs: Logs)
         server.connect(logs.place())
 
 
-def test_mlflow_says_nothing_by_itself(tmp_path: Path) -> None:
+def test_mlflow_prints_nothing(tmp_path: Path) -> None:
     """Not alembic's fifty lines for a fresh database either, whatever level the root logger has."""
     code = f"""
 import logging

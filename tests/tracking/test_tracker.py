@@ -133,7 +133,7 @@ def test_a_follower_that_dies_is_replaced(
     check(logs, 6)
 
 
-def test_followers_that_die_are_given_up_and_a_resume_sends_the_rest(
+def test_after_followers_died_a_resume_sends_the_rest(
     logs: Logs, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with locked(logs), monkeypatch.context() as patched:

@@ -54,7 +54,7 @@ class State:
 
 @dataclass(frozen=True)
 class Afl(Aggregator[State]):
-    """The aggregator, with its options.
+    """AFL, an aggregator.
 
     Attributes:
         gamma: step size of lambda, per nat.

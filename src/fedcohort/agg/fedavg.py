@@ -26,7 +26,7 @@ class FedAvg(SampleWeighted[None]):
     """FedAvg; its option is that of `SampleWeighted`."""
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return no state."""
+        """Return None: the method has no state."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         return Direction(arrived.mean), None

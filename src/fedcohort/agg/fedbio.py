@@ -1,6 +1,6 @@
 """FedBiO on data cleaning: clients learn weights of their samples on their validation sets (Li et al. 2023).
 
-Li, Huang, Huang, "Communication-Efficient Federated Bilevel Optimization with Global and Local Lower Level Problems",
+Li, Huang, Huang, "Communication-Efficient Federated Bilevel Optimization with Local and Global Lower Level Problems",
 NeurIPS 2023; FLASH cites arXiv 2302.06701.
 
     lower problem:  g_i(x, y) = mean over T_i of 2 sigmoid(x_j) l_j(y)
@@ -60,8 +60,8 @@ def _has_client_val(run: Facts) -> bool:
 
 CLIENT_VAL = Requirement(
     _has_client_val,
-    "{option} learns from each client's V_k, and clients have none to speak of (split.client_val=0 leaves two samples "
-    "each): choose split.client_val in (0, 0.5]",
+    "{option} learns from each client's V_k, and split.client_val=0 leaves clients at most two validation samples: "
+    "choose split.client_val in (0, 0.5]",
 )
 
 
@@ -113,7 +113,7 @@ class _Cleaning:
 
 @dataclass(frozen=True)
 class Cleaning:
-    """The client's part (`hook.Weigher`); a client that never trained has x = 0."""
+    """FedBiO's hook at the client (`hook.Weigher`), which weighs samples; a client that never trained has x = 0."""
 
     second_order: bool
     eta_x: float
@@ -151,7 +151,7 @@ class Cleaning:
 
 @dataclass(frozen=True)
 class FedBiO(SampleWeighted[State]):
-    """The aggregator, with its options.
+    """FedBiO on data cleaning, an aggregator.
 
     Attributes:
         variant: "first_order" or "second_order".

@@ -42,7 +42,7 @@ from fedcohort.types import Population
 
 @dataclass(frozen=True)
 class FedDf(SampleWeighted[None]):
-    """The aggregator, with its options.
+    """FedDF, an aggregator.
 
     Attributes:
         steps: steps of the distillation in a round.
@@ -83,7 +83,7 @@ class FedDf(SampleWeighted[None]):
         return frozenset({PROXY, CLASSES, *((RELATIVE_ADVICE,) if self.steps else ())})
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return no state."""
+        """Return None: the method has no state."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         start = arrived.combine(arrived.weights)

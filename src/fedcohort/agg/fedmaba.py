@@ -12,10 +12,10 @@ Wang, Wang, Guo, Zhang, Tang, "FedMABA: Towards Fair Federated Learning through 
 F_i is the loss of w_t before training. loss=train_loss and loss=loss_post (`agg/losses.py`) differ less between
 clients, so that rho is rarely reached. Losses accumulate in p over rounds; only arrivals are updated.
 
-Without loss_cap only rho limits the effect of false reports (the paper leaves attacks open, Sec. VI). With a cap, and
-fewer than half of the arrivals lying, one round raises ln(p_i / p_j) of a liar i by at most x = eta loss_cap median(F),
-or to 0, for any other client j. From equal weights one liar of n gets at most alpha e^x / (e^x + n - 1) + (1 -
-alpha) / n of the direction. Repeated false reports accumulate in p, up to what rho allows.
+Without loss_cap only rho limits the effect of false reports (the paper leaves attacks open, Sec. VI). With a cap, let
+fewer than half of the arrivals lie. One round then raises ln(p_i / p_j) of a liar i against any other client j by at
+most x = eta loss_cap median(F), or to 0. From equal weights one liar of n gets at most alpha e^x / (e^x + n - 1) +
+(1 - alpha) / n of the direction. Repeated false reports accumulate in p, up to what rho allows.
 
 Departures from the paper:
 - Eq. 10 has log N, with which no root exists once N > n e^rho. Here it is log n.
@@ -59,7 +59,7 @@ class State:
 
 @dataclass(frozen=True)
 class FedMaba(SampleWeighted[State]):
-    """The aggregator, with its options.
+    """FedMABA, an aggregator.
 
     Attributes:
         eta: step size of the bandit, per nat.

@@ -33,8 +33,8 @@ from fedcohort.types import Population
 
 LINEAR_CLIENT = Requirement(
     lambda run: run.parts.client.linear,
-    "{option} divides updates by how far the local optimizer goes, which no number tells for {client}: its steps are "
-    "counted instead, which the paper doesn't cover",
+    "{option} divides updates by the displacement of the local optimizer, which is not defined for {client}: the "
+    "number of steps replaces it, which the paper does not cover (choose client=sgd)",
 )
 
 
@@ -43,7 +43,7 @@ MIN_RESPONSE = 1e-12  # smaller a_i are left out
 
 @dataclass(frozen=True)
 class FedNova(SampleWeighted[None]):
-    """The aggregator, with its options.
+    """FedNova, an aggregator.
 
     Attributes:
         tau_eff: tau_eff is the mean of the "response" a_i or of the number of "steps" K_i.
@@ -60,10 +60,10 @@ class FedNova(SampleWeighted[None]):
         ranges.choice("tau_eff", self.tau_eff, "response", "steps")
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return no state."""
+        """Return None: the method has no state."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
-        a, K = (np.asarray(arrived.outcome.signals[word]) for word in ("response_norm", "steps"))
+        a, K = (np.asarray(arrived.outcome.signals[signal]) for signal in ("response_norm", "steps"))
         usable = np.isfinite(a) & (a >= MIN_RESPONSE) & (K > 0)
         p = np.where(usable, arrived.weights, 0.0)
         if not p.any():

@@ -39,7 +39,7 @@ from fedcohort.types import Population
 
 SGD_CLIENT = Requirement(
     lambda run: run.parts.client.linear,
-    "{option} takes 1 / client.lr for a Lipschitz constant, which only holds for SGD: choose client=sgd, or set "
+    "{option} uses 1 / client.lr as Lipschitz constant, which holds only for SGD: choose client=sgd, or set "
     "agg.lipschitz",
 )
 
@@ -49,7 +49,7 @@ ZERO = 1e-10  # nats; added to every loss
 
 @dataclass(frozen=True)
 class QFfl(SampleWeighted[None]):
-    """The aggregator, with its options.
+    """q-FFL by q-FedAvg, an aggregator.
 
     Attributes:
         q: exponent of the fairness objective.
@@ -83,7 +83,7 @@ class QFfl(SampleWeighted[None]):
         return frozenset({RELATIVE_ADVICE, *((SGD_CLIENT,) if self.lipschitz is None else ())})
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return no state."""
+        """Return None: the method has no state."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         rows, F = losses.read_losses(arrived, "loss", self.loss_cap)

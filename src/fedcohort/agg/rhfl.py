@@ -67,7 +67,7 @@ class State:
 
 @dataclass(frozen=True)
 class Rhfl(Aggregator[State]):
-    """The aggregator, with its options.
+    """RHFL, an aggregator.
 
     Attributes:
         mode: "align_average", or "weights_only" without alignment.

@@ -72,7 +72,7 @@ class _Drift:
 
 @dataclass(frozen=True)
 class ControlVariate:
-    """The client's part; a client that never trained has c_i = 0."""
+    """SCAFFOLD's hook at the client, which corrects gradients; a client that never trained has c_i = 0."""
 
     control: str
     downloads: tuple[str, ...] = ("c",)
@@ -88,7 +88,7 @@ class ControlVariate:
 
 @dataclass(frozen=True)
 class Scaffold(SampleWeighted[State]):
-    """The aggregator, with its options.
+    """SCAFFOLD, an aggregator.
 
     Attributes:
         control: "mean_gradient" or the printed "displacement" (plain SGD only).

@@ -54,7 +54,7 @@ class State:
 
 @dataclass(frozen=True)
 class Term(SampleWeighted[State]):
-    """The aggregator, with its options.
+    """TERM, an aggregator.
 
     Attributes:
         tilt: t, per nat.

@@ -25,7 +25,7 @@ LOSSES = (*MEANS, "loss_low", "loss_high", *POWERS)
 
 @dataclass(frozen=True)
 class LossInflation(Attack):
-    """The attack, with its options.
+    """Loss inflation, an attack.
 
     Attributes:
         fraction: share of the clients that lie.

@@ -1,4 +1,7 @@
-"""No attack: all clients report the values that they measured."""
+"""No attack: all clients report the values that they measured.
+
+Departures from the paper: none (no paper).
+"""
 
 from dataclasses import dataclass
 
@@ -7,4 +10,4 @@ from fedcohort.attack.base import Attack
 
 @dataclass(frozen=True)
 class NoAttack(Attack):
-    """The attack; it has no options."""
+    """The absence of an attack; it has no options."""

@@ -19,7 +19,7 @@ from fedcohort.rng import Draws
 
 @dataclass(frozen=True)
 class Bernoulli(Availability):
-    """The model, with its option.
+    """An availability model with independent draws.
 
     Attributes:
         p: probability of being ready.

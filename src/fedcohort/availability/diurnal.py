@@ -23,7 +23,7 @@ from fedcohort.rng import Draws
 
 @dataclass(frozen=True)
 class Diurnal(Availability):
-    """The model, with its options.
+    """An availability model with one interval a day for each client.
 
     Attributes:
         share: share of the day in which a client is ready.

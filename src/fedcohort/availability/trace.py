@@ -46,7 +46,7 @@ log = logging.getLogger("fedcohort")
 
 @dataclass(frozen=True)
 class Trace(Availability):
-    """The model, with its options.
+    """An availability model from a table.
 
     Attributes:
         path: the table.

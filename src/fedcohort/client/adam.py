@@ -1,4 +1,9 @@
-"""Local Adam, `torch.optim.Adam` on the flat parameter (FLASH trains with it)."""
+"""Local Adam: `torch.optim.Adam` on the flat parameter (FLASH trains with it).
+
+Kingma, Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015, arXiv 1412.6980.
+
+Departures from the paper: none.
+"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

@@ -1,6 +1,8 @@
-"""Local SGD, `torch.optim.SGD` on the flat parameter.
+"""Local SGD: `torch.optim.SGD` on the flat parameter.
 
-Without momentum, weight decay and clipping the step is y <- y - lr g, and the engine takes it without an optimizer.
+Without momentum, weight decay and clipping the step is y <- y - lr g, and the engine computes it without an optimizer.
+
+Departures from the paper: none (no paper).
 """
 
 from dataclasses import dataclass

@@ -38,7 +38,7 @@ from fedcohort.ledger import NUMBER
 
 LINEAR_CLIENT = Requirement(
     lambda run: run.parts.client.linear,
-    "{option} trains a factor of the update by changing gradients, which only holds where steps are linear in them: "
+    "{option} trains a factor of the update by changing gradients, which holds only where steps are linear in them: "
     "choose client=sgd, or codec.mode=posthoc",
 )
 
@@ -76,7 +76,7 @@ class _Confined:
 
 @dataclass(frozen=True)
 class Subspace:
-    """The client's part of mode=train."""
+    """The hook at the client that keeps training within the columns of A (mode=train)."""
 
     codec: "LowRank"
     downloads: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class Subspace:
 
 @dataclass(frozen=True)
 class LowRank(WireCodec):
-    """The codec, with its options.
+    """An upload codec of low-rank updates.
 
     Attributes:
         k: rank.

@@ -40,7 +40,7 @@ class _Masked:
 
 @dataclass(frozen=True)
 class MaskHook:
-    """The client's part."""
+    """The hook at the client that keeps the unsent coordinates unchanged."""
 
     rho: float
     downloads: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class MaskHook:
 
 @dataclass(frozen=True)
 class Mask(Sparse):
-    """The codec; its option rho is that of `Sparse`, here also the share of the parameters that a client trains."""
+    """The random mask, an upload codec; its option rho is also the share of the parameters that a client trains."""
 
     unbiased: ClassVar[bool] = False
 

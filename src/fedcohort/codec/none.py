@@ -1,4 +1,7 @@
-"""No compression: an update is sent as P float32 numbers, and arrives unchanged."""
+"""No compression: an update is sent as P float32 numbers, and arrives unchanged.
+
+Departures from the paper: none (no paper).
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +16,7 @@ from fedcohort.hook import Vector
 
 @dataclass(frozen=True)
 class NoCodec(Codec):
-    """The codec; it has no options."""
+    """An upload codec without compression; it has no options."""
 
     identity: ClassVar[bool] = True
 

@@ -126,7 +126,7 @@ class Sketch:
 
 @dataclass(frozen=True)
 class Quant(WireCodec):
-    """The codec, with its options.
+    """Stochastic quantisation, an upload codec.
 
     Attributes:
         bits: bits of a number.

@@ -20,6 +20,6 @@ from fedcohort.codec.sparse import Sparse
 
 @dataclass(frozen=True)
 class Subsample(Sparse):
-    """The codec; its option rho is that of `Sparse`."""
+    """Subsampling, an upload codec; its option rho is that of `Sparse`."""
 
     unbiased: ClassVar[bool] = True

@@ -1,13 +1,18 @@
-"""fedcohort data WORD [group=word or option=value ...] [out=FOLDER]: load a dataset and show it, without training.
+"""fedcohort data NAME or PATH [group=choice or option=value ...] [out=FOLDER]: load data and show them; no training.
 
+    fedcohort data mydata.csv              your own file or folder: prints what to decide and the complete command
     fedcohort data mnist dataset.path=/data/mnist partition=dirichlet clients=20 seed=3
 
-What isn't there is downloaded once. It shows how many samples, classes and clients there are, what the original has
-that they lack, the checksum that a run's info.json has, and who holds what; logs/data/<word>.png is the picture of it.
-The words are those of a run, and so are the clients: the same data, seed and words deal the same.
+PATH is a table, a folder of tables or a folder of images. The command shows how each file is written, the columns, the
+options that it proposes with the reason for each, and the federation that results; options that are typed replace those
+proposed.
 
-out=FOLDER writes the scenario's page there, README.md and partition.png: what it is, a hash of who holds which sample,
-FedDiverse's six metrics, and the clients.
+NAME is a dataset; it is downloaded once where it isn't there. The options are those of a run, and so are the clients:
+equal data, seed and options give equal clients. The command shows samples, classes and clients, differences to the
+original, and the checksum that a run's info.json has. logs/data/<name>.png shows the classes of each client.
+
+out=FOLDER writes a page about the scenario to README.md and partition.png: the options, a hash of the clients of all
+samples, FedDiverse's six metrics, and the clients.
 """
 
 import logging
@@ -31,8 +36,8 @@ from fedcohort.startup.load import PARTS, data_seed, deal
 from fedcohort.startup.run_info import describe_data
 
 OUT = "out="
-SHOWN = 20  # clients in the table
-MOST = 3  # classes of a client that are named
+MAX_CLIENTS = 20  # in the table
+MAX_CLASSES = 3  # of a client that are named
 GROUPS = ("dataset", "heterogeneity", *PARTS)
 LINES = ("clients", "classes", "labels", "skewed", "imbalance", "hub", "inputs")
 
@@ -40,17 +45,42 @@ log = logging.getLogger("fedcohort")
 
 
 def main(words: Sequence[str]) -> int:
-    """The command. Raises `OptionError` and `DataError`."""
+    """Run the command. Raises `OptionError` and `DataError`."""
     if not words or "=" in words[0]:
-        raise OptionError("name the dataset: fedcohort data digits")
+        raise OptionError("name the dataset, or a file or folder of your own: fedcohort data digits")
     messages.to_terminal()
-    typed = [f"dataset={words[0]}", *(word for word in words[1:] if not word.startswith(OUT))]
+    choices = [word for word in words[1:] if not word.startswith(OUT)]
     out_folder = next((word.removeprefix(OUT) for word in words if word.startswith(OUT)), None)
     if out_folder is not None:
         options.folder("out", out_folder)
     configs = Path.cwd() / "configs"
+    from fedcohort.command import user_data  # noqa: PLC0415 - imports pyarrow
+
+    if not user_data.is_path(words[0]):
+        typed = [f"dataset={words[0]}", *choices]
+        _show(typed, out_folder, words[0], configs)
+        return 0
+    command_line.check_words(choices, configs)
+    proposal, typed = user_data.options_of(words[0], choices)
+    for line in user_data.lines(proposal):
+        sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+    _show(typed, out_folder, Path(words[0]).stem or "folder", configs)
+    sys.stdout.write(f"\nRun it with\n{user_data.command(typed)}\n")
+    return 0
+
+
+def _show(typed: Sequence[str], out_folder: str | None, name: str, configs: Path) -> None:
+    """Load the data and print what they are.
+
+    Args:
+        typed: the options, dataset=NAME first.
+        out_folder: of the scenario's page; None for the picture only.
+        name: of the picture.
+        configs: the folder of the groups.
+    """
     command_line.check_words(typed, configs)
-    composition = compose.run_of([*typed[:1], "cohort=1", *typed[1:]], configs)
+    composition = compose.run_of([typed[0], "cohort=1", *typed[1:]], configs)
     federation, info = look(composition, typed)
     info = info if out_folder is None else replace(info, name=scenario.name_of(typed))
     from rich.table import Table  # only once there is something to show
@@ -65,10 +95,10 @@ def main(words: Sequence[str]) -> int:
     table = Table(
         "client", "samples", "training", f"of {federation.class_counts.shape[1]} classes", "most of", box=None
     )
-    for row in clients(federation, SHOWN):
+    for row in clients(federation, MAX_CLIENTS):
         table.add_row(*map(Text, row))
     out.print(table)
-    if (more := federation.n_clients - SHOWN) > 0:
+    if (more := federation.n_clients - MAX_CLIENTS) > 0:
         out.print(f"... and {more:,} more", markup=False)
     home = info.folder if out_folder is None else Path(out_folder)
     with disk.in_one_line(home):
@@ -77,14 +107,13 @@ def main(words: Sequence[str]) -> int:
             scenario.write(home, federation, info, lines, clients(federation, scenario.MAX_CLIENTS), configs)
         else:
             home.mkdir(parents=True, exist_ok=True)
-            written = home / f"{words[0]}.png"
+            written = home / f"{name}.png"
             style.save(partition.draw(info), written)
     sys.stdout.write(f"{written}\n")
-    return 0
 
 
 def look(composition: compose.Composed, typed: Sequence[str]) -> tuple[Federation, RunInfo]:
-    """Deal the data, and tell of them what a run tells of itself at its start. Raises what a run would."""
+    """Split the data among clients, and describe them as a run does at its start. Raises the errors of a run."""
     check.check_options(composition)
     objects = {group: components.make(composition, group) for group in PARTS}
     check.check_owners(composition, objects["partition"])
@@ -109,16 +138,16 @@ def look(composition: compose.Composed, typed: Sequence[str]) -> tuple[Federatio
 
 
 def facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str]]:
-    """The lines above the table."""
+    """Yield label and value of the lines above the table."""
     rows = dict(list_run_facts(info))
     train, val = len(federation.train.y), len(federation.val.y)
-    own = f"{len(federation.test.y):,} of them clients' own"
+    of_clients = f"{len(federation.test.y):,} of them clients' own"
     yield "data", f"{info.name}  (checksum {federation.checksum}, seed {info.seed})"
     yield (
         "samples",
         f"{train:,} for training, {val:,} for clients' validation, {len(federation.server_val.y):,} the server's",
     )
-    yield "test", f"{len(federation.server_test.y):,} samples, {own}"
+    yield "test", f"{len(federation.server_test.y):,} samples, {of_clients}"
     shape = " x ".join(str(length) for length in federation.server_test.x.shape[1:])
     yield "a sample", f"{shape}, {str(federation.server_test.x.dtype).removeprefix('torch.')}"
     labels, n_classes = federation.targets.strata(federation.server_test.y.numpy(), federation.n_classes)
@@ -132,13 +161,13 @@ def facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str]]:
 
 
 def clients(federation: Federation, first: int) -> Iterator[tuple[str, ...]]:
-    """A row for each of the `first` clients."""
+    """Yield a row of the table for each of the `first` clients."""
     for k, counts in enumerate(federation.class_counts[:first]):
-        order = np.argsort(-counts, kind="stable")[: min(MOST, np.count_nonzero(counts))]
+        order = np.argsort(-counts, kind="stable")[: min(MAX_CLASSES, np.count_nonzero(counts))]
         most = ", ".join(f"{_name(federation, int(c))} {100 * counts[c] / counts.sum():.0f} %" for c in order)
-        held = (f"{counts.sum():,}", f"{federation.n_train[k]:,}", str(np.count_nonzero(counts)))
+        sizes = (f"{counts.sum():,}", f"{federation.n_train[k]:,}", str(np.count_nonzero(counts)))
         called = "" if federation.client_names is None else f" {federation.client_names[k]}"
-        yield (f"{k}{called}", *held, most)
+        yield (f"{k}{called}", *sizes, most)
 
 
 def _name(federation: Federation, c: int) -> str:

@@ -1,34 +1,33 @@
-"""A study, from its folder studies/<name> with a study.yaml: where does selection pay?
+"""Run a study, a grid of settings x methods x seeds in studies/<name>/study.yaml, and write its report.
 
 fedcohort study run NAME [seeds=0,1 cells=a,b selectors=c,d n_jobs=1 launcher=local wait=true keep_runs=false again=...]
-    do the runs that are missing; the words are checked before the first, each result is written down at once,
-    and a run that is there is not done again. A word of configs/selector that study.yaml doesn't name is your own:
-    selectors=mine adds it.
+    do the missing runs. Options are checked before the first run, and each result is stored at once.
+    selectors=mine adds your own selector of configs/selector, which study.yaml does not name.
 fedcohort study status NAME [seeds= cells= selectors=]
-    what is done, missing, refused and why, failed; how long the rest may take
+    show the runs that are done, missing, refused (with the reason) or failed, and the time that is left.
 fedcohort study check NAME [seeds= cells= selectors= n_jobs=1]
-    repeat the first 8 rounds of each condition with today's code, once for each commit that has rows of it, and note
-    which rows were computed by code that behaves differently; pages mark these rows
+    repeat the first 8 rounds of each condition with today's code, once for each commit that computed rows of it.
+    Rows that were computed by code that behaves differently are marked on the pages.
 fedcohort study tune NAME [selectors= n_jobs=1]
-    the same number of trials for each selector that has a space in study.yaml, by Optuna, on seeds that the study
-    doesn't use; what it finds is in tuned.yaml, and the rows <name>_tuned of the study have it
+    tune each selector that has a search space in study.yaml with Optuna, on seeds that the study does not use.
+    The result is written to tuned.yaml, and is the method <name>_tuned of the study.
 fedcohort study report NAME
-    README.md, report.html, map.png, ranks.png and the tables as .csv and .tex, from what is there; runs whose config is
-    another one now are left out, and named. studies/README.md has the regimes of all studies. A study whose study.yaml
-    has `of` is a leaderboard: it has no runs, and ranks the selectors of other studies.
+    write README.md, report.html, map.png, ranks.png and the tables as .csv and .tex, from the present results.
+    Runs whose configuration has changed are left out, and named. studies/README.md lists the settings of all studies.
+    A study.yaml with `of` is a leaderboard: it has no runs, and ranks the methods of other studies.
 
 seeds=null           those of study.yaml
-cells=null           all
-selectors=null       all; the baseline and the bounds are always run with them
+cells=null           names of settings; null for all
+selectors=null       names of methods; null for all. The baseline and the bounds are always run with them
 n_jobs=1             jobs at the same time
-launcher=local       local: processes of this machine; slurm: an array on the cluster; or another launcher of Hydra that
-                     is installed. hydra.launcher.OPTION=VALUE sets its options, say hydra.launcher.partition=gpu
-wait=true            false, with launcher=slurm: submit the jobs and return. `study status` and a second `study run`
-                     write the results of the jobs that have ended
+launcher=local       local: processes of this machine; slurm: an array on the cluster; or another installed launcher of
+                     Hydra. hydra.launcher.OPTION=VALUE sets its options, such as hydra.launcher.partition=gpu
+wait=true            false, with launcher=slurm: submit the jobs and return. `study status` or a second `study run`
+                     stores the results of the jobs that have ended.
 keep_runs=false      true keeps the folders of the runs, in logs/studies/<name>/runs
-again=false          true runs again what another commit computed, or code that was not committed: after a fix. The
-                     code must be committed. If the command is interrupted, repeat it and it continues. changed runs
-                     again what `check` found to be computed by code that behaves differently.
+again=false          true repeats the runs of another commit, or of code that was not committed, as after a fix. The
+                     code must be committed. If the command is interrupted, repeat it and it continues. changed repeats
+                     the runs that `check` found to be computed by code that behaves differently
 """
 
 import sys
@@ -44,11 +43,13 @@ from fedcohort.host.interrupt import interrupts
 from fedcohort.host.lock import is_held
 from fedcohort.jobs.launch import Launch
 from fedcohort.startup.options import unknown
-from fedcohort.study import compare_code, engine, leaderboard, own_rows, places, progress, results, session
+from fedcohort.study import compare_code, conditions, engine, leaderboard, own_methods, progress, results, session
 from fedcohort.study.checks import read_seeds
-from fedcohort.study.definition import NAME, Study, load
+from fedcohort.study.definition import STUDY_FILE, Study
+from fedcohort.study.definition_file import load
+from fedcohort.study.result_files import FAILED, RESULTS
 
-VERBS = {  # what each takes
+VERBS = {  # the options of each
     "run": ("seeds", "cells", "selectors", "n_jobs", "launcher", "wait", "keep_runs", "again"),
     "status": ("seeds", "cells", "selectors"),
     "check": ("seeds", "cells", "selectors", "n_jobs", "launcher"),
@@ -60,7 +61,7 @@ STUDIES, LOGS = Path("studies"), Path("logs/studies")
 
 @dataclass(frozen=True)
 class Options:
-    """The options of the command, as the module explains them; None stands for null."""
+    """The options of the command, described in the module's docstring; None stands for null."""
 
     seeds: str | None = None
     cells: str | None = None
@@ -84,15 +85,15 @@ class Options:
         return Launch(self.launcher or "local", int(self.n_jobs or 1), self.wait == "true", self.hydra)
 
     def seeds_of(self, study: Study) -> Sequence[int]:
-        """The seeds typed. Raises `OptionError` for those that the study tunes on."""
+        """Return the seeds of the command. Raises `OptionError` for seeds on which the study is tuned."""
         if self.seeds is None:
             return study.seeds
         parts = _split(self.seeds) or []
         if not all(part.isdigit() for part in parts):
             raise ranges.refuse("seeds", "integers in [0, inf), as seeds=0,1,2", self.seeds)
         seeds = read_seeds("seeds", [int(part) for part in parts])
-        if study.space is not None and (spent := set(seeds) & set(study.space.seeds)):
-            raise ranges.refuse("seeds", f"none that is tuned on, as {min(spent)} is", self.seeds)
+        if study.space is not None and (used := set(seeds) & set(study.space.seeds)):
+            raise ranges.refuse("seeds", f"none that is tuned on, as {min(used)} is", self.seeds)
         return seeds
 
 
@@ -101,131 +102,130 @@ def _split(text: str | None) -> list[str] | None:
 
 
 def _names(option: str, text: str | None) -> list[str] | None:
-    """The names typed, None for all. Raises `OptionError` where there is none."""
-    found = _split(text)
-    if found == []:
+    """Return a list of names; None for all. Raises `OptionError` for an empty list."""
+    names = _split(text)
+    if names == []:
         raise ranges.refuse(option, f"one name or more, as {option}=a,b, or null for all", text)
-    return found
+    return names
 
 
 def parse(words: Sequence[str]) -> tuple[str, str, Options]:
-    """The verb, the study's name and the options that were typed. Raises `OptionError`."""
+    """Return the verb, the study's name and the options of a command line. Raises `OptionError`."""
     if len(words) < 2 or words[0] not in VERBS or "=" in words[1]:
         raise OptionError(f"type fedcohort study VERB NAME, where VERB is one of {', '.join(VERBS)}")
-    known = [each.name for each in fields(Options) if each.name != "hydra"]
+    names = [option.name for option in fields(Options) if option.name != "hydra"]
     hydra = tuple(word for word in words[2:] if word.startswith("hydra.launcher."))
-    typed: dict[str, Any] = {"hydra": hydra}
+    options: dict[str, Any] = {"hydra": hydra}
     for word in words[2:]:
         if word in hydra:
             continue
         name, equals, value = word.partition("=")
         if not equals:
-            raise OptionError(f"can't read {word!r}: type name=value, where name is one of {', '.join(known)}")
-        if name not in known:
-            raise unknown("", name, known)
+            raise OptionError(f"can't read {word!r}: type name=value, where name is one of {', '.join(names)}")
+        if name not in names:
+            raise unknown("", name, names)
         if name not in VERBS[words[0]]:
-            there = ", ".join(VERBS[words[0]]) or "no options"
-            raise OptionError(f"fedcohort study {words[0]} takes {there}, got {word}")
-        typed[name] = None if value == "null" else value
-    return words[0], words[1], Options(**typed)
+            allowed = ", ".join(VERBS[words[0]]) or "no options"
+            raise OptionError(f"fedcohort study {words[0]} takes {allowed}, got {word}")
+        options[name] = None if value == "null" else value
+    return words[0], words[1], Options(**options)
 
 
 def main(words: Sequence[str]) -> int:
-    """The command; raises what `in_one_line` puts in one line. Returns 1 where a run has failed."""
+    """Run the command, and return its exit status: 1 where a run has failed. Raises `FedcohortError`."""
     verb, name, options = parse(words)
     ranges.identifier("the name of a study", name)
     configs = Path.cwd() / "configs"
-    rows = _names("selectors", options.selectors)
-    if leaderboard.is_one(STUDIES / name):
+    methods = _names("selectors", options.selectors)
+    if leaderboard.is_leaderboard(STUDIES / name):
         return _report_leaderboard(verb, name, configs)
-    study = places.with_own(load(STUDIES / name), rows, configs)
+    study = conditions.with_own_methods(load(STUDIES / name), methods, configs)
     if verb == "tune":
-        return _tune(study, rows, configs, options.launch())
+        return _tune(study, methods, configs, options.launch())
     if verb == "report":
-        from fedcohort.study import overview, report  # noqa: PLC0415 - scipy
-
-        _list(report.write(study, _set_apart(study, results.load(study), configs)))
-        merged = results.load(study, LOGS / name)
-        if merged.own:  # git keeps the study's page, and ignores the one with the user's own methods
-            (LOGS / name).mkdir(parents=True, exist_ok=True)
-            _list(report.write(replace(study, folder=LOGS / name), _set_apart(study, merged, configs)))
-            _list_ranks(study, merged)
-        return _list([overview.write(STUDIES)])
+        return _report(study, configs)
     seeds = options.seeds_of(study)
-    wanted = places.list_places(study, _names("cells", options.cells), rows)
+    requested = conditions.list_conditions(study, _names("cells", options.cells), methods)
     logs = (LOGS / name).absolute()
-    exclusive = verb != "status" or not is_held(logs / session.LOCK)  # or the command at work writes the results
-    with _training(logs) if exclusive else nullcontext():
-        found = results.load(study, logs)  # once no other process writes to it
+    may_write = verb != "status" or not is_held(logs / session.LOCK)  # else the running command stores the results
+    with _work_alone(logs) if may_write else nullcontext():
+        stored = results.load(study, logs)  # under the lock, so that no other process writes to it
         keep, launch = options.keep_runs == "true", options.launch()
-        work = engine.Work(study, found, configs, logs, keep, _say, options.again or "false", launch)
+        work = engine.Work(study, stored, configs, logs, keep, _say, options.again or "false", launch)
         if verb == "run":
-            work.run(wanted, seeds)
+            work.run(requested, seeds)
         if verb == "check":
-            compare_code.compare(work, wanted, seeds)
-        pending = work.collect(wanted, seeds) if exclusive else []
-    at = progress.progress_of(wanted, seeds, found, configs)
-    if at.count(progress.CHANGED):
+            compare_code.compare(work, requested, seeds)
+        running = work.collect(requested, seeds) if may_write else []
+    state = progress.progress_of(requested, seeds, stored, configs)
+    if state.count(progress.CHANGED):
         _say(progress.COMPOSING)
-        with session.quietly():
-            at = progress.settle(at, found, work.identity)
-    _say("\n".join([progress.describe(study, at, found), *pending]))
-    _list_ranks(study, found)
-    return 1 if verb == "run" and at.count(results.FAILED) else 0
-
-
-def _tune(study: Study, rows: Sequence[str] | None, configs: Path, launch: Launch) -> int:
-    if study.space is None:
-        raise OptionError(f"{study.folder / NAME} says nothing of `tune`: what may be tuned, and on which seeds")
-    from fedcohort.study import tune  # noqa: PLC0415 - Optuna
-
-    known = [*study.space.rows]
-    for row in rows or ():
-        ranges.choice("selectors", row, *known)
-    logs = (LOGS / study.name).absolute()
-    with _training(logs):
-        tune.Tuning(study, study.space, configs, logs, _say, launch).run(rows or known)
-    return 0
+        with session.quiet():
+            state = progress.resolve_changes(state, stored, work.identity)
+    _say("\n".join([progress.describe(study, state, stored), *running, *own_methods.describe_ranks(study, stored)]))
+    return 1 if verb == "run" and state.count(FAILED) else 0
 
 
 @contextmanager
-def _training(logs: Path) -> Iterator[None]:
-    """Be the only process at work on the study, say little, and leave with the signal's code where one comes."""
-    with session.alone(logs), session.quietly():
+def _work_alone(logs: Path) -> Iterator[None]:
+    """Lock the study, print each warning once, and exit with the code of a signal."""
+    with session.lock(logs), session.quiet():
         try:
             yield
         except (KeyboardInterrupt, SystemExit):
-            _say("stopped; the same command goes on")
+            _say("stopped; the same command continues")
             raise SystemExit(interrupts.code or 1) from None
 
 
-def _set_apart(study: Study, found: results.Results, configs: Path) -> results.Results:
-    """Leave out, for a page, the runs of another config than the study's now."""
-    work = engine.Work(study, found, configs, (LOGS / study.name).absolute(), False, _say)
-    with session.quietly():
-        return progress.set_apart(study, found, configs, work.identity, _say)
+def _tune(study: Study, methods: Sequence[str] | None, configs: Path, launch: Launch) -> int:
+    if study.space is None:
+        raise OptionError(f"{study.folder / STUDY_FILE} has no option `tune`: what is tuned, and on which seeds")
+    from fedcohort.study import tune  # noqa: PLC0415 - Optuna
+
+    for method in methods or ():
+        ranges.choice("selectors", method, *study.space.methods)
+    logs = (LOGS / study.name).absolute()
+    with _work_alone(logs):
+        tune.Tuning(study, study.space, configs, logs, _say, launch).run(methods or list(study.space.methods))
+    return 0
+
+
+def _report(study: Study, configs: Path) -> int:
+    """Write the page of a study, with a copy that has the user's own methods, and the page of all studies."""
+    from fedcohort.study import overview, report  # noqa: PLC0415 - scipy
+
+    _list(report.write(study, _read(study, None, configs)))
+    merged = _read(study, LOGS / study.name, configs)
+    if merged.own_keys:  # git ignores this page
+        (LOGS / study.name).mkdir(parents=True, exist_ok=True)
+        _list(report.write(replace(study, folder=LOGS / study.name), merged))
+        for line in own_methods.describe_ranks(study, merged):
+            _say(line)
+    return _list([overview.write(STUDIES)])
 
 
 def _report_leaderboard(verb: str, name: str, configs: Path) -> int:
+    """Write the page of a leaderboard, with a copy that has the user's own methods."""
     if verb != "report":
-        known = leaderboard.load(STUDIES / name)
-        raise OptionError(f"{name} has no runs of its own, it ranks those of {', '.join(known.studies)}: {verb} these")
+        studies = ", ".join(leaderboard.load(STUDIES / name).studies)
+        raise OptionError(f"{name} is a leaderboard without runs. Type fedcohort study {verb} with one of {studies}")
     from fedcohort.study import leaderboard_page  # noqa: PLC0415 - scipy
 
-    known = leaderboard.load(STUDIES / name, lambda study: _set_apart(study, results.load(study), configs))
-    files = leaderboard_page.write(known)
-    if any((LOGS / study / results.RESULTS).exists() for study in known.studies):  # with the user's own methods
-        merged = leaderboard.load(
-            STUDIES / name, lambda study: _set_apart(study, results.load(study, LOGS / study.name), configs)
-        )
+    board = leaderboard.load(STUDIES / name, lambda study: _read(study, None, configs))
+    files = leaderboard_page.write(board)
+    if any((LOGS / study / RESULTS).exists() for study in board.studies):
+        merged = leaderboard.load(STUDIES / name, lambda study: _read(study, LOGS / study.name, configs))
         (LOGS / name).mkdir(parents=True, exist_ok=True)
-        files += leaderboard_page.write(replace(merged, whole=replace(merged.whole, folder=LOGS / name)))
+        files += leaderboard_page.write(replace(merged, joint=replace(merged.joint, folder=LOGS / name)))
     return _list(files)
 
 
-def _list_ranks(study: Study, found: results.Results) -> None:
-    for line in own_rows.describe_ranks(study, found):
-        _say(line)
+def _read(study: Study, own_folder: Path | None, configs: Path) -> results.Results:
+    """Read the results of a study for a page, with the runs marked whose configuration has changed."""
+    stored = results.load(study, own_folder)
+    work = engine.Work(study, stored, configs, (LOGS / study.name).absolute(), False, _say)
+    with session.quiet():
+        return progress.mark_changed(study, stored, configs, work.identity, _say)
 
 
 def _list(files: Sequence[Path]) -> int:

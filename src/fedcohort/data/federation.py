@@ -77,7 +77,7 @@ class Federation(ReadOnly):
             class; None without attributes.
         server_test_attribute: attribute of each sample of server_test, int64; None without attributes.
         proxy: unlabelled inputs that the server holds (`proxy/`), [n, ...], or None.
-        class_names, columns, standard, scale, converted, revision: see `dataset.base.Raw`.
+        class_names, columns, categories, standard, scale, converted, revision: see `dataset.base.Raw`.
         checksum: hash of the data as loaded (`dataset.checksum`).
         feature_noise: level of feature noise of each client, [K]; None if no client has any.
         undisturbed: hashes (`data.row_hashes`) before feature noise of the rows of T and V that have it, or None.
@@ -100,6 +100,7 @@ class Federation(ReadOnly):
     proxy: Tensor | None = None
     class_names: Sequence[str] = ()
     columns: Sequence[str] = ()
+    categories: str = ""
     standard: tuple[np.ndarray, np.ndarray] | None = None
     scale: PixelScale | None = None
     revision: str = ""

@@ -15,7 +15,7 @@ from fedcohort.data.targets import ONE_CLASS, Labels, Targets
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
 
-ROWS = 4096  # that are looked at together
+ROWS = 4096  # compared at a time
 log = logging.getLogger("fedcohort")
 
 
@@ -25,26 +25,27 @@ class Raw:
 
     Attributes:
         train_x, test_x: float32 [N, ...]; or uint8 images [N, channels, height, width] with `scale`; or sequences of
-            symbols, integers counted from 0, in whatever type holds them.
+            symbols, integers counted from 0 of any integer type.
         train_y, test_y: int64 labels in [0, n_classes), [N]; or [N, T] with `targets`.
         train_owner, test_owner: the natural client of each row, int64 counted from 0, or None.
-        train_attribute, test_attribute: what a row has besides its class (a background, a colour), int64 counted from
-            0, or None where nobody knows; both or neither.
-        owner_names: what each natural client is called in the data, by its number; empty where nobody says.
-        inputs: what a sample's numbers are and what was left out, for people; empty where the dataset's name says it.
-        class_names: what each class is called in the data, empty where they have whole numbers alone.
-        columns: the columns of numbers that a sample is made of, in order; empty where it is made of something else.
-        pooled_test: whether the test split is the server's alone, so that no client has a share of it.
-        standard: the mean and the standard deviation that each feature of a sample was standardised by, float32 [...],
-            or None.
-        scale: what the pixels of uint8 inputs become, None where inputs are numbers.
-        converted: by what float32 inputs were made of pixels, None where they are no such; pixels that the server is
-            given beside them become numbers by it, too.
-        targets: what labels are: a class of each sample, or of each of its places.
-        valid: inputs and labels of the dataset's own validation part, as those of training, which are the server's
-            validation data; None where it has none, and the server cuts its own from the training data.
-        revision: what the Hugging Face hub gave, `user/data@commit`; empty for files.
-        single_use: whether train_x and train_y were made for one caller alone, who may change them where they stand.
+        train_attribute, test_attribute: an attribute of each row besides its class (a background, a colour), int64
+            counted from 0; None where the dataset has none; both or neither.
+        owner_names: names of the natural clients in the data, by number; empty without names.
+        inputs: description of a sample's numbers and of what was left out, for people; may be empty.
+        class_names: names of the classes in the data; empty where labels are whole numbers.
+        columns: the columns of numbers of a sample, in order; empty where samples are no rows of numbers.
+        pooled_test: whether the test split belongs to the server, so that no client has a share of it.
+        standard: mean and standard deviation by which each feature was standardised, float32 [...], or None.
+        scale: normalisation of uint8 inputs; None for other inputs.
+        converted: normalisation by which float32 inputs were computed from pixels, None for other inputs. Pixels of the
+            server's proxy set are normalised by it, too.
+        targets: what labels are: a class of each sample, or of each position in it.
+        valid: inputs and labels of the dataset's own validation part, which is the server's validation data. None
+            where the server takes a part of the training data.
+        revision: `user/data@commit` of the Hugging Face hub; empty for files.
+        categories: the levels of each column that is encoded by one number for each level, as JSON; empty without any.
+        small_client_remedy: the options by which clients with too few samples can be left out; empty without any.
+        single_use: whether the caller may change train_x and train_y in place, since nothing else uses them.
     """
 
     name: str
@@ -69,6 +70,8 @@ class Raw:
     owner_names: Sequence[str] = ()
     targets: Targets = ONE_CLASS
     converted: PixelScale | None = None
+    categories: str = ""
+    small_client_remedy: str = ""
 
     @property
     def train_class(self) -> Ids:
@@ -77,27 +80,27 @@ class Raw:
 
     @property
     def test_class(self) -> Ids:
-        """The same of the test samples."""
+        """The class of each test sample, int64 [N], in [0, n_strata)."""
         return self.targets.strata(self.test_y, self.n_classes)[0]
 
     @property
     def n_strata(self) -> int:
-        """How many classes samples have: n_classes, or 1 where they have none of their own."""
+        """The number of classes of samples: n_classes, or 1 where a sample has several targets."""
         return self.targets.strata(self.test_y, self.n_classes)[1]
 
     @property
     def n_attributes(self) -> int:
-        """How many there are; 0 where they are not known."""
-        known = [part for part in (self.train_attribute, self.test_attribute) if part is not None]
-        return int(max(part.max() for part in known)) + 1 if known else 0
+        """The number of attributes; 0 where the dataset has none."""
+        parts = [part for part in (self.train_attribute, self.test_attribute) if part is not None]
+        return int(max(part.max() for part in parts)) + 1 if parts else 0
 
 
 class Dataset(Component, Protocol):
-    """Where samples come from."""
+    """A source of samples."""
 
     @abstractmethod
     def load(self, seed: int) -> Raw:
-        """Read or make the data; `seed` is `data_seed`, for what is drawn. Raises `DataError`."""
+        """Read or draw the data; `seed` is `data_seed`. Raises `DataError`."""
 
 
 def check(raw: Raw) -> Raw:
@@ -175,7 +178,7 @@ def _type_of(name: str, values: np.ndarray) -> np.dtype[Any]:
 
 
 def _are_all_one(x: np.ndarray) -> bool:
-    """Whether every row is the first one; as a rule the first few say that they aren't."""
+    """Return whether all rows are equal; the first few are compared first."""
     return bool((x[:9] == x[0]).all()) and all((x[i : i + ROWS] == x[0]).all() for i in range(9, len(x), ROWS))
 
 

@@ -1,4 +1,4 @@
-"""The cells of a column as numbers: which of them are some, and what is wrong with the others.
+"""Read the cells of a column as numbers, and describe cells that hold none.
 
 A cell counts as missing where it is empty, NaN, infinite, beyond float32, or a text that is no number.
 """
@@ -19,21 +19,23 @@ LONGEST = 40  # characters of a cell that a line shows
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds numbers; truth values are 0 and 1."""
+    """Return whether a column of this type holds numbers; truth values are 0 and 1."""
     checks = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
     return any(check(kind) for check in checks)
 
 
 def is_text(kind: pa.DataType) -> bool:
+    """Return whether a column of this type holds texts."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def is_list(kind: pa.DataType) -> bool:
+    """Return whether a column of this type holds lists."""
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def numbers(column: pa.ChunkedArray) -> Values:
-    """float64 [rows], NaN where a cell is missing."""
+    """Return the numbers, float64 [rows]; NaN where a cell is missing."""
     if is_text(column.type):
         column = pc.utf8_trim_whitespace(column)
         column = pc.if_else(pc.match_substring_regex(column, NUMBER), column, pa.scalar(None, column.type))
@@ -43,7 +45,7 @@ def numbers(column: pa.ChunkedArray) -> Values:
 
 
 def short_numbers(array: pa.Array) -> Float32[np.ndarray, "_n"]:
-    """`numbers` of a piece as float32, [n]: what is float32 already takes no more on its way."""
+    """Return `numbers` of a piece as float32, [n]; a float32 column is not converted to float64 in between."""
     if not pa.types.is_float32(array.type):
         return numbers(pa.chunked_array([array])).astype(np.float32)
     values: np.ndarray = array.to_numpy(zero_copy_only=False)
@@ -52,7 +54,7 @@ def short_numbers(array: pa.Array) -> Float32[np.ndarray, "_n"]:
 
 
 def pieces(column: pa.ChunkedArray) -> Iterator[tuple[slice, pa.ChunkedArray]]:
-    """The column's chunks, each with the rows that it is: what is made of one of them goes before the next."""
+    """Yield the column's chunks with the rows of each, so that only one chunk is converted at a time."""
     start = 0
     for chunk in column.chunks:
         yield slice(start, start + len(chunk)), pa.chunked_array([chunk])
@@ -69,12 +71,12 @@ def share_of_numbers(column: pa.ChunkedArray) -> float:
 
 
 def is_mixed(column: pa.ChunkedArray) -> bool:
-    """Whether a column of texts holds numbers in half of its cells or more, but not in all: numbers with bad cells."""
+    """Return whether half or more of a text column's cells are numbers, but not all: numbers with faulty cells."""
     return is_text(column.type) and 0.5 <= share_of_numbers(column) < 1
 
 
 def may_be_numbers(column: pa.ChunkedArray) -> bool:
-    """Whether a column can be read where numbers are wanted."""
+    """Return whether a column can be read as numbers, possibly with missing cells."""
     if is_text(column.type):
         return share_of_numbers(column) >= 0.5
     return is_number(column.type) or bool(pa.types.is_null(column.type))
@@ -82,14 +84,14 @@ def may_be_numbers(column: pa.ChunkedArray) -> bool:
 
 def empty(column: pa.ChunkedArray) -> np.ndarray:
     """Return which cells are null, NaN or a text of nothing but spaces, bool [rows]."""
-    found = column.is_null(nan_is_null=True)
+    is_empty = column.is_null(nan_is_null=True)
     if is_text(column.type):
-        found = pc.or_(found, pc.fill_null(pc.equal(pc.utf8_trim_whitespace(column), ""), True))
-    return np.asarray(found.to_numpy(), dtype=bool)
+        is_empty = pc.or_(is_empty, pc.fill_null(pc.equal(pc.utf8_trim_whitespace(column), ""), True))
+    return np.asarray(is_empty.to_numpy(), dtype=bool)
 
 
 def fault(column: pa.ChunkedArray, row: int) -> str:
-    """What is wrong with a cell that is missing, after the words "row 3"."""
+    """Return what is wrong with a cell that is missing, as the words after "row 3"."""
     value = column[row].as_py()
     if value is None or (isinstance(value, str) and not value.strip()):
         return "is empty"
@@ -101,19 +103,30 @@ def fault(column: pa.ChunkedArray, row: int) -> str:
 
 
 def class_names(notes: Mapping[bytes, bytes] | None, name: str) -> list[str]:
-    """What the numbers of a column are called, in the notes that the `datasets` library leaves; empty without any."""
+    """Return the names of a column's classes from the metadata of the `datasets` library; empty without any."""
     try:
-        found = json.loads((notes or {}).get(b"huggingface", b"{}"))["info"]["features"][name]["names"]
+        names = json.loads((notes or {}).get(b"huggingface", b"{}"))["info"]["features"][name]["names"]
     except (ValueError, LookupError, TypeError):
         return []
-    return [str(word) for word in found] if isinstance(found, list) else []
+    return [str(word) for word in names] if isinstance(names, list) else []
 
 
 def index_columns(notes: bytes) -> list[str]:
-    """The columns that pandas says it wrote as an index, in the notes that it leaves in a Parquet file."""
+    """Return the columns that pandas wrote as an index, from its metadata in a Parquet file."""
     try:
         read = json.loads(notes)
     except ValueError:
         return []
-    found = read.get("index_columns") if isinstance(read, Mapping) else None
-    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+    names = read.get("index_columns") if isinstance(read, Mapping) else None
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+
+def is_date(kind: pa.DataType) -> bool:
+    """Return whether a column of this type holds dates, with or without a time."""
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
+def days(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return dates as days since 1970-01-01, float64; null where a cell is empty."""
+    microseconds = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+    return pc.divide(microseconds.cast(pa.float64(), safe=False), 86_400e6)

@@ -1,8 +1,8 @@
-"""Reading a dataset of the Hugging Face hub: quiet, and quick to say that there is no network.
+"""Read a dataset of the Hugging Face hub, with one error message and a quick check of the network.
 
 dataset.hub=user/data   user/data:configuration   user/data@revision   user/data:configuration@revision
 
-Which commit a name came to is kept with the tables (`Frame.revision`), and is in a run's info.
+The commit that was read is in `Frame.revision`, and in a run's info.json.
 """
 
 import logging
@@ -25,10 +25,10 @@ COMMIT = re.compile(r"[@/]([0-9a-f]{40})(?=/)")
 WITHOUT = "without a network set dataset.path to a folder that holds train.parquet and test.parquet"
 
 
-def splits(name: str, wanted: Sequence[str], perhaps: Sequence[str] = ()) -> list[Frame]:
-    """The named splits of a dataset of the Hugging Face hub (option dataset.hub); of `perhaps` those that it has."""
-    found = NAME.fullmatch(name)
-    path, options = (found["path"], found.groupdict()) if found else (name, {})
+def splits(name: str, required: Sequence[str], perhaps: Sequence[str] = ()) -> list[Frame]:
+    """Return the named splits of a dataset of the hub (option dataset.hub), and those of `perhaps` that it has."""
+    match = NAME.fullmatch(name)
+    path, options = (match["path"], match.groupdict()) if match else (name, {})
     named = {option: options[option] for option in ("name", "revision") if options.get(option)}
     if obstacle := out_of_reach():  # the cache, or nothing: the library would try again for half a minute
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -43,42 +43,44 @@ def splits(name: str, wanted: Sequence[str], perhaps: Sequence[str] = ()) -> lis
         raise DataError(
             f"dataset.hub={name} can't be loaded from the Hugging Face hub ({reason}); {way_out}"
         ) from error
-    missing = [part for part in wanted if part not in parts]
+    missing = [part for part in required if part not in parts]
     if missing:
         raise DataError(f"dataset.hub={name} has no split {missing[0]!r}; it has {', '.join(parts)}")
-    there = [*wanted, *(part for part in perhaps if part in parts)]
-    return [_frame(name, part, parts[part]) for part in there]
+    present = [*required, *(part for part in perhaps if part in parts)]
+    return [_frame(name, part, parts[part]) for part in present]
 
 
 def _frame(name: str, part: str, split: Any) -> Frame:  # noqa: ANN401  datasets has no types
-    """A split as a table. name: as it was typed."""
+    """Return a split as a table. name: the option's value."""
     resolved = f"{name.partition('@')[0]}@{commit_of(split) or name.partition('@')[2] or 'unknown'}"
     return Frame(f"{name} ({part})", plain(split.with_format("arrow")[:]), "dataset.hub", revision=resolved)
 
 
 def commit_of(split: Any) -> str:  # noqa: ANN401  datasets has no types
-    """The commit of the hub that a split was read from, "" where the `datasets` library doesn't say it.
+    """Return the commit of the hub that a split was read from, "" where the `datasets` library doesn't have it.
 
-    It stands in the addresses of what was downloaded, where they were noted, and in the folder of its cache.
+    It is in the addresses of the downloads, where these were noted, and in the name of the cache folder.
     """
     addresses = [*(split.info.download_checksums or {}), *(file["filename"] for file in split.cache_files)]
-    found = [COMMIT.findall(address.replace(os.sep, "/")) for address in addresses]
-    return next((str(commits[-1]) for commits in found if commits), "")
+    commits_of_addresses = [COMMIT.findall(address.replace(os.sep, "/")) for address in addresses]
+    return next((str(commits[-1]) for commits in commits_of_addresses if commits), "")
 
 
 def plain(table: Any) -> Any:  # noqa: ANN401  pyarrow has no types
-    """The table with lists where the `datasets` library has arrays of a type of its own (Array2D, Array3D)."""
+    """Return the table with lists in place of the `datasets` library's array types (Array2D, Array3D)."""
     import pyarrow as pa
 
-    for at, field in enumerate(table.schema):
+    for position, field in enumerate(table.schema):
         if isinstance(field.type, pa.ExtensionType):
-            lists = pa.chunked_array([chunk.storage for chunk in table.column(at).chunks], field.type.storage_type)
-            table = table.set_column(at, field.name, lists)
+            lists = pa.chunked_array(
+                [chunk.storage for chunk in table.column(position).chunks], field.type.storage_type
+            )
+            table = table.set_column(position, field.name, lists)
     return table
 
 
 def out_of_reach() -> str:
-    """Why the hub can't be reached, "" where it answers, whatever it says."""
+    """Return why the hub can't be reached, "" where it answers in any way."""
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
     try:
         urllib.request.urlopen(urllib.request.Request(endpoint, method="HEAD"), timeout=TIMEOUT_S).close()
@@ -88,13 +90,13 @@ def out_of_reach() -> str:
         cause = getattr(error, "reason", error)
         return (
             "" if isinstance(cause, ssl.SSLError) else f"{endpoint}: {cause}"
-        )  # certificates are the library's affair
+        )  # the library reports problems of certificates
     return ""
 
 
 @contextmanager
 def silent(*libraries: str) -> Iterator[None]:
-    """Keep the libraries from logging: what goes wrong is raised, and said once by us."""
+    """Keep the libraries from logging: an error is raised, and one message describes it."""
     loggers = [logging.getLogger(name) for name in libraries]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

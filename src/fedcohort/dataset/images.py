@@ -1,7 +1,7 @@
 """Columns of encoded images, as Hugging Face stores them: a struct of an image's bytes and its path.
 
-An image is turned as its camera says that it was held (EXIF). What lets others through (alpha) is dropped, not laid
-over anything: a pixel has the colour that stands in the file, however clear it is.
+An image is rotated as its camera noted (EXIF). Transparency (alpha) is dropped: a pixel has the colour that is in the
+file, however transparent it is.
 """
 
 import io
@@ -28,7 +28,7 @@ DEEP = ("I", "F")  # how modes of 16 or 32 bits a pixel begin: Pillow makes all 
 
 
 class BadImage(Exception):
-    """The image of `row` can't be used; the message says why, after the words "row 3"."""
+    """An image that can't be used; the message says why, and follows the words "row 3"."""
 
     def __init__(self, row: int, why: str) -> None:
         super().__init__(why)
@@ -37,12 +37,12 @@ class BadImage(Exception):
 
 @dataclass(frozen=True)
 class Fit:
-    """What every image of a column is made.
+    """The form that every image of a column gets.
 
     Attributes:
         shape: channels (1 for grey, 3 for RGB), height, width.
-        resize: whether images of other sizes are made this size; otherwise they are refused.
-        margin: pixels that are cut off on each side after resizing to so much more.
+        resize: whether images of other sizes are resized; otherwise they are errors.
+        margin: pixels that are cut off on each side, after resizing to a size that is larger by as many.
     """
 
     shape: tuple[int, int, int]
@@ -50,7 +50,7 @@ class Fit:
     margin: int = 0
 
     def __call__(self, image: "Image.Image") -> "Image.Image":
-        """The image in its mode and size."""
+        """Return the image in the mode and size of `shape`."""
         from PIL import Image  # noqa: PLC0415 - only where a column holds images
 
         mode = "L" if self.shape[0] == 1 else "RGB"
@@ -64,11 +64,11 @@ class Fit:
         return image.crop((m, m, m + width, m + height)) if m else image
 
     def pixels(self, row: int, data: bytes | None) -> np.ndarray:
-        """The encoded image of `row`, uint8; of any size where it isn't resized. Raises `BadImage`."""
+        """Return the encoded image of `row`, uint8, in its own size where it isn't resized. Raises `BadImage`."""
         return _image(row, data, self)
 
     def decode(self, row: int, data: bytes | None) -> np.ndarray:
-        """The encoded image of `row` as uint8 of `shape`. Raises `BadImage`."""
+        """Return the encoded image of `row` as uint8 of `shape`. Raises `BadImage`."""
         pixels = self.pixels(row, data)
         if pixels.shape != self.shape:
             raise BadImage(row, f"is an image of {pixels.shape}, and {self.shape} is meant")
@@ -76,16 +76,17 @@ class Fit:
 
 
 def holds_images(kind: pa.DataType) -> bool:
-    if not pa.types.is_struct(kind) or (at := kind.get_field_index("bytes")) < 0:
+    """Return whether a column of this type holds encoded images."""
+    if not pa.types.is_struct(kind) or (position := kind.get_field_index("bytes")) < 0:
         return False
-    content = kind.field(at).type
+    content = kind.field(position).type
     return bool(pa.types.is_binary(content) or pa.types.is_large_binary(content) or pa.types.is_null(content))
 
 
 def decode(column: pa.Array, n_rows: int) -> np.ndarray:
     """Decode a piece of a column of images: uint8 [rows, channels, height, width].
 
-    n_rows: of the whole column. Raises `BadImage`, and `OptionError` where the column needs too much memory.
+    n_rows: rows of the whole column. Raises `BadImage`, and `OptionError` where the column needs too much memory.
     """
     out = np.empty((0,), np.uint8)
     for row, data in enumerate(column.field("bytes")):
@@ -102,13 +103,13 @@ def decode(column: pa.Array, n_rows: int) -> np.ndarray:
 
 
 def _path(column: pa.Array, row: int) -> str:
-    """` (cat/3.png)`, where the column says what the image's file was called."""
+    """Return ` (cat/3.png)` where the column has the names of the images' files."""
     name = column.field("path")[row].as_py() if column.type.get_field_index("path") >= 0 else None
     return f" ({name})" if name else ""
 
 
 def upright(image: "Image.Image") -> "Image.Image":
-    """The image as it was held; what a camera noted and nobody can read says nothing."""
+    """Return the image rotated as its camera noted; notes that can't be read are ignored."""
     from PIL import ImageOps  # noqa: PLC0415 - only where a column holds images
 
     try:
@@ -119,7 +120,7 @@ def upright(image: "Image.Image") -> "Image.Image":
 
 
 def plain(image: "Image.Image") -> "Image.Image":
-    """The image in grey or RGB."""
+    """Return the image in grey or RGB."""
     return image if image.mode in ("L", "RGB") else image.convert("RGB")
 
 

@@ -1,10 +1,10 @@
-"""The labels of a user's own tables: whole numbers from 0 on, or texts, which are numbered in sorted order.
+"""Read the labels of a user's tables: whole numbers from 0 on, or texts, which are numbered in sorted order.
 
-Texts that are the whole numbers 0, 1, 2, ..., each spelled in one way, are these; other ones, as the folders 1, 2 and 3
-or 01 and 1, are texts.
+Texts that are the whole numbers 0, 1, 2, ..., each spelled in one way, are these numbers; others, as the folders 1, 2
+and 3 or 01 and 1, are texts. Spaces around texts are removed.
 
-What is no label is refused by row: an empty cell, a fraction, a text among numbers. So are classes that occur nowhere:
-they are a slip (a year, an id), unless the number of classes is named.
+An empty cell, a fraction and a text among numbers are errors that name the row. A whole number that no row has as its
+label is an error, too, unless `n_classes` is set: the column may hold years or ids.
 """
 
 import re
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from fedcohort.dataset import cells
 from fedcohort.dataset.naming import list_names
+from fedcohort.dataset.problems import Problems
 from fedcohort.dataset.table import Frame
 from fedcohort.types import Ids
 
@@ -30,31 +31,44 @@ class Labels:
 
     Attributes:
         parts: int64 labels in [0, n_classes) of each table, the training rows' first.
-        names: what each class was called, empty for whole numbers.
+        n_classes: the number of classes.
+        names: of the classes in the tables, empty for whole numbers.
+        notes: what was changed.
     """
 
     parts: Sequence[Ids]
     n_classes: int
     names: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
 
 def labels_of(frames: Sequence[Frame], name: str, n_classes: int | None) -> Labels:
-    """The column `name` of all tables, the training rows' first. n_classes: None for as many as there are.
+    """Return the labels of all tables.
 
-    Raises `DataError`.
+    Args:
+        frames: the tables, the training rows first.
+        name: the column of labels.
+        n_classes: None for as many as there are.
+
+    Raises:
+        DataError: problems of several tables are raised together.
     """
-    found = [_values(frame, name) for frame in frames]
-    texts = [values.dtype.kind == "U" for values in found]
-    if (all(texts) and _are_numbers(np.concatenate(found), n_classes)) or len(set(texts)) > 1:
-        found = [_numbered(values) for values in found]
-        texts = [values.dtype.kind == "U" for values in found]
-    for frame, text in zip(frames, texts, strict=True):
-        if text != texts[0]:
-            kind = ["texts" if each else "whole numbers" for each in (text, texts[0])]
-            raise frame.error(name, f": column {name!r} holds {kind[0]}, and that of {frames[0].where} {kind[1]}")
-    if texts[0]:
-        return _number(frames, name, found, n_classes)
-    for frame, values in zip(frames, found, strict=True):
+    columns, problems = [], Problems()
+    for frame in frames:
+        with problems.collect():
+            columns.append(_values(frame, name))
+    problems.raise_all()
+    are_texts = [values.dtype.kind == "U" for values in columns]
+    if (all(are_texts) and _are_numbers(np.concatenate(columns), n_classes)) or len(set(are_texts)) > 1:
+        columns = [_read_numbers(values) for values in columns]
+        are_texts = [values.dtype.kind == "U" for values in columns]
+    for frame, is_text in zip(frames, are_texts, strict=True):
+        if is_text != are_texts[0]:
+            kinds = ["texts" if text else "whole numbers" for text in (is_text, are_texts[0])]
+            raise frame.error(name, f": column {name!r} holds {kinds[0]}, and that of {frames[0].where} {kinds[1]}")
+    if are_texts[0]:
+        return _number_texts(frames, name, columns, n_classes)
+    for frame, values in zip(frames, columns, strict=True):
         top = MOST - 1 if n_classes is None else n_classes - 1
         wrong = (values < 0) | (values > top)
         if wrong.any():
@@ -64,34 +78,38 @@ def labels_of(frames: Sequence[Frame], name: str, n_classes: int | None) -> Labe
                 row,
                 f"has label {values[row]}; labels are texts, or whole numbers that are at least 0 and at most {top}",
             )
-    parts = [values.astype(np.int64) for values in found]
+    parts = [values.astype(np.int64) for values in columns]
     if n_classes is None:
         n_classes = 1 + max(int(labels.max()) for labels in parts)
         _check_classes(frames, name, parts, [str(c) for c in range(n_classes)], n_classes)
     return Labels(parts, n_classes)
 
 
-def _number(frames: Sequence[Frame], name: str, found: list[np.ndarray], n_classes: int | None) -> Labels:
-    names, ids = np.unique(np.concatenate(found), return_inverse=True)
+def _number_texts(frames: Sequence[Frame], name: str, columns: list[np.ndarray], n_classes: int | None) -> Labels:
+    names, ids = np.unique(np.char.strip(np.concatenate(columns)), return_inverse=True)
     words = [str(word) for word in names]
     if len(words) > (n_classes or MOST):
         most = f"dataset.n_classes={n_classes}" if n_classes else str(MOST)
         raise frames[0].error(name, f": column {name!r} has {len(words)} different labels, more than {most}")
-    parts = np.split(ids.astype(np.int64), np.cumsum([len(values) for values in found])[:-1])
+    parts = np.split(ids.astype(np.int64), np.cumsum([len(values) for values in columns])[:-1])
     if n_classes is None:
         _check_classes(frames, name, parts, words, len(words))
-    return Labels(parts, n_classes or len(words), words)
+    n_changed = sum(int((np.char.strip(values) != values).sum()) for values in columns)
+    notes = [f"spaces around {n_changed:,} labels removed"] if n_changed else []
+    return Labels(parts, n_classes or len(words), words, notes)
 
 
 def _check_classes(
     frames: Sequence[Frame], name: str, parts: Sequence[Ids], words: Sequence[str], n_classes: int
 ) -> None:
-    """Refuse labels that training never has, and numbers that nothing has. words: what each class is called."""
+    """Raise `DataError` for labels that no training row has, and numbers that no row has. words: the classes' names."""
     way_out = f"set dataset.n_classes={max(n_classes, 2)} if that is meant"
     for frame, labels in zip(frames[1:], parts[1:], strict=True):
         if len(unseen := np.setdiff1d(labels, parts[0])):
-            odd = list_names([words[int(c)] for c in unseen])
-            what = f": column {name!r} has labels that no training row has: {odd}; mend the split, or {way_out}"
+            unseen_names = list_names([words[int(c)] for c in unseen])
+            what = (
+                f": column {name!r} has labels that no training row has: {unseen_names}; mend the split, or {way_out}"
+            )
             raise frame.error(name, what)
     if n_classes == 1:
         raise frames[0].error(
@@ -127,23 +145,23 @@ def _values(frame: Frame, name: str) -> np.ndarray:
 
 
 def _texts(frame: Frame, name: str, column: "pa.ChunkedArray") -> np.ndarray:
-    whole = np.asarray(pc.match_substring_regex(column, WHOLE).to_numpy(), dtype=bool)
-    if not whole.all() and 2 * whole.sum() >= len(whole):
-        row = int((~whole).argmax())
+    is_whole = np.asarray(pc.match_substring_regex(column, WHOLE).to_numpy(), dtype=bool)
+    if not is_whole.all() and 2 * is_whole.sum() >= len(is_whole):
+        row = int((~is_whole).argmax())
         what = f"holds {column[row].as_py()[: cells.LONGEST]!r} among whole numbers: labels are all of one kind"
         raise frame.blame(name, row, what)
     return np.array(column.to_pylist(), dtype=np.str_)
 
 
-def _numbered(values: np.ndarray) -> np.ndarray:
-    """Whole numbers, int64, of texts that are all some; other labels as they are."""
-    whole = values.dtype.kind == "U" and all(re.match(WHOLE, word) for word in np.unique(values))
-    return values.astype(np.int64) if whole else values
+def _read_numbers(values: np.ndarray) -> np.ndarray:
+    """Return the whole numbers that all texts spell, int64; other labels as they are."""
+    are_whole = values.dtype.kind == "U" and all(re.match(WHOLE, word) for word in np.unique(values))
+    return values.astype(np.int64) if are_whole else values
 
 
 def _are_numbers(texts: np.ndarray, n_classes: int | None) -> bool:
-    """Whether the texts are all of 0, 1, 2, ... (of those below n_classes some), none of them spelled in two ways."""
+    """Return whether the texts spell 0, 1, 2, ... (or numbers below n_classes), and none in two ways."""
     words = np.unique(texts)
-    numbers = np.unique(_numbered(words))
-    whole = numbers.dtype.kind == "i" and len(numbers) == len(words)
-    return bool(whole and numbers[0] >= 0 and numbers[-1] < (n_classes or len(numbers)))
+    numbers = np.unique(_read_numbers(words))
+    are_whole = numbers.dtype.kind == "i" and len(numbers) == len(words)
+    return bool(are_whole and numbers[0] >= 0 and numbers[-1] < (n_classes or len(numbers)))

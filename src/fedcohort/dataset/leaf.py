@@ -1,13 +1,13 @@
-"""LEAF's rules for data that people made: who is kept, and what of their samples is the test (Caldas et al. 2018).
+"""LEAF's rules for samples of people: which people take part, and which samples are the test (Caldas et al. 2018).
 
-    users   people in a random order, all of their samples each, until the share of the samples is reached; of the last
-            one so many as are left, at random (LEAF's `--sf`, niid)
+    users   people in a random order with all of their samples, until the share of the samples is reached; the last
+            person contributes a random part (LEAF's `--sf`, niid)
     least   people with fewer samples are left out (`-k`)
-    sample  of each person max(1, floor(.9 n)) samples at random train, the rest test (`-t sample`)
-    user    floor(.9 K) people at random train, the others are strangers whose samples are the test (`-t user`)
-    given   the parts are those of the files; test samples of people without training samples are the server's alone
+    sample  max(1, floor(.9 n)) random samples of each person are training samples, the others test (`-t sample`)
+    user    floor(.9 K) random people are in training; the samples of the other people are the test (`-t user`)
+    given   the parts are those of the files; test samples of people without training samples belong to the server only
 
-Then people with fewer than three training samples are left out, as a client needs so many here.
+Afterwards people with fewer than three training samples are left out, since a client needs three.
 
 Departures from LEAF: the draws are ours.
 """
@@ -33,12 +33,14 @@ TESTS = ("sample", "user", "given")
 
 @dataclass(frozen=True)
 class Division:
-    """Rows of a training and a test part, and whose they are.
+    """Rows of a training and a test part, and their clients.
 
     Attributes:
-        train, test: positions among all rows, sorted, int64.
-        owner, test_owner: the client of each, counted from 0 in the order of their ids, people of the test part alone
-            after them; test_owner None where the test part is of strangers.
+        train: sorted positions of training rows among all rows, int64.
+        test: sorted positions of test rows, int64.
+        owner: the client of each training row, counted from 0 in the order of ids, int64.
+        test_owner: the client of each test row; people with test rows only are numbered after the clients. None where
+            no client has test rows.
         remark: what was left out, for people; may be empty.
     """
 
@@ -51,7 +53,13 @@ class Division:
 
 @dataclass(frozen=True)
 class Rules:
-    """The options, see above: test one of TESTS, users a share of the samples, least a number of samples."""
+    """The options of the module docstring.
+
+    Attributes:
+        test: one of TESTS.
+        users: share of the samples.
+        least: samples of the smallest person.
+    """
 
     test: str
     users: float
@@ -64,13 +72,13 @@ class Rules:
 
 
 def people(frames: Sequence[Frame], names: Sequence[str]) -> Ids:
-    """Whose each row of the tables is, one table after the other: numbers in the sorted order of the ids, int64 [N].
+    """Return the person of each row, one table after the other, numbered in the sorted order of ids; int64 [N].
 
-    A file's column is read row group by row group, and each id is held once.
+    A column is read row group by row group, and each id is in memory once.
     """
     import pyarrow as pa
 
-    seen: dict[Any, int] = {}
+    number_of_id: dict[Any, int] = {}
     owner, start = np.empty(sum(frame.table.num_rows for frame in frames), dtype=np.int64), 0
     kinds: set[bool] = set()
     for frame in frames:
@@ -81,34 +89,36 @@ def people(frames: Sequence[Frame], names: Sequence[str]) -> Ids:
             if (gap := cells.empty(pa.chunked_array([chunk]))).any():
                 raise frame.blame(name, start - first + int(gap.argmax()), "is empty")
             kinds.add(cells.is_text(chunk.type))
-            known = chunk.dictionary_encode()
-            numbers = np.array([seen.setdefault(who, len(seen)) for who in known.dictionary.to_pylist()], np.int64)
-            owner[start : start + len(chunk)] = numbers[known.indices.to_numpy()]
+            encoded = chunk.dictionary_encode()
+            ids = encoded.dictionary.to_pylist()
+            numbers = np.array([number_of_id.setdefault(key, len(number_of_id)) for key in ids], np.int64)
+            owner[start : start + len(chunk)] = numbers[encoded.indices.to_numpy()]
             start += len(chunk)
     if len(kinds) > 1:
         name = column_of(frames[-1], *names)
         raise frames[-1].error(name, f": column {name!r} mixes texts and numbers with that of {frames[0].where}")
-    place = np.empty(len(seen), dtype=np.int64)
-    place[[seen[who] for who in sorted(seen)]] = np.arange(len(seen))
+    place = np.empty(len(number_of_id), dtype=np.int64)
+    place[[number_of_id[key] for key in sorted(number_of_id)]] = np.arange(len(number_of_id))
     numbered: Ids = place[owner]
     return numbered
 
 
 def divide(
-    name: str, owner: Ids, rules: Rules, rng: np.random.Generator, given: int, gap: int | None = None
+    name: str, owner: Ids, rules: Rules, rng: np.random.Generator, n_train_file: int, gap: int | None = None
 ) -> Division:
     """Divide rows by LEAF's rules.
 
     Args:
         name: of the dataset, for messages.
-        owner: whose each row is, int64 [N], counted from 0.
-        rules: by which.
+        owner: the person of each row, int64 [N], counted from 0.
+        rules: the options.
         rng: for all draws.
-        given: how many of the first rows the file's training part has, for test=given.
-        gap: None where a person's samples have no order; else those of test=sample are divided as they stand, the first
-            .9 train, and so many after them are left out.
+        n_train_file: rows of the file's training part, which come first, for test=given.
+        gap: None where a person's samples have no order. Otherwise test=sample divides them in their order: the first
+            .9 are training samples, and `gap` samples after them are left out.
 
-    Raises `DataError` where nothing is left.
+    Raises:
+        DataError: where no training or no test sample remains.
     """
     if not len(owner):
         raise DataError(f"dataset={name} has no samples")
@@ -117,14 +127,14 @@ def divide(
     small = (counts > 0) & (counts < rules.least)
     rows = rows[~small[owner[rows]]]
     if rules.test == "given":
-        is_train = rows < given
+        is_train = rows < n_train_file
     elif rules.test == "user":
-        there = np.flatnonzero(np.bincount(owner[rows], minlength=1))
-        is_train = np.isin(owner[rows], rng.permutation(there)[: int(SHARE * len(there))])
+        present = np.flatnonzero(np.bincount(owner[rows], minlength=1))
+        is_train = np.isin(owner[rows], rng.permutation(present)[: int(SHARE * len(present))])
     else:
         is_train = draw_training(owner[rows], rng) if gap is None else rank(owner[rows]) < quota_of(owner[rows])
-        late = np.zeros(len(rows), bool) if not gap else rank(owner[rows]) < quota_of(owner[rows]) + gap
-        rows, is_train = rows[is_train | ~late], is_train[is_train | ~late]
+        in_gap = np.zeros(len(rows), bool) if not gap else rank(owner[rows]) < quota_of(owner[rows]) + gap
+        rows, is_train = rows[is_train | ~in_gap], is_train[is_train | ~in_gap]
     sizes = np.bincount(owner[rows[is_train]], minlength=owner.max() + 1)
     poor = (sizes > 0) & (sizes < LEAST)
     train, tested = rows[is_train], rows[~is_train]
@@ -142,8 +152,8 @@ def divide(
     remark = f"{len(np.unique(owner))} people, {len(clients)} of them clients"
     if strangers:
         remark += "; the test is of others: no clients/acc_*"
-    if left := int((small | poor).sum()):
-        remark += f"; {left} left out, who have too few samples"
+    if n_left_out := int((small | poor).sum()):
+        remark += f"; {n_left_out} with too few samples left out"
     numbered = np.concatenate([clients, np.setdiff1d(owner[tested], clients)])
     place = np.empty(owner.max() + 1, dtype=np.int64)
     place[numbered] = np.arange(len(numbered))
@@ -151,32 +161,32 @@ def divide(
 
 
 def compare(rules: Rules, samples: tuple[str, int, int], people: tuple[str, int, int]) -> list[str]:
-    """Say what a pool has more or less of than the original's, where all of it was read.
+    """Return notes on the differences between a pool and the original's, where all parts were read.
 
     Args:
-        rules: those of `divide`; with test=given a validation part isn't read.
-        samples: what they are called, how many there are and how many the original has.
-        people: the same of them.
+        rules: the options; with test=given a validation part isn't read.
+        samples: the word for samples, their number and the original's number.
+        people: the same of people.
     """
     return [] if rules.test == "given" else [*difference(*samples), *difference(*people)]
 
 
 def subsample(owner: Ids, share: float, rng: np.random.Generator) -> Ids:
-    """The sorted positions of a share of the rows: people in a random order, the last one in part."""
-    wanted = int(share * len(owner))
+    """Return sorted positions of a share of the rows: people in a random order, the last one in part."""
+    n_rows = int(share * len(owner))
     rank = np.empty(owner.max() + 1, dtype=np.int64)
     rank[rng.permutation(len(rank))] = np.arange(len(rank))
     shuffled = rng.permutation(len(owner))
     order = shuffled[np.argsort(rank[owner[shuffled]], kind="stable")]
-    return np.sort(order[:wanted])
+    return np.sort(order[:n_rows])
 
 
 def draw_training(owner: Ids, rng: np.random.Generator) -> np.ndarray:
-    """Whether each row trains, bool [N]: max(1, floor(.9 n)) of each owner's, at random."""
+    """Return whether each row is a training row, bool [N]: max(1, floor(.9 n)) random rows of each owner."""
     return rank(owner, shuffled(len(owner), rng)) < quota_of(owner)
 
 
 def quota_of(owner: Ids) -> Ids:
-    """How many of its owner's rows train, by row, int64 [N]."""
+    """Return the number of training rows of each row's owner, int64 [N]."""
     quota: Ids = np.maximum(1, np.floor(SHARE * np.bincount(owner) + 1e-9).astype(np.int64))[owner]
     return quota

@@ -1,13 +1,13 @@
-"""Columns and classes in a line of text."""
+"""Name columns and classes in a line of text."""
 
 import re
 from collections.abc import Sequence
 
-SHOWN = 12  # entries that a line names
+MAX_NAMES = 12  # entries that a line names
 
 
-def list_names(names: Sequence[str], most: int = SHOWN) -> str:
-    """`age, x0 ... x7, site`: numbered neighbours in short, and no more than `most` entries."""
+def list_names(names: Sequence[str], most: int = MAX_NAMES) -> str:
+    """Return `age, x0 ... x7, site`: consecutive numbers in short, and at most `most` entries."""
     runs: list[list[str]] = []
     for name in names:
         if runs and _follows(runs[-1][-1], name):
@@ -15,20 +15,20 @@ def list_names(names: Sequence[str], most: int = SHOWN) -> str:
         else:
             runs.append([name])
     entries = [entry for run in runs for entry in ([f"{run[0]} ... {run[-1]}"] if len(run) > 2 else run)]
-    more = [f"{len(entries) - most} more"] if len(entries) > most else []
-    return ", ".join([entry or "''" for entry in entries[:most]] + more)
+    names_shown = [entry or "''" for entry in entries[:most]]
+    return ", ".join([*names_shown, *([f"{len(entries) - most} more"] if len(entries) > most else [])])
 
 
-def difference(what: str, found: int, original: int) -> list[str]:
-    """`3 training images, 7 fewer than the original's 10`: one line, or none where they are as many."""
-    if found == original:
+def difference(what: str, count: int, original: int) -> list[str]:
+    """Return one line, `3 training images, 7 fewer than the original's 10`; none where the counts are equal."""
+    if count == original:
         return []
-    than = "fewer" if found < original else "more"
-    return [f"{found:,} {what}, {abs(original - found):,} {than} than the original's {original:,}"]
+    than = "fewer" if count < original else "more"
+    return [f"{count:,} {what}, {abs(original - count):,} {than} than the original's {original:,}"]
 
 
 def _follows(before: str, name: str) -> bool:
-    found = [re.fullmatch(r"(.*?)(\d{1,9})", text) for text in (before, name)]
-    if found[0] is None or found[1] is None:
+    first, second = (re.fullmatch(r"(.*?)(\d{1,9})", text) for text in (before, name))
+    if first is None or second is None:
         return False
-    return found[0][1] == found[1][1] and int(found[1][2]) == int(found[0][2]) + 1
+    return first[1] == second[1] and int(second[2]) == int(first[2]) + 1

@@ -1,4 +1,4 @@
-"""Which class a number means in a file that says what its numbers are called, as files of the Hugging Face hub do."""
+"""Read class numbers of files that name their classes, as files of the Hugging Face hub do."""
 
 import logging
 from collections.abc import Sequence
@@ -14,25 +14,28 @@ log = logging.getLogger("fedcohort")
 
 
 def renumber(frame: Frame, name: str, values: Ids, classes: Sequence[str]) -> Ids:
-    """The column's numbers by `classes`, where the file calls them the same in another order.
+    """Return the column's class numbers in the order of `classes`, where the file names the same classes in another.
 
-    Names that none of `classes` has say nothing, as long as the others stand in their places; where no name is one of
-    ours a warning names both lists, as the numbers may mean something else. Raises `DataError`.
+    Names that `classes` doesn't have are ignored where the other names are in their places. Where no name is in
+    `classes` a warning shows both lists, since the numbers may mean something else.
 
     Args:
         frame: the table.
         name: of the column.
         values: its numbers, int64 [rows], at least 0 and below `len(classes)`.
-        classes: what they are called here, in the order of their numbers.
+        classes: names of the classes here, in the order of their numbers.
+
+    Raises:
+        DataError: where a name belongs to another number, and the numbers can't be mapped.
     """
-    called = cells.class_names(frame.table.schema.metadata, name)
+    names = cells.class_names(frame.table.schema.metadata, name)
     spell = _spell if len({_spell(word) for word in classes}) == len(classes) else str
-    known = {spell(word): c for c, word in enumerate(classes)}
-    places = [known.get(spell(word)) for word in called]
-    if called and not any(place is not None for place in places):
+    number_of_class = {spell(word): c for c, word in enumerate(classes)}
+    places = [number_of_class.get(spell(word)) for word in names]
+    if names and not any(place is not None for place in places):
         log.warning(
             "%s: column %r calls its classes %s, and here they are %s: labels are taken by their numbers",
-            *(frame.where, name, list_names(called), list_names(classes)),
+            *(frame.where, name, list_names(names), list_names(classes)),
         )
     moved = [c for c, place in enumerate(places) if place not in (None, c)]
     if not moved:
@@ -41,7 +44,7 @@ def renumber(frame: Frame, name: str, values: Ids, classes: Sequence[str]) -> Id
         c = moved[0]
         raise frame.error(
             name,
-            f": column {name!r} calls its class {c} {called[c]!r}, which is class {places[c]} here; labels may be the "
+            f": column {name!r} calls its class {c} {names[c]!r}, which is class {places[c]} here; labels may be the "
             "classes' names",
         )
     numbers: Ids = np.array(places, dtype=np.int64)[values]
@@ -49,5 +52,5 @@ def renumber(frame: Frame, name: str, values: Ids, classes: Sequence[str]) -> Id
 
 
 def _spell(word: str) -> str:
-    """`T - shirt / top` and `T-shirt/top` are the same name."""
+    """Return the name without case, spaces and signs: `T - shirt / top` and `T-shirt/top` are equal."""
     return "".join(letter for letter in word if letter.isalnum()).casefold()

@@ -1,4 +1,4 @@
-"""Who made the rows of a user's own tables."""
+"""Read the clients that the rows of a user's tables belong to."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,11 +13,12 @@ from fedcohort.types import Ids
 
 @dataclass(frozen=True)
 class Owners:
-    """Whose each row is.
+    """The clients of rows.
 
     Attributes:
-        train, test: int64 [N], numbered in the sorted order of their names; None where no column tells.
-        names: what each is called in the tables, by its number.
+        train: the client of each training row, int64 [N], numbered in the sorted order of names; None without a column.
+        test: the client of each test row, int64 [N]; None without a column.
+        names: of the clients in the tables, by number.
     """
 
     train: Ids | None = None
@@ -26,23 +27,23 @@ class Owners:
 
 
 def owners_of(train: Frame, test: Frame, name: str | None) -> Owners:
-    """Return the owners in the column `name`; nobody where that is None.
+    """Return the clients in the column `name`; none where that is None.
 
-    The test table may lack it, the training table may not. Raises `DataError`.
+    The test table may lack the column, the training table may not. Raises `DataError`.
     """
     if name is None:
         return Owners()
     frames = [train, *([test] if name in test.names else [])]
-    found = [frame.require_full(name) for frame in frames]
-    for frame, column in zip(frames, found, strict=True):
+    columns = [frame.require_full(name) for frame in frames]
+    for frame, column in zip(frames, columns, strict=True):
         if not (cells.is_text(column.type) or cells.is_number(column.type)):
             raise frame.error(name, f": column {name!r} must hold texts or numbers, it holds {column.type}")
-    if len({cells.is_text(column.type) for column in found}) > 1:
+    if len({cells.is_text(column.type) for column in columns}) > 1:
         raise test.error(name, f": column {name!r} mixes texts and numbers with that of {train.where}")
-    values = [_exact(frame, name, column) for frame, column in zip(frames, found, strict=True)]
+    values = [_exact(frame, name, column) for frame, column in zip(frames, columns, strict=True)]
     names, ids = np.unique(np.concatenate(values), return_inverse=True)
-    first, second = np.split(ids.astype(np.int64), [len(found[0])])
-    return Owners(first, second if len(found) == 2 else None, tuple(map(str, names)))
+    first, second = np.split(ids.astype(np.int64), [len(columns[0])])
+    return Owners(first, second if len(columns) == 2 else None, tuple(map(str, names)))
 
 
 def _exact(frame: Frame, name: str, column: Any) -> np.ndarray:  # noqa: ANN401  pyarrow has no types

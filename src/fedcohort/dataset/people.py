@@ -1,4 +1,4 @@
-"""Images that people made, or are in: one pool of them, divided by LEAF's rules (`dataset.leaf`)."""
+"""Load datasets whose images belong to people: one pool, divided by LEAF's rules (`dataset.leaf`)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,22 +7,23 @@ import numpy as np
 
 from fedcohort.dataset import leaf
 from fedcohort.dataset.base import Raw
+from fedcohort.dataset.files import file_of
 from fedcohort.dataset.pictures import Pictures, images_of, labels_of, raw_of
 from fedcohort.dataset.source import Columns, column_of, frames_of
-from fedcohort.dataset.table import Frame, file_of
+from fedcohort.dataset.table import Frame
 from fedcohort.rng import generator
 from fedcohort.types import Ids
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where the pool is.
+    """The place of the pool.
 
     Attributes:
         path: a local folder, or None for the hub.
-        hub: the name there.
-        columns: those that the tables call otherwise, None for none.
-        parts: that the hub has; of a folder the first one must be there.
+        hub: the name on the hub.
+        columns: the tables' names of columns, by the dataset's; None where they are the same.
+        parts: parts that the hub has; a folder must have the first.
     """
 
     path: str | None
@@ -30,10 +31,10 @@ class Source:
     columns: Columns | None
     parts: Sequence[str]
 
-    def frames(self, name: str, given: bool) -> list[Frame]:
-        """The tables; given: the training and the test part alone. Raises `DataError`."""
-        parts = ("train", "test") if given else tuple(self.parts)
-        if self.path is not None and not given:
+    def frames(self, name: str, only_split: bool) -> list[Frame]:
+        """Return the tables; only_split: only the training and the test part. Raises `DataError`."""
+        parts = ("train", "test") if only_split else tuple(self.parts)
+        if self.path is not None and not only_split:
             parts = ("train", *(part for part in ("valid", "test") if file_of(self.path, part)))
         return frames_of(name, self.path, self.hub, self.columns, parts)
 
@@ -47,18 +48,19 @@ def load(
     seed: int,
     attribute: str | None = None,
 ) -> Raw:
-    """Load and divide them; images of rows that are left out aren't decoded.
+    """Load and divide a pool of images; images of rows that are left out aren't decoded.
 
     Args:
-        pictures: what they are.
-        client: columns that may say whose each is.
-        source: where they are.
-        rules: how they are divided.
+        pictures: the dataset.
+        client: names of the column of people, of which the first that the table has is taken.
+        source: the place of the pool.
+        rules: how it is divided.
         pixels: "auto", "float32" or "uint8".
         seed: of the draws.
-        attribute: what the tables call a column of numbers or truth values, None for none.
+        attribute: the tables' name of a column of numbers or truth values, None for none.
 
-    Raises `DataError`.
+    Raises:
+        DataError: for tables that can't be read, or too few samples.
     """
     frames = source.frames(pictures.name, rules.test == "given")
     labels = _labels(frames, [column_of(frame, *pictures.label) for frame in frames], pictures.classes)
@@ -66,8 +68,8 @@ def load(
     rng = generator(seed, "leaf")
     parts = leaf.divide(pictures.name, owner, rules, rng, frames[0].table.num_rows)
     x, test_x = (images_of(frames, pictures.image, pictures.fit, rows) for rows in (parts.train, parts.test))
-    said = [parts.remark, *_compare(pictures, owner, rules)]
-    raw = raw_of(pictures, (x, labels[parts.train]), (test_x, labels[parts.test]), pixels, *said)
+    notes = [parts.remark, *_compare(pictures, owner, rules)]
+    raw = raw_of(pictures, (x, labels[parts.train]), (test_x, labels[parts.test]), pixels, *notes)
     raw = replace(raw, train_owner=parts.owner, test_owner=parts.test_owner, pooled_test=parts.test_owner is None)
     raw = replace(raw, revision=frames[0].revision)
     if attribute is not None:
@@ -77,7 +79,7 @@ def load(
 
 
 def _compare(pictures: Pictures, owner: Ids, rules: leaf.Rules) -> list[str]:
-    """Say what the original's pool has more or less of, where all of its parts were read."""
+    """Return notes on the differences to the original's pool, where all of its parts were read."""
     if pictures.pool is None:
         return []
     images, people = pictures.pool

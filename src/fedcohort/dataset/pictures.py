@@ -1,8 +1,8 @@
-"""Data sets of images of one size: where their columns are, what their classes are called, how pixels stand in memory.
+"""Load datasets of images of one size: their columns, the names of their classes, and pixels in memory.
 
-Images are encoded (JPEG, PNG, WebP; a row group at a time is held beside the pixels), or lists of whole numbers from 0
-to 255, or of such numbers divided by 255, as LEAF writes them. Labels are numbers from 0 on, or the classes' names.
-What an original has more or less of than what was found is said in the start-up table.
+Images are encoded (JPEG, PNG, WebP; one row group at a time is in memory beside the pixels), or lists of whole numbers
+from 0 to 255, or lists of such numbers divided by 255, as LEAF writes them. Labels are numbers from 0 on, or the
+classes' names. The start-up table states differences to the number of images of the original.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,12 @@ from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset import cells
 from fedcohort.dataset.base import Raw
+from fedcohort.dataset.files import give_back
 from fedcohort.dataset.images import BadImage, Fit, holds_images
 from fedcohort.dataset.naming import difference, list_names
 from fedcohort.dataset.numbering import renumber
 from fedcohort.dataset.source import Columns, check_columns, column_of
-from fedcohort.dataset.table import Frame, give_back, text
+from fedcohort.dataset.table import Frame, text
 from fedcohort.errors import DataError
 from fedcohort.host import memory
 from fedcohort.types import Ids
@@ -33,16 +34,17 @@ NO_PIXELS = "no pixels: whole numbers from 0 to 255, or such divided by 255, are
 
 @dataclass(frozen=True)
 class Pictures:
-    """What a data set of images is.
+    """A dataset of images.
 
     Attributes:
-        name: its word.
-        image, label: columns that may hold them; the first one that is there does.
-        classes: what they are called, in the order of their numbers.
-        fit: shape of an image, and what is done to get it.
-        scale: what pixels become.
-        original: images for training and for the test that the original has; None where that depends on options.
-        pool: images and people that it has, where its parts are one pool; None where nobody knows.
+        name: the dataset's name, as in dataset=NAME.
+        image: possible names of the column of images, of which the first that a table has is taken.
+        label: possible names of the column of labels.
+        classes: names of the classes, in the order of their numbers.
+        fit: shape of an image, and how images of other sizes are changed.
+        scale: normalisation of pixels.
+        original: images for training and test of the original; None where options change them.
+        pool: images and people of the original, where its parts are one pool; None where they are not known.
     """
 
     name: str
@@ -58,9 +60,9 @@ class Pictures:
 def check_source(
     path: str | None, hub: str | None, columns: Columns | None, pixels: str, *known: Sequence[str]
 ) -> None:
-    """Check the options that all of them have. Raises `OptionError`.
+    """Check the options that all datasets of images have. Raises `OptionError`.
 
-    known: the names that each of the data set's columns goes by.
+    known: the possible names of each column.
     """
     text("path", path, optional=True)
     text("hub", hub, optional=True)
@@ -69,7 +71,7 @@ def check_source(
 
 
 def load(pictures: Pictures, frames: Sequence[Frame], pixels: str) -> Raw:
-    """A training and a test table as they are. Raises `DataError`."""
+    """Return a training and a test table as a dataset. Raises `DataError`."""
     labels = [labels_of(frame, column_of(frame, *pictures.label), pictures.classes) for frame in frames]
     images = [images_of([frame], pictures.image, pictures.fit) for frame in frames]
     give_back()
@@ -80,18 +82,26 @@ def load(pictures: Pictures, frames: Sequence[Frame], pixels: str) -> Raw:
 def raw_of(
     pictures: Pictures, train: tuple[np.ndarray, Ids], test: tuple[np.ndarray, Ids], pixels: str, *remarks: str
 ) -> Raw:
-    """The images, uint8, and labels of both parts as a data set without owners and attributes.
+    """Return images and labels of both parts as a dataset without clients and attributes.
 
-    pixels: "auto", "float32" or "uint8". remarks: what people are told. Raises `DataError` for images of one class.
+    Args:
+        pictures: the dataset.
+        train: images, uint8, and labels of the training part.
+        test: images and labels of the test part.
+        pixels: "auto", "float32" or "uint8".
+        remarks: notes for the start-up table.
+
+    Raises:
+        DataError: for images of one class.
     """
     (x, y), (test_x, test_y) = train, test
     keep = pixels == "uint8" or (pixels == "auto" and 4 * (x.nbytes + test_x.nbytes) > LARGE)
     shape = " x ".join(str(length) for length in pictures.fit.shape)
-    said = [f"{shape} pixels{', kept as bytes' if keep else ''}", *remarks, *missing(pictures, y, test_y)]
-    if len(seen := np.unique(y)) < 2:
-        only = pictures.classes[int(seen[0])]
-        raise DataError(f"dataset={pictures.name}: all training images are of class {only}: there is nothing to learn")
-    named = pictures.classes if any(word != str(c) for c, word in enumerate(pictures.classes)) else ()
+    notes = [f"{shape} pixels{', kept as bytes' if keep else ''}", *remarks, *missing(pictures, y, test_y)]
+    if len(present := np.unique(y)) < 2:
+        name = pictures.classes[int(present[0])]
+        raise DataError(f"dataset={pictures.name}: all training images are of class {name}: there is nothing to learn")
+    class_names = pictures.classes if any(word != str(c) for c, word in enumerate(pictures.classes)) else ()
     raw = Raw(
         pictures.name,
         x,
@@ -99,8 +109,8 @@ def raw_of(
         test_x,
         test_y,
         len(pictures.classes),
-        inputs="; ".join(said),
-        class_names=tuple(named),
+        inputs="; ".join(notes),
+        class_names=tuple(class_names),
         single_use=True,
     )
     if keep:
@@ -110,7 +120,7 @@ def raw_of(
 
 
 def missing(pictures: Pictures, y: Ids, test_y: Ids) -> list[str]:
-    """Say what the original has that isn't here, and the other way round."""
+    """Return notes on the differences to the numbers of images of the original."""
     if pictures.original is None:
         return []
     n, n_test = pictures.original
@@ -118,15 +128,20 @@ def missing(pictures: Pictures, y: Ids, test_y: Ids) -> list[str]:
 
 
 def labels_of(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
-    """The column's classes, int64 [rows]: numbers as they are, texts by `classes`. Raises `DataError` by row."""
+    """Return the column's classes, int64 [rows]: numbers as they are, texts by `classes`.
+
+    Raises `DataError` that names the row.
+    """
     column = frame.require_full(name)
     if cells.is_text(column.type):
         numbers = {word: c for c, word in enumerate(classes)}
         words = column.to_pylist()
-        odd = next((row for row, word in enumerate(words) if word not in numbers), None)
-        if odd is not None:
+        unknown_row = next((row for row, word in enumerate(words) if word not in numbers), None)
+        if unknown_row is not None:
             raise frame.blame(
-                name, odd, f"has label {words[odd]!r}; labels are {list_names(classes)}, or their numbers"
+                name,
+                unknown_row,
+                f"has label {words[unknown_row]!r}; labels are {list_names(classes)}, or their numbers",
             )
         return np.array([numbers[word] for word in words], dtype=np.int64)
     if cells.is_number(column.type):
@@ -143,9 +158,9 @@ def labels_of(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
 def images_of(
     frames: Sequence[Frame], names: Sequence[str], fit: Fit, rows: Ids | None = None
 ) -> UInt8[np.ndarray, "n c h w"]:
-    """The images of the tables one after the other.
+    """Return the images of the tables one after the other.
 
-    rows: positions among all of them, sorted, which alone are decoded; None for all. Raises `DataError`.
+    rows: sorted positions among the rows of all tables, of the images to decode; None for all. Raises `DataError`.
     """
     sizes = [frame.table.num_rows for frame in frames]
     rows = np.arange(sum(sizes)) if rows is None else rows
@@ -153,34 +168,35 @@ def images_of(
     memory.require(float(len(rows)) * np.prod(fit.shape), what, "use fewer images")
     out, start, done = np.empty((len(rows), *fit.shape), np.uint8), 0, 0
     for frame, size in zip(frames, sizes, strict=True):
-        own = rows[(rows >= start) & (rows < start + size)] - start
-        if len(own):
-            _read(frame, column_of(frame, *names), fit, own, out[done : done + len(own)])
-        start, done = start + size, done + len(own)
+        table_rows = rows[(rows >= start) & (rows < start + size)] - start
+        if len(table_rows):
+            _read(frame, column_of(frame, *names), fit, table_rows, out[done : done + len(table_rows)])
+        start, done = start + size, done + len(table_rows)
     return out
 
 
 def _read(frame: Frame, name: str, fit: Fit, rows: Ids, out: np.ndarray) -> None:
-    """Put the images of the sorted `rows` of one table into `out`, row group by row group."""
+    """Write the images of the sorted `rows` of one table to `out`, row group by row group."""
     start, done, top = 0, 0, _top(frame, name)
     for chunk in frame.chunks(name):
-        own = rows[(rows >= start) & (rows < start + len(chunk))]
-        place = out[done : done + len(own)]
-        if len(own) and holds_images(chunk.type):
+        chunk_rows = rows[(rows >= start) & (rows < start + len(chunk))]
+        place = out[done : done + len(chunk_rows)]
+        if len(chunk_rows) and holds_images(chunk.type):
             encoded = chunk.field("bytes")
-            for i, row in enumerate(own.tolist()):
+            for i, row in enumerate(chunk_rows.tolist()):
                 try:
                     place[i] = fit.decode(row, encoded[row - start].as_py())
                 except BadImage as error:
                     raise frame.blame(name, error.row, str(error)) from error
-        elif len(own):
-            here = np.arange(start, start + len(chunk))
-            place[:] = _listed(replace(frame, table=pa.table({name: chunk}), rows=here), name, fit, top)[own - start]
-        start, done = start + len(chunk), done + len(own)
+        elif len(chunk_rows):
+            all_rows = np.arange(start, start + len(chunk))
+            piece = replace(frame, table=pa.table({name: chunk}), rows=all_rows)
+            place[:] = _listed(piece, name, fit, top)[chunk_rows - start]
+        start, done = start + len(chunk), done + len(chunk_rows)
 
 
 def _top(frame: Frame, name: str) -> int:
-    """The white of a column of lists: 1 where all of it are shares of 255, else 255; dark rows alone don't tell."""
+    """Return the value of white in a column of lists: 1 where no number of the column is larger, else 255."""
     for chunk in frame.chunks(name):
         while cells.is_list(chunk.type):
             chunk = chunk.flatten()
@@ -190,15 +206,15 @@ def _top(frame: Frame, name: str) -> int:
 
 
 def _listed(frame: Frame, name: str, fit: Fit, top: int) -> np.ndarray:
-    """Lists as images, uint8. top: what white is in them."""
+    """Return lists as images, uint8. top: the value of white."""
     values, (channels, height, width) = frame.arrays(name), fit.shape
-    flat, found = (channels * height * width,), values.shape[1:]
-    last = found == (height, width, channels) and channels > 1
-    if found not in (flat, fit.shape) and not last and not (channels == 1 and found == (height, width)):
+    flat, shape = (channels * height * width,), values.shape[1:]
+    channels_last = shape == (height, width, channels) and channels > 1
+    if shape not in (flat, fit.shape) and not channels_last and not (channels == 1 and shape == (height, width)):
         kind = "grey" if channels == 1 else "RGB"
-        what = f": column {name!r} must hold {kind} images of {height} x {width}, it holds {found}"
+        what = f": column {name!r} must hold {kind} images of {height} x {width}, it holds {shape}"
         raise frame.error(name, what)
-    values = values.transpose(0, 3, 1, 2) if last else values.reshape(-1, *fit.shape)
+    values = values.transpose(0, 3, 1, 2) if channels_last else values.reshape(-1, *fit.shape)
     if values.dtype == np.uint8:
         return values
     pixels, wrong = pixels_of(values, top)
@@ -208,7 +224,7 @@ def _listed(frame: Frame, name: str, fit: Fit, top: int) -> np.ndarray:
 
 
 def pixels_of(values: np.ndarray, top: int) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers as bytes, and which of them are no pixels, bool. top: what white is, 1 or 255."""
-    whole = np.rint(values * (255 // top))
-    wrong = (np.abs(values * (255 // top) - whole) > NEAR) | (whole < 0) | (whole > 255)
-    return np.where(wrong, 0, whole).astype(np.uint8), wrong
+    """Return the numbers as bytes, and which of them are no pixels, bool. top: the value of white, 1 or 255."""
+    rounded = np.rint(values * (255 // top))
+    wrong = (np.abs(values * (255 // top) - rounded) > NEAR) | (rounded < 0) | (rounded > 255)
+    return np.where(wrong, 0, rounded).astype(np.uint8), wrong

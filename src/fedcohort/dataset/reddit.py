@@ -29,13 +29,14 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.data.targets import UNLABELLED, Positions
-from fedcohort.dataset import cells, leaf, own
+from fedcohort.dataset import cells, leaf
 from fedcohort.dataset.base import ROWS, Dataset, Raw
 from fedcohort.dataset.naming import difference
 from fedcohort.dataset.source import Columns, check_columns, column_of, frames_of
 from fedcohort.dataset.table import Frame, text
 from fedcohort.errors import DataError
 from fedcohort.rng import generator
+from fedcohort.types import Ids
 
 CLIENT = ("client",)
 PAD, UNK = 0, 1
@@ -94,10 +95,10 @@ class Reddit(Dataset):
         said += [f"{100 * lost / asked:.1f} % of the targets are {' or '.join(SPECIAL)}", parts.remark]
         return Raw(
             "reddit",
-            own.rows_of(x, parts.train),
-            own.rows_of(y, parts.train),
-            own.rows_of(test_x, parts.test - given),
-            own.rows_of(test_y, parts.test - given),
+            _take_rows(x, parts.train),
+            _take_rows(y, parts.train),
+            _take_rows(test_x, parts.test - given),
+            _take_rows(test_y, parts.test - given),
             n_classes=len(words),
             train_owner=parts.owner,
             test_owner=parts.test_owner,
@@ -106,6 +107,11 @@ class Reddit(Dataset):
             targets=Positions((PAD, UNK)),
             single_use=True,
         )
+
+
+def _take_rows(x: np.ndarray, rows: Ids) -> np.ndarray:
+    """Return these rows, sorted positions without repeats; `x` itself where they are all of it."""
+    return x if len(rows) == len(x) else x[rows]
 
 
 def _read_part(frame: Frame, words: Any, length: int | None = None) -> tuple[np.ndarray, np.ndarray]:  # noqa: ANN401

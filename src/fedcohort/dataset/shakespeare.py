@@ -36,9 +36,10 @@ from jaxtyping import UInt8
 from fedcohort import ranges
 from fedcohort.dataset import cells, leaf
 from fedcohort.dataset.base import Dataset, Raw
+from fedcohort.dataset.files import give_back
 from fedcohort.dataset.people import Source
 from fedcohort.dataset.source import Columns, check_columns, column_of, has_column
-from fedcohort.dataset.table import Frame, give_back, text
+from fedcohort.dataset.table import Frame, text
 from fedcohort.rng import generator
 from fedcohort.types import Ids
 

@@ -1,17 +1,18 @@
-"""Where the tables of a data set with known columns are, a folder or the Hugging Face hub, and what they call them.
+"""Find the tables of a dataset with fixed columns, in a folder or on the Hugging Face hub, and map their column names.
 
-    dataset.columns={image: picture, label: class}    what it calls `image` and `label` here
+    dataset.columns={image: picture, label: class}    the tables' names of `image` and `label`
 
-From `column_of` on a column goes by the table's name, in errors too, which begin with the option that named it.
+`column_of` returns the table's name of a column; errors use it, too, and begin with the option that names it.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from fedcohort import ranges
+from fedcohort.dataset.files import file_of, part_of
 from fedcohort.dataset.hub import splits
 from fedcohort.dataset.naming import list_names
-from fedcohort.dataset.table import Frame, file_of, part_of, text
+from fedcohort.dataset.table import Frame, text
 from fedcohort.errors import DataError
 
 Columns = Mapping[str, str]  # the table's name of a column by the data set's
@@ -20,7 +21,7 @@ Columns = Mapping[str, str]  # the table's name of a column by the data set's
 def check_columns(columns: Columns | None, *known: Sequence[str]) -> None:
     """Check the option `columns`. Raises `OptionError`.
 
-    known: for each column that the data set asks for, the names that it goes by, of which one alone may be renamed.
+    known: for each column of the dataset its possible names, of which only one may be renamed.
     """
     if columns is None:
         return
@@ -45,23 +46,24 @@ def frames_of(
     parts: Sequence[str] = ("train", "test"),
     perhaps: Sequence[str] = (),
 ) -> list[Frame]:
-    """The tables of a folder, or of the hub.
+    """Return the tables of a folder, or of the hub.
 
     Args:
-        name: the data set's word.
+        name: the dataset.
         path: a local folder, or None for the hub.
-        hub: the name there.
-        columns: those that the tables call otherwise, None for none.
-        parts: that must be there.
-        perhaps: names of another part, of which the first that is there.
+        hub: the name on the hub.
+        columns: the tables' names of columns, by the dataset's; None where they are the same.
+        parts: parts that are required.
+        perhaps: names of an optional part, of which the first that exists is taken.
 
-    Raises `DataError`, also where neither a folder nor a name on the hub is known.
+    Raises:
+        DataError: for missing tables, and where both `path` and `hub` are None.
     """
     if path is not None:
-        there = [part for part in perhaps if file_of(path, part)][:1]
-        found = [part_of(path, part) for part in (*parts, *there)]
+        optional = [part for part in perhaps if file_of(path, part)][:1]
+        frames = [part_of(path, part) for part in (*parts, *optional)]
     elif hub is not None:
-        found = splits(hub, parts, perhaps)[: len(parts) + 1]
+        frames = splits(hub, parts, perhaps)[: len(parts) + 1]
     else:
         files = " and ".join(f"{part}.parquet" for part in parts)
         raise DataError(
@@ -70,7 +72,7 @@ def frames_of(
         )
     renamed = columns or {}
     named = {theirs: f"dataset.columns.{ours}={theirs}" for ours, theirs in renamed.items()}
-    return [replace(frame, renamed=renamed, named=named) for frame in found]
+    return [replace(frame, renamed=renamed, named=named) for frame in frames]
 
 
 def has_column(frame: Frame, name: str) -> bool:

@@ -24,11 +24,11 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
+from fedcohort.data.places import rank, shuffled
 from fedcohort.dataset.base import Dataset, Raw
 from fedcohort.dataset.breeds import BREEDS, PLACES
 from fedcohort.dataset.images import Fit
 from fedcohort.dataset.naming import difference
-from fedcohort.dataset.own import draw_of_each
 from fedcohort.dataset.pictures import Pictures, check_source, images_of, labels_of, raw_of
 from fedcohort.dataset.source import Columns, column_of, frames_of
 from fedcohort.dataset.table import Frame
@@ -94,7 +94,8 @@ class Spawrious(Dataset):
                 f"test_share={self.test_share:g} of them"
             )
         quota = np.full(len(sizes), int(self.test_share * sizes.min()))
-        test = draw_of_each(pair[wanted], quota, generator(seed, "spawrious"))
+        order = shuffled(len(wanted), generator(seed, "spawrious"))
+        test = rank(pair[wanted], order) < quota[pair[wanted]]
         rows = (wanted[~test], wanted[test])
         fit = Fit((3, self.size, self.size), resize=True)
         pictures = Pictures("spawrious", IMAGE, LABEL, tuple(self.breeds), fit, SCALE)

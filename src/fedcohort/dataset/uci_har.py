@@ -22,10 +22,11 @@ from jaxtyping import Float32
 
 from fedcohort.dataset import cells
 from fedcohort.dataset.base import Dataset, Raw
+from fedcohort.dataset.files import give_back
 from fedcohort.dataset.naming import difference
 from fedcohort.dataset.pictures import labels_of
 from fedcohort.dataset.source import Columns, check_columns, column_of, frames_of
-from fedcohort.dataset.table import Frame, give_back, text
+from fedcohort.dataset.table import Frame, text
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
 

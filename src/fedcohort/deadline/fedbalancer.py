@@ -67,7 +67,7 @@ class State:
 
 @dataclass(frozen=True)
 class FedBalancer(Deadline[State]):
-    """The deadline, with its options.
+    """FedBalancer, a round deadline.
 
     Attributes:
         w: rounds between the controller's decisions.

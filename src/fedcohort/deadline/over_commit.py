@@ -29,7 +29,7 @@ ROUNDING = 1e-9  # 1.1 x 30 is 33.00000000000001 in floating point
 
 @dataclass(frozen=True)
 class OverCommit(Deadline[int]):
-    """The deadline, with its options; its state is m, the requested number of clients.
+    """Over-commitment, a rule that ends rounds; its state is m, the requested number of clients.
 
     Attributes:
         factor: selected clients over requested clients.

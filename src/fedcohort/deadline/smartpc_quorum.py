@@ -30,7 +30,7 @@ from fedcohort.types import Population, Values
 
 @dataclass(frozen=True)
 class SmartpcQuorum(Deadline[None]):
-    """The deadline, with its options.
+    """The SmartPC quorum, a rule that ends rounds.
 
     Attributes:
         share: share of the selected clients that is waited for.
@@ -54,7 +54,7 @@ class SmartpcQuorum(Deadline[None]):
         return max(1, math.floor(self.share * cohort + 1e-9))  # .29 x 100 is 28.999999999999996
 
     def init(self, population: Population) -> None:
-        """Return no state."""
+        """Return None: the method has no state."""
 
     def announce(self, state: None, ctx: PaceContext) -> float:
         """Return infinity: clients receive no deadline."""

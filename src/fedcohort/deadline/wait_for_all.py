@@ -17,7 +17,7 @@ from fedcohort.types import Population, Values
 
 @dataclass(frozen=True)
 class WaitForAll(Deadline[None]):
-    """The deadline, with its option; no client is late.
+    """A rule that ends rounds after the last answer; no client is late.
 
     Attributes:
         partial_work: accepted without effect: all clients finish.
@@ -32,7 +32,7 @@ class WaitForAll(Deadline[None]):
         ranges.flag("partial_work", self.partial_work)
 
     def init(self, population: Population) -> None:
-        """Return no state."""
+        """Return None: the method has no state."""
 
     def announce(self, state: None, ctx: PaceContext) -> float:
         """Return infinity: there is no deadline."""

@@ -17,7 +17,7 @@ from fedcohort.types import Ids
 
 @dataclass(frozen=True)
 class Instant(Device):
-    """The device model; it has no options."""
+    """A device model in which work takes no time; it has no options."""
 
     timed: ClassVar[bool] = False
 

@@ -91,7 +91,7 @@ DOWN, UP = Link.from_moments(*(KIB * LINKS[:, :2].T)), Link.from_moments(*(KIB *
 
 @dataclass(frozen=True)
 class Phones(Device):
-    """The device model, with its options.
+    """A device model of measured phones.
 
     Attributes:
         workload: the model whose measured time a batch takes.

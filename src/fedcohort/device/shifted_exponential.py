@@ -28,7 +28,7 @@ from fedcohort.types import Ids, Values
 
 @dataclass(frozen=True)
 class ShiftedExponential(Device):
-    """The device model, with its options.
+    """Shifted-exponential latency, a device model.
 
     Attributes:
         alpha: shift, in sample-times per sample.

@@ -35,7 +35,7 @@ SECONDS, SPEEDS, SPREADS = "[1e-12, 1e9]", "[1e-6, 1e15]", "[0, 100]"  # of the 
 
 @dataclass(frozen=True)
 class Trace(Device):
-    """The device model, with its options.
+    """A device model from a table of devices.
 
     Attributes:
         path: the table.

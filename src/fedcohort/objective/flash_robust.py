@@ -33,7 +33,7 @@ from fedcohort.objective.base import Objective
 
 @dataclass(frozen=True)
 class FlashRobust(Objective):
-    """The objective, with its options.
+    """FLASH's robust loss, a local objective.
 
     Attributes:
         alpha: weight of the pseudo-label term.

@@ -24,7 +24,7 @@ from fedcohort.objective.base import Objective
 
 @dataclass(frozen=True)
 class Gce(Objective):
-    """The objective, with its option.
+    """Generalised cross-entropy, a local objective.
 
     Attributes:
         q: between cross-entropy (near 0) and the mean absolute error (1).

@@ -31,7 +31,7 @@ from fedcohort.objective.base import Objective
 
 @dataclass(frozen=True)
 class PropFair(Objective):
-    """The objective, with its options.
+    """PropFair, a local objective.
 
     Attributes:
         base: the objective of a sample.

@@ -26,7 +26,7 @@ from fedcohort.objective.base import Objective
 
 @dataclass(frozen=True)
 class Sce(Objective):
-    """The objective, with its options.
+    """Symmetric cross-entropy, a local objective.
 
     Attributes:
         a: weight of the cross-entropy.

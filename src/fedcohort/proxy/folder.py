@@ -20,10 +20,11 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.data.federation import Federation
+from fedcohort.dataset.files import part_of
 from fedcohort.dataset.images import Fit
 from fedcohort.dataset.naming import list_names
 from fedcohort.dataset.pictures import NO_PIXELS, images_of, pixels_of
-from fedcohort.dataset.table import Frame, part_of
+from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from fedcohort.proxy.base import Proxy, draw_rows, foreign
 

@@ -41,12 +41,21 @@ def list_facts(info: RunInfo) -> Sequence[Fact]:
     noise = 100 * np.nan_to_num(info.noise_rate)
     noisy = f"{noise.mean():.0f} % label noise" if len(noise) and noise.max() > 0 else ""
     inputs = np.zeros(len(noise)) if info.feature_noise is None else np.nan_to_num(info.feature_noise)
+    seconds = np.nan_to_num(info.expected_s, posinf=0.0)
+    per_sample = seconds / np.maximum(info.n_train, 1)
+    speed = f"a full job takes {np.median(per_sample):.2g} virtual s per sample" if seconds.any() else ""
+    imbalance = np.nan_to_num(triplets(info.class_counts[:, :, None])[:, 0])
+    is_skewed = bool(len(imbalance)) and float(find_skewed(info.class_counts).mean()) >= SKEWED
+    sizes = info.class_counts.sum(axis=1).astype(float)
+    low, high = (int(sizes.min()), int(sizes.max())) if len(sizes) else (0, 0)
+    size = f"{low:,}{f' to {high:,}' if low < high else ''} samples per client (training and validation)"
+    is_slower = _is_unlike(seconds) and _is_unlike(per_sample)
     return [
         Fact("label noise", "label noise, %\n(expected)", noise, _spread(noise) >= 100 * NOISY, noisy),
         Fact("input noise", "input noise", inputs, _spread(inputs) > 0.01 * np.max(inputs, initial=0.0)),
-        _find_speed(info),
-        _find_skew(info),
-        _find_size(info),
+        Fact("speed", "a full job,\nvirtual s (expected)", seconds, is_slower, speed),
+        Fact("class imbalance", "class imbalance\n(0: even, 1: one class)", imbalance, is_skewed),
+        Fact("samples", "samples, training\nand validation", sizes, _is_unlike(sizes), size),
     ]
 
 
@@ -62,27 +71,6 @@ def _spread(values: Values) -> float:
 def _is_unlike(values: Values) -> bool:
     positive = values[values > 0]
     return len(positive) > 0 and (len(positive) < len(values) or positive.max() > UNLIKE * positive.min())
-
-
-def _find_speed(info: RunInfo) -> Fact:
-    seconds = np.nan_to_num(info.expected_s, posinf=0.0)
-    per_sample = seconds / np.maximum(info.n_train, 1)
-    common = f"a full job takes {np.median(per_sample):.2g} virtual s per sample" if seconds.any() else ""
-    varies = _is_unlike(seconds) and _is_unlike(per_sample)
-    return Fact("speed", "a full job,\nvirtual s (expected)", seconds, varies, common)
-
-
-def _find_skew(info: RunInfo) -> Fact:
-    imbalance = np.nan_to_num(triplets(info.class_counts[:, :, None])[:, 0])
-    varies = bool(len(imbalance)) and float(find_skewed(info.class_counts).mean()) >= SKEWED
-    return Fact("class imbalance", "class imbalance\n(0: even, 1: one class)", imbalance, varies)
-
-
-def _find_size(info: RunInfo) -> Fact:
-    sizes = info.class_counts.sum(axis=1).astype(float)
-    low, high = (int(sizes.min()), int(sizes.max())) if len(sizes) else (0, 0)
-    common = f"{low:,}{f' to {high:,}' if low < high else ''} samples per client (training and validation)"
-    return Fact("samples", "samples, training\nand validation", sizes, _is_unlike(sizes), common)
 
 
 def shares(class_counts: np.ndarray) -> Float64[np.ndarray, "clients classes"]:

@@ -1,4 +1,7 @@
-"""No regulariser."""
+"""No regulariser: clients minimise their objective.
+
+Departures from the paper: none (no paper).
+"""
 
 from dataclasses import dataclass
 
@@ -7,4 +10,4 @@ from fedcohort.regulariser.base import Regulariser
 
 @dataclass(frozen=True)
 class NoRegulariser(Regulariser):
-    """The regulariser; it has no options."""
+    """The absence of a regulariser; it has no options."""

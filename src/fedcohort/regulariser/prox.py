@@ -40,7 +40,7 @@ class _Pull:
 
 @dataclass(frozen=True)
 class ProxHook:
-    """The client's part."""
+    """The hook at the client that adds the proximal term to each gradient."""
 
     mu: float
     downloads: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class ProxHook:
 
 @dataclass(frozen=True)
 class Prox(Regulariser):
-    """The regulariser, with its option.
+    """FedProx's proximal term, a regulariser.
 
     Attributes:
         mu: strength of the pull towards the broadcast model; 0 is no pull, bit for bit.

@@ -16,12 +16,12 @@ from fedcohort.types import Ids, Population
 
 @dataclass(frozen=True)
 class All(Samples[None]):
-    """The sample selection; it has no options."""
+    """A sample selection that takes all samples; it has no options."""
 
     everything: ClassVar[bool] = True
 
     def init(self, population: Population) -> None:
-        """Return no state."""
+        """Return None: the method has no state."""
 
     def choose(self, state: None, request: SampleRequest) -> Ids:
         """Return every position."""

@@ -34,7 +34,7 @@ from fedcohort.types import Ids
 
 @dataclass(frozen=True)
 class FedBalancer(LossThreshold):
-    """The sample selection; its options are those of `LossThreshold`."""
+    """FedBalancer, a sample selection; its options are those of `LossThreshold`."""
 
     requirements: ClassVar[frozenset[Requirement]] = LossThreshold.requirements | {EPOCHS}
 

@@ -31,7 +31,7 @@ from fedcohort.types import Ids, Population
 
 @dataclass(frozen=True)
 class FedssLoss(Samples[float]):
-    """The sample selection, with its option; its state is q.
+    """FedSS with losses, a sample selection; its state is q.
 
     Attributes:
         percentile: of the numbers of samples, from which on a client trains on K samples.

@@ -39,7 +39,7 @@ MINI_BATCHES = Requirement(
 
 @dataclass(frozen=True)
 class OortBalancer(LossThreshold):
-    """The sample selection; its options are those of `LossThreshold`."""
+    """OortBalancer, a sample selection; its options are those of `LossThreshold`."""
 
     requirements: ClassVar[frozenset[Requirement]] = LossThreshold.requirements | {STEPS, MINI_BATCHES}
 

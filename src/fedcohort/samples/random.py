@@ -18,7 +18,7 @@ from fedcohort.types import Ids, Population
 
 @dataclass(frozen=True)
 class Random(Samples[None]):
-    """The sample selection, with its option.
+    """A sample selection that draws a random part.
 
     Attributes:
         fraction: share of each client's samples.
@@ -32,7 +32,7 @@ class Random(Samples[None]):
         ranges.number("fraction", self.fraction, "(0, 1]")
 
     def init(self, population: Population) -> None:
-        """Return no state."""
+        """Return None: the method has no state."""
 
     def choose(self, state: None, request: SampleRequest) -> Ids:
         """Return sorted positions, uniform among all sets of their size."""

@@ -125,8 +125,8 @@ class LossThreshold(Samples[State]):
         reports = dict(zip(NOISY, (low, high, float(len(over)), float(over @ over)), strict=True))
         if self.noise:
             drawn = request.rng("metadata").standard_normal(len(NOISY))
-            reports = {word: reports[word] + self.noise * float(z) for word, z in zip(NOISY, drawn, strict=True)}
-            reports |= {word: max(0.0, reports[word]) for word in ("loss_count", "loss_squares")}
+            reports = {name: reports[name] + self.noise * float(z) for name, z in zip(NOISY, drawn, strict=True)}
+            reports |= {name: max(0.0, reports[name]) for name in ("loss_count", "loss_squares")}
         sums = {"loss_sum": float(values.sum()), "n_used": float(len(values))} if self.as_released else {}
         return reports | sums
 

@@ -120,13 +120,13 @@ class Stateless:
     """The empty state of a selector that remembers nothing."""
 
 
-def begins_with_all(word: str) -> str:
+def begins_with_all(choice: str) -> str:
     """Return the start-up notice of a selector that trains all ready clients in its first round.
 
     Args:
-        word: the selector's name.
+        choice: the selector's name.
     """
-    return f"selector={word} trains all ready clients in round 1, whatever the cohort"
+    return f"selector={choice} trains all ready clients in round 1, whatever the cohort"
 
 
 def answers(probes: Mapping[str, ProbeResult], signal: str) -> ProbeResult:

@@ -45,7 +45,7 @@ class State:
 
 @dataclass(frozen=True)
 class FedCbs(Selector[State]):
-    """The selector, with its options.
+    """Fed-CBS, a client selector.
 
     Attributes:
         lam: lambda, weight of the exploration in the first draw.

@@ -76,7 +76,7 @@ class State:
 
 @dataclass(frozen=True)
 class FedCor(Selector[State]):
-    """The selector; the module's docstring and configs/selector/fedcor.yaml explain its options."""
+    """FedCor, a client selector; the module's docstring and configs/selector/fedcor.yaml explain its options."""
 
     warmup: int
     interval: int

@@ -80,7 +80,7 @@ class State:
 
 @dataclass(frozen=True)
 class FedDiverse(Selector[State]):
-    """The selector; the module's docstring and configs/selector/feddiverse.yaml explain its options.
+    """FedDiverse, a client selector; the module's docstring and configs/selector/feddiverse.yaml explain its options.
 
     Attributes:
         q: exponent of the GCE loss in the clients' estimate.

@@ -70,7 +70,7 @@ class State:
 
 @dataclass(frozen=True)
 class FedPns(Selector[State]):
-    """The selector, with its options.
+    """FedPNS, a client selector.
 
     Attributes:
         alpha: exponent of the lost share of probability.

@@ -61,7 +61,7 @@ class State:
 
 @dataclass(frozen=True)
 class Feel(Selector[State]):
-    """The selector, with its options.
+    """FEEL scheduling, a client selector.
 
     Attributes:
         rho: weight of latency against importance, in [0, 1).

@@ -85,7 +85,7 @@ class State:
 
 @dataclass(frozen=True)
 class Flash(Selector[State]):
-    """The selector; the module's docstring and configs/selector/flash.yaml explain its options."""
+    """FLASH, a client selector; the module's docstring and configs/selector/flash.yaml explain its options."""
 
     context: str
     credit: str

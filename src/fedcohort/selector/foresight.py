@@ -17,7 +17,7 @@ from fedcohort.types import Population, Probe, ProbeResult, RoundContext, Select
 
 @dataclass(frozen=True)
 class Foresight(Selector[Stateless]):
-    """The selector, with its options.
+    """A client selector that simulates the training of all clients, with its options.
 
     Attributes:
         limit: largest population for which all clients are trained in every round.

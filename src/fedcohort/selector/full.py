@@ -15,7 +15,7 @@ from fedcohort.types import Population, ProbeResult, RoundContext, Selection
 
 @dataclass(frozen=True)
 class Full(Selector[Stateless]):
-    """The selector; it has no options."""
+    """Full participation as a client selector; it has no options."""
 
     uncapped: ClassVar[bool] = True
 

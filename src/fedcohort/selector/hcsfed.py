@@ -79,7 +79,7 @@ class State:
 
 @dataclass(frozen=True)
 class HcsFed(Selector[State]):
-    """The selector; the module's docstring and configs/selector/hcsfed.yaml explain its options."""
+    """HCSFed, a client selector; the module's docstring and configs/selector/hcsfed.yaml explain its options."""
 
     variant: str
     strata: int | None

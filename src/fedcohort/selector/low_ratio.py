@@ -37,7 +37,7 @@ class State:
 
 @dataclass(frozen=True)
 class LowRatio(Selector[State]):
-    """The rule, with its option; a client's score is its negative ratio.
+    """The low-ratio rule, a client selector; a client's score is its negative ratio.
 
     Attributes:
         share: size of the pool as a share of the available clients, those with the lowest ratios.

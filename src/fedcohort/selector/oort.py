@@ -28,8 +28,8 @@ Departures from the paper:
 - The n-th largest score is the n-th. The code takes the next one, and fails where there is none.
 - No client is chosen by both halves, or kept from an earlier round, after all have trained.
 - The pacer relaxes T where the utility falls. In the code (pacer=code) it relaxes where the utility changes by at most
-  a tenth, and tightens where it changes fivefold. The code also decides one round earlier, on mean utilities of the
-  exploited clients.
+  a tenth, and tightens where it changes by at least five times its former value. The code also decides one round
+  earlier, on mean utilities of the exploited clients.
 - The code explores by data size and duration (explore=size), among five times as many of the largest clients as needed.
 - A cap on a client's rounds (cap) is off, as in the code: with few clients it soon excludes all. The code never
   excludes more than three in ten clients, and does so one round later.
@@ -52,7 +52,7 @@ from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome,
 
 @dataclass(frozen=True)
 class Oort(Ranking, Selector[State]):
-    """The selector; its options are those of `Ranking`."""
+    """Oort, a client selector; its options are those of `Ranking`."""
 
     backs_off: ClassVar[bool] = True
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLEAN_LABELS})

@@ -22,7 +22,7 @@ from fedcohort.types import RoundContext, Values
 
 @dataclass(frozen=True)
 class OracleClean(FromTheBest):
-    """The oracle, with its option; a client's score is 1 - noise_rate.
+    """The clean oracle, a client selector; a client's score is 1 - noise_rate.
 
     Attributes:
         share: size of the pool as a share of the available clients, the cleanest ones.

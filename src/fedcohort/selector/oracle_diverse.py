@@ -17,7 +17,7 @@ from fedcohort.selector.even import EvenCohort
 
 @dataclass(frozen=True)
 class OracleDiverse(EvenCohort):
-    """The oracle; a client's score is the negative imbalance of its labels."""
+    """The diverse oracle, a client selector; a client's score is the negative imbalance of its labels."""
 
     counts: ClassVar[str] = "label_counts"
     needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})

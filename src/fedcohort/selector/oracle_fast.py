@@ -20,7 +20,7 @@ from fedcohort.types import RoundContext, Values
 
 @dataclass(frozen=True)
 class OracleFast(FromTheBest):
-    """The oracle, with its option; a client's score is its negative expected duration in seconds.
+    """The fast oracle, a client selector; a client's score is its negative expected duration in seconds.
 
     Attributes:
         share: size of the pool as a share of the available clients, the fastest ones.

@@ -18,7 +18,7 @@ from fedcohort.selector.foresight import Foresight
 
 @dataclass(frozen=True)
 class OracleGreedy(Foresight):
-    """The oracle, with its option.
+    """The greedy oracle, a client selector.
 
     Attributes:
         limit: largest population for which all clients are trained in every round.

@@ -18,7 +18,7 @@ from fedcohort.selector.even import EvenCohort
 
 @dataclass(frozen=True)
 class OracleGroups(EvenCohort):
-    """The oracle; a client's score is the negative imbalance of its groups."""
+    """The group oracle, a client selector; a client's score is the negative imbalance of its groups."""
 
     counts: ClassVar[str] = "group_counts"
     needs: ClassVar[frozenset[str]] = frozenset({"group_counts"})

@@ -80,7 +80,7 @@ class State:
 
 @dataclass(frozen=True)
 class PyramidFl(Ranking, Selector[State]):
-    """The selector, with its options; those of `Ranking` are inherited.
+    """PyramidFL, a client selector; further options are those of `Ranking`.
 
     Attributes:
         overcommit: size of the ranking's cohort over m.
@@ -116,10 +116,10 @@ class PyramidFl(Ranking, Selector[State]):
 
     @property
     def needs(self) -> frozenset[str]:
-        words = {"n_train", "expected_s", "expected_unit_s", "expected_up_s", "update_norm"}
-        words |= {"pass_units"} if self.passes is not None else set()
-        words |= {"steps"} if self.per_step else set()
-        return (super().needs - {"duration"}) | words
+        signals = {"n_train", "expected_s", "expected_unit_s", "expected_up_s", "update_norm"}
+        signals |= {"pass_units"} if self.passes is not None else set()
+        signals |= {"steps"} if self.per_step else set()
+        return (super().needs - {"duration"}) | signals
 
     @property
     def requirements(self) -> frozenset[Requirement]:

@@ -25,7 +25,7 @@ from fedcohort.types import Population, ProbeResult, RoundContext, Selection
 
 @dataclass(frozen=True)
 class Random(Selector[Stateless]):
-    """Draw the cohort at random.
+    """Uniform or proportional random selection.
 
     Attributes:
         weights: "uniform", or "proportional" to the number of training samples.

@@ -85,10 +85,10 @@ class Ranking:
 
     @property
     def needs(self) -> frozenset[str]:
-        words = {"loss_count", "loss_squares", "duration"}
+        signals = {"loss_count", "loss_squares", "duration"}
         if self.explore == "speed" or self.preferred_in == "percentile":
-            words.add("expected_s")
-        return frozenset(words | {"n_train"} if self.explore == "size" else words)
+            signals.add("expected_s")
+        return frozenset(signals | {"n_train"} if self.explore == "size" else signals)
 
     def start(self, population: Population) -> State:
         """Return the state before round 0."""

@@ -70,7 +70,7 @@ class State:
 
 @dataclass(frozen=True)
 class UcbCs(Selector[State]):
-    """The selector, with its options.
+    """UCB-CS, a client selector.
 
     Attributes:
         discount: gamma, per round.

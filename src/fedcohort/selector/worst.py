@@ -16,7 +16,7 @@ from fedcohort.selector.foresight import Foresight
 
 @dataclass(frozen=True)
 class Worst(Foresight):
-    """The selector, with its option.
+    """The worst case, a client selector.
 
     Attributes:
         limit: largest population for which all clients are trained in every round.

@@ -20,7 +20,7 @@ from fedcohort.server.moments import Adaptive, Vector, adagrad
 
 @dataclass(frozen=True)
 class Adagrad(Adaptive):
-    """The server optimizer; its options are those of `Adaptive`."""
+    """FedAdagrad, a server optimizer; its options are those of `Adaptive`."""
 
     def square(self, v: Vector, direction: Vector) -> Vector:
         return adagrad(v, direction)

@@ -20,7 +20,7 @@ from fedcohort.server.moments import Adaptive, Vector, adam
 
 @dataclass(frozen=True)
 class Adam(Adaptive):
-    """The server optimizer, with the options of `Adaptive` and one more.
+    """FedAdam, a server optimizer with the options of `Adaptive` and one more.
 
     Attributes:
         beta2: decay of the second moment.

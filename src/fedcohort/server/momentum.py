@@ -36,7 +36,7 @@ class State:
 
 @dataclass(frozen=True)
 class Momentum(ServerOptimizer[State]):
-    """The server optimizer, with its options.
+    """FedAvgM, a server optimizer.
 
     Attributes:
         lr: server learning rate eta_s.

@@ -20,7 +20,7 @@ from fedcohort.server.moments import Adaptive, Vector, yogi
 
 @dataclass(frozen=True)
 class Yogi(Adaptive):
-    """The server optimizer, with the options of `Adaptive` and one more.
+    """FedYogi, a server optimizer with the options of `Adaptive` and one more.
 
     Attributes:
         beta2: decay of the second moment.

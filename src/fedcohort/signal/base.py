@@ -171,60 +171,60 @@ def list_signals() -> list[str]:
     return sorted(m.name for m in pkgutil.iter_modules(fedcohort.signal.__path__) if m.name not in ("base", "lab"))
 
 
-def find(word: str) -> Signal:
+def find(name: str) -> Signal:
     """Return the signal with this name.
 
     Args:
-        word: a module of `fedcohort/signal/`, or the dotted name of another module with a `signal` in it.
+        name: a module of `fedcohort/signal/`, or the dotted name of another module with a `signal` in it.
 
     Raises:
         IncompatibleConfig: no signal has this name.
         ComponentError: its module cannot be imported, or its `signal` is of another class.
     """
-    module = word if "." in word else f"fedcohort.signal.{word}"
+    module = name if "." in name else f"fedcohort.signal.{name}"
     if not _exists(module):
-        raise IncompatibleConfig(f"no signal is called {word!r}; there are: {', '.join(list_signals())}")
+        raise IncompatibleConfig(f"no signal is called {name!r}; there are: {', '.join(list_signals())}")
     try:
         signal: Signal = importlib.import_module(module).signal
     except Exception as error:
         hint = "; wants is called requirement now" if "'wants'" in str(error) else ""
-        raise ComponentError(f"the signal {word!r} can't be imported: {describe(error, module)}{hint}") from error
+        raise ComponentError(f"the signal {name!r} can't be imported: {describe(error, module)}{hint}") from error
     if not isinstance(signal, Signal):
         kinds = ", ".join(kind.__name__ for kind in get_args(Signal))
-        raise broken(f"`signal` of the signal {word!r}", f"one of {kinds}", signal)
-    return _verify(word, signal)
+        raise broken(f"`signal` of the signal {name!r}", f"one of {kinds}", signal)
+    return _verify(name, signal)
 
 
 @cache
-def _verify(word: str, signal: Signal) -> Signal:
+def _verify(name: str, signal: Signal) -> Signal:
     """Return the signal after one check of its fields.
 
     Raises:
         ComponentError: a field is of another kind.
     """
-    who = f"the signal {word!r}: "
-    integer(f"{who}bytes_up", signal.bytes_up, 0)
+    prefix = f"the signal {name!r}: "
+    integer(f"{prefix}bytes_up", signal.bytes_up, 0)
     passes = getattr(signal, "passes", 0.0)
     if not callable(passes):
-        number(f"{who}passes", passes, 0.0)
+        number(f"{prefix}passes", passes, 0.0)
     if (split := getattr(signal, "split", "train")) not in ("train", "val"):
-        raise broken(f"{who}split", "train or val", split)
+        raise broken(f"{prefix}split", "train or val", split)
     if signal.requirement is not None:
-        typed(f"{who}requirement", signal.requirement, Requirement)
-    for name in ("per_sample", "compute", "read", "make", "measure"):
-        if not callable(getattr(signal, name, verify_answers)):
-            raise broken(f"{who}{name}", "a function", getattr(signal, name))
+        typed(f"{prefix}requirement", signal.requirement, Requirement)
+    for field in ("per_sample", "compute", "read", "make", "measure"):
+        if not callable(getattr(signal, field, verify_answers)):
+            raise broken(f"{prefix}{field}", "a function", getattr(signal, field))
     return signal
 
 
-def verify_answers(word: str, values: object, n: int) -> np.ndarray:
+def verify_answers(name: str, values: object, n: int) -> np.ndarray:
     """Return the answers to a signal as an array: a number, or a row of numbers, for each of n clients.
 
     Raises:
         ComponentError: the answers have another shape.
     """
     shape = (n, *getattr(values, "shape", ())[1:2])
-    array(f"the signal {word!r}: the result", values, shape, "if", nan=True)
+    array(f"the signal {name!r}: the result", values, shape, "if", nan=True)
     return np.asarray(values)
 
 
@@ -235,6 +235,6 @@ def _exists(name: str) -> bool:
         return False
 
 
-def unknowable(words: Iterable[str]) -> list[str]:
-    """Return the signals of `words` that no server could receive, sorted."""
-    return sorted(word for word in words if not getattr(find(word), "knowable", True))
+def unknowable(names: Iterable[str]) -> list[str]:
+    """Return the signals of `names` that no server could receive, sorted."""
+    return sorted(name for name in names if not getattr(find(name), "knowable", True))

@@ -65,7 +65,8 @@ def server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
         rows = keep_first(rows, y, np.ceil(share * sizes).astype(np.int64) + SPARED)
     rows = np.sort(rows[np.isfinite(in_class[rows])])
     if len(rows) == 0:
+        cure = f"; {raw.small_client_remedy}" if raw.small_client_remedy else ""
         raise DataError(
-            f"dataset={raw.name}: no owner has more than {LEAST} training samples, none is left for server_val"
+            f"dataset={raw.name}: no owner has more than {LEAST} training samples, none is left for server_val{cure}"
         )
     return rows

@@ -43,7 +43,7 @@ def describe_run(
     """
     starts = provenance.starts(path)
     federation, config = loop.federation, composition.config
-    texts = {"hub": federation.revision, "inputs": federation.inputs}
+    texts = {"hub": federation.revision, "inputs": federation.inputs, "categories": federation.categories}
     tags = {
         "tracking": "".join([observer.opening_line() for observer in loop.observers]),
         "engine": loop.reason,

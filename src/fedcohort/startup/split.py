@@ -99,6 +99,7 @@ def build(
         server_test_attribute=raw.test_attribute,
         class_names=raw.class_names,
         columns=raw.columns,
+        categories=raw.categories,
         standard=raw.standard,
         scale=raw.scale,
         converted=raw.converted,
@@ -191,10 +192,11 @@ def _parts(raw: Raw, held: Ids, partition: Partition, clients: int | None, limit
     del stock
     parts = split if isinstance(split, Ragged) else Ragged.from_parts(split)
     if len(poor := np.flatnonzero(parts.sizes < LEAST)):
+        cure = raw.small_client_remedy if raw.train_owner is not None else ""
+        cure = cure or f"take fewer clients, or set partition.min_samples={LEAST} where the partition has it"
         raise DataError(
             f"dataset={raw.name}: {len(poor)} clients have fewer than {LEAST} training samples (client {poor[0]} has "
-            f"{parts.sizes[poor[0]]}); take fewer clients, leave such clients out of the data, or set "
-            f"partition.min_samples={LEAST} where the partition has it"
+            f"{parts.sizes[poor[0]]}); {cure}"
         )
     return Ragged(past(held, parts.rows), parts.offsets)
 

@@ -1,19 +1,19 @@
-"""Whether today's code behaves as the code that computed a row: the fingerprint of a short reference run.
+"""Fingerprint of the first rounds of a run, by which the behaviour of two versions of the code is compared.
 
-The reference run is the first 8 rounds of the row's own run: a budget only extends a run, so it has the same rounds.
-A row's fingerprint is taken from its own journal and costs nothing. `fedcohort study check` runs the 8 rounds again
-with today's code, once for each condition and each commit that has rows of it, and compares.
+A reference run repeats the first 8 rounds of a run: a budget only extends a run, so it has the same rounds.
+The fingerprint of a run is taken from its own journal. `fedcohort study check` makes the reference runs with today's
+code, one for each condition and each commit, and compares two things.
 
     fingerprint   "<digest of cohorts and arrivals of rounds 1 to 8>:<server_val/loss of each, four digits>"
-    curve         the study's metric, virtual seconds and bytes of the same rounds, as `curves.parquet` has them
+    curve         the study's metric, virtual seconds and bytes of these rounds, from `curves.parquet`
 
-Names, comments, and the order or spelling of options don't enter, and measured time doesn't either. Digits are compared
-with a tolerance, so that other processors don't count as other code: of 958 runs that two processors had done, none
-differs. A row without a fingerprint, of older code, is compared by its curve.
+Names, comments, the order or spelling of options, and measured time do not count. Digits are compared with a tolerance,
+so that another processor does not count as other code: of 958 runs on two processors none differs. A run without a
+fingerprint, from older code, is compared by its curve.
 
-It can't tell what first acts after round 8 (the end of a longer warm-up), what moves no cohort and no digit above the
-tolerance, nor whether a difference is a fault. Where rounding decides between two clients, it may report a difference
-of processors.
+The comparison does not show three things. A change may act after round 8, such as the end of a longer warm-up. It may
+change no cohort and no digit above the tolerance. And a difference need not be a fault: where rounding decides between
+two clients, it may be a difference between processors.
 """
 
 import hashlib
@@ -31,8 +31,11 @@ if TYPE_CHECKING:
 ROUNDS = 8
 LOSS = "server_val/loss"
 LOSS_TOLERANCE = 5e-3  # relative
-VALUE_TOLERANCE = 5e-3  # absolute, of the study's metric
-COST_TOLERANCE = 1e-5  # relative, of virtual seconds and bytes, which curves hold in single precision
+TOLERANCES = {  # relative and absolute; curves of older versions hold costs in single precision
+    "value": (0.0, 5e-3),
+    "virtual_s": (1e-5, 0.0),
+    "bytes": (1e-5, 0.0),
+}
 
 
 def fingerprint(history: History) -> str:
@@ -45,22 +48,24 @@ def fingerprint(history: History) -> str:
 
 
 def difference(then: tuple[str, "Trajectory"], now: tuple[str, "Trajectory"]) -> str:
-    """Name what differs between two runs in their first rounds, as "cohorts, bytes from round 3"; "" for nothing.
+    """Name the differences between two runs in their first rounds, as "cohorts, bytes from round 3"; "" for none.
 
-    then, now: fingerprint, "" where there is none, and curve.
+    Args:
+        then: fingerprint, "" where there is none, and curve of the first run.
+        now: the same of the second run.
     """
-    found = _compare_curves(then[1], now[1])
+    differences = _compare_curves(then[1], now[1])
     if then[0] and now[0]:
-        (choices, losses), (choices_now, losses_now) = (each.split(":") for each in (then[0], now[0]))
-        found = ["cohorts"] * (choices != choices_now) + found
+        (digest, losses), (digest_now, losses_now) = (text.split(":") for text in (then[0], now[0]))
+        differences = ["cohorts"] * (digest != digest_now) + differences
         before, after = _numbers(losses), _numbers(losses_now)
         if before.shape != after.shape or not np.isclose(before, after, rtol=LOSS_TOLERANCE, equal_nan=True).all():
-            found.append(LOSS)
-    return ", ".join(found)
+            differences.append(LOSS)
+    return ", ".join(differences)
 
 
 def _numbers(text: str) -> Values:
-    return np.array([float(each) for each in text.split(",") if each])
+    return np.array([float(number) for number in text.split(",") if number])
 
 
 def _compare_curves(then: "Trajectory", now: "Trajectory") -> list[str]:
@@ -68,14 +73,10 @@ def _compare_curves(then: "Trajectory", now: "Trajectory") -> list[str]:
     a, b = ((curve.steps > 0) & (curve.steps <= ROUNDS) for curve in (then, now))
     if not np.array_equal(then.steps[a], now.steps[b]):
         return ["evaluated rounds"]
-    found = []
-    for name, relative, absolute in (
-        ("value", 0.0, VALUE_TOLERANCE),
-        ("virtual_s", COST_TOLERANCE, 0.0),
-        ("bytes", COST_TOLERANCE, 0.0),
-    ):
+    differences = []
+    for name, (relative, absolute) in TOLERANCES.items():
         x, y = getattr(then, name)[a], getattr(now, name)[b]
         close = np.isclose(x, y, rtol=relative, atol=absolute, equal_nan=True)
         if not close.all():
-            found.append(f"{name} from round {then.steps[a][~close][0]:.0f}")
-    return found
+            differences.append(f"{name} from round {then.steps[a][~close][0]:.0f}")
+    return differences

@@ -1,4 +1,4 @@
-"""Checks of what a study's yaml says, by the names of its options."""
+"""Checks of the options in a study's yaml files; each raises `OptionError` with the name of the option."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -7,68 +7,61 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
+from fedcohort.results.verdict import Rules
 from fedcohort.startup.components import TARGET
 from fedcohort.startup.options import unknown
+from fedcohort.study.overrides import Overrides, option_of
 
-WIN = {"alpha": 0.05, "least": 0.005, "equal": 0.01, "seeds": 3, "worth": 0.01}
-
-
-def key_of(word: str) -> str:
-    """The option that a word sets."""
-    return word.lstrip("+~").partition("=")[0]
+RULES = {"alpha": "(0, 1)", "least": "[0, inf)", "equal": "(0, inf)", "seeds": "[2, inf)", "worth": "(0, inf)"}
 
 
 @contextmanager
-def named(path: Path, needed: Sequence[str]) -> Iterator[None]:
-    """Put the file's name before what is wrong with it; needed: the options that it must have."""
+def name_file(path: Path, required: Sequence[str]) -> Iterator[None]:
+    """Put the name of the file before the message of an error; required: options that the file must have."""
     try:
         yield
     except OptionError as error:
         raise OptionError(f"{path}: {error}") from error
-    except (OSError, TypeError, ValueError) as error:  # it is a list, or a single value
-        raise OptionError(f"{path} must hold options by name ({', '.join(needed)})") from error
+    except (OSError, TypeError, ValueError) as error:  # it holds a list, or a single value
+        raise OptionError(f"{path} must hold options by name ({', '.join(required)})") from error
 
 
-def check_keys(given: Mapping[str, Any], needed: Sequence[str], known: Sequence[str]) -> None:
-    """Raise `OptionError` for an option that there isn't, and for one that is missing."""
-    for key in given:
-        if key not in known:
-            raise unknown("", str(key), known)
-    for key in needed:
-        if key not in given:
-            raise OptionError(f"{key} is missing")
+def check_keys(where: str, options: Mapping[str, Any], names: Sequence[str], required: Sequence[str] = ()) -> None:
+    """Check that options are among `names`, and that no required one is missing; where: their node, "" for the file."""
+    for key in options:
+        if key not in names:
+            raise unknown(where, str(key), names)
+    for key in required:
+        if key not in options:
+            raise OptionError(f"{where}.{key} is missing" if where else f"{key} is missing")
 
 
 def mapping(option: str, value: object) -> dict[str, Any]:
-    """Check options by name. Raises `OptionError`."""
+    """Return options by name."""
     if not isinstance(value, Mapping):
         raise ranges.refuse(option, "options by name", value)
-    return {str(key): each for key, each in value.items()}
+    return {str(key): inner for key, inner in value.items()}
 
 
-def by_name(option: str, value: object) -> dict[str, Any]:
-    """Check options by name where files are called after the names. Raises `OptionError`."""
-    found = mapping(option, value)
-    for name in found:
+def named_mapping(option: str, value: object) -> dict[str, Any]:
+    """Return values by name, where the names can be parts of file names."""
+    values = mapping(option, value)
+    for name in values:
         ranges.identifier(f"{option}: the name", name)
-    return found
+    return values
 
 
-def read_win(value: object) -> dict[str, Any]:
-    """Read what counts as an answer, as `Study` has it. Raises `OptionError`."""
-    win = {**WIN, **mapping("win", value)}
-    if strange := sorted(set(win) - set(WIN)):
-        raise unknown("win", strange[0], tuple(WIN))
-    ranges.number("win.alpha", win["alpha"], "(0, 1)")
-    ranges.number("win.least", win["least"], "[0, inf)")
-    ranges.number("win.equal", win["equal"], "(0, inf)")
-    ranges.integer("win.seeds", win["seeds"], "[2, inf)")
-    ranges.number("win.worth", win["worth"], "(0, inf)")
-    return {"enough": win.pop("seeds"), **win}
+def read_rules(value: object) -> Rules:
+    """Return what counts as a difference, from the option `win`."""
+    win = mapping("win", value)
+    check_keys("win", win, tuple(RULES))
+    for name, number in win.items():
+        (ranges.integer if name == "seeds" else ranges.number)(f"win.{name}", number, RULES[name])
+    return Rules(**{{"equal": "margin"}.get(name, name): number for name, number in win.items()})
 
 
 def read_seeds(option: str, value: object) -> tuple[int, ...]:
-    """Check seeds, one at least and none twice. Raises `OptionError`."""
+    """Return a list of one or more distinct seeds."""
     ranges.integers(option, value, "[0, inf)")
     seeds: Any = value
     if not seeds or len(set(seeds)) < len(seeds):
@@ -76,48 +69,48 @@ def read_seeds(option: str, value: object) -> tuple[int, ...]:
     return tuple(seeds)
 
 
-def read_few(value: object, rows: Sequence[str], n_seeds: int) -> dict[str, int]:
-    """Check `few`: how many seeds a row is asked for; rows: those that may have fewer. Raises `OptionError`."""
+def read_few(value: object, methods: Sequence[str], n_seeds: int) -> dict[str, int]:
+    """Return the number of seeds of the methods that the option `few` names."""
     few = mapping("few", value)
-    for row, n in few.items():
-        ranges.choice("few", row, *rows)
-        ranges.integer(f"few.{row}", n, f"[1, {n_seeds}]")
+    for method, n in few.items():
+        ranges.choice("few", method, *methods)
+        ranges.integer(f"few.{method}", n, f"[1, {n_seeds}]")
     return few
 
 
-def read_variants(value: object, rows: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Check `variants`: by a name, two methods or more; rows: the methods. Raises `OptionError`."""
-    found = by_name("variants", value)
-    seen = set[str]()
-    for name, of in found.items():
-        ranges.words(f"variants.{name}", of, *rows)
-        if len(of) == 1 or seen & set(of):
-            raise ranges.refuse(f"variants.{name}", "a list of two methods or more, each in one list", of)
-        seen |= set(of)
-    return {name: tuple(of) for name, of in found.items()}
+def read_variants(value: object, methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the groups of methods that the option `variants` names; a method is in at most one group."""
+    variants = named_mapping("variants", value)
+    grouped = set[str]()
+    for name, group in variants.items():
+        ranges.words(f"variants.{name}", group, *methods)
+        if len(group) == 1 or grouped & set(group):
+            raise ranges.refuse(f"variants.{name}", "a list of two methods or more, each in one list", group)
+        grouped |= set(group)
+    return {name: tuple(group) for name, group in variants.items()}
 
 
-def check_heard(option: str, words: Sequence[str], rows: Mapping[str, Sequence[str]]) -> None:
-    """Check that no word is one that every row sets anew; rows: their words. Raises `OptionError`."""
-    always = set.intersection(*({key_of(word) for word in own} for own in rows.values()))
-    for word in words:
-        if key_of(word) in always:
-            raise OptionError(f"{option}: {word} has no effect, as every row has its own {key_of(word)}: leave it out")
+def check_effective(option: str, overrides: Sequence[str], methods: Mapping[str, Sequence[str]]) -> None:
+    """Check that no override is replaced in every run; methods: overrides of each method."""
+    replaced = set.intersection(*({option_of(override) for override in of_method} for of_method in methods.values()))
+    for override in overrides:
+        if (name := option_of(override)) in replaced:
+            raise OptionError(f"{option}: {override} has no effect, as every row has its own {name}: leave it out")
 
 
-def read_words(option: str, value: object) -> tuple[str, ...]:
-    """Check overrides as they are typed behind train.py; the seed is the study's own. Raises `OptionError`."""
+def read_overrides(option: str, value: object) -> Overrides:
+    """Return a list of overrides, which may not set what the study sets: the seed, and where runs are."""
     ranges.texts(option, value)
-    words: Any = value
-    for word in words:
-        key, equals, _ = word.partition("=")
+    overrides: Any = value
+    for override in overrides:
+        key, equals, _ = override.partition("=")
         if not equals or not key:
-            raise ranges.refuse(option, "a list of words as they are typed, name=value", word)
-        if TARGET in word:
+            raise ranges.refuse(option, "a list of overrides name=value, typed as for train.py", override)
+        if TARGET in override:
             raise OptionError(
-                f"{option}: {word} names code, and a study is data: write the class into configs/<group>/<name>.yaml, "
-                "and choose it with <group>=<name>"
+                f"{option}: {override} names code, and a study is data: write the class into "
+                "configs/<group>/<name>.yaml, and choose it with <group>=<name>"
             )
         if key in ("seed", "resume", "paths.logs"):
-            raise OptionError(f"{option}: {key} is the study's own: leave {word} out")
-    return tuple(words)
+            raise OptionError(f"{option}: {key} is the study's own: leave {override} out")
+    return tuple(overrides)

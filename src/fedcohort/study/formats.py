@@ -1,4 +1,4 @@
-"""How the numbers of a study's pages are written: with unit, sign and interval."""
+"""Write the numbers of a study's pages: with unit, sign and interval."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from fedcohort.results.difference import Difference, Mean
 from fedcohort.results.headroom import ShareClosed
 from fedcohort.results.metric import unit_of
 from fedcohort.study.definition import Study
-from fedcohort.study.verdict import CellVerdict, RowVerdict
+from fedcohort.study.verdict import MethodVerdict, SettingVerdict
 
 EMPTY = "–"
 SIGNS = {1: "▲", -1: "▼", 0: ""}
@@ -23,12 +23,12 @@ class Format:
     Attributes:
         factor: by which values are multiplied.
         unit: of a difference, as "points".
-        enough: seeds below which no interval is shown: that of two reaches beyond all that is possible.
+        least: number of seeds for an interval; that of two seeds exceeds the range of the metric.
     """
 
     factor: float
     unit: str
-    enough: int
+    least: int
 
     def mean(self, value: Mean | Difference) -> str:
         """Return `40.2 [36.8, 43.6]`."""
@@ -51,7 +51,7 @@ class Format:
         if not math.isfinite(value.mean):
             return EMPTY
         middle = f"{self._round(value.mean):{form}}"
-        if not math.isfinite(value.half) or value.n < self.enough:
+        if not math.isfinite(value.half) or value.n < self.least:
             return middle
         return f"{middle} [{self._round(value.low):.1f}, {self._round(value.high):.1f}]"
 
@@ -62,9 +62,8 @@ class Format:
 def format_of(study: Study, metric: str) -> Format:
     """Return the format of a study; values without a unit are shown in hundredths."""
     unit = unit_of(metric)
-    return (
-        Format(unit.factor, unit.difference, study.enough) if unit.name else Format(100.0, "hundredths", study.enough)
-    )
+    factor, name = (unit.factor, unit.difference) if unit.name else (100.0, "hundredths")
+    return Format(factor, name, study.rules.seeds)
 
 
 def write_p(p: float) -> str:
@@ -87,52 +86,45 @@ def count(n: int, noun: str) -> str:
     return f"{n} {noun}{'s' * (n != 1)}"
 
 
+def join_first(texts: Sequence[str], n: int) -> str:
+    """Return the first n texts and the number of the others: `a, b and 3 more`."""
+    return ", ".join(texts[:n]) + (f" and {len(texts) - n} more" if len(texts) > n else "")
+
+
 def span(numbers: Iterable[int]) -> str:
     """Return `3 to 5`, or `5` where all are equal."""
     ordered = sorted(set(numbers))
     return " to ".join(dict.fromkeys((str(ordered[0]), str(ordered[-1])))) if ordered else "no"
 
 
-def relative_costs(row: RowVerdict, base: RowVerdict | None) -> list[tuple[str, str]]:
+def relative_costs(method: MethodVerdict, base: MethodVerdict | None) -> list[tuple[str, str]]:
     """Return the mean costs of a run over the baseline's that differ from 1.00, as `("3.07", "bytes")`."""
     if base is None:
         return []
-    ratios = {name: row.costs[cost] / base.costs[cost] for cost, name in COSTS.items() if base.costs[cost] > 0}
+    ratios = {name: method.costs[cost] / base.costs[cost] for cost, name in COSTS.items() if base.costs[cost] > 0}
     return [(text, name) for name, ratio in ratios.items() if (text := f"{ratio:.2f}") != "1.00"]
 
 
 @dataclass(frozen=True)
 class Power:
-    """What the seeds of some settings can show, with a chance of 80 % in one t-test.
+    """What the seeds can show in the median of some settings, with a power of 80 % in one t-test.
 
     Attributes:
-        needed: seeds that show the difference `win.worth`, in the median setting.
-        n: seeds that there are.
-        shows: difference that they show, in the metric's own unit.
-        fewest: seeds needed in the easiest setting.
-        most: seeds needed in the hardest one.
-        hardest: its label; "" for one setting.
+        needed: number of seeds that show the difference `win.worth`.
+        n: present number of seeds.
+        detectable: difference that the present seeds show, in the metric's own unit.
     """
 
     needed: int
     n: int
-    shows: float
-    fewest: int
-    most: int
-    hardest: str
+    detectable: float
 
 
-def power_of(study: Study, cells: Sequence[CellVerdict]) -> Power | None:
+def power_of(settings: Iterable[SettingVerdict]) -> Power | None:
     """Return what the seeds can show; None where no spread is known."""
-    seeds = {cell.cell: cell.seeds for cell in cells if cell.seeds}
-    if not seeds:
+    measured = [setting for setting in settings if setting.seeds_needed]
+    if not measured:
         return None
-    hardest = max(seeds, key=lambda name: seeds[name])
-    return Power(
-        needed=math.ceil(median(seeds.values())),
-        n=math.ceil(median(cell.n for cell in cells if cell.seeds)),
-        shows=median(cell.shows for cell in cells if cell.seeds),
-        fewest=min(seeds.values()),
-        most=seeds[hardest],
-        hardest=study.cells[hardest].label if len(cells) > 1 else "",
-    )
+    needed = median(setting.seeds_needed or 0 for setting in measured)
+    n, detectable = median(setting.n for setting in measured), median(setting.detectable for setting in measured)
+    return Power(math.ceil(needed), math.ceil(n), detectable)

@@ -1,19 +1,20 @@
-"""The verdict on a study's results: differences to the baseline, the headroom, and the share of it that a row closes.
+"""Judge a study's results: differences to the baseline, the headroom, and the share of it that a method closes.
 
 All statistics are those of `results/`. Methods are tested in three families: the methods of a setting (marks), the
-settings of a method, and all methods in all settings (counts over the grid). Oracles, bounds and rows for reference are
-in no family, and keep their own p. A row counts in a comparison of a setting where it has half of the baseline's seeds
-or more, since a row that was just begun says little of a spread.
+settings of a method, and all methods in all settings (counts). Oracles, bounds and references are in no family, and
+keep their own p. A method counts in the comparisons of a setting if it has half of the baseline's seeds or more: fewer
+seeds say little about a spread.
 """
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from statistics import median
 
 import numpy as np
 
 from fedcohort.results.correction import ANYWHERE, IN_SETTING, adjust_families, adjust_for_claim
-from fedcohort.results.difference import Difference, mean_of, paired_difference, summarise_differences
+from fedcohort.results.difference import NO_DIFFERENCE, Difference, mean_of, paired_difference, summarise_differences
 from fedcohort.results.headroom import ShareClosed, share_closed
 from fedcohort.results.power import count_seeds, least_difference
 from fedcohort.results.ranks import rank_values
@@ -21,192 +22,214 @@ from fedcohort.results.skew import collapses
 from fedcohort.results.target import Cost, median_cost
 from fedcohort.results.verdict import judge_difference
 from fedcohort.results.winner import Winner, cross_fit
-from fedcohort.study.definition import BOUND, METHOD, YARDSTICK, Study
-from fedcohort.study.places import is_early
-from fedcohort.study.ranking import RANKED, Ranks, half_of, late_of, rank, split_rows
+from fedcohort.study.conditions import Pair
+from fedcohort.study.definition import BOUND_PREFIX, METHOD, ORACLE, Study
+from fedcohort.study.overrides import ended_by_rounds
+from fedcohort.study.ranking import (
+    RANKED,
+    Runs,
+    half_of_seeds,
+    rank,
+    ranked_values,
+    sort_runs,
+    split_methods,
+    values_of,
+)
 from fedcohort.study.results import Results, Row
-from fedcohort.study.verdict import COSTS, TO_TARGET, CellVerdict, Headroom, Ps, RowVerdict, Verdict
+from fedcohort.study.verdict import COSTS, TO_TARGET, Headroom, MethodVerdict, PValues, SettingVerdict, Verdict
 
-Runs = Mapping[str, Mapping[int, Row]]  # of a setting: by row and seed
-Place = tuple[str, str]  # setting, row
-Differences = Mapping[str, Difference]  # of a setting, by row
+Differences = Mapping[str, Difference]  # of a setting, by method
 
 
 def judge(study: Study, results: Results) -> Verdict:
-    """Return the verdict on each row in each setting, and over all settings."""
+    """Return the verdict on a study; methods are ranked over two settings or more, and three methods or more."""
+    values = ranked_values(study, results)
+    ranks = rank(study, values, split_methods(study, values)[0])
+    is_ranked = ranks is not None and len(ranks.mean) > 2 and len(ranks.by_setting) > 1
+    return replace(judge_settings(study, results), ranks=ranks if is_ranked else None)
+
+
+def judge_settings(study: Study, results: Results) -> Verdict:
+    """Return the verdict on each method in each setting, without ranks over settings."""
     runs = sort_runs(study, results)
     differences = {
-        (cell, row): paired_difference(_results(by_row[row]), _results(by_row[study.baseline]))
-        for cell, by_row in runs.items()
-        for row in by_row
-        if row != study.baseline and set(by_row[row]) & set(by_row.get(study.baseline, {}))
+        (setting, method): paired_difference(values_of(by_seed), values_of(methods[study.baseline]))
+        for setting, methods in runs.items()
+        for method, by_seed in methods.items()
+        if method != study.baseline and set(by_seed) & set(methods.get(study.baseline, {}))
     }
-    ps = adjust_all(study, {place: difference.p for place, difference in differences.items()})
-    cells = {}
-    for cell, by_row in runs.items():
-        of_cell = {row: differences[cell, row] for row in by_row if (cell, row) in differences}
-        cells[cell] = _judge_cell(study, cell, by_row, of_cell, {row: ps[cell, row] for row in of_cell})
+    ps = adjust_all(study, {pair: difference.p for pair, difference in differences.items()})
+    settings = {}
+    for setting, methods in runs.items():
+        of_setting = {method: differences[setting, method] for method in methods if (setting, method) in differences}
+        of_methods = {method: ps[setting, method] for method in of_setting}
+        settings[setting] = _judge_setting(study, setting, methods, of_setting, of_methods)
     by_method: dict[str, list[Difference]] = {}
-    for (_, row), difference in differences.items():
-        if study.role_of(row) == METHOD:
-            by_method.setdefault(row, []).append(difference)
-    collapsing = frozenset(row for row, all_settings in by_method.items() if collapses(all_settings))
-    return Verdict(cells, _rank_over_cells(study, results), _missing(study, runs), collapsing)
+    for (_, method), difference in differences.items():
+        if study.role_of(method) == METHOD:
+            by_method.setdefault(method, []).append(difference)
+    collapsing = frozenset(method for method, of_method in by_method.items() if collapses(of_method))
+    return Verdict(settings, None, _count_missing(study, runs), collapsing)
 
 
-def sort_runs(study: Study, results: Results) -> dict[str, dict[str, dict[int, Row]]]:
-    """Sort the runs that are done, in the study's order; a user's own rows come after the others."""
-    runs: dict[str, dict[str, dict[int, Row]]] = {}
-    for (cell, row, seed), facts in results.done():
-        runs.setdefault(cell, {}).setdefault(row, {})[seed] = facts
-    place = {row: i for i, row in enumerate(study.words)}
-    return {
-        cell: dict(sorted(runs[cell].items(), key=lambda item: (item[0].startswith(BOUND), place.get(item[0], 10**6))))
-        for cell in study.cells
-        if cell in runs
-    }
+def adjust_all(study: Study, ps: Mapping[Pair, float]) -> dict[Pair, PValues]:
+    """Correct the p-values of methods for each claim; those of other roles stay as they are.
 
-
-def adjust_all(study: Study, ps: Mapping[Place, float]) -> dict[Place, Ps]:
-    """Correct the p-values of methods for each claim; those of other rows stay as they are.
-
-    Tries of one idea (`variants`) share the family of their settings.
+    Variants of one idea share the family of their settings.
     """
-    tested = {place: p for place, p in ps.items() if study.role_of(place[1]) == METHOD}
-    variants = {row: name for name, rows in study.variants.items() for row in rows}
+    tested = {pair: p for pair, p in ps.items() if study.role_of(pair[1]) == METHOD}
+    variants = {method: name for name, methods in study.variants.items() for method in methods}
     in_setting = adjust_for_claim(tested, IN_SETTING)
-    of_method = adjust_families(tested, lambda place: variants.get(place[1], place[1]))
+    of_method = adjust_families(tested, lambda pair: variants.get(pair[1], pair[1]))
     anywhere = adjust_for_claim(tested, ANYWHERE)
     return {
-        place: Ps(in_setting[place], of_method[place], anywhere[place]) if place in tested else Ps(p, p, math.nan)
-        for place, p in ps.items()
+        pair: PValues(in_setting[pair], of_method[pair], anywhere[pair]) if pair in tested else PValues(p, p)
+        for pair, p in ps.items()
     }
 
 
-def _results(runs: Mapping[int, Row]) -> dict[int, float]:
-    return {seed: facts["late"] for seed, facts in runs.items()}
-
-
-def _judge_cell(study: Study, cell: str, runs: Runs, differences: Differences, ps: Mapping[str, Ps]) -> CellVerdict:
-    least = max(study.enough, half_of(study, runs))
-    headroom = _find_headroom(study, cell, differences, least)
-    ranks = _rank_in_cell(study, runs)
-    rows = {}
-    for row, by_seed in runs.items():
-        difference, p = differences.get(row), ps.get(row, Ps(math.nan, math.nan, math.nan))
-        values = _results(by_seed)
-        verdict = judge_difference(difference, p.in_setting, study.rules) if difference else ""
-        rows[row] = RowVerdict(
-            row=row,
-            role=study.role_of(row),
-            value=mean_of(list(values.values())),
-            last=float(np.mean([facts["last"] for facts in by_seed.values()])),
-            diverged=sum(not math.isfinite(value) for value in values.values()),
-            over=difference,
-            ps=p,
-            verdict=verdict,
-            closed=_share(study, difference, headroom),
-            rank=ranks.get(row, math.nan),
-            costs={name: float(np.mean([facts[name] for facts in by_seed.values()])) for name in COSTS},
-            target={
-                axis: median_cost([cost_of(facts, axis) for facts in by_seed.values()]).value for axis in TO_TARGET
-            },
-            reached=sum(math.isfinite(facts["rounds_to_target"]) for facts in by_seed.values()),
-            early=sum(is_early(facts["words"], facts["virtual_s"]) for facts in by_seed.values()),
-            other_code=sum(bool(facts["differs"]) for facts in by_seed.values()),
+def _judge_setting(
+    study: Study, setting: str, runs: Runs, differences: Differences, ps: Mapping[str, PValues]
+) -> SettingVerdict:
+    least = max(study.rules.seeds, half_of_seeds(study, runs))
+    headroom = _find_headroom(study, setting, differences, least)
+    ranks = _rank_in_setting(study, runs)
+    methods = {}
+    for method, by_seed in runs.items():
+        difference, p = differences.get(method, NO_DIFFERENCE), ps.get(method, PValues())
+        methods[method] = _judge_method(
+            study, (setting, method), list(by_seed.values()), difference, p, headroom, ranks
         )
     counted = [
         difference
-        for row, difference in differences.items()
-        if study.role_of(row) == METHOD and difference.n >= least and not difference.reason
+        for method, difference in differences.items()
+        if study.role_of(method) == METHOD and difference.n >= least and not difference.reason
     ]
     spread = median(difference.std for difference in counted) if counted else math.nan
-    n = int(median(difference.n for difference in counted)) if counted else 0
-    return CellVerdict(
-        cell=cell,
-        rows=rows,
-        headroom=headroom,
-        seeds=count_seeds(spread, study.worth, study.alpha),
+    n, alpha = int(median(difference.n for difference in counted)) if counted else 0, study.rules.alpha
+    return SettingVerdict(
+        setting,
+        methods,
+        headroom,
+        seeds_needed=count_seeds(spread, study.rules.worth, alpha),
         n=n,
-        shows=least_difference(spread, n, study.alpha),
-        winner=_find_winner(rows, differences, least),
+        detectable=least_difference(spread, n, alpha),
+        winner=_find_winner(methods, least),
     )
 
 
-def cost_of(facts: Row, axis: str) -> Cost:
+def _judge_method(
+    study: Study,
+    pair: Pair,
+    rows: list[Row],
+    difference: Difference,
+    ps: PValues,
+    headroom: Headroom,
+    ranks: Mapping[str, float],
+) -> MethodVerdict:
+    values = [row["late"] for row in rows]
+    return MethodVerdict(
+        setting=pair[0],
+        method=pair[1],
+        role=study.role_of(pair[1]),
+        value=mean_of(values),
+        last=float(np.mean([row["last"] for row in rows])),
+        diverged=sum(not math.isfinite(value) for value in values),
+        over=difference,
+        ps=ps,
+        verdict="" if difference is NO_DIFFERENCE else judge_difference(difference, ps.in_setting, study.rules),
+        closed=_share(study, difference, headroom),
+        rank=ranks.get(pair[1], math.nan),
+        costs={name: float(np.mean([row[name] for row in rows])) for name in COSTS},
+        target={axis: median_cost([cost_of(row, axis) for row in rows]).value for axis in TO_TARGET},
+        reached=sum(math.isfinite(row["rounds_to_target"]) for row in rows),
+        ended_by_rounds=sum(ended_by_rounds(row["words"], row["virtual_s"]) for row in rows),
+        other_code=sum(bool(row["differs"]) for row in rows),
+    )
+
+
+def cost_of(row: Row, axis: str) -> Cost:
     """Return what a run had spent at the target, or at its end if it never met the target."""
-    value = facts[f"{axis}_to_target"]
-    return Cost(value, met=True) if math.isfinite(value) else Cost(float(facts[axis]), met=False)
+    value = row[f"{axis}_to_target"]
+    return Cost(value, met=True) if math.isfinite(value) else Cost(float(row[axis]), met=False)
 
 
-def _find_headroom(study: Study, cell: str, differences: Differences, least: float) -> Headroom:
-    """Return the difference of the setting's oracle; of several, that of choosing one on the other seeds."""
-    named = study.cells[cell].oracle
-    oracles = [row for row in differences if study.role_of(row) == YARDSTICK and named in (None, row)]
-    finite = {row: differences[row] for row in oracles if not differences[row].diverged}
-    enough = {row: difference for row, difference in finite.items() if difference.n >= least}
-    pool = enough or finite
+def _find_headroom(study: Study, setting: str, differences: Differences, least: float) -> Headroom:
+    """Return the difference of the setting's oracle; of several oracles, that of choosing one on the other seeds."""
+    named = study.settings[setting].oracle
+    oracles = {
+        method: difference
+        for method, difference in differences.items()
+        if study.role_of(method) == ORACLE and named in (None, method) and not difference.diverged
+    }
+    with_enough = {method: difference for method, difference in oracles.items() if difference.n >= least}
+    pool = with_enough or oracles
     if not pool:
-        return Headroom(None, None, False, ())
-    best = max(pool, key=lambda row: pool[row].mean)
-    common = sorted(set.intersection(*(set(difference.by_seed) for difference in pool.values())))
-    chosen = (
-        cross_fit(np.array([[pool[row].by_seed[seed] for seed in common] for row in pool])) if len(pool) > 1 else None
-    )
+        return Headroom()
+    best = max(pool, key=lambda method: pool[method].mean)
     difference = pool[best]
-    if chosen is not None and chosen.left_out is not None:
-        difference = summarise_differences(dict(zip(common, chosen.left_out.values.tolist(), strict=True)))
-    is_positive = difference.low > 0 or (not math.isfinite(difference.half) and difference.mean > 0)
-    pays = is_positive and difference.mean >= study.least and difference.n >= study.enough
-    return Headroom(best, difference, pays, tuple(enough))
+    if len(pool) > 1:
+        common, values = _stack(pool)
+        left_out = cross_fit(values).left_out
+        if left_out is not None:
+            difference = summarise_differences(dict(zip(common, left_out.values.tolist(), strict=True)))
+    is_above = difference.low > 0 or (not math.isfinite(difference.half) and difference.mean > 0)
+    is_positive = is_above and difference.mean >= study.rules.least and difference.n >= study.rules.seeds
+    return Headroom(best, difference, is_positive, tuple(with_enough))
 
 
-def _share(study: Study, difference: Difference | None, headroom: Headroom) -> ShareClosed | None:
-    """Return the share of the headroom, over common seeds; None where these are few or show none."""
-    if difference is None or headroom.difference is None or not headroom.pays:
+def _stack(differences: Differences) -> tuple[list[int], np.ndarray]:
+    """Return the seeds that all methods have, and their differences there, [methods, seeds]."""
+    common = sorted(set.intersection(*(set(difference.by_seed) for difference in differences.values())))
+    return common, np.array([[method.by_seed[seed] for seed in common] for method in differences.values()])
+
+
+def _share(study: Study, difference: Difference, headroom: Headroom) -> ShareClosed | None:
+    """Return the share of the headroom over common seeds; None where there are few of them, or they show none."""
+    if headroom.difference is None or not headroom.is_positive:
         return None
-    common = sorted(set(difference.by_seed) & set(headroom.difference.by_seed))
-    if len(common) < study.enough:
-        return None
-    method, oracle = (
-        np.array([each[seed] for seed in common]) for each in (difference.by_seed, headroom.difference.by_seed)
-    )
-    return share_closed(method, oracle, study.least)
+    common, (of_method, of_oracle) = _stack({"method": difference, "oracle": headroom.difference})
+    return share_closed(of_method, of_oracle, study.rules.least) if len(common) >= study.rules.seeds else None
 
 
-def _find_winner(rows: Mapping[str, RowVerdict], differences: Differences, least: float) -> tuple[str, Winner] | None:
+def _find_winner(methods: Mapping[str, MethodVerdict], least: float) -> tuple[str, Winner] | None:
     """Return the best method of a setting, cross-fitted over the methods with enough seeds; None if none is better."""
-    methods = [row for row in differences if rows[row].role == METHOD and differences[row].n >= least]
-    methods = [row for row in methods if not differences[row].diverged]
-    if not any(rows[row].sign > 0 for row in methods):
+    pool = {
+        name: method.over
+        for name, method in methods.items()
+        if method.role == METHOD and method.over.n >= least and not method.over.diverged
+    }
+    if not any(methods[name].sign > 0 for name in pool):
         return None
-    common = sorted(set.intersection(*(set(differences[row].by_seed) for row in methods)))
+    common, values = _stack(pool)
     if not common:
         return None
-    winner = cross_fit(np.array([[differences[row].by_seed[seed] for seed in common] for row in methods]))
-    name = methods[winner.index]
-    return (name, winner) if rows[name].sign > 0 else None
+    winner = cross_fit(values)
+    name = list(pool)[winner.index]
+    return (name, winner) if methods[name].sign > 0 else None
 
 
-def _rank_in_cell(study: Study, runs: Runs) -> dict[str, float]:
-    least = half_of(study, runs)  # a row that was just begun costs the others no seeds, and has no rank
-    rows = [row for row in runs if study.role_of(row) in RANKED and len(runs[row]) >= least]
-    common = sorted(set.intersection(*(set(runs[row]) for row in rows))) if rows else []
+def _rank_in_setting(study: Study, runs: Runs) -> dict[str, float]:
+    """Return the ranks of methods with half of the baseline's seeds or more, over the seeds that all of them have."""
+    least = half_of_seeds(study, runs)
+    methods = [name for name in runs if study.role_of(name) in RANKED and len(runs[name]) >= least]
+    common = sorted(set.intersection(*(set(runs[name]) for name in methods))) if methods else []
     if not common:
         return {}
-    means = np.array([np.mean([runs[row][seed]["late"] for seed in common]) for row in rows])
-    return dict(zip(rows, rank_values(means).tolist(), strict=True))
+    means = np.array([np.mean([runs[name][seed]["late"] for seed in common]) for name in methods])
+    return dict(zip(methods, rank_values(means).tolist(), strict=True))
 
 
-def _rank_over_cells(study: Study, results: Results) -> Ranks | None:
-    """Rank the main rows in the settings that they share; None for fewer than three rows or two settings."""
-    late = late_of(study, results)
-    ranks = rank(study, late, split_rows(study, late)[0])
-    return ranks if ranks and len(ranks.mean) > 2 and len(ranks.cells) > 1 else None
-
-
-def _missing(study: Study, runs: Mapping[str, Runs]) -> dict[Place, int]:
-    places = {(cell, row) for cell in study.cells for row in study.words if study.asks(cell, row)}
-    places |= {(name, BOUND + bound) for name, cell in study.cells.items() for bound in cell.bounds}
-    counts = {(cell, row): len(set(study.seeds_of(row)) - set(runs.get(cell, {}).get(row, {}))) for cell, row in places}
-    return {place: n for place, n in sorted(counts.items()) if n}
+def _count_missing(study: Study, runs: Mapping[str, Runs]) -> dict[Pair, int]:
+    """Return how many seeds each condition lacks, for those that lack some."""
+    pairs = [
+        (name, method)
+        for name, setting in study.settings.items()
+        for method in (*study.overrides, *(BOUND_PREFIX + bound for bound in setting.bounds))
+        if method.startswith(BOUND_PREFIX) or study.requests(name, method)
+    ]
+    counts = {
+        (name, method): len(set(study.seeds_of(method)) - set(runs.get(name, {}).get(method, {})))
+        for name, method in sorted(pairs)
+    }
+    return {pair: n for pair, n in counts.items() if n}

@@ -1,26 +1,27 @@
-"""A leaderboard, `studies/<name>/study.yaml` with `of`: other studies' selectors over all of their regimes.
+"""A leaderboard, `studies/<name>/study.yaml` with `of`: the methods of several studies over all of their settings.
 
-    of                     what comes before the labels of a study's regimes: {regimes_digits: digits}
-    title, question, win   as a study has them (`definition.py`)
+    of                     the prefix of the labels of each study's settings: {regimes_digits: digits}
+    title, question, win   as of a study (`definition_file.py`)
 
-Nothing is trained for it: it reads the results that the studies have. They have one baseline, and metrics of one unit.
-A regime that two studies have, the same federation for the same number of rounds, is the first one's alone.
+Nothing is trained: a leaderboard reads the results of its studies. They have one baseline, and metrics of one unit. A
+setting that is in two studies, the same federation for the same number of rounds, is taken from the first one only.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.results.metric import unit_of
 from fedcohort.startup.compose import file_of
-from fedcohort.study import definition, results
-from fedcohort.study.checks import by_name, check_keys, named, read_win
-from fedcohort.study.definition import NAME, Regime, Study
+from fedcohort.study import definition_file, results
+from fedcohort.study.checks import check_keys, name_file, named_mapping, read_rules
+from fedcohort.study.definition import STUDY_FILE, Setting, Study
 from fedcohort.study.results import Results
 
-NEEDED = ("title", "question", "of")
+REQUIRED = ("title", "question", "of")
 
 
 @dataclass(frozen=True)
@@ -28,112 +29,127 @@ class Leaderboard:
     """Several studies as one.
 
     Attributes:
-        whole: all of their regimes, named `<study>/<regime>`, and all of their rows.
-        found: the results under these names.
-        groups: of each regime, its study.
-        twice: of each regime that is left out, as an earlier study has it, that study's.
-        called: what comes before the labels of each study's regimes.
+        joint: a study with all settings, named `<study>/<setting>`, and all methods.
+        results: under these names.
+        groups: study of each setting.
+        duplicates: settings that are left out, with the equal setting of an earlier study.
+        labels: prefix of the labels of each study's settings.
         studies: by name.
-        of: their results, by name.
+        results_of: results of each study, by its name.
     """
 
-    whole: Study
-    found: Results
+    joint: Study
+    results: Results
     groups: Mapping[str, str]
-    twice: Mapping[str, str]
-    called: Mapping[str, str]
+    duplicates: Mapping[str, str]
+    labels: Mapping[str, str]
     studies: Mapping[str, Study]
-    of: Mapping[str, Results]
+    results_of: Mapping[str, Results]
 
 
-def is_one(folder: Path) -> bool:
-    """Whether the study in `folder` is a leaderboard; False where it can't be read: `definition.load` says why."""
+def is_leaderboard(folder: Path) -> bool:
+    """Return whether the folder has a leaderboard; False for an unreadable file, which `definition_file.load` names."""
     try:
-        return "of" in file_of(folder / NAME)
+        return "of" in file_of(folder / STUDY_FILE)
     except (OptionError, OSError, TypeError, ValueError):
         return False
 
 
 def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leaderboard:
-    """Read the leaderboard, and the studies beside it; `read` has their results. Raises `OptionError`, `DataError`."""
-    with named(folder / NAME, NEEDED):
-        given = file_of(folder / NAME)
-        check_keys(given, NEEDED, (*NEEDED, "win"))
-        for key in ("title", "question"):
-            ranges.text(key, given[key])
-        called = by_name("of", given["of"])
-        for name, label in called.items():
-            ranges.text(f"of.{name}", label)
-        if not called:
-            raise ranges.refuse("of", "one study or more, as {regimes_digits: digits}", given["of"])
-        win = read_win(given.get("win") or {})
-    studies = {name: definition.load(folder.parent / name) for name in called}
+    """Read a leaderboard and its studies, whose folders are in the same folder.
+
+    Args:
+        folder: of the leaderboard.
+        read: returns the results of a study.
+
+    Raises:
+        OptionError: for a wrong option, or studies that can't be compared.
+        DataError: for damaged results.
+    """
+    options = _read_options(folder)
+    studies = {name: definition_file.load(folder.parent / name) for name in options["of"]}
     first = next(iter(studies.values()))
     for name, study in studies.items():
         if study.baseline != first.baseline or unit_of(study.metric) != unit_of(first.metric):
             raise OptionError(
-                f"{folder / NAME}: of.{name} must have the baseline and the unit of {first.name}, {first.baseline} and "
-                f"that of {first.metric}, got {study.baseline} and {study.metric}"
+                f"{folder / STUDY_FILE}: of.{name} must have the baseline and the unit of {first.name}, "
+                f"{first.baseline} and that of {first.metric}, got {study.baseline} and {study.metric}"
             )
-    found = {name: read(study) for name, study in studies.items()}
-    studies = {name: results.with_roles(study, found[name]) for name, study in studies.items()}
-    twice = _find_twice(studies, found)
-    whole = Study(
+    results_of = {name: read(study) for name, study in studies.items()}
+    studies = {name: results.with_oracles(study, results_of[name]) for name, study in studies.items()}
+    duplicates = _find_duplicates(studies, results_of)
+    settings = {
+        f"{name}/{setting.name}": _rename(setting, name, options["of"][name])
+        for name, study in studies.items()
+        for setting in study.settings.values()
+        if f"{name}/{setting.name}" not in duplicates
+    }
+    joint = Study(
         folder=folder,
-        title=given["title"],
-        question=given["question"],
+        title=options["title"],
+        question=options["question"],
         common=(),
         baseline=first.baseline,
-        words={row: words for study in studies.values() for row, words in study.words.items()},
-        roles={row: role for study in studies.values() for row, role in study.roles.items()},
-        cells={
-            f"{name}/{cell}": _call(regime, f"{name}/{cell}", called[name])
-            for name, study in studies.items()
-            for cell, regime in study.cells.items()
-            if f"{name}/{cell}" not in twice
-        },
+        overrides={method: of_method for study in studies.values() for method, of_method in study.overrides.items()},
+        roles={method: role for study in studies.values() for method, role in study.roles.items()},
+        settings=settings,
         seeds=sorted({seed for study in studies.values() for seed in study.seeds}),
         metric=" or ".join(dict.fromkeys(study.metric for study in studies.values())),
-        late=first.late,
-        **win,
+        n_late=first.n_late,
+        rules=options["win"],
         variants=_join_variants(studies.values()),
-        tuned={f"{row} in {name}": each for name, study in studies.items() for row, each in study.tuned.items()},
+        tuned={f"{key} in {name}": tuned for name, study in studies.items() for key, tuned in study.tuned.items()},
     )
-    groups = {cell: cell.partition("/")[0] for cell in whole.cells}
-    return Leaderboard(whole, _join(folder, found), groups, twice, called, studies, found)
+    groups = {name: name.partition("/")[0] for name in settings}
+    return Leaderboard(joint, _join(folder, results_of), groups, duplicates, options["of"], studies, results_of)
 
 
-def _find_twice(studies: Mapping[str, Study], found: Mapping[str, Results]) -> dict[str, str]:
-    """Return the regimes whose federation an earlier study has, and that one's: the baseline's runs are the same."""
+def _read_options(folder: Path) -> dict[str, Any]:
+    """Return the options of a leaderboard, `win` as rules."""
+    with name_file(folder / STUDY_FILE, REQUIRED):
+        options = file_of(folder / STUDY_FILE)
+        check_keys("", options, (*REQUIRED, "win"), REQUIRED)
+        for key in ("title", "question"):
+            ranges.text(key, options[key])
+        labels = named_mapping("of", options["of"])
+        for name, label in labels.items():
+            ranges.text(f"of.{name}", label)
+        if not labels:
+            raise ranges.refuse("of", "one study or more, as {regimes_digits: digits}", options["of"])
+        return {**options, "of": labels, "win": read_rules(options.get("win") or {})}
+
+
+def _find_duplicates(studies: Mapping[str, Study], results_of: Mapping[str, Results]) -> dict[str, str]:
+    """Return the settings whose federation an earlier study has, and that setting: the baseline's runs are the same."""
     first: dict[tuple[str, str], str] = {}
-    twice = {}
+    duplicates = {}
     for name, study in studies.items():
-        for cell, federation in results.federations(study, found[name]).items():
-            place = f"{name}/{cell}"
-            earlier = first.setdefault((federation, study.metric), place)
+        for setting, federation in results.list_federations(study, results_of[name]).items():
+            earlier = first.setdefault((federation, study.metric), f"{name}/{setting}")
             if earlier.partition("/")[0] != name:
-                twice[place] = earlier
-    return twice
+                duplicates[f"{name}/{setting}"] = earlier
+    return duplicates
 
 
 def _join_variants(studies: Iterable[Study]) -> dict[str, list[str]]:
-    """Put the variants of all studies together, by their names."""
-    joined: dict[str, list[str]] = {}
-    for name, rows in (each for study in studies for each in study.variants.items()):
-        joined[name] = list(dict.fromkeys([*joined.get(name, ()), *rows]))
-    return joined
+    """Join the variants of all studies by their names."""
+    joined: dict[str, dict[str, None]] = {}
+    for study in studies:
+        for name, methods in study.variants.items():
+            joined.setdefault(name, {}).update(dict.fromkeys(methods))
+    return {name: list(methods) for name, methods in joined.items()}
 
 
-def _call(regime: Regime, name: str, called: str) -> Regime:
-    study = name.partition("/")[0]
-    return replace(regime, name=name, label=f"{called}: {regime.label}", family=f"{study}/{regime.family}")
+def _rename(setting: Setting, study: str, label: str) -> Setting:
+    name, family = f"{study}/{setting.name}", f"{study}/{setting.family}"
+    return replace(setting, name=name, label=f"{label}: {setting.label}", family=family)
 
 
-def _join(folder: Path, found: Mapping[str, Results]) -> Results:
-    """Put the results together, each under its study's name; a late mean is of its own study's rounds."""
-    whole = Results(folder)
-    for name, of in found.items():
-        for (cell, row, seed), facts in of.rows.items():
-            whole.rows[f"{name}/{cell}", row, seed] = {**facts, "cell": f"{name}/{cell}"}
-        whole.changed |= {(f"{name}/{cell}", row, seed) for cell, row, seed in of.changed}
-    return whole
+def _join(folder: Path, results_of: Mapping[str, Results]) -> Results:
+    """Join results under the names of the joint study; results follow the rules of the study that ran them."""
+    joint = Results(folder)
+    for name, of_study in results_of.items():
+        for (setting, method, seed), row in of_study.rows.items():
+            joint.rows[f"{name}/{setting}", method, seed] = {**row, "cell": f"{name}/{setting}"}
+        joint.changed |= {(f"{name}/{setting}", method, seed) for setting, method, seed in of_study.changed}
+    return joint

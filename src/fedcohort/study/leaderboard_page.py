@@ -1,4 +1,4 @@
-"""What `fedcohort study report` writes of a leaderboard: several studies' methods over all of their settings."""
+"""Write the report of a leaderboard: the methods of several studies over all of their settings."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,103 +9,102 @@ from statistics import fmean
 from fedcohort.report.table import Table
 from fedcohort.study import ranking, report
 from fedcohort.study.formats import Format, count, format_of, write_rank
-from fedcohort.study.judge import judge
+from fedcohort.study.judge import judge_settings
 from fedcohort.study.leaderboard import Leaderboard
-from fedcohort.study.missing import list_changed
-from fedcohort.study.notes import find_notes
 from fedcohort.study.numbers import numbers_frame
 from fedcohort.study.outcome import find_outcome
-from fedcohort.study.page_tables import difference_tables, make_table, overall_row, settings_table
+from fedcohort.study.page_tables import difference_tables, make_table, overall_line, settings_table
 from fedcohort.study.ranking import Ranks
 from fedcohort.study.results import list_runs
+from fedcohort.study.run_facts import describe_origin, list_changed
 from fedcohort.study.verdict import Verdict
 
 
-def write(known: Leaderboard) -> list[Path]:
+def write(board: Leaderboard) -> list[Path]:
     """Write all files into the leaderboard's folder, and return them, the page first."""
-    study, results = known.whole, known.found
-    late = ranking.late_of(study, results)
-    rows, others = ranking.split_rows(study, late)
-    ranks = ranking.rank(study, late, rows, known.groups)
-    verdict = replace(judge(study, results), ranks=ranks)
-    show = format_of(study, next(iter(known.studies.values())).metric)
-    placed = {row: ranking.rank(study, late, [*rows, row], known.groups) for row in others}
+    study, results = board.joint, board.results
+    values = ranking.ranked_values(study, results)
+    methods, unranked = ranking.split_methods(study, values)
+    ranks = ranking.rank(study, values, methods, board.groups)
+    verdict = replace(judge_settings(study, results), ranks=ranks)
+    show = format_of(study, next(iter(board.studies.values())).metric)
+    with_other = {method: ranking.rank(study, values, [*methods, method], board.groups) for method in unranked}
     tables = {"settings": settings_table(study, verdict, show)}
     if ranks is not None:
-        tables["overall"] = _ranked_table(known, ranks, verdict, show)
-    if own := {row: of_row for row, of_row in placed.items() if of_row is not None}:
-        tables["others"] = _others_table(known, own, verdict, show)
+        tables["overall"] = _ranked_table(board, ranks, verdict, show)
+    if placed := {method: of_method for method, of_method in with_other.items() if of_method is not None}:
+        tables["others"] = _others_table(board, placed, verdict, show)
     differences = []
-    for name, member in known.studies.items():
-        cells = {cell: of for cell, of in verdict.cells.items() if known.groups[cell] == name}
-        parts = difference_tables(study, replace(verdict, cells=cells), show)
+    for name, member in board.studies.items():
+        settings = {key: setting for key, setting in verdict.settings.items() if board.groups[key] == name}
+        parts = difference_tables(study, replace(verdict, settings=settings), show)
         tables |= report.number_names(f"differences_{name}", [table for _, table in parts]) if parts else {}
         differences += [(f"{member.title}{f': {title}' if title else ''}", table) for title, table in parts]
-    runs = list_runs(row for key, row in results.done() if key[0] in known.groups)
-    data = report.page_data(study, verdict, show) | {
-        "known": known,
-        "ranks": ranks,
-        "ranked_cells": [verdict.cells[cell] for cell in ranks.cells] if ranks else [],
-        "outcome": replace(find_outcome(study, results, verdict, {}), so_far=""),  # each study says what it lacks
-        "notes": find_notes(study, results, verdict),
-        "figures": report.draw(study, verdict, show),
+    runs = list_runs(row for key, row in results.done() if key[0] in board.groups)
+    unplaced = [method for method, of_method in with_other.items() if of_method is None]
+    data = report.page_data(study, results, verdict, show) | {
+        "board": board,
+        "ranked_settings": [verdict.settings[name] for name in ranks.by_setting] if ranks else [],
+        "outcome": find_outcome(study, results, verdict, {}),
         "tables": tables,
         "differences": differences,
-        "missing": _list_missing(known, verdict, ranks, placed),
-        "runs_by_study": Counter(known.groups[row["cell"]] for row in runs),
-        "origin": {"runs": len(runs), "hours": report.hours_of(runs), "commits": report.commits_of(runs)},
+        "missing": _list_missing(board, verdict, unplaced),
+        "runs_by_study": Counter(board.groups[row["cell"]] for row in runs),
+        "origin": describe_origin(runs),
     }
-    metrics = {cell: known.studies[name].metric for cell, name in known.groups.items()}
+    metrics = {setting: board.studies[name].metric for setting, name in board.groups.items()}
     csv = numbers_frame(study, verdict, metrics).to_csv(index=False, lineterminator="\n")
     return report.save(study, "leaderboard.md.j2", data, tables, {"numbers": csv})
 
 
-def _ranked_table(known: Leaderboard, ranks: Ranks, verdict: Verdict, show: Format) -> Table:
-    """Return the leaderboard itself, with the mean rank in each study where there are several."""
+def _ranked_table(board: Leaderboard, ranks: Ranks, verdict: Verdict, show: Format) -> Table:
+    """Return the ranked methods, with the mean rank in each study where there are several."""
     groups: dict[str, list[str]] = {}
-    for cell in ranks.cells:
-        groups.setdefault(known.groups[cell], []).append(cell)
-    lines, places = [], ranks.places()
-    for row in ranks.mean:
-        line = overall_row(known.whole, ranks, row, verdict, show) | {"method": f"{places[row]}. {row}"}
+    for setting in ranks.by_setting:
+        groups.setdefault(board.groups[setting], []).append(setting)
+    lines, positions = [], ranks.positions()
+    for method in ranks.mean:
+        line = overall_line(board.joint, ranks, method, verdict, show) | {"method": f"{positions[method]}. {method}"}
         if len(groups) > 1:
-            for name, cells in groups.items():
-                mean = fmean(ranks.by_setting[cell][row] for cell in cells)
-                line[f"rank: {known.called[name]} ({len(cells)})"] = write_rank(mean)
+            for name, settings in groups.items():
+                mean = fmean(ranks.by_setting[setting][method] for setting in settings)
+                line[f"rank: {board.labels[name]} ({len(settings)})"] = write_rank(mean)
         lines.append(line)
-    return make_table(lines, f"Methods over {len(ranks.cells)} settings, differences in {show.unit}")
+    return make_table(lines, f"Methods over {len(ranks.by_setting)} settings, differences in {show.unit}")
 
 
-def _others_table(known: Leaderboard, placed: Mapping[str, Ranks], verdict: Verdict, show: Format) -> Table:
-    """Return the methods that lack some settings, each among the ranked ones in the settings that it has."""
+def _others_table(board: Leaderboard, placed: Mapping[str, Ranks], verdict: Verdict, show: Format) -> Table:
+    """Return the methods that lack some settings, each among the ranked methods in the settings that it has."""
     lines = []
-    for row, ranks in sorted(placed.items(), key=lambda named: named[1].mean[named[0]] / len(named[1].mean)):
-        seeds = {seed for of_setting in ranks.seeds.values() for seed in of_setting}
-        line = {"method": row, "place": f"{ranks.places()[row]} of {len(ranks.mean)}", "settings": len(ranks.cells)}
-        lines.append({**line, "seeds": len(seeds), **overall_row(known.whole, ranks, row, verdict, show)})
+    for method, ranks in sorted(placed.items(), key=lambda item: item[1].mean[item[0]] / len(item[1].mean)):
+        place = f"{ranks.positions()[method]} of {len(ranks.mean)}"
+        n_seeds = len({seed for seeds in ranks.seeds.values() for seed in seeds})
+        line = {"method": method, "place": place, "settings": len(ranks.by_setting), "seeds": n_seeds}
+        lines.append({**line, **overall_line(board.joint, ranks, method, verdict, show)})
     return make_table(lines, f"Methods that lack some of these settings, differences in {show.unit}")
 
 
-def _list_missing(
-    known: Leaderboard, verdict: Verdict, ranks: Ranks | None, placed: Mapping[str, Ranks | None]
-) -> list[str]:
-    """Return settings without runs, without ranks, or of an earlier study, and rows that could be placed nowhere."""
+def _list_missing(board: Leaderboard, verdict: Verdict, unplaced: list[str]) -> list[str]:
+    """Return settings without runs, without ranks, or of an earlier study, and methods without a common setting."""
     lines: list[str] = []
-    for name in known.studies:
-        lacking = [cell for cell, study in known.groups.items() if study == name and cell not in verdict.cells]
-        if lacking:
-            lines.append(f"{count(len(lacking), 'setting')} of {name} without runs: `fedcohort study run {name}`")
-    by_reason: dict[str, list[str]] = {}
-    for cell, of_cell in verdict.cells.items() if ranks else ():
-        if ranks and cell not in ranks.by_setting:
-            rows = [row for row in ranks.mean if row not in of_cell.rows]
-            reason = f"no run of {', '.join(rows)}" if rows else "no seed that all methods have"
-            by_reason.setdefault(f"No ranks, {reason}", []).append(known.whole.cells[cell].label)
-    for place, earlier in known.twice.items():
-        name, _, cell = place.partition("/")
+    for name in board.studies:
+        empty = [
+            setting for setting, study in board.groups.items() if study == name and setting not in verdict.settings
+        ]
+        if empty:
+            lines.append(f"{count(len(empty), 'setting')} of {name} without runs: `fedcohort study run {name}`")
+    labels: dict[str, list[str]] = {}
+    ranks = verdict.ranks
+    for name, setting in verdict.settings.items() if ranks else ():
+        if ranks and name not in ranks.by_setting:
+            methods = [method for method in ranks.mean if method not in setting.methods]
+            reason = f"no run of {', '.join(methods)}" if methods else "no seed that all methods have"
+            labels.setdefault(f"No ranks, {reason}", []).append(board.joint.settings[name].label)
+    for duplicate, earlier in board.duplicates.items():
+        name, _, setting_name = duplicate.partition("/")
         reason = f"Settings of {name} left out, since {earlier.partition('/')[0]} has the same"
-        by_reason.setdefault(reason, []).append(known.studies[name].cells[cell].label)
-    lines += [f"{reason}: {'; '.join(labels)}" for reason, labels in by_reason.items()]
-    for name, study in known.studies.items():
-        lines += [f"{name}: {line}" for line in list_changed(study, known.of[name])]
-    return lines + [f"{row}: no setting in common with the others" for row, of_row in placed.items() if of_row is None]
+        labels.setdefault(reason, []).append(board.studies[name].settings[setting_name].label)
+    lines += [f"{reason}: {'; '.join(of_reason)}" for reason, of_reason in labels.items()]
+    for name, study in board.studies.items():
+        lines += [f"{name}: {line}" for line in list_changed(study, board.results_of[name])]
+    return lines + [f"{method}: no setting in common with the others" for method in unplaced]

@@ -1,4 +1,4 @@
-"""What a study keeps of a run: a row of numbers, and its curve."""
+"""Measure a run for a study: the curve of its metric, its result, its costs and its origin."""
 
 import json
 import math
@@ -25,10 +25,10 @@ Crossing = Literal["mean", "first"]
 
 @dataclass(frozen=True)
 class Trajectory:
-    """A run's metric, and what it had cost by then, at the rounds that evaluated it.
+    """The metric of a run and its cumulative costs, at the rounds that evaluated the metric.
 
     Attributes:
-        steps: rounds, 0 for the model that it began with.
+        steps: rounds; 0 is the untrained model.
         value: the metric.
         virtual_s: seconds on the simulated clock.
         bytes: down and up, of all clients.
@@ -40,76 +40,63 @@ class Trajectory:
     bytes: Values
 
 
-def read_trajectory(folder: Path, metric: str) -> Trajectory:
-    """Read the curve of the run in `folder`. Raises `OptionError` where it has no such metric."""
-    history = read(folder)
-    if metric not in history.measured:
-        raise OptionError(f"metric must be one of {', '.join(history.measured)}, got {metric!r}")
-    rows = history.metrics[history.metrics.index.isin(history.measured[metric])]
-    cost = {name: rows[name].ffill().fillna(0.0).to_numpy() for name in (CLOCK, DOWN, UP) if name in rows}
-    zero = np.zeros(len(rows))
-    load = cost.get(DOWN, zero) + cost.get(UP, zero)
-    return Trajectory(rows.index.to_numpy(dtype=float), rows[metric].to_numpy(), cost.get(CLOCK, zero), load)
-
-
 def summarise(
     curve: Trajectory,
-    late: int | None,
+    n_late: int | None,
     target: float | None,
     clock_s: float | None = None,
     crossing: Crossing = "mean",
 ) -> dict[str, Any]:
-    """Return what follows from the curve: late mean, last and best value, and the cost to the target.
+    """Return the columns of `results.parquet` that follow from the curve: result, last and best value, cost to target.
 
     Args:
         curve: of the run.
-        late: number of evaluations at the end whose mean is the result; None for those of the last sixth, three at
-            least (`results.run`).
-        target: of the metric; None for none.
-        clock_s: virtual seconds after which the run ends (`until.virtual_s`). The late mean is then over the last sixth
-            of this time, whatever `late` says, and evaluations after it do not meet the target.
-        crossing: mean, for a target that the mean of as many evaluations as the late mean has must meet; first, for one
-            evaluation, as in papers' tables.
+        n_late: number of last evaluations whose mean is the result; None for those of the last sixth, three at least
+            (`results.run`).
+        target: value of the metric; None for none.
+        clock_s: virtual seconds at which the run ends (`until.virtual_s`). The result is then the mean over the last
+            sixth of this time, and evaluations after it do not meet the target.
+        crossing: `mean`: the mean of as many evaluations as the result averages must meet the target. `first`: one
+            evaluation must meet it, as in tables of papers.
     """
     trained = curve.steps > 0
     values = curve.value[trained] if trained.any() else curve.value
     if clock_s is not None:
         result = mean_over_time(curve.virtual_s, curve.value, clock_s)
         window = int((newest_for(curve.virtual_s, clock_s) > 0).sum())
-    elif late is None:
+    elif n_late is None:
         result, window = run_result(curve.steps, curve.value), int(late_window(curve.steps).sum())
     else:
-        result, window = float(values[-late:].mean()), min(late, len(values))
-    in_time = curve.virtual_s <= (math.inf if clock_s is None else clock_s)
-    steps, measured = curve.steps[in_time], curve.value[in_time]
-    window = window if crossing == "mean" else 1
-    index = None if target is None else find_crossing(steps, measured, target, max(window, 1))
+        result, window = float(values[-n_late:].mean()), min(n_late, len(values))
+    index = None
+    if target is not None:
+        in_time = curve.virtual_s <= (math.inf if clock_s is None else clock_s)
+        window = max(window, 1) if crossing == "mean" else 1
+        index = find_crossing(curve.steps[in_time], curve.value[in_time], target, window)
+    met = {"rounds": curve.steps, "virtual_s": curve.virtual_s, "bytes": curve.bytes}
     return {
         "late": result,
         "last": float(values[-1]),
         "best": float(curve.value.max()),
         "target": math.nan if target is None else float(target),
-        "rounds_to_target": math.nan if index is None else float(steps[index]),
-        "virtual_s_to_target": math.nan if index is None else float(curve.virtual_s[in_time][index]),
-        "bytes_to_target": math.nan if index is None else float(curve.bytes[in_time][index]),
+        **{f"{axis}_to_target": math.nan if index is None else float(costs[index]) for axis, costs in met.items()},
     }
 
 
-def correlations(history: History) -> dict[str, float]:
-    """Return what scores, their parts and rewards follow, by `<part>_<fact>`: means over rounds of rank correlations.
-
-    They are those of `round/score_correlation.py`, over all evaluated rounds; none for a selector without scores.
-    """
-    names = {str(name): split_name(str(name)) for name in history.metrics}
-    means = {"_".join(of): float(history.metrics[name].mean()) for name, of in names.items() if of is not None}
-    return {name: round(rho, 4) for name, rho in means.items() if math.isfinite(rho)}
-
-
 def measure(folder: Path, metric: str) -> tuple[dict[str, Any], Trajectory]:
-    """Return what the run in `folder` cost and where it comes from, and its curve."""
-    found = read_trajectory(folder, metric)
+    """Return the costs and the origin of the run in `folder`, as columns of `results.parquet`, and its curve.
+
+    Raises `OptionError` where the run has no such metric.
+    """
     history = read(folder)
-    spent = {name: sum(history.final.get(each, 0.0) for each in metrics) for name, metrics in COSTS.items()}
+    if metric not in history.measured:
+        raise OptionError(f"metric must be one of {', '.join(history.measured)}, got {metric!r}")
+    rows = history.metrics[history.metrics.index.isin(history.measured[metric])]
+    zero = np.zeros(len(rows))
+    clock, down, up = (
+        rows[name].ffill().fillna(0.0).to_numpy() if name in rows else zero for name in (CLOCK, DOWN, UP)
+    )
+    curve = Trajectory(rows.index.to_numpy(dtype=float), rows[metric].to_numpy(), clock, down + up)
     start: Mapping[str, Any] = provenance.starts(folder)[-1]
     facts = {
         "commit": start["commit"],
@@ -120,7 +107,17 @@ def measure(folder: Path, metric: str) -> tuple[dict[str, Any], Trajectory]:
         "fingerprint": history.fingerprints[-1],
         "behaviour": behaviour.fingerprint(history),
         "yardstick": card.load(folder).tags.get("yardstick", ""),
-        "follows": json.dumps(correlations(history), sort_keys=True),
-        **spent,
+        "follows": json.dumps(mean_correlations(history), sort_keys=True),
+        **{cost: sum(history.final.get(name, 0.0) for name in names) for cost, names in COSTS.items()},
     }
-    return facts, found
+    return facts, curve
+
+
+def mean_correlations(history: History) -> dict[str, float]:
+    """Return the mean over rounds of each rank correlation in the journal, by `<part>_<fact>`.
+
+    They are those of `round/score_correlation.py`; a selector without scores has none.
+    """
+    names = {str(name): split_name(str(name)) for name in history.metrics}
+    means = {"_".join(pair): float(history.metrics[name].mean()) for name, pair in names.items() if pair is not None}
+    return {name: round(rho, 4) for name, rho in means.items() if math.isfinite(rho)}

@@ -1,135 +1,146 @@
 """The tables of a study's page."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from fedcohort import units
 from fedcohort.report.table import Table
 from fedcohort.results.verdict import judge_difference, sign_of
-from fedcohort.study.definition import BOUND, YARDSTICK, Study
-from fedcohort.study.formats import EMPTY, SIGNS, Format, write_p, write_rank, write_share
+from fedcohort.round.score_correlation import FACTS
+from fedcohort.study.definition import BOUND, BOUND_PREFIX, ORACLE, Study
+from fedcohort.study.formats import EMPTY, SIGNS, Format, join_first, write_p, write_rank, write_share
 from fedcohort.study.ranking import Ranks
-from fedcohort.study.verdict import CellVerdict, RowVerdict, Verdict, over_of
+from fedcohort.study.results import Results
+from fedcohort.study.verdict import MethodVerdict, SettingVerdict, Verdict
 
-WIDEST = 8  # columns of settings, beyond which a table can't be read on a page
-ORACLE, OTHER_CODE = "‡", "§"
-NAMED = 4  # methods that a cell names
+WIDEST = 8  # columns of settings in a table that fits on a page
+ORACLE_MARK, OTHER_CODE = "‡", "§"
+NAMED = 4  # methods that are named in a cell
+PARTS = {"score": "score", "exploit": "exploitation", "reward": "reward"}
+FACT_NAMES = {"noise": "label noise", "skew": "class imbalance", "seconds": "seconds", "samples": "samples"}
 
 
-def split_settings(study: Study, cells: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Return settings in groups of at most `WIDEST`, whole axes together where they fit, each with a title."""
+def split_settings(study: Study, settings: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Return settings in groups of at most `WIDEST`, each with a title; an axis is split only where it does not fit."""
     axes: dict[str, list[str]] = {}
-    for cell in cells:
-        axes.setdefault(study.cells[cell].axis, []).append(cell)
+    for setting in settings:
+        axes.setdefault(study.settings[setting].axis, []).append(setting)
     groups: list[tuple[list[str], list[str]]] = []
     for axis, members in axes.items():
         for start in range(0, len(members), WIDEST):
             chunk = members[start : start + WIDEST]
-            if groups and len(groups[-1][1]) + len(chunk) <= WIDEST:
-                groups[-1][0].append(axis)
-                groups[-1][1].extend(chunk)
-            else:
-                groups.append(([axis], list(chunk)))
-    if len(groups) < 2:
-        return [("", list(cells))] if cells else []
+            if not groups or len(groups[-1][1]) + len(chunk) > WIDEST:
+                groups.append(([], []))
+            groups[-1][0].append(axis)
+            groups[-1][1].extend(chunk)
+    if len(groups) == 1:
+        return [("", list(settings))]
     return [(", ".join(dict.fromkeys(filter(None, names))), members) for names, members in groups]
 
 
-def name_row(study: Study, row: str) -> str:
-    """Return a row's name on the page: a mark for an oracle, and `bound: iid` for a bound."""
-    return f"{row} {ORACLE}" if study.role_of(row) == YARDSTICK else row.replace(BOUND, "bound: ")
+def label_method(study: Study, method: str) -> str:
+    """Return the name of a method in a table: an oracle has a mark, and a bound reads `bound: iid`."""
+    mark = f" {ORACLE_MARK}" if study.role_of(method) == ORACLE else ""
+    return method.replace(BOUND_PREFIX, "bound: ") + mark
 
 
 def settings_table(study: Study, verdict: Verdict, show: Format) -> Table:
-    """Return one line a setting: the headroom, the methods that are better, and what the seeds can show."""
-    rows = []
-    for cell in verdict.cells.values():
-        base, gain = cell.rows.get(study.baseline), cell.headroom.difference
-        bounds = [row for row in cell.rows.values() if row.row.startswith(BOUND)]
-        better = cell.winners()
-        more = f" and {len(better) - NAMED} more" if len(better) > NAMED else ""
-        rows.append(
+    """Return one line a setting: the headroom, the better methods, and what the seeds can show."""
+    lines = []
+    for name, setting in verdict.settings.items():
+        base, headroom, better = setting.methods.get(study.baseline), setting.headroom, setting.better()
+        bounds = [method for method in setting.methods.values() if method.role == BOUND]
+        lines.append(
             {
-                "setting": study.cells[cell.cell].label,
+                "setting": study.settings[name].label,
                 study.baseline: show.mean(base.value) if base else "",
-                "headroom (oracle)": f"{show.difference(gain)} ({cell.headroom.oracle})" if gain else "",
+                "headroom (oracle)": write_headroom(setting, show) if headroom.difference else "",
                 "bound": "; ".join(
-                    f"{show.difference(over_of(row))} ({row.row.removeprefix(BOUND)})" for row in bounds
+                    f"{show.difference(method.over)} ({method.method.removeprefix(BOUND_PREFIX)})" for method in bounds
                 ),
-                "better, Holm within the setting": ", ".join(
-                    f"{row.row} {show.signed(over_of(row).mean)}" for row in better[:NAMED]
-                )
-                + more,
-                "of these better, Holm over all": sum(row.ps.anywhere < study.alpha for row in better),
-                f"seeds for {show.size(study.worth)}": cell.seeds,
-                "these seeds show": f"{cell.shows * show.factor:.1f}" if math.isfinite(cell.shows) else "",
+                "better, Holm within the setting": join_first(
+                    [f"{method.method} {show.signed(method.over.mean)}" for method in better], NAMED
+                ),
+                "of these better, Holm over all": sum(method.ps.anywhere < study.rules.alpha for method in better),
+                f"seeds for {show.size(study.rules.worth)}": setting.seeds_needed,
+                "these seeds show": f"{setting.detectable * show.factor:.1f}"
+                if math.isfinite(setting.detectable)
+                else "",
             }
         )
-    return make_table(
-        rows, f"Headroom and better methods in each setting, differences to {study.baseline} in {show.unit}"
-    )
+    caption = f"Headroom and better methods in each setting, differences to {study.baseline} in {show.unit}"
+    return make_table(lines, caption)
+
+
+def write_headroom(setting: SettingVerdict, show: Format) -> str:
+    """Return `+7.0 [6.8, 7.2] (oracle_clean)`; "–" without an oracle."""
+    difference = setting.headroom.difference
+    return f"{show.difference(difference)} ({setting.headroom.oracle})" if difference else EMPTY
 
 
 def difference_tables(study: Study, verdict: Verdict, show: Format) -> list[tuple[str, Table]]:
-    """Return the mean differences of all rows, methods down, settings across, each table with the title of its part."""
-    rows = dict.fromkeys(row for cell in verdict.cells.values() for row in cell.rows if not row.startswith(BOUND))
+    """Return the mean differences, methods as lines and settings as columns, each table with its title."""
+    methods = dict.fromkeys(method.method for method in verdict.methods if method.role != BOUND)
     tables = []
-    for title, cells in split_settings(study, list(verdict.cells)):
-        lines = [
-            {
-                "method": name_row(study, row),
-                **{study.cells[cell].label: _short_difference(study, verdict.cells[cell], row, show) for cell in cells},
-            }
-            for row in rows
-            if row != study.baseline
-        ]
+    for title, settings in split_settings(study, list(verdict.settings)):
+        lines = []
+        for method in methods:
+            if method != study.baseline:
+                line = {
+                    study.settings[name].label: _short_difference(study, verdict.settings[name], method, show)
+                    for name in settings
+                }
+                lines.append({"method": label_method(study, method), **line})
         caption = f"Mean difference to {study.baseline} in {show.unit}{f': {title}' if title else ''}"
         tables.append((title, make_table(lines, caption)))
     return tables
 
 
-def _short_difference(study: Study, cell: CellVerdict, row: str, show: Format) -> str:
+def _short_difference(study: Study, setting: SettingVerdict, name: str, show: Format) -> str:
     """Return `+1.2▲`; `+1.2 (n=3)` for fewer seeds than the baseline has."""
-    of_row = cell.rows.get(row)
-    if of_row is None or of_row.over is None:
+    method = setting.methods.get(name)
+    if method is None or not method.is_compared:
         return EMPTY
-    if not math.isfinite(of_row.over.mean):
-        return "diverged" if of_row.diverged else EMPTY
-    marks = SIGNS[of_row.sign] + OTHER_CODE * (of_row.other_code > 0)
-    return f"{show.signed(of_row.over.mean)}{marks}{write_few(of_row.over.n, cell, study.baseline)}"
+    if not math.isfinite(method.over.mean):
+        return "diverged" if method.diverged else EMPTY
+    marks = SIGNS[method.sign] + OTHER_CODE * (method.other_code > 0)
+    return f"{show.signed(method.over.mean)}{marks}{write_few(method.over.n, setting.methods[study.baseline])}"
 
 
-def write_few(n: int, cell: CellVerdict, baseline: str) -> str:
+def write_few(n: int, base: MethodVerdict) -> str:
     """Return ` (n=3)` for fewer seeds than the baseline has; else ""."""
-    return f" (n={n})" if n < cell.rows[baseline].value.n else ""
+    return f" (n={n})" if n < base.value.n else ""
 
 
-def overall_row(study: Study, ranks: Ranks, row: str, verdict: Verdict, show: Format) -> dict[str, object]:
-    """Return a method over the ranked settings: mean difference, worst tenth, share of settings and rank."""
-    contest = ranks.contests.get(row)
-    line: dict[str, object] = {"method": row}
-    if contest is None:
-        line |= dict.fromkeys(("over these settings", "p", "over settings like these", "p (families)"), "")
-        line |= {"worst tenth (worst setting)": "", "better in": "", "worse in": ""}
-    else:
-        there = [verdict.cells[cell].rows[row] for cell in ranks.cells]
-        # "in some settings" is a claim on the method, whose family is its settings
-        signs = [sign_of(judge_difference(of.over, of.ps.of_method, study.rules)) if of.over else 0 for of in there]
-        worst = study.cells[contest.worst_setting].label if contest.worst_setting else EMPTY
+def overall_line(study: Study, ranks: Ranks, name: str, verdict: Verdict, show: Format) -> dict[str, object]:
+    """Return a method over the ranked settings: mean difference, worst tenth, numbers of settings and rank."""
+    overall = ranks.overall.get(name)
+    columns = ("over these settings", "p", "over settings like these", "p (families)")
+    line: dict[str, object] = {"method": name}
+    line |= dict.fromkeys((*columns, "worst tenth (worst setting)", "better in", "worse in"), "")
+    if overall is not None:
+        methods = [verdict.settings[setting].methods[name] for setting in ranks.by_setting]
+        # "better in some settings" is a claim on the method, whose family is its settings
+        signs = [sign_of(judge_difference(method.over, method.ps.of_method, study.rules)) for method in methods]
+        worst = study.settings[overall.worst_setting].label if overall.worst_setting else EMPTY
+        general = overall.families
         line |= {
-            "over these settings": show.difference(contest.seeds) + SIGNS[contest.sign(study)],
-            "p": write_p(contest.seeds.p),
-            "over settings like these": show.difference(contest.families) if contest.families else "",
-            "p (families)": write_p(contest.families.p) if contest.families else "",
-            "worst tenth (worst setting)": f"{show.signed(contest.worst_decile)} ({worst})",
+            "over these settings": show.difference(overall.seeds) + SIGNS[overall.sign(study.rules)],
+            "p": write_p(overall.seeds.p),
+            "over settings like these": show.difference(general) if general else "",
+            "p (families)": write_p(general.p) if general else "",
+            "worst tenth (worst setting)": f"{show.signed(overall.worst_decile)} ({worst})",
             "better in": signs.count(1),
             "worse in": signs.count(-1),
         }
-    low, high = ranks.spread[row]
+    low, high = ranks.spread[name]
     interval = f" [{write_rank(low)}, {write_rank(high)}]" if math.isfinite(low) else ""
-    first = ranks.first[row]
+    first = ranks.first[name]
     return line | {
-        "mean rank [95 %]": write_rank(ranks.mean[row]) + interval,
+        "mean rank [95 %]": write_rank(ranks.mean[name]) + interval,
         "P(rank 1)": f"{100 * first:.0f} %" if math.isfinite(first) else "",
     }
 
@@ -139,58 +150,85 @@ def overall_table(study: Study, verdict: Verdict, show: Format) -> Table | None:
     ranks = verdict.ranks
     if ranks is None:
         return None
-    rows = [overall_row(study, ranks, row, verdict, show) for row in ranks.mean]
-    return make_table(
-        rows, f"Methods over {len(ranks.cells)} settings, mean differences to {study.baseline} in {show.unit}"
-    )
+    caption = f"Methods over {len(ranks.by_setting)} settings, mean differences to {study.baseline} in {show.unit}"
+    return make_table([overall_line(study, ranks, name, verdict, show) for name in ranks.mean], caption)
 
 
-def setting_table(study: Study, cell: CellVerdict, show: Format) -> Table:
-    """Return every row of a setting."""
-    base = cell.rows.get(study.baseline)
+def setting_table(study: Study, setting: SettingVerdict, show: Format) -> Table:
+    """Return all methods of a setting."""
+    base, definition = setting.methods.get(study.baseline), study.settings[setting.setting]
     lines = []
-    for row in cell.rows.values():
-        lost = f", {row.diverged} diverged" if row.diverged else ""
-        other = f", {row.other_code}{OTHER_CODE}" if row.other_code else ""
-        early = f", rounds ended {row.early} of {row.value.n}" if row.early else ""
+    for name, method in setting.methods.items():
+        lost = f", {method.diverged} diverged" if method.diverged else ""
+        of_code = f", {method.other_code}{OTHER_CODE}" if method.other_code else ""
+        n_early = method.ended_by_rounds
+        by_rounds = f", rounds ended {n_early} of {method.value.n}" if n_early else ""
+        diverged = method.is_compared and method.diverged
+        times = {cost: _times(method, base, cost) for cost in ("virtual_s", "bytes", "client_flops")}
         lines.append(
             {
-                "method": f"{name_row(study, row.row)} {SIGNS[row.sign]}".strip(),
-                "result": f"{show.mean(row.value)} (n={row.value.n}{lost}{other})",
-                "difference": f"diverged on {row.diverged}"
-                if row.over and row.diverged
-                else show.difference(over_of(row)),
-                "p": write_p(row.ps.in_setting),
-                "verdict": row.verdict,
-                "headroom closed": write_share(row.closed),
-                "rank": write_rank(row.rank),
-                "virtual time": units.seconds(row.costs["virtual_s"]) + _times(row, base, "virtual_s") + early,
-                "bytes": units.bytes_(row.costs["bytes"]) + _times(row, base, "bytes"),
-                "client FLOPs (ratio)": _times(row, base, "client_flops").strip(" ()"),
-                "to target": write_target(row) if study.cells[cell.cell].target is not None else "",
+                "method": f"{label_method(study, name)} {SIGNS[method.sign]}".strip(),
+                "result": f"{show.mean(method.value)} (n={method.value.n}{lost}{of_code})",
+                "difference": f"diverged on {method.diverged}" if diverged else show.difference(method.over),
+                "p": write_p(method.ps.in_setting),
+                "verdict": method.verdict,
+                "headroom closed": write_share(method.closed),
+                "rank": write_rank(method.rank),
+                "virtual time": units.seconds(method.costs["virtual_s"]) + times["virtual_s"] + by_rounds,
+                "bytes": units.bytes_(method.costs["bytes"]) + times["bytes"],
+                "client FLOPs (ratio)": times["client_flops"].strip(" ()"),
+                "to target": write_target(method) if definition.target is not None else "",
             }
         )
-    return make_table(
-        lines, f"{study.cells[cell.cell].label}: results and differences to {study.baseline} in {show.unit}"
-    )
+    return make_table(lines, f"{definition.label}: results and differences to {study.baseline} in {show.unit}")
 
 
-def _times(row: RowVerdict, base: RowVerdict | None, cost: str) -> str:
+def _times(method: MethodVerdict, base: MethodVerdict | None, cost: str) -> str:
     """Return ` (×3.07)`: a cost over the baseline's."""
-    known = base is not None and base.costs[cost] > 0
-    return f" (×{row.costs[cost] / base.costs[cost]:.2f})" if known and base and row.row != base.row else ""
+    if base is None or method.method == base.method or not base.costs[cost] > 0:
+        return ""
+    return f" (×{method.costs[cost] / base.costs[cost]:.2f})"
 
 
-def write_target(row: RowVerdict) -> str:
-    """Return median rounds, time and bytes to the target; where half of the seeds never met it, how many did."""
-    if not math.isfinite(row.target["rounds"]):
-        return f"{row.reached} of {row.value.n}"
-    seconds, size = units.seconds(row.target["virtual_s"]), units.bytes_(row.target["bytes"])
-    return f"{row.target['rounds']:.0f} rounds, {seconds}, {size}"
+def write_target(method: MethodVerdict) -> str:
+    """Return the median rounds, time and bytes to the target, or `2 of 4` where half of the seeds never met it."""
+    target = method.target
+    if not math.isfinite(target["rounds"]):
+        return f"{method.reached} of {method.value.n}"
+    return f"{target['rounds']:.0f} rounds, {units.seconds(target['virtual_s'])}, {units.bytes_(target['bytes'])}"
 
 
-def make_table(rows: Sequence[Mapping[str, object]], caption: str) -> Table:
+def correlation_table(study: Study, results: Results) -> Table | None:
+    """Return the correlations of scores and rewards with facts of the clients; None where no run has a reward.
+
+    Methods without a reward are left out; `results.parquet` has them in the column `follows`.
+    """
+    runs: dict[tuple[str, str], list[Mapping[str, float]]] = {}
+    for (setting, method, _), row in results.done():
+        correlations = json.loads(row["follows"] or "{}")
+        if setting in study.settings and any(name.startswith("reward_") for name in correlations):
+            runs.setdefault((setting, method), []).append(correlations)
+    measured = {name for of_pair in runs.values() for run in of_pair for name in run}
+    columns = {
+        f"{part}_{fact}": f"{PARTS[part]}: {FACT_NAMES[fact]}"
+        for part in PARTS
+        for fact in FACTS
+        if f"{part}_{fact}" in measured
+    }
+    order = [*study.overrides, *sorted({method for _, method in runs} - set(study.overrides))]
+    lines = []
+    for pair in ((setting, method) for setting in study.settings for method in order if (setting, method) in runs):
+        line: dict[str, object] = {"setting": study.settings[pair[0]].label, "method": pair[1]}
+        for name, title in columns.items():
+            values = [run[name] for run in runs[pair] if name in run]
+            line[title] = f"{np.mean(values):+.2f}" if values else ""
+        lines.append(line)
+    caption = "Rank correlation of scores and rewards with facts of the clients"
+    return make_table(lines, caption) if columns else None
+
+
+def make_table(lines: Sequence[Mapping[str, object]], caption: str) -> Table:
     """Return a table of texts and numbers by their headings."""
     import pandas as pd
 
-    return Table(pd.DataFrame(rows, dtype=object), caption)
+    return Table(pd.DataFrame(lines, dtype=object), caption)

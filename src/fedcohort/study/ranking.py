@@ -1,17 +1,15 @@
-"""Who ranks where over the regimes: which rows are compared, on which seeds, and what their mean ranks say.
+"""Rank methods over settings: which methods are ranked together, on which seeds, and their overall differences.
 
-    main      of the rows of `study.yaml`, those of the largest table of rows by regimes without a gap: each has half of
-              the baseline's seeds or more in each regime, and the baseline is among them. No row that was just begun,
-              and no regime that few were run in, takes the others' places. And a row that `study.yaml` doesn't name, as
-              a method of one's own, where it has half of the baseline's seeds or more in every regime that those share,
-              and leaves seeds there that all have
-    shared    the regimes that all rows have, and in each the seeds that all of them have there
-    ranks     those of `results.ranks`, with families of settings in equal weight
-    contest   of a row with the baseline, by the two claims of `results.overall`. Holm corrects the p of either for the
-              number of rows
+    main      the methods of `study.yaml` in the largest table of methods by settings without a gap. In each setting
+              of the table each of them, the baseline included, has half of the baseline's seeds or more. A method with
+              few runs, or a setting with few methods, therefore removes no other from the ranks.
+    own       a user's own method joins them if it has half of the baseline's seeds or more in each setting of the
+              table, and shares seeds with all methods there.
+    shared    the settings that all of these methods have, and the seeds that all of them have there.
+    ranks     those of `results.ranks`: families of settings have equal weight.
+    overall   the two claims of `results.overall` on each method. Holm corrects the p of either over the methods.
 
-Of the baseline's runs and seeds no more count than the study's own: beside a method of one's own on many seeds, of
-which the others have none, these stay where they are. Nobody's own row takes a regime from the others.
+Only the study's own seeds of the baseline count. A user's own method on more seeds leaves the other methods unchanged.
 """
 
 import math
@@ -23,25 +21,26 @@ import numpy as np
 from fedcohort.results.correction import adjust
 from fedcohort.results.difference import Difference
 from fedcohort.results.overall import over_families, over_seeds, worst_decile
-from fedcohort.results.ranks import SettingResults, rank_methods
-from fedcohort.study.definition import BASELINE, METHOD, Study
-from fedcohort.study.results import Results
+from fedcohort.results.ranks import Ranking, SettingResults, rank_methods
+from fedcohort.results.verdict import Rules, name_verdict, sign_of
+from fedcohort.study.definition import BASELINE, BOUND_PREFIX, METHOD, Study
+from fedcohort.study.results import Results, Row
 
 RANKED = (METHOD, BASELINE)
-Late = Mapping[str, Mapping[str, Mapping[int, float]]]  # of a regime: by row and seed
-Shared = dict[str, list[int]]  # by regime, seeds
-Span = tuple[float, float]  # of an interval, NaN where there is none
+Runs = Mapping[str, Mapping[int, Row]]  # of a setting, by method and seed
+Values = Mapping[str, Mapping[str, Mapping[int, float]]]  # results by setting, method and seed
+Shared = dict[str, list[int]]  # seeds by setting
 
 
 @dataclass(frozen=True)
-class Contest:
-    """A method against the baseline over the regimes.
+class OverallResult:
+    """A method compared with the baseline over all settings.
 
     Attributes:
-        seeds: the mean difference over these regimes, its interval and p over the common seeds.
-        families: the same over families of regimes; None for fewer than six of them.
-        worst_decile: mean of the lowest tenth of the regimes' mean differences.
-        worst_setting: the regime with the lowest one.
+        seeds: mean difference over these settings, with seeds as units.
+        families: the same with families of settings as units; None for fewer than six of them.
+        worst_decile: mean of the lowest tenth of the settings' mean differences.
+        worst_setting: the setting with the lowest one.
     """
 
     seeds: Difference
@@ -49,168 +48,192 @@ class Contest:
     worst_decile: float
     worst_setting: str
 
-    def sign(self, study: Study) -> int:
-        """Return 1 for a method that is significantly better over these regimes, -1 for a worse one, else 0."""
-        return _sign(study, self.seeds) if self.seeds.n >= study.enough else 0
+    def sign(self, rules: Rules) -> int:
+        """Return 1 for a method that is significantly better over these settings, -1 for a worse one, else 0."""
+        return sign_of(name_verdict(self.seeds.mean, self.seeds.p, math.nan, self.seeds.n, rules))
 
-    def sign_elsewhere(self, study: Study) -> int:
-        """Return the same over regimes like these, 0 where there are too few families."""
-        return _sign(study, self.families) if self.families else 0
-
-
-def _sign(study: Study, difference: Difference) -> int:
-    counts = difference.p < study.alpha and abs(difference.mean) >= study.least
-    return int(np.sign(difference.mean)) if counts else 0
+    def sign_elsewhere(self, rules: Rules) -> int:
+        """Return the same over settings like these; 0 where there are too few families."""
+        general = self.families
+        return sign_of(name_verdict(general.mean, general.p, math.nan, rules.seeds, rules)) if general else 0
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Methods over cells.
+    """The ranks of methods over settings.
 
     Attributes:
-        mean: rank of each row over the cells, 1 is best, best first.
-        spread: interval of each mean rank; NaN for fewer than six families.
-        first: probability of each row that it has the best mean rank; NaN likewise.
-        by_setting: rank of each row in each cell.
-        seeds: of each cell, those compared.
-        contests: of each row with the baseline, in the order of `mean`; empty where that isn't ranked.
+        mean: mean rank of each method, the best (1) first.
+        spread: 95 % interval of each mean rank; NaN for fewer than six families.
+        first: probability of each method to have the best mean rank; NaN likewise.
+        by_setting: rank of each method in each setting.
+        seeds: that are compared in each setting.
+        overall: comparison of each method with the baseline, in the order of `mean`; empty if that is not ranked.
     """
 
     mean: Mapping[str, float]
-    spread: Mapping[str, Span]
+    spread: Mapping[str, tuple[float, float]]
     first: Mapping[str, float]
     by_setting: Mapping[str, Mapping[str, float]]
     seeds: Mapping[str, Sequence[int]]
-    contests: Mapping[str, Contest]
+    overall: Mapping[str, OverallResult]
 
-    @property
-    def cells(self) -> Sequence[str]:
-        """The cells that have all of these rows."""
-        return list(self.by_setting)
-
-    def places(self) -> dict[str, int]:
-        """Return each row's place, 1 for the best mean rank; equals share the first of theirs."""
+    def positions(self) -> dict[str, int]:
+        """Return the position of each method by mean rank; methods with equal means share the smallest one."""
         means = list(self.mean.values())
-        return {row: 1 + sum(other < mean for other in means) for row, mean in self.mean.items()}
+        return {method: 1 + sum(better < mean for better in means) for method, mean in self.mean.items()}
 
 
-def late_of(study: Study, found: Results) -> Late:
-    """Return the late means of methods and the baseline."""
-    late: dict[str, dict[str, dict[int, float]]] = {}
-    for (cell, row, seed), facts in found.done():
-        if cell in study.cells and study.role_of(row) in RANKED:
-            late.setdefault(cell, {}).setdefault(row, {})[seed] = facts["late"]
-    return {cell: late[cell] for cell in study.cells if cell in late}
+def sort_runs(study: Study, results: Results) -> dict[str, dict[str, dict[int, Row]]]:
+    """Return the done runs by setting, method and seed, in the study's order; own methods follow, and then bounds."""
+    runs: dict[str, dict[str, dict[int, Row]]] = {}
+    for (setting, method, seed), row in results.done():
+        runs.setdefault(setting, {}).setdefault(method, {})[seed] = row
+    order = {method: i for i, method in enumerate(study.overrides)}
 
+    def position(method: str) -> tuple[bool, int]:
+        return method.startswith(BOUND_PREFIX), order.get(method, len(order))
 
-def split_rows(study: Study, late: Late) -> tuple[list[str], list[str]]:
-    """Return the main rows, and the others."""
-    known = dict.fromkeys(row for of in late.values() for row in of)
-    there = {
-        row: frozenset(cell for cell, of in late.items() if len(of.get(row, ())) >= max(1, half_of(study, of)))
-        for row in study.words
-        if row in known
+    return {
+        setting: {method: runs[setting][method] for method in sorted(runs[setting], key=position)}
+        for setting in study.settings
+        if setting in runs
     }
-    main = _largest(there, study.baseline)
-    for row in known:
-        if row not in study.words and _fits(study, late, main, row):
-            main.append(row)
-    return main, [row for row in dict.fromkeys((*there, *known)) if row not in main]
 
 
-def _largest(there: Mapping[str, frozenset[str]], baseline: str) -> list[str]:
-    """Return the rows of the largest table without a gap that has the baseline; of equals, of the most rows.
+def values_of(runs: Mapping[int, Row]) -> dict[int, float]:
+    """Return the results of runs by seed."""
+    return {seed: row["late"] for seed, row in runs.items()}
 
-    there: of each row, its regimes. Those of the table are what some of the rows have in common.
+
+def ranked_values(study: Study, results: Results) -> Values:
+    """Return the results of the methods and the baseline by setting, method and seed."""
+    return {
+        setting: {method: values_of(of_method) for method, of_method in runs.items() if study.role_of(method) in RANKED}
+        for setting, runs in sort_runs(study, results).items()
+    }
+
+
+def split_methods(study: Study, values: Values) -> tuple[list[str], list[str]]:
+    """Return the methods that are ranked together, and the others."""
+    methods = dict.fromkeys(method for of_setting in values.values() for method in of_setting)
+    settings = {
+        method: frozenset(
+            name
+            for name, of_setting in values.items()
+            if len(of_setting.get(method, ())) >= max(1, half_of_seeds(study, of_setting))
+        )
+        for method in study.overrides
+        if method in methods
+    }
+    main = _largest_table(settings, study.baseline)
+    for method in methods:
+        if method not in study.overrides and _fits(study, values, main, method):
+            main.append(method)
+    return main, [method for method in dict.fromkeys((*settings, *methods)) if method not in main]
+
+
+def _largest_table(settings: Mapping[str, frozenset[str]], baseline: str) -> list[str]:
+    """Return the methods of the largest table without a gap that has the baseline; of equals the most methods.
+
+    settings: of each method. The settings of a table are those that some methods have in common.
     """
-    tables = {there.get(baseline, frozenset[str]())}
-    for regimes in set(there.values()):
-        tables |= {regimes & each for each in tables}
-    sizes = {each: sum(each <= regimes for regimes in there.values()) for each in tables}
-    most = max(sizes, key=lambda each: (len(each) * sizes[each], sizes[each], sorted(each)))
-    return [row for row, regimes in there.items() if most and most <= regimes]
+    tables = {settings.get(baseline, frozenset[str]())}
+    for of_method in set(settings.values()):
+        tables |= {of_method & table for table in tables}
+    sizes = {table: sum(table <= of_method for of_method in settings.values()) for table in tables}
+    largest = max(sizes, key=lambda table: (len(table) * sizes[table], sizes[table], sorted(table)))
+    return [method for method, of_method in settings.items() if largest and largest <= of_method]
 
 
-def _fits(study: Study, late: Late, rows: Sequence[str], row: str) -> bool:
-    """Whether `row` has half of the baseline's seeds in each regime that `rows` share, and takes none from them."""
-    there = share(late, rows)
-    enough = all(
-        len(set(late[cell].get(row, ())) & set(late[cell].get(study.baseline, ()))) >= half_of(study, late[cell])
-        for cell in there
-        if study.baseline in late[cell]
+def _fits(study: Study, values: Values, methods: Sequence[str], method: str) -> bool:
+    """Return whether a method has enough seeds in each setting that `methods` share, and removes none of these."""
+    shared = share(values, methods)
+    has_enough = all(
+        len(values[name].get(method, {}).keys() & values[name][study.baseline].keys())
+        >= half_of_seeds(study, values[name])
+        for name in shared
+        if study.baseline in values[name]
     )
-    return enough and set(there) == set(share(late, [*rows, row]))
+    return has_enough and set(shared) == set(share(values, [*methods, method]))
 
 
-def half_of(study: Study, runs: Mapping[str, Sized]) -> float:
-    """Return half of the seeds that the baseline has in a regime, of no more than the study's own."""
+def half_of_seeds(study: Study, runs: Mapping[str, Sized]) -> float:
+    """Return half of the number of seeds that the baseline has in a setting, at most half of the study's own."""
     return min(len(runs.get(study.baseline, ())), len(study.seeds)) / 2
 
 
-def share(late: Late, rows: Sequence[str]) -> Shared:
-    """Return the regimes that all rows have, and the seeds that all of them have there."""
-    seeds = {
-        cell: sorted(set.intersection(*(set(of[row]) for row in rows)))
-        for cell, of in late.items()
-        if rows and set(rows) <= set(of)
+def share(values: Values, methods: Sequence[str]) -> Shared:
+    """Return the settings that all methods have, with the seeds that all of them have there."""
+    shared = {
+        name: sorted(set.intersection(*(set(of_setting[method]) for method in methods)))
+        for name, of_setting in values.items()
+        if methods and set(methods) <= set(of_setting)
     }
-    return {cell: each for cell, each in seeds.items() if each}
+    return {name: seeds for name, seeds in shared.items() if seeds}
 
 
-def rank(study: Study, late: Late, rows: Sequence[str], groups: Mapping[str, str] | None = None) -> Ranks | None:
-    """Rank the rows in the settings that they share; None for fewer than two rows, or no setting.
+def rank_over(
+    study: Study, values: Values, methods: Sequence[str], shared: Shared, groups: Mapping[str, str] | None = None
+) -> Ranking:
+    """Return the ranks of methods over the shared settings.
 
-    groups: of each setting, the study whose seeds are drawn together; None for one study.
+    groups: of each setting, the study with which it shares its seeds; None for one study.
     """
-    shared = share(late, rows)
-    if len(rows) < 2 or not shared:
-        return None
     settings = {
-        cell: SettingResults(
-            np.array([[late[cell][row][seed] for seed in seeds] for row in rows]),
+        name: SettingResults(
+            np.array([[values[name][method][seed] for seed in seeds] for method in methods]),
             seeds,
-            study.cells[cell].family,
-            groups[cell] if groups else study.name,
+            study.settings[name].family,
+            groups[name] if groups else study.name,
         )
-        for cell, seeds in shared.items()
+        for name, seeds in shared.items()
     }
-    ranking = rank_methods(settings, study.name)
-    order = sorted(range(len(rows)), key=lambda i: ranking.mean[i])
-    methods = [rows[i] for i in order if rows[i] != study.baseline] if study.baseline in rows else []
+    return rank_methods(settings, study.name)
+
+
+def rank(study: Study, values: Values, methods: Sequence[str], groups: Mapping[str, str] | None = None) -> Ranks | None:
+    """Rank methods in the settings that they share, and compare them with the baseline.
+
+    Returns None for fewer than two methods, or without a shared setting. groups: see `rank_over`.
+    """
+    shared = share(values, methods)
+    if len(methods) < 2 or not shared:
+        return None
+    ranking = rank_over(study, values, methods, shared, groups)
+    order = np.argsort(ranking.mean, kind="stable")
+    ordered = [methods[i] for i in order]
+    compared = [method for method in ordered if method != study.baseline] if study.baseline in methods else []
+    spread = [(float(ranking.low[i]), float(ranking.high[i])) for i in order]
     return Ranks(
-        mean={rows[i]: float(ranking.mean[i]) for i in order},
-        spread={rows[i]: (float(ranking.low[i]), float(ranking.high[i])) for i in order},
-        first={rows[i]: float(ranking.first[i]) for i in order},
-        by_setting={
-            cell: dict(zip(rows, map(float, ranks), strict=True)) for cell, ranks in ranking.by_setting.items()
-        },
+        mean=dict(zip(ordered, ranking.mean[order].tolist(), strict=True)),
+        spread=dict(zip(ordered, spread, strict=True)),
+        first=dict(zip(ordered, ranking.first[order].tolist(), strict=True)),
+        by_setting={name: dict(zip(methods, row.tolist(), strict=True)) for name, row in ranking.by_setting.items()},
         seeds=shared,
-        contests=_compare(study, late, methods, shared),
+        overall=_compare(study, values, compared, shared),
     )
 
 
-def _compare(study: Study, late: Late, rows: Sequence[str], shared: Shared) -> dict[str, Contest]:
-    """Compare each row with the baseline over the shared settings."""
-    family_of = {cell: study.cells[cell].family for cell in shared}
-    differences = {
-        row: {
-            cell: {seed: late[cell][row][seed] - late[cell][study.baseline][seed] for seed in seeds}
-            for cell, seeds in shared.items()
+def _compare(study: Study, values: Values, methods: Sequence[str], shared: Shared) -> dict[str, OverallResult]:
+    """Compare each method with the baseline over the shared settings."""
+    family_of = {name: study.settings[name].family for name in shared}
+    overall = {}
+    for method in methods:
+        differences = {
+            name: {seed: values[name][method][seed] - values[name][study.baseline][seed] for seed in seeds}
+            for name, seeds in shared.items()
         }
-        for row in rows
-    }
-    seeds = {row: over_seeds(differences[row], family_of) for row in rows}
-    families = {row: over_families(differences[row], family_of) for row in rows}
-    ps_seeds = adjust([seeds[row].p for row in rows])
-    ps_families = adjust([math.nan if (of_row := families[row]) is None else of_row.p for row in rows])
-    contests = {}
-    for row, p, p_families in zip(rows, ps_seeds, ps_families, strict=True):
-        means = {cell: float(np.mean(list(by_seed.values()))) for cell, by_seed in differences[row].items()}
-        general = families[row]
-        contests[row] = Contest(
-            seeds=replace(seeds[row], p=p),
-            families=None if general is None else replace(general, p=p_families),
-            worst_decile=worst_decile(means)[0],
-            worst_setting=worst_decile(means)[1],
+        worst = worst_decile({name: float(np.mean(list(by_seed.values()))) for name, by_seed in differences.items()})
+        by_seeds, by_families = over_seeds(differences, family_of), over_families(differences, family_of)
+        overall[method] = OverallResult(by_seeds, by_families, *worst)
+    ps = adjust([result.seeds.p for result in overall.values()])
+    ps_families = adjust([result.families.p if result.families else math.nan for result in overall.values()])
+    return {
+        method: replace(
+            result,
+            seeds=replace(result.seeds, p=p),
+            families=replace(result.families, p=p_families) if result.families else None,
         )
-    return contests
+        for (method, result), p, p_families in zip(overall.items(), ps, ps_families, strict=True)
+    }

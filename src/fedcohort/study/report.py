@@ -1,48 +1,32 @@
-"""What `fedcohort study report` writes: README.md, report.html, two figures, and the tables as .csv and .tex."""
+"""Write the report of a study: README.md, report.html, two figures, and the tables as .csv and .tex."""
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from fedcohort.host import disk
 from fedcohort.record.folder import write_atomically
-from fedcohort.report.figure.study_map import RegimeMap, draw_map, draw_ranks
+from fedcohort.report.figure.study_map import SettingMap, draw_map, draw_ranks
 from fedcohort.report.render import document, render
 from fedcohort.report.table import Table
-from fedcohort.study import overview
-from fedcohort.study.correlations import correlation_table
-from fedcohort.study.definition import BESIDE, BOUND, METHOD, YARDSTICK, Study
+from fedcohort.study import overview, page_tables
+from fedcohort.study.definition import METHOD, ORACLE, REFERENCE, Study
 from fedcohort.study.formats import Format, format_of, power_of, relative_costs, span, write_p, write_share
 from fedcohort.study.judge import judge
-from fedcohort.study.missing import list_changed, list_missing
-from fedcohort.study.notes import find_notes
 from fedcohort.study.numbers import numbers_frame
 from fedcohort.study.outcome import find_outcome
-from fedcohort.study.page_tables import difference_tables, overall_table, setting_table, settings_table
-from fedcohort.study.results import DONE, Results, Row, list_runs, with_roles
-from fedcohort.study.speed import measure_speeds
-from fedcohort.study.speed_tables import AXES, speed_tables
-from fedcohort.study.verdict import Verdict, over_of
+from fedcohort.study.results import Results, list_runs, with_oracles
+from fedcohort.study.run_facts import describe_origin, find_notes, list_changed, list_missing, list_rejected
+from fedcohort.study.speed import AXES, measure_speeds
+from fedcohort.study.speed_tables import speed_tables
+from fedcohort.study.verdict import Verdict
 
 MAP, RANKS, TABLES = "map.png", "ranks.png", "tables"
 PAGES = ("report.html", "README.md")
-# names of tables that an earlier report may have left; other files in the folder are the user's
-OLD: tuple[str, ...] = (
-    "setting",
-    "differences",
-    "speed",
-    "overall",
-    "others",
-    "correlations",
-    "cell",
-    "regimes",
-    "leaderboard",
-)
-OLD += ("follows", "among", "ranks")
-FILTERS = {"p": write_p, "share": write_share, "power": power_of, "costs": relative_costs}
+GENERATED = ("setting", "differences", "speed", "overall", "others", "correlations")  # beginnings of tables' names
+WRITERS = {"p": write_p, "share": write_share, "power": power_of, "costs": relative_costs, "span": span}
 
 
 def write(study: Study, results: Results) -> list[Path]:
@@ -51,35 +35,34 @@ def write(study: Study, results: Results) -> list[Path]:
     Raises `OptionError` where the folder has a page that was not written here, such as a user's own notes.
     """
     disk.check_outputs(study.folder, (*PAGES, MAP, RANKS), "README.md", "\n## How to read it\n")
-    study = with_roles(study, results)
+    study = with_oracles(study, results)
     verdict, show, speeds = judge(study, results), format_of(study, study.metric), measure_speeds(study, results)
-    tables = {"settings": settings_table(study, verdict, show)}
-    differences = [(title, table) for title, table in difference_tables(study, verdict, show)]
+    tables = {"settings": page_tables.settings_table(study, verdict, show)}
+    differences = page_tables.difference_tables(study, verdict, show)
     tables |= number_names("differences", [table for _, table in differences])
-    if (overall := overall_table(study, verdict, show)) is not None:
+    if (overall := page_tables.overall_table(study, verdict, show)) is not None:
         tables["overall"] = overall
     faster = speed_tables(study, verdict, speeds)
     for axis in AXES:
         tables |= number_names(f"speed_{axis}", [table for of_axis, _, table in faster if of_axis == axis])
-    if (correlations := correlation_table(study, results)) is not None:
+    if (correlations := page_tables.correlation_table(study, results)) is not None:
         tables["correlations"] = correlations
-    of_settings = {cell: setting_table(study, verdict.cells[cell], show) for cell in verdict.cells}
-    runs = list_runs(row for _, row in results.done())
-    data = page_data(study, verdict, show) | {
+    setting_tables = {
+        name: page_tables.setting_table(study, setting, show) for name, setting in verdict.settings.items()
+    }
+    data = page_data(study, results, verdict, show) | {
         "outcome": find_outcome(study, results, verdict, speeds),
-        "notes": find_notes(study, results, verdict),
-        "figures": draw(study, verdict, show),
         "settings_table": tables["settings"],
         "differences": differences,
         "overall_table": overall,
         "speeds": [(AXES[axis], title, table) for axis, title, table in faster],
         "correlations": correlations,
-        "setting_tables": of_settings,
+        "setting_tables": setting_tables,
         "missing": [*list_missing(study, verdict), *list_changed(study, results)],
-        "rejected": _list_rejected(study, results),
-        "origin": {"runs": len(runs), "hours": hours_of(runs), "commits": commits_of(runs)},
+        "rejected": list_rejected(study, results),
+        "origin": describe_origin(list_runs(row for _, row in results.done())),
     }
-    tables |= {f"setting_{cell}": table for cell, table in of_settings.items()}
+    tables |= {f"setting_{name}": table for name, table in setting_tables.items()}
     csv = {
         "numbers": numbers_frame(study, verdict).to_csv(index=False, lineterminator="\n"),
         "overview": overview.lines_of(study, results, verdict, speeds, show),
@@ -87,9 +70,11 @@ def write(study: Study, results: Results) -> list[Path]:
     return save(study, "study.md.j2", data, tables, csv)
 
 
-def page_data(study: Study, verdict: Verdict, show: Format) -> dict[str, object]:
-    """Return what the templates of a study and of a leaderboard share."""
-    return {"study": study, "base": study.baseline, "verdict": verdict, "show": show, "span": span, **FILTERS}
+def page_data(study: Study, results: Results, verdict: Verdict, show: Format) -> dict[str, object]:
+    """Return the data that the templates of a study and of a leaderboard share, and draw the figures."""
+    notes, figures = find_notes(study, results, verdict), draw(study, verdict, show)
+    shared = {"study": study, "base": study.baseline, "verdict": verdict, "show": show}
+    return {**shared, "notes": notes, "figures": figures, **WRITERS}
 
 
 def number_names(name: str, tables: Sequence[Table]) -> dict[str, Table]:
@@ -104,8 +89,8 @@ def save(
 
     Args:
         study: in whose folder the files are.
-        template: of the page in Markdown; figures are inside report.html, and README.md names them only.
-        data: what the template shows.
+        template: of the page in Markdown; report.html contains the figures, and README.md names them only.
+        data: of the template.
         tables: by name, written as .csv and .tex.
         csv: other .csv files, by name.
     """
@@ -118,66 +103,43 @@ def save(
     files |= {f"{TABLES}/{name}.csv": content for name, content in csv.items()}
     for name, content in files.items():
         write_atomically(folder / name, content)
-    for path in (path for name in OLD for path in (folder / TABLES).glob(f"{name}*")):
-        if path.suffix in (".csv", ".tex") and f"{TABLES}/{path.name}" not in files and path.is_file():
+    for path in (folder / TABLES).iterdir():
+        is_generated = path.name.startswith(GENERATED) and path.suffix in (".csv", ".tex") and path.is_file()
+        if is_generated and f"{TABLES}/{path.name}" not in files:
             path.unlink()
     figures = [name for name in (MAP, RANKS) if (folder / name).exists()]
-    return [folder / name for name in (*PAGES, *figures, *(name for name in files if name not in PAGES))]
+    return [folder / name for name in dict.fromkeys((*PAGES, *figures, *files))]
 
 
 def draw(study: Study, verdict: Verdict, show: Format) -> list[tuple[str, str]]:
-    """Draw what can be drawn, remove a figure of an earlier report otherwise, and return names with captions."""
-    drawn = []
-    shown = _map_of(study, verdict, show)
-    if shown.difference.size:
-        draw_map(shown, study.folder / MAP)
-        drawn.append((MAP, f"Mean difference to {study.baseline} of each method in each setting, in {show.unit}"))
-    if verdict.ranks is not None:
-        note = f"{len(verdict.ranks.cells)} settings; a rank does not say how far apart the results are"
-        draw_ranks(verdict.ranks.mean, study.baseline, note, study.folder / RANKS)
-        drawn.append((RANKS, "Mean rank of each method over the settings"))
-    for name in {MAP, RANKS} - {name for name, _ in drawn}:
+    """Draw the figures that have data, remove those of an earlier report, and return names with captions."""
+    captions = {}
+    for name in (MAP, RANKS):
         (study.folder / name).unlink(missing_ok=True)
-    return drawn
+    setting_map = _map_of(study, verdict, show)
+    if setting_map.difference.size:
+        draw_map(setting_map, study.folder / MAP)
+        captions[MAP] = f"Mean difference to {study.baseline} of each method in each setting, in {show.unit}"
+    if verdict.ranks is not None:
+        note = f"{len(verdict.ranks.by_setting)} settings; a rank does not say how far apart the results are"
+        draw_ranks(verdict.ranks.mean, study.baseline, note, study.folder / RANKS)
+        captions[RANKS] = "Mean rank of each method over the settings"
+    return list(captions.items())
 
 
-def _map_of(study: Study, verdict: Verdict, show: Format) -> RegimeMap:
-    cells = list(verdict.cells.values())
-    names = dict.fromkeys(row for cell in cells for row in cell.rows if row != study.baseline)
-    groups = [
-        [row for row in names if study.role_of(row) == role and not row.startswith(BOUND)]
-        for role in (METHOD, YARDSTICK, BESIDE)
-    ]
-    rows = [row for group in groups for row in group]
-    values, clear = np.full((len(cells), len(rows)), math.nan), np.zeros((len(cells), len(rows)), dtype=bool)
-    for i, cell in enumerate(cells):
-        for j, row in enumerate(rows):
-            if row in cell.rows:
-                values[i, j] = over_of(cell.rows[row]).mean * show.factor
-                clear[i, j] = cell.rows[row].sign != 0
+def _map_of(study: Study, verdict: Verdict, show: Format) -> SettingMap:
+    settings = verdict.settings.values()
+    roles = {method.method: method.role for method in verdict.methods}
+    groups = [[name for name in roles if roles[name] == role] for role in (METHOD, ORACLE, REFERENCE)]
+    names = [name for group in groups for name in group]
+    methods = [[setting.methods.get(name) for name in names] for setting in settings]
+    values = [[method.over.mean * show.factor if method else math.nan for method in row] for row in methods]
+    is_clear = [[method is not None and method.sign != 0 for method in row] for row in methods]
     ends = (len(groups[0]), len(groups[0]) + len(groups[1]))
-    cuts = [end for end in dict.fromkeys(ends) if 0 < end < len(rows)]
-    seeds = span(row.value.n for cell in cells for row in cell.rows.values())
+    cuts = [end for end in dict.fromkeys(ends) if 0 < end < len(names)]
+    seeds = span(method.value.n for method in verdict.methods)
     note = f"mean of the last evaluations of {study.metric}, seeds: {seeds}; methods | oracles | for reference"
-    labels = [study.cells[cell.cell].label for cell in cells]
-    return RegimeMap(labels, rows, values, clear, cuts, show.unit, study.baseline, note)
-
-
-def _list_rejected(study: Study, results: Results) -> list[tuple[str, list[str]]]:
-    """Return the reasons why runs have no result, with the rows and settings of each."""
-    places: dict[str, dict[str, None]] = {}
-    for (cell, row, _), facts in results.rows.items():
-        if facts["status"] != DONE and cell in study.cells:
-            reason = f"{facts['status']}: {facts['reason']}"
-            places.setdefault(reason, {})[f"{row.removeprefix(BOUND)} in {study.cells[cell].label}"] = None
-    return [(reason, list(names)) for reason, names in places.items()]
-
-
-def hours_of(runs: Iterable[Row]) -> float:
-    """Return the sum of the runs' wall time in hours."""
-    return float(sum(row["wall_s"] for row in runs)) / 3600
-
-
-def commits_of(runs: Iterable[Row]) -> dict[str, int]:
-    """Return the number of runs of each commit."""
-    return Counter(row["commit"][:10] + (" with uncommitted changes" if row["dirty"] else "") for row in runs)
+    labels = [study.settings[name].label for name in verdict.settings]
+    shape = (len(settings), len(names))
+    arrays = np.array(values).reshape(shape), np.array(is_clear, dtype=bool).reshape(shape)
+    return SettingMap(labels, names, *arrays, cuts, show.unit, study.baseline, note)

@@ -1,7 +1,7 @@
-"""What a study has come to: `results.parquet`, a row a run, and `curves.parquet`, a row for each round evaluated.
+"""The results of a study: `results.parquet`, one row a run, and `curves.parquet`, one row an evaluated round.
 
-Both are written whole after every run, curves first, and kept sorted, so that equal results are equal files but for
-`wall_s` and `when`. `study/tables.py` reads and writes them.
+Both are written whole after every run, curves first, and kept sorted. Equal results are equal files, except for the
+columns `wall_s` and `when`. `result_files.py` reads and writes them.
 """
 
 import logging
@@ -14,17 +14,18 @@ import numpy as np
 
 from fedcohort.errors import DataError
 from fedcohort.record import manifest
-from fedcohort.study import tables
-from fedcohort.study.definition import METHOD, NAME, YARDSTICK, Study
+from fedcohort.study import result_files
+from fedcohort.study.conditions import Key
+from fedcohort.study.definition import METHOD, ORACLE, STUDY_FILE, Study
 from fedcohort.study.measure import Trajectory, summarise
-from fedcohort.study.places import clock_of
-from fedcohort.study.tables import AXES, COLUMNS, CURVES, DONE, FAILED, KEY, NUMBERS, REFUSED, RESULTS, TEXTS
+from fedcohort.study.overrides import clock_of
+from fedcohort.study.result_files import AXES, COLUMNS, CURVES, DONE, KEY, NUMBERS, RESULTS, TEXTS
 
-__all__ = ["CURVES", "DONE", "FAILED", "REFUSED", "RESULTS", "Results", "load"]
 log = logging.getLogger("fedcohort")
-RUN = ("seed", "config_hash", "budget", "when")  # what tells a run from others, in whichever places it is a result
-Key = tuple[str, str, int]  # cell, row, seed
+RUN = ("seed", "config_hash", "budget", "when")  # columns that identify a run, which may be the result of several rows
 Row = dict[str, Any]
+EMPTY_ROW: Row = {**dict.fromkeys(TEXTS, ""), **dict.fromkeys(NUMBERS, float("nan"))}
+EMPTY_ROW |= {"seed": 0, "dirty": False, "rounds": 0}
 
 
 @dataclass
@@ -32,11 +33,12 @@ class Results:
     """The results in a study's folder.
 
     Attributes:
-        rows: by cell, row and seed; of a run that was refused or has failed, with the reason.
-        curves: of those that are done.
-        changed: of those that are done, whose config is another one now, where that was asked (`progress.set_apart`).
-        own_folder: of the rows of the user's own methods; None for the study's folder.
-        own: the keys of these rows.
+        folder: of the study.
+        rows: by setting, method and seed. A run that was refused or failed has a row with the reason.
+        curves: of the runs that are done.
+        changed: keys of done runs whose configuration is another one now, where `progress.mark_changed` looked.
+        own_folder: where the rows of a user's own methods are kept; None for the study's folder.
+        own_keys: keys of these rows.
     """
 
     folder: Path
@@ -44,115 +46,108 @@ class Results:
     curves: dict[Key, Trajectory] = field(default_factory=dict)
     changed: frozenset[Key] = frozenset()
     own_folder: Path | None = None
-    own: set[Key] = field(default_factory=set)
+    own_keys: set[Key] = field(default_factory=set)
 
-    def put(self, row: Row, curve: Trajectory | None, *, own: bool = False) -> None:
-        """Keep what became of a run, instead of what was known before. own: whether its method is the user's own."""
+    def put(self, row: Row, curve: Trajectory | None, *, is_own: bool = False) -> None:
+        """Store the outcome of a run, and replace an earlier one; is_own: whether its method is a user's own."""
         key = (row["cell"], row["selector"], row["seed"])
-        self.rows[key] = {**_empty(), **row}
-        if own and self.own_folder is not None:
-            self.own.add(key)
+        self.rows[key] = EMPTY_ROW | row
+        if is_own and self.own_folder is not None:
+            self.own_keys.add(key)
         self.curves.pop(key, None)
         if curve is not None:
             self.curves[key] = curve
 
     def done(self) -> Iterator[tuple[Key, Row]]:
-        """Yield the runs that are done, in their present config as far as that is known."""
+        """Yield the runs that are done and not marked as changed."""
         yield from ((key, row) for key, row in self.rows.items() if row["status"] == DONE and key not in self.changed)
 
     def save(self) -> None:
-        """Write both files, all of each or what was there before; those of the user's own rows to their folder."""
-        if self.own and self.own_folder is not None:
-            self._write(self.own_folder, sorted(self.own))
-        if (keys := sorted(self.rows.keys() - self.own)) or tables.exist(self.folder):
+        """Write both files of each folder, completely or not at all."""
+        if self.own_keys and self.own_folder is not None:
+            self._write(self.own_folder, sorted(self.own_keys))
+        if (keys := sorted(self.rows.keys() - self.own_keys)) or result_files.exist(self.folder):
             self._write(self.folder, keys)
 
     def _write(self, folder: Path, keys: Sequence[Key]) -> None:
         import pyarrow as pa
 
-        known = [key for key in keys if key in self.curves]
-        lengths = [len(self.curves[key].steps) for key in known]
-        labels = {
-            name: pa.array(
-                np.repeat(np.array([key[place] for key in known], dtype=kind), lengths),
-                type=pa.type_for_alias(KEY[name]),
-            )
-            for place, (name, kind) in enumerate((("cell", object), ("selector", object), ("seed", np.int64)))
-        }
-        axes = {"step": "steps", "value": "value", "virtual_s": "virtual_s", "bytes": "bytes"}
-        values = {
-            name: np.concatenate([np.empty(0), *(getattr(self.curves[key], axes[name]) for key in known)]).astype(kind)
-            for name, kind in AXES.items()
-        }
+        with_curve = [key for key in keys if key in self.curves]
+        curves = [self.curves[key] for key in with_curve]
+        lengths = [len(curve.steps) for curve in curves]
+        columns = {}
+        for position, (name, kind) in enumerate(KEY.items()):
+            labels = np.array([key[position] for key in with_curve], dtype=np.int64 if kind == "int64" else object)
+            columns[name] = pa.array(np.repeat(labels, lengths), type=pa.type_for_alias(kind))
+        for name, kind in AXES.items():
+            parts = [curve.steps if name == "step" else getattr(curve, name) for curve in curves]
+            columns[name] = pa.array(np.concatenate([np.empty(0), *parts]).astype(kind))
         folder.mkdir(parents=True, exist_ok=True)
         fields = [pa.field(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()]
         rows = pa.Table.from_pylist([self.rows[key] for key in keys], schema=pa.schema(fields))
-        tables.write(folder, rows, pa.table({**labels, **values}))
+        result_files.write(folder, rows, pa.table(columns))
 
 
 def load(study: Study, own_folder: Path | None = None) -> Results:
-    """Read what there is; what follows from curves is of the study's own `late` and targets, whatever they were.
+    """Read the results of a study. Columns that follow from curves are computed again by the study's present rules.
 
-    Done rows whose curve is lost, and refused or failed ones of another metric, are left out. Raises `DataError` for a
-    damaged file, and for done rows of another metric, which the next run would delete.
+    Done rows without a curve, and refused or failed rows of another metric, are left out.
 
-    own_folder: of the rows of the user's own methods, which are merged; None where they are in the study's folder.
+    Args:
+        study: whose results are read.
+        own_folder: where the rows of a user's own methods are, which are added; None for the study's folder.
+
+    Raises:
+        DataError: for a damaged file, and for done rows of another metric, which the next run would delete.
     """
-    found = Results(study.folder, own_folder=own_folder)
+    results = Results(study.folder, own_folder=own_folder)
     if own_folder is not None:
-        _read(study, own_folder, found)
-        found.own = set(found.rows)
-    _read(study, study.folder, found)
-    return found
+        _read(study, own_folder, results)
+        results.own_keys = set(results.rows)
+    _read(study, study.folder, results)
+    return results
 
 
-def _read(study: Study, folder: Path, found: Results) -> None:
-    """Add the results in `folder` to those that were found."""
-    if not tables.exist(folder):
+def _read(study: Study, folder: Path, results: Results) -> None:
+    """Add the results in `folder`."""
+    if not result_files.exist(folder):
         return
-    rows = tables.read_rows(folder)
-    found.curves |= {
-        (str(cell), str(row), int(seed)): Trajectory(*(part[name].to_numpy(dtype=float) for name in AXES))
-        for (cell, row, seed), part in tables.read_curves(folder).groupby([*KEY], sort=False)
-    }
+    rows = result_files.read_rows(folder)
+    for (cell, selector, seed), frame in result_files.read_curves(folder).groupby([*KEY], sort=False):
+        curve = Trajectory(*(frame[name].to_numpy(dtype=float) for name in AXES))
+        results.curves[str(cell), str(selector), int(seed)] = curve
     for row in rows:
         key = (row["cell"], row["selector"], row["seed"])
+        if row["metric"] != study.metric:
+            if row["status"] != DONE:
+                continue
+            raise DataError(
+                f"{folder / RESULTS} has runs of the metric {row['metric']}, and {STUDY_FILE} asks for "
+                f"{study.metric}: put it back, make another study folder for {study.metric}, or remove "
+                f"{RESULTS}, {CURVES} and {manifest.NAME}"
+            )
         if row["status"] == DONE:
-            if row["metric"] != study.metric:
-                raise DataError(
-                    f"{folder / RESULTS} has runs of the metric {row['metric']}, and {NAME} asks for "
-                    f"{study.metric}: put it back, make another study folder for {study.metric}, or remove "
-                    f"{RESULTS}, {CURVES} and {manifest.NAME}"
-                )
-            if key not in found.curves:
+            if key not in results.curves:
                 log.warning("%s has no curve of %s %s seed %d: it is run again", folder / CURVES, *key)
                 continue
-            cell = study.cells.get(row["cell"])
-            target, clock_s = cell.target if cell else None, clock_of(row["words"].split())
-            row |= summarise(found.curves[key], study.late, target, clock_s, study.crossing)
-        elif row["metric"] != study.metric:
-            continue
-        found.rows[key] = {**_empty(), **row}
+            setting = study.settings.get(row["cell"])
+            target, clock_s = setting.target if setting else None, clock_of(row["words"].split())
+            row |= summarise(results.curves[key], study.n_late, target, clock_s, study.crossing)
+        results.rows[key] = EMPTY_ROW | row
 
 
 def list_runs(rows: Iterable[Row]) -> list[Row]:
-    """List one row of each run: in several places, as a bound is often another regime's baseline, it is one run."""
+    """Return one row of each run; a run may be the result of several rows, as of a bound and of a baseline."""
     return list({tuple(row[name] for name in RUN): row for row in rows}.values())
 
 
-def federations(study: Study, found: Results) -> dict[str, str]:
-    """Return of each regime with runs of the baseline what tells its federation, and how long it runs, from others."""
-    runs = {key[0]: row for key, row in found.done() if key[1] == study.baseline and key[0] in study.cells}
-    return {cell: f"{run['config_hash']} {run['budget']}" for cell, run in runs.items()}
+def list_federations(study: Study, results: Results) -> dict[str, str]:
+    """Return an identifier of the federation and the horizon of each setting that has runs of the baseline."""
+    runs = {key[0]: row for key, row in results.done() if key[1] == study.baseline and key[0] in study.settings}
+    return {setting: f"{row['config_hash']} {row['budget']}" for setting, row in runs.items()}
 
 
-def with_roles(study: Study, found: Results) -> Study:
-    """Return the study where no row that reads what no server can know is a method, whatever it is called."""
-    read = {key[1] for key, row in found.done() if row["yardstick"] and study.role_of(key[1]) == METHOD}
-    return replace(study, roles={**study.roles, **dict.fromkeys(read, YARDSTICK)})
-
-
-def _empty() -> Row:
-    """Return a row that says nothing."""
-    texts, numbers = dict.fromkeys(TEXTS, ""), dict.fromkeys(NUMBERS, float("nan"))
-    return {**texts, **numbers, "seed": 0, "dirty": False, "rounds": 0}
+def with_oracles(study: Study, results: Results) -> Study:
+    """Return the study with the role ORACLE for each method whose runs read what no server can know."""
+    oracles = {key[1] for key, row in results.done() if row["yardstick"] and study.role_of(key[1]) == METHOD}
+    return replace(study, roles={**study.roles, **dict.fromkeys(oracles, ORACLE)})

@@ -1,6 +1,5 @@
-"""One command at a time on a study, and each of its warnings once on the terminal."""
+"""Lock a study for one command at a time, and print each warning of its runs once."""
 
-import fcntl
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,48 +7,41 @@ from pathlib import Path
 
 from fedcohort.errors import CheckpointError
 from fedcohort.host import messages
+from fedcohort.host.lock import hold
 
-LOCK = "study.lock"  # in the folder of the study's logs, held by the command at work
+LOCK = "study.lock"  # in the folder of the study's logs
 
 
 @contextmanager
-def alone(logs: Path) -> Iterator[None]:
-    """Hold the study: two processes would write over each other's results. Raises `CheckpointError`."""
+def lock(logs: Path) -> Iterator[None]:
+    """Hold the lock of a study, whose results two processes would overwrite. Raises `CheckpointError` if it is held."""
     logs.mkdir(parents=True, exist_ok=True)
-    with (logs / LOCK).open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise CheckpointError(
-                f"{logs.name}: another process is at work on this study; n_jobs=2 has two in one"
-            ) from error
+    file = hold(logs / LOCK)
+    if file is None:
+        raise CheckpointError(
+            f"{logs.name}: another process is at work on this study; n_jobs=2 runs two jobs in one command"
+        )
+    with file:
         yield
 
 
-class Once(logging.Filter):
-    """Lets each warning pass once: hundreds of runs have the same warnings."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: set[str] = set()
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        text = record.getMessage()
-        fresh = record.levelno >= logging.WARNING and text not in self.seen
-        self.seen.add(text)
-        return fresh
-
-
 @contextmanager
-def quietly() -> Iterator[None]:
-    """Print each warning once, and no other message."""
+def quiet() -> Iterator[None]:
+    """Print each warning once, since hundreds of runs have the same warnings, and no other message."""
     messages.to_terminal()
-    once = Once()
-    handlers = [each for each in messages.log.handlers if isinstance(each, logging.StreamHandler)]
+    printed = set[str]()
+
+    def is_new_warning(record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        is_new = record.levelno >= logging.WARNING and text not in printed
+        printed.add(text)
+        return is_new
+
+    handlers = [handler for handler in messages.log.handlers if isinstance(handler, logging.StreamHandler)]
     for handler in handlers:
-        handler.addFilter(once)
+        handler.addFilter(is_new_warning)
     try:
         yield
     finally:
         for handler in handlers:
-            handler.removeFilter(once)
+            handler.removeFilter(is_new_warning)

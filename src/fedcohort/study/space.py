@@ -1,17 +1,19 @@
-"""What a study tunes, `tune` in its study.yaml, and what was found, `tuned.yaml` beside it.
+"""The search space of a tuning, option `tune` of `study.yaml`, and its result, `tuned.yaml` in the same folder.
 
-    trials   of each row that has a space, its defaults the first of them and all of them different; of a row whose
-             options have fewer combinations, all of these
-    seeds    of the trials' runs, none of the study's own
-    cells    where they are run: a trial's value is the mean over these cells and seeds
-    metric   what they are compared by, of the server's validation set and never of the test set
-    space    by row, options with what they may be: a list, or {low, high, log: false}, integers where both ends are
+`tune` has these options:
 
-What is found for `flash` is the row `flash_tuned`, in all cells alike: no row is tuned for a regime. Of each row
-tuned.yaml has, beside that:
+    trials   number of trials of each method, at most the number of combinations of its options. The first trial has
+             the default options.
+    seeds    of the runs of a trial; none of the study's own.
+    cells    settings of the runs. The value of a trial is the mean over these settings and seeds.
+    metric   that is compared. It is measured on the server's validation set, and never on the test set.
+    space    by method, the values of each option: a list, or {low, high, log: false}, integers where both ends are.
 
-    tried    the search's trials in their order, each with its words, value and commit; null and a reason where none
-    spare    trials that are known and that the search, as it is now, hasn't asked for
+The result for `flash` is the method `flash_tuned`, with the same options in all settings. `tuned.yaml` has, for each
+method, the options above, the best trial and:
+
+    tried    the trials in order, each with its overrides, value and commit; the value is null where a trial failed
+    spare    known trials that the present search has not reached
 """
 
 import math
@@ -24,53 +26,54 @@ from typing import Any
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.startup.compose import file_of
-from fedcohort.startup.options import unknown
-from fedcohort.study.checks import by_name, check_keys, mapping, named, read_seeds
+from fedcohort.study.checks import check_keys, mapping, name_file, named_mapping, read_seeds
 
-NAME, SUFFIX = "tuned.yaml", "_tuned"
-NEEDED = ("trials", "seeds", "cells", "space")
-PREFIX = "server_val/"  # of metrics that may be tuned for
-FACTS = ("trials", "seeds", "cells", "metric", "words", "value", "default", "stamp", "tried", "spare")
-INNER = ("stamp", "tried", "spare")  # of these facts, those that only the search reads
-TRIED = ("words", "value", "commit")  # what each trial has; one without a value has a reason, too
+TUNED_FILE, SUFFIX = "tuned.yaml", "_tuned"
+REQUIRED = ("trials", "seeds", "cells", "space")
+METRIC = "server_val/acc"
+RESULT = ("trials", "seeds", "cells", "metric", "words", "value", "default")  # fields of `Tuned`, by method
+SEARCH = ("stamp", "tried", "spare")  # other fields of tuned.yaml, which only the search reads
+TRIAL = ("words", "value", "commit")  # fields of a trial; one without a value also has a reason
 
 
 @dataclass(frozen=True)
 class Choice:
-    """An option that is one of `values`."""
+    """An option with a list of values."""
 
     values: Sequence[Any]
 
     def holds(self, value: object) -> bool:
+        """Return whether the option may have the value."""
         return value in self.values
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An option in [low, high]; log: equal chances for equal ratios; both ends integers: it is an integer."""
+    """An option in [low, high], an integer where both ends are; log: sampled on a logarithmic scale."""
 
     low: float
     high: float
     log: bool
 
     @property
-    def whole(self) -> bool:
+    def is_integer(self) -> bool:
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     @property
     def values(self) -> Sequence[int] | None:
-        """All that it may be; None where it is any number."""
-        return range(int(self.low), int(self.high) + 1) if self.whole else None
+        """All values of an integer; None for a real number."""
+        return range(int(self.low), int(self.high) + 1) if self.is_integer else None
 
     def holds(self, value: object) -> bool:
-        return isinstance(value, int if self.whole else int | float) and self.low <= value <= self.high
+        """Return whether the option may have the value."""
+        return isinstance(value, int if self.is_integer else int | float) and self.low <= value <= self.high
 
 
 Range = Choice | Interval
 
 
 def spell(value: object) -> str:
-    """A value as it is typed."""
+    """Return the value as it is typed in an override."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return str(value)
@@ -78,33 +81,36 @@ def spell(value: object) -> str:
 
 @dataclass(frozen=True)
 class Space:
-    """What is searched.
+    """A search space.
 
     Attributes:
-        trials: of each row.
-        rows: by row, options with their ranges.
+        trials: number of trials of each method.
+        settings: of the runs of a trial.
+        methods: ranges of the options, by method and option.
     """
 
     trials: int
     seeds: Sequence[int]
-    cells: Sequence[str]
+    settings: Sequence[str]
     metric: str
-    rows: Mapping[str, Mapping[str, Range]]
+    methods: Mapping[str, Mapping[str, Range]]
 
-    def trials_of(self, row: str) -> int:
-        """The trials of this row: no more than there are combinations of its options."""
-        values = [each.values for each in self.rows[row].values()]
-        return int(min(self.trials, math.prod(math.inf if each is None else len(each) for each in values)))
+    def trials_of(self, method: str) -> int:
+        """Return the number of trials of a method: at most the number of combinations of its options."""
+        values = [option.values for option in self.methods[method].values()]
+        return int(min(self.trials, math.prod(math.inf if options is None else len(options) for options in values)))
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """What was found for a row.
+    """The result of tuning a method.
 
     Attributes:
-        words: the best options.
-        value: their metric; default: that of the row as it is.
-        commits: of the trials, and how many each has.
+        row: the method.
+        words: overrides of the best trial.
+        value: metric of the best trial.
+        default: metric with the default options.
+        commits: number of trials of each commit.
     """
 
     row: str
@@ -118,34 +124,38 @@ class Tuned:
     commits: Mapping[str, int]
 
 
-def read(node: Mapping[str, Any], cells: Collection[str], seeds: Collection[int]) -> Space:
-    """Check `tune`; cells, seeds: the study's. Raises `OptionError`."""
-    try:
-        check_keys(node, NEEDED, (*NEEDED, "metric"))
-    except OptionError as error:
-        raise OptionError(f"tune: {error}") from error
+def read(node: Mapping[str, Any], settings: Collection[str], seeds: Collection[int]) -> Space:
+    """Return the search space of the option `tune`.
+
+    Args:
+        node: the option.
+        settings: names of the study's settings.
+        seeds: of the study.
+
+    Raises:
+        OptionError: for an option that is unknown, missing or out of range.
+    """
+    check_keys("tune", node, (*REQUIRED, "metric"), REQUIRED)
     ranges.integer("tune.trials", node["trials"], "[1, inf)")
-    own, metric = read_seeds("tune.seeds", node["seeds"]), node.get("metric", f"{PREFIX}acc")
-    if common := sorted(set(own) & set(seeds)):
+    own_seeds, metric = read_seeds("tune.seeds", node["seeds"]), node.get("metric", METRIC)
+    if common := sorted(set(own_seeds) & set(seeds)):
         raise ranges.refuse("tune.seeds", f"none of the study's own, as {common[0]} is", node["seeds"])
-    ranges.words("tune.cells", node["cells"], *cells)
-    ranges.choice("tune.metric", metric, f"{PREFIX}acc")
-    rows = {
-        row: {
-            option: _range(f"tune.space.{row}.{option}", value)
-            for option, value in mapping(f"tune.space.{row}", of).items()
+    ranges.words("tune.cells", node["cells"], *settings)
+    ranges.choice("tune.metric", metric, METRIC)
+    methods: dict[str, dict[str, Range]] = {}
+    for method, options in mapping("tune.space", node["space"]).items():
+        where = f"tune.space.{method}"
+        methods[method] = {
+            name: _read_range(f"{where}.{name}", value) for name, value in mapping(where, options).items()
         }
-        for row, of in mapping("tune.space", node["space"]).items()
-    }
-    if empty := next((row for row, of in rows.items() if not of), None):
-        raise ranges.refuse(f"tune.space.{empty}", "one option or more", {})
-    return Space(node["trials"], own, tuple(node["cells"]), metric, rows)
+        if not methods[method]:
+            raise ranges.refuse(where, "one option or more", {})
+    return Space(node["trials"], own_seeds, tuple(node["cells"]), metric, methods)
 
 
-def _range(where: str, value: Any) -> Range:  # noqa: ANN401 - what a yaml holds
+def _read_range(where: str, value: Any) -> Range:  # noqa: ANN401 - any value of a yaml
     if isinstance(value, Mapping):
-        if strange := sorted(set(value) - {"low", "high", "log"}):
-            raise unknown(where, strange[0], ("low", "high", "log"))
+        check_keys(where, value, ("low", "high", "log"))
         low: Any = value.get("low")
         high: Any = value.get("high")
         log = value.get("log", False)
@@ -155,43 +165,38 @@ def _range(where: str, value: Any) -> Range:  # noqa: ANN401 - what a yaml holds
         if not low < high or (log and low <= 0):
             raise ranges.refuse(where, f"an interval with low < high{', low > 0' if log else ''}", dict(value))
         return Interval(low, high, log)
-    several = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 1
-    if several and _are_apart(value):
+    is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 1
+    is_plain = is_list and all(item is None or isinstance(item, str | int | float) for item in value)
+    if is_plain and len(set(map(spell, value))) == len(value):
         return Choice(tuple(value))
     raise ranges.refuse(where, "a list of two values or more, none twice, or {low: 0.1, high: 10, log: true}", value)
 
 
-def _are_apart(values: Sequence[object]) -> bool:
-    """Whether these are values of an option, none of them twice."""
-    plain = all(each is None or isinstance(each, str | int | float) for each in values)
-    return plain and len(set(map(spell, values))) == len(values)
-
-
 def load(folder: Path) -> dict[str, Tuned]:
-    """Read what was found, by the names of the new rows; none of a row whose trials aren't all done, or have failed."""
+    """Return the results of finished searches in which a trial succeeded, by the names of the tuned methods."""
     return {
-        f"{row}{SUFFIX}": Tuned(
-            row,
-            commits=Counter(each["commit"] for each in facts["tried"]),
-            **{name: facts[name] for name in FACTS if name not in INNER},
+        f"{method}{SUFFIX}": Tuned(
+            method,
+            commits=Counter(trial["commit"] for trial in facts["tried"]),
+            **{name: facts[name] for name in RESULT},
         )
-        for row, facts in load_all(folder).items()
+        for method, facts in load_all(folder).items()
         if facts["words"] and len(facts["tried"]) >= facts["trials"]
     }
 
 
 def load_all(folder: Path) -> dict[str, dict[str, Any]]:
-    """Read tuned.yaml as it stands; {} where there is none. Raises `OptionError`."""
-    path = folder / NAME
+    """Return the content of tuned.yaml by method; {} without the file. Raises `OptionError`."""
+    path = folder / TUNED_FILE
     if not path.is_file():
         return {}
-    with named(path, ()):
-        found = {row: mapping(row, facts) for row, facts in by_name("rows", file_of(path)).items()}
-        for row, facts in found.items():
-            if lacks := [name for name in FACTS if name not in facts]:
-                raise OptionError(f"{row}.{lacks[0]} is missing; remove the file to begin anew")
-            for each in (*facts["tried"], *facts["spare"]):
-                if lacks := [name for name in TRIED if name not in each]:
-                    words = " ".join(each.get("words", ()))
-                    raise OptionError(f"{row}: the trial {words} has no {lacks[0]}; remove it to have it done again")
-        return found
+    with name_file(path, ()):
+        tuned = {method: mapping(method, facts) for method, facts in named_mapping("rows", file_of(path)).items()}
+        for method, facts in tuned.items():
+            if missing := [name for name in (*RESULT, *SEARCH) if name not in facts]:
+                raise OptionError(f"{method}.{missing[0]} is missing; remove the file to start a new search")
+            for trial in (*facts["tried"], *facts["spare"]):
+                if missing := [name for name in TRIAL if name not in trial]:
+                    overrides = " ".join(trial.get("words", ()))
+                    raise OptionError(f"{method}: the trial {overrides} has no {missing[0]}; remove it to repeat it")
+        return tuned

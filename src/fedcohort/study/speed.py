@@ -1,8 +1,8 @@
-"""How soon a setting's target is met in comparison with the baseline: by virtual time, by bytes, by rounds.
+"""Speed-up of methods to a setting's target over the baseline: by virtual time, by bytes and by rounds.
 
-The speed-up is that of `results.speed_up`, and its p is corrected by Holm over the methods of the setting, each axis by
-itself. `costs` has the client FLOPs and bytes of the row's whole runs over those of the baseline's, means over the same
-seeds: a method that is sooner may have spent more by the end of the clock.
+The speed-up is that of `results.speed_up`. Its p is corrected by Holm over the methods of the setting, for each of the
+three separately. `costs` are client FLOPs and bytes of whole runs over those of the baseline, as means over the same
+seeds: a method that is faster to the target may have spent more by the end.
 """
 
 import math
@@ -13,23 +13,25 @@ import numpy as np
 
 from fedcohort.results.speed_up import SpeedUp, judge_speed, speed_up
 from fedcohort.results.verdict import sign_of
+from fedcohort.study.conditions import Pair
 from fedcohort.study.definition import BOUND, Study
-from fedcohort.study.judge import Place, Runs, adjust_all, cost_of, sort_runs
-from fedcohort.study.results import Results, Row
+from fedcohort.study.judge import adjust_all, cost_of
+from fedcohort.study.ranking import Runs, sort_runs
+from fedcohort.study.results import Results
 
-SPENT = ("client_flops", "bytes")  # what a speed-up costs, by the end of the runs
-UNITS = ("virtual_s", "bytes", "rounds")
+COSTS = ("client_flops", "bytes")  # costs of whole runs
+AXES = {"virtual_s": "virtual time", "bytes": "bytes", "rounds": "rounds"}  # costs to the target
 
 
 @dataclass(frozen=True)
 class Speed:
-    """How soon a row meets a setting's target, in comparison with the baseline.
+    """Speed of a method in a setting.
 
     Attributes:
-        up: the speed-up.
+        up: the speed-up over the baseline.
         p: after Holm over the methods of the setting.
         verdict: of `results.verdict`.
-        costs: by name, of whole runs over the baseline's.
+        costs: of whole runs over those of the baseline, by name; NaN where the baseline's are 0.
     """
 
     up: SpeedUp
@@ -43,36 +45,32 @@ class Speed:
         return sign_of(self.verdict)
 
 
-Speeds = Mapping[str, Mapping[Place, Speed]]
+Speeds = Mapping[str, Mapping[Pair, Speed]]  # by axis, and by setting and method
 
 
 def measure_speeds(study: Study, results: Results) -> Speeds:
-    """Return the speeds by unit, setting and row, where a run of the pair met the target; bounds have none."""
+    """Return the speeds of methods where a run of a pair met the target; bounds have none."""
     runs = sort_runs(study, results)
-    return {unit: _measure(study, runs, unit) for unit in UNITS}
+    return {axis: _measure(study, runs, axis) for axis in AXES}
 
 
-def _measure(study: Study, runs: Mapping[str, Runs], unit: str) -> dict[Place, Speed]:
-    ups, costs = dict[Place, SpeedUp](), dict[Place, dict[str, float]]()
-    for cell, by_row in runs.items():
-        base = by_row.get(study.baseline, {})
-        for row, by_seed in by_row.items():
+def _measure(study: Study, runs: Mapping[str, Runs], axis: str) -> dict[Pair, Speed]:
+    ups, costs = dict[Pair, SpeedUp](), dict[Pair, dict[str, float]]()
+    for setting, methods in runs.items():
+        base = methods.get(study.baseline, {})
+        for method, by_seed in methods.items():
             seeds = sorted(set(base) & set(by_seed))
-            if row == study.baseline or row.startswith(BOUND) or not seeds:
+            if method == study.baseline or study.role_of(method) == BOUND or not seeds:
                 continue
-            pair = [{seed: cost_of(side[seed], unit) for seed in seeds} for side in (base, by_seed)]
-            up = speed_up(*pair)
+            up = speed_up(*({seed: cost_of(side[seed], axis) for seed in seeds} for side in (base, by_seed)))
             if up.unmet < up.n and math.isfinite(up.ratio):
-                ups[cell, row] = up
-                costs[cell, row] = {name: _relate(by_seed, base, seeds, name) for name in SPENT}
-    ps = adjust_all(study, {place: up.p for place, up in ups.items()})
-    return {
-        place: Speed(up, ps[place].in_setting, judge_speed(up, ps[place].in_setting, study.rules), costs[place])
-        for place, up in ups.items()
-    }
-
-
-def _relate(runs: Mapping[int, Row], base: Mapping[int, Row], seeds: list[int], name: str) -> float:
-    """Return the cost of the runs over that of the baseline's; NaN where that is nothing."""
-    cost, of_base = (float(np.mean([side[seed][name] for seed in seeds])) for side in (runs, base))
-    return cost / of_base if of_base > 0 else math.nan
+                ups[setting, method] = up
+                means = {
+                    name: [float(np.mean([side[seed][name] for seed in seeds])) for side in (by_seed, base)]
+                    for name in COSTS
+                }
+                costs[setting, method] = {
+                    name: cost / of_base if of_base > 0 else math.nan for name, (cost, of_base) in means.items()
+                }
+    ps = {pair: p.in_setting for pair, p in adjust_all(study, {pair: up.p for pair, up in ups.items()}).items()}
+    return {pair: Speed(up, ps[pair], judge_speed(up, ps[pair], study.rules), costs[pair]) for pair, up in ups.items()}

@@ -1,4 +1,4 @@
-"""Tables of the speed-ups to the target, one an axis, and the methods that are faster in a setting."""
+"""Tables of the speed-ups to the target, and the names of the faster methods of a setting."""
 
 import math
 
@@ -7,47 +7,44 @@ from fedcohort.report.table import Table
 from fedcohort.results.speed_up import RESTRICTED
 from fedcohort.results.verdict import UNREACHED
 from fedcohort.study.definition import METHOD, Study
-from fedcohort.study.formats import EMPTY, SIGNS
-from fedcohort.study.page_tables import make_table, name_row, split_settings, write_few
-from fedcohort.study.speed import Speed, Speeds
-from fedcohort.study.verdict import CellVerdict, RowVerdict, Verdict
+from fedcohort.study.formats import EMPTY, SIGNS, join_first
+from fedcohort.study.page_tables import label_method, make_table, split_settings, write_few
+from fedcohort.study.speed import AXES, Speed, Speeds
+from fedcohort.study.verdict import MethodVerdict, Verdict
 
-AXES = {"virtual_s": "virtual time", "bytes": "bytes", "rounds": "rounds"}
-NAMED = 2  # methods of an axis that a cell names
+NAMED = 2  # methods of an axis that are named in a cell
 
 
 def speed_tables(study: Study, verdict: Verdict, speeds: Speeds) -> list[tuple[str, str, Table]]:
-    """Return axis, title and table, methods down, settings across, of settings whose target some run of a pair met."""
+    """Return axis, title and table for the settings in which a run met the target; methods are lines."""
     tables = []
-    for axis, by_place in speeds.items():
-        met = [cell for cell in verdict.cells if any(place[0] == cell for place in by_place)]
-        for title, cells in split_settings(study, met):
-            base = [_write_target(verdict.cells[cell].rows[study.baseline], axis) for cell in cells]
-            labels = [study.cells[cell].label for cell in cells]
-            lines = [{"method": f"{study.baseline} (cost)", **dict(zip(labels, base, strict=True))}]
-            for row in dict.fromkeys(row for cell in cells for row in verdict.cells[cell].rows):
-                if any((cell, row) in by_place for cell in cells):
-                    shown = [
-                        _write_cell(by_place.get((cell, row)), verdict.cells[cell], study.baseline) for cell in cells
-                    ]
-                    lines.append({"method": name_row(study, row), **dict(zip(labels, shown, strict=True))})
+    for axis, by_pair in speeds.items():
+        reached = [setting for setting in verdict.settings if any(pair[0] == setting for pair in by_pair)]
+        for title, settings in split_settings(study, reached):
+            base = {name: verdict.settings[name].methods[study.baseline] for name in settings}
+            labels = {name: study.settings[name].label for name in settings}
+            line = {labels[name]: _write_target(base[name], axis) for name in settings}
+            lines = [{"method": f"{study.baseline} (cost)", **line}]
+            for method in dict.fromkeys(method for name in settings for method in verdict.settings[name].methods):
+                of_method = {name: by_pair[name, method] for name in settings if (name, method) in by_pair}
+                line = {
+                    labels[name]: f"{write_speed(speed)} {write_costs(speed)}{write_few(speed.up.n, base[name])}"
+                    for name, speed in of_method.items()
+                }
+                if line:
+                    empty = dict.fromkeys(labels.values(), EMPTY)
+                    lines.append({"method": label_method(study, method), **empty, **line})
             caption = f"Speed-up to the target over {study.baseline}, by {AXES[axis]}{f': {title}' if title else ''}"
             tables.append((axis, title, make_table(lines, caption)))
     return tables
 
 
-def _write_target(row: RowVerdict, axis: str) -> str:
-    """Return `45 rounds`, `98 min 20 s`, or, where half of the seeds never met it, `4 of 10`."""
-    value = row.target[axis]
+def _write_target(base: MethodVerdict, axis: str) -> str:
+    """Return `45 rounds` or `98 min 20 s`; `4 of 10` where half of the seeds or more never met the target."""
+    value = base.target[axis]
     if not math.isfinite(value):
-        return f"{row.reached} of {row.value.n}"
+        return f"{base.reached} of {base.value.n}"
     return {"virtual_s": units.seconds, "bytes": units.bytes_, "rounds": "{:.0f} rounds".format}[axis](value)
-
-
-def _write_cell(speed: Speed | None, cell: CellVerdict, baseline: str) -> str:
-    if speed is None:
-        return EMPTY
-    return f"{write_speed(speed)} {write_costs(speed)}{write_few(speed.up.n, cell, baseline)}"
 
 
 def write_speed(speed: Speed) -> str:
@@ -59,21 +56,22 @@ def write_speed(speed: Speed) -> str:
 
 
 def write_costs(speed: Speed) -> str:
-    """Return `(7.6, 2.8)`: client FLOPs and bytes of whole runs over the baseline's."""
+    """Return `(7.6, 2.8)`: client FLOPs and bytes of whole runs over those of the baseline."""
     return f"({', '.join(f'{cost:.1f}' if math.isfinite(cost) else EMPTY for cost in speed.costs.values())})"
 
 
-def name_faster(study: Study, cell: str, speeds: Speeds) -> str:
+def name_faster(study: Study, setting: str, speeds: Speeds) -> str:
     """Return `virtual time: fedcbs 1.86 (1.0, 1.2); bytes: ...`, the fastest first; "" where no method is faster."""
     parts = []
-    for axis, by_place in speeds.items():
-        faster = [
-            (row, speed)
-            for (where, row), speed in by_place.items()
-            if where == cell and speed.sign > 0 and study.role_of(row) == METHOD
+    for axis, by_pair in speeds.items():
+        faster = {
+            method: speed
+            for (name, method), speed in by_pair.items()
+            if name == setting and speed.sign > 0 and study.role_of(method) == METHOD
+        }
+        texts = [
+            f"{method} {write_speed(speed).replace(SIGNS[1], '')} {write_costs(speed)}"
+            for method, speed in sorted(faster.items(), key=lambda item: -item[1].up.ratio)
         ]
-        faster.sort(key=lambda named: -named[1].up.ratio)
-        names = [f"{row} {write_speed(speed).replace(SIGNS[1], '')} {write_costs(speed)}" for row, speed in faster]
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        parts += [f"{AXES[axis]}: {', '.join(names[:NAMED])}{more}"] if names else []
+        parts += [f"{AXES[axis]}: {join_first(texts, NAMED)}"] if texts else []
     return "; ".join(parts)

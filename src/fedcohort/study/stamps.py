@@ -1,9 +1,8 @@
-"""Stamps of a study's runs: equal stamps are equal configs, and no run is composed to tell.
+"""Stamps of a study's runs: runs with equal stamps have equal configurations, which needs no composition to tell.
 
-A stamp is a digest of a run's words and of the yaml files that its composition can read. Hydra reads `train.yaml`, and
-of a group the files that a word or a file that it reads names; a file that nothing of these names is none of the run's.
-So a method that is added or changed leaves the stamps of others what they were, unless `train.yaml` names it, be it as
-an example in its help.
+A stamp is a digest of a run's overrides and of the yaml files that its composition can read. These are `train.yaml`,
+and all files of the groups that an override, or a file that is read, names. A method that is added or changed
+therefore leaves the stamps of the others unchanged, unless `train.yaml` names it, be it as an example in its help.
 """
 
 import hashlib
@@ -14,55 +13,56 @@ from functools import cached_property
 from pathlib import Path
 
 PRIMARY = "train"
-NAME = re.compile(r"\w+")  # a file that is called otherwise, `my-method.yaml`, counts for all runs
+NAME = re.compile(r"\w+")  # a file with another name, such as `my-method.yaml`, counts for all runs
 COMMENT = re.compile(r"(^|\s+)#[^'\"\n]*$", re.MULTILINE)  # one with a quote may be text, and counts
 
 
 @dataclass(frozen=True)
 class File:
-    """A yaml file without its comments. names: all that it could name, its values' words and numbers among them."""
+    """A yaml file without its comments."""
 
     path: str
     text: str
 
     @cached_property
     def names(self) -> frozenset[str]:
+        """All names of files that it could contain; keys, choices and numbers are among them."""
         return frozenset(NAME.findall(self.text))
 
 
 class Stamps:
-    """The stamps under the yaml files of `configs`, the folder of the groups, as they are now."""
+    """The stamps under the present yaml files of `configs`, the folder of the groups."""
 
     def __init__(self, configs: Path) -> None:
-        self._files: dict[str, list[File]] = {}  # by their names without `.yaml`; some groups share a name
+        self._files: dict[str, list[File]] = {}  # by their names without `.yaml`, which several groups may use
         self._always = {PRIMARY}
-        self._known: dict[frozenset[str], str] = {}
+        self._digests: dict[frozenset[str], str] = {}
         for path in sorted(configs.rglob("*.yaml")):
-            bare = COMMENT.sub("", path.read_text(encoding="utf-8", errors="replace"))
-            self._files.setdefault(path.stem, []).append(File(path.relative_to(configs).as_posix(), bare))
+            text = COMMENT.sub("", path.read_text(encoding="utf-8", errors="replace"))
+            self._files.setdefault(path.stem, []).append(File(path.relative_to(configs).as_posix(), text))
             if not NAME.fullmatch(path.stem):
                 self._always.add(path.stem)
 
-    def of(self, words: Sequence[str]) -> str:
-        """Return twelve hex digits over `words` and the files that their composition can read."""
-        named = self._named_by(words)
-        if named not in self._known:
+    def stamp(self, overrides: Sequence[str]) -> str:
+        """Return twelve hex digits of the overrides and the files that their composition can read."""
+        names = self._names_in(overrides)
+        if names not in self._digests:
             digest = hashlib.blake2b(digest_size=8)
-            for file in self._reach(named):
+            for file in self._reach(names):
                 digest.update(f"{file.path}\0{file.text}\0".encode())
-            self._known[named] = digest.hexdigest()
-        return hashlib.blake2b("\0".join([*words, self._known[named]]).encode(), digest_size=6).hexdigest()
+            self._digests[names] = digest.hexdigest()
+        return hashlib.blake2b("\0".join([*overrides, self._digests[names]]).encode(), digest_size=6).hexdigest()
 
-    def files_of(self, words: Sequence[str]) -> list[str]:
-        """Return the paths under `configs` that the composition of `words` can read."""
-        return [file.path for file in self._reach(self._named_by(words))]
+    def files_of(self, overrides: Sequence[str]) -> list[str]:
+        """Return the paths under `configs` that the composition of the overrides can read."""
+        return [file.path for file in self._reach(self._names_in(overrides))]
 
-    def _named_by(self, words: Sequence[str]) -> frozenset[str]:
-        return frozenset(NAME.findall(" ".join(words))).intersection(self._files)
+    def _names_in(self, overrides: Sequence[str]) -> frozenset[str]:
+        return frozenset(NAME.findall(" ".join(overrides))).intersection(self._files)
 
-    def _reach(self, named: frozenset[str]) -> list[File]:
-        """Return the files of these names, and of those that they name, and so on."""
-        reached, fresh = frozenset[str](), named | self._always
+    def _reach(self, names: frozenset[str]) -> list[File]:
+        """Return the files with these names, the files that these name, and so on."""
+        reached, fresh = frozenset[str](), names | self._always
         while fresh := fresh.intersection(self._files) - reached:
             reached |= fresh
             fresh = frozenset().union(*(file.names for name in fresh for file in self._files[name]))

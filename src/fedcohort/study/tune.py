@@ -1,8 +1,9 @@
-"""What `fedcohort study tune` does: as many trials for each row that has a space, on seeds that the study doesn't use.
+"""Tune the options of a study's methods with Optuna, on seeds that the study does not use (`fedcohort study tune`).
 
-The first trial is the row as it is, the others are Optuna's (TPE, with a seed of its own for each row). Each is written
-into tuned.yaml at once: the same command goes on, and with more trials in study.yaml does those that are more. A trial
-that was refused or has failed is known, too, and isn't done again until it is removed from that file.
+Each method with a search space has the same number of trials. The first trial has the default options. The others are
+those of the TPE sampler, which has a seed for each method. Each trial is written to `tuned.yaml` at once. The same
+command therefore resumes a search, and a larger number of trials in `study.yaml` extends it. A trial that was refused
+or has failed is not repeated until it is removed from that file.
 """
 
 import hashlib
@@ -27,28 +28,28 @@ from fedcohort.record.folder import write_atomically
 from fedcohort.results.run import SHARE
 from fedcohort.startup.options import unknown
 from fedcohort.study import space
-from fedcohort.study.checks import named
-from fedcohort.study.definition import NAME as STUDY
-from fedcohort.study.definition import Study, Words
+from fedcohort.study.checks import name_file
+from fedcohort.study.definition import STUDY_FILE, Study
 from fedcohort.study.engine import Say
 from fedcohort.study.measure import summarise
-from fedcohort.study.places import LEAN, clock_of, merge
-from fedcohort.study.results import DONE
-from fedcohort.study.space import Choice, Range, Space, spell
-from fedcohort.study.tasks import Task, composed, run_tasks
+from fedcohort.study.overrides import QUIET, Overrides, clock_of, merge
+from fedcohort.study.result_files import DONE
+from fedcohort.study.space import TUNED_FILE, Choice, Range, Space, spell
+from fedcohort.study.tasks import Task, compose, run_tasks
 
 EXTRA = 'pip install --constraint constraints.txt --editable ".[sweep]"'
-Trial = dict[str, Any]  # as tuned.yaml has it
+Trial = dict[str, Any]  # as in tuned.yaml
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """A search of all rows that have a space.
+    """The search of all methods with a search space.
 
     Attributes:
         configs: the folder of the groups.
-        logs: where run folders are made.
-        say: is told a line a trial.
+        logs: folder in which run folders are created.
+        say: prints a line, one for each trial.
+        launch: how jobs are started.
     """
 
     study: Study
@@ -58,133 +59,133 @@ class Tuning:
     say: Say
     launch: Launch = field(default_factory=Launch)
 
-    def run(self, rows: Sequence[str]) -> None:
-        """Search for each row, one after the other; the runs of a trial are jobs of a sweep."""
-        with named(self.study.folder / STUDY, ()):  # what is wrong is said before the first trial
-            defaults = {row: self._defaults(row, self.space.rows[row]) for row in rows}
-        for row in rows:
-            self._search(row, defaults[row])
+    def run(self, methods: Sequence[str]) -> None:
+        """Search for each method, one after the other. Raises `OptionError` before the first trial."""
+        with name_file(self.study.folder / STUDY_FILE, ()):
+            defaults = {method: self._defaults(method) for method in methods}
+        for method in methods:
+            self._search(method, defaults[method])
 
-    def _search(self, row: str, defaults: Mapping[str, Any]) -> None:
+    def _search(self, method: str, defaults: Mapping[str, Any]) -> None:
         optuna = import_optuna()
-        options = self.space.rows[row]
-        stamp = self._stamp(row)
-        found = space.load_all(self.study.folder).get(row, {})
-        there: list[Trial] = [*found["tried"], *found["spare"]] if found.get("stamp") == stamp else []
-        known = {tuple(each["words"]): each for each in there}
-        sampler = optuna.samplers.TPESampler(seed=rng.key(0, f"tune/{row}") % 2**32)
+        options, stamp = self.space.methods[method], self._stamp(method)
+        stored = space.load_all(self.study.folder).get(method, {})
+        stored_trials: list[Trial] = [*stored["tried"], *stored["spare"]] if stored.get("stamp") == stamp else []
+        trials = {tuple(trial["words"]): trial for trial in stored_trials}
+        sampler = optuna.samplers.TPESampler(seed=rng.key(0, f"tune/{method}") % 2**32)
         search = optuna.create_study(direction="maximize", sampler=sampler)
         search.enqueue_trial(defaults)
-        tried: list[Trial] = []
-        asked = set[Words]()
-        trials = self.space.trials_of(row)
-        while len(asked) < trials:
-            trial = search.ask()
-            words = _spell_words({name: _suggest(trial, name, each) for name, each in options.items()})
-            is_new, is_again = words not in known, words in asked
+        tried: dict[Overrides, Trial] = {}
+        n_trials = self.space.trials_of(method)
+        while len(tried) < n_trials:
+            suggestion = search.ask()
+            overrides = _spell_overrides({name: _suggest(suggestion, name, option) for name, option in options.items()})
+            is_new, is_repeated = overrides not in trials, overrides in tried
             if is_new:
-                known[words] = self._try(row, words)
-            value = known[words]["value"]
-            search.tell(trial, *([value] if value is not None else [None, optuna.trial.TrialState.FAIL]))
-            if is_again:  # that is no trial: of few combinations the next is one that wasn't asked for
-                if (other := _find_other(options, asked)) is not None:
-                    search.enqueue_trial(other)
+                trials[overrides] = self._try(method, overrides)
+            trial = trials[overrides]
+            failed = (None, optuna.trial.TrialState.FAIL)
+            search.tell(suggestion, *((trial["value"],) if trial["value"] is not None else failed))
+            if is_repeated:  # no trial is done twice; where options have few combinations, try the next one
+                if (combination := _find_combination(options, tried)) is not None:
+                    search.enqueue_trial(combination)
                 continue
-            asked.add(words)
-            tried.append(known[words])
-            if is_new:  # while known ones are replayed the file stays as it is
-                self._write(row, stamp, tried, known)
-            self.say(f"{row} [{len(tried)}/{trials}] {' '.join(words)}: {_spell_value(known[words])}")
-        self._write(row, stamp, tried, known)
-        if lost := sum(each["value"] is None for each in tried):
-            told = f"{row}: {lost} of {len(tried)} trials have no value and aren't done again"
-            self.say(f"{told}: remove them from {self.study.folder / space.NAME} to try them anew")
+            tried[overrides] = trial
+            if is_new:  # the file stays unchanged while stored trials are replayed
+                self._write(method, stamp, list(tried.values()), trials)
+            self.say(f"{method} [{len(tried)}/{n_trials}] {' '.join(overrides)}: {_spell_value(trial)}")
+        self._write(method, stamp, list(tried.values()), trials)
+        if n_failed := sum(trial["value"] is None for trial in tried.values()):
+            self.say(
+                f"{method}: {n_failed} of {len(tried)} trials have no value and are not repeated; "
+                f"to repeat them, remove them from {self.study.folder / TUNED_FILE}"
+            )
 
-    def _defaults(self, row: str, options: Mapping[str, Range]) -> dict[str, Any]:
-        """Return the row's own options. Raises `OptionError` where its space doesn't hold them."""
-        config = composed(self._tasks(row, ())[0]).config
-        found = {}
-        for name, each in options.items():
+    def _defaults(self, method: str) -> dict[str, Any]:
+        """Return the default options of a method. Raises `OptionError` for a search space without them."""
+        config = compose(self._tasks(method, ())[0]).config
+        defaults = {}
+        for name, options in self.space.methods[method].items():
             value: Any = config
-            where = "the config"
+            node = "the config"
             for part in name.split("."):
-                known = value if isinstance(value, Mapping) else {}
-                if part not in known:
-                    raise unknown(f"tune.space.{row}: {where}", part, list(known))
-                value, where = known[part], part
-            if not each.holds(value):
+                names = list(value) if isinstance(value, Mapping) else []
+                if part not in names:
+                    raise unknown(f"tune.space.{method}: {node}", part, names)
+                value, node = value[part], part
+            if not options.holds(value):
                 raise OptionError(
-                    f"tune.space.{row}.{name} must hold the default, {spell(value)}: it is the first trial"
+                    f"tune.space.{method}.{name} must hold the default, {spell(value)}: it is the first trial"
                 )
-            found[name] = value
-        return found
+            defaults[name] = value
+        return defaults
 
-    def _tasks(self, row: str, words: Words) -> list[Task]:
-        study, own = self.study, self.study.words.get(row, (f"selector={row}",))
+    def _tasks(self, method: str, overrides: Overrides) -> list[Task]:
+        """Return the runs of a trial."""
+        study, of_method = self.study, self.study.overrides.get(method, (f"selector={method}",))
         return [
             Task(
-                merge(LEAN, study.common, study.cells[cell].words, own, words),
+                merge(QUIET, study.common, study.settings[setting].overrides, of_method, overrides),
                 seed,
                 self.configs,
                 self.logs,
                 self.space.metric,
-                False,
+                keep=False,
             )
-            for cell in self.space.cells
+            for setting in self.space.settings
             for seed in self.space.seeds
         ]
 
-    def _try(self, row: str, words: Words) -> Trial:
-        """Do the trial: its value is the mean of its runs, None where one of them was refused or has failed."""
-        tasks = self._tasks(row, words)
-        outcomes = [outcome for _, outcome in sorted(run_tasks(tasks, self.launch), key=lambda each: each[0])]
+    def _try(self, method: str, overrides: Overrides) -> Trial:
+        """Run a trial. Its value is the mean of its runs, and None where one of them was refused or has failed."""
+        tasks = self._tasks(method, overrides)
+        outcomes = [outcome for _, outcome in sorted(run_tasks(tasks, self.launch), key=lambda pair: pair[0])]
         commit, dirty = provenance.commit()
         code = f"{commit[:10]}{' with uncommitted changes' if dirty else ''}"
-        trial: Trial = {"words": words, "value": None, "commit": code}
-        if lost := next((each for each in outcomes if each.status != DONE), None):
-            return {**trial, "reason": f"{lost.status}: {lost.reason}"}
-        late = [
-            summarise(each.curve, self.study.late, None, clock_of(task.words))["late"]
-            for task, each in zip(tasks, outcomes, strict=True)
-            if each.curve is not None
+        trial: Trial = {"words": overrides, "value": None, "commit": code}
+        if failed := next((outcome for outcome in outcomes if outcome.status != DONE), None):
+            return {**trial, "reason": f"{failed.status}: {failed.reason}"}
+        results = [
+            summarise(outcome.curve, self.study.n_late, None, clock_of(task.overrides))["late"]
+            for task, outcome in zip(tasks, outcomes, strict=True)
+            if outcome.curve is not None
         ]
-        value = float(np.mean(late))
+        value = float(np.mean(results))
         return {**trial, "value": value} if math.isfinite(value) else {**trial, "reason": f"its mean is {value}"}
 
-    def _stamp(self, row: str) -> str:
-        """Return what tells trials of one search from those of another: all but how many there are."""
-        tasks = self._tasks(row, ())
-        asked = [[task.words, task.seed] for task in tasks]
-        ranges_ = {name: asdict(each) for name, each in self.space.rows[row].items()}
-        timed = [SHARE] if any(clock_of(task.words) for task in tasks) else []
-        text = json.dumps([asked, ranges_, self.space.metric, self.study.late, *timed])
+    def _stamp(self, method: str) -> str:
+        """Return a digest of the search, without its number of trials: trials of another search are not used."""
+        tasks = self._tasks(method, ())
+        runs = [[task.overrides, task.seed] for task in tasks]
+        options = {name: asdict(option) for name, option in self.space.methods[method].items()}
+        share = [SHARE] if any(clock_of(task.overrides) for task in tasks) else []
+        text = json.dumps([runs, options, self.space.metric, self.study.n_late, *share])
         return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
-    def _write(self, row: str, stamp: str, tried: Sequence[Trial], known: Mapping[Words, Trial]) -> None:
-        done = [each for each in tried if each["value"] is not None]
-        best: Trial = max(done, key=lambda each: each["value"], default={"words": [], "value": math.nan})
-        first = tried[0]["value"]
-        asked = {tuple(each["words"]) for each in tried}
+    def _write(self, method: str, stamp: str, tried: Sequence[Trial], trials: Mapping[Overrides, Trial]) -> None:
+        with_value = [trial for trial in tried if trial["value"] is not None]
+        best: Trial = max(with_value, key=lambda trial: trial["value"], default={"words": [], "value": math.nan})
+        default, reached = tried[0]["value"], {tuple(trial["words"]) for trial in tried}
         facts = {
-            "trials": self.space.trials_of(row),
+            "trials": self.space.trials_of(method),
             "seeds": list(self.space.seeds),
-            "cells": list(self.space.cells),
+            "cells": list(self.space.settings),
             "metric": self.space.metric,
             "words": list(best["words"]),
             "value": best["value"],
-            "default": math.nan if first is None else first,
+            "default": math.nan if default is None else default,
             "stamp": stamp,
-            "tried": [_copy(each) for each in tried],
-            "spare": [_copy(each) for words, each in known.items() if words not in asked],
+            "tried": [{**trial, "words": list(trial["words"])} for trial in tried],
+            "spare": [{**trial, "words": list(words)} for words, trial in trials.items() if words not in reached],
         }
-        whole = space.load_all(self.study.folder) | {row: facts}
-        head = "# Written by fedcohort study tune; the rows <name>_tuned of the study have these words.\n"
-        text = yaml.safe_dump(whole, sort_keys=False, width=110, default_flow_style=None)
-        write_atomically(self.study.folder / space.NAME, head + text)
+        content = space.load_all(self.study.folder) | {method: facts}
+        head = "# Written by fedcohort study tune; the methods <name>_tuned of the study have these options.\n"
+        text = yaml.safe_dump(content, sort_keys=False, width=110, default_flow_style=None)
+        write_atomically(self.study.folder / TUNED_FILE, head + text)
 
 
 def import_optuna() -> Any:  # noqa: ANN401 - it has no types, and is imported late
-    """Return Optuna, quiet. Raises `OptionError` where it isn't installed."""
+    """Return Optuna with few messages. Raises `OptionError` if it is not installed."""
     try:
         import optuna
     except ImportError as error:
@@ -194,30 +195,25 @@ def import_optuna() -> Any:  # noqa: ANN401 - it has no types, and is imported l
     return optuna
 
 
-def _spell_words(values: Mapping[str, object]) -> Words:
-    return tuple(f"{name}={spell(value)}" for name, value in values.items())
+def _spell_overrides(options: Mapping[str, object]) -> Overrides:
+    return tuple(f"{name}={spell(value)}" for name, value in options.items())
 
 
-def _find_other(options: Mapping[str, Range], asked: Collection[Words]) -> dict[str, object] | None:
-    """Return the first combination that wasn't asked for; None where an option has any number of values."""
-    values = [each.values for each in options.values() if each.values is not None]
-    if len(values) < len(options):
+def _find_combination(options: Mapping[str, Range], tried: Collection[Overrides]) -> dict[str, object] | None:
+    """Return the first combination that was not tried; None where an option is a real number."""
+    ranges = [option.values for option in options.values() if option.values is not None]
+    if len(ranges) < len(options):
         return None
-    combinations = (dict(zip(options, each, strict=True)) for each in product(*values))
-    return next((each for each in combinations if _spell_words(each) not in asked), None)
+    combinations = (dict(zip(options, combination, strict=True)) for combination in product(*ranges))
+    return next((choice for choice in combinations if _spell_overrides(choice) not in tried), None)
 
 
-def _suggest(trial: Any, name: str, each: Range) -> object:  # noqa: ANN401 - Optuna's
-    if isinstance(each, Choice):
-        return trial.suggest_categorical(name, list(each.values))
-    suggest = trial.suggest_int if each.whole else trial.suggest_float
-    return suggest(name, each.low, each.high, log=each.log)
+def _suggest(trial: Any, name: str, options: Range) -> object:  # noqa: ANN401 - Optuna's
+    if isinstance(options, Choice):
+        return trial.suggest_categorical(name, list(options.values))
+    suggest = trial.suggest_int if options.is_integer else trial.suggest_float
+    return suggest(name, options.low, options.high, log=options.log)
 
 
 def _spell_value(trial: Trial) -> str:
     return f"no value, {trial.get('reason', 'failed')}" if trial["value"] is None else f"{trial['value']:.4f}"
-
-
-def _copy(trial: Trial) -> Trial:
-    """A trial as it is written: one that the search asked for twice stands there twice, and no reference to it."""
-    return {**trial, "words": list(trial["words"])}

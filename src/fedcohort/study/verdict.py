@@ -1,4 +1,4 @@
-"""The verdict on a study: of each row in each setting, of each setting, of all."""
+"""The verdict on a study: on each method in each setting, on each setting, and over all settings."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,6 +8,7 @@ from fedcohort.results.difference import NO_DIFFERENCE, Difference, Mean
 from fedcohort.results.headroom import ShareClosed
 from fedcohort.results.verdict import sign_of
 from fedcohort.results.winner import Winner
+from fedcohort.study.conditions import Pair
 from fedcohort.study.definition import METHOD
 from fedcohort.study.ranking import Ranks
 
@@ -16,54 +17,58 @@ TO_TARGET = ("rounds", "virtual_s", "bytes")
 
 
 @dataclass(frozen=True)
-class Ps:
-    """The p-value of a difference after Holm, by the family of the claim; NaN where there is no test.
+class PValues:
+    """The p-values of a difference after Holm, one for each family of tests; NaN where there is no test.
 
     Attributes:
-        in_setting: over all methods of the setting; of a row that is no method, as tested.
+        in_setting: over all methods of the setting. An oracle, a reference or a bound is in no family, and keeps its p.
         of_method: over all settings of the method; likewise.
-        anywhere: over all methods in all settings; NaN for a row that is no method.
+        anywhere: over all methods in all settings; NaN for a row that is in no family.
     """
 
-    in_setting: float
-    of_method: float
-    anywhere: float
+    in_setting: float = math.nan
+    of_method: float = math.nan
+    anywhere: float = math.nan
 
 
 @dataclass(frozen=True)
-class RowVerdict:
-    """A row in a setting.
+class MethodVerdict:
+    """A method in a setting.
 
     Attributes:
+        setting: name of the setting.
+        method: name of the method.
+        role: of the method in the study.
         value: mean result over its seeds, in the metric's unit.
-        last: mean over its seeds of the last value that was measured.
-        diverged: seeds whose result is not finite.
-        over: difference to the baseline; None for the baseline itself.
+        last: mean over its seeds of the last measured value.
+        diverged: number of seeds whose result is not finite.
+        over: difference to the baseline; an empty one for the baseline, or without common seeds.
         ps: p-values of the difference.
-        verdict: of `results.verdict`, by the correction within the setting; "" for the baseline.
+        verdict: of `results.verdict`, with the correction within the setting; "" for the baseline.
         closed: share of the headroom; None where there is none.
         rank: among methods and the baseline; NaN for others.
         costs: mean costs of a run, by name.
-        target: median seconds and bytes and rounds to the target over seeds, infinite where half of them never met it.
-        reached: seeds that met it.
-        early: seeds that had all of their rounds before the clock that was to end them.
-        other_code: seeds computed by code that behaves differently (`behaviour.py`).
+        target: median rounds, seconds and bytes to the target; infinite where half of the seeds or more never met it.
+        reached: number of seeds that met the target.
+        ended_by_rounds: number of seeds that completed their rounds before the clock that was to end them.
+        other_code: number of seeds computed by code that behaves differently (`behaviour.py`).
     """
 
-    row: str
+    setting: str
+    method: str
     role: str
     value: Mean
     last: float
     diverged: int
-    over: Difference | None
-    ps: Ps
+    over: Difference
+    ps: PValues
     verdict: str
     closed: ShareClosed | None
     rank: float
     costs: Mapping[str, float]
     target: Mapping[str, float]
     reached: int
-    early: int
+    ended_by_rounds: int
     other_code: int
 
     @property
@@ -71,64 +76,69 @@ class RowVerdict:
         """1 where it is better than the baseline, -1 where it is worse, else 0."""
         return sign_of(self.verdict)
 
+    @property
+    def is_compared(self) -> bool:
+        """Whether there is a difference to the baseline."""
+        return self.over is not NO_DIFFERENCE
+
 
 @dataclass(frozen=True)
 class Headroom:
-    """What an oracle gains in a setting.
+    """The gain of an oracle in a setting.
 
     Attributes:
-        oracle: the one with the largest mean difference; None where no oracle has a difference.
-        difference: its difference, of several oracles that of choosing one on the other seeds; None likewise.
-        pays: whether the interval is above 0, and the mean at or above the minimum effect.
+        oracle: the one with the largest mean difference; "" where no oracle has a difference.
+        difference: its difference; of several oracles, that of choosing one on the other seeds. None likewise.
+        is_positive: whether the interval is above 0, and the mean at or above the minimum effect.
         oracles: those with enough seeds.
     """
 
-    oracle: str | None
-    difference: Difference | None
-    pays: bool
-    oracles: Sequence[str]
+    oracle: str = ""
+    difference: Difference | None = None
+    is_positive: bool = False
+    oracles: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
-class CellVerdict:
+class SettingVerdict:
     """A setting.
 
     Attributes:
-        rows: those with results, in the study's order.
+        methods: those with results, in the study's order.
         headroom: of its oracle.
-        seeds: number that shows a difference of win.worth, None where no spread is known.
-        n: seeds of the median method.
-        shows: difference that these seeds show.
-        winner: best method and its cross-fitted value; None where no method is better.
+        seeds_needed: number of seeds that show a difference of `win.worth`; None where no spread is known.
+        n: number of seeds of the median method.
+        detectable: difference that these seeds show.
+        winner: the best method and its cross-fitted value; None where no method is better.
     """
 
-    cell: str
-    rows: Mapping[str, RowVerdict]
+    setting: str
+    methods: Mapping[str, MethodVerdict]
     headroom: Headroom
-    seeds: int | None
+    seeds_needed: int | None
     n: int
-    shows: float
+    detectable: float
     winner: tuple[str, Winner] | None
 
-    def winners(self, *roles: str) -> list[RowVerdict]:
-        """Return the rows that are better than the baseline, best first."""
-        better = [row for row in self.rows.values() if row.sign > 0 and row.role in (roles or (METHOD,))]
-        return sorted(better, key=lambda row: -over_of(row).mean)
+    def better(self) -> list[MethodVerdict]:
+        """Return the methods that are better than the baseline, the best first."""
+        better = [method for method in self.methods.values() if method.sign > 0 and method.role == METHOD]
+        return sorted(better, key=lambda method: -method.over.mean)
 
-    def wins_after_all(self, alpha: float) -> bool:
+    def worse(self) -> list[MethodVerdict]:
+        """Return the methods that are worse than the baseline, the worst first."""
+        worse = [method for method in self.methods.values() if method.sign < 0 and method.role == METHOD]
+        return sorted(worse, key=lambda method: method.over.mean)
+
+    def is_won(self, alpha: float) -> bool:
         """Return whether a method is still better after one correction over all methods and settings."""
-        return any(row.ps.anywhere < alpha for row in self.winners())
+        return any(method.ps.anywhere < alpha for method in self.better())
 
-    def losers(self) -> list[RowVerdict]:
-        """Return the methods that are worse, worst first."""
-        worse = [row for row in self.rows.values() if row.sign < 0 and row.role == METHOD]
-        return sorted(worse, key=lambda row: over_of(row).mean)
-
-    def lost(self, baseline: str) -> list[RowVerdict]:
-        """Return the methods that diverged on more seeds than the baseline, worst first; they have no test."""
-        least = self.rows[baseline].diverged if baseline in self.rows else 0
-        diverged = [row for row in self.rows.values() if row.diverged > least and row.role == METHOD]
-        return sorted(diverged, key=lambda row: -row.diverged)
+    def diverged(self, baseline: str) -> list[MethodVerdict]:
+        """Return the methods that diverged on more seeds than the baseline, the worst first; they have no test."""
+        least = self.methods[baseline].diverged if baseline in self.methods else 0
+        diverged = [method for method in self.methods.values() if method.diverged > least and method.role == METHOD]
+        return sorted(diverged, key=lambda method: -method.diverged)
 
 
 @dataclass(frozen=True)
@@ -136,23 +146,23 @@ class Verdict:
     """The verdict on a study.
 
     Attributes:
-        cells: by setting.
-        ranks: over settings, None where too little is there to rank.
-        missing: by setting and row, how many of the study's seeds have no result.
+        settings: by name.
+        ranks: over settings; None where there is too little to rank.
+        missing: number of the study's seeds without a result, by setting and method.
         collapsing: methods whose wins in single settings are not safe (`results.skew`).
     """
 
-    cells: Mapping[str, CellVerdict]
+    settings: Mapping[str, SettingVerdict]
     ranks: Ranks | None
-    missing: Mapping[tuple[str, str], int]
+    missing: Mapping[Pair, int]
     collapsing: frozenset[str] = frozenset()
 
     @property
+    def methods(self) -> list[MethodVerdict]:
+        """All methods in all settings."""
+        return [method for setting in self.settings.values() for method in setting.methods.values()]
+
+    @property
     def tests(self) -> int:
-        """Number of tests of methods over all settings, which `Ps.anywhere` is corrected for."""
-        return sum(math.isfinite(row.ps.anywhere) for cell in self.cells.values() for row in cell.rows.values())
-
-
-def over_of(row: RowVerdict) -> Difference:
-    """Return the difference to the baseline; an empty one where there is none."""
-    return row.over if row.over is not None else NO_DIFFERENCE
+        """Number of tests of methods over all settings, for which `PValues.anywhere` is corrected."""
+        return sum(math.isfinite(method.ps.anywhere) for method in self.methods)

@@ -94,9 +94,10 @@ def adopt(client: "MlflowClient", info: RunInfo, where: Place) -> str:
     with exclusive(info.folder / LOCK):
         experiment = experiment_id(client, where)  # first: a server that is down leaves mlflow.json unchanged
         identity = _intend(info.folder, where)
-        run = _find_recorded(client, identity) or _find_by_key(client, identity, experiment)
+        run = _find_recorded(client, identity)
         if run is None:
-            run = _create(client, info, identity, experiment)
+            orphans = client.search_runs([experiment], f"tags.`{KEY_TAG}` = '{identity.key}'", max_results=1)
+            run = orphans[0] if orphans else _create(client, info, identity, experiment)
         _write(
             info.folder, replace(identity, experiment_id=run.info.experiment_id, run_id=run.info.run_id, complete=False)
         )
@@ -131,11 +132,6 @@ def _find_recorded(client: "MlflowClient", identity: TrackedRun) -> "Run | None"
             raise
         return None
     return run if run.info.lifecycle_stage == "active" else None
-
-
-def _find_by_key(client: "MlflowClient", identity: TrackedRun, experiment: str) -> "Run | None":
-    runs = client.search_runs([experiment], f"tags.`{KEY_TAG}` = '{identity.key}'", max_results=1)
-    return runs[0] if runs else None
 
 
 def _create(client: "MlflowClient", info: RunInfo, identity: TrackedRun, experiment: str) -> "Run":

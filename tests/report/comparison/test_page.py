@@ -40,7 +40,7 @@ def test_a_verdict_states_interval_correction_seeds_and_cost() -> None:
     assert line.endswith("over 1 method, 3 seeds."), "nothing is said of a cost that is not known"
 
 
-def test_what_is_not_settled_says_how_many_seeds_would_do() -> None:
+def test_an_open_verdict_names_the_required_seeds() -> None:
     """Differences 0, 4 and -1 points: s = 2.65, and 57 seeds show 1 point with a power of .8."""
     runs = [run("random", seed, 0.5) for seed in range(3)]
     runs += [run("ucb", seed, 0.5 + gain) for seed, gain in enumerate((0.0, 0.04, -0.01))]
@@ -62,7 +62,7 @@ def test_what_is_not_settled_says_how_many_seeds_would_do() -> None:
         ([0.6, math.inf, 0.6], "ucb diverged on 1 of 3 seeds and is not compared."),
     ],
 )
-def test_what_can_not_be_tested_says_why(values: list[float], line: str) -> None:
+def test_a_missing_test_has_a_reason(values: list[float], line: str) -> None:
     assert list_verdicts(answered(both([0.5, 0.5, 0.5], values))) == [line]
 
 
@@ -74,7 +74,7 @@ def test_settings_have_sentences_of_their_own() -> None:
     assert list_verdicts(answered(runs, cols="agg", baseline=None)) == []
 
 
-def test_another_result_is_said_first(tmp_path: Path) -> None:
+def test_a_result_other_than_the_default_is_named_first(tmp_path: Path) -> None:
     answer = answered(known(), result="last", horizon=2)
     page.write(answer, tmp_path / "out", curves=False)
     text = (tmp_path / "out" / "report.html").read_text()

@@ -7,15 +7,15 @@ from fedcohort.report.figure import curves
 
 
 def test_a_moving_mean_of_equal_values_is_that_value() -> None:
-    assert curves.moving_mean(np.arange(9), np.full(9, 2.5), 5).tolist() == [2.5] * 9
-    assert curves.moving_mean(np.arange(3), np.array([0.0, 3.0, 6.0]), 3).tolist() == [1.5, 3.0, 4.5]
+    assert curves.smooth(pd.Series([2.5] * 9), 5).tolist() == [2.5] * 9
+    assert curves.smooth(pd.Series([0.0, 3.0, 6.0]), 3).tolist() == [1.5, 3.0, 4.5]
 
 
-def test_a_moving_mean_is_of_rounds_however_often_they_are_measured() -> None:
+def test_a_moving_mean_covers_rounds_not_measurements() -> None:
     """Of the rounds 0, 10, 20, 40, within 10: 0 and 3; 0, 3 and 6; 3 and 6; 9."""
-    steps, values = np.array([0, 10, 20, 40]), np.array([0.0, 3.0, 6.0, 9.0])
-    assert curves.moving_mean(steps, values, 21).tolist() == [1.5, 3.0, 4.5, 9.0]
-    assert curves.moving_mean(steps, values, 19).tolist() == values.tolist()
+    values = pd.Series([0.0, 3.0, 6.0, 9.0], index=[0, 10, 20, 40])
+    assert curves.smooth(values, 21).tolist() == [1.5, 3.0, 4.5, 9.0]
+    assert curves.smooth(values, 19).tolist() == values.tolist()
 
 
 def test_only_many_points_are_smoothed() -> None:

@@ -61,7 +61,7 @@ def test_the_best_come_first_and_those_without_a_score_last() -> None:
     assert made.ranking.tolist() == [2, 4, 5, 1, 3, 0]  # 5 before 1: at equal scores those who were selected
 
 
-def test_rows_are_the_best_and_all_who_were_selected() -> None:
+def test_rows_are_the_best_and_all_selected_clients() -> None:
     fate = [IDLE] * 100
     fate[99] = fate[98] = ARRIVED
     assert choose_rows(round_of([-float(k) for k in range(100)], fate)).tolist() == [*range(BEST), 98, 99]
@@ -81,7 +81,7 @@ def test_rows_are_the_best_and_all_who_were_selected() -> None:
         ([NAN, NAN], {"a": [1.0, 2.0], "b": [2.0, -1.0]}, False),
     ],
 )
-def test_parts_are_stacked_where_they_add_up(score: list[float], parts: dict[str, list[float]], stacked: bool) -> None:
+def test_components_that_add_up_are_stacked(score: list[float], parts: dict[str, list[float]], stacked: bool) -> None:
     assert round_of(score, [IDLE, ARRIVED], **parts).stacked is stacked
 
 
@@ -124,7 +124,7 @@ def test_a_selector_without_scores_has_no_such_figure(
     assert not drawn
 
 
-def test_the_command_draws_the_round_that_was_asked_for(
+def test_the_command_draws_the_requested_round(
     tmp_path: Path,
     drawn: dict[str, Figure],  # noqa: F811
     capsys: pytest.CaptureFixture[str],

@@ -54,7 +54,7 @@ def written(
     return facts
 
 
-def test_what_is_read_of_a_round(tmp_path: Path) -> None:
+def test_a_round_is_read(tmp_path: Path) -> None:
     """Done after 2 + 1 + 10 + 3 = 16 s and 18 s; the late would have been after 51 and 506 s."""
     history = read(written(tmp_path / "run", probe_s=5.0).folder)
     assert timed_steps(history) == [1, 2, 3]
@@ -117,7 +117,7 @@ def test_bars_are_as_long_as_the_phases_and_pale_after_the_close(
     assert axes.get_xlim()[1] == pytest.approx(1.03 * 1.8 * 20)
 
 
-def test_who_never_comes_back_is_never_done(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
+def test_a_client_that_never_returns_is_never_done(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
     facts = written(tmp_path / "run", rounds=1, slowest_s=np.inf)
     assert {path.name for path in draw(facts)} >= {"pace.png", "timeline.png"}
     assert "never done" in words(drawn["timeline.png"])
@@ -162,7 +162,7 @@ def test_a_run_without_a_clock_has_none(tmp_path: Path, drawn: dict[str, Figure]
     assert not drawn
 
 
-def test_the_command_draws_a_round_that_nobody_scored(
+def test_the_command_draws_a_round_without_scores(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     drawn: dict[str, Figure],  # noqa: F811

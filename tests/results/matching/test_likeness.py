@@ -33,7 +33,7 @@ def _in(found: Run, sweep: str) -> Run:
     return replace(found, tags={**found.tags, "sweep_id": sweep})
 
 
-def test_runs_of_another_budget_are_not_said_to_be_worse_without_that() -> None:
+def test_a_verdict_names_a_difference_of_budgets() -> None:
     """Of random and flash the first sweep's five runs are compared, of ucb there are those of the second only."""
     found = answered(two_sweeps())
     assert found.unlike["", "flash"] == ()
@@ -65,7 +65,7 @@ def test_many_options_are_counted() -> None:
         ("rounds", {"rounds": "5"}, {"rounds": "9"}, ()),
     ],
 )
-def test_what_differs_beside_what_is_compared(
+def test_other_options_that_differ_are_noted(
     rows: str, first: Mapping[str, str], second: Mapping[str, str], expected: tuple[str, ...]
 ) -> None:
     a, b = ("5", "9") if rows == "rounds" else ("a", "b")
@@ -77,7 +77,7 @@ def test_what_differs_beside_what_is_compared(
     assert find_unlike((b, ""), (a, ""), found, rows) == expected
 
 
-def test_a_column_that_is_the_baseline_is_what_is_compared() -> None:
+def test_a_baseline_column_makes_columns_the_conditions() -> None:
     """Of agg=a, the baseline, and agg=b, which brings its own deadline along, in the row of one selector."""
     runs = [run("ucb", s, 0.5 + 0.1 * s, agg, options={"deadline": agg}) for agg in ("a", "b") for s in range(2)]
     found = answered(runs, cols="agg", baseline="a")

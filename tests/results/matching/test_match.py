@@ -15,7 +15,7 @@ from fedcohort.results.matching.run import Run
 EVEN = {"partition": "iid"}
 
 
-def test_a_clock_that_ended_runs_says_when_their_last_rounds_did() -> None:
+def test_a_note_says_when_the_last_rounds_ended() -> None:
     """A budget is reached in a round, which ends beyond it: by the last values slow rounds have had more time."""
     tags, budget = {"rounds_done": "3", "ended_by": "until.virtual_s"}, {"until.virtual_s": "3600"}
     runs = [
@@ -83,7 +83,7 @@ def test_a_cell_of_other_settings_is_marked() -> None:
     assert found.odd == {("ucb", NO_COLUMN)}
 
 
-def test_options_of_what_is_compared_are_no_other_difference() -> None:
+def test_options_of_the_compared_group_may_differ() -> None:
     plain = [run("random", s, 0.1, options={"selector.weights": "uniform"}) for s in (0, 1)]
     prox = [run("random", s, 0.2, agg="fedprox", regulariser="prox", options={"agg.mu": "1"}) for s in (0, 1)]
     found = match([*plain, *prox, run("ucb", 0, 0.1)], "selector", "agg", ACC)
@@ -105,7 +105,7 @@ def test_numbers_are_in_the_order_of_numbers() -> None:
     assert match(found, "cohort", None, ACC).rows == ["9", "10", "100"]
 
 
-def test_names_that_nobody_knows() -> None:
+def test_unknown_names_are_rejected() -> None:
     found = both([0.1], [0.2])
     with pytest.raises(OptionError, match=r"cols must be a parameter or tag of the runs \(seed|selector"):
         match(found, "selector", "nothing", ACC)
@@ -115,7 +115,7 @@ def test_names_that_nobody_knows() -> None:
         answered([run("ucb", 0, 0.1)])
 
 
-def test_a_run_that_was_forced_to_go_on_is_said() -> None:
+def test_a_forced_resume_is_noted() -> None:
     runs = both([0.5, 0.6], [0.7, 0.8])
     runs[0].tags.update(commits="01234567, 89abcdef+", forced="after round 3: torch 9.9 (was 2.13)")  # type: ignore[attr-defined]
     notes = match(runs, "selector", None, ACC).notes

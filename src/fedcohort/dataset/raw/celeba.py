@@ -54,7 +54,7 @@ def plan(source: Path, size: int | None) -> list[Piece]:
 
 def _lines(file: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the fields of each line that is not empty."""
-    check_utf8(file, "")
+    check_utf8(file, str(file))
     with file.open(encoding="utf-8") as stream:
         for line, text in enumerate(stream, 1):
             if words := text.split():

@@ -1,8 +1,8 @@
-"""A folder of images, a folder for each class: SRC/train/<class>/*, SRC/test/<class>/*; or SRC/<class>/* alone.
+"""Convert a folder of images with a folder for each class: SRC/train/<class>/*, SRC/test/<class>/*; or SRC/<class>/*.
 
 Without folders train and test all images are the training part: dataset=folder cuts a test part of it
-(dataset.test_share=0.2). Columns: `image`, `label` (the class's name). `valid` or `val` is a part, too, which
-dataset=folder takes for the server's validation data (dataset.valid=none leaves it alone).
+(dataset.test_share=0.2). Columns: `image`, `label` (the class's name). `valid` or `val` becomes a part, too, which
+dataset=folder takes for the server's validation data (dataset.valid=none does not read it).
 """
 
 from pathlib import Path
@@ -17,21 +17,27 @@ PARTS = {"train": "train", "test": "test", "valid": "valid", "val": "valid", "va
 
 def plan(source: Path, size: int | None) -> list[Piece]:
     """Plan the tables. Raises `DataError` where there are no classes with images."""
+    pictures = [picture for part in list_pictures(source).values() for picture in part]
+    return pieces_of(pictures, ("label",), source, size)
+
+
+def list_pictures(source: Path) -> dict[str, list[Picture]]:
+    """Return the images of each part with their classes. Raises `DataError` where a part has no classes with images."""
     folders = folders_in(source, source)
     parts = [folder for folder in folders if folder.name in PARTS]
-    named = [("train", source)]
+    roots = [("train", source)]
     if (source / "train").is_dir():
-        named = [(PARTS[folder.name], folder) for folder in parts]
+        roots = [(PARTS[folder.name], folder) for folder in parts]
         note_left_out(source, [folder.name for folder in folders if folder not in parts])
-    if len({part for part, _ in named}) < len(named):
-        raise DataError(f"{source} has several folders of validation data, such as {named[-1][1].name}: keep one")
-    pictures = [
-        Picture(part, file, (folder.name,))
-        for part, root in named
-        for folder in folders_in(source, root)
-        for file in images_in(source, folder)
-    ]
-    for part, root in named:
-        if not any(picture.part == part for picture in pictures):
+    if len({part for part, _ in roots}) < len(roots):
+        raise DataError(f"{source} has several folders of validation data, such as {roots[-1][1].name}: keep one")
+    pictures = {}
+    for part, root in roots:
+        pictures[part] = [
+            Picture(part, file, (folder.name,))
+            for folder in folders_in(source, root)
+            for file in images_in(source, folder)
+        ]
+        if not pictures[part]:
             raise DataError(f"{root} has no folders of images: <class>/*.png (.jpg, .jpeg, .webp, .bmp) is meant")
-    return pieces_of(pictures, ("label",), source, size)
+    return pictures

@@ -21,7 +21,7 @@ COLUMNS = ("img_filename", "y", "place", "split")
 def plan(source: Path, size: int | None) -> list[Piece]:
     """Plan the tables. Raises `DataError` by line."""
     file = file_in(source, "metadata.csv")
-    check_utf8(file, "")
+    check_utf8(file, str(file))
     try:
         with file.open(newline="", encoding="utf-8-sig") as stream:
             pictures = _pictures(source, file, csv.DictReader(stream, strict=True))

@@ -113,7 +113,9 @@ def _names(answer: Answer, cells: Sequence[Cell]) -> dict[str, list[str]]:
     condition, setting = _axis_names(answer)
     marked = []
     for cell in cells:
-        marks = [mark for mark, holds in ((ODD, cell in answer.odd), (ORACLE, _is_oracle(answer, cell))) if holds]
+        marks = [
+            mark for mark, holds in ((ODD, cell in answer.odd), (ORACLE, answer.headline.entries[cell].oracle)) if holds
+        ]
         marked.append(" ".join([cell[1], *marks]))
     settings = {setting: [cell[0] for cell in cells]} if setting else {}
     return {**settings, condition: marked}
@@ -124,10 +126,6 @@ def _axis_names(answer: Answer) -> tuple[str, str | None]:
     q = answer.question
     is_column = q.baseline is not None and q.baseline not in answer.matched.rows
     return (str(q.cols), q.rows) if is_column else (q.rows, q.cols)
-
-
-def _is_oracle(answer: Answer, cell: Cell) -> bool:
-    return answer.headline.entries[cell].oracle
 
 
 def _result_values(answer: Answer, cells: Sequence[Cell]) -> "pd.DataFrame":

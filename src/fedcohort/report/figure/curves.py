@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float64
 
 from fedcohort import units
 from fedcohort.record.history import History
@@ -40,9 +39,9 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
         return None
     window = smoothing(metrics)
     mean = f" (means of {window} rounds; pale: as measured)" if window > 1 else ""
-    steps = np.asarray(history.steps, dtype=float)
-    time = metrics["time/virtual_s"].to_numpy() if "time/virtual_s" in metrics else np.zeros(len(steps))
-    has_time_axis = not is_even(time, steps)
+    steps = metrics.index.to_series().astype(float)
+    time = metrics.get("time/virtual_s", 0 * steps)
+    has_time_axis = not is_even(time.to_numpy(), steps.to_numpy())
     columns = 2 if has_time_axis else 1
     figure = style.figure(info, f"Accuracy and loss{mean}", 10 if has_time_axis else 7.5, 6.9)
     grid = figure.subplots(2, columns, sharey="row", sharex="col", squeeze=False)
@@ -53,7 +52,7 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
         _draw_column(grid[:, 1], metrics, time / size)
         grid[1, 1].set_xlabel(f"virtual time, {unit}")
     else:
-        seconds = float(time[-1] / steps[-1]) if len(steps) and steps[-1] > 0 else 0.0
+        seconds = float(time.iloc[-1] / steps.iloc[-1]) if len(steps) and steps.iloc[-1] > 0 else 0.0
         pace = f"about {units.seconds(seconds)} of virtual time each" if seconds > 0 else "without virtual time"
         grid[1, 0].set_xlabel(f"communication round, {pace}")
     grid[0, 0].set_ylabel("accuracy, %" + ("\n(clients' mean: equal)" if _is_mean_equal(metrics) else ""))
@@ -69,7 +68,7 @@ def is_even(time: np.ndarray, steps: np.ndarray) -> bool:
     return bool(np.abs(time / time[-1] - steps / steps[-1]).max() < EQUAL)
 
 
-def _draw_column(column: np.ndarray, metrics: "pd.DataFrame", x: np.ndarray) -> None:
+def _draw_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Series[float]") -> None:
     for axes, lines in zip(column, LINES.values(), strict=True):
         for name, label, colour, dash, width in lines:
             if name != MEAN or not _is_mean_equal(metrics):
@@ -87,62 +86,54 @@ def _is_mean_equal(metrics: "pd.DataFrame") -> bool:
     return bool(gap.notna().any() and gap.max() < MEAN_EQUAL)
 
 
-def _is_measured(metrics: "pd.DataFrame", name: str) -> np.ndarray:
-    """Return which rounds measured the metric; the others leave no gap in a line."""
-    if name not in metrics:
-        return np.zeros(len(metrics), dtype=bool)
-    finite: np.ndarray = np.isfinite(metrics[name].to_numpy())
-    return finite
+def measured(metrics: "pd.DataFrame", name: str) -> "pd.Series[float]":
+    """Return the finite values of a metric by round, accuracies in per cent; empty if it was not measured."""
+    import pandas as pd
+
+    values: pd.Series[float] = metrics.get(name, pd.Series(dtype=float))
+    return values[np.isfinite(values)] * (1 if name.endswith("loss") else 100)
 
 
-def _draw_line(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray, name: str, width: float, **look: Any) -> None:  # noqa: ANN401
-    measured = _is_measured(metrics, name)
-    if not measured.any():
-        return
-    values = metrics[name].to_numpy()[measured] * (1 if name.endswith("loss") else 100)
-    if (window := smoothing(metrics)) > 1:
-        if width == BOLD:
-            axes.plot(x[measured], values, color=look["color"], linewidth=0.6, alpha=0.35)
-        values = moving_mean(metrics.index.to_numpy()[measured], values, window)
-    style.line(axes, x[measured], values, width, **look)
+def _draw_line(
+    axes: "Axes", metrics: "pd.DataFrame", x: "pd.Series[float]", name: str, width: float, **look: str
+) -> None:
+    values, window = measured(metrics, name), smoothing(metrics)
+    if window > 1 and width == BOLD:
+        axes.plot(x[values.index], values, color=look["color"], linewidth=0.6, alpha=0.35)
+    if len(values):
+        style.line(axes, x[values.index], smooth(values, window), width, **look)
 
 
 def smoothing(metrics: "pd.DataFrame") -> int:
     """Return the window of the moving mean, in rounds; 1 if the points themselves are readable."""
-    names = [name for lines in LINES.values() for name, *_ in lines]
-    points = max(int(_is_measured(metrics, name).sum()) for name in names)
+    points = max(len(measured(metrics, name)) for lines in LINES.values() for name, *_ in lines)
     return 1 if points <= LONG else 2 * (len(metrics) // 100) + 1
 
 
-def moving_mean(steps: np.ndarray, values: np.ndarray, window: int) -> Float64[np.ndarray, "_n"]:
-    """Return the mean of the values in the `window` rounds around each round, over measured rounds only.
+def smooth(values: "pd.Series[float]", window: int) -> "pd.Series[float]":
+    """Return the mean of the measured values in the `window` rounds around each round.
 
     Args:
-        steps: rounds of the values, ascending.
-        values: one for each round.
+        values: by round, ascending.
         window: odd number of rounds.
     """
-    first = np.searchsorted(steps, steps - window // 2, side="left")
-    end = np.searchsorted(steps, steps + window // 2, side="right")
-    sums = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
-    means: np.ndarray = (sums[end] - sums[first]) / (end - first)
-    return means
+    rounds = range(values.index[0], values.index[-1] + 1)
+    return values.reindex(rounds).rolling(window, center=True, min_periods=1).mean()[values.index]
 
 
-def _draw_band(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray) -> None:
-    measured = _is_measured(metrics, BAND[0]) & _is_measured(metrics, BAND[1])
-    if measured.any():
-        steps, window = metrics.index.to_numpy()[measured], smoothing(metrics)
-        low, high = (moving_mean(steps, 100 * metrics[name].to_numpy()[measured], window) for name in BAND[:2])
-        axes.fill_between(x[measured], low, high, color=style.ORANGE, alpha=0.16, linewidth=0, label=BAND[2])
+def _draw_band(axes: "Axes", metrics: "pd.DataFrame", x: "pd.Series[float]") -> None:
+    low, high = (measured(metrics, name) for name in BAND[:2])
+    rounds = low.index.intersection(high.index)
+    if len(rounds):
+        low, high = (smooth(values[rounds], smoothing(metrics)) for values in (low, high))
+        axes.fill_between(x[rounds], low, high, color=style.ORANGE, alpha=0.16, linewidth=0, label=BAND[2])
 
 
-def _mark_best(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray) -> None:
+def _mark_best(axes: "Axes", metrics: "pd.DataFrame", x: "pd.Series[float]") -> None:
     """Draw a star at the first round with the highest test accuracy, the result of early stopping."""
-    if not _is_measured(metrics, "test/acc").any():
-        return
-    values = 100 * metrics["test/acc"].to_numpy()
-    best = int(np.nanargmax(values))
-    label = f"best so far: {values[best]:.1f} % at round {metrics.index[best]}"
-    look: dict[str, Any] = {"markersize": 13, "color": style.VERMILLION, "markeredgecolor": "white"}
-    axes.plot(x[best], values[best], "*", linestyle="none", zorder=5, label=label, **look)
+    values = measured(metrics, "test/acc")
+    if len(values):
+        best = int(values.index.to_numpy()[values.to_numpy().argmax()])
+        label = f"best so far: {values[best]:.1f} % at round {best}"
+        look: dict[str, Any] = {"markersize": 13, "color": style.VERMILLION, "markeredgecolor": "white"}
+        axes.plot(x[best], values[best], "*", linestyle="none", zorder=5, label=label, **look)

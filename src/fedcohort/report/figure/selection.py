@@ -15,7 +15,7 @@ from fedcohort.record.observer import RunInfo
 from fedcohort.report import choice
 from fedcohort.report.choice import ARRIVED, AWAY, IDLE, TOO_LATE
 from fedcohort.report.figure import partition, style
-from fedcohort.types import Ids, Values
+from fedcohort.types import Ids
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +54,7 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
     if fact is not None:
         values = fact.values[clients]
         partition.draw_strip(grid[2], values, style.bins(len(clients)), fact.label, partition.COLOURS[fact.word])
-        if np.isfinite(rho := correlate_selections(fate, values)):
+        if np.isfinite(rho := correlate((fate >= TOO_LATE).sum(axis=1).astype(float), values)):
             grid[1].set_xlabel(f"{grid[1].get_xlabel()}\n(rank correlation\nwith {fact.word} {rho:+.2f})")
     grid[0].set_xlim(0.5, rounds + 0.5)
     grid[0].set_ylim(len(clients) - 0.5, -0.5)
@@ -71,11 +71,6 @@ def _title(fate: Fates) -> str:
         return f"Selection: clients by round, {sizes.min()} to {sizes.max()} per round"
     peaks = ", ".join(f"{sizes[i]} in round {i + 1}" for i in unusual)
     return f"Selection: clients by round, {size} per round{f' ({peaks})' if peaks else ''}"
-
-
-def correlate_selections(fate: Fates, values: Values) -> float:
-    """Return the rank correlation of the clients' numbers of selections with `values`; NaN if either is constant."""
-    return correlate((fate >= TOO_LATE).sum(axis=1).astype(float), values)
 
 
 def ever_selected(history: History) -> Ids:

@@ -133,7 +133,8 @@ class _Matcher:
             common: number of (run, seed) of each federation over all cells.
         """
         one_per_seed = len({run.seed for run in runs}) == len(runs)
-        options = {run.id: _without_budget(settings(run)) if one_per_seed else settings(run) for run in runs}
+        ignored = ENDS if one_per_seed else frozenset()
+        options = {run.id: tuple(pair for pair in settings(run) if pair[0] not in ignored) for run in runs}
         counts = Counter(options.values())
         newest = {options[run.id]: i for i, run in enumerate(runs)}
         shared = {options[run.id]: common[self.federation(run)] for run in runs}
@@ -184,10 +185,6 @@ class _Matcher:
             f"also differs: {name} on seed {', '.join(seeds)} is {spelled}" for spelled, seeds in differ.items()
         ]
         return set() if name.startswith(self.stand_ins) else odd
-
-
-def _without_budget(options: Settings) -> Settings:
-    return tuple((name, value) for name, value in options if name not in ENDS)
 
 
 def match(runs: Sequence[Run], rows: str, cols: str | None, *metrics: str) -> Matched:

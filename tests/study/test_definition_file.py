@@ -7,8 +7,9 @@ import pytest
 
 from fedcohort.errors import OptionError
 from fedcohort.study import leaderboard
-from fedcohort.study.definition import load
-from fedcohort.study.places import list_places, merge, with_own
+from fedcohort.study.conditions import list_conditions, with_own_methods
+from fedcohort.study.definition_file import load
+from fedcohort.study.overrides import merge
 from study.tiny import write
 from yaml_words import CONFIGS, ROOT
 
@@ -26,14 +27,14 @@ from yaml_words import CONFIGS, ROOT
         ({"seeds": [-1]}, "seeds must be a list of integers in [0, inf), got [-1]"),
         ({"win": {"alpha": 2}}, "win.alpha must be a number in (0, 1), got 2"),
         ({"win": {"beta": 2}}, "win has no option 'beta'; its options are alpha, least, equal, seeds, worth"),
-        ({"baseline": ""}, "baseline must be a word of selector, or `name: [overrides]`, got ''"),
-        ({"baseline": {"a": [], "b": []}}, "baseline must be a word of selector, or `name: [overrides]`, got "),
-        ({"selectors": "flash"}, "selectors must be a list of words of selector"),
+        ({"baseline": ""}, "baseline must be a selector, or `name: [overrides]`, got ''"),
+        ({"baseline": {"a": [], "b": []}}, "baseline must be a selector, or `name: [overrides]`, got "),
+        ({"selectors": "flash"}, "selectors must be a list of selectors, or of `name"),
         ({"selectors": ["flash", "flash"]}, "selectors: flash is there twice"),
         ({"yardsticks": ["random"]}, "yardsticks: random is there twice"),
         (
             {"selectors": [{"wide": ["gamma"]}]},
-            "selectors.wide must be a list of words as they are typed, name=value, got",
+            "selectors.wide must be a list of overrides name=value, typed as for train.py, got",
         ),
         (
             {"cells": {"5/50": {"words": []}}},
@@ -99,7 +100,7 @@ def test_studies_that_are_there_are_listed(tmp_path: Path) -> None:
 
 def test_rows_cells_and_bounds_are_places(tmp_path: Path) -> None:
     study = write(tmp_path, selectors=["flash", {"wide": ["selector=flash", "selector.candidates=30", "cohort=5"]}])
-    places = {(place.cell, place.row): place.words for place in list_places(study)}
+    places = {(place.setting, place.method): place.overrides for place in list_conditions(study)}
     rows = ["random", "flash", "wide"]
     assert list(places) == [*(("equal", r) for r in rows), *(("noisy", r) for r in rows), ("noisy", "bound:clean")]
     wide = places["noisy", "wide"]
@@ -114,7 +115,7 @@ def test_the_baseline_has_words_of_its_own_which_bounds_are_run_with(tmp_path: P
     mean = {"mean": ["agg=fedavg", "server.lr=0.5"]}
     study = write(tmp_path, baseline=mean, selectors=[{"fair": ["agg=qffl"]}])
     assert (study.baseline, study.role_of("mean")) == ("mean", "baseline")
-    places = {(place.cell, place.row): place.words for place in list_places(study, ["noisy"])}
+    places = {(place.setting, place.method): place.overrides for place in list_conditions(study, ["noisy"])}
     assert list(places) == [("noisy", "mean"), ("noisy", "fair"), ("noisy", "bound:clean")]
     assert {"agg=fedavg", "server.lr=0.5"} <= set(places["noisy", "mean"]) & set(places["noisy", "bound:clean"])
     assert "server.lr=0.5" not in places["noisy", "fair"]
@@ -127,22 +128,22 @@ def test_of_words_with_one_key_the_last_counts() -> None:
 def test_unknown_words_are_listed(tmp_path: Path) -> None:
     study = write(tmp_path)
     with pytest.raises(OptionError, match=r"selectors must be some of random, round_robin, .*ucb_cs.*, got 'mine'"):
-        with_own(study, ["mine"], CONFIGS)
+        with_own_methods(study, ["mine"], CONFIGS)
     with pytest.raises(OptionError, match="cells must be some of equal, noisy, got 'loud'"):
-        list_places(study, ["loud"])
+        list_conditions(study, ["loud"])
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "studies").glob("*/study.yaml")), ids=lambda path: path.parent.name)
 def test_our_own_studies_name_words_that_are_there(path: Path) -> None:
-    if leaderboard.is_one(path.parent):
-        assert leaderboard.load(path.parent).whole.cells
+    if leaderboard.is_leaderboard(path.parent):
+        assert leaderboard.load(path.parent).joint.settings
         return
     study = load(path.parent)
-    for words in study.words.values():
+    for words in study.overrides.values():
         found = [each.split("=") for each in words if each.startswith(("selector=", "agg="))]
         assert found
         assert all((CONFIGS / group / f"{word}.yaml").exists() for group, word in found)
-    assert list_places(study)
+    assert list_conditions(study)
 
 
 @pytest.mark.parametrize("text", ["- 1\n- 2\n", "3"])

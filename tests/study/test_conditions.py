@@ -6,55 +6,55 @@ from pathlib import Path
 import pytest
 
 from fedcohort.record.history import read
+from fedcohort.study.conditions import list_conditions, with_own_methods
 from fedcohort.study.engine import Work
-from fedcohort.study.places import list_places, with_own
 from fedcohort.study.progress import progress_of
-from fedcohort.study.results import Results, with_roles
+from fedcohort.study.results import Results, with_oracles
 from fedcohort.study.results import load as load_results
 from study.tiny import run, write
 from yaml_words import CONFIGS
 
 
 def test_a_word_of_ones_own_is_a_row(tmp_path: Path) -> None:
-    study = with_own(write(tmp_path / "tiny"), ["random", "ucb_cs"], CONFIGS)
-    rows = [place.row for place in list_places(study, ["equal"], ["ucb_cs"])]
+    study = with_own_methods(write(tmp_path / "tiny"), ["random", "ucb_cs"], CONFIGS)
+    rows = [place.method for place in list_conditions(study, ["equal"], ["ucb_cs"])]
     assert rows == ["random", "ucb_cs"]
     assert study.role_of("ucb_cs") == "method"
 
 
 def test_a_word_of_ones_own_that_reads_what_no_server_can_know_is_a_yardstick(tmp_path: Path) -> None:
     study = write(tmp_path / "tiny", cells={"noisy": {"words": ["heterogeneity=noise_bimodal"]}}, seeds=[0])
-    own = with_own(study, ["oracle_clean", "ucb_cs"], CONFIGS)
+    own = with_own_methods(study, ["oracle_clean", "ucb_cs"], CONFIGS)
     assert own.role_of("oracle_clean") == "method"
-    found = with_roles(own, run(own, tmp_path / "logs"))
+    found = with_oracles(own, run(own, tmp_path / "logs"))
     assert [found.role_of(row) for row in ("random", "oracle_clean", "ucb_cs")] == ["baseline", "yardstick", "method"]
 
 
 def test_a_row_of_few_seeds_is_run_on_these_alone_unless_it_is_named(tmp_path: Path) -> None:
     study = write(tmp_path, few={"round_robin": 1})
     asked = [
-        (place.cell, place.row, seed)
-        for place, seed in progress_of(list_places(study), [0, 1], Results(tmp_path), CONFIGS).runs
+        (place.setting, place.method, seed)
+        for place, seed in progress_of(list_conditions(study), [0, 1], Results(tmp_path), CONFIGS).runs
     ]
     assert [key for key in asked if key[1] == "round_robin"] == [
         ("equal", "round_robin", 0),
         ("noisy", "round_robin", 0),
     ]
     assert ("equal", "random", 1) in asked
-    named = list_places(study, None, ["round_robin"])
+    named = list_conditions(study, None, ["round_robin"])
     runs = progress_of(named, [0, 1], Results(tmp_path), CONFIGS).runs
-    assert [seed for place, seed in runs if place.row == "round_robin" and place.cell == "equal"] == [0, 1]
+    assert [seed for place, seed in runs if place.method == "round_robin" and place.setting == "equal"] == [0, 1]
 
 
 def test_a_regime_may_ask_for_some_of_the_rows_unless_others_are_named(tmp_path: Path) -> None:
     cells = {"equal": {"words": ["heterogeneity=iid"], "rows": ["powd"]}, "noisy": {"words": ["heterogeneity=noise15"]}}
     study = write(tmp_path, cells=cells, selectors=["round_robin", "powd"])
-    asked = [(place.cell, place.row) for place in list_places(study)]
-    assert asked == [("equal", "random"), ("equal", "powd"), *(("noisy", row) for row in study.words)]
-    named = [(place.cell, place.row) for place in list_places(study, ["equal"], ["round_robin"])]
+    asked = [(place.setting, place.method) for place in list_conditions(study)]
+    assert asked == [("equal", "random"), ("equal", "powd"), *(("noisy", row) for row in study.overrides)]
+    named = [(place.setting, place.method) for place in list_conditions(study, ["equal"], ["round_robin"])]
     assert named == [("equal", "random"), ("equal", "round_robin")]
-    own = with_own(study, ["ucb_cs"], CONFIGS)
-    assert ("equal", "ucb_cs") in [(place.cell, place.row) for place in list_places(own)]
+    own = with_own_methods(study, ["ucb_cs"], CONFIGS)
+    assert ("equal", "ucb_cs") in [(place.setting, place.method) for place in list_conditions(own)]
 
 
 def test_a_run_keeps_what_its_rewards_follow_without_evaluating_clients(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_run_keeps_what_its_rewards_follow_without_evaluating_clients(tmp_path
     cells = {"noisy": {"words": ["heterogeneity=noise_bimodal", "device=shifted_exponential"]}}
     study = write(tmp_path / "studies" / "tiny", selectors=["flash"], cells=cells)
     work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", True, list[str]().append)
-    work.run(list_places(study), [0])
+    work.run(list_conditions(study), [0])
     found = load_results(study)
     known = json.loads(found.rows["noisy", "flash", 0]["follows"])
     assert {"score_noise", "exploit_noise", "reward_noise", "reward_samples"} <= set(known)

@@ -1,0 +1,62 @@
+"""fedcohort data PATH: look at a user's own files, and print what must be decided and the command that runs."""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from fedcohort.dataset.user_table.propose import Proposal, propose
+
+WIDTH = 12  # of the labels at the left
+
+
+def is_path(word: str) -> bool:
+    """Return whether a word names a file or folder rather than a choice of the group dataset."""
+    looks_like_path = "/" in word or word.startswith((".", "~")) or re.search(r"\.\w+$", word) is not None
+    return not word.startswith("../model") and (looks_like_path or Path(word).exists())
+
+
+def options_of(path: str, words: Sequence[str]) -> tuple[Proposal, list[str]]:
+    """Return what is proposed for the files of `path`, and the options of a run: those typed and those proposed.
+
+    Raises:
+        DataError: where no table can be read.
+    """
+    typed = dict(word.split("=", 1) for word in words if "=" in word)
+    proposal = propose(path, {name: value.strip("'\"") for name, value in typed.items()})
+    proposed = {"dataset": "folder", "dataset.path": path, **proposal.options}
+    return proposal, [*(f"{name}={spell(value)}" for name, value in proposed.items() if name not in typed), *words]
+
+
+def spell(value: object) -> str:
+    """Return a value as Hydra reads it: texts with characters that Hydra gives a meaning are quoted."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return f"[{','.join(spell(item) for item in value)}]"
+    text = str(value)
+    if not isinstance(value, str) or re.fullmatch(r"[A-Za-z_./~][\w./~-]*", text):
+        return text
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def command(words: Sequence[str]) -> str:
+    """Return the command that trains with these options, as a shell reads it."""
+    return f"python train.py {shlex.join(words)}"
+
+
+def lines(proposal: Proposal) -> Iterator[str]:
+    """Yield the lines that show a proposal."""
+    for text in proposal.files:
+        yield f"{'table':<{WIDTH}}{text}"
+    names = [name for name, _, _ in proposal.columns]
+    width = min(30, max(len(name) for name in names)) + 2
+    for number, (name, kind, details) in enumerate(proposal.columns):
+        yield f"{'' if number else 'columns':<{WIDTH}}{name:<{width}}{kind:<13}{details}".rstrip()
+    yield ""
+    for decision in proposal.decisions:
+        options = " ".join(f"{name}={spell(value)}" for name, value in decision.options.items())
+        yield f"{decision.topic:<{WIDTH}}{options or '(default)'}"
+        yield f"{'':<{WIDTH}}  {decision.reason}"
+    yield ""

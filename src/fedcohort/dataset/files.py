@@ -1,0 +1,90 @@
+"""Find and read the tables of a folder: train, test and valid, as Parquet or CSV files."""
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+
+from fedcohort.dataset.csv_file import read_csv
+from fedcohort.dataset.parquet import StoredTable, list_parts
+from fedcohort.dataset.table import Frame
+from fedcohort.errors import DataError
+from fedcohort.host import memory
+
+KINDS = (".parquet", ".csv")
+
+
+def read(file: Path, decimal: str = "auto") -> Frame:
+    """Read one Parquet or CSV file, or a folder of Parquet part files.
+
+    decimal: of CSV files, see `csv_file.read_csv`. Raises `DataError`.
+    """
+    notes: tuple[str, ...] = ()
+    locate = None
+    if file.suffix == ".parquet" or file.is_dir():
+        table = StoredTable(file)
+        locate = table.locate if file.is_dir() else None
+    else:
+        csv_table = read_csv(file, decimal)
+        table, notes = csv_table.table, csv_table.notes
+    names = list(table.column_names)
+    if file.suffix != ".parquet" and len(names) == 1 and " " in names[0]:
+        raise DataError(f"dataset.path: {file} separates columns by ' ': separate them by commas")
+    if table.num_rows == 0:
+        raise DataError(f"dataset.path: {file} has no rows")
+    if len(set(names)) < len(names):
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"dataset.path: {file} has {names.count(repeated)} columns called {repeated!r}")
+    return Frame(str(file), table, notes=notes, locate=locate)
+
+
+def give_back() -> None:
+    """Return the memory of deleted tables to the system, which Arrow and the C library would keep."""
+    pa.default_memory_pool().release_unused()
+    memory.give_back()
+
+
+def part_of(path: str, part: str, option: str = "dataset.path") -> Frame:
+    """Read the table `part` (train, test) of the folder `path`. Raises `DataError` where there is none."""
+    if (file := file_of(path, part, option)) is None:
+        raise DataError(f"{option}={path} needs {part}.parquet or {part}.csv; it holds {list_folder(path)}")
+    return read(file)
+
+
+def list_folder(path: str) -> str:
+    """Return the names of a folder's files in one line."""
+    names = sorted(entry.name for entry in Path(path).expanduser().iterdir())
+    return ", ".join([*names[:12], *(["..."] if names[12:] else [])]) or "nothing"
+
+
+def file_of(path: str, part: str, option: str = "dataset.path") -> Path | None:
+    """Return the file of `part` in the folder `path`, None where there is none. Raises `DataError`."""
+    folder = folder_of(path, option)
+    try:
+        files = [file for kind in KINDS if os.path.lexists(file := folder / (part + kind))]
+        irregular = next((file for file in files if not file.is_file() and not _is_parts_folder(file)), None)
+    except OSError as error:
+        raise DataError(f"{option}={path[:200]} can't be read: {error.strerror}") from error
+    if irregular is not None:
+        raise DataError(f"{option}={path}: {irregular.name} is no regular file, or a link to nothing: it is not read")
+    if len(files) > 1:
+        raise DataError(f"{option}={path} holds both {files[0].name} and {files[1].name}: move one of them away")
+    return files[0] if files else None
+
+
+def folder_of(path: str, option: str = "dataset.path") -> Path:
+    """Return the folder. Raises `DataError` where it is none, or can't be read."""
+    try:
+        folder = Path(path).expanduser()
+        is_folder = folder.is_dir()
+        if is_folder:
+            os.scandir(folder).close()
+    except (OSError, RuntimeError, ValueError) as error:  # forbidden, too long, or the home of an unknown user
+        raise DataError(f"{option}={path[:200]} can't be read: {getattr(error, 'strerror', None) or error}") from error
+    if not is_folder:
+        raise DataError(f"{option}={path[:200]}: there is no such folder (from {Path.cwd()})")
+    return folder
+
+
+def _is_parts_folder(path: Path) -> bool:
+    return path.suffix == ".parquet" and path.is_dir() and bool(list_parts(path))

@@ -1,0 +1,123 @@
+"""Find the tables of `dataset.path`: a folder of tables, one table file, Parquet part files, or a folder of images."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fedcohort.dataset.files import file_of, folder_of, list_folder, read
+from fedcohort.dataset.parquet import list_parts
+from fedcohort.dataset.problems import Problems
+from fedcohort.dataset.table import Frame
+from fedcohort.dataset.user_table import image_folder
+from fedcohort.errors import DataError
+
+SUFFIXES = (".parquet", ".csv", ".tsv", ".txt", ".gz")
+PARTS = ("train", "test", "valid")
+
+
+@dataclass(frozen=True)
+class Found:
+    """The files of `dataset.path`.
+
+    Attributes:
+        train: the training table: a file, or a folder of Parquet part files.
+        test: the test table, None where there is none.
+        valid: the validation table, None where there is none.
+        images: the folder of images, `<class>/*` or `train/<class>/*`; None where `path` holds tables.
+    """
+
+    train: Path
+    test: Path | None = None
+    valid: Path | None = None
+    images: Path | None = None
+
+
+def find(path: str) -> Found:
+    """Find the files; a single table of any name is the training table. Raises `DataError`."""
+    single = Path(path).expanduser()
+    try:
+        is_file = single.is_file()
+    except (OSError, ValueError):
+        is_file = False
+    if is_file:
+        return Found(single)
+    folder = folder_of(path)
+    train, test, valid = (file_of(path, part) for part in PARTS)
+    if train is None and list_parts(folder) and test != folder / "test.parquet" and _is_spark(folder):
+        return Found(folder)
+    if train is not None:
+        return Found(train, test, valid)
+    candidates = [
+        file
+        for file in sorted(folder.iterdir())
+        if file.is_file() and file.suffix.lower() in SUFFIXES and file.name[0] not in "._" and file not in (test, valid)
+    ]
+    if len(candidates) == 1:
+        return Found(candidates[0], test, valid)
+    if not candidates and image_folder.holds_classes(folder):
+        return Found(folder, images=folder)
+    hint = ""
+    if candidates:
+        hint = f"; name one of its tables, as dataset.path={folder / candidates[0].name}"
+    raise DataError(f"dataset.path={path} needs train.parquet or train.csv; it holds {list_folder(path)}{hint}")
+
+
+def _is_spark(folder: Path) -> bool:
+    """Return whether a folder holds the part files of one table, as Spark, Dask and pyarrow name them."""
+    return all(file.name.startswith("part") or file.stem.isdecimal() for file in list_parts(folder))
+
+
+def load_tables(path: str, cut: bool, with_valid: bool, decimal: str, problems: Problems) -> list[Frame]:
+    """Read the tables: train, test (not where it is to be cut of train) and possibly valid.
+
+    Args:
+        path: the option `dataset.path`.
+        cut: whether `dataset.test_share` cuts a test part.
+        with_valid: whether the validation table is read.
+        decimal: the decimal mark of CSV files.
+        problems: receives what is wrong; the tables that can be read are returned all the same.
+
+    Raises:
+        DataError: where there is no training table.
+    """
+    files = find(path)
+    if files.images is not None:
+        return _load_images(path, files.images, cut, with_valid, problems)
+    frames: list[Frame] = []
+    with problems.collect():
+        frames.append(read(files.train, decimal))
+        if files.train.stem != "train" and files.train.is_file():
+            frames[0] = replace(frames[0], notes=(f"{files.train.name} is the training table", *frames[0].notes))
+    if files.test is not None and cut:
+        problems.add(DataError(f"dataset.test_share must be null where there is a test part ({files.test})"))
+    elif files.test is not None:
+        with problems.collect():
+            frames.append(read(files.test, decimal))
+    elif not cut:
+        problems.add(_no_test(path, files.train.name, files.valid))
+    if files.valid is not None and with_valid:
+        with problems.collect():
+            frames.append(read(files.valid, decimal))
+    elif files.valid is not None and frames:
+        frames[0] = replace(frames[0], notes=(*frames[0].notes, f"{files.valid.name} isn't read"))
+    return frames
+
+
+def _no_test(path: str, train: str, valid: Path | None) -> DataError:
+    also = f"; call {valid.name} test{valid.suffix} where it is to be the test" if valid else ""
+    return DataError(
+        f"dataset.path={path} needs test.parquet or test.csv; it holds {train}, of which dataset.test_share=0.2 would "
+        f"cut a fifth of the rows{also}"
+    )
+
+
+def _load_images(path: str, folder: Path, cut: bool, with_valid: bool, problems: Problems) -> list[Frame]:
+    frames = image_folder.read_frames(folder)
+    if "train" not in frames:
+        raise DataError(f"dataset.path={path} has no training images: train/<class>/*.png is meant")
+    if "test" in frames and cut:
+        problems.add(DataError(f"dataset.test_share must be null where there is a test part ({folder / 'test'})"))
+    elif "test" not in frames and not cut:
+        problems.add(_no_test(path, f"{frames['train'].table.num_rows:,} images", None))
+    parts: Sequence[str] = ("train", *(["test"] if not cut else []), *(["valid"] if with_valid else []))
+    return [frames[part] for part in parts if part in frames]

@@ -1,0 +1,76 @@
+"""Check the conditions of a study before its first run: their options, and the number of evaluations in their runs.
+
+The result of a run is a mean over its last `late` evaluations. A mean over fewer evaluations would be another quantity,
+and no page would show it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from fedcohort import ranges
+from fedcohort.errors import OptionError
+from fedcohort.jobs.refused import Refusal
+from fedcohort.results.matching.run import EVALUATED
+from fedcohort.study.checks import name_file
+from fedcohort.study.conditions import Condition
+from fedcohort.study.definition import BASELINE, BOUND, STUDY_FILE, Study
+from fedcohort.study.overrides import option_of
+
+# options that decide how many rounds are evaluated
+SCHEDULE = ("rounds", "experiment", "eval.every", "eval.clients_every", "until.virtual_s")
+
+
+def check_conditions(
+    study: Study,
+    conditions: Sequence[Condition],
+    refusal_of: Callable[[Condition], Refusal | None],
+    compose: Callable[[Condition], Mapping[str, Any]],
+) -> None:
+    """Check the baseline and the bounds of each setting, and each other method in a setting that accepts it.
+
+    Args:
+        study: with the conditions.
+        conditions: that have runs to do.
+        refusal_of: returns why the runs of a condition would be rejected before they read data; None if they are not.
+        compose: returns the configuration of a condition.
+
+    Raises:
+        OptionError: for an unknown option, and for a `late` above the number of evaluated rounds.
+    """
+    path, reasons, accepted = study.folder / STUDY_FILE, dict[str, str](), set[str]()
+    for condition in conditions:
+        method = condition.method
+        has_schedule = any(option_of(override) in SCHEDULE for override in study.overrides.get(method, ()))
+        is_needed = study.role_of(method) in (BASELINE, BOUND)
+        if method in accepted and not is_needed and not has_schedule:
+            continue
+        if (refusal := refusal_of(condition)) is None:
+            with name_file(path, ()):
+                check_evaluations(study, condition, compose(condition))
+            accepted.add(method)
+        elif is_needed:
+            raise OptionError(f"{path}: {condition.setting}, {method}: {refusal.reason}")
+        else:
+            reasons.setdefault(method, refusal.reason)
+    for method, reason in reasons.items():
+        if method not in accepted:
+            raise OptionError(f"{path}: {method}: {reason}")
+
+
+def check_evaluations(study: Study, condition: Condition, config: Mapping[str, Any]) -> None:
+    """Check `late` against the number of rounds that a run evaluates; a clock that ends the run sets its own window.
+
+    Raises `OptionError` with the option, its value and its range.
+    """
+    if config["until"]["virtual_s"] is not None:
+        return
+    option = next((name for prefix, name in EVALUATED.items() if study.metric.startswith(prefix)), None)
+    rounds, every = config["rounds"], config["eval"][option.partition(".")[2]] if option else 1
+    evaluated = rounds // every if every else 0
+    schedule = f"rounds={rounds}" + (f" {option}={every}" if option else "")
+    where = f"{condition.setting}, {condition.method}"
+    if not evaluated:
+        raise OptionError(f"{where}: {schedule} measures {study.metric} in no round")
+    if study.n_late is not None and study.n_late > evaluated:
+        allowed = f"an integer in [1, {evaluated}], the evaluated rounds of {where} ({schedule})"
+        raise ranges.refuse("late", allowed, study.n_late)

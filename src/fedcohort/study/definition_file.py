@@ -1,0 +1,181 @@
+"""Read a study's definition from `studies/<name>/study.yaml`.
+
+    title, question   texts
+    common            overrides of all runs: [dataset=digits, rounds=60]
+    baseline          the method to which differences are taken: a selector, or `name: [overrides]`
+    selectors         methods: `flash`, or `flash_wide: [selector=flash, selector.gamma=2]`
+    `yardsticks`      oracles, written like methods: they read what no server can know, and define the headroom
+    `beside`          reference methods, shown without a test: `full` trains all clients, `worst` selects badly
+    cells             settings by name. Each has `words`, its overrides.
+                      Optional are label, axis, bounds, target, rows (its methods), family and oracle.
+                      They are described in `definition.Setting`.
+    seeds             list of seeds
+    metric            a metric of which more is better; test/acc by default.
+    late, target, crossing   described in `definition.Study`
+    win               alpha, least (minimum effect), equal (margin of equivalence), seeds (for a verdict), worth
+    few               {oracle_greedy: 3}: methods that are run on the first seeds only
+    variants          {repairs: [flash_whitened, flash_progress]}: variants of one idea, corrected together
+    tune              what `fedcohort study tune` searches (`space.py`)
+    notes             remarks for the page
+
+Overrides of a method replace those of its setting, and these replace the common ones. A bound is run with the
+overrides of the baseline, and its own overrides replace those of the setting.
+"""
+
+import typing
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fedcohort import ranges
+from fedcohort.errors import OptionError
+from fedcohort.results.metric import lower_is_better
+from fedcohort.startup.compose import file_of
+from fedcohort.study import checks, space
+from fedcohort.study.definition import BASELINE, METHOD, ORACLE, REFERENCE, STUDY_FILE, Setting, Study
+from fedcohort.study.measure import Crossing
+from fedcohort.study.overrides import Overrides
+
+REQUIRED = ("title", "question", "baseline", "selectors", "cells", "seeds")
+DEFAULTS: dict[str, Any] = {
+    "common": [],
+    "yardsticks": [],
+    "beside": [],
+    "metric": "test/acc",
+    "late": None,
+    "target": None,
+    "win": {},
+    "crossing": "mean",
+    "tune": None,
+    "few": {},
+    "variants": {},
+    "notes": [],
+}
+OF_SETTING = ("label", "axis", "words", "bounds", "target", "rows", "family", "oracle")
+SEVERAL = "a list of selectors, or of `name: [overrides]`"
+CLIENTS_EVERY = "eval.clients_every="  # the rounds that evaluate all clients
+
+
+def load(folder: Path) -> Study:
+    """Read `study.yaml` in `folder`. Raises `OptionError` that names the file and the option."""
+    path = folder / STUDY_FILE
+    if not path.is_file():
+        names = ", ".join(sorted(file.parent.name for file in folder.parent.glob(f"*/{STUDY_FILE}")))
+        raise OptionError(f"there is no study {folder.name!r}; there are {names or 'none'} in {folder.parent}")
+    with checks.name_file(path, REQUIRED):
+        return _read(folder, file_of(path))
+
+
+def _read(folder: Path, options: Mapping[str, Any]) -> Study:
+    checks.check_keys("", options, (*REQUIRED, *DEFAULTS), REQUIRED)
+    node = {**DEFAULTS, **options}
+    for key in ("title", "question", "metric"):
+        ranges.text(key, node[key])
+    ranges.texts("notes", node["notes"])
+    ranges.integer("late", node["late"], "[1, inf)", optional=True)
+    ranges.choice("crossing", node["crossing"], *typing.get_args(Crossing))
+    ranges.number("target", node["target"], "(-inf, inf)", optional=True)
+    common = checks.read_overrides("common", node["common"])
+    _check_metric(node["metric"], common)
+    overrides, roles = _read_methods(node)
+    settings, seeds = _read_settings(node["cells"], node["target"]), checks.read_seeds("seeds", node["seeds"])
+    checks.check_effective("common", common, overrides)
+    for name, setting in settings.items():
+        checks.check_effective(f"cells.{name}.words", setting.overrides, overrides)
+    tuned = space.load(folder)
+    for name, result in tuned.items():
+        base = overrides.get(result.row, (f"selector={result.row}",))
+        overrides[name], roles[name] = (*base, *result.words), METHOD
+    non_baseline = [method for method in overrides if roles[method] != BASELINE]
+    _check_methods(settings, non_baseline, [method for method in non_baseline if roles[method] == ORACLE])
+    return Study(
+        folder,
+        common=common,
+        baseline=next(iter(overrides)),
+        overrides=overrides,
+        roles=roles,
+        settings=settings,
+        seeds=seeds,
+        n_late=node["late"],
+        rules=checks.read_rules(node["win"]),
+        space=None if node["tune"] is None else space.read(checks.mapping("tune", node["tune"]), settings, seeds),
+        tuned=tuned,
+        few=checks.read_few(node["few"], non_baseline, len(seeds)),
+        variants=checks.read_variants(node["variants"], [method for method in non_baseline if roles[method] == METHOD]),
+        **{key: node[key] for key in ("title", "question", "metric", "crossing")},
+        notes=tuple(node["notes"]),
+    )
+
+
+def _check_metric(metric: str, common: Overrides) -> None:
+    if lower_is_better(metric):
+        raise ranges.refuse("metric", "one of which more is better", metric)
+    if metric.startswith("clients/") and not any(override.startswith(CLIENTS_EVERY) for override in common):
+        raise OptionError(
+            f"metric={metric} needs {CLIENTS_EVERY}1 or more in common: runs of a study have 0, which is no round"
+        )
+
+
+def _check_methods(settings: Mapping[str, Setting], methods: Sequence[str], oracles: Sequence[str]) -> None:
+    for name, setting in settings.items():
+        if setting.methods is not None:
+            ranges.words(f"cells.{name}.rows", setting.methods, *methods)
+        if setting.oracle is not None:
+            ranges.choice(f"cells.{name}.oracle", setting.oracle, *oracles)
+
+
+def _read_methods(node: Mapping[str, Any]) -> tuple[dict[str, Overrides], dict[str, str]]:
+    """Return the overrides and the role of each method; the baseline is the first."""
+    name, of_baseline = _read_method("baseline", node["baseline"], "a selector, or `name: [overrides]`")
+    overrides, roles = {name: of_baseline}, {name: BASELINE}
+    for key, role in (("selectors", METHOD), ("yardsticks", ORACLE), ("beside", REFERENCE)):
+        methods = node[key]
+        if not isinstance(methods, Sequence) or isinstance(methods, str):
+            raise ranges.refuse(key, SEVERAL, methods)
+        for method in methods:
+            name, of_method = _read_method(key, method, SEVERAL)
+            if name in overrides:
+                raise OptionError(f"{key}: {name} is there twice")
+            overrides[name], roles[name] = of_method, role
+    return overrides, roles
+
+
+def _read_method(key: str, value: object, allowed: str) -> tuple[str, Overrides]:
+    if isinstance(value, str) and value:
+        value = {value: [f"selector={value}"]}
+    if not isinstance(value, Mapping) or len(value) != 1:
+        raise ranges.refuse(key, allowed, value)
+    ((name, overrides),) = checks.named_mapping(key, value).items()
+    return name, checks.read_overrides(f"{key}.{name}", overrides)
+
+
+def _read_settings(value: object, target: float | None) -> dict[str, Setting]:
+    settings = {name: _read_setting(name, node, target) for name, node in checks.named_mapping("cells", value).items()}
+    if not settings:
+        raise ranges.refuse("cells", "one cell or more", value)
+    labels = Counter(setting.label for setting in settings.values())
+    for name, setting in settings.items():
+        if labels[setting.label] > 1:
+            raise ranges.refuse(f"cells.{name}.label", "a text that no other cell has", setting.label)
+    return settings
+
+
+def _read_setting(name: str, value: object, target: float | None) -> Setting:
+    where, node = f"cells.{name}", checks.mapping(f"cells.{name}", value)
+    checks.check_keys(where, node, OF_SETTING, ("words",))
+    for key in ("label", "axis", "family"):
+        ranges.text(f"{where}.{key}", node.get(key), optional=True)
+    ranges.number(f"{where}.target", node.get("target"), "(-inf, inf)", optional=True)
+    bounds = checks.named_mapping(f"{where}.bounds", node.get("bounds") or {})
+    return Setting(
+        name,
+        node.get("label") or name,
+        node.get("axis") or "",
+        checks.read_overrides(f"{where}.words", node["words"]),
+        {bound: checks.read_overrides(f"{where}.bounds.{bound}", overrides) for bound, overrides in bounds.items()},
+        node.get("target", target),
+        node.get("rows"),
+        node.get("family") or name,
+        node.get("oracle"),
+    )

@@ -1,0 +1,81 @@
+"""CSV files in other encodings, with other separators and decimal marks."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from fedcohort.dataset.csv_file import read_csv, recognise_separator
+from fedcohort.errors import DataError
+
+TEXT = "a,b\n1,2.5\n3,4.5\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "notes"),
+    [
+        (TEXT.encode(), ()),
+        (TEXT.encode("utf-8-sig"), ()),
+        (TEXT.encode("utf-16"), ("decoded from UTF-16",)),
+        (TEXT.encode("utf-16-le"), ("decoded from UTF-16",)),
+        (TEXT.encode("utf-16-be"), ("decoded from UTF-16",)),
+        (gzip.compress(TEXT.encode()), ("unpacked from gzip",)),
+        (gzip.compress(TEXT.encode("utf-16")), ("unpacked from gzip", "decoded from UTF-16")),
+        (TEXT.replace(",", "\t").encode(), ("columns separated by tabs",)),
+        (TEXT.replace(",", "|").encode(), ("columns separated by bars",)),
+        (TEXT.replace(",", ";").encode(), ("columns separated by semicolons",)),
+        (TEXT.replace(",", ";").replace(".", ",").encode(), ("columns separated by semicolons", "decimal commas")),
+    ],
+)
+def test_each_way_to_write_a_table_gives_the_same_table(tmp_path: Path, content: bytes, notes: tuple[str, ...]) -> None:
+    (tmp_path / "train.csv").write_bytes(content)
+    read = read_csv(tmp_path / "train.csv")
+    assert read.table.to_pydict() == {"a": [1, 3], "b": [2.5, 4.5]}
+    assert read.notes == notes
+
+
+@pytest.mark.parametrize(
+    ("head", "separator"),
+    [
+        ("a;b\n0,5;1\n0,7;2\n", ";"),
+        ('"a, in cm";b\n1;2\n', ";"),
+        ("name,note\nx,y;z\nu,v;w\n", ","),
+        ("a\n1\n", ","),
+        ("", ","),
+    ],
+)
+def test_separators_are_recognised_by_the_header_and_the_first_rows(head: str, separator: str) -> None:
+    assert recognise_separator(head) == separator
+
+
+def test_decimal_commas_are_read_as_the_option_says(tmp_path: Path) -> None:
+    """Cells that are no numbers stay as texts among them; an empty cell stays empty."""
+    (tmp_path / "train.csv").write_text('x,y\n"0,5",1\n"1,5",2\n"",3\n')
+    assert str(read_csv(tmp_path / "train.csv").table.schema.field("x").type) == "string"
+    assert read_csv(tmp_path / "train.csv", "comma").table["x"].to_pylist() == [0.5, 1.5, None]
+    (tmp_path / "train.csv").write_text("x;y\n0,5;1\n?;2\n1,5;2\n")
+    assert read_csv(tmp_path / "train.csv").table["x"].to_pylist() == ["0.5", "?", "1.5"]
+    assert read_csv(tmp_path / "train.csv", "point").table["x"].to_pylist() == ["0,5", "?", "1,5"]
+
+
+def test_all_rows_of_a_wrong_length_are_named(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("a,b\n1,2\n3\n4,5\n6,7,8\n")
+    with pytest.raises(DataError, match=r"(?s)row 1 has 1 cells, the header has 2.*row 3 has 3 cells"):
+        read_csv(tmp_path / "train.csv")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"PK\x03\x04" + bytes(30), "is a ZIP archive or an Excel workbook"),
+        (b"PAR1" + bytes(30), "rename it to .parquet"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "run git lfs pull"),
+        (b"\x1f\x8b\x08\x00" + bytes(99), "damaged or incomplete gzip"),
+        (TEXT.encode("utf-16") + b"\0", "begins as UTF-16 text, but byte"),
+        ("größe,b\n1,2\n".encode("latin-1"), r"iconv -f windows-1252 -t utf-8 OLD.csv > NEW.csv"),
+    ],
+)
+def test_other_files_are_named_with_a_remedy_that_keeps_them(tmp_path: Path, content: bytes, reason: str) -> None:
+    (tmp_path / "train.csv").write_bytes(content)
+    with pytest.raises(DataError, match=reason):
+        read_csv(tmp_path / "train.csv")

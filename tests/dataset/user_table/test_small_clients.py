@@ -1,0 +1,58 @@
+"""Clients of few rows."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedcohort.errors import DataError, OptionError
+from fedcohort.label_noise.none import NoNoise
+from fedcohort.partition.natural import Natural
+from fedcohort.startup.split import build
+from folder_toy import folder, write
+from known import known
+
+KINDS: dict[str, Any] = {"seed": 0, "clients": None, "server_val": 0.05, "client_val": 0.1}
+
+
+def write_clients(path: Path, sizes: list[int]) -> None:
+    who = [f"c{k}" for k, size in enumerate(sizes) for _ in range(size)]
+    n = len(who)
+    for part in ("train", "test"):
+        write(path, part, x=np.arange(n) / n, who=who, label=np.arange(n) % 2)
+
+
+def test_small_clients_are_left_out(tmp_path: Path) -> None:
+    write_clients(tmp_path, [20, 1, 2, 30])
+    raw = folder(tmp_path, client="who", min_client_samples=5).load(0)
+    assert np.bincount(known(raw.train_owner))[[0, 3]].tolist() == [20, 30]
+    assert "2 clients with fewer than 5 training samples left out" in raw.inputs
+    assert build(raw, Natural(), NoNoise(), **KINDS).n_clients == 2
+    with pytest.raises(DataError, match=r"no client has as many training samples, the largest has 30; dataset.pool_sm"):
+        folder(tmp_path, client="who", min_client_samples=31).load(0)
+
+
+def test_small_clients_are_pooled_in_the_order_of_their_names(tmp_path: Path) -> None:
+    write_clients(tmp_path, [3, 20, 2, 1, 4, 2])
+    raw = folder(tmp_path, client="who", min_client_samples=5, pool_small=True).load(0)
+    assert np.bincount(known(raw.train_owner)).tolist() == [5, 20, 7]
+    assert np.bincount(known(raw.test_owner)).tolist() == [5, 20, 7]
+    assert raw.owner_names == ("c0 + 1 more", "c1", "c3 + 2 more")
+    assert "5 clients with fewer than 5 training samples pooled to 2" in raw.inputs
+
+
+def test_many_clients_of_three_rows_are_rejected_with_a_remedy_and_pooled(tmp_path: Path) -> None:
+    write_clients(tmp_path, [3] * 2000)
+    with pytest.raises(DataError, match=r"no owner has more than 3.*dataset.min_client_samples=10 .*pool_small=true"):
+        build(folder(tmp_path, client="who").load(0), Natural(), NoNoise(), **KINDS)
+    pooled = folder(tmp_path, client="who", min_client_samples=10, pool_small=True).load(0)
+    assert build(pooled, Natural(), NoNoise(), **KINDS).n_clients == 500
+
+
+def test_pools_that_cannot_be_filled_are_rejected(tmp_path: Path) -> None:
+    write_clients(tmp_path, [20, 1, 2])
+    with pytest.raises(DataError, match=r"the 2 clients with fewer than 5 training samples have 3 together"):
+        folder(tmp_path, client="who", min_client_samples=5, pool_small=True).load(0)
+    with pytest.raises(OptionError, match=r"min_client_samples must be an integer in \[3, inf\) where pool_small=true"):
+        folder(tmp_path, pool_small=True)
