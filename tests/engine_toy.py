@@ -16,6 +16,7 @@ from fedcohort.rng import torch_scope
 from fedcohort.startup.split import build
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
+from fedcohort.training.local_method import LocalMethod
 from yaml_words import make
 
 SEED = 3
@@ -43,7 +44,7 @@ def trainer_of(
     word = client.pop("word", "sgd")
     server, worker = FlatModel(copy.deepcopy(network)), FlatModel(copy.deepcopy(network))
     parts = (make("objective", objective), make("client", word, **client), make("codec", "none"))
-    return LocalTrainer(server, worker, federation, *parts, hooks, SEED)
+    return LocalTrainer(server, worker, federation, LocalMethod(*parts, hooks), SEED)
 
 
 class Dropping(Model):

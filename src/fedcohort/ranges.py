@@ -68,6 +68,16 @@ def integer(option: str, value: object, interval: str, *, optional: bool = False
         raise refuse(option, allowed, value)
 
 
+def parse_number(option: str, text: str, interval: str) -> float:
+    """Return the number in `text`, which was typed. Raises `OptionError` for one outside of `interval`."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise refuse(option, f"a number in {interval}", text) from None
+    number(option, value, interval)
+    return value
+
+
 def choice(option: str, value: object, *choices: str) -> None:
     """Check that `value` is one of `choices`."""
     if not isinstance(value, str) or value not in choices:

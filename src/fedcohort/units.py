@@ -32,6 +32,15 @@ def seconds(value: float) -> str:
     return f"{count // per} {large} {count % per} {small}"
 
 
+def rough_seconds(value: float) -> str:
+    """Return a time in one unit: 2400 -> '40 min'."""
+    if value < 90:
+        return f"{max(1, round(value))} s"
+    if value < 5400:
+        return f"{round(value / 60)} min"
+    return f"{value / 3600:.1f} h" if value < 48 * 3600 else f"{round(value / 86_400)} days"
+
+
 def percent(value: float) -> str:
     """0.8731 -> '87.3 %'."""
     return f"{100 * value:.1f} %" if math.isfinite(value) else "-"

@@ -18,6 +18,7 @@ from fedcohort.rng import generator, torch_scope
 from fedcohort.startup.split import build
 from fedcohort.training.engines import choose
 from fedcohort.training.local import LocalTrainer
+from fedcohort.training.local_method import LocalMethod
 from run_harness import go, same_bits, startup_notices
 from yaml_words import make
 
@@ -79,7 +80,8 @@ def trainer_of(pixels: str = "float32", augmentation: Any = None, **client: Any)
     server, worker = (FlatModel(network) for network in networks)
     worker.load(server)
     parts = (make("objective", "ce"), make("client", "sgd", **{"batch": 4, **client}), make("codec", "none"))
-    return LocalTrainer(server, worker, held, *parts, (), SEED, augmentation=augmentation or CropFlip(2, 0.5))
+    method = LocalMethod(*parts, (), augmentation=augmentation or CropFlip(2, 0.5))
+    return LocalTrainer(server, worker, held, method, SEED)
 
 
 def test_local_training_sees_each_pass_changed() -> None:
@@ -131,7 +133,7 @@ def test_without_padding_and_mirrors_it_is_no_augmentation() -> None:
 def test_slices_and_chunks_and_the_engine_that_is_asked_for_change_nothing(tmp_path: Path) -> None:
     """A linear model has a dual, which knows its samples once a round: it is not taken, whatever is asked."""
     one = go(tmp_path / "a", *CROPS)
-    assert one.info.tags["engine"] == "sequential: samples are changed anew in every pass, one client at a time"
+    assert one.info.tags["engine"] == "sequential: the augmentation changes samples in every pass, one client at a time"
     other = go(tmp_path / "b", *CROPS, "engine=vectorised", "engine.slices=3", "engine.chunk=2")
     assert same_bits(one, other)
     ranks = go(tmp_path / "c", *CROPS, "trainer.devices=2")

@@ -9,6 +9,7 @@ from fedcohort.codec.lowrank import least_squares
 from fedcohort.codec.wire import seed_of
 from fedcohort.flat import FlatModel
 from fedcohort.training.local import LocalTrainer
+from fedcohort.training.local_method import LocalMethod
 from yaml_words import make
 
 
@@ -104,7 +105,7 @@ def test_after_train_time_training_nothing_is_lost(client: dict[str, float]) -> 
     network, codec = network_of(), make("codec", "lowrank", k=2, min_size=1)
     server, worker = FlatModel(network), FlatModel(network_of())
     parts = (make("objective", "ce"), make("client", "sgd", **client), codec)
-    trainer = LocalTrainer(server, worker, federation_of(), *parts, codec.hooks, 3)
+    trainer = LocalTrainer(server, worker, federation_of(), LocalMethod(*parts, codec.hooks), 3)
     sent = trainer.train(task_of(1), {}).delta
     moved = worker.w - server.w
     assert float(moved.norm()) > 0.01

@@ -13,7 +13,8 @@ import pytest
 from mlflow.entities import Metric, Param, RunTag
 
 from compare_toy import ACC
-from fedcohort.command.compare import Options, compare, main, parse, query_of, question_of
+from fedcohort.api.comparison import Options
+from fedcohort.command.compare import compare, main, parse
 from fedcohort.errors import FedcohortError, OptionError, TrackingError
 from fedcohort.startup.command_line import in_one_line
 from fedcohort.startup.comparison import read_answer
@@ -110,15 +111,15 @@ def test_a_report_is_a_run_and_no_run_that_is_compared(logs: Logs) -> None:
     assert compare(asked(logs, curves="false"))[0].count("left out") == 0
     client.set_tag(run.info.run_id, "sweep_id", "s")
     options = asked(logs, sweep="s")
-    assert len(read_answer(query_of(options), question_of(options)).matched.cells["b", ""]) == 2
+    assert len(read_answer(options.query, options.question).matched.cells["b", ""]) == 2
 
 
 def test_a_server_is_asked_for_the_same_histories(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(logs)
     options = asked(logs, sweep="s")
-    at_once = read_answer(query_of(options), question_of(options)).frames.curves
+    at_once = read_answer(options.query, options.question).frames.curves
     monkeypatch.setattr(compat, "read_histories", lambda *args: None)
-    one_by_one = read_answer(query_of(options), question_of(options)).frames.curves
+    one_by_one = read_answer(options.query, options.question).frames.curves
     pd.testing.assert_frame_equal(at_once, one_by_one)
 
 

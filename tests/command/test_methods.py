@@ -2,7 +2,8 @@
 
 import pytest
 
-from fedcohort.command.methods import rows
+from fedcohort.command.methods import main, rows
+from fedcohort.signal.base import list_signals
 from yaml_words import CONFIGS, ROOT
 
 
@@ -11,7 +12,7 @@ def test_the_page_says_what_the_docstrings_say(group: str, place: int) -> None:
     """A word that the table lacks is no fault: a new method is three files. `fedcohort methods` prints it."""
     made = rows(group, CONFIGS)
     page = (ROOT / "docs" / "methods.md").read_text()
-    lines = page.split("| word | method | reads |\n|---|---|---|\n")[place].splitlines()
+    lines = page.split("| option | method | reads |\n|---|---|---|\n")[place].splitlines()
     table = [line for line in lines[: lines.index("")] if line]
     assert len(table) > 4
     for line in table:
@@ -34,3 +35,16 @@ def test_a_part_is_read_wherever_its_yaml_keeps_it() -> None:
     assert rows("agg", CONFIGS)["rhfl"].endswith("| `sce_loss` |")
     assert rows("partition", CONFIGS)["own"].endswith("| |"), "whose part is chosen by its data"
     assert rows("objective", CONFIGS)["propfair"].startswith("| `propfair` | PropFair: ")  # made of another objective
+
+
+def test_each_signal_has_kind_cost_and_what_it_reveals(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["signals"]) == 0
+    head, _, *lines = capsys.readouterr().out.splitlines()
+    assert head == "| signal | kind | cost a client | reveals |"
+    assert len(lines) == len(list_signals())
+    table = {line.split("`")[1]: [cell.strip() for cell in line.split("|")[2:-1]] for line in lines}
+    assert table["n_train"] == ["sent once, at registration", "4 B", "how many training samples a client has"]
+    assert table["loss"][:2] == ["queried in a round", "4 B, 1 forward pass"]
+    assert table["lr"][:2] == ["read off the update", "none"]
+    assert table["greedy_gain"][0] == "queried in a round"
+    assert [line for line in lines if line.startswith("| `noise_rate` (oracle) | known to the server | none |")]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedcohort.command import line
-from fedcohort.command.replay import Replayed, main, players, replay
+from fedcohort.command.replay import Replayed, main, make_selectors, replay
 from fedcohort.errors import CheckpointError, FedcohortError, IncompatibleConfig, OptionError
 from fedcohort.record.replayable import read, signals_in
 from fedcohort.startup.command_line import in_one_line
@@ -24,7 +24,7 @@ def ran(logs: Path, *words: str) -> Path:
 
 def again(folder: Path, *words: str) -> Replayed:
     log = read(folder)
-    return replay(log, *players(log, words, Path(CONFIGS)))
+    return replay(log, *make_selectors(log, words, Path(CONFIGS)))
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_facts_are_read_and_not_only_drawn_again(fedcbs: Path) -> None:
     """With the classes of another client each, Fed-CBS chooses others."""
     log = read(fedcbs)
     turned = dataclasses.replace(log, facts={**log.facts, "label_counts": log.facts["label_counts"][::-1].copy()})
-    assert replay(turned, *players(turned, (), Path(CONFIGS))).step is not None
+    assert replay(turned, *make_selectors(turned, (), Path(CONFIGS))).step is not None
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_products_are_read_and_not_only_drawn_again(tmp_path: Path) -> None:
         H[now.arrived, :m] *= 2 * np.eye(m) - 1
         turned.append(dataclasses.replace(now, signals={**now.signals, "update_gram": H}))
     log = dataclasses.replace(log, rounds=turned)
-    assert replay(log, *players(log, (), Path(CONFIGS))).step is not None
+    assert replay(log, *make_selectors(log, (), Path(CONFIGS))).step is not None
 
 
 def test_rows_that_are_too_wide_in_some_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +170,7 @@ def test_the_log_is_read_and_not_only_drawn_again(ucb: Path) -> None:
         for now in log.rounds
     ]
     log = dataclasses.replace(log, rounds=turned)
-    own, other = players(log, (), Path(CONFIGS))
+    own, other = make_selectors(log, (), Path(CONFIGS))
     assert replay(log, own, other).step is not None
 
 

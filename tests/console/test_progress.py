@@ -2,13 +2,18 @@
 
 import dataclasses
 import io
+import re
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from console.summarised import watchers
 from fedcohort.console import progress as module
+from fedcohort.console import terminal
 from fedcohort.console.progress import Progress
 from fedcohort.errors import OptionError
 from fedcohort.record.overview import list_run_facts
@@ -89,10 +94,41 @@ def test_on_a_terminal_there_is_a_bar(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(module, "console", lambda: Console(file=screen, force_terminal=True, width=80, highlight=False))
     play([Progress(lines_every=1)], info(tmp_path / "run"))
     shown = screen.getvalue()
-    made = report(6)
-    assert f"{len(made.arrived)}/{len(made.cohort)} clients  acc {made.metrics['test/acc']:.3f}  31 min 0 s" in shown
-    assert "6/6" in shown
+    assert f" accuracy {report(6).metrics['test/acc']:.3f}  simulated 31 min  elapsed 1 s" in shown
+    assert "round 6/6" in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
     assert "selector=flash" in shown
+
+
+def test_a_brief_run_prints_its_progress_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with terminal.brief():
+        play([Progress(lines_every=1), *watchers()], info(tmp_path / "run"))
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in said] == ["0/6", "2/6", "4/6", "6/6"]
+    assert not terminal.is_brief()
+
+
+def test_in_a_notebook_one_line_is_replaced_round_by_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rich's own bar needs ipywidgets there."""
+    shown: list[str] = []
+
+    class Handle:
+        update = staticmethod(shown.append)
+
+    def display(line: str, *, display_id: bool) -> Handle:
+        shown.append(line)
+        return Handle()
+
+    monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(HTML=str, display=display))
+    screen = Console(file=io.StringIO(), force_jupyter=False, width=80)
+    screen.is_jupyter = True
+    monkeypatch.setattr(module, "console", lambda: screen)
+    with terminal.brief():
+        play([Progress(lines_every=1)], info(tmp_path / "run"), last=3)
+    assert len(shown) == 5
+    accuracy = report(3).metrics["test/acc"]
+    bar = '<progress value="3" max="6"></progress> round 3/6'
+    assert shown[-1] == f"{bar}&emsp;accuracy {accuracy:.3f}  simulated 16 min  elapsed 1 s  left 1 s"
 
 
 def test_on_a_terminal_a_command_can_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from fedcohort.host import control_groups, memory
 def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder in place of the mount; the process's groups are in `own`."""
     monkeypatch.setattr(control_groups, "MOUNT", tmp_path)
-    monkeypatch.setattr(control_groups, "OWN", tmp_path / "own")
+    monkeypatch.setattr(control_groups, "MEMBERSHIP", tmp_path / "own")
     return tmp_path
 
 

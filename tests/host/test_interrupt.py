@@ -1,15 +1,17 @@
 """A signal does what the run's phase says, and ends the process with 128 + its number."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
-from fedcohort.host.interrupt import NOTHING, PIPE, Interrupts, Stop
+from fedcohort.host.interrupt import NOTHING, PIPE, Interrupts, Stop, Stopped
 
 INT, TERM = signal.SIGINT, signal.SIGTERM
 
@@ -159,3 +161,9 @@ def test_a_launchers_own_signal_is_for_the_process_that_it_started() -> None:
         signal.raise_signal(signal.SIGUSR2)
     assert heard == [os.getpid()]
     signal.signal(signal.SIGUSR2, before)
+
+
+def test_the_end_of_a_run_reaches_another_process_with_its_folder() -> None:
+    """A launcher's worker process sends it to the one that started it."""
+    stopped = pickle.loads(pickle.dumps(Stopped(130, Path("runs/a"))))
+    assert (stopped.code, stopped.folder) == (130, Path("runs/a"))

@@ -76,7 +76,7 @@ def test_what_a_run_leaves_is_collected_where_it_is_much(
     """A cycle that holds data: the collector doesn't come by itself, whose passes go by the number of objects."""
     gc.collect()
     memory.give_back()
-    monkeypatch.setattr(memory, "_held", memory.Held(memory.resident()))
+    monkeypatch.setattr(memory, "_baseline", memory.Baseline(memory.resident()))
     collected, collect = list[int](), gc.collect
     monkeypatch.setattr(gc, "collect", lambda: collected.append(collect()))
     cycle: list[Any] = [bytes([1]) * (megabytes * 10**6)]

@@ -419,8 +419,8 @@ VERBS = [
     ("completion", "bash"),
     ("completion tcsh", "bash"),
     ("completion bash zsh", "bash"),
-    ("demo -m", "the demo takes words of train.py"),
-    ("demo paths.logs=out", "the demo takes words of train.py"),
+    ("demo -m", "fedcohort demo rejects"),
+    ("demo paths.logs=out", "fedcohort demo rejects"),
     ("run seed", "can't read 'seed'"),
     ("run selector=flsh", "selector must be one of"),
 ]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from command_harness import Done, command
-from fedcohort.command.compare import parse, query_of, question_of
+from fedcohort.command.compare import parse
 from fedcohort.record.observer import Observer
 from fedcohort.startup.comparison import read_answer
 from run_harness import go
@@ -66,15 +66,6 @@ def test_a_job_that_crashes_names_file_line_and_log(tmp_path: Path) -> None:
     assert log.read_text().endswith("RuntimeError: the node died\n")
 
 
-def test_a_sweep_over_rounds_has_a_run_for_each(tmp_path: Path) -> None:
-    """`resume=true` extends what an earlier sweep did, and no job of its own: here 2 rounds would have become 3."""
-    assert train(tmp_path, "-m", "rounds=1", "cohort=4").returncode == 0
-    done = train(tmp_path, "-m", "rounds=2,3", "cohort=4", "resume=true")
-    assert done.stderr.endswith(": 2 jobs done.\n")
-    found = [json.loads(path.read_text())["rounds_done"] for path in (tmp_path / "runs").glob("*/status.json")]
-    assert sorted(found) == [2, 3], "one went on from the run of 1"
-
-
 def test_a_local_sweep_reports_each_failure_and_finishes_its_other_jobs(tmp_path: Path) -> None:
     """One job fails, and one takes its process with it."""
     kill = "+callback.die._target_=killing.no,killing.Fatal"
@@ -126,11 +117,4 @@ def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:
     where = f"tracking_uri=sqlite:///{tmp_path / 'mlflow.db'}"
     assert words == ["compare", f"sweep={sweep}", "rows=selector", "baseline=random", where]
     options = parse(words[1:])
-    assert ("flash", "") in read_answer(query_of(options), question_of(options)).matched.cells
-
-
-def test_a_sweep_with_a_job_that_is_refused_does_not_start(tmp_path: Path) -> None:
-    done = train(tmp_path, "-m", "cohort=4,40")
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[1:] == ["  job 2 (cohort=40): cohort=40 exceeds clients=12"]
-    assert not list(tmp_path.iterdir())
+    assert ("flash", "") in read_answer(options.query, options.question).matched.cells

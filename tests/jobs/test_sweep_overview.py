@@ -94,7 +94,7 @@ def test_of_a_third_one_the_command_takes_one_value(logs: Logs) -> None:
         run = client.create_run(experiment).info.run_id
         client.log_batch(run, [Metric(ACC, 0.5, 0, 3)], [Param(key, value) for key, value in pairs], tags)
     said, _, line = swept(*words).partition(": fedcohort ")
-    assert said == "sweep s: 3 jobs done. Compare those of client.lr=0.1, rounds=3"
+    assert said == "sweep s: 3 jobs done. Compare the runs of client.lr=0.1, rounds=3"
     typed = shlex.split(line)[1:]
     assert typed[:4] == ["sweep=s", "rows=selector", "cols=agg", "baseline=random"]
     text, _ = compare(parse([*typed, "curves=false"]))
@@ -227,5 +227,5 @@ def test_on_slurm_the_jobs_outlive_the_sweep(
 def test_what_cannot_be_written_down_is_said(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
     (tmp_path / "s").touch()
     SweepJob(tmp_path / "s", 0, ("seed=0",)).note("done")
-    assert "can't be written" in said.text
+    assert "cannot be written" in said.text
     assert sweep_folder.read(tmp_path / "s") == {}

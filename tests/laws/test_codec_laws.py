@@ -15,6 +15,7 @@ from fedcohort.flat import FlatModel, Layout
 from fedcohort.hook import weigher
 from fedcohort.training.engines import choose
 from fedcohort.training.local import LocalTrainer
+from fedcohort.training.local_method import LocalMethod
 from fedcohort.types import ClientUpdate
 from global_rng import guard
 from remedies import remedy
@@ -177,7 +178,8 @@ def test_a_device_gives_what_the_host_gives(codec: Any, layout: Layout) -> None:
 def trainer_of(codec: Any, *extra: nn.Module, others: tuple[Any, ...] = (), **client: Any) -> LocalTrainer:
     server, worker = (FlatModel(network_of(torch.float64, *extra)) for _ in range(2))
     parts = (make("objective", "ce"), make("client", "sgd", **client), codec)
-    return LocalTrainer(server, worker, federation_of(dtype=torch.float64), *parts, (*others, *codec.hooks), SEED)
+    method = LocalMethod(*parts, (*others, *codec.hooks))
+    return LocalTrainer(server, worker, federation_of(dtype=torch.float64), method, SEED)
 
 
 def trained(codec: Any, kind: str) -> list[ClientUpdate]:

@@ -88,6 +88,6 @@ def test_lightnings_callbacks_are_known_by_their_package() -> None:
 @pytest.mark.parametrize("error", [OptionError("lr must be positive"), MisconfigurationException("no such monitor")])
 def test_what_a_rank_said_is_found_in_torchs_text(error: Exception) -> None:
     text = "".join(traceback.format_exception(error))
-    found = compat.said_in_a_rank(str(ProcessRaisedException(f"\n\n-- Process 1 terminated:\n{text}", 1, 7)))
+    found = compat.find_message(str(ProcessRaisedException(f"\n\n-- Process 1 terminated:\n{text}", 1, 7)))
     assert found == str(error), f"torch {version('torch')} says it otherwise: {text}"
-    assert compat.said_in_a_rank("Traceback\nValueError: x") is None
+    assert compat.find_message("Traceback\nValueError: x") is None

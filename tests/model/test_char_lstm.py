@@ -80,6 +80,4 @@ def test_the_vectorised_engine_says_that_it_cannot(tmp_path: Path) -> None:
     save(tmp_path, dict.fromkeys(range(4), 6), dict.fromkeys(range(4), 4))
     plays = ("dataset=shakespeare", f"dataset.path={tmp_path}", "dataset.test=given", "clients=null", "cohort=2")
     ran = go(tmp_path / "logs", *plays, "model=char_lstm", "model.hidden=4", "engine=vectorised", "rounds=1")
-    assert ran.info.tags["engine"] == (
-        "sequential: the vectorised engine can't train side by side what has recurrent layers"
-    )
+    assert ran.info.tags["engine"] == ("sequential: the vectorised engine does not support recurrent layers")

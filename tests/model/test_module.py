@@ -61,7 +61,7 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
         ("model.path=own_networks.Fails", "model.args={depth:4}"),
         r"Fails\(depth=4\) raises ValueError: no network of depth 4 \(.*own_networks.py, line \d+, in __init__\)",
     ),
-    (("model.path=own_networks.InPlace",), "must leave its inputs as they are, got them changed"),
+    (("model.path=own_networks.InPlace",), "must not change its inputs in place"),
     (("model.path=own_networks.Lazy",), "the network must have no lazy layer, got the parameter 'out.weight'"),
     (("model.path=own_networks.Unseeded",), "'out.bias' differs between two networks of one seed"),
     (("model.path=own_networks.NamedHeads",), "must return a tensor of logits, got a dict with auxiliary, logits: "),

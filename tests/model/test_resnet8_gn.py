@@ -76,7 +76,7 @@ def test_with_batch_norm_it_is_trained_one_client_at_a_time() -> None:
     trainer = trainer_of(images(), network_of(norm="batch").double(), batch=4)
     engine, reason = choose("vectorised", trainer, 3)
     assert engine is trainer
-    assert reason == "sequential: the vectorised engine can't train side by side what has batch norm"
+    assert reason == "sequential: the vectorised engine does not support batch norm"
     (update,) = engine.updates([task_of(0, rows=np.arange(9))], {})
     assert torch.isfinite(update.delta).all()
 

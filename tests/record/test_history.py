@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.command.replay import Replayed, players, replay
+from fedcohort.command.replay import Replayed, make_selectors, replay
 from fedcohort.record import card, history, replayable
 from fedcohort.record.history import Line, read, wall_s
 from fedcohort.report import choice
@@ -62,7 +62,7 @@ def test_old_folders_are_replayed(folders: tuple[Path, Path]) -> None:
     logs = [replayable.read(folder) for folder in folders]
     for one, other in zip(*(log.rounds for log in logs), strict=True):
         assert one.available.tolist() == other.available.tolist()
-    assert [replay(log, *players(log, (), Path(CONFIGS))) for log in logs] == [Replayed(5)] * 2
+    assert [replay(log, *make_selectors(log, (), Path(CONFIGS))) for log in logs] == [Replayed(5)] * 2
 
 
 def test_its_figures_are_drawn(folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from fedcohort.training.chain import find_chain
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.engines import choose
 from fedcohort.training.local import LocalTrainer
+from fedcohort.training.local_method import LocalMethod
 from known import known
 from yaml_words import make
 
@@ -280,7 +281,9 @@ def test_a_closed_form_is_taken_where_it_is_wanted_and_holds(
     server, worker = FlatModel(network), FlatModel(copy.deepcopy(network), bf16=bf16)
     parts = (make("objective", "ce"), make("client", "sgd"), make("codec", "none"))
     given = make("agg", hooks).hooks if hooks else ()
-    assert (LocalTrainer(server, worker, federation, *parts, given, SEED, closed_form).chain is not None) == chain
+    assert (
+        LocalTrainer(server, worker, federation, LocalMethod(*parts, given), SEED, closed_form).chain is not None
+    ) == chain
 
 
 def test_what_a_client_sends_is_its_own() -> None:

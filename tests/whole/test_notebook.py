@@ -1,35 +1,24 @@
-"""The notebook runs from its first cell to its last, and draws what it says."""
+"""The tutorial notebook runs from its first cell to its last, and its committed outputs are of its code."""
 
 import json
 from pathlib import Path
-from typing import Any
 
-import matplotlib
-import matplotlib.pyplot as plt
-import pytest
-
+from notebooks import execute
 from yaml_words import ROOT
 
-PLACE = 'LOGS = ROOT / "logs"'
+NOTEBOOK = ROOT / "docs" / "tutorial_python.ipynb"
 
 
-def test_every_cell_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cells = json.loads((ROOT / "docs" / "a_run_in_pandas.ipynb").read_text())["cells"]
-    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    assert sum(PLACE in source for source in code) == 1
-    assert not any(cell.get("outputs") for cell in cells), "what it shows is made where it is run"
-    monkeypatch.chdir(ROOT / "docs")  # where Jupyter runs it
-    names: dict[str, Any] = {}
-    backend = matplotlib.get_backend()
-    matplotlib.use("agg")
-    try:
-        for source in code:
-            exec(source.replace(PLACE, f"LOGS = Path({str(tmp_path)!r})"), names)
-        drawn = [[axes.get_xlabel() for axes in plt.figure(number).axes] for number in plt.get_fignums()]
-    finally:
-        plt.close("all")
-        matplotlib.use(backend)
-    assert drawn == [["virtual time, minutes"], ["wrong labels, %"], ["communication round"]]
-    assert sorted(path.name.split("-")[0] for path in (tmp_path / "runs").iterdir()) == ["flash", "random"]
-    assert names["final"].loc["test/acc"].min() > 0.3
-    assert names["facts"][["flash", "random"]].sum().tolist() == [50 + 9 * 10, 10 * 10], "FLASH begins with everybody"
+def test_every_cell_runs(tmp_path: Path) -> None:
+    committed = json.loads(NOTEBOOK.read_text())["cells"]
+    notebook, names = execute(NOTEBOOK, LOGS=repr(str(tmp_path)))
+    kinds = [[output["output_type"] for output in cell.get("outputs", ())] for cell in notebook["cells"]]
+    assert kinds == [[output["output_type"] for output in cell.get("outputs", ())] for cell in committed], (
+        "python tests/notebooks.py docs/tutorial_python.ipynb writes the outputs"
+    )
+    assert sum(kind == "display_data" for of in kinds for kind in of) == 3
+    assert names.result.status == names.own.status == "finished"
+    assert names.own.info.n_params == 16 * 64 + 16 + 10 * 16 + 10
+    assert names.comparison.table["difference_n"].dropna().tolist() == [3.0]
+    assert names.facts["selected"].sum() == 50 + 9 * 10, "FLASH begins with every client"
+    assert NOTEBOOK.stat().st_size < 300_000

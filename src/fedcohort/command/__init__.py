@@ -1,1 +1,1 @@
-"""What a user types beside `train.py`: one verb, one module."""
+"""The commands of `fedcohort COMMAND`, each a module with a function `main`."""

@@ -7,84 +7,100 @@ Three runs on one seed, which differ only in selector=: the one that is typed, r
 of this setting in `studies/regimes_digits`.
 """
 
-import json
 import math
-import subprocess
-import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedcohort import units
+from fedcohort.api.comparison import Comparison, compare
+from fedcohort.api.run import INTERRUPTED, run_words
+from fedcohort.console.terminal import console
 from fedcohort.errors import OptionError
 from fedcohort.host.commands import command, fedcohort
-from fedcohort.startup.command_line import environment
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 SETTING = ("heterogeneity=noise_bimodal", "label_noise.share=0.7")
-SAID = "35 of 50 clients have 90 % wrong labels"
-OWN, BASELINE, BEST = "flash", "random", "flash_answered"
-ROWS = (
-    ("test accuracy", "test/acc", units.percent),
-    ("best so far (early stop)", "test/acc_best", units.percent),
-    ("worst 5 % of clients", "clients/acc_worst5", units.percent),
-    ("virtual time", "time/virtual_s", units.seconds),
-    ("bytes down", "comm/down_bytes", units.bytes_),
-)
+SETTING_TEXT = "35 of 50 clients have 90 % wrong labels"
+SELECTOR, BASELINE, BEST = "flash", "random", "flash_answered"
+REPORT = Path("logs/demo")
+COSTS = {
+    "virtual_s": ("virtual time", units.seconds),
+    "bytes": ("bytes", units.bytes_),
+    "client_flops": ("client computation", units.flops),
+}
 
 
-def train(words: Sequence[str]) -> dict[str, Any]:
-    """`python train.py <words>`; returns the summary that it wrote. Raises `OptionError` where it wrote none."""
-    before = set(Path("logs/runs").glob("*/summary.json"))
-    sys.stdout.write(f"\n$ {command('python')} train.py {' '.join(words)}\n")
-    sys.stdout.flush()
-    run = subprocess.Popen([sys.executable, "train.py", *words], env=environment())
-    while run.returncode is None:
-        with suppress(KeyboardInterrupt):  # the run has had the Ctrl-C too: it saves, and its code says so
-            run.wait()
-    if run.returncode:
-        raise SystemExit(run.returncode)
-    written = set(Path("logs/runs").glob("*/summary.json")) - before
-    if not written:
-        raise OptionError(
-            f"the demo compares what its runs leave in summary.json, and {' '.join(words)} left none: it needs "
-            "callback.summary, and a run of its own (resume=false)"
-        )
-    summary: dict[str, Any] = json.loads(written.pop().read_text())
-    return summary
+def list_runs(words: Sequence[str]) -> dict[str, list[str]]:
+    """Return the overrides of each run by its selector. Raises `OptionError` for options that move the runs elsewhere.
+
+    words: what was typed; options of the selector are for the one that is typed.
+    """
+    if moved := [word for word in words if word.startswith(("-", "paths."))]:
+        raise OptionError(f"fedcohort demo rejects {moved[0]!r}: its runs are in logs/, one at a time; leave it out")
+    typed = {word.split("=", 1)[0].lstrip("+~"): word for word in words}
+    selector = typed.get("selector", f"selector={SELECTOR}").split("=", 1)[1]
+    setting = [word for word in SETTING if not {"heterogeneity", word.split("=", 1)[0]} & typed.keys()]
+    common = [*setting, *(word for name, word in typed.items() if not f"{name}.".startswith("selector."))]
+    options = [word for name, word in typed.items() if name.startswith("selector.")]
+    runs = {selector: [f"selector={selector}", *options, *common]}
+    return runs | {name: [f"selector={name}", *common] for name in (BASELINE, BEST) if name != selector}
+
+
+def tabulate(comparison: Comparison, title: str) -> "Table":
+    """Return accuracy, difference to random selection, and costs of each run, also as multiples of random's."""
+    from rich.table import Table
+
+    table = Table(
+        "selector", "test accuracy", f"against {BASELINE}", *(name for name, _ in COSTS.values()), title=title
+    )
+    for row in comparison.table.to_dict("records"):
+        difference = "" if math.isnan(row["difference"]) else f"{100 * row['difference']:+.1f} points"
+        spent = [
+            show(row[cost]) + ("" if math.isnan(row[f"{cost}_times"]) else f" ({row[f'{cost}_times']:.1f} ×)")
+            for cost, (_, show) in COSTS.items()
+        ]
+        table.add_row(str(row["selector"]), units.percent(row["mean"]), difference, *spent)
+    return table
+
+
+def explain_costs(row: Mapping[Any, Any]) -> str:
+    """Return `flash: +10.2 points against random, at 5.0 times the bytes and 2.0 times the client computation`."""
+    times = [
+        f"{row[f'{cost}_times']:.1f} times the {name}"
+        for cost, (name, _) in COSTS.items()
+        if abs(row[f"{cost}_times"] - 1) >= 0.05
+    ]
+    cost = " and ".join(filter(None, [", ".join(times[:-1]), *times[-1:]])) or "the same cost"
+    return f"{row['selector']}: {100 * row['difference']:+.1f} points against {BASELINE}, at {cost}"
 
 
 def main(words: Sequence[str] = ()) -> int:
-    """Run it; words: what differs from the defaults. Raises `OptionError` for those that move the runs elsewhere."""
-    from rich.console import Console
-    from rich.table import Table
-
-    if moved := [word for word in words if word.startswith(("-", "paths."))]:
-        raise OptionError(
-            f"the demo takes words of train.py, but not {moved[0]!r}: it runs in logs/, one run at a time"
-        )
-    typed = {word.split("=", 1)[0].lstrip("+~"): word for word in words}
-    own = typed.get("selector", f"selector={OWN}").split("=", 1)[1]
-    setting = [word for word in SETTING if not {"heterogeneity", word.split("=", 1)[0]} & typed.keys()]
-    others = [*setting, *(word for key, word in typed.items() if not f"{key}.".startswith("selector."))]
-    options = [word for key, word in typed.items() if key.startswith("selector.")]
-    runs = {own: [f"selector={own}", *options, *others]}
-    for name in (BASELINE, BEST):
-        runs.setdefault(name, [f"selector={name}", *others])
-    summaries = {name: train(given) for name, given in runs.items()}
-    as_it_is = others == list(SETTING)  # any other word may change the clients, or how many there are
-    title = f"Where selection pays: {SAID}" if as_it_is else ""
-    table = Table("same seed, same data, same clients' draws", *runs, title=title)
-    for label, name, spell in ROWS:
-        table.add_row(label, *(spell(summary["final"].get(name, math.nan)) for summary in summaries.values()))
-    console, names = Console(), ",".join(runs)
-    console.print()
-    console.print(table)
+    """Run the demo, and return the exit code. words: options that differ from the defaults. Raises `OptionError`."""
+    out, runs, results = console(), list_runs(words), []
+    for number, overrides in enumerate(runs.values(), 1):
+        typed = f"{command('python')} train.py {' '.join(overrides)}"
+        out.print(f"\nrun {number} of {len(runs)}: {typed}", soft_wrap=True, markup=False)
+        results.append(run_words(overrides))
+        if results[-1].status != "finished":
+            return INTERRUPTED
+    comparison = compare(results, baseline=BASELINE)
+    page, *_ = comparison.write(REPORT)
+    common = runs[BASELINE][1:]
+    shared = " ".join(common)
+    out.print()
+    # any other option may change the clients, or how many there are
+    out.print(tabulate(comparison, f"Where selection pays: {SETTING_TEXT}" if common == list(SETTING) else ""))
+    rows = [row for row in comparison.table.to_dict("records") if not math.isnan(row["difference"])]
     for line in (
+        *map(explain_costs, rows),
+        f"Report: {page}",
         "With identical clients no method is significantly better than random selection, and with label noise methods "
         "that prefer high losses are far worse: studies/regimes_digits/README.md",
-        f"One seed says little: {command('python')} train.py -m selector={names} {' '.join(others)} seed=0,1,2",
+        f"One seed says little: {command('python')} train.py -m selector={','.join(runs)} {shared} seed=0,1,2",
         f"See them all: {fedcohort('ui')} sweep=null",
     ):
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
+        out.print(line, soft_wrap=True, markup=False)
     return 0

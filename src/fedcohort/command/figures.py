@@ -1,9 +1,9 @@
 """fedcohort figures RUN_FOLDER... [round=N] [formats=png,pdf,svg]: draw the figures of runs again, running or ended.
 
-With round=N only what explains that round is drawn: figures/round-N.png, of selectors that score (who was available,
-what each client scored and of which parts, who was selected, who arrived), and figures/timeline-N.png, where time
-passes (who downloaded, trained and uploaded when, who was late, when the round closed). formats, png by default, also
-writes PDF or SVG files, which scale without loss in a paper.
+With round=N only the figures that explain that round are drawn. figures/round-N.png is of selectors that score: the
+available clients, their scores and the parts of these, the selected and the arrived clients. figures/timeline-N.png is
+of runs with devices: download, training and upload of each client, late clients, the end of the round. formats, png by
+default, also writes PDF or SVG files, which scale without loss in a paper.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from fedcohort.report.run_figures import check_formats, explain, redraw
 
 
 def main(words: Sequence[str]) -> int:
-    """The command; 0 where every folder's figures were drawn. Raises `OptionError`."""
+    """Run the command; return 0 where the figures of every folder were drawn. Raises `OptionError`."""
     folders, options = folders_and_options(words, ("round", "formats"))
     text, formats = options.get("round"), check_formats(options.get("formats", "png").split(","))
     if text is None:

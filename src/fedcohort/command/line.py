@@ -26,11 +26,11 @@ COMMANDS = {
     "replay": "Ask a logged run what another selector would have chosen, without training.",
     "study": "Run, follow, tune and report a study: settings x selectors x seeds.",
     "figures": "Draw a run's figures again, or explain one round.",
-    "methods": "Print the choices of a group, and what their papers say, as a table.",
+    "methods": "Print the choices of a group, or the signals with their costs, as a table.",
     "profile": "Measure where a round's time goes, stage by stage.",
     "data": "Load a dataset and show how it is split among clients, without training.",
     "prepare": "Convert raw files (images, LEAF's JSON, CelebA, WaterBirds, Spawrious) to Parquet tables.",
-    "sync": "Send to MLflow what it lacks of a run.",
+    "sync": "Send the missing rounds and files of a run to MLflow.",
     "ui": "Start MLflow's server, and print the page with the runs of the newest sweep.",
     "new": "Write the three files of a new selector, aggregator, signal or dataset.",
     "completion": "Print the lines that make a shell complete commands, groups and choices.",
@@ -39,9 +39,9 @@ HELP = {"-h", "--help", "help"}
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the command that was typed, and return the exit code: 2 for what can't be read.
+    """Run the command that was typed, and return the exit code; 2 for a command or an option that does not exist.
 
-    words: None for those of the process.
+    words: the arguments, None for those of the process.
     """
     typed = list(sys.argv[1:] if words is None else words)
     name, *arguments = typed or [""]
@@ -98,7 +98,7 @@ def _describe(chosen: str) -> "typer.Typer":
 
     def describe(name: str, summary: str) -> Callable[..., None]:
         def command(words: Words = None) -> None:
-            """Be described: `main` runs the command."""
+            """Have a help page; `main` runs the command."""
 
         help_text = _read_docstring(name) if name == chosen else summary
         kept_as_typed = "\b\n" + help_text.replace("\n\n", "\n\n\b\n")  # \b keeps the lines of a paragraph

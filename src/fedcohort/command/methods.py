@@ -1,12 +1,13 @@
-"""Print the choices of groups, and what their docstrings say, as a Markdown table.
+"""Print the choices of groups, or the signals, as a Markdown table.
 
     fedcohort methods                       the selectors
     fedcohort methods agg objective         other groups
+    fedcohort methods signals               signals that selectors can read: kind, cost, information revealed
 
 The method is the first paragraph of the component's docstring, or of the comment at the top of its yaml. The third
-column has the signals that the component reads with its default options; `fedcohort/signal/` says what each costs and
-reveals. A choice that is another one with options reads the same signals `as` that one, or those of its options. A
-component that reads what no server can know is an oracle, called yardstick in the table.
+column has the signals that the component reads with its default options. A choice that is another one with options
+reads the same signals `as` that one, or those of its options. A component that reads what no server can know is an
+oracle.
 """
 
 import itertools
@@ -18,10 +19,32 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort import ranges
-from fedcohort.signal.base import unknowable
+from fedcohort.signal.base import (
+    Computed,
+    Derived,
+    Measured,
+    RawUpdate,
+    Reported,
+    ServerMeasured,
+    Signal,
+    Static,
+    find,
+    list_signals,
+    unknowable,
+)
 from fedcohort.startup import components, compose
 
 CONFIGS = Path("configs")
+SIGNALS = "signals"
+KINDS: dict[type, str] = {
+    Static: "sent once, at registration",
+    Measured: "queried in a round",
+    Computed: "queried in a round",
+    Reported: "sent with the update",
+    RawUpdate: "the update itself",
+    Derived: "computed from the updates",
+    ServerMeasured: "measured by the server",
+}
 
 
 def rows(group: str, configs: Path = CONFIGS) -> dict[str, str]:
@@ -29,20 +52,48 @@ def rows(group: str, configs: Path = CONFIGS) -> dict[str, str]:
     return {path.stem: _row(path, group) for path in sorted((configs / group).glob("*.yaml"))}
 
 
+def signal_rows() -> list[str]:
+    """Return one line of the table for each signal of this package."""
+    lines = []
+    for name in list_signals():
+        signal = find(name)
+        oracle = " (oracle)" if name in unknowable([name]) else ""
+        lines.append(f"| `{name}`{oracle} | {_kind_of(signal)} | {_cost_of(signal)} | {signal.reveals} |")
+    return lines
+
+
+def _kind_of(signal: Signal) -> str:
+    if isinstance(signal, Static | Reported) and not signal.bytes_up:
+        return "known to the server" if isinstance(signal, Static) else "read off the update"
+    return KINDS[type(signal)]
+
+
+def _cost_of(signal: Signal) -> str:
+    """Return bytes for each number and forward passes over a client's samples, as `4 B, 1 forward pass`."""
+    passes, jobs = getattr(signal, "passes", 0.0), getattr(signal, "jobs", None)
+    parts = [f"{signal.bytes_up} B"] if signal.bytes_up else []
+    if callable(passes):
+        parts.append("forward passes by its options")
+    elif passes:
+        parts.append(f"{passes:g} forward pass{'es' if passes != 1 else ''}")
+    parts += ["local training of some clients"] if jobs else []
+    return ", ".join(parts) or "none"
+
+
 def _row(path: Path, group: str) -> str:
     node = _options(path, group)
-    if not str(node.get("_target_", "${")).startswith("${"):  # the data decide about the class of partition=own
-        paper = import_module(str(node["_target_"]).rpartition(".")[0])
-        first = " ".join((paper.__doc__ or "").split("\n\n")[0].split())
-        return f"| `{path.stem}` | {first} | {_spell(_needs(node, group, path.stem))} |"
+    if not str(node.get("_target_", "${")).startswith("${"):  # the data decide the class of partition=own
+        module = import_module(str(node["_target_"]).rpartition(".")[0])
+        summary = " ".join((module.__doc__ or "").split("\n\n")[0].split())
+        return f"| `{path.stem}` | {summary} | {_spell(_needs(node, group, path.stem))} |"
     names = [line.partition("@")[0] for line in compose.file_of(path).get("defaults", ()) if isinstance(line, str)]
     yamls = [yaml for name in names if (yaml := path.with_name(f"{name}.yaml")).is_file()]
     base = next((yaml for yaml in yamls if "_target_" in _options(yaml, group)), None)
     if base is None:
         return f"| `{path.stem}` | {_comment(path)} | |"
     needs = _needs({**_options(base, group), **node}, group, path.stem)
-    same = needs == _needs(_options(base, group), group, base.stem)
-    return f"| `{path.stem}` | {_comment(path)} | {f'as `{base.stem}`' if same else _spell(needs)} |"
+    is_equal = needs == _needs(_options(base, group), group, base.stem)
+    return f"| `{path.stem}` | {_comment(path)} | {f'as `{base.stem}`' if is_equal else _spell(needs)} |"
 
 
 def _options(path: Path, group: str) -> dict[str, Any]:
@@ -52,6 +103,7 @@ def _options(path: Path, group: str) -> dict[str, Any]:
 
 
 def _needs(node: Mapping[str, Any], group: str, choice: str) -> list[str]:
+    """Return the signals that a component reads, sorted."""
     module, _, name = str(node["_target_"]).rpartition(".")
     reads = hasattr(getattr(import_module(module), name), "needs")
     return sorted(components.build(node, group, choice).needs) if reads else []
@@ -59,7 +111,7 @@ def _needs(node: Mapping[str, Any], group: str, choice: str) -> list[str]:
 
 def _spell(needs: Sequence[str]) -> str:
     oracle = unknowable(needs)
-    signals = [f"`{name}`{' (yardstick: no server can know it)' if name in oracle else ''}" for name in needs]
+    signals = [f"`{name}`{' (oracle: no server can know it)' if name in oracle else ''}" for name in needs]
     return ", ".join(signals) or "nothing"
 
 
@@ -74,8 +126,11 @@ def main(words: Sequence[str]) -> int:
     """Print the tables of the groups in `words`. Raises `OptionError` for what is no group."""
     groups = sorted(path.name for path in CONFIGS.glob("*") if any(path.glob("*.yaml")))
     for group in words:
-        ranges.choice("a group", group, *groups)
+        ranges.choice("a group", group, *groups, SIGNALS)
     for group in words or ["selector"]:
-        lines = ["| word | method | reads |", "|---|---|---|", *rows(group).values()]
+        if group == SIGNALS:
+            lines = ["| signal | kind | cost a client | reveals |", "|---|---|---|---|", *signal_rows()]
+        else:
+            lines = ["| option | method | reads |", "|---|---|---|", *rows(group).values()]
         sys.stdout.write("\n".join(lines) + "\n")
     return 0

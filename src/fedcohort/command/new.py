@@ -27,7 +27,7 @@ KINDS = {
 
 
 def files(kind: str, name: str) -> dict[Path, str]:
-    """Path and text of each file. Raises `OptionError` for a kind that there isn't, a name that can't be a module."""
+    """Return the text of each file by its path. Raises `OptionError` for an unknown kind or a name of no module."""
     ranges.choice("what is new", kind, *KINDS)
     ranges.identifier("its name", name)
     if keyword.iskeyword(name) or name != name.lower():
@@ -39,18 +39,20 @@ def files(kind: str, name: str) -> dict[Path, str]:
         f"{kind}_test.py.txt": f"tests/{group}/test_{name}.py",
     }
     folder = resources.files("fedcohort.command") / "templates"
-    there = {Path(path): folder / template for template, path in paths.items() if (folder / template).is_file()}
-    return {path: Template(each.read_text()).substitute(name=name, title=title) for path, each in there.items()}
+    templates = {Path(path): folder / file for file, path in paths.items() if (folder / file).is_file()}
+    return {
+        path: Template(template.read_text()).substitute(name=name, title=title) for path, template in templates.items()
+    }
 
 
 def main(words: Sequence[str]) -> int:
-    """Write them here, unless one is there. Raises `OptionError`."""
+    """Write the files into the working folder. Raises `OptionError` where one exists already."""
     if len(words) != 2:
         raise OptionError(f"name what is new, and how it is called: fedcohort new {'|'.join(KINDS)} my_method")
     kind, name = words
     contents = files(kind, name)
-    if there := next((path for path in contents if path.exists()), None):
-        raise OptionError(f"{there} is there already")
+    if existing := next((path for path in contents if path.exists()), None):
+        raise OptionError(f"{existing} is there already")
     if absent := next((path.parent for path in contents if not path.parent.is_dir()), None):
         raise OptionError(f"there is no folder {absent}: call this in the folder that has train.py")
     for path, text in contents.items():

@@ -19,23 +19,24 @@ from pathlib import Path
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.command.player import LoggedSelector
+from fedcohort.command.logged_selector import LoggedSelector
 from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError
 from fedcohort.record.replayable import LoggedRound, RunLog, read
 from fedcohort.startup import components, compose
 from fedcohort.types import Advice, Probe, Selection
 
-USAGE = "fedcohort replay <run folder> [selector=<word>] [selector.<option>=<value> ...]"
+USAGE = "fedcohort replay <run folder> [selector=<option>] [selector.<option>=<value> ...]"
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """What a replay found.
+    """The result of a replay.
 
     Attributes:
         rounds: of the log.
-        step: the first round that differs, counting from 1, None where all are the same; then chosen is what the run
-            chose, instead what the selector would have.
+        step: the first round that differs, counting from 1; None where all are the same.
+        chosen: clients that the run selected in that round.
+        instead: clients that the replayed selector selects in it.
     """
 
     rounds: int
@@ -44,59 +45,74 @@ class Replayed:
     instead: Sequence[int] = ()
 
 
-def replay(log: RunLog, own: LoggedSelector, other: LoggedSelector) -> Replayed:
-    """Lead `other` through the log, and beside it `own`, the run's selector: its questions tell who was asked what.
+def replay(log: RunLog, original: LoggedSelector, candidate: LoggedSelector) -> Replayed:
+    """Replay `candidate` round by round, together with the run's selector, whose queries the log can answer.
 
-    Raises `IncompatibleConfig` where `other` asks what wasn't asked, `CheckpointError` where `own` departs from the
-    log.
+    Args:
+        log: of the run.
+        original: the selector of the run.
+        candidate: the selector that is compared with the run; may be the same object.
+
+    Raises:
+        IncompatibleConfig: where `candidate` queries what the run did not query.
+        CheckpointError: where `original` departs from the log.
     """
-    for player in {id(player): player for player in (own, other)}.values():
-        player.start(own.selector.needs)
-    for now in log.rounds:
-        ctx, own_probes = own.plan(now)
-        mine = own.select(now, ctx, own_probes)
-        if own is other:
-            if not np.array_equal(mine.clients, now.chosen):
-                return _differs(log, now, mine)
-            own.observe(now, mine, own_probes)
+    for selector in {id(selector): selector for selector in (original, candidate)}.values():
+        selector.start(original.selector.needs)
+    for round in log.rounds:
+        ctx, logged_probes = original.plan(round)
+        selection = original.select(round, ctx, logged_probes)
+        differs = not np.array_equal(selection.clients, round.chosen)
+        if original is candidate:
+            if differs:
+                return _describe_difference(log, round, selection)
+            original.observe(round, selection, logged_probes)
             continue
-        if not np.array_equal(mine.clients, now.chosen):
+        if differs:
             raise CheckpointError(
-                f"the run's own selector departs from {log.info.folder} at round {now.t + 1}, so nothing can be said "
+                f"the run's own selector departs from {log.info.folder} at round {round.t + 1}, so nothing can be said "
                 "of another: it ran with another version of fedcohort, or with a selector that has changed since"
             )
-        ctx, wanted = other.plan(now)
-        _check_requests(log, now, other.word, own_probes, wanted)
-        theirs = other.select(now, ctx, wanted)
-        if not np.array_equal(theirs.clients, now.chosen):
-            return _differs(log, now, theirs)
-        if not _same(own.observe(now, mine, own_probes), other.observe(now, theirs, wanted)):
+        ctx, probes = candidate.plan(round)
+        _check_queries(log, round, candidate.name, logged_probes, probes)
+        choice = candidate.select(round, ctx, probes)
+        if not np.array_equal(choice.clients, round.chosen):
+            return _describe_difference(log, round, choice)
+        if not _equal(original.observe(round, selection, logged_probes), candidate.observe(round, choice, probes)):
             raise IncompatibleConfig(
-                f"selector={other.word} chooses as the run up to round {now.t + 1}, then weighs the updates otherwise: "
-                "the log knows no more of the model that comes of it"
+                f"selector={candidate.name} chooses as the run up to round {round.t + 1}, then weighs the updates "
+                "otherwise: the log does not hold the model that results"
             )
     return Replayed(len(log.rounds))
 
 
-def _differs(log: RunLog, now: LoggedRound, selection: Selection) -> Replayed:
-    return Replayed(len(log.rounds), now.t + 1, now.chosen.tolist(), selection.clients.tolist())
+def _describe_difference(log: RunLog, round: LoggedRound, selection: Selection) -> Replayed:
+    return Replayed(len(log.rounds), round.t + 1, round.chosen.tolist(), selection.clients.tolist())
 
 
-def _check_requests(
-    log: RunLog, now: LoggedRound, word: str, own_probes: Sequence[Probe], wanted: Sequence[Probe]
+def _check_queries(
+    log: RunLog, round: LoggedRound, name: str, logged: Sequence[Probe], probes: Sequence[Probe]
 ) -> None:
-    """A NaN in the log may be an answer, or none: only what the run's own selector asked is known."""
-    for probe in wanted:
-        same = [known for known in own_probes if known.signal == probe.signal and known.options == probe.options]
-        if not same or not np.isin(probe.clients, same[0].clients).all():
-            options = "".join(f" {name}={value}" for name, value in probe.options.items())
+    """Raise `IncompatibleConfig` for a query that the run did not make: a NaN in the log does not tell.
+
+    Args:
+        log: of the run.
+        round: the round of the queries.
+        name: of the selector that makes them.
+        logged: queries of the run's selector.
+        probes: queries of the selector that is replayed.
+    """
+    for probe in probes:
+        match = [query for query in logged if query.signal == probe.signal and query.options == probe.options]
+        if not match or not np.isin(probe.clients, match[0].clients).all():
+            options = "".join(f" {option}={value}" for option, value in probe.options.items())
             raise IncompatibleConfig(
-                f"selector={word} asks for {probe.signal}{options} of clients in round {now.t + 1} of whom the log of "
-                f"{log.info.folder} doesn't have it"
+                f"selector={name} asks for {probe.signal}{options} of clients in round {round.t + 1} "
+                f"of whom the log of {log.info.folder} doesn't have it"
             )
 
 
-def _same(a: Advice | None, b: Advice | None) -> bool:
+def _equal(a: Advice | None, b: Advice | None) -> bool:
     if a is None or b is None:
         return a is b
     pairs = ((a.keep, b.keep), (a.weights, b.weights))
@@ -105,49 +121,57 @@ def _same(a: Advice | None, b: Advice | None) -> bool:
     )
 
 
-def players(log: RunLog, words: Sequence[str], configs: Path) -> tuple[LoggedSelector, LoggedSelector]:
-    """The run's own selector, and the one that `words` name; twice the same where they name none.
+def make_selectors(log: RunLog, words: Sequence[str], configs: Path) -> tuple[LoggedSelector, LoggedSelector]:
+    """Return the run's selector, and the one that `words` choose; twice the same object where there are no words.
 
-    configs: the folder of the groups. Raises `OptionError`, and Hydra's errors for words that it can't compose.
+    Args:
+        log: of the run.
+        words: typed options of the selector.
+        configs: folder of the config groups.
+
+    Raises:
+        OptionError: for a wrong option. Hydra's errors, for words that it can't compose.
     """
     info = log.info
-    word, node = info.choices["selector"], dict(info.config["selector"])
-    ranges.identifier(f"{info.folder}: the name of the selector", word)
+    name, options = info.choices["selector"], dict(info.config["selector"])
+    ranges.identifier(f"{info.folder}: the name of the selector", name)
     cohort = components.make(compose.Composed(info.config, info.choices, ()), "deadline", foreign=True).ask(log.cohort)
-    own = LoggedSelector(components.build(node, "selector", f"selector={word}", foreign=True), word, log, cohort)
+
+    def make(name: str, options: dict[str, object], *, foreign: bool) -> LoggedSelector:
+        selector = components.build(options, "selector", f"selector={name}", foreign=foreign)
+        return LoggedSelector(selector, name, log, cohort)
+
+    original = make(name, options, foreign=True)
     if not words:
-        return own, own
-    typed = next((each.partition("=")[2] for each in words if each.startswith("selector=")), None)
-    fresh = compose.part_of("selector", [*([] if typed else [f"selector={word}"]), *words], configs)
-    if typed is None:  # the run's options, where they weren't typed
-        kept = set(node) - {each.partition("=")[0].removeprefix("selector.") for each in words}
-        fresh |= {name: node[name] for name in kept}
-    word = typed or word
-    return own, LoggedSelector(
-        components.build(fresh, "selector", f"selector={word}", foreign=typed is None), word, log, cohort
-    )
+        return original, original
+    typed = next((word.partition("=")[2] for word in words if word.startswith("selector=")), None)
+    chosen = compose.part_of("selector", [*([] if typed else [f"selector={name}"]), *words], configs)
+    if typed is None:  # the options of the run, where they were not typed
+        unchanged = set(options) - {word.partition("=")[0].removeprefix("selector.") for word in words}
+        chosen |= {option: options[option] for option in unchanged}
+    return original, make(typed or name, chosen, foreign=typed is None)
 
 
-def describe(found: Replayed, word: str) -> str:
-    """The result in one line."""
-    if found.step is None:
-        return f"selector={word} chooses the same clients as the run in all of its {found.rounds} rounds"
-    common = len(set(found.chosen) & set(found.instead))
+def describe(result: Replayed, name: str) -> str:
+    """Return the result in one line. name: of the selector."""
+    if result.step is None:
+        return f"selector={name} chooses the same clients as the run in all of its {result.rounds} rounds"
+    common = len(set(result.chosen) & set(result.instead))
     return (
-        f"selector={word} differs from the run in round {found.step} of {found.rounds}: the run chose "
-        f"{list(found.chosen)}, it chooses {list(found.instead)} ({common} in common)"
+        f"selector={name} differs from the run in round {result.step} of {result.rounds}: the run chose "
+        f"{list(result.chosen)}, it chooses {list(result.instead)} ({common} in common)"
     )
 
 
 def main(words: Sequence[str], configs: Path | None = None) -> int:
-    """The command; raises what `in_one_line` puts in one line. configs: the groups' folder, None for the one here."""
-    named = [word for word in words if word.startswith("run=") or "=" not in word]
-    folders, rest = [word.removeprefix("run=") for word in named], [word for word in words if word not in named]
-    wrong = next((word for word in rest if not word.startswith(("selector=", "selector."))), None)
+    """Run the command; return 1 where a round differs. configs: the groups' folder, None for the one here."""
+    folders = [word.removeprefix("run=") for word in words if word.startswith("run=") or "=" not in word]
+    options = [word for word in words if "=" in word and not word.startswith("run=")]
+    wrong = next((word for word in options if not word.startswith(("selector=", "selector."))), None)
     if len(folders) != 1 or not folders[0] or wrong is not None:
         raise OptionError(f"can't read {wrong or ' '.join(words) or 'nothing'!r}: {USAGE}")
     log = read(Path(folders[0]).absolute())
-    own, other = players(log, rest, configs or Path.cwd() / "configs")
-    found = replay(log, own, other)
-    sys.stdout.write(f"{describe(found, other.word)}\n")
-    return int(found.step is not None)
+    original, candidate = make_selectors(log, options, configs or Path.cwd() / "configs")
+    result = replay(log, original, candidate)
+    sys.stdout.write(f"{describe(result, candidate.name)}\n")
+    return int(result.step is not None)

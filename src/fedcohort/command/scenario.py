@@ -1,4 +1,4 @@
-"""The page of a scenario: a federation described so that others can check that theirs is the same.
+"""The page of a scenario: a federation, described so that readers can check that they have the same one.
 
 It is README.md, from the template `report/templates/scenario.md.j2`, and partition.png.
 """
@@ -49,16 +49,16 @@ def write(
     """
     disk.check_outputs(folder, (PAGE, PICTURE), PAGE, "```bash\nfedcohort data ")
     folder.mkdir(parents=True, exist_ok=True)
-    first, *others = info.name.split()
+    dataset, *options = info.name.split()
     heads: Sequence[str] = ("client", "samples", "training", f"of {federation.n_classes} classes", "most of")
     counts = federation.group_counts
     if counts is not None:
         heads, clients = _count_by_attribute(counts.reshape(federation.n_clients, federation.n_classes, -1))
     text = render(
         "scenario.md.j2",
-        title=" ".join(word for word in (first, *others) if word.split("=")[0] not in OF_MACHINE),
+        title=" ".join(word for word in (dataset, *options) if word.split("=")[0] not in OF_MACHINE),
         about=about(configs / "heterogeneity" / f"{info.choices.get('heterogeneity')}.yaml"),
-        command=f"fedcohort data {first.removeprefix('dataset=')} {' '.join(others)}".rstrip(),
+        command=f"fedcohort data {dataset.removeprefix('dataset=')} {' '.join(options)}".rstrip(),
         facts=[("client map", f"`{federation.client_map}`"), *facts],
         metrics=list(metrics(info.skew)),
         picture=PICTURE,

@@ -1,8 +1,8 @@
 """The status of a sweep, and its end: fedcohort sweep status|cancel ID [logs=logs wait_s=120]
 
 ID is the name of its folder in logs/sweeps, or last for the newest. A study's sweeps are in logs=logs/studies/NAME.
-status: how many jobs are done, running, failed and left, about how long that takes, and the best so far: by the last
-        server_val/acc, for nothing is chosen by the test set
+status: how many jobs are done, running, failed and left, the time left, and the best job so far by the last
+        server_val/acc, as nothing is chosen by the test set
 cancel: end it. Under basic and SLURM the jobs that run finish their round and save, or are killed after wait_s seconds.
         Their MLflow runs are marked KILLED; the same sweep with resume=true continues them
 """
@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from fedcohort import ranges
 from fedcohort.command.sync import sync
-from fedcohort.command.words import read_number
+from fedcohort.command.words import read_options
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import slurm
 from fedcohort.host.lock import is_held
@@ -27,7 +28,6 @@ from fedcohort.ranges import refuse
 from fedcohort.record import sweep_folder
 from fedcohort.record.folder import status_of
 from fedcohort.record.sweep_folder import JobRecord, Plan
-from fedcohort.startup.options import unknown
 from fedcohort.tracking import identity
 
 WHAT = ("status", "cancel")
@@ -36,15 +36,15 @@ POLL_S = 0.2  # seconds between two looks whether the sweep's process has ended
 
 def status(folder: Path, plan: Plan) -> str:
     """Return the status of the sweep in `folder`: one line of counts, and one for each job that did not end well."""
-    found = sweep_status.look(folder, plan)
-    lines = [sweep_status.describe(folder.name, found)]
-    every = plan.jobs or [record.words for record in found.records.values()]
-    for record in found.records.values():
+    standing = sweep_status.look(folder, plan)
+    lines = [sweep_status.describe(folder.name, standing)]
+    jobs = plan.jobs or [record.words for record in standing.records.values()]
+    for record in standing.records.values():
         if record.how == "failed":
-            lines.append(f"  failed: {sweep_status.vary(every, record.words)}: {record.reason}")
+            lines.append(f"  failed: {sweep_status.vary(jobs, record.words)}: {record.reason}")
         if record.how == "stopped":
             how = sweep_status.describe_stopped(record, cancelled=sweep_status.is_cancelled(folder))
-            lines.append(f"  {sweep_status.vary(every, record.words)}: {how}")
+            lines.append(f"  {sweep_status.vary(jobs, record.words)}: {how}")
     return "\n".join(lines)
 
 
@@ -89,8 +89,8 @@ def _end_process(folder: Path, pid: int, wait_s: float) -> list[str]:
 def _mark_killed(record: JobRecord) -> list[str]:
     """Mark a job's MLflow run as KILLED if its process could not do so itself; return a line for a failure."""
     path = record.folder
-    known = identity.load(path) if path is not None and record.how in ("running", "stopped") else None
-    if path is None or known is None or identity.is_complete(path, known.place) or is_held(path / "run.lock"):
+    tracked = identity.load(path) if path is not None and record.how in ("running", "stopped") else None
+    if path is None or tracked is None or identity.is_complete(path, tracked.place) or is_held(path / "run.lock"):
         return []
     if status_of(path).get("status") == "finished":
         return []
@@ -102,22 +102,19 @@ def _mark_killed(record: JobRecord) -> list[str]:
 
 
 def main(words: Sequence[str]) -> int:
-    """The command. Raises `OptionError`."""
+    """Run the command. Raises `OptionError`."""
     typed = [word for word in words if "=" not in word]
-    options = dict(word.split("=", 1) for word in words if "=" in word)
-    for name in options:
-        if name not in ("logs", "wait_s"):
-            raise unknown("", name, ["logs", "wait_s"])
+    options = read_options([word for word in words if "=" in word], ("logs", "wait_s"))
     if len(typed) != 2 or typed[0] not in WHAT:
         raise OptionError(f"type fedcohort sweep status ID, or fedcohort sweep cancel ID, got {' '.join(words)!r}")
     what, name = typed
-    wait_s = read_number("wait_s", options.get("wait_s", "120"), "[0, inf)")
+    wait_s = ranges.parse_number("wait_s", options.get("wait_s", "120"), "[0, inf)")
     sweeps = Path(options.get("logs", "logs")) / "sweeps"
-    known = sorted(path.parent.name for path in sweeps.glob(f"*/{sweep_folder.PLAN}"))
-    folder = sweeps / (known[-1] if name == "last" and known else name)
+    ids = sorted(path.parent.name for path in sweeps.glob(f"*/{sweep_folder.PLAN}"))
+    folder = sweeps / (ids[-1] if name == "last" and ids else name)
     plan = sweep_folder.read_plan(folder)
     if plan is None:
-        raise refuse("ID", f"last, or one of those in {sweeps}: {', '.join(known[-5:]) or 'there are none'}", name)
+        raise refuse("ID", f"last, or one of those in {sweeps}: {', '.join(ids[-5:]) or 'there are none'}", name)
     text = status(folder, plan) if what == "status" else cancel(folder, plan, wait_s)
     sys.stdout.write(f"{text}\n")
     return 0

@@ -1,10 +1,10 @@
-"""Send to MLflow what it lacks of a run: fedcohort sync RUN_FOLDER... [follow=true tracking_uri=... wait_s=600]
+"""Send the missing rounds and files of runs to MLflow: fedcohort sync RUN_FOLDER... [follow=true tracking_uri=...]
 
-For runs whose server was gone, that were killed, or that were copied from a machine without one.
-follow=true: go on until the run has ended, as the run's own process for MLflow does
-tracking_uri, experiment: another place than the run's own, such as tracking_uri=sqlite:///logs/mlflow.db
-wait_s: seconds that the run of a folder may take, with follow=true that each send may take; what was sent by then
-        stays, and the same command sends the rest
+For runs whose server was gone, that were killed, or that were copied from a machine without a server.
+follow=true: continue until the run has ended; the process that a run starts for MLflow does this.
+tracking_uri, experiment: another place than the run's own, such as tracking_uri=sqlite:///logs/mlflow.db.
+wait_s=600: seconds that one folder may take, or each send with follow=true. What was sent by then stays, and the same
+        command sends the remaining rounds.
 """
 
 import time
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fedcohort import ranges
-from fedcohort.command.words import folders_and_options, read_number
+from fedcohort.command.words import folders_and_options
 from fedcohort.console.terminal import for_each
 from fedcohort.errors import TrackingError
 from fedcohort.host import messages
@@ -73,25 +73,29 @@ def _send(info: RunInfo, where: server.Place) -> str:
     if not running:  # a running process ends its run itself
         files = feed.close(info, follow.status_at_end(info.folder))
         identity.complete(info.folder, where)
-    rest = "still running" if running else f"{files} files"
-    return f"{info.folder}: sent {rounds} rounds, {rest}, to {where.uri} (run {feed.run_id})"
+    end = "still running" if running else f"{files} files"
+    return f"{info.folder}: sent {rounds} rounds, {end}, to {where.uri} (run {feed.run_id})"
 
 
 def _place(folder: Path, tracking_uri: str | None, experiment: str | None) -> server.Place:
-    known = identity.load(folder)
-    if known is not None and tracking_uri in (None, known.tracking_uri) and experiment in (None, known.experiment):
-        return known.place
-    if tracking_uri is None and known is None:
+    tracked = identity.load(folder)
+    if (
+        tracked is not None
+        and tracking_uri in (None, tracked.tracking_uri)
+        and experiment in (None, tracked.experiment)
+    ):
+        return tracked.place
+    if tracking_uri is None and tracked is None:
         raise TrackingError(f"{folder} was never tracked: name the server with tracking_uri=")
-    name = experiment or (known.experiment if known else server.EXPERIMENT)
-    return server.place(tracking_uri or (known.tracking_uri if known else None), name, folder.parent)
+    name = experiment or (tracked.experiment if tracked else server.EXPERIMENT)
+    return server.place(tracking_uri or (tracked.tracking_uri if tracked else None), name, folder.parent)
 
 
 def main(words: Sequence[str]) -> int:
     """Run the command; return 0 where MLflow has every folder's run completely. Raises `OptionError`."""
     folders, options = folders_and_options(words, ("follow", "tracking_uri", "experiment", "wait_s"))
     ranges.choice("follow", options.get("follow", "false"), "true", "false")
-    wait_s = read_number("wait_s", options.get("wait_s", str(WAIT_S)), "(0, inf)")
+    wait_s = ranges.parse_number("wait_s", options.get("wait_s", str(WAIT_S)), "(0, inf)")
     where = options.get("tracking_uri"), options.get("experiment")
     messages.to_terminal()
     act = follow_then_sync if options.get("follow") == "true" else sync

@@ -1,11 +1,11 @@
 """Start MLflow's server for the runs and print the page that opens on them: fedcohort ui [sweep=last]
 
-sweep=last               the sweep whose runs the page shows, by the name of its folder in logs/sweeps; last is the
-                         newest one that has a report, null shows all runs
-experiment=fedcohort     MLflow's experiment
+sweep=last               the sweep whose runs the page shows, by the name of its folder in logs/sweeps. last is the
+                         newest sweep with a report; null shows all runs.
+experiment=fedcohort     MLflow's experiment.
 tracking_uri=sqlite:///logs/mlflow.db
-                         of a server (http://...), whose page is printed and nothing is started
-port=5000                of the server that is started; Ctrl-C ends it
+                         For the address of a server (http://...) no server is started, and its page is printed.
+port=5000                port of the server that is started. Ctrl-C ends it.
 """
 
 import os
@@ -20,8 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from fedcohort import ranges
-from fedcohort.errors import OptionError, TrackingError
-from fedcohort.startup.options import unknown
+from fedcohort.command.words import read_options
+from fedcohort.errors import TrackingError
 from fedcohort.tracking import server, view
 
 DEFAULTS = {
@@ -36,14 +36,7 @@ START_S = 300.0  # seconds that MLflow's server may take to start
 
 def parse(words: Sequence[str]) -> dict[str, str]:
     """Return all options. Raises `OptionError`."""
-    options = dict(DEFAULTS)
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals:
-            raise OptionError(f"can't read {word!r}: type name=value, where name is one of {', '.join(DEFAULTS)}")
-        if name not in DEFAULTS:
-            raise unknown("", name, list(DEFAULTS))
-        options[name] = value
+    options = DEFAULTS | read_options(words, DEFAULTS)
     if not options["port"].isdigit() or not 0 < int(options["port"]) < 65_536:
         raise ranges.refuse("port", "a whole number in [1, 65535]", options["port"])
     return options
@@ -66,8 +59,8 @@ def find_page(where: server.Place, sweep: str) -> str:
     if sweep == "null" or (sweep == "last" and not sweeps):
         return view.page_of_runs(experiment.experiment_id)
     if sweep != "last" and sweep not in sweeps:
-        known = f"one of {', '.join(sweeps)}" if sweeps else "null: no sweep has a report"
-        raise ranges.refuse("sweep", f"{known} (`fedcohort compare sweep={sweep} report=true` makes one)", sweep)
+        allowed = f"one of {', '.join(sweeps)}" if sweeps else "null: no sweep has a report"
+        raise ranges.refuse("sweep", f"{allowed} (`fedcohort compare sweep={sweep} report=true` makes one)", sweep)
     return view.page_of_runs(experiment.experiment_id, sweeps[-1] if sweep == "last" else sweep)
 
 

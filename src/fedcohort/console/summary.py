@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedcohort import ranges
-from fedcohort.console.terminal import console
+from fedcohort.console.terminal import console, is_brief
 from fedcohort.record.folder import write_atomically
 from fedcohort.record.history import expect, read
 from fedcohort.record.observer import Observer, RunInfo
@@ -17,11 +17,11 @@ from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")
 NAME = "summary.json"
-MORE = "callback.summary.full=true"
+FULL_OPTION = "callback.summary.full=true"
 
 
 class Summary(Observer):
-    """Writes and prints the summary when the run ends, however it ends, from the journal: a resumed run is whole.
+    """Write and print the summary when the run ends, however it ends; it is read from the journal.
 
     Attributes:
         full: whether the printed table has all lines, or those for a first look.
@@ -33,7 +33,7 @@ class Summary(Observer):
         self._info: RunInfo | None = None
 
     def start(self, info: RunInfo) -> None:
-        """Keep what the summary says about the run. Raises `IncompatibleConfig` where there is no journal."""
+        """Keep the facts of the run. Raises `IncompatibleConfig` where there is no journal."""
         expect(info.folder, "callback.summary")
         self._info = info
 
@@ -41,19 +41,19 @@ class Summary(Observer):
         """Do nothing: the journal has it."""
 
     def finish(self, status: str) -> None:
-        """Write `summary.json` and print the table, where there is anything to show."""
+        """Write `summary.json`, and print the table of a run with rounds."""
         if self._info is None or status == "dropped":
             return
         summary = summarise(self._info, read(self._info.folder), status)
         for line in summary["warnings"]:
             log.warning("%s", line)
         write_atomically(self._info.folder / NAME, json.dumps(_finite(summary), indent=1, default=str) + "\n")
-        if summary["rounds"]:
+        if summary["rounds"] and not is_brief():
             show(summary, full=self._full)
 
 
 def show(summary: Mapping[str, Any], *, full: bool) -> None:
-    """Print the table, with its second part where it is to be full."""
+    """Print the table; full: with all of its rows."""
     from rich.table import Table
 
     done, total = summary["rounds"], summary["rounds_asked"]
@@ -63,8 +63,8 @@ def show(summary: Mapping[str, Any], *, full: bool) -> None:
     for label, value in rows(summary):
         table.add_row(label, value)
     table.add_section()
-    rest = more_rows(summary)
-    for label, value in rest if full else [(f"{len(rest)} lines more", MORE)]:
+    further_rows = more_rows(summary)
+    for label, value in further_rows if full else [(f"{len(further_rows)} lines more", FULL_OPTION)]:
         table.add_row(label, value)
     out = console()
     ended = f"{summary['name']}: {summary['status']} after {done} of {total} rounds"
@@ -74,7 +74,7 @@ def show(summary: Mapping[str, Any], *, full: bool) -> None:
 
 
 def _finite(value: object) -> object:
-    """`value` with null for what is not finite, for readers stricter than Python's."""
+    """Return `value` with None for numbers that are not finite, which JSON does not have."""
     if isinstance(value, Mapping):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -2,7 +2,9 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,23 +15,39 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 UNFOLDED = 500  # columns: paths and commands in a log can be copied
+_BRIEF = ContextVar("brief", default=False)
+
+
+@contextmanager
+def brief() -> Iterator[None]:
+    """Let runs print their progress only: no table of facts before it, and no table of results after it."""
+    token = _BRIEF.set(True)
+    try:
+        yield
+    finally:
+        _BRIEF.reset(token)
+
+
+def is_brief() -> bool:
+    """Return whether runs print their progress only."""
+    return _BRIEF.get()
 
 
 def console() -> "Console":
-    """A Rich console on the standard output. Where nobody reads it any more (`| head`), the run ends as by a signal."""
+    """Return a Rich console on the standard output. A closed pipe (`| head`) ends the run as a signal does."""
     from rich.console import Console
 
     class Output(Console):
         def on_broken_pipe(self) -> None:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still printed goes nowhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # further output is discarded
             interrupts.note_closed_pipe()
 
-    found = Output(highlight=False)
-    return found if found.is_terminal else Output(highlight=False, width=UNFOLDED)
+    output = Output(highlight=False)
+    return output if output.is_terminal else Output(highlight=False, width=UNFOLDED)
 
 
 def for_each(folders: Sequence[Path], describe: Callable[[Path], str]) -> int:
-    """Print what `describe` says of each folder; 1 where it could not be done for one of them, which is said too."""
+    """Print what `describe` returns for each folder, or its error; return 1 where there was one, else 0."""
     from rich.console import Console
 
     out, errors = console(), Console(stderr=True, soft_wrap=True, highlight=False)

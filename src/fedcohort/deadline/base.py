@@ -92,19 +92,19 @@ class Deadline(Component, Protocol[S]):
     def init(self, population: Population) -> S:
         """Return the state before round 0; `population.cohort` is the number that the run requests."""
 
-    @abstractmethod
     def announce(self, state: S, ctx: PaceContext) -> float:
-        """Return the deadline that clients receive, in virtual seconds after the broadcast; inf without one."""
+        """Return the deadline that clients receive, in virtual seconds after the broadcast; by default inf, none."""
+        return math.inf
 
-    @abstractmethod
     def close(self, state: S, finish: Values, announced: float) -> float:
-        """Return when the server stops waiting, in virtual seconds after the broadcast.
+        """Return when the server stops waiting, in virtual seconds after the broadcast; by default at the deadline.
 
         Args:
             state: the current state.
             finish: seconds at which each selected client would complete all units, [m].
             announced: the announced deadline, in seconds.
         """
+        return announced
 
     def describe(self, state: S) -> Mapping[str, float]:
         """Return numbers of the state that are logged after each round, by the last part of their name."""

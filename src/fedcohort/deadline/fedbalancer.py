@@ -116,10 +116,6 @@ class FedBalancer(Deadline[State]):
         low, high = sorted(peak(travel + epochs * epoch, self.grid) for epochs in (1, ctx.units))
         return low + (high - low) * state.pace.ddlr
 
-    def close(self, state: State, finish: Values, announced: float) -> float:
-        """Return the announced deadline."""
-        return announced
-
     def describe(self, state: State) -> Mapping[str, float]:
         """Return ddlr."""
         return {"ddlr": state.pace.ddlr}

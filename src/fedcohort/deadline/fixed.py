@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from fedcohort import ranges
 from fedcohort.deadline.base import Deadline, PaceContext
-from fedcohort.types import Population, Values
+from fedcohort.types import Population
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,3 @@ class Fixed(Deadline[None]):
     def announce(self, state: None, ctx: PaceContext) -> float:
         """Return k T in seconds: travel, inference and all units on all samples, averaged over the population."""
         return self.k * float(ctx.expected_all.finish(ctx.units).mean())
-
-    def close(self, state: None, finish: Values, announced: float) -> float:
-        """Return the announced deadline."""
-        return announced

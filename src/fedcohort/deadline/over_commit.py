@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.deadline.base import Deadline, PaceContext
+from fedcohort.deadline.base import Deadline
 from fedcohort.types import Population, Values
 
 ROUNDING = 1e-9  # 1.1 x 30 is 33.00000000000001 in floating point
@@ -59,10 +59,6 @@ class OverCommit(Deadline[int]):
     def init(self, population: Population) -> int:
         """Return the requested number of clients."""
         return population.cohort
-
-    def announce(self, state: int, ctx: PaceContext) -> float:
-        """Return infinity: clients receive no deadline."""
-        return math.inf
 
     def close(self, state: int, finish: Values, announced: float) -> float:
         """Return the m-th answer in seconds; the last where fewer were selected, 0 without clients."""

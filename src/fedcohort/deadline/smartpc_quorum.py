@@ -24,7 +24,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.deadline.base import Deadline, PaceContext
+from fedcohort.deadline.base import Deadline
 from fedcohort.types import Population, Values
 
 
@@ -55,10 +55,6 @@ class SmartpcQuorum(Deadline[None]):
 
     def init(self, population: Population) -> None:
         """Return None: the method has no state."""
-
-    def announce(self, state: None, ctx: PaceContext) -> float:
-        """Return infinity: clients receive no deadline."""
-        return math.inf
 
     def close(self, state: None, finish: Values, announced: float) -> float:
         """Return the k-th answer in seconds; 0 without clients."""

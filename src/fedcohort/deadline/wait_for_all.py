@@ -6,12 +6,11 @@
 Departures from the paper: none (FLASH's round duration tau_t; "WFA" in FedBalancer).
 """
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 from fedcohort import ranges
-from fedcohort.deadline.base import Deadline, PaceContext
+from fedcohort.deadline.base import Deadline
 from fedcohort.types import Population, Values
 
 
@@ -33,10 +32,6 @@ class WaitForAll(Deadline[None]):
 
     def init(self, population: Population) -> None:
         """Return None: the method has no state."""
-
-    def announce(self, state: None, ctx: PaceContext) -> float:
-        """Return infinity: there is no deadline."""
-        return math.inf
 
     def close(self, state: None, finish: Values, announced: float) -> float:
         """Return the last answer in seconds; 0 without clients."""

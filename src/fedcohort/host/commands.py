@@ -1,4 +1,4 @@
-"""Commands as they can be typed here: a hint that is pasted must run, whether or not an environment is activated."""
+"""Commands for messages, which run when pasted, whether or not the Python environment is activated."""
 
 import shlex
 import shutil
@@ -7,16 +7,16 @@ from pathlib import Path
 
 
 def fedcohort(verb: str) -> str:
-    """The package's own command with its verb; through Python where its script isn't installed."""
+    """Return the `fedcohort` command with a verb, or `python -m fedcohort` if the script is not installed."""
     script = Path(sys.executable).with_name("fedcohort")
     return f"{command('fedcohort')} {verb}" if script.exists() else f"{command('python')} -m fedcohort {verb}"
 
 
 def command(name: str) -> str:
-    """`python`, `mlflow` of this environment: the bare name where the shell finds this one by it, else its path."""
-    own = Path(sys.executable).with_name(name)
-    found = shutil.which(name)
-    if not own.exists() or (found is not None and Path(found).absolute() == own):
+    """Return a program of this environment for a shell: its name if the shell finds it by that, else its path."""
+    path = Path(sys.executable).with_name(name)
+    on_path = shutil.which(name)
+    if not path.exists() or (on_path is not None and Path(on_path).absolute() == path):
         return name
-    here = Path.cwd()
-    return shlex.quote(str(own.relative_to(here) if own.is_relative_to(here) else own))
+    folder = Path.cwd()
+    return shlex.quote(str(path.relative_to(folder) if path.is_relative_to(folder) else path))

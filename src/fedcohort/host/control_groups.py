@@ -1,20 +1,20 @@
-"""Limits of the Linux control groups around this process, in versions 1 and 2: a container's, or a SLURM job's."""
+"""Limits of the Linux control groups of this process, versions 1 and 2, as containers and SLURM jobs have them."""
 
 import math
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-MOUNT, OWN = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+MOUNT, MEMBERSHIP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
 def list_folders(controller: str) -> Iterator[Path]:
-    """Yield the folders of this process's group and of the groups above it, under which `controller` has its files.
+    """Yield the folders with the files of `controller`, of this process's group and of the groups above it.
 
-    A container may know its group by the host's path: such a folder does not exist, and its mount is the group.
+    In a container the group may have the host's path, whose folder does not exist; the mount is the group then.
     """
     with suppress(OSError):
-        for line in OWN.read_text().splitlines():
+        for line in MEMBERSHIP.read_text().splitlines():
             _, controllers, name = line.split(":", 2)
             if not controllers or controller in controllers.split(","):
                 top = MOUNT / controller if controllers else MOUNT

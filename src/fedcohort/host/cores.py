@@ -7,6 +7,6 @@ from fedcohort.host import control_groups
 
 
 def available() -> int:
-    """Return the cores of this process's affinity, or fewer where its container has a quota; at least 1."""
-    known = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, math.ceil(min(known, control_groups.cpu_quota())))
+    """Return the number of cores in this process's affinity, or its container's quota if that is lower; at least 1."""
+    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, math.ceil(min(n_cores, control_groups.cpu_quota())))

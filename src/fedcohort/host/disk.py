@@ -1,4 +1,4 @@
-"""Files that are replaced whole or not at all, and errors of the disk in one line that says what to do."""
+"""Atomic replacement of files, checks of paths, and messages for errors of the disk."""
 
 import errno
 import os
@@ -9,20 +9,20 @@ from pathlib import Path
 
 from fedcohort.errors import DamagedFile, DiskError, OptionError
 
-REFUSES = {  # other faults of a file are a bug's, and keep their traceback
+REFUSES = {  # errors that a user can resolve; other errors of a file are bugs, and keep their traceback
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
     *(errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE),
 }
 
 
 def refuses(error: BaseException) -> bool:
-    """Whether it is the disk that refuses to take more."""
+    """Return whether an error means that the disk does not accept data."""
     return isinstance(error, OSError) and error.errno in REFUSES
 
 
 @contextmanager
 def in_one_line(folder: Path) -> Iterator[None]:
-    """Turn an error of the disk into a `DiskError`; folder: where things are written."""
+    """Convert an error of the disk into a `DiskError`; folder: folder that the block writes to."""
     try:
         yield
     except OSError as error:
@@ -30,17 +30,17 @@ def in_one_line(folder: Path) -> Iterator[None]:
             raise
         where = error.filename or folder
         raise DiskError(
-            f"{where} could not be written ({error.strerror or error}): what was saved before is whole. Make room and "
-            "go on with resume=true"
+            f"{where} could not be written ({error.strerror or error}). Files saved before are intact: free disk space "
+            "and resume with resume=true"
         ) from error
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Let the block write a new file beside `path`, which takes the place of `path` when the block has ended.
+    """Yield the path of a draft, which replaces `path` when the block has ended without an error.
 
-    The draft has a name that only this function uses. What a killed process left there is removed first, and so is a
-    link, so that nothing outside the folder is written to. A `path` that is a link is replaced, not followed.
+    Only this function uses the draft's name. A draft of a killed process, or a link of this name, is removed first, so
+    that nothing outside the folder is written to. If `path` is a link, the link is replaced.
     """
     draft = path.with_name(f".{path.name}.fedcohort-draft")
     draft.unlink(missing_ok=True)
@@ -54,36 +54,39 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def check_outputs(folder: Path, names: Iterable[str], page: str, mark: str) -> None:
-    """Check that a command which writes into `folder` replaces nothing but what it wrote before.
+    """Check that a command that writes into `folder` replaces only files that it wrote before.
 
     Args:
-        folder: where to, which need not exist.
-        names: of the files that the command writes or removes.
-        page: the one of them that shows who wrote it.
-        mark: a text that every such page holds.
+        folder: the folder, which need not exist.
+        names: names of the files that the command writes or removes.
+        page: the file that shows whether this command wrote it.
+        mark: a text that each such page contains.
 
-    Raises `OptionError` where one of the files exists, and the page is none of this command's.
+    Raises:
+        OptionError: one of the files exists, and this command did not write the page.
     """
-    taken = next((name for name in names if os.path.lexists(folder / name)), None)
-    if taken is None:
+    existing = next((name for name in names if os.path.lexists(folder / name)), None)
+    if existing is None:
         return
     try:
-        ours = (folder / page).is_file() and mark in (folder / page).read_text()
+        is_output = (folder / page).is_file() and mark in (folder / page).read_text()
     except (OSError, ValueError):
-        ours = False
-    if not ours:
-        raise OptionError(f"{folder} holds {taken}, which this command did not write: move it, or name another folder")
+        is_output = False
+    if not is_output:
+        raise OptionError(
+            f"{folder} holds {existing}, which this command did not write: move it, or name another folder"
+        )
 
 
 def is_plain(path: Path) -> bool:
-    """Return whether `path` is a regular file or a folder: reading a pipe waits for ever, a device has no end."""
+    """Return whether `path` is a regular file or a folder, but not a pipe or a device, whose reading may not end."""
     return path.is_file() or path.is_dir()
 
 
 def is_file(path: Path) -> bool:
-    """Return whether there is a regular file at `path`, perhaps behind a link; False where there is nothing.
+    """Return whether there is a regular file at `path`, possibly behind a link; False if there is nothing.
 
-    Raises `DamagedFile` for a folder, a link to nothing, a named pipe or a device: a reader of a pipe waits for ever.
+    Raises `DamagedFile` for a folder, a broken link, a named pipe or a device, as reading a pipe may not end.
     """
     try:
         mode = path.stat().st_mode

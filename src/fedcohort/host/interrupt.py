@@ -1,8 +1,8 @@
-"""Ctrl-C and SIGTERM, from the first import to the last file; a closed pipe (`| head`) is the third of them.
+"""Handling of Ctrl-C, SIGTERM and a closed pipe (`| head`), from the first import to the last file of a run.
 
-Before the first round there is nothing to lose: a signal ends the run at once. In the rounds the first one asks for an
-end after the round, and another drops the round. While the files of the end are written the first one waits for them,
-and each further one gives up the file at work. The exit code is 128 + the number of the first signal.
+Before the first round a signal ends the run at once. During the rounds, the first signal ends the run after the current
+round, and the second drops the round. While the last files are written, the first signal waits for them, and each
+further one cancels the current file. The exit code is 128 + the number of the first signal.
 """
 
 import enum
@@ -15,30 +15,47 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 log = logging.getLogger("fedcohort")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-CLUSTERS = (signal.SIGUSR1, signal.SIGUSR2)  # a launcher's own: submitit puts a job back into the queue, and ends it
+CLUSTERS = (signal.SIGUSR1, signal.SIGUSR2)  # signals of launchers: submitit requeues a job, and ends it
 PIPE = 128 + signal.SIGPIPE
 NOTHING = "stopped before a round was trained"
 
 
 class Stop(KeyboardInterrupt):
-    """End now. code: the exit code."""
+    """Ends the process at once; code: the exit code."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
         self.code = code
 
 
+class Stopped(SystemExit):
+    """A signal has ended a run whose rounds are saved.
+
+    Attributes:
+        folder: of the run.
+    """
+
+    def __init__(self, code: int, folder: Path) -> None:
+        super().__init__(code)
+        self.folder = folder
+
+    def __reduce__(self) -> tuple[type["Stopped"], tuple[Any, Path]]:
+        """Let a process send it to another one."""
+        return Stopped, (self.code, self.folder)
+
+
 class Phase(enum.Enum):
-    """What a process is doing when a signal comes; the value is what a signal that waits says."""
+    """The activity of a process when a signal arrives; the value is the message about a signal that has to wait."""
 
     START = ""
-    FORKED = "stopping; once more to stop at once"  # the parent of training processes, which know better what they do
+    FORKED = "stopping; once more to stop at once"  # training processes handle their signals
     ROUNDS = "finishing the round; once more to drop it"
     FILES = "finishing figures and tracking; once more to leave them out"
     DEAF = "ending"
@@ -47,71 +64,71 @@ class Phase(enum.Enum):
 class Interrupts:
     """The signals of this process, and of the training processes that it forks.
 
-    What the process is doing is told by the methods named after what happens; nobody else writes it.
+    The methods `prepares`, `forks`, `trains`, `writes_files` and `breaks_off` set the process's phase.
     """
 
     def __init__(self) -> None:
         self._phase = Phase.START
-        self._shared = mmap.mmap(-1, 2)  # exit code, and whether the round is dropped: forked processes see it too
+        self._shared = mmap.mmap(-1, 2)  # exit code, and whether the round is dropped; shared with forked processes
         self._owner = 0
-        self._own = 0  # a forked process keeps to itself what came to it: perhaps it is torch that ends it
+        self._own = 0  # exit code by a signal to this process only, which torch may have sent to a forked process
         self._seen = False
         self._before: dict[int, Any] | None = None
 
     @property
     def code(self) -> int:
-        """The exit code that a signal asked for, 0 where none came."""
+        """Exit code of the first signal; 0 without one."""
         return self._shared[0] or self._own
 
     @property
     def waits(self) -> bool:
-        """Whether a signal that comes now does nothing until somebody asks with `check`."""
+        """Whether a signal has no effect before the next call of `check`."""
         return self._phase is Phase.DEAF
 
     def prepares(self) -> None:
-        """Nothing is lost yet: a signal ends the run at once."""
+        """Note that no round has begun: a signal ends the run at once."""
         self._phase = Phase.START
 
     def forks(self) -> None:
-        """Training processes may be forked, and know better what they do; each says so of itself when it prepares."""
+        """Note that training processes may be forked; each of them calls `prepares`, and handles its signals."""
         self._phase = Phase.FORKED
 
     def trains(self) -> None:
-        """The rounds begin."""
+        """Note that the rounds begin."""
         self._phase = Phase.ROUNDS
 
     def writes_files(self) -> None:
-        """The rounds are over, and the files of the end are written."""
+        """Note that the rounds are over, and the last files are written."""
         self._phase = Phase.FILES
 
     def breaks_off(self) -> None:
-        """An error ends the run. If it is a signal's, before the rounds, what is still written is not for another."""
+        """Note that an error ends the run; if a signal before the rounds caused it, further signals are ignored."""
         if self.code and self._phase is Phase.START:
             self._phase = Phase.DEAF
 
     def note(self, code: int) -> None:
-        """All processes are to know of the signal; the first one counts."""
+        """Share the exit code of a signal with all processes, unless there was one before."""
         self._shared[0] = self._shared[0] or code
 
     def start(self) -> None:
-        """Have signals do what this module says, from here on. One that is ignored (`nohup`) stays so."""
+        """Install the signal handlers of this module. A signal that is ignored (`nohup`) stays ignored."""
         self._shared[:] = b"\0\0"
         self._phase, self._owner, self._own, self._seen = Phase.START, os.getpid(), 0, False
         for number in CLUSTERS:
-            if callable(theirs := signal.getsignal(number)):
-                signal.signal(number, self._for_owner(theirs))
+            if callable(handler := signal.getsignal(number)):
+                signal.signal(number, self._for_owner(handler))
         handlers = {number: signal.getsignal(number) for number in SIGNALS}
         self._before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
         self.listen()
 
     def listen(self) -> None:
-        """Take the signals back: Lightning's own handlers drop the round, or ignore Ctrl-C for good."""
+        """Install the handlers again, as Lightning's handlers drop the round, or ignore Ctrl-C from then on."""
         for number in self._before or ():
             signal.signal(number, self._came)
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """Watch inside, unless somebody outside does."""
+        """Handle signals in the block, unless a caller does already."""
         if self._before is not None or threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -123,12 +140,12 @@ class Interrupts:
             self._shared[:], self._own = b"\0\0", 0
 
     def stop(self) -> None:
-        """Prepare for the end of the process: a signal that came has been obeyed, any other ends it at once."""
+        """Prepare for the end of the process: after a signal, further ones are ignored; else they end it at once."""
         self._give_back(dict.fromkeys(self._before or (), signal.SIG_IGN if self.code else signal.SIG_DFL))
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Let a signal wait, inside: ask with `check`."""
+        """Let signals wait in the block; `check` handles them."""
         before, self._phase = self._phase, Phase.DEAF
         try:
             yield
@@ -136,12 +153,12 @@ class Interrupts:
             self._phase = before
 
     def check(self) -> None:
-        """Raise `Stop` for a signal that had to wait, or that somebody's `except` swallowed."""
+        """Raise `Stop` for a signal that had to wait, or whose exception was suppressed."""
         if self.code and self._phase is Phase.START:
             raise Stop(self.code)
 
     def note_closed_pipe(self) -> None:
-        """Nobody reads the output any more."""
+        """Note that the output's pipe is closed, which ends the run like a signal."""
         if self._before is None:
             raise SystemExit(PIPE)
         self.note(PIPE)
@@ -154,18 +171,18 @@ class Interrupts:
 
     @property
     def on_already(self) -> bool:
-        """Whether somebody watches."""
+        """Whether the handlers of this module are installed."""
         return self._before is not None
 
-    def _for_owner(self, theirs: Callable[[int, Any], Any]) -> Callable[[int, Any], None]:
-        """The handler for this process alone: SLURM signals the training processes that it forks, too."""
+    def _for_owner(self, handler: Callable[[int, Any], Any]) -> Callable[[int, Any], None]:
+        """Return `handler` for this process only, as SLURM also signals the training processes that it forks."""
         owner = os.getpid()
 
-        def handler(number: int, frame: FrameType | None = None) -> None:
+        def handle(number: int, frame: FrameType | None = None) -> None:
             if os.getpid() == owner:
-                theirs(number, frame)
+                handler(number, frame)
 
-        return handler
+        return handle
 
     def _came(self, number: int, frame: FrameType | None = None) -> None:
         again, self._seen = self._seen or bool(self._shared[1]), True
@@ -192,7 +209,7 @@ interrupts = Interrupts()
 
 
 def run_main(main: Callable[[], int]) -> int:
-    """`main`'s exit code. Where a signal ended it the process ends here, with that signal's code."""
+    """Return the exit code of `main`; if a signal ended it, end the process with the signal's exit code."""
     interrupts.start()
     try:
         return main()
@@ -205,4 +222,4 @@ def run_main(main: Callable[[], int]) -> int:
         interrupts.stop()
     with suppress(OSError):
         sys.stdout.flush()
-    os._exit(interrupts.code)  # the interpreter's own end can take seconds, and half an import may raise in it
+    os._exit(interrupts.code)  # the interpreter's exit can take seconds, and may raise after an incomplete import

@@ -1,4 +1,4 @@
-"""Locks between processes, freed by the kernel when their holder dies, however it dies."""
+"""Locks between processes, which the kernel releases when their holder ends for any reason."""
 
 import fcntl
 import os
@@ -10,11 +10,11 @@ from typing import IO
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Wait until no other process is inside. On a file system without locks it waits for nobody."""
+    """Let only one process at a time into the block; without effect on a file system without locks."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        with suppress(OSError):  # ENOLCK, ENOSYS: some clusters' mounts
+        with suppress(OSError):  # ENOLCK or ENOSYS on file systems of some clusters
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
@@ -22,8 +22,8 @@ def exclusive(path: Path) -> Iterator[None]:
 
 
 def hold(path: Path) -> IO[str] | None:
-    """Return the lock, held until it is closed or the process ends; None where somebody else holds it."""
-    lock = path.open("a")  # a file of this name may be a link, and keeps its content
+    """Return the lock, held until it is closed or the process ends; None if another process holds it."""
+    lock = path.open("a")  # an existing file keeps its content
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -33,7 +33,7 @@ def hold(path: Path) -> IO[str] | None:
 
 
 def is_held(path: Path) -> bool:
-    """Whether somebody holds the lock now."""
+    """Return whether a process holds the lock now."""
     if not path.exists():
         return False
     descriptor = os.open(path, os.O_RDWR)

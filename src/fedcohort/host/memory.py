@@ -1,4 +1,4 @@
-"""What the C library and the garbage collector do with free memory, and a check of large needs before they arise."""
+"""Settings of the C library and the garbage collector for free memory, and checks of available memory."""
 
 import ctypes
 import gc
@@ -13,15 +13,15 @@ from fedcohort.errors import OptionError
 from fedcohort.host import control_groups
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
-SMALL = 2**26  # bytes that are not checked
-GROWTH = 2**26  # bytes of what runs left behind that are worth a full pass of the collector, a quarter of a second
+SMALL = 2**26  # bytes below which a need is not checked
+GROWTH = 2**26  # bytes of growth from which a full garbage collection, which takes 0.25 s, is worth its time
 
 
 def keep_freed_memory() -> None:
-    """Let the C library reuse large blocks instead of returning them to the system and faulting them in again.
+    """Let the C library reuse large blocks instead of returning them to the system.
 
-    Activations of a convolution come and go with every mini-batch: without this their page faults are a third of an
-    evaluation's time. Nothing happens where the library has no `mallopt`.
+    Activations of a convolution are allocated in every mini-batch; their page faults would take a third of an
+    evaluation's time. Without effect if the library has no `mallopt`.
     """
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL(None)
@@ -30,9 +30,9 @@ def keep_freed_memory() -> None:
 
 
 def share_with_children() -> None:
-    """Prepare memory for forks: give back what is free, keep the garbage collector off what is not.
+    """Prepare memory for forks: return free memory, and exclude existing objects from garbage collection.
 
-    Its passes write into every object's header, and a page that is written to is no longer shared.
+    The collector writes into the header of every object, and a page that is written to is no longer shared.
     """
     gc.collect()
     gc.freeze()
@@ -40,37 +40,37 @@ def share_with_children() -> None:
 
 
 def give_back() -> None:
-    """Return what is free to the system: what was kept would grow with the runs of a process."""
+    """Return free memory to the system, as it would otherwise grow with the runs of a process."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 @dataclass
-class Held:
-    """What the process held when runs' leavings were last collected, in bytes."""
+class Baseline:
+    """The memory of the process after the last garbage collection by `end_run`, in bytes."""
 
     bytes: float = 0.0
 
 
-_held = Held()
+_baseline = Baseline()
 
 
 def end_run() -> None:
-    """Give back what a run held, as after one of many in one process.
+    """Free the memory of a run that has ended, when one process makes many runs.
 
-    Lightning's objects refer to each other, so that a run's data stay until the collector's next full pass, which goes
-    by the number of new objects: data of 200 MB would be there twenty times by then.
+    Lightning's objects refer to each other, so that a run's data stay in memory until the next full garbage collection.
+    That depends on the number of new objects: up to then, data of 200 MB would be in memory twenty times.
     """
-    if resident() - _held.bytes > GROWTH:
+    if resident() - _baseline.bytes > GROWTH:
         gc.collect()
         give_back()
-        _held.bytes = resident()
+        _baseline.bytes = resident()
     else:
         give_back()
 
 
 def resident() -> float:
-    """Return what the process holds in memory, in bytes; infinity where the system doesn't tell."""
+    """Return the bytes of the process that are in memory; infinity if the system does not tell."""
     try:
         return float(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
@@ -78,9 +78,9 @@ def resident() -> float:
 
 
 def available() -> float:
-    """Return the bytes that this process can still take; infinity where the system does not tell.
+    """Return the bytes that this process can still allocate; infinity if the system does not tell.
 
-    It is the smallest of what the machine has, what the control group leaves, and what `ulimit -v` leaves.
+    It is the minimum of the machine's free memory and of the limits of the control group and of `ulimit -v`.
     """
     limits = [math.inf]
     with suppress(OSError, LookupError, ValueError):
@@ -96,14 +96,14 @@ def available() -> float:
 
 
 def require(needed: float, what: str, cure: str) -> None:
-    """Raise `OptionError` where `needed` bytes, a lower bound, are more than are available.
+    """Raise `OptionError` if `needed` bytes are more than are available.
 
-    Nothing else depends on the available memory: equal configs train in equal ways on every machine.
+    Nothing else depends on the available memory, so that equal configs give equal runs on every machine.
 
     Args:
-        needed: bytes.
-        what: what takes them, the beginning of the message.
-        cure: what the user can change.
+        needed: lower bound of the bytes that are needed.
+        what: the part of the run that needs them, with which the message begins.
+        cure: the options that the user can change.
     """
     if needed > SMALL and needed > (free := available()):
         needs = f"{what} needs at least {needed / 1e9:.1f} GB of memory"

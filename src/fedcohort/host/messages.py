@@ -1,4 +1,4 @@
-"""Where messages go: plain on the terminal, with times and levels into the run's log file."""
+"""Destinations of log messages: the terminal without times and levels, and the run's log file with them."""
 
 import logging
 import sys
@@ -6,34 +6,47 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TextIO
 
 from fedcohort.errors import FedcohortError
 
 log = logging.getLogger("fedcohort")
 
 
+class _Terminal(logging.StreamHandler[TextIO]):
+    """Writes to the standard error as it is now: a notebook and a test replace it."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:  # type: ignore[override]
+        """The standard error."""
+        return sys.stderr
+
+
 def to_terminal() -> None:
-    """Plain messages on the terminal; the log file has times and levels."""
+    """Write messages to the terminal, without times and levels."""
     log.setLevel(logging.INFO)
     if not any(isinstance(handler, logging.StreamHandler) for handler in log.handlers):
-        handler = logging.StreamHandler(sys.stderr)
+        handler = _Terminal()
         handler.setFormatter(logging.Formatter("%(message)s"))
         log.addHandler(handler)
     log.propagate = False
 
 
 def quiet_lightning() -> None:
-    """Lightning's advice is about runs that it knows better than ours; errors stay."""
+    """Hide Lightning's warnings and hints, which do not apply to federated runs; errors remain."""
     warnings.filterwarnings("ignore", module="lightning")
     for name in ("lightning.pytorch", "lightning.fabric", "lightning", "torch.multiprocessing.spawn"):
         logging.getLogger(name).setLevel(logging.ERROR)
 
 
 class _LogFile(logging.FileHandler):
-    """A full disk costs the lines that don't fit; the terminal has them."""
+    """A log file that omits lines when the disk is full; the terminal shows them."""
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Nothing: logging's own would print a traceback for each line."""
+        """Ignore the error, as the logging module would print a traceback for each line."""
 
     def close(self) -> None:
         with suppress(OSError):
@@ -42,13 +55,13 @@ class _LogFile(logging.FileHandler):
 
 @contextmanager
 def to_file(path: Path) -> Iterator[None]:
-    """Write messages into the log of the run folder `path`, and at its end the traceback of the error that ends it."""
+    """Write messages of the block to the log of the run folder `path`, with the traceback of an error that ends it."""
     handler = _LogFile(path / "run.log")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log.addHandler(handler)
     try:
         yield
-    except Exception as error:  # the terminal shows it where the command ends, perhaps in another process
+    except Exception as error:  # the end of the command prints it on the terminal, possibly in another process
         trace = None if isinstance(error, FedcohortError) else (type(error), error, error.__traceback__)
         handler.handle(log.makeRecord(log.name, logging.ERROR, __file__, 0, "the run failed: %s", (error,), trace))
         raise

@@ -1,4 +1,4 @@
-"""End a process that `multiprocessing` started as soon as the process that started it is gone, however it ended."""
+"""The end of a process of `multiprocessing` as soon as its parent has ended for any reason."""
 
 import ctypes
 import multiprocessing
@@ -9,14 +9,14 @@ from contextlib import suppress
 from multiprocessing.connection import wait
 
 PR_SET_PDEATHSIG = 1  # prctl.h
-_WATCHING: list[int] = []  # the process that watches its parent; a process that is forked from it does not yet
+_WATCHING: list[int] = []  # id of the process that watches its parent; its forks have to start watching themselves
 
 
 def end_with_parent() -> None:
-    """End this process with its parent.
+    """End this process when its parent ends.
 
-    A thread waits for the end of a pipe whose other end only the parent holds, on any platform and also for a worker
-    of a fork server. Linux kills a direct child by itself, even one that holds the interpreter's lock.
+    A thread waits for the end of a pipe whose other end only the parent holds. This works on all platforms, and for
+    workers of a fork server. Linux also kills a direct child, even if it holds the interpreter's lock.
     """
     parent = multiprocessing.parent_process()
     if parent is None or parent.sentinel is None or [os.getpid()] == _WATCHING:  # None: joblib ends its own workers
@@ -24,13 +24,13 @@ def end_with_parent() -> None:
     _WATCHING[:] = [os.getpid()]
     if os.getppid() == parent.pid:
         end_with_process()
-    if wait([parent.sentinel], timeout=0):  # the parent was gone before
+    if wait([parent.sentinel], timeout=0):  # the parent has ended already
         _end()
     threading.Thread(target=_end_after, args=(parent.sentinel,), name="end with parent", daemon=True).start()
 
 
 def end_with_process() -> None:
-    """Have Linux kill this process when the thread that forked it ends. Other platforms have no such call."""
+    """Let Linux kill this process when the thread that forked it ends; without effect on other platforms."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -1,16 +1,16 @@
-"""What the processor of this machine can compute natively."""
+"""Instruction sets of this machine's processor."""
 
 import re
 from pathlib import Path
 
 INFO = Path("/proc/cpuinfo")
-BF16 = {"avx512_bf16", "amx_bf16", "bf16", "svebf16"}  # of x86, and of Arm
+BF16 = {"avx512_bf16", "amx_bf16", "bf16", "svebf16"}  # the first two are of x86, the others of Arm
 
 
 def has_bf16(info: Path = INFO) -> bool | None:
-    """Return whether the processor has instructions for bfloat16; None where the system doesn't say.
+    """Return whether the processor has instructions for bfloat16; None if the system does not tell.
 
-    info: the file in which Linux lists the processor's instruction sets.
+    info: file in which Linux lists the processor's instruction sets.
     """
     try:
         lines = re.findall(r"^(?:flags|Features)\s*:(.*)$", info.read_text(), re.MULTILINE)

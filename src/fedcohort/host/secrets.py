@@ -1,6 +1,6 @@
-"""Addresses that carry a password are refused before anything is written, and never repeated.
+"""Detection of addresses with a password, which raise an error before anything is written.
 
-They would reach the terminal, config.yaml, Hydra's multirun.yaml and MLflow.
+Otherwise the password would be on the terminal and in config.yaml, Hydra's multirun.yaml and MLflow.
 """
 
 import re
@@ -13,22 +13,22 @@ from fedcohort.errors import OptionError
 ADDRESS = re.compile(r"[A-Za-z][\w+.-]*://[^\s'\"]+")
 WORDS = ("pass", "pwd", "token", "secret", "api_key", "apikey", "access_key", "auth", "credential", "signature")
 HOW = (
-    "say who you are in the environment: MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD (or "
-    "MLFLOW_TRACKING_TOKEN) for a server, the database's own, such as PGPASSWORD or ~/.pgpass, for a database"
+    "set environment variables instead: MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD (or "
+    "MLFLOW_TRACKING_TOKEN) for a server; for a database use its own settings, such as PGPASSWORD or ~/.pgpass"
 )
 
 
 def has_password(address: str) -> bool:
-    """Whether `address` names a user of a server, a user's password, or a secret in its query.
+    """Return whether `address` contains a user of a server, a user's password, or a secret in its query.
 
-    It needn't be well formed: a password may hold a slash that nobody has quoted.
+    It need not be well formed: a password may contain an unquoted slash.
     """
-    scheme, _, rest = address.partition("://")
-    place, _, query = rest.partition("?")
-    before, at, _ = place.rpartition("@")
-    user = bool(at) and (scheme in ("http", "https") or (":" in before and scheme != "sqlite"))
+    scheme, _, location = address.partition("://")
+    location, _, query = location.partition("?")
+    user, separator, _ = location.rpartition("@")
+    has_user = bool(separator) and (scheme in ("http", "https") or (":" in user and scheme != "sqlite"))
     names = [name.lower() for name, _ in parse_qsl(query, keep_blank_values=True)]
-    return user or any(word in name for name in names for word in WORDS)
+    return has_user or any(word in name for name in names for word in WORDS)
 
 
 def mask(address: str) -> str:
@@ -37,11 +37,12 @@ def mask(address: str) -> str:
 
 
 def refusal(option: str, address: str) -> OptionError:
+    """Return the error for an option whose value is an address with a password."""
     return OptionError(f"{option} must be an address without a password, got {mask(address)}: {HOW}")
 
 
 def check(words: Iterable[str], files: Sequence[Path] = ()) -> None:
-    """Look at what was typed, and into configs. Raises `OptionError` for the first address with a password."""
+    """Search options and config files; raise `OptionError` for the first address with a password."""
     for word in words:
         for address in ADDRESS.findall(word):
             if has_password(address):

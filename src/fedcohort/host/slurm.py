@@ -1,7 +1,7 @@
-"""What SLURM says of the job that this process is: its id, whether it was started before, whether it must make room.
+"""SLURM jobs: the id of this process's job, restarts, preemption, and the jobs in the queue.
 
-A job is put back into the queue (requeued) where its node died, where an administrator asks for it, or where another
-job needs its place. It starts again with the same command, in the same environment but for `SLURM_RESTART_COUNT`.
+SLURM requeues a job if its node fails, if an administrator asks for it, or if another job preempts it. The job starts
+again with the same command, in the same environment except for `SLURM_RESTART_COUNT`.
 """
 
 import logging
@@ -14,75 +14,75 @@ from collections.abc import Sequence
 
 log = logging.getLogger("fedcohort")
 AT_WORK = ("RUNNING", "SIGNALING")
-POLL_S, KILL_S = 1.0, 60.0  # seconds between two looks for jobs that end, and until killed ones have ended
+POLL_S, KILL_S = 1.0, 60.0  # seconds between two queries for jobs, and until killed jobs must have ended
 
 
 def job() -> str | None:
-    """The id of this job, `12_3` for one of an array; None outside of SLURM."""
+    """Return the id of this job, such as `12`, or `12_3` for a task of an array; None outside of SLURM."""
     array, task = os.environ.get("SLURM_ARRAY_JOB_ID"), os.environ.get("SLURM_ARRAY_TASK_ID")
     return f"{array}_{task}" if array and task else os.environ.get("SLURM_JOB_ID") or None
 
 
 def find_restarted_job() -> str | None:
-    """Return the id of this job where SLURM has started it before, None where this is its first start."""
+    """Return the id of this job if SLURM has started it before, None at its first start."""
     restarts = os.environ.get("SLURM_RESTART_COUNT", "")
     return job() if restarts.isdecimal() and int(restarts) > 0 else None
 
 
 def requeue_if_preempted() -> None:
-    """Put this job back into the queue where SLURM has asked it to make room within a time of grace.
+    """Requeue this job if SLURM preempts it with a grace period.
 
-    One that saves and ends within that time counts as completed: SLURM requeues only those that it has to kill. A job
-    that somebody cancels is at work no more, and stays cancelled.
+    SLURM only requeues jobs that it has to kill; a job that saves its state and ends within the grace period counts as
+    completed. A cancelled job is not in a state of `AT_WORK`, and stays cancelled.
     """
-    own = job()
-    if os.environ.get("SLURM_PROCID", "0") != "0":  # the job's first task does
+    job_id = job()
+    if os.environ.get("SLURM_PROCID", "0") != "0":  # only the job's first task requeues it
         return
-    if own is None or shutil.which("scontrol") is None:
+    if job_id is None or shutil.which("scontrol") is None:
         return
-    facts = dict(re.findall(r"(\w+)=(\S+)", _answer("scontrol", "show", "job", own)))
+    facts = dict(re.findall(r"(\w+)=(\S+)", _answer("scontrol", "show", "job", job_id)))
     preempted = facts.get("PreemptTime", "None") not in ("None", "N/A", "Unknown")
     if preempted and facts.get("Requeue") == "1" and facts.get("JobState") in AT_WORK:
-        _answer("scontrol", "requeue", own)
-        log.warning("SLURM needs the place of job %s: it is back in the queue, and goes on where it was", own)
+        _answer("scontrol", "requeue", job_id)
+        log.warning("SLURM preempts job %s: it is in the queue again, and will resume from its checkpoint", job_id)
 
 
 def list_tasks() -> set[str] | None:
-    """Return the ids of SLURM's jobs, such as `12`, or `12_3` for a task of an array; None where it does not answer."""
+    """Return the ids of SLURM's jobs, such as `12`, or `12_3` for a task of an array; None if SLURM does not answer."""
     head, *ids = _answer("squeue", "--array", "--format=%i").split() or [""]
     return set(ids) if head else None
 
 
 def list_queued(jobs: Sequence[str]) -> list[str]:
-    """Return those of `jobs`, ids without their array's tasks, that SLURM still runs or has in its queue."""
+    """Return the ids of `jobs`, without array tasks, that SLURM runs or has in its queue."""
     listed = {line.partition("_")[0] for line in _answer("squeue", "--noheader", "--format=%i").split()}
-    return [each for each in jobs if each in listed]
+    return [job_id for job_id in jobs if job_id in listed]
 
 
 def cancel(jobs: Sequence[str], wait_s: float) -> list[str]:
-    """End `jobs`, and return those that did not end by themselves within `wait_s` seconds and were killed.
+    """End `jobs`, and return those that did not end within `wait_s` seconds and were killed.
 
-    Jobs in the queue are removed first. SIGTERM goes to the training processes of the others, not to their batch
-    script: when that ends, SLURM kills what it has started.
+    Jobs in the queue are removed first. SIGTERM is sent to the training processes of the others, but not to their batch
+    script, because SLURM kills the processes of a batch script that ends.
     """
     _answer("scancel", "--state=PENDING", *jobs)
     _answer("scancel", "--state=RUNNING", "--signal=TERM", *jobs)
-    if left := _wait_for(jobs, wait_s):
-        _answer("scancel", *left)
-        _wait_for(left, KILL_S)
-    return left
+    if remaining := _wait_for(jobs, wait_s):
+        _answer("scancel", *remaining)
+        _wait_for(remaining, KILL_S)
+    return remaining
 
 
 def _wait_for(jobs: Sequence[str], seconds: float) -> list[str]:
-    """Wait until SLURM has none of `jobs` any more, at most so many seconds; return those that it has."""
+    """Wait until SLURM has none of `jobs`, for at most `seconds`; return the jobs that it still has."""
     end = time.monotonic() + seconds
-    while (left := list_queued(jobs)) and time.monotonic() < end:
+    while (remaining := list_queued(jobs)) and time.monotonic() < end:
         time.sleep(POLL_S)
-    return left
+    return remaining
 
 
 def _answer(*command: str) -> str:
-    """What a command of SLURM's says, nothing where it fails: the controller may be away."""
+    """Return the output of a SLURM command; "" if it fails, as when the controller is unavailable."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):

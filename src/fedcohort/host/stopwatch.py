@@ -1,4 +1,4 @@
-"""Where a round's wall time goes. A few clock reads a round: always on."""
+"""Measurement of a round's wall time by stage; it is always on, as it only takes a few clock reads per round."""
 
 import time
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ STAGES = ("select", "probe", "train", "aggregate", "evaluate", "log", "checkpoin
 
 
 class Stopwatch:
-    """Seconds by stage; a stage inside another counts in itself alone."""
+    """Measures seconds by stage; the time of an inner stage does not count for the outer one."""
 
     def __init__(self) -> None:
         self.spent = dict.fromkeys(STAGES, 0.0)
@@ -26,12 +26,12 @@ class Stopwatch:
             self._running.pop()
 
     def lap(self) -> dict[str, float]:
-        """Seconds by stage since the last lap."""
+        """Return the seconds by stage since the last lap."""
         spent, self.spent = self.spent, dict.fromkeys(STAGES, 0.0)
         return spent
 
     def _switch(self) -> None:
-        """Book the time since the last switch to whatever was running."""
+        """Add the time since the last switch to the current stage."""
         now = time.perf_counter()
         if self._running:
             self.spent[self._running[-1]] += now - self._since

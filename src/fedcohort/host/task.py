@@ -1,4 +1,4 @@
-"""Which of the processes of a run over several machines this is, as SLURM or torchrun say."""
+"""The rank and the number of the processes of a run over several machines, as SLURM or torchrun set them."""
 
 import os
 
@@ -7,20 +7,20 @@ COUNTS = ("SLURM_NTASKS", "WORLD_SIZE")
 
 
 def follows(num_nodes: int) -> bool:
-    """Whether this is one of several processes that a cluster started, and not the first: that has the run's folder."""
+    """Return whether a cluster started this process, and not as the first, which writes the run's folder."""
     return num_nodes > 1 and int(_read(RANKS) or 0) > 0
 
 
 def count() -> int | None:
-    """How many were started; None where nobody says so."""
-    found = _read(COUNTS)
-    return int(found) if found else None
+    """Return the number of processes that a cluster started; None outside of a cluster."""
+    n_processes = _read(COUNTS)
+    return int(n_processes) if n_processes else None
 
 
 def count_repeats() -> tuple[str, int]:
-    """Return the launcher and number of the processes that it started with the same command; ("", 1) without one.
+    """Return the launcher and the number of processes that it started with the same command; ("", 1) without one.
 
-    A batch script of SLURM's has SLURM_NTASKS, too, although it starts the command once.
+    SLURM_NTASKS is not used, as a SLURM batch script has it, too, although it starts the command once.
     """
     if "TORCHELASTIC_RUN_ID" in os.environ:
         return "torchrun", int(os.environ.get("WORLD_SIZE", "1"))

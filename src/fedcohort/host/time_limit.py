@@ -1,4 +1,4 @@
-"""A limit on how long a block of code may take, whatever it waits for."""
+"""A limit on the time of a block of code."""
 
 import signal
 import threading
@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-AGAIN_S = 1.0  # a library may take the first alarm for a slow answer, and try once more
+AGAIN_S = 1.0  # seconds between alarms, as a library may treat the first one as a slow answer, and try again
 
 
 class _OutOfTime(BaseException):
-    """Passes through a library's own `except Exception`."""
+    """Raised by the alarm; a library's `except Exception` does not catch it."""
 
 
 @contextmanager
@@ -20,8 +20,8 @@ def time_limit(seconds: float, what: str) -> Iterator[None]:
     Signals reach the main thread alone: in another thread there is no limit.
 
     Args:
-        seconds: of wall time, above 0.
-        what: is waited for, which the error says.
+        seconds: wall time, above 0.
+        what: name of the block, for the message.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

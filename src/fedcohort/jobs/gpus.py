@@ -17,31 +17,31 @@ from fedcohort.startup.compose import Composed
 
 ALL = -1  # hydra.launcher.n_jobs: as many as there are cores, or GPUs
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-_HELD: dict[Path, IO[str] | None] = {}  # by sweep: the lock of this process, None for a share in one
+_LOCKS: dict[Path, IO[str] | None] = {}  # by sweep: the lock of this process, None for a share in one
 
 
 def list_gpus() -> list[str]:
-    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them; [] where there are none."""
+    """Return the GPUs that this process may use, by their names in CUDA_VISIBLE_DEVICES; [] without any."""
     if VISIBLE in os.environ:
         return [name.strip() for name in os.environ[VISIBLE].split(",") if name.strip()]
     try:
-        told = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60, check=False).stdout
+        listing = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return []
-    return [str(i) for i in range(sum(line.startswith("GPU ") for line in told.splitlines()))]
+    return [str(i) for i in range(sum(line.startswith("GPU ") for line in listing.splitlines()))]
 
 
 def lease(job: SweepJob, composition: Composed) -> None:
     """Let this process see one GPU where its job trains on one."""
     trainer = composition.config["trainer"]
-    if (trainer["accelerator"], trainer["devices"]) == ("gpu", 1) and job.sweep not in _HELD:
+    if (trainer["accelerator"], trainer["devices"]) == ("gpu", 1) and job.sweep not in _LOCKS:
         take(job.sweep, list_gpus(), job.number)
 
 
 def fit_jobs(launcher: Launcher) -> None:
     """Let the launcher `local` run as many jobs at a time as there are GPUs, unless the number was typed."""
-    if getattr(launcher, "n_jobs", None) == ALL and (found := list_gpus()):
-        launcher.n_jobs = len(found)  # type: ignore[attr-defined]  # checked above
+    if getattr(launcher, "n_jobs", None) == ALL and (visible := list_gpus()):
+        launcher.n_jobs = len(visible)  # type: ignore[attr-defined]  # checked above
 
 
 def take(sweep: Path, gpus: list[str], number: int) -> str | None:
@@ -53,6 +53,6 @@ def take(sweep: Path, gpus: list[str], number: int) -> str | None:
             break
     else:
         gpu = gpus[number % len(gpus)]
-    _HELD[sweep] = lock
+    _LOCKS[sweep] = lock
     os.environ[VISIBLE] = gpu
     return gpu

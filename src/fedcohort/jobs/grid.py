@@ -4,7 +4,6 @@ Each job is composed, and its components are made and checked against each other
 Jobs that would be rejected are listed at once, and nothing starts; with `sweep.skip_refused=true` the others start.
 """
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,23 +15,20 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
 from fedcohort import ranges
-from fedcohort.errors import IncompatibleConfig, OptionError
+from fedcohort.errors import OptionError
 from fedcohort.jobs import gpus, launchers, sweep
-from fedcohort.jobs.refused import Refusal, list_refused
-from fedcohort.jobs.status import vary
+from fedcohort.jobs.refused import Refusal, leave_out, list_refused
 from fedcohort.jobs.sweep import GRID, split_jobs
 from fedcohort.startup import compat, options
 from fedcohort.startup.compose import Composed, find_configs
 from fedcohort.startup.overlay import Overlay
-
-log = logging.getLogger("fedcohort")
 
 
 class Grid(Sweeper):
     """The sweeper of configs/hydra/sweeper/grid.yaml."""
 
     def __init__(self, params: DictConfig | None, max_batch_size: int | None) -> None:
-        """Take options beside those typed, for `split_jobs`, and how many jobs the launcher is handed at a time."""
+        """Take options that all jobs get, for `split_jobs`, and how many jobs the launcher gets at a time."""
         ranges.integer("hydra.sweeper.max_batch_size", max_batch_size, "[1, inf)", optional=True)
         self.params, self.max_batch_size = params, max_batch_size
 
@@ -46,7 +42,7 @@ class Grid(Sweeper):
         )
 
     def sweep(self, arguments: list[str]) -> list[Any]:
-        """Launch what is not refused, and return what each job did. Raises `FedcohortError`, and what a job raised."""
+        """Launch the jobs that are not rejected, and return their results. Raises `FedcohortError` and jobs' errors."""
         skip = self.typed.sweep.skip_refused
         for name, value in (("skip_refused", skip), ("report", self.typed.sweep.report)):
             options.CHECKS[f"sweep.{name}"](f"sweep.{name}", value)
@@ -54,21 +50,16 @@ class Grid(Sweeper):
         if not jobs:
             raise OptionError("the sweep has no jobs: a range such as range(0) is empty")
         refused = self.list_refused(jobs)
-        if refused and (not skip or len(refused) == len(jobs)):
-            raise IncompatibleConfig(_tell(refused, jobs))
-        if refused:
-            log.warning("%s", _tell(refused, jobs, "left out"))
+        started = leave_out(refused, jobs, skip=skip)
         if self.on_gpus:
             gpus.fit_jobs(self.launcher)
-        left_out = {each.number for each in refused}
-        kept = [words for number, words in enumerate(jobs) if number not in left_out]
         folder = Path(self.typed.hydra.sweep.dir).absolute()
-        sweep.SWEEP.begin(folder, kept, [(each.words, each.reason) for each in refused])
+        sweep.SWEEP.begin(folder, started, [(refusal.words, refusal.reason) for refusal in refused])
         OmegaConf.save(self.typed, folder / "multirun.yaml")  # as Hydra's own sweeper does
         results: list[Any] = []
-        size = self.max_batch_size or len(kept)
-        for first in range(0, len(kept), size):
-            done = self.launcher.launch(kept[first : first + size], initial_job_idx=first)
+        size = self.max_batch_size or len(started)
+        for first in range(0, len(started), size):
+            done = self.launcher.launch(started[first : first + size], initial_job_idx=first)
             results += [job.return_value for job in done]  # which raises what the job raised
         return results
 
@@ -89,11 +80,3 @@ def register() -> None:
     """Tell Hydra the sweeper by its name in configs/hydra/sweeper/grid.yaml, and our launchers."""
     compat.register(GRID, Grid)
     launchers.register()
-
-
-def _tell(refused: Sequence[Refusal], jobs: Sequence[Sequence[str]], what: str = "") -> str:
-    """Return a line for each refused job, with the words that not all jobs have."""
-    how = what or "would be refused, and none was started"
-    hint = "" if what or len(refused) == len(jobs) else "; the others run with sweep.skip_refused=true"
-    lines = [f"  job {each.number + 1} ({vary(jobs, each.words)}): {each.reason}" for each in refused]
-    return "\n".join([f"{len(refused)} of {len(jobs)} jobs {how}{hint}:", *lines])

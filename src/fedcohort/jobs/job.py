@@ -65,7 +65,8 @@ def run_job(job: SweepJob, composition_of: Callable[[], Composed], context: JobC
     try:
         composition = composition_of()
         metric = composition.config["objective_metric"]
-        value = run_checked(composition, job, search=context.search, share_gpus=context.share_gpus)
+        folder = run_checked(composition, job, search=context.search, share_gpus=context.share_gpus)
+        value = objective_metric.value(folder, metric)
     except (KeyboardInterrupt, SystemExit):  # a signal ends the whole sweep
         job.note("stopped")
         raise
@@ -83,16 +84,13 @@ def run_job(job: SweepJob, composition_of: Callable[[], Composed], context: JobC
     return value
 
 
-def run_checked(
-    composition: Composed, job: SweepJob | None, *, search: bool = False, share_gpus: bool = False
-) -> float | None:
-    """Check the options, run, and return the objective metric. job: None for a run outside of a sweep."""
+def run_checked(composition: Composed, job: SweepJob | None, *, search: bool = False, share_gpus: bool = False) -> Path:
+    """Check the options, run, and return the run's folder. job: None for a run outside of a sweep."""
     check_options(composition)
     objective_metric.check(composition.config, by_search=search)
     if job is not None and share_gpus:
         gpus.lease(job, composition)
-    folder = run(composition, job)
-    return objective_metric.value(folder, composition.config["objective_metric"])
+    return run(composition, job)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hydra import compose, initialize_config_dir
+from hydra import compose
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.plugins import Plugins
 from hydra.types import HydraContext
@@ -20,7 +20,7 @@ from fedcohort.jobs.local import run_local
 from fedcohort.jobs.start import start
 from fedcohort.record import sweep_folder
 from fedcohort.startup import command_line, compat
-from fedcohort.startup.compose import find_configs
+from fedcohort.startup.compose import find_configs, initialized
 
 POLL_S = 1.0  # seconds between two looks at the records of another launcher's jobs
 LIMITS = {"slurm": "array_parallelism", "submitit_slurm": "array_parallelism"}  # the option that `n_jobs` stands for
@@ -72,13 +72,13 @@ class Launch:
     def _compose(self, sweep: Path, configs: Path) -> DictConfig:
         limit = f"hydra.launcher.{LIMITS.get(self.launcher, 'n_jobs')}={self.n_jobs}"
         words = [f"hydra/launcher={self.launcher}", f"hydra.sweep.dir={sweep}", "hydra.mode=MULTIRUN", *self.options]
-        with initialize_config_dir(str(configs), version_base="1.3"):
+        with initialized(configs):
             return compose("train", overrides=[*words[:3], limit, *words[3:]], return_hydra_config=True)
 
 
 def _run_by_hydra(config: DictConfig, sweep: Path, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:
     """Run jobs by a plugin of Hydra's, in a thread; yield their numbers as their records say that they ended."""
-    with initialize_config_dir(str(find_configs(config.hydra)), version_base="1.3"):
+    with initialized(find_configs(config.hydra)):
         context = HydraContext(config_loader=GlobalHydra.instance().config_loader(), callbacks=compat.no_callbacks())
         launcher = Plugins.instance().instantiate_launcher(hydra_context=context, task_function=start, config=config)
         errors = list[BaseException]()

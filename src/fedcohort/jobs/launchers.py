@@ -39,7 +39,7 @@ class _Launcher(Launcher):
         self.config = config
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> list[JobReturn]:
-        """Run the jobs and return what each did, in their order."""
+        """Run the jobs and return their results, in their order."""
         hydra = self.config.hydra
         sweep = Path(hydra.sweep.dir).absolute()
         env = {str(name): str(value) for name, value in hydra.job.env_set.items()}

@@ -30,16 +30,16 @@ def show(sweep: Path) -> Iterator[None]:
 
 
 def _watch(sweep: Path, done: threading.Event) -> None:
-    plan, is_terminal, shown, pause_s = sweep_folder.read_plan(sweep), sys.stderr.isatty(), "", POLL_S
+    plan, is_terminal, last_counts, pause_s = sweep_folder.read_plan(sweep), sys.stderr.isatty(), "", POLL_S
     while plan is not None and not done.wait(pause_s):
         begin = time.monotonic()
-        found = status.look(sweep, plan, waits=True)
-        counts = status.describe_counts(found)
+        standing = status.look(sweep, plan, waits=True)
+        counts = status.describe_counts(standing)
         if is_terminal:
-            sys.stderr.write(f"{CLEAR}{status.describe(sweep.name, found)[:200]}")
+            sys.stderr.write(f"{CLEAR}{status.describe(sweep.name, standing)[:200]}")
             sys.stderr.flush()
-        elif counts != shown and found.count("done", "failed", "skipped"):
-            log.info("%s", status.describe(sweep.name, found))
-        shown, pause_s = counts, max(POLL_S, (time.monotonic() - begin) / SHARE)
-    if is_terminal and shown:
+        elif counts != last_counts and standing.count("done", "failed", "skipped"):
+            log.info("%s", status.describe(sweep.name, standing))
+        last_counts, pause_s = counts, max(POLL_S, (time.monotonic() - begin) / SHARE)
+    if is_terminal and last_counts:
         sys.stderr.write(CLEAR)

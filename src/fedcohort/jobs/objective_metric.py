@@ -10,7 +10,7 @@ from fedcohort.record import history
 
 
 def check(config: Mapping[str, Any], *, by_search: bool) -> None:
-    """Raise `OptionError` where a sweeper would hear of no number; by_search: whether a sweeper searches."""
+    """Raise `OptionError` where a run has no number for its sweeper; by_search: whether a sweeper searches."""
     metric = config["objective_metric"]
     if by_search and metric is None:
         raise OptionError("hydra/sweeper asks for a number that each run returns: say objective_metric=server_val/acc")
@@ -19,17 +19,16 @@ def check(config: Mapping[str, Any], *, by_search: bool) -> None:
 
 
 def value(folder: Path, metric: str | None) -> float | None:
-    """The last `metric` in the journal of the run in `folder`, None for none. Step 0's is the untrained model's.
+    """Return the last `metric` in the journal of the run in `folder`; None where `metric` is None.
 
-    Raises `FedcohortError` where it was never measured or is no number: a sweeper is to take the job for failed, not
-    its NaN for a result.
+    Raises `FedcohortError` where no trained model was measured, or the value is not finite: the job has then failed.
     """
     if metric is None:
         return None
     lines, _ = history.lines(folder / history.NAME)
-    found = [line.metrics[metric] for line in lines if line.step > 0 and metric in line.metrics]
-    if not found:
+    values = [line.metrics[metric] for line in lines if line.step > 0 and metric in line.metrics]
+    if not values:
         raise FedcohortError(f"objective_metric={metric} was never measured in {folder}: lower eval.every")
-    if not math.isfinite(found[-1]):
-        raise FedcohortError(f"objective_metric={metric} is {found[-1]} at the end of {folder}")
-    return found[-1]
+    if not math.isfinite(values[-1]):
+        raise FedcohortError(f"objective_metric={metric} is {values[-1]} at the end of {folder}")
+    return values[-1]

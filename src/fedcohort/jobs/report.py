@@ -20,17 +20,19 @@ FOLDER = "report"  # in the sweep's
 
 
 def tell(sweep: Path, runs: Sequence[Run]) -> None:
-    """Compare the `runs` of the sweep in the folder `sweep`, and say what came out. Nothing that goes wrong ends it.
+    """Compare the runs of a sweep that MLflow knows, and print the verdict; print a warning where that fails.
 
-    There is nothing to compare in fewer than two runs, and nobody to ask where MLflow knows none.
+    Args:
+        sweep: folder of the sweep.
+        runs: its runs; fewer than two are not compared.
     """
-    known = identity.load(runs[0][0].folder) if len(runs) > 1 else None
-    if known is None:
+    tracked = identity.load(runs[0][0].folder) if len(runs) > 1 else None
+    if tracked is None:
         return
-    given = comparison.options_of(sweep.name, runs)
+    options = comparison.options_of(sweep.name, runs)
     try:
-        query = Query(known.tracking_uri, known.experiment, sweep.name, given.get("filter"))
-        rows, cols, baseline = given.get("rows", "selector"), given.get("cols"), given.get("baseline")
+        query = Query(tracked.tracking_uri, tracked.experiment, sweep.name, options.get("filter"))
+        rows, cols, baseline = options.get("rows", "selector"), options.get("cols"), options.get("baseline")
         answer = read_answer(query, Question(rows, cols, baseline=baseline))
         _, paths = page.write(answer, sweep / FOLDER)
         log.info("report: %s", sweep / FOLDER / page.PAGE)
@@ -38,11 +40,11 @@ def tell(sweep: Path, runs: Sequence[Run]) -> None:
             log.info("%s", line)
         publish(answer, query, paths)
     except FedcohortError as error:
-        _warn(str(error), given)
+        _warn(str(error), options)
     except Exception as error:  # whatever a server answers, or a figure: the runs are done
-        _warn(f"{type(error).__name__}: {error}", given)
+        _warn(f"{type(error).__name__}: {error}", options)
 
 
-def _warn(why: str, given: dict[str, str]) -> None:
-    again = shlex.join([*(f"{name}={value}" for name, value in given.items()), "report=true"])
+def _warn(why: str, options: dict[str, str]) -> None:
+    again = shlex.join([*(f"{name}={value}" for name, value in options.items()), "report=true"])
     log.warning("the sweep has no report in MLflow (%s); `%s %s` makes it", why, fedcohort("compare"), again)

@@ -11,6 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from fedcohort.errors import ComponentError, FedcohortError
 from fedcohort.host import messages
 from fedcohort.host.orphan import end_with_parent
+from fedcohort.jobs import objective_metric
 from fedcohort.jobs.job import JobContext, own_process, run_checked, run_job
 from fedcohort.jobs.sweep import SWEEP, searches
 from fedcohort.record.sweep_folder import SweepJob
@@ -44,7 +45,8 @@ def start(cfg: DictConfig) -> float | None:
                 log.info("%s", line)
             return run_job(job, composition, context)
         try:
-            return run_checked(composition(), None)
+            composed = composition()
+            return objective_metric.value(run_checked(composed, None), composed.config["objective_metric"])
         except FedcohortError as error:
             log.error("%s", error)
             if isinstance(error, ComponentError) and command_line.environment().get(command_line.FULL) == "1":

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from fedcohort import units
 from fedcohort.host.lock import is_held
 from fedcohort.jobs import cluster
 from fedcohort.jobs.time_left import TimeLeft
@@ -22,7 +23,7 @@ class SweepStatus:
     """How a sweep stands.
 
     Attributes:
-        plan: what it is to do.
+        plan: its jobs.
         records: of the jobs that have begun, by number.
         waits: whether a process or SLURM still works on it.
     """
@@ -31,13 +32,13 @@ class SweepStatus:
     records: Mapping[int, JobRecord]
     waits: bool
 
-    def count(self, *hows: str) -> int:
-        """Return how many jobs are in one of the states `hows`."""
-        return sum(record.how in hows for record in self.records.values())
+    def count(self, *states: str) -> int:
+        """Return how many jobs are in one of the states `states`."""
+        return sum(record.how in states for record in self.records.values())
 
     @property
-    def left(self) -> int:
-        """Jobs that have not begun."""
+    def n_waiting(self) -> int:
+        """Number of jobs that have not begun."""
         return max(0, len(self.plan.jobs) - len(self.records))
 
     def seconds_left(self, now: float) -> float | None:
@@ -67,47 +68,48 @@ class SweepStatus:
 
     def best(self) -> tuple[float, JobRecord] | None:
         """Return the job with the highest last validation accuracy among those that are done, with that."""
-        found = [(value, n) for n, record in self.records.items() if (value := _last(record)) is not None]
-        value, number = max(found, key=lambda each: (each[0], -each[1]), default=(0.0, -1))
-        return (value, self.records[number]) if found else None
+        values = [(value, n) for n, record in self.records.items() if (value := _last(record)) is not None]
+        value, number = max(values, key=lambda pair: (pair[0], -pair[1]), default=(0.0, -1))
+        return (value, self.records[number]) if values else None
 
 
 def look(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
     """Return how the sweep in the folder `sweep` stands. waits: whether it is known that something works on it."""
     waits = waits or is_held(sweep / sweep_folder.LOCK) or bool(cluster.list_queued(sweep))
     records, cancelled = sweep_folder.read(sweep), is_cancelled(sweep)
-    found = {number: _find_killed(record, waits, cancelled) for number, record in records.items()}
-    return SweepStatus(plan, found, waits)
+    states = {number: _find_killed(record, waits, cancelled) for number, record in records.items()}
+    return SweepStatus(plan, states, waits)
 
 
-def describe_counts(found: SweepStatus) -> str:
+def describe_counts(standing: SweepStatus) -> str:
     """Return `3 done, 2 running, 13 left`."""
     counts = [
-        (found.count("done"), "done"),
-        (found.count("skipped"), "skipped (finished before)"),
-        (found.count("running"), "running"),
-        (found.count("failed"), "failed"),
-        (found.count("stopped"), "stopped"),
-        (found.left, "left"),
-        (len(found.plan.refused), "left out (refused)"),
+        (standing.count("done"), "done"),
+        (standing.count("skipped"), "skipped (finished before)"),
+        (standing.count("running"), "running"),
+        (standing.count("failed"), "failed"),
+        (standing.count("stopped"), "stopped"),
+        (standing.n_waiting, "left"),
+        (len(standing.plan.refused), "left out (refused)"),
     ]
     return ", ".join(f"{n} {how}" for n, how in counts if n) or "no job has begun"
 
 
-def describe(name: str, found: SweepStatus) -> str:
+def describe(name: str, standing: SweepStatus) -> str:
     """Return one line with the counts, the time left and the best job. name: of the sweep."""
-    seconds = found.seconds_left(time.time()) if found.waits else None
-    ended = "" if found.waits or found.count("running") else "; no process works on it"
-    line = f"sweep {name}: {describe_counts(found)}{f'; {about(seconds)} left' if seconds is not None else ended}"
-    return f"{line}{describe_best(found, '; best ')}"
+    seconds = standing.seconds_left(time.time()) if standing.waits else None
+    end = "" if standing.waits or standing.count("running") else "; no process works on it"
+    if seconds is not None:
+        end = f"; about {units.rough_seconds(seconds)} left"
+    return f"sweep {name}: {describe_counts(standing)}{end}{describe_best(standing, '; best ')}"
 
 
-def describe_best(found: SweepStatus, prefix: str) -> str:
+def describe_best(standing: SweepStatus, prefix: str) -> str:
     """Return the best validation accuracy and its job, after `prefix`; "" where no job has one."""
-    if (best := found.best()) is None:
+    if (best := standing.best()) is None:
         return ""
-    every = found.plan.jobs or [record.words for record in found.records.values()]
-    return f"{prefix}{METRIC} {100 * best[0]:.1f} % ({vary(every, best[1].words)})"
+    jobs = standing.plan.jobs or [record.words for record in standing.records.values()]
+    return f"{prefix}{METRIC} {100 * best[0]:.1f} % ({vary(jobs, best[1].words)})"
 
 
 def is_cancelled(sweep: Path) -> bool:
@@ -126,28 +128,19 @@ def describe_stopped(record: JobRecord, *, cancelled: bool) -> str:
 
 def line(number: int, total: int, seconds: float | None) -> str:
     """`job 7 of 18, about 40 min left`; number: from 0 on."""
-    return f"job {number + 1} of {total}{f', {about(seconds)} left' if seconds is not None else ''}"
-
-
-def about(seconds: float) -> str:
-    """Return a time in one number: `about 40 min`."""
-    if seconds < 90:
-        return f"about {max(1, round(seconds))} s"
-    if seconds < 5400:
-        return f"about {round(seconds / 60)} min"
-    return f"about {seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"about {round(seconds / 86_400)} days"
+    return f"job {number + 1} of {total}{f', about {units.rough_seconds(seconds)} left' if seconds is not None else ''}"
 
 
 def vary(jobs: Sequence[Sequence[str]], words: Sequence[str]) -> str:
     """Return those of `words` that not all jobs have; all of them where there is one job."""
-    common = set.intersection(*(set(each) for each in jobs)) if len(jobs) > 1 else set()
+    common = set.intersection(*(set(job) for job in jobs)) if len(jobs) > 1 else set()
     return " ".join(word for word in words if word not in common)
 
 
 def _find_killed(record: JobRecord, waited_for: bool, cancelled: bool) -> JobRecord:
     """Return the record; one that says "running" was killed if no process waits for it and none holds its run."""
-    held = record.folder is not None and is_held(record.folder / "run.lock")
-    if record.how != "running" or waited_for or held:
+    is_running = record.folder is not None and is_held(record.folder / "run.lock")
+    if record.how != "running" or waited_for or is_running:
         return record
     return replace(record, how="stopped") if cancelled else fail_killed(record)
 
@@ -158,7 +151,7 @@ def fail_killed(record: JobRecord) -> JobRecord:
 
 
 def _groups_of(words: Sequence[str]) -> tuple[object, ...]:
-    """Return the groups of a job whose durations are alike: its condition, its selector, all."""
+    """Return the groups of jobs whose durations are similar to this one's: its condition, its selector, all jobs."""
     selector = [word for word in words if word.startswith("selector=")]
     return tuple(word for word in words if not word.startswith("seed=")), str(selector), ()
 
@@ -176,6 +169,6 @@ def _share(record: JobRecord) -> float:
 def _last(record: JobRecord) -> float | None:
     if record.how not in ("done", "skipped") or record.folder is None:
         return None
-    found, _ = history.lines(record.folder / history.NAME)
-    values = [each.metrics[METRIC] for each in found if each.step > 0 and METRIC in each.metrics]
+    lines, _ = history.lines(record.folder / history.NAME)
+    values = [line.metrics[METRIC] for line in lines if line.step > 0 and METRIC in line.metrics]
     return values[-1] if values and math.isfinite(values[-1]) else None

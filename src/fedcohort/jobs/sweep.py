@@ -85,8 +85,8 @@ class Sweep:
         """Return the counts, and the command that compares the runs, where MLflow has any."""
         hows = {"done": "done", "skipped": "skipped (finished before)", "failed": "failed", "stopped": "stopped"}
         counts = {text: sum(record.how == how for record in results) for how, text in hows.items()}
-        (how, first), *others = [(how, n) for how, n in counts.items() if n]
-        phrases = [f"{first} job{'s' if first > 1 else ''} {how}", *(f"{n} {how}" for how, n in others)]
+        (how, n_jobs), *further = [(how, n) for how, n in counts.items() if n]
+        phrases = [f"{n_jobs} job{'s' if n_jobs > 1 else ''} {how}", *(f"{n} {how}" for how, n in further)]
         phrases += [f"{len(self.refused)} left out (refused)"] if self.refused else []
         name = self.folder.name if self.folder else ""
         runs = _list_tracked(results)

@@ -1,4 +1,4 @@
-"""Worker processes on this machine: each runs one job at a time, into a log of its own.
+"""Worker processes on this machine: each runs one job at a time, with one log file for each job.
 
 A worker that dies fails only its own job, and the next job gets another worker. Workers are forked from a process that
 has imported what runs need (`preload.py`), and end with the process that started them, however that ends.
@@ -86,11 +86,11 @@ def log_path(sweep: Path, number: int) -> Path:
 
 
 def _start(context: JobContext) -> Worker:
-    ours, theirs = CONTEXT.Pipe()
-    process = CONTEXT.Process(target=_serve, args=(theirs, context))
+    parent_end, worker_end = CONTEXT.Pipe()
+    process = CONTEXT.Process(target=_serve, args=(worker_end, context))
     process.start()
-    theirs.close()
-    return ours, process
+    worker_end.close()
+    return parent_end, process
 
 
 def _serve(connection: Connection, context: JobContext) -> None:

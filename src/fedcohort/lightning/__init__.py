@@ -1,1 +1,1 @@
-"""The round's stages as Lightning's loop, module, data and callbacks. Alone in knowing Lightning."""
+"""The round as Lightning's loop, module, data and callbacks; the only package that imports Lightning."""

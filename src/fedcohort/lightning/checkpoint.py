@@ -1,7 +1,7 @@
-"""The resume checkpoint: at the end of every k-th round, atomic, last of all callbacks, loadable with weights_only.
+"""The checkpoint from which a run resumes: written atomically after every k-th round, loadable with weights_only.
 
-`last.ckpt` is what `torch.save` writes and, behind it, a digest of that, which is checked before anything is read;
-`previous.ckpt` is the one before it. FORMAT counts what a checkpoint holds; CHANGELOG.md says what each one was.
+`last.ckpt` is the output of `torch.save`, followed by its digest, which is checked before the file is read.
+`previous.ckpt` is the checkpoint before it. FORMAT is the number of the format; CHANGELOG.md describes each format.
 """
 
 import hashlib
@@ -30,15 +30,15 @@ FORMAT = 3
 READERS = {
     1: "fedcohort 0.1.0 up to commit 2e9eefb",
     2: "fedcohort 0.1.0 up to commit 656e03a",
-}  # of the formats that this version doesn't read
-OURS = "fedcohort"  # the entry beside Lightning's
+}  # versions that read the formats that this version does not read
+ENTRY = "fedcohort"  # the entry in addition to Lightning's
 TRAILER = b"\nfedcohort checkpoint, blake2b %b\n"
 TRAILER_BYTES = len(TRAILER % (b"0" * 64))
 log = logging.getLogger("fedcohort")
 
 
 class RoundCheckpoint(Checkpoint):
-    """Saves `<folder>/last.ckpt`. A `Checkpoint` subclass, so that Lightning calls it after every other callback."""
+    """Saves `<folder>/last.ckpt`; as a subclass of `Checkpoint`, Lightning calls it after all other callbacks."""
 
     def __init__(
         self,
@@ -49,9 +49,15 @@ class RoundCheckpoint(Checkpoint):
         saved: Callable[[], None],
         origin: Mapping[str, Any],
     ) -> None:
-        """every, every_s: rounds and seconds between two. saved: told after each checkpoint that is on disk.
+        """Set when to save, and what.
 
-        origin: what `provenance.this` says of the process, plain data.
+        Args:
+            folder: the run's folder.
+            every: rounds between two checkpoints.
+            every_s: least seconds between two checkpoints.
+            stopwatch: measures the time of saving.
+            saved: called when a checkpoint is on disk.
+            origin: versions and commit of this process (`record.provenance`), plain data.
         """
         self.path, self.previous = folder / "last.ckpt", folder / "previous.ckpt"
         self.every, self.every_s, self.stopwatch, self.saved, self.origin = every, every_s, stopwatch, saved, origin
@@ -67,9 +73,9 @@ class RoundCheckpoint(Checkpoint):
             self.last = time.monotonic()
 
     def save(self, trainer: pl.Trainer) -> None:
-        """Write beside, sync, rename: whatever happens, the newest checkpoint that is there is a whole one."""
+        """Write a new file, sync it and rename it, so that the newest checkpoint is always complete."""
         checkpoint = dumped(trainer)
-        checkpoint[OURS] = {"format": FORMAT, **self.origin}
+        checkpoint[ENTRY] = {"format": FORMAT, **self.origin}
         if not trainer.is_global_zero:
             return
         partial = self.path.with_suffix(".partial")
@@ -79,15 +85,17 @@ class RoundCheckpoint(Checkpoint):
                 os.replace(self.path, self.previous)
             rename(partial, self.path)
         except OSError as error:
-            kept = "the one before it is intact" if self.path.exists() else "there is none yet"
+            earlier = "the one before it is intact" if self.path.exists() else "there is none yet"
             what = f"the checkpoint of round {trainer.current_epoch + 1} could not be written to {self.path.parent}"
-            raise CheckpointError(f"{what} ({error}); {kept}. Make room and go on with resume=true") from error
+            raise CheckpointError(
+                f"{what} ({error}); {earlier}. Free disk space and resume with resume=true"
+            ) from error
         finally:
             partial.unlink(missing_ok=True)
 
 
 class FinalWeights(pl.Callback):
-    """Writes `<folder>/weights.pt` at the end: the network's state_dict, plain tensors by name."""
+    """Writes `<folder>/weights.pt` at the end of a run: the network's state_dict, tensors by name."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "weights.pt"
@@ -108,7 +116,7 @@ class FinalWeights(pl.Callback):
 
 
 class _Digested(io.RawIOBase):
-    """A file that keeps a digest of what goes into it, and the error that torch would wrap."""
+    """A file with a digest of the data written to it, and with the error of a write, which torch would hide."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file, self.digest = file, hashlib.blake2b(digest_size=32)
@@ -118,9 +126,9 @@ class _Digested(io.RawIOBase):
         view = memoryview(data).cast("B")
         self.digest.update(view)
         try:
-            rest = view
-            while rest:
-                rest = rest[self.file.write(rest) :]
+            unwritten = view
+            while unwritten:
+                unwritten = unwritten[self.file.write(unwritten) :]
         except OSError as error:
             self.error = error
             raise
@@ -128,7 +136,7 @@ class _Digested(io.RawIOBase):
 
 
 def write(checkpoint: Mapping[str, Any], path: Path) -> None:
-    """The whole file, seen to the disk. Raises `OSError` where there is no room for it."""
+    """Write the whole file, and sync it to disk; raise `OSError` if the disk is full."""
     with path.open("wb", buffering=0) as file:
         digested = _Digested(file)
         _save(checkpoint, digested)
@@ -146,59 +154,60 @@ def _save(data: object, digested: _Digested) -> None:
 
 
 def rename(partial: Path, path: Path) -> None:
-    """The commit point of a checkpoint."""
+    """Give a complete file its final name, which makes it the newest checkpoint."""
     os.replace(partial, path)
 
 
 def load(path: Path, config_hash: str) -> dict[str, Any]:
-    """The checkpoint, checked.
+    """Read and check a checkpoint.
 
-    Raises `DamagedCheckpoint` where its bytes aren't those that were written, `CheckpointError` where it is of another
-    format or of another config.
+    Raises:
+        DamagedCheckpoint: the file differs from what was written.
+        CheckpointError: it has another format, or is of another config.
     """
     checkpoint = _read(path)
-    ours = checkpoint.get(OURS, {}) if isinstance(checkpoint, dict) else {}
-    if ours.get("format") != FORMAT:
-        raise CheckpointError(_other_format(path, ours))
-    found = next((s["config_hash"] for s in checkpoint["callbacks"].values() if "config_hash" in s), None)
-    if found != config_hash:
-        raise CheckpointError(f"{path} belongs to another config (hash {found}, this run has {config_hash})")
+    entry = checkpoint.get(ENTRY, {}) if isinstance(checkpoint, dict) else {}
+    if entry.get("format") != FORMAT:
+        raise CheckpointError(_other_format(path, entry))
+    saved_hash = next((s["config_hash"] for s in checkpoint["callbacks"].values() if "config_hash" in s), None)
+    if saved_hash != config_hash:
+        raise CheckpointError(f"{path} belongs to another config (hash {saved_hash}, this run has {config_hash})")
     return checkpoint
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """What `path` holds: tensors and plain data only, whatever else somebody put into it."""
+    """Return the content of `path`, tensors and plain data only, as other objects could run code when loaded."""
     try:
-        whole = is_whole(path)
+        complete = is_whole(path)
         checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         raise DamagedCheckpoint(f"{path} is damaged and can't be resumed ({type(error).__name__})") from error
-    ours = checkpoint.get(OURS, {}) if isinstance(checkpoint, dict) else {}
-    if not whole and ours.get("format") != 1:  # which had no digest
+    entry = checkpoint.get(ENTRY, {}) if isinstance(checkpoint, dict) else {}
+    if not complete and entry.get("format") != 1:  # format 1 had no digest
         raise DamagedCheckpoint(f"{path} is damaged and can't be resumed (its digest is another)")
     return checkpoint
 
 
 def is_whole(path: Path) -> bool:
-    """Whether the digest at the end of the file is that of what comes before it."""
+    """Return whether the digest at the end of the file is that of the content before it."""
     digest = hashlib.blake2b(digest_size=32)
-    rest = path.stat().st_size - TRAILER_BYTES
+    remaining = path.stat().st_size - TRAILER_BYTES
     with path.open("rb") as file:
-        while rest > 0 and (data := file.read(min(rest, 1 << 20))):
+        while remaining > 0 and (data := file.read(min(remaining, 1 << 20))):
             digest.update(data)
-            rest -= len(data)
+            remaining -= len(data)
         return file.read() == TRAILER % digest.hexdigest().encode()
 
 
-def _other_format(path: Path, ours: Mapping[str, Any]) -> str:
-    found = ours.get("format")
-    reader = READERS.get(found) if isinstance(found, int) else None
-    if "versions" in ours:  # a newer one
-        reader = f"fedcohort {ours['versions'].get('fedcohort')} at commit {ours.get('commit')}"
-    reads = f"{reader} reads it" if reader else "CHANGELOG.md says which version reads it"
-    return f"{path} has the format {found}, this version of fedcohort reads {FORMAT}; {reads}"
+def _other_format(path: Path, entry: Mapping[str, Any]) -> str:
+    saved_format = entry.get("format")
+    reader = READERS.get(saved_format) if isinstance(saved_format, int) else None
+    if "versions" in entry:  # a newer format
+        reader = f"fedcohort {entry['versions'].get('fedcohort')} at commit {entry.get('commit')}"
+    hint = f"{reader} reads it" if reader else "CHANGELOG.md says which version reads it"
+    return f"{path} has the format {saved_format}, this version of fedcohort reads {FORMAT}; {hint}"
 
 
 def rounds_in(checkpoint: dict[str, Any]) -> int:
-    """The rounds that a checkpoint holds: it is made at the end of its last one, which Lightning counts from 0."""
+    """Return the number of rounds in a checkpoint, which has the number of its last round, from 0."""
     return int(checkpoint["epoch"]) + 1

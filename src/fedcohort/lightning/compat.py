@@ -1,6 +1,6 @@
-"""What this room rests on of Lightning and torch that they don't document: each part in a function of its own.
+"""Undocumented features of Lightning and torch on which this package depends, one per function.
 
-All of it was read in Lightning 2.6.6 and torch 2.13.0.
+They are those of Lightning 2.6.6 and torch 2.13.0.
 """
 
 import re
@@ -24,9 +24,9 @@ except ImportError as error:
 
 
 class MultiProcessingLauncher(_MultiProcessingLauncher):
-    """Lightning's launcher of processes, for ours to inherit.
+    """Lightning's launcher of processes, as a base class of fedcohort's launcher.
 
-    The class is private, and keeps what launches in `_strategy`
+    The class is private, and has its strategy in `_strategy`
     (`lightning/pytorch/strategies/launchers/multiprocessing.py`, Lightning 2.6.6).
     """
 
@@ -34,7 +34,7 @@ class MultiProcessingLauncher(_MultiProcessingLauncher):
 def dumped(trainer: pl.Trainer) -> dict[str, Any]:
     """Return the whole state of training, as Lightning would write it.
 
-    `Trainer.save_checkpoint` writes it by itself, and in place. Rests on
+    `Trainer.save_checkpoint` is not used because it writes the file in place. Depends on
     `Trainer._checkpoint_connector.dump_checkpoint(weights_only)` (Lightning 2.6.6).
     """
     dump = _part(trainer, "_checkpoint_connector.dump_checkpoint", "makes checkpoints")
@@ -43,10 +43,10 @@ def dumped(trainer: pl.Trainer) -> dict[str, Any]:
 
 
 def count_a_step(trainer: pl.Trainer) -> None:
-    """Let `Trainer.global_step` advance by one.
+    """Advance `Trainer.global_step` by one.
 
-    Manual optimization never does where no Lightning optimizer steps, and a monitored ModelCheckpoint then saves
-    nothing. Rests on `Trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress` (Lightning 2.6.6).
+    It does not advance in manual optimization without an optimizer of Lightning, and a monitored ModelCheckpoint then
+    saves nothing. Depends on `Trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress` (Lightning 2.6.6).
     """
     path = "fit_loop.epoch_loop.manual_optimization.optim_step_progress"
     progress = _part(trainer, path, "counts rounds as steps")
@@ -55,16 +55,16 @@ def count_a_step(trainer: pl.Trainer) -> None:
 
 
 def timeout_of(strategy: DDPStrategy) -> timedelta:
-    """How long processes wait for each other. Rests on `DDPStrategy._timeout` (Lightning 2.6.6)."""
-    found: timedelta = _part(strategy, "_timeout", "bounds how long processes wait for each other")
-    return found
+    """Return the time that processes wait for each other. Depends on `DDPStrategy._timeout` (Lightning 2.6.6)."""
+    timeout: timedelta = _part(strategy, "_timeout", "bounds how long processes wait for each other")
+    return timeout
 
 
 def launch_forked(strategy: DDPStrategy, launcher: Callable[..., MultiProcessingLauncher]) -> None:
-    """Let `launcher` make the processes of a strategy that forks them; called in its `_configure_launcher`.
+    """Let `launcher` start the processes of a strategy that forks them; called in its `_configure_launcher`.
 
-    Rests on `DDPStrategy._start_method`, which says how, `_launcher`, which is used, and on `_configure_launcher` being
-    what sets the latter (Lightning 2.6.6).
+    Depends on `DDPStrategy._start_method`, the way in which processes start, on `_launcher`, which starts them, and on
+    `_configure_launcher`, which sets the latter (Lightning 2.6.6).
     """
     if _part(strategy, "_start_method", "says whether processes are forked") == "fork":
         _part(strategy, "_launcher", "forks training processes")
@@ -72,25 +72,25 @@ def launch_forked(strategy: DDPStrategy, launcher: Callable[..., MultiProcessing
 
 
 def raised_by_a_callback(module: str) -> bool:
-    """Whether `module`, in which an error was raised, is of Lightning's own callbacks: they raise plain RuntimeErrors.
+    """Return whether `module`, which raised an error, belongs to Lightning's callbacks, which raise RuntimeErrors.
 
-    Rests on the package `lightning.pytorch.callbacks` (Lightning 2.6.6).
+    Depends on the package `lightning.pytorch.callbacks` (Lightning 2.6.6).
     """
     return module.startswith("lightning.pytorch.callbacks")
 
 
-def said_in_a_rank(text: str) -> str | None:
-    """What an error of ours, or Lightning's, said in a process that torch has started; None of any other error.
+def find_message(text: str) -> str | None:
+    """Return the message of an error of fedcohort or Lightning in a process started by torch; None for other errors.
 
-    Rests on the traceback being the text of `torch.multiprocessing.spawn.ProcessRaisedException`, whose last line is
-    the error's class and what it says (torch 2.13.0).
+    Depends on the text of `torch.multiprocessing.spawn.ProcessRaisedException`: a traceback, whose last line has the
+    error's class and message (torch 2.13.0).
     """
-    said = re.match(RAISED_IN_A_RANK, text.strip().splitlines()[-1].strip())
-    return said[1] if said else None
+    match = re.match(RAISED_IN_A_RANK, text.strip().splitlines()[-1].strip())
+    return match[1] if match else None
 
 
-def _part(of: object, path: str, use: str) -> Any:  # noqa: ANN401  whatever stands there
+def _part(owner: object, path: str, use: str) -> Any:  # noqa: ANN401  attributes of any type
     try:
-        return reduce(getattr, path.split("."), of)
+        return reduce(getattr, path.split("."), owner)
     except AttributeError as error:
-        raise ForeignChange("lightning", f"{type(of).__name__}.{path}", use, LIGHTNING) from error
+        raise ForeignChange("lightning", f"{type(owner).__name__}.{path}", use, LIGHTNING) from error

@@ -14,9 +14,9 @@ EVAL_BATCH = 1000
 
 
 class Slices:
-    """Always the same number of slices a round: Lightning fixes an epoch's length before the cohort is known.
+    """The slices of a round, whose number is constant, as Lightning sets an epoch's length before the cohort is known.
 
-    `deal` fills them in the order of the tasks, group by group, so that nothing depends on the number of slices.
+    `deal` fills them with groups in the order of the tasks, so that results do not depend on the number of slices.
     """
 
     def __init__(self, count: int) -> None:
@@ -24,7 +24,7 @@ class Slices:
         self._slices: list[list[ClientTask]] = [[] for _ in range(count)]
 
     def deal(self, groups: Sequence[Sequence[ClientTask]]) -> None:
-        """groups: what an engine trains at once."""
+        """Distribute the groups of tasks, each of which an engine trains at once, over the slices."""
         bounds = [len(groups) * i // self.count for i in range(self.count + 1)]
         self._slices = [list(itertools.chain(*groups[a:b])) for a, b in itertools.pairwise(bounds)]
 
@@ -37,10 +37,10 @@ class Slices:
 
 
 class ServerData:
-    """All the data that the server scores, as one batch.
+    """All data on which the server evaluates the model, as one batch.
 
-    Lightning's work between two batches takes longer than a small model's, and a DataLoader would copy the samples one
-    by one.
+    Lightning's work between two batches takes longer than a small model's forward pass, and a DataLoader would copy the
+    samples one by one.
     """
 
     def __init__(self, *parts: Rows) -> None:
@@ -54,11 +54,11 @@ class ServerData:
 
 
 def share(rows: Rows, batch: int = EVAL_BATCH) -> Iterator[tuple[Tensor, Tensor]]:
-    """This rank's samples, in pieces of at most `batch`; there may be none."""
-    mine, n = max(1, -(-len(rows.y) // (batch * ranks()))), len(rows.y)
-    parts = mine * ranks()
+    """Yield this rank's samples in parts of at most `batch`; they may be empty."""
+    n, per_rank = len(rows.y), max(1, -(-len(rows.y) // (batch * ranks())))
+    parts = per_rank * ranks()
     bounds = [min(i * batch, n) if ranks() == 1 else n * i // parts for i in range(parts + 1)]
-    for start, stop in itertools.pairwise(bounds[rank() * mine : (rank() + 1) * mine + 1]):
+    for start, stop in itertools.pairwise(bounds[rank() * per_rank : (rank() + 1) * per_rank + 1]):
         yield rows.x[start:stop], rows.y[start:stop]
 
 

@@ -28,21 +28,21 @@ from fedcohort.types import Values
 
 
 class FederatedLoop(pl.Callback):
-    """Calls the steps of `round/round.py` once an epoch; its state_dict is the server's whole state.
+    """Calls the steps of `round/round.py` once per epoch; its state_dict is the whole state of the server.
 
-    A signal that `interrupt.interrupts` knows of stops the run at the end of the round in progress.
+    A signal (`host.interrupt`) stops the run at the end of the current round.
 
     Attributes:
-        info: makes what observers get at the start out of the expected seconds of each client's job.
-        reason: for the engine that was chosen.
-        folder: where a client store too large for memory may be.
-        new_folder: whether this process made it: it is removed if no round was trained.
-        last_reported: the last round that this process reported.
+        info: function from the expected seconds of each client's job to the facts that observers get at the start.
+        reason: description of the engine and why it was chosen.
+        folder: folder for a clients' store that does not fit into memory.
+        new_folder: whether this process created the folder, which is removed if no round is trained.
+        last_reported: last round that this process reported.
         owners: option by module, to name the component that raised an exception.
-        ends_early: the configs of the callbacks that may end the run.
-        halted: whether one of them did.
-        started: whether observers were started in this process: rank 0's, which may be a child of this one.
-        spending: of the rounds before those of this process.
+        ends_early: configs of the callbacks that may end the run.
+        halted: whether one of them has ended it.
+        started: whether observers were started in this process, which is that of rank 0.
+        spending: amounts that the run has reached, including rounds before a resume.
     """
 
     def __init__(self, parts: Parts, settings: Settings, federation: Federation) -> None:
@@ -65,7 +65,7 @@ class FederatedLoop(pl.Callback):
 
     # --- start -------------------------------------------------------------------------------------------------
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Make what the rounds work with: the network is on its device, with its restored weights."""
+        """Make the objects of the rounds, now that the network is on its device and has its restored weights."""
         keep_freed_memory()
         module = self._module(pl_module)
         self.federation = self.federation.to(module.device)
@@ -78,7 +78,7 @@ class FederatedLoop(pl.Callback):
         if self._restored is not None:
             self.rounds.restore(self._restored["server"], self._restored["clients"])
             self.halted = self._restored.get("halted_by") == list(self.ends_early)
-            # A run that was killed after its last round has none to train.
+            # A run that was killed after its last round has no further round to train.
             trainer.should_stop = self.halted or bool(self.settings.budget.list_reached(self.spending.now))
         if trainer.is_global_zero:
             info = self.info(setup.dispatcher.populations.facts["expected_s"])
@@ -102,7 +102,7 @@ class FederatedLoop(pl.Callback):
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: object, batch_idx: int
     ) -> None:
-        """Aggregate after the last slice: in `on_train_epoch_end` the old model would have been validated."""
+        """Aggregate after the last slice, as the model is validated before `on_train_epoch_end`."""
         if batch_idx + 1 == self.settings.slices:
             self.rounds.end(self._module(pl_module).collector)
             count_a_step(trainer)
@@ -111,16 +111,16 @@ class FederatedLoop(pl.Callback):
         self._report(trainer, self._module(pl_module), trainer.current_epoch + 1)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Report step 0: the sanity check validates w_0."""
+        """Report step 0, as the sanity check validates w_0."""
         if trainer.sanity_checking:
             self._report(trainer, self._module(pl_module), 0)
 
     def decide_end(self, trainer: pl.Trainer) -> None:
-        """Decide whether the run ends with this round. If `should_stop` is set by now, a callback has ended it."""
+        """Decide whether the run ends with this round; `should_stop` is set if a callback has ended it."""
         done = bool(self.settings.budget.list_reached(self.spending.now))
         code, ends, halted = reduce_max(
             torch.tensor([interrupts.code, int(done), int(trainer.should_stop)])
-        ).tolist()  # the same on all ranks, whichever of them a signal reached
+        ).tolist()  # the same on all ranks, whichever rank received a signal
         interrupts.note(code)
         self.asked_to_stop, self.halted = code > 0, halted > 0
         trainer.should_stop = self.asked_to_stop or ends > 0 or self.halted
@@ -163,7 +163,7 @@ class FederatedLoop(pl.Callback):
         self._restored = state_dict
 
     def note_checkpoint(self) -> None:
-        """Take note that the state which was last asked for is on disk."""
+        """Note that the state last returned by `state_dict` is on disk."""
         self.rounds.setup.store.note_checkpoint()
         for observer in self.observers:
             observer.note_checkpoint()

@@ -1,4 +1,4 @@
-"""ClientModule: the LightningModule that is every client in turn, and the global model when it is evaluated."""
+"""ClientModule: the LightningModule that trains the clients and evaluates the global model."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -20,12 +20,17 @@ MONITORED = ("server_val/acc", "server_val/loss")
 
 
 class ClientModule(pl.LightningModule):
-    """One training batch is a slice of the cohort; the registered parameters are the global model.
+    """Trains a slice of the cohort in each training batch; the registered parameters are the global model.
 
-    network: inputs [B, ...] to logits, `data.targets`. watched: whether callbacks of Lightning's may read `MONITORED`;
-    to log without a reader would take as long as to score a small model. evaluated: the server's metrics after the
-    latest validation, over all ranks; a diverged model's loss is NaN. The loop sets `engine`, `collector`, `down`,
-    `stopwatch` and `targets` (the kind of labels).
+    Attributes:
+        network: the global network, from inputs [B, ...] to logits (`data.targets`).
+        watched: whether callbacks of Lightning may read `MONITORED`; logging takes as long as evaluating a small model.
+        evaluated: the server's metrics after the latest validation, over all ranks; NaN for a diverged model's loss.
+        engine: trains clients; set by the loop, like the following attributes.
+        collector: collects the updates of the round.
+        down: vectors that the aggregator broadcasts, by name.
+        stopwatch: measures the stages of the round.
+        targets: the kind of labels.
     """
 
     engine: Engine
@@ -38,11 +43,11 @@ class ClientModule(pl.LightningModule):
         super().__init__()
         self.automatic_optimization = False
         self.network, self.watched = network, watched
-        self._scores = [scores() for _ in LOADERS]  # a plain list: no part of the model's state_dict
+        self._scores = [scores() for _ in LOADERS]  # a list, so that they are not in the model's state_dict
         self.evaluated: dict[str, float] = {}
 
     def configure_optimizers(self) -> None:
-        """Clients and the server have optimizers of their own."""
+        """Return nothing: clients and the server have their own optimizers."""
 
     def training_step(self, batch: Sequence[ClientTask], batch_idx: int) -> None:
         with self.stopwatch.stage("train"):
@@ -55,17 +60,17 @@ class ClientModule(pl.LightningModule):
             collection.reset()
 
     def validation_step(self, batch: Sequence[Iterable[tuple[Tensor, Tensor]]], batch_idx: int) -> None:
-        """Score this rank's share of the server's data, all of it; it may be empty."""
+        """Evaluate the model on this rank's share of the server's data, which may be empty."""
         with self.stopwatch.stage("evaluate"):
-            for metrics, pieces in zip(self._scores, batch, strict=True):
-                found = [judge(self.targets, self.network(x), y) for x, y in pieces if len(y)]
-                for name, values in zip(("acc", "loss"), zip(*found, strict=True), strict=False):
+            for metrics, parts in zip(self._scores, batch, strict=True):
+                results = [judge(self.targets, self.network(x), y) for x, y in parts if len(y)]
+                for name, values in zip(("acc", "loss"), zip(*results, strict=True), strict=False):
                     metrics[name].update(torch.cat(values))
 
     def on_validation_epoch_end(self) -> None:
-        """Each rank has seen its part of the data: one exchange, and every rank knows the whole.
+        """Compute the metrics over all ranks by one exchange.
 
-        Callbacks see `MONITORED` alone: nothing selects on `test/*`.
+        Callbacks can only read `MONITORED`, so that none of them selects a model by `test/*`.
         """
         with self.stopwatch.stage("evaluate"):
             add_up([metric for collection in self._scores for metric in collection.values()])
@@ -75,31 +80,31 @@ class ClientModule(pl.LightningModule):
                 for metric, value in collection.compute().items()
             }
         for name in MONITORED if self.watched else ():
-            # Not for Lightning to add up, nor for rank 0 alone: EarlyStopping compares on every rank.
+            # The value is the same on all ranks and must not be summed; EarlyStopping reads it on every rank.
             self.log(name, self.evaluated[name], batch_size=1)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """The views into the flat vector are saved as tensors of their own."""
+        """Copy the network's tensors, which are views into the flat vector, before they are saved."""
         checkpoint["state_dict"] = {name: tensor.clone() for name, tensor in checkpoint["state_dict"].items()}
 
     def transfer_batch_to_device(self, batch: object, device: torch.device, dataloader_idx: int) -> object:
-        """Everything is on the device already; looking for tensors inside of tasks would only cost time."""
+        """Return the batch unchanged, as all data are on the device, and a search for tensors in tasks takes time."""
         return batch
 
 
 def judge(targets: Targets, logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """The share of each sample's targets that is found (1 or 0 of one), and its cross-entropy; float64 [n] both."""
+    """Return the accuracy on each sample's targets and its cross-entropy in nats, both float64 [n]."""
     return targets.per_sample(targets.hits)(logits, y).double(), targets.losses(logits, y).double()
 
 
 def scores() -> MetricCollection:
-    """Accuracy and mean cross-entropy; a diverged model's is NaN. Their sums over ranks are ours to make: `add_up`."""
+    """Return metrics of accuracy and mean cross-entropy, NaN for a diverged model; `add_up` sums them over ranks."""
     means = {name: MeanMetric("disable", sync_on_compute=False) for name in ("acc", "loss")}
     return MetricCollection(dict(means), compute_groups=False)
 
 
 def add_up(metrics: Sequence[Metric]) -> None:
-    """Sum the metrics' states over ranks in one exchange; torchmetrics takes one for each state, and waits twice."""
+    """Sum the metrics' states over ranks in one exchange, where torchmetrics needs two for each state."""
     if ranks() == 1:
         return
     states = [(metric, name, torch.as_tensor(v)) for metric in metrics for name, v in metric.metric_state.items()]

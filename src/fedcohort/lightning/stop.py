@@ -1,4 +1,4 @@
-"""How a run ends: by a signal (the round in progress is finished and saved, a second one drops it), or by an error."""
+"""The end of a run: by a signal (after the current round is saved; a second signal drops it), a budget or an error."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -17,9 +17,9 @@ log = logging.getLogger("fedcohort")
 
 
 class GracefulStop(pl.Callback):
-    """Tells `interrupts` what the run is doing, and takes the signals back from Lightning. The first of the callbacks.
+    """Tells `interrupts` the phase of the run, and replaces Lightning's signal handlers; it is the first callback.
 
-    Lightning's own SIGTERM handler would drop the round, and its Ctrl-C leaves the signal ignored.
+    Lightning's SIGTERM handler would drop the round, and its handler of Ctrl-C leaves the signal ignored.
     """
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -39,18 +39,18 @@ class GracefulStop(pl.Callback):
         interrupts.writes_files()
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        """What the callbacks after this one still write is not for another signal to break."""
+        """Note that the run ends, so that further signals do not interrupt the callbacks that follow."""
         interrupts.breaks_off()
 
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """A run that is resumed at its end has no round to train."""
+        """Note that only files remain, as a run that is resumed after its last round calls no `on_train_end`."""
         interrupts.writes_files()
 
 
 class EndOfRound(Checkpoint):
-    """Calls `decide` when all callbacks have said whether the run is to end, and before the checkpoint, which holds it.
+    """Calls `decide` after all callbacks that may end the run, and before the checkpoint, which saves the decision.
 
-    Lightning calls EarlyStopping after every other callback, and subclasses of `Checkpoint` after that.
+    Lightning calls EarlyStopping after all other callbacks, and subclasses of `Checkpoint` after that.
     """
 
     def __init__(self, decide: Callable[[pl.Trainer], None]) -> None:
@@ -61,7 +61,7 @@ class EndOfRound(Checkpoint):
 
 
 def status_of(exception: BaseException, *, nothing_trained: bool) -> str:
-    """How a run ended that raised. A signal while C++ was at work may have become another error on its way."""
+    """Return the status of a run that raised an exception, which may result from a signal during C++ code."""
     stopped = isinstance(exception, KeyboardInterrupt | SystemExit) or interrupts.waits
     if nothing_trained and (stopped or isinstance(exception, FedcohortError | MisconfigurationException)):
         return "dropped"
@@ -69,15 +69,15 @@ def status_of(exception: BaseException, *, nothing_trained: bool) -> str:
 
 
 def find_stopper(trainer: pl.Trainer) -> str:
-    """Which callback ended a run before its last round, and why, where it says so (EarlyStopping does)."""
+    """Return which callback ended a run before its last round, and why if it has a message, like EarlyStopping."""
     callbacks: list[pl.Callback] = getattr(trainer, "callbacks", [])
-    reasons = [(type(each).__name__, getattr(each, "stopping_reason_message", None)) for each in callbacks]
+    reasons = [(type(callback).__name__, getattr(callback, "stopping_reason_message", None)) for callback in callbacks]
     why = "; ".join(f"{name}: {reason}" for name, reason in reasons if reason)
     return why or "a callback asked for it"
 
 
 def end(trainer: pl.Trainer, budget: Budget, spent: Spent, asked_to_stop: bool) -> str:
-    """How a fit ended: a run that a budget or a callback ended is finished; one that a signal stopped is not."""
+    """Return the status at the end of `fit`: finished by its budget or a callback, or interrupted by a signal."""
     done = bool(budget.list_reached(spent))
     why = budget.describe(spent) or (find_stopper(trainer) if not done and not asked_to_stop else "")
     if why and trainer.is_global_zero:
@@ -86,7 +86,7 @@ def end(trainer: pl.Trainer, budget: Budget, spent: Spent, asked_to_stop: bool) 
 
 
 def finish(observers: Sequence[Observer], status: str) -> None:
-    """One observer's failure never costs the others their end; nor does a signal that gives up what one writes."""
+    """Call `finish` of all observers, even if one fails or a signal cancels its files; raise the first failure."""
     failures: list[Exception] = []
     for observer in observers:
         try:

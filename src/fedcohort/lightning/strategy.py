@@ -1,4 +1,4 @@
-"""The processes of a run, as Lightning starts and ends them."""
+"""The training processes of a run, which Lightning starts and ends."""
 
 import logging
 import os
@@ -17,11 +17,11 @@ from fedcohort.host.orphan import end_with_parent
 from fedcohort.lightning.compat import MultiProcessingLauncher, launch_forked, timeout_of
 from fedcohort.round.guard import blame
 
-LOOPBACKS = ("lo", "lo0")  # as Linux and BSD call the interface that no other machine reaches
+LOOPBACKS = ("lo", "lo0")  # names of the loopback interface on Linux and BSD
 
 
 class Launcher(MultiProcessingLauncher):
-    """Forks the training processes. Lightning tells callbacks of an exception in the process that calls `fit` alone."""
+    """Forks the training processes, and calls `on_exception` of callbacks in them, which Lightning does not."""
 
     _strategy: "CohortStrategy"
 
@@ -56,16 +56,18 @@ class Launcher(MultiProcessingLauncher):
 
 
 class CohortStrategy(DDPStrategy):
-    """DDP's processes without its wrapper: gradients stay with the client that they belong to.
+    """The processes of DDP without its wrapper, so that gradients of different clients are not averaged.
 
-    Plain DDP would average gradients of different clients, and hangs on unequal numbers of backward passes.
-    meeting: the file in which the processes of one machine find each other; None where they are on several.
+    DDP's wrapper would also hang on unequal numbers of backward passes.
+
+    Attributes:
+        meeting: file by which the processes of one machine find each other; None on several machines.
     """
 
     meeting: Path | None = None
 
     def setup_distributed(self) -> None:
-        """Processes of one machine talk through its loopback: no port is open to others, none can be taken already."""
+        """Connect the processes of one machine by its loopback interface and a file, without an open port."""
         if self.meeting is not None:
             if loopback := next((name for _, name in socket.if_nameindex() if name in LOOPBACKS), None):
                 os.environ["GLOO_SOCKET_IFNAME"] = loopback
@@ -74,12 +76,12 @@ class CohortStrategy(DDPStrategy):
             dist.init_process_group(
                 "gloo", store=store, world_size=size, rank=self.local_rank, timeout=timeout_of(self)
             )
-        super().setup_distributed()  # which finds the group made
+        super().setup_distributed()  # it uses the existing process group
         if self.global_rank > 0:
-            logging.getLogger("fedcohort").setLevel(logging.ERROR)  # rank 0 has said it
+            logging.getLogger("fedcohort").setLevel(logging.ERROR)  # rank 0 logs the same messages
 
     def configure_ddp(self) -> None:
-        """No gradient averaging."""
+        """Do nothing, as gradients are not averaged."""
 
     def _configure_launcher(self) -> None:
         super()._configure_launcher()
@@ -91,7 +93,7 @@ class CohortStrategy(DDPStrategy):
 
 
 def strategy_for(accelerator: str, devices: int, num_nodes: int) -> Strategy | str:
-    """One process needs no communication; several talk through gloo on CPUs and NCCL on GPUs."""
+    """Return the strategy: a single process without communication, or several with gloo on CPUs, NCCL on GPUs."""
     if devices * num_nodes == 1:
         device = torch.device("cpu") if accelerator == "cpu" else torch.device("cuda", 0)
         return SingleDeviceStrategy(device=device)

@@ -1,7 +1,7 @@
-"""The tasks of a run over several machines, which SLURM or torchrun starts: the first leads, the others follow it.
+"""The processes of a run over several machines, which SLURM or torchrun starts.
 
-Each is a process of `train.py` with the same words. The first has the run's folder, its journal and its watchers; the
-others hear from it where that folder is and what is gone on from, and train their share.
+Each is a process of `train.py` with the same options. The first one has the run's folder, its journal and its
+observers. It sends the folder and the checkpoint to the others, which train their share of the clients.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,43 +19,43 @@ T = TypeVar("T")
 
 
 class Tasks:
-    """The tasks of this run; there is only one if the run has one machine."""
+    """The processes of this run; there is only one if the run has one machine."""
 
     def __init__(self, num_nodes: int) -> None:
         self.several = num_nodes > 1
         self.follows = follows(num_nodes)
-        self._told = False
+        self._has_sent = False
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Wait for the others, before the first has made a folder; those for whom it has nothing go at the end."""
+        """Connect the processes at the start; at the end, release those that still wait for the first one."""
         if self.several and not dist.is_initialized():
             self._meet()
         try:
             yield
         finally:
-            if self.several and not self.follows and not self._told:
+            if self.several and not self.follows and not self._has_sent:
                 self._send(None)
 
     def _meet(self) -> None:
-        """Do what Lightning would do later."""
-        found = environment()
+        """Make the process group, which Lightning would make later."""
+        cluster = environment()
         dist.init_process_group(
             "gloo",
-            init_method=f"tcp://{found.main_address}:{found.main_port}",
-            rank=found.global_rank(),
-            world_size=found.world_size(),
+            init_method=f"tcp://{cluster.main_address}:{cluster.main_port}",
+            rank=cluster.global_rank(),
+            world_size=cluster.world_size(),
         )
 
     def agree(self, make: Callable[[], T]) -> T | None:
-        """Return what the first of them makes; None where it came to nothing, which it has said."""
+        """Return the result of `make` in the first process, in all processes; None if it failed there."""
         if not self.several:
             return make()
         if self.follows:
             return self._send(None)
-        found = make()
-        self._told = True
-        return self._send(found)
+        value = make()
+        self._has_sent = True
+        return self._send(value)
 
     @staticmethod
     def _send(value: T | None) -> T | None:
@@ -65,5 +65,5 @@ class Tasks:
 
 
 def environment() -> ClusterEnvironment:
-    """Return who says which task this is. Lightning's own way to requeue a job would drop the round."""
+    """Return the launcher's environment, without Lightning's requeueing of jobs, which would drop the round."""
     return TorchElasticEnvironment() if TorchElasticEnvironment.detect() else SLURMEnvironment(auto_requeue=False)

@@ -1,4 +1,4 @@
-"""Lightning's `Trainer` for a run: what it is made of, how it trains, and what its errors come to."""
+"""Lightning's `Trainer` for a run, and messages for its errors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedExc
 
 from fedcohort.errors import FedcohortError, IncompatibleConfig
 from fedcohort.lightning.checkpoint import FinalWeights, RoundCheckpoint
-from fedcohort.lightning.compat import raised_by_a_callback, said_in_a_rank
+from fedcohort.lightning.compat import find_message, raised_by_a_callback
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.module import ClientModule
@@ -30,9 +30,9 @@ class Training:
         config: the composed config.
         path: the run's folder.
         loop: the federated loop.
-        callbacks: those of the user that are Lightning's own.
+        callbacks: the user's callbacks of Lightning.
         processes: accelerator, devices and num_nodes.
-        origin: what wrote the checkpoints (`record.provenance.this`).
+        origin: versions and commit of this process (`record.provenance`).
     """
 
     config: Mapping[str, Any]
@@ -43,7 +43,7 @@ class Training:
     origin: Mapping[str, Any]
 
     def fit(self, trainer: pl.Trainer, network: nn.Module, checkpoint: Path | None) -> None:
-        """Train to the last round; checkpoint: what to go on from."""
+        """Train up to the last round; checkpoint: path of the checkpoint to resume from, None for a new run."""
         trainer.fit(
             ClientModule(network, watched=bool(self.callbacks)),
             datamodule=CohortDataModule(self.loop.federation, self.config["engine"]["slices"]),
@@ -52,19 +52,19 @@ class Training:
         )
 
     def trainer(self, *, fresh: bool) -> pl.Trainer:
-        """Lightning's; fresh: it goes on from no checkpoint. Raises `IncompatibleConfig` for callbacks that clash."""
+        """Return the `Trainer`; fresh: whether the run is new. Raise `IncompatibleConfig` if callbacks conflict."""
         pauses = (self.config["checkpoint"]["every"], self.config["checkpoint"]["every_s"])
         last = RoundCheckpoint(self.path, *pauses, self.loop.stopwatch, self.loop.note_checkpoint, self.origin)
-        # On one node the processes are ours, forked: in a SLURM job Lightning would take each for SLURM's rank 0.
-        ours = LightningEnvironment() if self.processes["num_nodes"] == 1 else environment()
+        # Processes on one node are forked; in a SLURM job Lightning would otherwise take each for SLURM's rank 0.
+        cluster = LightningEnvironment() if self.processes["num_nodes"] == 1 else environment()
         try:
             return pl.Trainer(
                 strategy=strategy_for(**self.processes),
                 **self.processes,
-                plugins=ours,
+                plugins=cluster,
                 max_epochs=self.config["rounds"],
                 check_val_every_n_epoch=self.config["eval"]["every"],
-                num_sanity_val_steps=-1 if fresh else 0,  # it scores w_0: step 0
+                num_sanity_val_steps=-1 if fresh else 0,  # evaluates w_0, for step 0
                 callbacks=[
                     *(GracefulStop(), FinalWeights(self.path), self.loop, *self.callbacks),
                     *(EndOfRound(self.loop.decide_end), last),
@@ -75,26 +75,26 @@ class Training:
                 enable_model_summary=False,
                 use_distributed_sampler=False,
             )
-        except RuntimeError as error:  # two callbacks whose states could not be told apart
+        except RuntimeError as error:  # two callbacks with the same key of their state
             raise _explain(error) from error
 
 
 def is_death(error: BaseException) -> bool:
-    """Whether a process that trained has died, or raised."""
+    """Return whether an error means that a training process has died, or raised an exception."""
     return isinstance(error, ProcessExitedException | ProcessRaisedException)
 
 
 def refusal(error: BaseException) -> FedcohortError | None:
-    """The line for what Lightning's callbacks raised; None where they did not."""
+    """Return the error that explains an exception of Lightning's callbacks; None for other exceptions."""
     return _explain(error) if isinstance(error, MisconfigurationException) or _by_a_callback(error) else None
 
 
 def _explain(error: BaseException) -> IncompatibleConfig:
-    return IncompatibleConfig(f"Lightning refuses these callbacks: {str(error).splitlines()[0]}")
+    return IncompatibleConfig(f"Lightning does not accept these callbacks: {str(error).splitlines()[0]}")
 
 
 def _by_a_callback(error: BaseException) -> bool:
-    """Whether one of Lightning's own callbacks raised it, say because nothing logs what it monitors."""
+    """Return whether a callback of Lightning raised the error, for example if its monitored metric is not logged."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -103,8 +103,8 @@ def _by_a_callback(error: BaseException) -> bool:
 
 
 def death_of_a_rank(error: Any) -> str:  # noqa: ANN401  one of torch's two that `is_death` knows
-    """One line from what torch says of a process that died or raised."""
-    if said := said_in_a_rank(str(error)):
-        return said
+    """Return one line about a training process that died, or raised an exception, from torch's error."""
+    if message := find_message(str(error)):
+        return message
     last = str(error).strip().splitlines()[-1].strip()
-    return f"training process {error.error_index} ended ({last}); go on from the last checkpoint with resume=true"
+    return f"training process {error.error_index} ended ({last}); resume from the last checkpoint with resume=true"

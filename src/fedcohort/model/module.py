@@ -146,6 +146,8 @@ class Module(Model):
 
 def _find(module: str) -> None:
     """Check that Python finds `module`, without running it. The working folder is searched after PYTHONPATH."""
+    if module in sys.modules:  # among them a notebook, which is no file
+        return
     if (folder := str(Path.cwd())) not in sys.path:
         sys.path.append(folder)
     package, _, _ = module.rpartition(".")

@@ -5,6 +5,7 @@ import hashlib
 import importlib.util
 import os
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,16 @@ from typing import Any
 from fedcohort.roles import flat
 
 PACKAGE = Path(__file__).parents[1]
-NOT_RUN = ("command", "study", "jobs", "report", "tracking", "console", "results")  # packages that decide no results
+NOT_RUN = (
+    "api",
+    "command",
+    "study",
+    "jobs",
+    "report",
+    "tracking",
+    "console",
+    "results",
+)  # packages that decide no results
 TARGET = "_target_"  # Hydra's key for the class of a component
 FILES = ("path", "weights")  # options that name a file, or a folder of files, that results depend on
 ENDS = 2**24  # bytes that are read at each end of a large file
@@ -114,7 +124,9 @@ def digest_user_code(config: Mapping[str, Any]) -> dict[str, str]:
         node, _, key = name.rpartition(".")
         is_foreign = key == TARGET and not value.startswith("fedcohort.")
         if is_foreign or (key == "path" and options.get(f"{node}.{TARGET}", "").endswith(".module.Module")):
-            spec = importlib.util.find_spec(value.rpartition(".")[0])
+            spec = None
+            with suppress(ValueError):  # of a notebook, which is no file
+                spec = importlib.util.find_spec(value.rpartition(".")[0])
             if spec and spec.origin and Path(spec.origin).is_file():
                 digests[name] = _digest(Path(spec.origin))
     return digests

@@ -17,9 +17,9 @@ from fedcohort.report.picture import Picture
 from fedcohort.report.render import render
 from fedcohort.report.table import Table
 from fedcohort.results.summary import summarise
-from fedcohort.results.summary_rows import cost_rows
+from fedcohort.results.summary_rows import cost_rows, rows
 
-NAME = "report.html"
+NAME, FOLDER = "report.html", "figures"
 CORRELATIONS = "What the scores correlate with"
 MAX_BYTES = 3_500_000  # of all figures: base64 adds a third, and a page stays below 5 MB
 SECTIONS = (  # heading, and figures with their captions
@@ -55,6 +55,19 @@ def write(info: RunInfo, history: History, figures: Sequence[Path], status: str 
     )
     write_atomically(path, text)
     return path
+
+
+def show_in_notebook(info: RunInfo, summary: Mapping[str, Any]) -> str:
+    """Return the result of a run as HTML for a notebook: the first lines of its summary, and the curve of accuracy."""
+    curve = info.folder / FOLDER / "accuracy.png"
+    return render(
+        "run_notebook.html.j2",
+        title=style.describe_run(info),
+        summary=summary,
+        facts=rows(summary),
+        pictures=[Picture(curve, "accuracy and loss by round")] if curve.exists() else [],
+        page=info.folder / NAME,
+    )
 
 
 def mean_correlations(info: RunInfo, history: History) -> dict[str, float]:

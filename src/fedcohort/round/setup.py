@@ -25,6 +25,7 @@ from fedcohort.training.engines import choose
 from fedcohort.training.evaluate import FederationLab
 from fedcohort.training.flops import forward_flops
 from fedcohort.training.local import LocalTrainer
+from fedcohort.training.local_method import LocalMethod
 from fedcohort.training.memory_layout import lay_out, wants_channels_last
 from fedcohort.types import ClientUpdate
 
@@ -88,8 +89,9 @@ class Setup:
 
     def _trainer(self, worker: FlatModel, hooks: Sequence[ClientHook]) -> LocalTrainer:
         parts, settings = self.parts, self.settings
-        common = (parts.objective, parts.client, parts.codec, hooks, settings.seed, settings.closed_form)
-        return LocalTrainer(self.server, worker, self.federation, *common, parts.regulariser.hooks, parts.augmentation)
+        components = (parts.objective, parts.client, parts.codec)
+        method = LocalMethod(*components, hooks, parts.regulariser.hooks, parts.augmentation)
+        return LocalTrainer(self.server, worker, self.federation, method, settings.seed, settings.closed_form)
 
     def _foresee(self, trainer: LocalTrainer, round: int, client: int) -> ClientUpdate:
         """Return the update that a client would send in a round, for `signal.base.Lab.train`."""

@@ -23,7 +23,7 @@ def make_tasks(setup: Setup, finished: Finished, samples_state: object) -> list[
     """
     jobs = finished.arrived
     share = share_of(rank(), ranks(), jobs.client, finished.samples)
-    return list(setup.engine.together([_make_task(setup, finished, i, samples_state) for i in share]))
+    return list(setup.engine.group_tasks([_make_task(setup, finished, i, samples_state) for i in share]))
 
 
 def _make_task(setup: Setup, finished: Finished, i: int, samples_state: object) -> ClientTask:

@@ -120,6 +120,13 @@ class Stateless:
     """The empty state of a selector that remembers nothing."""
 
 
+class StatelessSelector(Selector[Stateless]):
+    """A selector that remembers nothing between rounds."""
+
+    def init(self, population: Population) -> Stateless:
+        return Stateless()
+
+
 def begins_with_all(choice: str) -> str:
     """Return the start-up notice of a selector that trains all ready clients in its first round.
 

@@ -15,12 +15,12 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort.maths.qcid import qcid
-from fedcohort.selector.base import Selector, Stateless, top
-from fedcohort.types import Population, ProbeResult, RoundContext, Selection
+from fedcohort.selector.base import Stateless, StatelessSelector, top
+from fedcohort.types import ProbeResult, RoundContext, Selection
 
 
 @dataclass(frozen=True)
-class EvenCohort(Selector[Stateless]):
+class EvenCohort(StatelessSelector):
     """A selector that knows how many samples of each class or group a client has; scores are negative imbalances.
 
     Attributes:
@@ -29,9 +29,6 @@ class EvenCohort(Selector[Stateless]):
 
     counts: ClassVar[str]
     backs_off: ClassVar[bool] = True
-
-    def init(self, population: Population) -> Stateless:
-        return Stateless()
 
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]

@@ -9,18 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.selector.base import Selector, Stateless
-from fedcohort.types import Population, ProbeResult, RoundContext, Selection
+from fedcohort.selector.base import Stateless, StatelessSelector
+from fedcohort.types import ProbeResult, RoundContext, Selection
 
 
 @dataclass(frozen=True)
-class Full(Selector[Stateless]):
+class Full(StatelessSelector):
     """Full participation as a client selector; it has no options."""
 
     uncapped: ClassVar[bool] = True
-
-    def init(self, population: Population) -> Stateless:
-        return Stateless()
 
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]

@@ -15,12 +15,12 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector.base import Selector, Stateless, draw, top
-from fedcohort.types import Population, ProbeResult, RoundContext, Selection, Values
+from fedcohort.selector.base import Stateless, StatelessSelector, draw, top
+from fedcohort.types import ProbeResult, RoundContext, Selection, Values
 
 
 @dataclass(frozen=True)
-class FromTheBest(Selector[Stateless]):
+class FromTheBest(StatelessSelector):
     """A selector that draws from the clients with the highest fixed scores.
 
     Attributes:
@@ -37,9 +37,6 @@ class FromTheBest(Selector[Stateless]):
     @abstractmethod
     def score(self, ctx: RoundContext) -> Values:
         """Return a score for each client, [n_clients]; higher is better."""
-
-    def init(self, population: Population) -> Stateless:
-        return Stateless()
 
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector.base import Selector, Stateless, draw
-from fedcohort.types import Population, ProbeResult, RoundContext, Selection
+from fedcohort.selector.base import Stateless, StatelessSelector, draw
+from fedcohort.types import ProbeResult, RoundContext, Selection
 
 
 @dataclass(frozen=True)
-class Random(Selector[Stateless]):
+class Random(StatelessSelector):
     """Uniform or proportional random selection.
 
     Attributes:
@@ -39,9 +39,6 @@ class Random(Selector[Stateless]):
     @property
     def needs(self) -> frozenset[str]:
         return frozenset({"n_train"} if self.weights == "proportional" else ())
-
-    def init(self, population: Population) -> Stateless:
-        return Stateless()
 
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]

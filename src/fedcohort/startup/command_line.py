@@ -56,10 +56,7 @@ def in_one_line(main: Callable[[], object], words: Sequence[str], configs: Path)
     _BEFORE.append(before)
     os.environ[FULL] = "1"  # Hydra raises what it would print and end with
     try:
-        sweep = bool({"-m", "--multirun"} & set(words))
-        secrets.check(words, list(configs.rglob("*.yaml")) if sweep else ())  # Hydra writes a sweep's config down
-        check_words(words, configs)
-        check_sweep(words)
+        check_all(words, configs)
         main()
     except Exception as error:
         line = None if before == "1" else hydra_errors.explain(error, words, configs)
@@ -72,6 +69,14 @@ def in_one_line(main: Callable[[], object], words: Sequence[str], configs: Path)
         os.environ.pop(FULL)
         os.environ.update({} if before is None else {FULL: before})
     return 0
+
+
+def check_all(words: Sequence[str], configs: Path) -> None:
+    """Check all that can be checked before Hydra composes `words`. Raises `OptionError`."""
+    sweep = bool({"-m", "--multirun"} & set(words))
+    secrets.check(words, list(configs.rglob("*.yaml")) if sweep else ())  # Hydra writes a sweep's config down
+    check_words(words, configs)
+    check_sweep(words)
 
 
 def environment() -> dict[str, str]:

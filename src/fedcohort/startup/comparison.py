@@ -1,6 +1,6 @@
 """Answer a question about tracked runs: read them from MLflow, match them, compare them, publish the report."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,10 +8,12 @@ from fedcohort.errors import TrackingError
 from fedcohort.host.time_limit import time_limit
 from fedcohort.report.comparison import page
 from fedcohort.report.comparison.verdicts import list_verdicts
+from fedcohort.results.frame import read_folders
 from fedcohort.results.matching.match import match
 from fedcohort.results.matching.question import Answer, Question, answer
 from fedcohort.tracking import report, runs, server
 from fedcohort.tracking.curves import read_curves
+from fedcohort.tracking.folders import read_runs
 from fedcohort.tracking.runs import Query
 
 ALL = "all runs"
@@ -34,6 +36,25 @@ def read_answer(query: Query, question: Question, wait_s: float = server.WAIT_S)
         raise TrackingError(f"MLflow at {query.tracking_uri} can't be read ({server.reason(error)})") from error
     source = f"sweep {query.sweep}" if query.sweep else f"experiment {query.experiment}"
     return answer(replace(q, source=source), matched, curves)
+
+
+def answer_folders(folders: Sequence[Path], question: Question, only: Mapping[str, str] | None = None) -> Answer:
+    """Compare the runs in `folders`, without MLflow.
+
+    Args:
+        folders: of finished runs; others are left out, with a note.
+        question: what is asked.
+        only: values that options of the compared runs must have, by name; None for all runs.
+
+    Raises `OptionError`; `CheckpointError` for a folder that holds no run; `TrackingError` if nothing can be compared.
+    """
+    q, paths = question, {path.name: path for path in map(Path.absolute, folders)}
+    compared = [
+        run for run in read_runs(paths.values()) if all(run.fact(name) == value for name, value in (only or {}).items())
+    ]
+    matched = match(compared, q.rows, q.cols, *q.metrics)
+    used = [paths[run.id] for by_seed in matched.cells.values() for run in by_seed.values()]
+    return answer(q, matched, read_folders(used, q.metrics).curves)
 
 
 def publish(found: Answer, query: Query, files: Sequence[Path], wait_s: float = server.WAIT_S) -> str:

@@ -4,7 +4,8 @@ Two resolvers serve the yamls. `${if_set:dataset.client,null,50}` is the second 
 third where it is null. `${preset:clients,50}` is what the chosen heterogeneity sets, and 50 where it sets nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 import yaml
 from hydra import compose, initialize_config_dir
 from hydra.conf import HydraConf
+from hydra.core.global_hydra import GlobalHydra
+from hydra.version import VersionBase
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -139,9 +142,21 @@ def _includes(config: object, sets: object) -> bool:
     return isinstance(config, Mapping) and all(_includes(config.get(name), value) for name, value in sets.items())
 
 
+@contextmanager
+def initialized(configs: Path) -> Iterator[None]:
+    """Let Hydra compose from the folder `configs` inside; its state of before, a user's own, is restored."""
+    hydra, version = GlobalHydra.instance().hydra, VersionBase.instance().version_base
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(str(configs), version_base="1.3"):
+            yield
+    finally:
+        GlobalHydra.instance().hydra, VersionBase.instance().version_base = hydra, version
+
+
 def by_hydra(words: Sequence[str], configs: Path, *, whole: bool = False) -> DictConfig:
     """Return what Hydra composes of `words`; whole: with Hydra's own node."""
-    with initialize_config_dir(str(configs), version_base="1.3"):
+    with initialized(configs):
         return compose("train", overrides=list(words), return_hydra_config=whole)
 
 

@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import messages
 from fedcohort.host.commands import command
-from fedcohort.host.interrupt import NOTHING, PIPE, interrupts
+from fedcohort.host.interrupt import NOTHING, PIPE, Stopped, interrupts
 from fedcohort.host.processes import make_repeatable
 from fedcohort.lightning import trainer
 from fedcohort.lightning.loop import FederatedLoop
@@ -149,7 +149,7 @@ def _ending(path: Path, again: str, owners: Mapping[str, str]) -> Iterator[None]
             log.warning("stopped after round %d; go on with: %s", done, again)
         elif not done and interrupts.code != PIPE:
             log.warning("%s", NOTHING)
-        raise SystemExit(interrupts.code)
+        raise Stopped(interrupts.code, path) if done else SystemExit(interrupts.code)
 
 
 def _again(composition: Composed, sweep: str | None) -> str:

@@ -63,7 +63,7 @@ def find(home: RunFolder, config_hash: str, resume: bool | str, now: provenance.
             ) from error
         log.warning("%s; going on from the one before it, of round %d", error, done)
         payload, path = older, paths[1]
-    differences = provenance.differences(payload[checkpoint.OURS], now)
+    differences = provenance.differences(payload[checkpoint.ENTRY], now)
     if differences and resume != FORCE:
         raise CheckpointError(
             f"{path} was written with something else, and would go on with other bits: {'; '.join(differences)}. Go "

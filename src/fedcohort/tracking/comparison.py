@@ -18,25 +18,30 @@ def options_of(sweep: str, runs: Sequence[Run]) -> dict[str, str]:
 
     Two of the swept parameters are rows and columns; of each of the others one value is selected.
     """
-    compared, fixed = _split(runs)
+    compared, fixed = choose_axes(runs)
     options = {"sweep": sweep, **dict(zip(("rows", "cols"), compared, strict=False))}
-    if bases := [BASELINES[key] for key, values in compared.items() if BASELINES.get(key) in values]:
-        options["baseline"] = bases[0]
+    if (baseline := choose_baseline(compared)) is not None:
+        options["baseline"] = baseline
     if fixed:
         options["filter"] = " and ".join(_condition(key, values[0]) for key, values in fixed.items())
     tracked = identity.load(runs[0][0].folder)
     return options | (server.options_of(tracked.place) if tracked is not None else {})
 
 
+def choose_baseline(compared: Mapping[str, Sequence[str]]) -> str | None:
+    """Return the usual baseline among the values of rows and columns (random selection, FedAvg); None without one."""
+    return next((BASELINES[key] for key, values in compared.items() if BASELINES.get(key) in values), None)
+
+
 def command_of(sweep: str, runs: Sequence[Run]) -> str:
     """Return a line with the command that compares the runs of a sweep."""
     words = [f"{option}={value}" for option, value in options_of(sweep, runs).items()]
-    fixed = _split(runs)[1]
+    fixed = choose_axes(runs)[1]
     which = f"the runs of {', '.join(f'{key}={values[0]}' for key, values in fixed.items())}" if fixed else "them"
     return f"Compare {which}: {fedcohort('compare')} {shlex.join(words)}"
 
 
-def _split(runs: Sequence[Run]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+def choose_axes(runs: Sequence[Run]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """Return the swept parameters with their values: those of rows and columns, and the others."""
     swept = _swept(runs)
     first = list(BASELINES)

@@ -29,7 +29,7 @@ FIRST = "acc"  # the main metric again, under a name that sorts first: MLflow's 
 def tags(info: RunInfo, status: str) -> dict[str, str]:
     """Return the tags of the run; names with `mlflow.` fill columns of MLflow's pages.
 
-    BUDGET, ALIKE and DONE are those of the newest start, because tags can change and parameters cannot.
+    The budget and the completed rounds are those of the newest start, because tags can change and parameters cannot.
     """
     ends = {name: text(value) for name, value in zip(BUDGET, info.budget.ends, strict=True)}
     values = {

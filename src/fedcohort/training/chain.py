@@ -3,10 +3,10 @@
     h_0 = front(x),   h_l = relu(W_l h_{l-1} + b_l),   logits = W_L h_{L-1} + b_L
     delta_L = dL/dlogits,   dW_l = delta_l' h_{l-1},   db_l = sum delta_l,   delta_{l-1} = (delta_l W_l) * [h_{l-1} > 0]
 
-For cross-entropy dL/dlogits is (softmax - onehot) / batch, where the division goes into the step's length; any other
-objective's is taken by autograd of its own few operations on the logits. What stands before the first Linear of the
-chain, convolutions, is the front: autograd's, which is handed delta_0 = delta_1 W_1. Dense layers hold most of such a
-network's weights, and their gradients are as large: not to write them and read them again is what is won.
+For cross-entropy dL/dlogits is (softmax - onehot) / batch, where the step's length contains the division. For any other
+objective autograd differentiates its operations on the logits. The layers before the first Linear of the chain, such as
+convolutions, are the front; autograd differentiates it from delta_0 = delta_1 W_1. Dense layers have most of such a
+network's weights, and time is saved because their gradients are never written to memory.
 """
 
 from collections.abc import Sequence
@@ -27,12 +27,12 @@ from fedcohort.training.step import Move, on_host
 from fedcohort.types import Values
 
 Piece = tuple[int, int]
-TABLE = 1024  # classes up to which the rows of the identity are kept: more take gigabytes
+TABLE = 1024  # classes up to which one-hot rows are taken from an identity matrix; a larger one takes gigabytes
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer as views into the flat model: weight [out, in], its transpose, bias [out], and both gradients."""
+    """A layer as views into the flat model: weight [out, in], its transpose, bias [out], and the gradients of both."""
 
     weight: Tensor
     across: Tensor
@@ -43,12 +43,12 @@ class Layer:
 
 @dataclass(frozen=True)
 class ChainedNetwork:
-    """A network in two.
+    """A network that ends in a chain of Linear and ReLU layers.
 
     Attributes:
-        front: what stands before the chain and ends in a Flatten, None where that is all.
-        tensors: the front's parameters; their `grad` are views into the flat model's.
-        layers: the chain's, at least one.
+        front: layers before the chain, which end in a Flatten; None without any other than a Flatten.
+        tensors: parameters of the front; their `grad` are views into the flat model's gradient.
+        layers: layers of the chain, at least one.
     """
 
     front: nn.Sequential | None
@@ -57,31 +57,33 @@ class ChainedNetwork:
 
     @property
     def is_linear(self) -> bool:
-        """Whether it is a single Linear."""
+        """Whether the network is a single Linear layer."""
         return self.front is None and len(self.layers) == 1
 
 
 def find_chain(model: FlatModel, pixels: PixelScale | None = None) -> ChainedNetwork | None:
-    """Find the chain that the network is, or ends in after a Flatten; None where there is none.
+    """Return the chain of a network that is one, or ends in one after a Flatten; None for other networks.
 
-    A subclass of Sequential, or a layer with a hook, may do with its inputs what it likes, and is none.
+    Subclasses of Sequential and layers with hooks are excluded, as they may compute anything.
 
-    pixels: what bytes become where inputs are bytes; then the front converts them, as the network does.
+    Args:
+        model: the flat model of the network.
+        pixels: scale of the inputs if they are bytes; the front then converts them, like the network.
     """
     modules = list(model.network) if type(model.network) is nn.Sequential else [model.network]
     flattens = [i for i, m in enumerate(modules) if type(m) is nn.Flatten and (m.start_dim, m.end_dim) == (1, -1)]
-    at = flattens[-1] + 1 if flattens else 0
-    linear, between = modules[at::2], modules[at + 1 :: 2]
+    start = flattens[-1] + 1 if flattens else 0
+    linear, between = modules[start::2], modules[start + 1 :: 2]
     fits = (
         len(linear) == len(between) + 1
         and all(type(m) is nn.Linear and m.bias is not None for m in linear)
         and all(type(m) is nn.ReLU for m in between)
         and all(p.requires_grad for p in model.network.parameters())
-        and not any(is_hooked(m) for m in (model.network, *modules[at:]))
+        and not any(is_hooked(m) for m in (model.network, *modules[start:]))
     )
     if not fits:
         return None
-    front = nn.Sequential(*modules[:at]) if at > 1 else None
+    front = nn.Sequential(*modules[:start]) if start > 1 else None
     if pixels is not None:
         if front is None:
             return None
@@ -91,7 +93,7 @@ def find_chain(model: FlatModel, pixels: PixelScale | None = None) -> ChainedNet
 
 
 def is_hooked(module: nn.Module) -> bool:
-    """Whether more than its `forward` happens when it is called; that bytes become numbers is the front's affair."""
+    """Return whether a module has hooks other than the conversion of bytes, which the front does as well."""
     hooks = (*module._forward_pre_hooks.values(), *module._forward_hooks.values())
     return any(not isinstance(hook, Conversion) for hook in hooks)
 
@@ -104,7 +106,7 @@ def layer_of(module: nn.Linear) -> Layer:
 
 
 def onehot(labels: Int64[Tensor, "*n"], n_classes: int, dtype: torch.dtype) -> Tensor:
-    """Return a row for each label, [*n, n_classes], with 1 in the place of its class and 0 elsewhere."""
+    """Return a row for each label, [*n, n_classes], with 1 at the index of its class and 0 elsewhere."""
     if n_classes <= TABLE:
         return _identity(n_classes, dtype, labels.device)[labels]
     rows = torch.zeros((*labels.shape, n_classes), dtype=dtype, device=labels.device)
@@ -117,7 +119,7 @@ def _identity(n_classes: int, dtype: torch.dtype, device: torch.device) -> Tenso
 
 
 class Chain:
-    """Passes over such a network's samples; under plain SGD without hooks the gradient is never stored."""
+    """Passes over the samples of a chained network; under plain SGD without hooks gradients are never stored."""
 
     def __init__(
         self,
@@ -141,7 +143,9 @@ class Chain:
         xs = torch.split(x[:stop].flatten(1) if self.front is None else x[:stop], sizes)
         ones = self.w.new_ones(max(sizes))
         if not self.simple:
-            return on_host([self._other(h, y[a:b], reference, a, b) for h, (a, b) in zip(xs, pieces, strict=True)])
+            return on_host(
+                [self._step_by_autograd(h, y[a:b], reference, a, b) for h, (a, b) in zip(xs, pieces, strict=True)]
+            )
         labels = y[:stop]
         logp = self.w.new_empty((stop, len(self.layers[-1].bias)))
         targets = onehot(labels, logp.shape[1], logp.dtype)
@@ -153,7 +157,8 @@ class Chain:
             self._backward(features, inputs, out.exp().sub_(target), 1.0 / (b - a), ones[: b - a])
         return on_host([F.nll_loss(logp, labels, reduction="none")])
 
-    def _other(self, h: Tensor, y: Tensor, reference: Tensor | None, start: int, stop: int) -> Tensor:
+    def _step_by_autograd(self, h: Tensor, y: Tensor, reference: Tensor | None, start: int, stop: int) -> Tensor:
+        """Make a step for an objective other than cross-entropy, and return the samples' cross-entropies, [batch]."""
         features, inputs, logits = self._forward(h)
         with torch.enable_grad():
             leaf = logits.requires_grad_()
@@ -165,7 +170,7 @@ class Chain:
     def _forward(self, x: Tensor) -> tuple[Tensor, list[Tensor], Tensor]:
         """Return h_0 with the front's graph, the inputs h_0 ... h_{L-1} of the layers, and the logits.
 
-        They are [batch, in of the layer] and [batch, classes].
+        Their shapes are [batch, inputs of the layer] and [batch, classes].
         """
         if self.front is None:
             features = x
@@ -200,7 +205,7 @@ class Chain:
             self.move(self.corrections)
 
     def _move_front(self, grads: Sequence[Tensor], step: float, scale: float) -> None:
-        """Make the front's step, or leave its gradient, times `scale`, where `move` finds it."""
+        """Make the front's step, or store its gradient, times `scale`, for `move`."""
         if self.move is None:
             torch._foreach_add_(self.tensors, list(grads), alpha=step)
             return

@@ -1,4 +1,4 @@
-"""One client at a time, every number looked at; any failure says which client, which round and which stage."""
+"""The engine for debugging: one client at a time, with checks of all numbers and errors that name client and round."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,21 +14,21 @@ from fedcohort.types import ClientUpdate
 
 
 class Debug:
-    """The sequential engine under autograd's anomaly checks, without hand-written gradients."""
+    """The sequential engine with autograd's anomaly checks and without hand-written gradients."""
 
     def __init__(self, trainer: LocalTrainer) -> None:
         self.trainer = trainer
         trainer.chain = None
         trainer.watch = self._watch
 
-    def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
-        """Group the tasks that are trained at once: each alone."""
-        return self.trainer.together(tasks)
+    def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
+        """Yield groups of one task."""
+        return self.trainer.group_tasks(tasks)
 
     def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
         """Train one client after the other, and yield their updates.
 
-        Raises `ClientError`, with round, client and stage, where training fails or a number is not finite.
+        Raises `ClientError`, with round, client and stage, if training fails or a number is not finite.
         """
         for task in tasks:
             self.stage = "before the first step"
@@ -59,6 +59,6 @@ class Debug:
 
         return check
 
-    def _finite(self, what: str, tensor: Tensor) -> None:
+    def _finite(self, name: str, tensor: Tensor) -> None:
         if not bool(torch.isfinite(tensor).all()):
-            raise ValueError(f"{what} is not finite")
+            raise ValueError(f"{name} is not finite")

@@ -1,12 +1,12 @@
-"""Linear models in the dual: clients side by side, each through its n x n Gram matrix instead of its weights.
+"""Linear models in the dual: several clients at a time, each by its n x n Gram matrix instead of its weights.
 
-SGD from w_t on n samples X leaves W = W_t - lr A' X, where row i of A [n, classes] sums the gradients dL/dlogits that
-sample i has had, each divided by the size of its mini-batch. A step then needs no weights:
+SGD from w_t on n samples X gives W = W_t - lr A' X. Row i of A [n, classes] is the sum of the gradients dL/dlogits of
+sample i, each divided by the size of its mini-batch. A step then needs no weights:
 
     logits of a batch B = X_B W_t' + b_t - lr (X_B X' + 1) A,    A_B <- A_B + dL/dlogits
 
-where the 1 is the bias. X W_t' and X X' are computed once a round, however many epochs follow, and the update is
-(-lr A' X, -lr sum of A's rows). What is left of a step is small enough to be done for many clients at once.
+where the 1 stands for the bias. X W_t' and X X' are computed once per round, for any number of epochs. The update is
+(-lr A' X, -lr sum of A's rows). The remaining work of a step is so small that many clients are trained at once.
 """
 
 import itertools
@@ -23,21 +23,22 @@ from torch.nn import functional as F
 from fedcohort.training.chain import onehot
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
-from fedcohort.training.passes import Seen, cut
+from fedcohort.training.passes import LossRecord, cut
 from fedcohort.types import ClientUpdate, UpdateGroup
 
-RATE = 5e10  # FLOPs a second of a small matrix product; with STEP_S it only decides which way is taken
-STEP_S = 6e-5  # a mini-batch step's other costs
-ENTRIES = 2**20  # of the Gram matrices held at once
+RATE = 5e10  # FLOPs per second of a small matrix product; RATE and STEP_S only decide between dual and plain steps
+STEP_S = 6e-5  # seconds of a mini-batch step apart from its matrix products
+ENTRIES = 2**20  # largest number of entries of all Gram matrices in memory
 
 
 @dataclass(frozen=True)
 class GroupShape:
-    """What clients must share to be trained side by side.
+    """Properties that clients must share to be trained at once.
 
     Attributes:
-        steps: of one pass.
-        width: samples a step, padded.
+        steps: number of steps of one pass.
+        width: number of samples of a step, with padding.
+        units: epochs or steps of the job.
     """
 
     steps: int
@@ -51,9 +52,13 @@ class GroupShape:
 
 @dataclass(frozen=True)
 class PaddedClients:
-    """Some clients' samples, padded to `rows`: X W_t' + b_t, X X' + 1, labels.
+    """Samples of several clients, padded to the same number of rows.
 
-    share: one over the size of the mini-batch that stands in this place, 0 for padding.
+    Attributes:
+        logits: X W_t' + b_t of each client.
+        gram: X X' + 1 of each client.
+        y: labels.
+        share: 1 over the size of the mini-batch at this row, 0 for padding.
     """
 
     logits: Float[Tensor, "k rows c"]
@@ -62,7 +67,7 @@ class PaddedClients:
     share: Float[Tensor, "k rows"]
 
     def reorder(self, order: Int64[Tensor, "k rows"]) -> "PaddedClients":
-        """The samples in another order; mini-batches stay where they are."""
+        """Return the samples in another order, with the same mini-batches of rows."""
         down, across = order[:, :, None], order[:, None, :]
         gram = self.gram.gather(1, down.expand_as(self.gram))
         return PaddedClients(
@@ -74,31 +79,31 @@ class PaddedClients:
 
 
 class Dual:
-    """Trains up to `chunk` clients of one shape at a time, and one by one where that is cheaper."""
+    """Trains up to `chunk` clients of one shape at a time, or one after the other if that is faster."""
 
     def __init__(self, trainer: LocalTrainer, chunk: int) -> None:
         if trainer.chain is None or not trainer.chain.is_linear:
-            raise ValueError("only a linear model has this dual")
+            raise ValueError("the dual engine needs a model with a single linear layer")
         self.trainer, self.chunk, self.layer = trainer, chunk, trainer.chain.layers[0]
         self.simple = trainer.objective.plain
 
     @staticmethod
     def fits(trainer: LocalTrainer) -> bool:
-        """Whether the model is one Linear and clients take plain steps of SGD."""
+        """Return whether the model is a single Linear layer and clients train by plain SGD without hooks."""
         linear = trainer.chain is not None and trainer.chain.is_linear
         return linear and trainer.client.plain and not trainer.hooks
 
-    def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
-        """Neighbours of one shape; what a client is trained with never changes its own numbers."""
+    def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
+        """Yield groups of consecutive tasks of one shape; a client's update does not depend on its group."""
         for shape, neighbours in itertools.groupby(tasks, self._shape):
-            found = list(neighbours)
-            most = 1 if shape is None else min(self.chunk, ENTRIES // shape.rows**2)
-            for start in range(0, len(found), most):
-                yield found[start : start + most]
+            same_shape = list(neighbours)
+            size = 1 if shape is None else min(self.chunk, ENTRIES // shape.rows**2)
+            for start in range(0, len(same_shape), size):
+                yield same_shape[start : start + size]
 
     def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
-        """In the order of the tasks."""
-        for group in self.together(tasks):
+        """Train the clients, and yield their updates in the order of the tasks."""
+        for group in self.group_tasks(tasks):
             shape = self._shape(group[0])
             if shape is None:
                 yield from self.trainer.updates(group, down)
@@ -106,7 +111,7 @@ class Dual:
                 yield from self._side_by_side(group, shape)
 
     def _shape(self, task: ClientTask) -> GroupShape | None:
-        """None for a client that has more samples than pays."""
+        """Return the shape of a task; None if plain steps are faster, as the client has too many samples."""
         trainer = self.trainer
         n, batch = trainer.count(task), trainer.client.batch
         steps = len(cut(n, batch or n, False))
@@ -127,33 +132,35 @@ class Dual:
         inputs = [x.flatten(1) for x, _ in samples]
         group = self._gather(inputs, [y for _, y in samples], shape)
         a = torch.zeros_like(group.logits)
-        seen = [Seen(len(x)) for x in inputs]
+        records = [LossRecord(len(x)) for x in inputs]
         all_passes = [trainer.passes(task, len(x)) for task, x in zip(tasks, inputs, strict=True)]
         for passes in zip(*all_passes, strict=True):
+            # Rows are brought into the order of the pass, so that its mini-batches are slices; A returns to its order.
             order = np.tile(np.arange(shape.rows), (len(tasks), 1))
-            for row, (mine, _) in zip(order, passes, strict=True):
-                row[: len(mine)] = mine
-            at = torch.from_numpy(order).to(a.device)
-            everywhere = at[:, :, None].expand_as(a)
-            a_in_order = a.gather(1, everywhere)
-            table = self._pass(group.reorder(at), a_in_order, shape.width, len(passes[0][1]), tasks[0].lr)
-            a.scatter_(1, everywhere, a_in_order)
-            for mine, row, (taken, pieces) in zip(seen, table, passes, strict=True):
-                mine.add(taken, pieces, row)
-        together = self._together(tasks, group.gram, a, inputs)
+            for row, (client_order, _) in zip(order, passes, strict=True):
+                row[: len(client_order)] = client_order
+            indices = torch.from_numpy(order).to(a.device)
+            a_indices = indices[:, :, None].expand_as(a)
+            a_in_order = a.gather(1, a_indices)
+            table = self._pass(group.reorder(indices), a_in_order, shape.width, len(passes[0][1]), tasks[0].lr)
+            a.scatter_(1, a_indices, a_in_order)
+            for record, row, (client_order, pieces) in zip(records, table, passes, strict=True):
+                record.add(client_order, pieces, row)
+        update_group = self._group_updates(tasks, group.gram, a, inputs)
         for k, (task, x) in enumerate(zip(tasks, inputs, strict=True)):
             make = partial(self._primal, a[k, : len(x)], x, task.lr)
             delta = make() if task.loss_after else make
             if isinstance(delta, Tensor):
                 torch.add(trainer.server.w, delta, out=trainer.worker.w)
-            yield trainer.update(task, delta, seen[k], (), together)
+            yield trainer.update(task, delta, records[k], (), update_group)
 
-    def _together(
+    def _group_updates(
         self, tasks: Sequence[ClientTask], gram: Tensor, a: Tensor, inputs: Sequence[Tensor]
     ) -> UpdateGroup | None:
-        """Their sum without each of them: |lr A' X|^2 = lr^2 sum of A * (X X') A, where gram is X X' + 1 for the bias.
+        """Return the norms and the sum of updates without computing single updates.
 
-        None where what the server gets is not what they have.
+        |lr A' X|^2 = lr^2 sum of A * (X X') A, where gram is X X' + 1 because of the bias. None if the server does not
+        get all updates unchanged.
         """
         if not all(self.trainer.sends_all(task) for task in tasks):
             return None
@@ -172,41 +179,42 @@ class Dual:
         return UpdateGroup(norms, total)
 
     def _gather(self, inputs: Sequence[Tensor], labels: Sequence[Tensor], shape: GroupShape) -> PaddedClients:
-        """One product of each client's samples with the weights and themselves."""
+        """Compute the logits and the Gram matrix of each client's samples, with padding."""
         weight, bias, rows, k = self.layer.weight, self.layer.bias, shape.rows, len(inputs)
         classes = len(bias)
         logits, gram = weight.new_zeros(k, rows, classes), weight.new_zeros(k, rows, rows)
         y = torch.zeros(k, rows, dtype=torch.int64, device=weight.device)
         share = np.full((k, rows), 1.0 / shape.width)
-        for i, (x, mine) in enumerate(zip(inputs, labels, strict=True)):
+        for i, (x, client_labels) in enumerate(zip(inputs, labels, strict=True)):
             n = x.shape[0]
             torch.addmm(bias, x, self.layer.across, out=logits[i, :n])
             gram[i, :n, :n] = x @ x.t()
-            y[i, :n] = mine
+            y[i, :n] = client_labels
             last = (shape.steps - 1) * shape.width
             share[i, last:n], share[i, n:] = 1.0 / (n - last), 0.0
         return PaddedClients(logits, gram.add_(1.0), y, torch.from_numpy(share).to(weight))
 
     def _pass(self, group: PaddedClients, a: Tensor, width: int, steps: int, lr: float) -> Float64[np.ndarray, "k s"]:
-        """Take one pass in the group's order, changing `a`; the samples' cross-entropies, [k, steps * width]."""
+        """Make one pass in the order of the rows, which changes `a`; return cross-entropies, [k, steps * width]."""
         targets = onehot(group.y, a.shape[2], a.dtype) if self.simple else group.logits.softmax(2)
         tensors = (group.logits, group.gram, a, group.share[:, :, None], targets, group.y)
         parts = zip(*(torch.split(tensor, width, 1) for tensor in tensors), strict=True)
         entropies = []
-        for logits, gram, mine, share, target, y in itertools.islice(parts, steps):
+        for logits, gram, a_batch, share, target, y in itertools.islice(parts, steps):
             now = torch.baddbmm(logits, gram, a, alpha=-lr)
             if self.simple:
                 logp = now.log_softmax(2)
                 gradient = logp.exp().sub_(target).mul_(share)
                 entropy = F.nll_loss(logp.flatten(0, 1), y.flatten(), reduction="none")
             else:
-                gradient, entropy = self._other(now.flatten(0, 1), y.flatten(), target.flatten(0, 1), share[:, :, 0])
-            mine.add_(gradient.view_as(mine))
+                now, y_flat, reference = now.flatten(0, 1), y.flatten(), target.flatten(0, 1)
+                gradient, entropy = self._differentiate(now, y_flat, reference, share[:, :, 0])
+            a_batch.add_(gradient.view_as(a_batch))
             entropies.append(entropy.view(y.shape))
         return torch.cat(entropies, 1).double().cpu().numpy()
 
-    def _other(self, logits: Tensor, y: Tensor, reference: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
-        """(gradient of the clients' objectives with respect to the logits, plain cross-entropies)."""
+    def _differentiate(self, logits: Tensor, y: Tensor, reference: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the gradient of the clients' objectives with respect to the logits, and the cross-entropies."""
         objective = self.trainer.objective
         with torch.enable_grad():
             leaf = logits.requires_grad_()
@@ -217,7 +225,7 @@ class Dual:
 
     @torch.no_grad()
     def _primal(self, a: Tensor, x: Tensor, lr: float) -> Tensor:
-        """The update of the flat model, [P]."""
+        """Return the update of the flat model, [P]."""
         delta = torch.zeros_like(self.trainer.worker.w)
         self._add_primal(delta, a, x, lr)
         return delta

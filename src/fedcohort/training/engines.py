@@ -1,4 +1,4 @@
-"""Which engine trains the clients: a short table of rules, and the reason in words."""
+"""The choice of the engine that trains the clients, with its reason."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
@@ -12,12 +12,12 @@ from fedcohort.training.local import LocalTrainer
 from fedcohort.training.vectorised import Vectorised
 from fedcohort.types import ClientUpdate
 
-SMALL = 2_000_000  # parameters up to which a GPU is idle with one client at a time
+SMALL = 2_000_000  # parameters up to which one client at a time does not use a GPU fully
 
 
 class Engine(Protocol):
-    def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
-        """The tasks, cut into what is trained at once; a slice of the cohort never ends inside such a group."""
+    def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
+        """Yield groups of tasks that are trained at once; a slice of the cohort has whole groups only."""
         ...
 
     def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
@@ -26,9 +26,9 @@ class Engine(Protocol):
 
 
 def choose(kind: str, trainer: LocalTrainer, chunk: int) -> tuple[Engine, str]:
-    """The engine behind `engine.kind`, and why.
+    """Return the engine of the option `engine.kind`, with a description and its reason.
 
-    auto: vectorised for linear models, and for small ones on a GPU; else sequential.
+    kind=auto means vectorised for linear models, and for small models on a GPU; else sequential.
     """
     worker = trainer.worker
     if kind == "debug":
@@ -36,11 +36,11 @@ def choose(kind: str, trainer: LocalTrainer, chunk: int) -> tuple[Engine, str]:
     if trainer.weighs:
         return trainer, "sequential: the aggregator weighs samples step by step, one client at a time through autograd"
     if trainer.augmentation is not None:
-        return trainer, "sequential: samples are changed anew in every pass, one client at a time"
+        return trainer, "sequential: the augmentation changes samples in every pass, one client at a time"
     mixes = "batch norm" if worker.has_batch_norm else "dropout" if worker.has_dropout else ""
     mixes = "recurrent layers" if worker.has_recurrence else mixes
     if kind == "vectorised" and mixes:
-        return trainer, f"sequential: the vectorised engine can't train side by side what has {mixes}"
+        return trainer, f"sequential: the vectorised engine does not support {mixes}"
     if kind != "sequential" and Dual.fits(trainer):
         return Dual(trainer, chunk), f"vectorised: a linear model in its dual, up to {chunk} clients at a time"
     if kind == "vectorised":
@@ -55,5 +55,5 @@ def choose(kind: str, trainer: LocalTrainer, chunk: int) -> tuple[Engine, str]:
 def _gradients(trainer: LocalTrainer) -> str:
     if trainer.chain is None:
         return "autograd on flat views"
-    beside = "" if trainer.chain.front is None else " of the dense layers, autograd before them"
-    return f"hand-written gradients{beside}"
+    scope = "" if trainer.chain.front is None else " of the dense layers, autograd before them"
+    return f"hand-written gradients{scope}"

@@ -1,4 +1,4 @@
-"""Evaluating clients: one pass of one model over concatenated data, and a segmented mean."""
+"""Evaluation of clients by forward passes of one model over their concatenated data, and queries about w_t."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ GRADIENT_BATCH = 256  # samples of a backward pass of `FederationLab.gradient`
 
 
 def rows_of(offsets: Ids, clients: Ids) -> Ids:
-    """Row numbers of the clients' samples, one client after the other."""
+    """Return the row numbers of the clients' samples, client by client."""
     return np.concatenate([np.arange(offsets[k], offsets[k + 1]) for k in clients] or [np.empty(0, np.int64)])
 
 
@@ -31,16 +31,19 @@ def rows_of(offsets: Ids, clients: Ids) -> Ids:
 def mean_over_samples(
     network: nn.Module, shard: Shard, clients: Ids, functions: Sequence[PerSample]
 ) -> list[Float64[np.ndarray, "n"]]:
-    """For each function(log_probs [B, C], labels [B]) -> [B], its mean on each client's rows of `shard`.
+    """Return for each function its mean over each client's samples, [n]; NaN for a client without samples.
 
-    B are single targets: of samples that have several the mean over them is taken first (`data.targets`).
-
-    NaN for a client without rows; one client's NaN stays its own.
+    Args:
+        network: the model.
+        shard: samples of all clients.
+        clients: ids of the n clients.
+        functions: functions (log_probs [B, C], labels [B]) -> [B] of single targets; if samples have several targets,
+            their mean is taken first (`data.targets`).
     """
     was_training = network.training
     network.eval()
-    everybody = np.array_equal(clients, np.arange(len(shard.offsets) - 1))
-    rows = None if everybody else torch.from_numpy(rows_of(shard.offsets, clients)).to(shard.y.device)
+    all_clients = np.array_equal(clients, np.arange(len(shard.offsets) - 1))
+    rows = None if all_clients else torch.from_numpy(rows_of(shard.offsets, clients)).to(shard.y.device)
     counts = np.diff(shard.offsets)[clients]
     parts: list[list[Tensor]] = [[] for _ in functions]
     for start, stop in pairwise(_cuts(network, shard, counts)):
@@ -54,10 +57,10 @@ def mean_over_samples(
 
 
 def _cuts(network: nn.Module, shard: Shard, counts: Ids) -> Sequence[int]:
-    """Where one forward pass over clients of `counts` rows ends, and the next begins.
+    """Return the bounds of forward passes over the rows of clients, which have `counts` rows each.
 
-    A network that norms by the batch, and keeps no statistics, sees each client's rows by themselves: what a client
-    answers doesn't depend on who else is asked.
+    A network with batch norm without running statistics gets each client's rows in a pass of their own, so that a
+    client's result does not depend on other clients.
     """
     n_rows = int(counts.sum())
     if has_batch_norm(network) and not keeps_statistics(network):
@@ -78,26 +81,28 @@ def _segment_mean(part: list[Tensor], segment: Ids, counts: Ids) -> Values:
     return mean
 
 
-def over_ranks(network: nn.Module, clients: Ids, *looks: tuple[Shard, PerSample]) -> list[Values]:
-    """For each (shard, function) its `mean_over_samples`, each rank for its share of the clients.
+def over_ranks(network: nn.Module, clients: Ids, *evaluations: tuple[Shard, PerSample]) -> list[Values]:
+    """Return `mean_over_samples` of each pair (shard, function), where each rank evaluates its share of the clients.
 
-    One exchange for all of them; every rank gets all of it.
+    All ranks get all results, by one exchange.
     """
-    table = torch.zeros((len(looks), len(clients)), dtype=torch.float64)
-    for row, (shard, function) in zip(table, looks, strict=True):
-        mine = share_of(rank(), ranks(), clients, np.diff(shard.offsets)[clients].astype(np.float64))
-        at = np.sort(np.array(mine, dtype=np.int64))
-        (values,) = mean_over_samples(network, shard, clients[at], [function])
-        row[torch.from_numpy(at)] = torch.from_numpy(values)
+    table = torch.zeros((len(evaluations), len(clients)), dtype=torch.float64)
+    for row, (shard, function) in zip(table, evaluations, strict=True):
+        share = share_of(rank(), ranks(), clients, np.diff(shard.offsets)[clients].astype(np.float64))
+        indices = np.sort(np.array(share, dtype=np.int64))
+        (values,) = mean_over_samples(network, shard, clients[indices], [function])
+        row[torch.from_numpy(indices)] = torch.from_numpy(values)
     return list(reduce_sum(table).numpy())
 
 
 class FederationLab:
-    """Where probes are measured: the global model beside every client's data (`signal.base.Lab`).
+    """Measures signals with the global model on the data of clients and of the server (`signal.base.Lab`).
 
     Args:
-        worker: a model whose weights nobody needs before the round's training.
-        train: trains a client from w_t in a round, and returns what it would send.
+        server: the global model.
+        worker: a model whose weights may be overwritten before the round's training.
+        federation: data of the run.
+        train: function from round and client to the update that the client would send.
     """
 
     def __init__(
@@ -114,8 +119,8 @@ class FederationLab:
     def per_sample_losses(self, client: int) -> Values:
         x, y = self.samples(client)
         self.server.network.eval()
-        found: Values = self.targets.losses(self.server.network(x), y).double().cpu().numpy()
-        return found
+        losses: Values = self.targets.losses(self.server.network(x), y).double().cpu().numpy()
+        return losses
 
     def samples(self, client: int) -> tuple[Tensor, Tensor]:
         return self.federation.train.samples_of(client)
@@ -124,7 +129,7 @@ class FederationLab:
         return self.targets.loss(network(x), y)
 
     def copy(self) -> nn.Module:
-        """Its tensors are its own, not views into the flat model."""
+        """Return a copy of the global network whose tensors are not views into the flat model."""
         self.worker.load(self.server)
         copied = copy.deepcopy(self.worker.network)
         for parameter in copied.parameters():
@@ -132,7 +137,7 @@ class FederationLab:
         return copied
 
     def gradient(self, client: int) -> Tensor:
-        """In eval mode, piece by piece: the sum of the pieces' summed losses over n_k."""
+        """Return the gradient of the client's mean loss in eval mode, [P], accumulated over parts of its samples."""
         x, y = self.samples(client)
         self.worker.load(self.server)
         self.worker.network.eval()
@@ -151,7 +156,7 @@ class FederationLab:
         network, data = self.server.network, self.federation.server_val
         network.eval()
         rows = torch.arange(len(data.y)).split(count_at_once(network, data.x))
-        losses = [self.targets.losses(network(data.x[some]), data.y[some]).double() for some in rows]
+        losses = [self.targets.losses(network(data.x[part]), data.y[part]).double() for part in rows]
         return float(torch.cat(losses).mean())
 
     @torch.no_grad()
@@ -169,7 +174,7 @@ class FederationLab:
 
 @torch.no_grad()
 def worst_group(network: nn.Module, rows: Rows, attribute: Ids) -> float:
-    """The smallest accuracy over the groups (class, attribute) that `rows` has (FedDiverse Sec. V-B)."""
+    """Return the smallest accuracy over the groups (class, attribute) of `rows` (FedDiverse, Sec. V-B)."""
     network.eval()
     chunk = count_at_once(network, rows.x)
     right = torch.cat([network(x).argmax(1) for x in torch.split(rows.x, chunk)]) == rows.y
@@ -180,20 +185,21 @@ def worst_group(network: nn.Module, rows: Rows, attribute: Ids) -> float:
 
 
 def cross_entropy(logp: Tensor, y: Tensor) -> Tensor:
+    """Return the cross-entropy of single targets in nats, [B]; logp: log probabilities, [B, C]."""
     return -logp.gather(1, y[:, None])[:, 0]
 
 
 def tails(values: Values, share: float = 0.05) -> tuple[float, float]:
-    """(worst, best): means of the ceil(share K) smallest and largest values."""
+    """Return the mean of the ceil(share K) smallest values, and the mean of as many largest values."""
     count = max(1, int(np.ceil(share * len(values) - 1e-9)))
     ordered = np.sort(values)
     return float(ordered[:count].mean()), float(ordered[-count:].mean())
 
 
 def jain(losses: Values) -> float:
-    """Jain's fairness index (UCB-CS Eq. 3): (sum F)^2 / (K sum F^2), 1 where all losses are equal.
+    """Return Jain's fairness index (UCB-CS Eq. 3): (sum F)^2 / (K sum F^2), which is 1 if all losses are equal.
 
-    NaN where a loss is not finite: a diverged model is fair to nobody.
+    NaN if a loss is not finite, as for a diverged model.
     """
     if not np.isfinite(losses).all():
         return float("nan")
@@ -202,7 +208,7 @@ def jain(losses: Values) -> float:
 
 
 def scored(n_clients: int, sample: int | None, seed: int) -> Ids:
-    """Sorted ids of the clients that are evaluated: everybody, or `sample` of them, drawn once a seed."""
+    """Return the sorted ids of the clients that are evaluated: all, or `sample` of them, drawn once per seed."""
     if sample is None or sample >= n_clients:
         return np.arange(n_clients)
     return np.sort(generator(seed, "scored_clients").choice(n_clients, sample, replace=False))
@@ -211,12 +217,12 @@ def scored(n_clients: int, sample: int | None, seed: int) -> Ids:
 def client_metrics(
     network: nn.Module, federation: Federation, clients: Ids
 ) -> tuple[dict[str, float], dict[str, Values]]:
-    """Named scalars over `clients`, and the per-client columns behind them, [n_clients], NaN for the others.
+    """Return metrics over `clients` by name, and per-client columns [n_clients], NaN for other clients.
 
-    Accuracy is on each client's test shard E_i (variance in %^2), the loss and Jain's index on T_i.
+    Accuracy is on each client's test samples E_i (variance in %^2); the loss and Jain's index are on T_i.
     """
-    looks = ((federation.test, federation.targets.hits), (federation.train, cross_entropy))
-    accuracy, loss = over_ranks(network, clients, *looks)
+    evaluations = ((federation.test, federation.targets.hits), (federation.train, cross_entropy))
+    accuracy, loss = over_ranks(network, clients, *evaluations)
     has_test = accuracy[~np.isnan(accuracy)]
     metrics = {"clients/jain": jain(loss), "clients/loss_mean": float(loss.mean())}
     if len(has_test):

@@ -1,4 +1,4 @@
-"""What a forward pass computes, in floating-point operations."""
+"""The floating-point operations of a forward pass."""
 
 import torch
 from torch import nn
@@ -9,7 +9,7 @@ from fedcohort.training.recurrent import spelled_out
 
 
 def forward_flops(network: nn.Module, federation: Federation) -> float:
-    """FLOPs of one sample's forward pass."""
+    """Return the FLOPs of one sample's forward pass."""
     sample = torch.zeros_like(federation.server_test.x[:1])
     training = network.training
     network.eval()

@@ -1,7 +1,7 @@
-"""Local training of one client: the only loop that touches samples.
+"""Local training of one client.
 
-One network serves every client of a process: its parameters are views into a flat vector, so that a client costs one
-copy, and its batches are slices of one gather; nothing is constructed per client but a permutation.
+One network trains all clients of a process. Its parameters are views into a flat vector, so that a client needs one
+copy of the model, and its mini-batches are slices of one gather per pass.
 """
 
 import math
@@ -13,24 +13,21 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from fedcohort.augmentation.base import Augmentation
-from fedcohort.client.base import Client
-from fedcohort.codec.base import Codec
 from fedcohort.data.federation import Federation
 from fedcohort.flat import FlatModel
-from fedcohort.hook import ClientContext, ClientHook, Correction, begin_all, finish_all, weigher
-from fedcohort.objective.base import Objective
+from fedcohort.hook import ClientContext, Correction, begin_all, finish_all, weigher
 from fedcohort.rng import Rekeyed, generator, torch_scope
 from fedcohort.training.chain import Chain, find_chain
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.evaluate import cross_entropy, mean_over_samples
+from fedcohort.training.local_method import LocalMethod
 from fedcohort.training.memory_layout import gather
-from fedcohort.training.passes import Pieces, Seen, cut, deal, endless
+from fedcohort.training.passes import LossRecord, Pieces, cut, deal
 from fedcohort.training.positions import on
 from fedcohort.training.response import Response
 from fedcohort.training.step import Corrected, Pass, Plain, Step, Stepwise
 from fedcohort.training.upload import part
-from fedcohort.training.weighted import Weighted
+from fedcohort.training.weighted import Weighted, validation_batches
 from fedcohort.types import ClientUpdate, Ids, UpdateGroup
 
 Data = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabilities
@@ -39,7 +36,9 @@ Data = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabi
 class LocalTrainer:
     """Trains clients one after the other on `worker`, starting from `server`.
 
-    hooks: all of them, `regularisers` those among them that change what is minimised; augmentation: of the samples.
+    Attributes:
+        chain: the network's chain of layers with hand-written gradients, None to use autograd.
+        watch: wraps the steps, for debugging.
     """
 
     def __init__(
@@ -47,28 +46,24 @@ class LocalTrainer:
         server: FlatModel,
         worker: FlatModel,
         federation: Federation,
-        objective: Objective,
-        client: Client,
-        codec: Codec,
-        hooks: Sequence[ClientHook],
+        method: LocalMethod,
         seed: int,
         closed_form: bool = True,
-        regularisers: Sequence[ClientHook] = (),
-        augmentation: Augmentation | None = None,
     ) -> None:
         self.server, self.worker, self.federation = server, worker, federation
-        self.objective, self.client, self.codec = on(federation.targets, objective), client, codec
-        self.hooks, self.seed = hooks, seed
-        self.weighs = weigher(hooks) is not None
+        self.objective, self.client = on(federation.targets, method.objective), method.client
+        self.codec, self.hooks, self.seed = method.codec, method.hooks, seed
+        self.weighs = weigher(method.hooks) is not None
+        augmentation = method.augmentation
         self.augmentation = None if augmentation is None or augmentation.identity else augmentation
         closed_form &= federation.targets.single and not (federation.is_symbolic or worker.bf16 or self.weighs)
         self.chain = find_chain(worker, federation.scale) if closed_form else None
-        self.response = Response(client, regularisers)
+        self.response = Response(method.client, method.regularisers)
         self.rng = Rekeyed()
         self.watch: Callable[[Step], Step] = lambda step: step
 
-    def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
-        """Group the tasks that are trained at once: each alone."""
+    def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
+        """Yield groups of one task."""
         return ([task] for task in tasks)
 
     def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
@@ -77,19 +72,19 @@ class LocalTrainer:
             yield self.train(task, down)
 
     def train(self, task: ClientTask, down: Mapping[str, Tensor]) -> ClientUpdate:
-        """Train `task.client` from the server's model; down: what the aggregator broadcast beside it."""
+        """Train `task.client` from the server's model; down: vectors that the aggregator broadcasts, by name."""
         self.worker.load(self.server)
         x, y = self.samples(task)
         reference = self.reference(x) if self.objective.uses_reference else None
         corrections = self.begin(task, down)
         data = (x, y, reference)
-        # whatever the network: nothing tells that a module of a user's own draws
+        # The generator is set for every network, as a user's module may draw random numbers.
         with torch_scope(self.seed, "dropout", task.round, task.client):
-            seen = self._fit(task, data, corrections)
-        return self.update(task, self.worker.w - self.server.w, seen, corrections)
+            record = self._fit(task, data, corrections)
+        return self.update(task, self.worker.w - self.server.w, record, corrections)
 
     def begin(self, task: ClientTask, down: Mapping[str, Tensor]) -> list[Correction]:
-        """The hooks of one client's training."""
+        """Start the hooks of one client's training, and return their corrections of the gradient."""
         rng = partial(self._rng_of, task)
         ctx = ClientContext(task.round, task.client, self.server.layout, rng, int(self.federation.n_train[task.client]))
         hooks = self.codec.hooks if task.plain else self.hooks
@@ -99,7 +94,7 @@ class LocalTrainer:
         return generator(self.seed, purpose, task.round, task.client)
 
     def update_of(self, round: int, client: int, rows: Ids | None = None) -> ClientUpdate:
-        """Return what the client would send if it did all its work in this round.
+        """Return the update that the client would send if it completed its whole job in this round.
 
         rows: positions of the samples that it would train on, None for all of T_k.
         """
@@ -107,6 +102,7 @@ class LocalTrainer:
         return self.train(ClientTask(round, client, rows, units, units, self.client.lr_at(round), math.nan, {}), {})
 
     def samples(self, task: ClientTask) -> tuple[Tensor, Tensor]:
+        """Return inputs and labels of the samples that the client trains on."""
         x, y = self.federation.train.samples_of(task.client)
         if task.rows is None:
             return x, y
@@ -115,58 +111,60 @@ class LocalTrainer:
 
     @torch.no_grad()
     def reference(self, x: Tensor) -> Tensor:
-        """What the broadcast model makes of x: probabilities, [n, ..., classes]."""
+        """Return the broadcast model's probabilities of x, [n, ..., classes]."""
         self.worker.network.eval()
         return F.softmax(self.worker.network(x), -1)
 
     def orders(self, task: ClientTask) -> Iterator[Ids]:
-        """Positions of each mini-batch."""
+        """Yield the positions of each mini-batch's samples."""
         for order, pieces in self.passes(task, self.count(task)):
             for start, stop in pieces:
                 yield order[start:stop]
 
     def count(self, task: ClientTask) -> int:
-        """Samples that the client trains on."""
+        """Return the number of samples that the client trains on."""
         offsets = self.federation.train.offsets
         return int(offsets[task.client + 1] - offsets[task.client]) if task.rows is None else len(task.rows)
 
     def passes(self, task: ClientTask, n: int) -> list[tuple[Ids, Pieces]]:
-        """Passes over the samples, keyed by (seed, round, client), whoever else is selected."""
+        """Return the passes over n samples, whose order depends on the seed, the round and the client."""
         rng = self.rng.rekey(self.seed, "batches", task.round, task.client)
         pieces = cut(n, self.client.batch or n, self.worker.has_batch_norm)
         steps = task.units if self.client.steps is not None else task.units * len(pieces)
         return deal(rng, n, pieces, steps)
 
-    def _fit(self, task: ClientTask, data: Data, corrections: Sequence[Correction]) -> Seen:
-        """Train `worker` on the task; each pass gathers its samples once, and its mini-batches are views of them."""
+    def _fit(self, task: ClientTask, data: Data, corrections: Sequence[Correction]) -> LossRecord:
+        """Train `worker` on the task, and return the losses."""
         x, y, z = data
         n = y.shape[0]
-        alone = self.worker.has_batch_norm and n == 1  # the statistics of a single sample are undefined
-        if self.worker.network.training == alone:
-            self.worker.network.train(not alone)
-        run, seen = self._pass(task, corrections), Seen(n)
+        use_eval = self.worker.has_batch_norm and n == 1  # batch statistics of a single sample are undefined
+        if self.worker.network.training == use_eval:
+            self.worker.network.train(not use_eval)
+        run, record = self._pass(task, corrections), LossRecord(n)
         draws = self._rng_of(task, "augmentation") if self.augmentation is not None else None
         for order, pieces in self.passes(task, n):
+            # A pass gathers its samples once; its mini-batches are views of them.
             rows = torch.from_numpy(order).to(y.device)
             reference = None if z is None else z.index_select(0, rows)
-            seen.add(
-                order, pieces, run(self._augment(gather(x, rows), draws), y.index_select(0, rows), reference, pieces)
-            )
-        return seen
+            inputs = self._augment(gather(x, rows), draws)
+            record.add(order, pieces, run(inputs, y.index_select(0, rows), reference, pieces))
+        return record
 
     def _augment(self, x: Tensor, draws: np.random.Generator | None) -> Tensor:
-        """Return one pass's samples, changed; bytes become numbers first: padding is a number of the network's."""
+        """Return the changed samples of one pass; bytes are converted first, as padding is 0 after the conversion."""
         if self.augmentation is None or draws is None:
             return x
         scale = self.federation.scale
         return self.augmentation.change(x if scale is None else scale.numbers(x), draws)
 
     def _pass(self, task: ClientTask, corrections: Sequence[Correction]) -> Pass:
-        """Choose the leanest pass that gives this method's numbers."""
+        """Return the fastest kind of pass that supports the components of local training."""
         lr = task.lr
         if self.weighs and not task.plain:
             setup = (self.worker, self.objective, self.client, lr, corrections)
-            return Stepwise(self.watch(Weighted(*setup, self._positions(task), self._validation(task))))
+            x, y = self.federation.val.samples_of(task.client)
+            validation = validation_batches(x, y, self.client.batch, self._rng_of(task, "validation"))
+            return Stepwise(self.watch(Weighted(*setup, self._positions(task), validation)))
         if self.chain is not None:
             return Chain(self.worker, self.chain, self.objective, self.client, lr, corrections)
         if self.client.plain and not corrections:
@@ -174,36 +172,39 @@ class LocalTrainer:
         return Stepwise(self.watch(Corrected(self.worker, self.objective, self.client, lr, corrections)))
 
     def _positions(self, task: ClientTask) -> Iterator[Tensor]:
-        """Yield the positions in T_k of each mini-batch's samples, as the steps come."""
+        """Yield the positions in T_k of each mini-batch's samples."""
         for order in self.orders(task):
             yield torch.from_numpy(order if task.rows is None else task.rows[order]).to(self.worker.w.device)
-
-    def _validation(self, task: ClientTask) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield mini-batches of V_k without end, pass after pass, keyed by (seed, round, client)."""
-        x, y = self.federation.val.samples_of(task.client)
-        for order in endless(self._rng_of(task, "validation"), len(y), self.client.batch or len(y)):
-            rows = torch.from_numpy(order).to(y.device)
-            yield gather(x, rows), y.index_select(0, rows)
 
     @torch.no_grad()
     def update(
         self,
         task: ClientTask,
         delta: Tensor | Callable[[], Tensor],
-        seen: Seen,
+        record: LossRecord,
         corrections: Sequence[Correction],
         group: UpdateGroup | None = None,
     ) -> ClientUpdate:
-        """Return what the client sends; `worker` holds its model where anything else than `delta` is read off it."""
-        losses = seen.batch_loss
+        """Return the update that the client sends.
+
+        Args:
+            task: the task.
+            delta: change of the model [P], or a function that computes it.
+            record: losses of the training.
+            corrections: corrections of the hooks.
+            group: norms and sum of the updates of clients that were trained at once, None for a single client.
+
+        The model of `worker` must be the client's if hooks, buffers or the loss after the training read it.
+        """
+        losses = record.batch_loss
         worker = self.worker
-        kept, told = ({}, {}) if task.remember is None else task.remember(seen.first)
+        stored, loss_report = ({}, {}) if task.remember is None else task.remember(record.first)
         hooks = self.codec.hooks if task.plain else self.hooks
         results = finish_all(hooks, corrections, worker.w, len(losses), task.lr)
         return ClientUpdate(
             client=task.client,
             n_train=int(self.federation.n_train[task.client]),
-            n_used=len(seen.first),
+            n_used=len(record.first),
             steps=len(losses),
             response=self.response(len(losses), task.lr),
             units_done=task.units,
@@ -213,22 +214,22 @@ class LocalTrainer:
             buffers=worker.buffers.clone() if len(worker.buffers) else worker.buffers,
             counters=worker.counters.clone() if len(worker.counters) else worker.counters,
             uploads={name: vector for part in results for name, vector in part.uploads.items()},
-            stored={**kept, **{name: vector for part in results for name, vector in part.stored.items()}},
-            loss_report=told,
+            stored={**stored, **{name: vector for part in results for name, vector in part.stored.items()}},
+            loss_report=loss_report,
             batch_loss=losses,
-            batch_size=seen.batch_size,
-            sample_loss=seen.first,
+            batch_size=record.batch_size,
+            sample_loss=record.first,
             duration=task.duration,
             loss_after=self._loss_after(task),
             group=group,
         )
 
     def _loss_after(self, task: ClientTask) -> float:
-        """Return the mean cross-entropy of `worker` on all of T_k, in nats; NaN where the task doesn't ask for it."""
+        """Return the mean cross-entropy of `worker` on all of T_k, in nats; NaN if the task does not ask for it."""
         if not task.loss_after:
             return math.nan
-        alone = np.array([task.client])
-        (loss,) = mean_over_samples(self.worker.network, self.federation.train, alone, [cross_entropy])
+        client = np.array([task.client])
+        (loss,) = mean_over_samples(self.worker.network, self.federation.train, client, [cross_entropy])
         return float(loss[0])
 
     def sends_all(self, task: ClientTask) -> bool:

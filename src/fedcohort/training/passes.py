@@ -1,4 +1,4 @@
-"""Passes over a client's samples: in what order, cut into which mini-batches, and the losses seen on the way."""
+"""Passes over a client's samples: their order, their mini-batches, and the losses that they record."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -11,9 +11,9 @@ Pieces = list[tuple[int, int]]  # mini-batches, as [start, stop) of a pass's ord
 
 
 def cut(n: int, batch: int, merge_last: bool) -> Pieces:
-    """Cut [0, n) into pieces of `batch`; the last one may be shorter.
+    """Cut [0, n) into mini-batches of `batch` samples, of which the last may be shorter.
 
-    merge_last: a last piece of one joins the one before it, as batch norm needs two.
+    merge_last: whether a last mini-batch of one sample joins the one before it, as batch norm needs two samples.
     """
     starts = list(range(0, n, batch))
     if merge_last and len(starts) > 1 and n - starts[-1] == 1:
@@ -22,12 +22,12 @@ def cut(n: int, batch: int, merge_last: bool) -> Pieces:
 
 
 def deal(rng: np.random.Generator, n: int, pieces: Pieces, steps: int) -> list[tuple[Ids, Pieces]]:
-    """Deal `steps` mini-batches of n samples: each pass in an order of its own, the last one ends where they do."""
+    """Return passes with `steps` mini-batches in all, each in another random order; the last pass may be incomplete."""
     return [(rng.permutation(n), pieces[: steps - done]) for done in range(0, steps, len(pieces))]
 
 
 def count_pieces(n: Ids, batch: int | None, merge_last: bool) -> Ids:
-    """Count the mini-batches that `cut` makes of each of n samples, as n; batch: None for all samples at once."""
+    """Return the number of mini-batches that `cut` makes, in the shape of n; batch: None for all samples at once."""
     pieces: Ids = np.minimum(n, 1) if batch is None else -(-n // batch)
     if not merge_last or batch is None:
         return pieces
@@ -36,50 +36,56 @@ def count_pieces(n: Ids, batch: int | None, merge_last: bool) -> Ids:
 
 
 def count_dealt(n: Ids, batch: int | None, merge_last: bool, steps: "Ids | int") -> Ids:
-    """Count the samples that `deal` deals in `steps` mini-batches of each of n samples, each as often as it is, as n.
+    """Return the number of samples, repetitions included, in the `steps` mini-batches of `deal`, in the shape of n.
 
-    Whole passes, and mini-batches of the last one, of which none but a pass's last is of another size.
+    These are complete passes, and full mini-batches of the last pass, as only a pass's last mini-batch is not full.
     """
-    passes, left = np.divmod(steps, np.maximum(count_pieces(n, batch, merge_last), 1))
-    samples: Ids = passes * n + left * (batch or 0)
+    passes, further_steps = np.divmod(steps, np.maximum(count_pieces(n, batch, merge_last), 1))
+    samples: Ids = passes * n + further_steps * (batch or 0)
     return samples
 
 
 def endless(rng: np.random.Generator, n: int, batch: int) -> Iterator[Ids]:
-    """Yield the positions of one mini-batch after the other, pass after pass; nothing where there are no samples."""
+    """Yield the positions of mini-batches, pass after pass, without end; nothing if there are no samples."""
     pieces = cut(n, batch, False)
     while pieces:
         order = rng.permutation(n)
         yield from (order[start:stop] for start, stop in pieces)
 
 
-class Seen:
-    """The losses of one client's local training, as its passes go by; n: its samples."""
+class LossRecord:
+    """Records the losses of one client's local training.
+
+    Attributes:
+        first: cross-entropy of each sample before its first step, in nats, [n]; NaN for an unused sample.
+    """
 
     def __init__(self, n: int) -> None:
         self.first = np.full(n, np.nan)
         self._losses: list[Values] = [np.empty(0)]
         self._sizes: list[Ids] = [np.empty(0, np.int64)]
 
-    def add(self, order: Ids, pieces: Sequence[tuple[int, int]], each: Values) -> None:
-        """Take in one pass.
+    def add(self, order: Ids, pieces: Sequence[tuple[int, int]], losses: Values) -> None:
+        """Record one pass.
 
         Args:
-            order: which samples came one after the other.
-            pieces: how they were cut into mini-batches.
-            each: cross-entropy of each sample before the step that it was in, in nats, in the same order.
+            order: positions of the samples in the order of the pass.
+            pieces: mini-batches as [start, stop) of this order.
+            losses: cross-entropy of each sample before its step, in nats, in the same order.
         """
         starts, stops = np.array(pieces).T
-        each = each[: stops[-1]]
+        losses = losses[: stops[-1]]
         self._sizes.append(stops - starts)
-        self._losses.append(np.add.reduceat(each, starts) / (stops - starts))
-        new = order[: len(each)]
-        self.first[new] = np.where(np.isnan(self.first[new]), each, self.first[new])
+        self._losses.append(np.add.reduceat(losses, starts) / (stops - starts))
+        samples = order[: len(losses)]
+        self.first[samples] = np.where(np.isnan(self.first[samples]), losses, self.first[samples])
 
     @property
     def batch_loss(self) -> Values:
+        """Mean cross-entropy of each mini-batch, in nats, [steps]."""
         return np.concatenate(self._losses)
 
     @property
     def batch_size(self) -> Ids:
+        """Number of samples of each mini-batch, [steps]."""
         return np.concatenate(self._sizes)

@@ -1,6 +1,6 @@
-"""Any objective on samples that have a target for each of their places: the mean of what it is on each of them.
+"""Objectives of samples with a target at each position: the mean over the labelled positions.
 
-l_j = mean over the places p of sample j where something is asked of l(logits_jp, y_jp)
+l_j = mean over the labelled positions p of sample j of l(logits_jp, y_jp)
 """
 
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from fedcohort.objective.base import Objective
 
 @dataclass(frozen=True)
 class PerPosition(Objective):
-    """An objective of samples, of one of single targets; no engine knows its gradient by heart.
+    """An objective of samples that averages an objective of single targets; no engine has its gradient in closed form.
 
     Attributes:
-        base: of a single target.
-        targets: where something is asked.
+        base: objective of a single target.
+        targets: the kind of labels.
     """
 
     base: Objective
@@ -48,5 +48,5 @@ class PerPosition(Objective):
 
 
 def on(targets: Targets, objective: Objective) -> Objective:
-    """Return the objective of samples whose labels are such targets."""
+    """Return the objective of samples with this kind of labels."""
     return PerPosition(objective, targets) if isinstance(targets, Positions) else objective

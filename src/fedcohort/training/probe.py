@@ -1,7 +1,7 @@
-"""Two samples through a network before a run: what it returns, and what it must leave alone.
+"""A forward pass of two samples before a run, which checks the network's and the objective's results.
 
-Clients and evaluations share the run's inputs, so that a network that changes them in place would spoil the data of
-all. The probe works on copies, and moves neither the network's statistics nor a global generator.
+Clients and evaluations share the run's inputs, so that a network that changes them in place would spoil all data. The
+probe works on copies, and changes neither the network's statistics nor the global generators.
 """
 
 import copy
@@ -24,13 +24,14 @@ from fedcohort.training.positions import on
 def probe_network(network: nn.Module, federation: Federation) -> Tensor:
     """Check a network in eval and in train mode, and return its logits of two samples.
 
-    Raises `ComponentError` whose message says what is wrong.
+    Raises:
+        ComponentError: the network has no usable parameters, or changes its inputs, or returns invalid logits.
     """
     _check_parameters(network)
     with _generators_kept():
-        tried = copy.deepcopy(network)
-        _logits(tried.eval(), federation)
-        logits = _logits(tried.train(), federation)
+        copied = copy.deepcopy(network)
+        _logits(copied.eval(), federation)
+        logits = _logits(copied.train(), federation)
     if not logits.requires_grad:
         raise ComponentError("forward must return logits with a gradient to the parameters, got detached ones")
     return logits
@@ -56,8 +57,7 @@ def _logits(network: nn.Module, federation: Federation) -> Tensor:
     logits: object = network(x)
     if not torch.equal(x, before):
         raise ComponentError(
-            f"forward in {mode} mode must leave its inputs as they are, got them changed: write `x = x - 0.5` in place "
-            "of `x -= 0.5`"
+            f"forward in {mode} mode must not change its inputs in place: write `x = x - 0.5` instead of `x -= 0.5`"
         )
     if isinstance(logits, list | tuple | dict):
         heads = ", ".join(map(str, logits if isinstance(logits, dict) else range(len(logits))))
@@ -72,9 +72,10 @@ def _logits(network: nn.Module, federation: Federation) -> Tensor:
 
 
 def probe_objective(objective: Objective, logits: Tensor, federation: Federation) -> None:
-    """Check the objective and the cross-entropy of two samples, [2] both, and what is minimised of their mean.
+    """Check the objective's results on two samples.
 
-    Raises `ComponentError` whose message says what is wrong.
+    Raises:
+        ComponentError: results have a wrong shape or no gradient, or the objective changes logits or labels.
     """
     y = _two(federation.server_test.y)
     reference = logits.detach().softmax(-1) if objective.uses_reference else None
@@ -88,13 +89,13 @@ def probe_objective(objective: Objective, logits: Tensor, federation: Federation
         minimised: object = objective.outer(result[0].mean())
     tensor("the result of outer", minimised, ())
     if not (torch.equal(logits.detach(), before[0]) and torch.equal(y, before[1])):
-        raise ComponentError("per_sample must leave logits and labels as they are, got them changed")
+        raise ComponentError("per_sample must not change logits and labels in place")
     if not isinstance(minimised, Tensor) or not minimised.requires_grad:
         raise ComponentError("per_sample and outer must keep the gradient to the logits, got detached values")
 
 
 def _two(rows: Tensor) -> Tensor:
-    """Return copies of two rows, twice the same where there is only one."""
+    """Return copies of two rows, or of the same row twice if there is only one."""
     return rows[[0, min(1, len(rows) - 1)]].clone()
 
 

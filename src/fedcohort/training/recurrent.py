@@ -1,8 +1,8 @@
-"""Recurrent layers: one operation for all steps of a sequence, which some of torch's tools can't look into.
+"""Recurrent layers without fused kernels, which some of torch's tools do not support.
 
-torch's fused kernels (oneDNN on CPUs, cuDNN on GPUs) are the fastest to train, but no one counts their FLOPs, and they
-have no forward-mode derivatives; spelled out, as matrix products and gates, they have both. Nobody can train them side
-by side in `torch.func.vmap` either way.
+torch's fused kernels (oneDNN on CPUs, cuDNN on GPUs) are the fastest in training. torch does not count their FLOPs, and
+they have no forward-mode derivatives; layers of separate matrix products and gates have both. `torch.func.vmap`
+supports neither kind.
 """
 
 import warnings
@@ -17,7 +17,7 @@ from fedcohort.flat import has_recurrence
 
 @contextmanager
 def spelled_out(network: nn.Module) -> Iterator[None]:
-    """Let recurrent layers of the network be computed without fused kernels; others are left as they are."""
+    """Compute recurrent layers of the network without fused kernels in the block; other layers do not change."""
     if not has_recurrence(network):
         yield
         return

@@ -1,10 +1,10 @@
-"""How far a local optimizer goes for a gradient that stays 1: the norm of its response (FedNova's a_i).
+"""The length of a local optimizer's path for a constant gradient of 1 (FedNova's norm of a_i).
 
-A scalar is trained beside the clients, once for all of them: from 0, with the same optimizer, learning rate and
-regularisers, and g = 1 at every step. Where the optimizer is linear in the gradients, K steps of it move a client by
--lr a_K times a weighted mean of its gradients, a_K = -x_K / lr. That is the l1 norm of the gradients' coefficients, in
-which the paper writes it, where none is negative: up to lr mu = 1 for a proximal term. Weight decay and clipping count
-as part of the gradient (FedNova's own code does so) and leave the scalar alone.
+A scalar x is trained once for all clients: from 0, with the same optimizer, learning rate and regularisers, and g = 1
+at every step. If the optimizer is linear in the gradients, K steps move a client by -lr a_K times a weighted mean of
+its gradients, with a_K = -x_K / lr. The paper defines a_K as the l1 norm of the gradients' coefficients. Both are equal
+if no coefficient is negative, which holds up to lr mu = 1 for a proximal term. Weight decay and clipping count as part
+of the gradient, as in FedNova's code, and do not apply to the scalar.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,11 +21,11 @@ SCALAR = Layout((Block("x", (1,), 0),), (), ())
 
 
 class Response:
-    """Follows how far a client's optimizer goes for a gradient that stays 1.
+    """Computes a_K for any number of steps K.
 
     Attributes:
         client: the optimizer and its options.
-        hooks: the regularisers'; they see the scalar as their model.
+        hooks: hooks of the regularisers, whose model is the scalar.
     """
 
     def __init__(self, client: Client, hooks: Sequence[ClientHook]) -> None:
@@ -35,7 +35,7 @@ class Response:
         self._further: Iterator[float] = iter(())
 
     def __call__(self, steps: int, lr: float) -> float:
-        """Return a_K after `steps` steps at `lr`; the number of steps where the optimizer is not linear."""
+        """Return a_K after `steps` steps at `lr`; the number of steps if the optimizer is not linear."""
         if not self.client.linear or (self.client.plain and not self.hooks):
             return float(steps)
         if lr != self._lr:
@@ -44,7 +44,7 @@ class Response:
         return self._norms[steps]
 
     def _follow(self, lr: float) -> Iterator[float]:
-        """Yield a_1, a_2, ..., in local learning rates."""
+        """Yield a_1, a_2, ... for the learning rate `lr`."""
         x = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
         g = torch.ones_like(x.data)
         x.grad = g

@@ -1,8 +1,8 @@
-"""Mini-batch steps on the flat model, three ways with the same numbers: the engine takes the leanest that applies.
+"""Mini-batch steps on the flat model, in three ways with the same results; the fastest applicable one is used.
 
-Plain      y <- y - lr g with no object in between, for plain SGD without hooks
-Corrected  the flat gradient passes through the hooks, then through a real torch.optim or y <- y - lr g
-Chain      hand-written gradients, a whole pass at once, for networks that end in Linear and ReLU
+Plain      y <- y - lr g, for plain SGD without hooks
+Corrected  the flat gradient passes through the hooks, then through an optimizer of torch.optim or y <- y - lr g
+Chain      hand-written gradients, a whole pass at once, for networks that end in Linear and ReLU (`training/chain.py`)
 
 A fourth is for hooks that weigh samples (`training/weighted.py`).
 """
@@ -22,27 +22,28 @@ from fedcohort.types import Values
 
 class Step(Protocol):
     def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
-        """Learn from one mini-batch, and return its samples' cross-entropies before the step, [batch], detached."""
+        """Train on one mini-batch, and return its samples' cross-entropies before the step, [batch], detached."""
         ...
 
 
 class Pass(Protocol):
     def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, pieces: Sequence[tuple[int, int]]) -> Values:
-        """Make one step for each piece [start, stop) of the samples, which lie one after the other from 0.
+        """Make one step for each mini-batch [start, stop) of the samples; the mini-batches are contiguous from 0.
 
-        Returns each sample's cross-entropy before the step that it is in, [the last stop], in nats.
+        Returns:
+            Each sample's cross-entropy before its step, in nats, [last stop].
         """
         ...
 
 
 def on_host(losses: Sequence[Tensor]) -> Values:
-    """Bring losses from wherever they are to the host: the one wait for a device in a pass."""
+    """Return the concatenated losses in host memory; this is the only time in a pass that the host waits for a GPU."""
     values: Values = torch.cat(list(losses)).double().cpu().numpy()
     return values
 
 
 class Stepwise:
-    """A pass by one step after the other."""
+    """A pass that makes one step after the other."""
 
     def __init__(self, step: Step) -> None:
         self.step = step
@@ -58,6 +59,8 @@ def losses(model: FlatModel, objective: Objective, x: Tensor, y: Tensor, z: Tens
 
 
 class Plain:
+    """A step of plain SGD without hooks."""
+
     def __init__(self, model: FlatModel, objective: Objective, lr: float) -> None:
         self.model, self.objective, self.lr = model, objective, lr
 
@@ -70,6 +73,8 @@ class Plain:
 
 
 class Corrected:
+    """A step whose gradient hooks may change, with any optimizer."""
+
     def __init__(
         self, model: FlatModel, objective: Objective, client: Client, lr: float, corrections: Sequence[Correction]
     ) -> None:
@@ -85,7 +90,7 @@ class Corrected:
 
 
 class Move:
-    """Makes the next `model.w` of the raw gradient in `model.g`: hooks, clipping, optimizer, in that order."""
+    """Updates `model.w` by the raw gradient in `model.g`: hooks, clipping and optimizer, in this order."""
 
     def __init__(self, model: FlatModel, client: Client, lr: float) -> None:
         self.model, self.clip, self.lr = model, client.clip, lr

@@ -1,7 +1,7 @@
-"""Clients side by side: stacked flat parameters under torch.func.vmap, ragged mini-batches padded and masked.
+"""The vectorised engine: stacked flat parameters of several clients under torch.func.vmap, with padded mini-batches.
 
-Each client has its own order of samples, its own number of steps, and ends exactly where training it alone ends, to
-rounding. It pays where a kernel's launch costs more than its work: small models on a GPU.
+Each client has its order of samples and its number of steps, and gets the same model as if it were trained alone, up to
+rounding. This is faster if launching a kernel takes longer than its work: for small models on a GPU.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,18 +16,18 @@ from fedcohort.hook import Correction
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.memory_layout import gather
-from fedcohort.training.passes import Seen
+from fedcohort.training.passes import LossRecord
 from fedcohort.types import ClientUpdate
 
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """Which samples stand in which mini-batch.
+    """The samples of each mini-batch of several clients.
 
     Attributes:
-        positions: of each client's samples in its own T_k, [steps, clients, batch].
-        mask: 1 where there is a sample.
-        rows: the same in the tensor of all clients.
+        positions: positions of the samples in the client's T_k, [steps, clients, batch].
+        rows: positions of the samples in the tensor of all clients.
+        mask: 1 for a sample, 0 for padding.
     """
 
     positions: Int64[Tensor, "s k b"]
@@ -36,20 +36,20 @@ class BatchPlan:
 
 
 class Vectorised:
-    """Trains `chunk` clients at a time; what a batch-norm or a dropout layer would mix, the sequential engine does."""
+    """Trains `chunk` clients at a time; it does not support batch norm, dropout and recurrent layers."""
 
     def __init__(self, trainer: LocalTrainer, chunk: int) -> None:
         self.trainer, self.chunk = trainer, chunk
         self.blocks = trainer.worker.layout.parameters
         self.gradient = vmap(grad_and_value(self._loss, has_aux=True), in_dims=(0, 0, 0, 0, 0))
 
-    def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
-        """Group neighbours, `chunk` at a time; tasks come largest first, so that neighbours are of similar size."""
+    def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
+        """Yield groups of `chunk` consecutive tasks, which have similar sizes, as tasks are sorted by size."""
         return (tasks[start : start + self.chunk] for start in range(0, len(tasks), self.chunk))
 
     def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
         """Train each group side by side, and yield the updates in the order of the tasks."""
-        for group in self.together(tasks):
+        for group in self.group_tasks(tasks):
             yield from self._side_by_side(group, down)
 
     def _loss(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
@@ -72,20 +72,20 @@ class Vectorised:
             first = int(trainer.federation.train.offsets[task.client])
             chosen = None if task.rows is None else torch.from_numpy(task.rows)
             for s, part in enumerate(order):
-                at = torch.from_numpy(part)
-                positions[s, k, : len(at)] = at
-                rows[s, k, : len(at)] = first + (at if chosen is None else chosen[at])
-                mask[s, k, : len(at)] = 1.0
+                samples = torch.from_numpy(part)
+                positions[s, k, : len(samples)] = samples
+                rows[s, k, : len(samples)] = first + (samples if chosen is None else chosen[samples])
+                mask[s, k, : len(samples)] = 1.0
         device = trainer.server.w.device
         return BatchPlan(positions.to(device), rows.to(device), mask.to(device))
 
     def _references(self, tasks: Sequence[ClientTask]) -> Tensor:
-        """Probabilities of w_t on each client's samples, padded, [clients, samples, classes]; empty where unused."""
+        """Return w_t's probabilities of each client's samples, padded, [clients, samples, classes]; zeros if unused."""
         if not self.trainer.objective.uses_reference:
             return torch.zeros((len(tasks), 1, 1), device=self.trainer.server.w.device)
         self.trainer.worker.load(self.trainer.server)
-        found = [self.trainer.reference(self.trainer.samples(task)[0]) for task in tasks]
-        return torch.nn.utils.rnn.pad_sequence(found, batch_first=True)
+        probabilities = [self.trainer.reference(self.trainer.samples(task)[0]) for task in tasks]
+        return torch.nn.utils.rnn.pad_sequence(probabilities, batch_first=True)
 
     def _side_by_side(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> list[ClientUpdate]:
         trainer, data = self.trainer, self.trainer.federation.train
@@ -96,12 +96,12 @@ class Vectorised:
         lr = tasks[0].lr
         flat = torch.nn.Parameter(w)
         optimizer = None if trainer.client.plain else trainer.client.optimizer(flat, lr)
-        here = torch.arange(len(tasks), device=w.device)[:, None]
+        client_rows = torch.arange(len(tasks), device=w.device)[:, None]
         losses = []
         for s in range(len(plan.mask)):
             rows, mask = plan.rows[s], plan.mask[s]
             x = gather(data.x, rows.flatten()).reshape(*rows.shape, *data.x.shape[1:])
-            reference = z[here, plan.positions[s]] if trainer.objective.uses_reference else z
+            reference = z[client_rows, plan.positions[s]] if trainer.objective.uses_reference else z
             g, (_, ce) = self.gradient(w, x, data.y[rows], mask, reference)
             self._move(g, w, mask.any(1), starts, flat, optimizer, lr)
             losses.append(ce)
@@ -119,7 +119,17 @@ class Vectorised:
         optimizer: torch.optim.Optimizer | None,
         lr: float,
     ) -> None:
-        """A client that has done its steps stays where it is."""
+        """Make one step of all clients in place; clients that have completed their steps are not active.
+
+        Args:
+            g: gradients, [clients, P].
+            w: models, [clients, P].
+            active: whether the client has a mini-batch in this step, bool [clients].
+            starts: corrections of each client's gradient.
+            flat: `w` as the optimizer's parameter.
+            optimizer: the clients' optimizer, None for plain SGD.
+            lr: learning rate.
+        """
         if starts[0]:
             for k, corrections in enumerate(starts):
                 if active[k]:
@@ -141,10 +151,10 @@ class Vectorised:
     ) -> ClientUpdate:
         trainer = self.trainer
         n = trainer.count(task)
-        seen, step = Seen(n), 0
+        record, step = LossRecord(n), 0
         for order, pieces in trainer.passes(task, n):
             rows = [table[step + i, k, : stop - start] for i, (start, stop) in enumerate(pieces)]
-            seen.add(order, pieces, torch.cat(rows).numpy())
+            record.add(order, pieces, torch.cat(rows).numpy())
             step += len(pieces)
         trainer.worker.w.copy_(w)
-        return trainer.update(task, w - trainer.server.w, seen, corrections)
+        return trainer.update(task, w - trainer.server.w, record, corrections)

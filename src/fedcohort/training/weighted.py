@@ -1,11 +1,12 @@
-"""A mini-batch step whose samples are weighed first (`hook.Weigher`), through autograd.
+"""A mini-batch step with weights of samples (`hook.Weigher`), by autograd.
 
-weights_j from y, the mini-batch B and V_k,   then a step of local training on outer(mean_B weights_j l_j(y))
+weights_j are a function of the model y, the mini-batch B and V_k; the step minimises outer(mean_B weights_j l_j(y)).
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
@@ -17,6 +18,8 @@ from fedcohort.client.base import Client
 from fedcohort.flat import FlatModel
 from fedcohort.hook import Correction, Weighing
 from fedcohort.objective.base import Objective
+from fedcohort.training.memory_layout import gather
+from fedcohort.training.passes import endless
 from fedcohort.training.recurrent import spelled_out
 from fedcohort.training.step import Move
 
@@ -25,11 +28,18 @@ Batch = tuple[Tensor, Tensor]  # inputs, labels
 
 @contextmanager
 def still(network: nn.Module) -> Iterator[None]:
-    """Keep the network in eval mode: batch norm's statistics and dropout's draws stay what they are without us."""
+    """Keep the network in eval mode, so that batch norm's statistics and dropout's random numbers do not change."""
     training = network.training
     network.eval()
     yield
     network.train(training)
+
+
+def validation_batches(x: Tensor, y: Tensor, batch: int | None, rng: np.random.Generator) -> Iterator[Batch]:
+    """Yield mini-batches of a client's validation samples without end; batch: None for all samples at once."""
+    for order in endless(rng, len(y), batch or len(y)):
+        rows = torch.from_numpy(order).to(y.device)
+        yield gather(x, rows), y.index_select(0, rows)
 
 
 def _dual(value: Tensor, slope: Tensor) -> Tensor:
@@ -38,7 +48,12 @@ def _dual(value: Tensor, slope: Tensor) -> Tensor:
 
 
 class View:
-    """A mini-batch before its step, a `hook.StepView`; validation: gives the next mini-batch of V_k."""
+    """A mini-batch before its step, as hooks that weigh samples see it (`hook.StepView`).
+
+    Attributes:
+        positions: positions of the samples in T_k.
+        validation: function that returns the next mini-batch of V_k.
+    """
 
     def __init__(
         self,
@@ -60,9 +75,8 @@ class View:
     def along(self, u: Float[Tensor, "p"]) -> Float[Tensor, "b"]:
         """Return the slope of each sample's objective along u, [b], by forward-mode differentiation.
 
-        It is exact, and takes one forward pass of values and slopes together.
-
-        In the default memory layout: torch's forward mode of group norm knows no other.
+        It is exact, and takes one forward pass that computes values and slopes. Inputs are in the default memory
+        layout, as torch's forward mode of group norm supports no other.
         """
         network, blocks = self.model.network, self.model.layout.parameters
         with still(network), spelled_out(network), torch.no_grad(), forward_ad.dual_level():
@@ -75,8 +89,8 @@ class View:
     def curvature(self, u: Float[Tensor, "p"], weights: Float[Tensor, "b"]) -> Float[Tensor, "p"]:
         """Return H u, [P], as the gradient of <gradient, u>."""
         with still(self.model.network):
-            each, _ = self.objective.per_sample(self.model.network(self.x), self.y, self.reference)
-            loss = self.objective.outer((weights * each).mean())
+            values, _ = self.objective.per_sample(self.model.network(self.x), self.y, self.reference)
+            loss = self.objective.outer((weights * values).mean())
             gradients = torch.autograd.grad(loss, self.model.tensors, create_graph=True)
             parts = zip(gradients, self.model.layout.parameters, strict=True)
             return self._gradient(torch.stack([(g * block.of(u)).sum() for g, block in parts]).sum())
@@ -88,11 +102,11 @@ class View:
 
 
 class Weighted:
-    """A step whose samples are weighed.
+    """A step on a mini-batch whose samples have weights.
 
     Attributes:
-        positions: those of each mini-batch's samples in T_k, as the steps come.
-        validation: as in `View`.
+        positions: iterator over the positions in T_k of each mini-batch's samples.
+        validation: iterator over mini-batches of V_k.
     """
 
     def __init__(
@@ -106,7 +120,7 @@ class Weighted:
         validation: Iterator[Batch],
     ) -> None:
         self.model, self.objective, self.corrections = model, objective, corrections
-        self.weighing = next(found for found in corrections if isinstance(found, Weighing))
+        self.weighing = next(hook for hook in corrections if isinstance(hook, Weighing))
         self.positions, self.validation = positions, validation
         self.move = Move(model, client, lr)
 
@@ -114,8 +128,8 @@ class Weighted:
         positions = next(self.positions)
         view = View(self.model, self.objective, (x, y, reference), positions, self.validation.__next__)
         weights = self.weighing.weigh(view)
-        each, plain = self.objective.per_sample(self.model.logits(x), y, reference)
+        values, plain = self.objective.per_sample(self.model.logits(x), y, reference)
         self.model.g.zero_()
-        torch.autograd.backward(self.objective.outer((weights * each).mean()))
+        torch.autograd.backward(self.objective.outer((weights * values).mean()))
         self.move(self.corrections)
         return plain.detach()

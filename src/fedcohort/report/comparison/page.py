@@ -56,6 +56,11 @@ def to_markdown(answer: Answer) -> str:
     return render("comparison.md.j2", **_data(answer))
 
 
+def show_in_notebook(answer: Answer) -> str:
+    """Return the verdict and the tables as HTML for a notebook."""
+    return render("comparison_notebook.html.j2", **_data(answer))
+
+
 def title(answer: Answer) -> str:
     """Return the title, such as `test/acc by selector and agg, against random`."""
     q = answer.question

@@ -1,0 +1,1 @@
+"""The Python interface: `fedcohort.run`, `fedcohort.sweep` and `fedcohort.compare`, which do what the commands do."""

@@ -1,0 +1,164 @@
+"""`fedcohort.compare`: compare runs of a sweep, of folders or of MLflow, as `fedcohort compare` does."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedcohort import ranges
+from fedcohort.api.run import RunResult
+from fedcohort.api.sweep import SweepResult
+from fedcohort.errors import OptionError
+from fedcohort.report.comparison import page
+from fedcohort.report.comparison.tables import result_table
+from fedcohort.report.comparison.verdicts import list_verdicts
+from fedcohort.results.compare_cost import AXES, CROSSINGS, parse_target
+from fedcohort.results.matching.question import Answer, Question
+from fedcohort.results.metric import DIRECTIONS
+from fedcohort.results.run import KINDS
+from fedcohort.startup import comparison
+from fedcohort.startup.options import folder, spell, unknown
+from fedcohort.tracking.runs import Query
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TRACKED = ("experiment", "sweep", "filter", "tracking_uri")  # options that choose runs among those of MLflow
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of a comparison as they are typed, which `command/compare.py` explains; None stands for null."""
+
+    rows: str = "selector"
+    cols: str | None = None
+    metric: str = "test/acc"
+    baseline: str | None = None
+    better: str = "auto"
+    result: str = "late"
+    horizon: str | None = None
+    experiment: str = "fedcohort"
+    sweep: str | None = None
+    filter: str | None = None
+    target: str | None = None
+    level: str = "0.95"
+    crossing: str = "window"
+    axis: str = "virtual_s"
+    tracking_uri: str = "sqlite:///logs/mlflow.db"
+    out: str = "logs/compare"
+    curves: str = "true"
+    report: str = "false"
+    wait_s: str = "120"
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "metric", "experiment", "tracking_uri"):
+            ranges.text(name, getattr(self, name))
+        for name in ("cols", "baseline", "sweep", "filter", "target"):
+            ranges.text(name, getattr(self, name), optional=True)
+        choices = {"better": DIRECTIONS, "result": KINDS, "crossing": CROSSINGS, "axis": AXES}
+        for name, allowed in {**choices, "curves": ("true", "false"), "report": ("true", "false")}.items():
+            ranges.choice(name, getattr(self, name), *allowed)
+        if self.cols == self.rows:
+            raise ranges.refuse("cols", f"another parameter than rows={self.rows}, or null", self.cols)
+        _ = self.question
+        ranges.parse_number("wait_s", self.wait_s, "(0, inf)")
+        folder("out", self.out)
+
+    @property
+    def question(self) -> Question:
+        """The question that the options ask."""
+        metrics = split_metrics(self.metric)
+        level = ranges.parse_number("level", self.level, "(0, 1]")
+        horizon = None if self.horizon is None else int(ranges.parse_number("horizon", self.horizon, "[1, inf)"))
+        target = None if self.target is None else parse_target(self.target, metrics[0], level, self.crossing)
+        result: Any = self.result  # checked against the choices
+        return Question(self.rows, self.cols, metrics, self.baseline, self.better, result, horizon, target, self.axis)
+
+    @property
+    def query(self) -> Query:
+        """The runs of MLflow that are compared."""
+        return Query(self.tracking_uri, self.experiment, self.sweep, self.filter)
+
+
+def split_metrics(text: str) -> list[str]:
+    """Return the names between the commas. Raises `OptionError` where there is none, or one twice."""
+    names = text.split(",")
+    if not all(names) or len(set(names)) < len(names):
+        raise ranges.refuse("metric", "a metric, or several of them, each once, as test/acc,clients/acc_worst5", text)
+    return names
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Conditions compared over seeds.
+
+    Attributes:
+        answer: the compared runs with all statistics.
+    """
+
+    answer: Answer
+
+    @cached_property
+    def table(self) -> "pd.DataFrame":
+        """One row a condition and metric, with mean, paired difference, interval, p, verdict and costs."""
+        values = result_table(self.answer).values
+        assert values is not None
+        return values
+
+    @cached_property
+    def verdicts(self) -> list[str]:
+        """The conclusion of each condition in a sentence; none without a baseline."""
+        return list_verdicts(self.answer)
+
+    def write(self, out: str | Path) -> list[Path]:
+        """Write report.html, tables and figures into the folder `out`; return their paths, the page first."""
+        return page.write(self.answer, Path(out).absolute())[1]
+
+    def __repr__(self) -> str:
+        return page.to_markdown(self.answer)
+
+    def _repr_html_(self) -> str:
+        return page.show_in_notebook(self.answer)
+
+
+def compare(runs: SweepResult | Iterable[RunResult | str | Path] | None = None, **options: object) -> Comparison:
+    """Compare runs over seeds, with paired differences to a baseline.
+
+        compare(fedcohort.sweep(selector=["random", "flash"], seed=range(3)))
+        compare(["logs/runs/a", "logs/runs/b"], baseline="random")
+        compare(sweep="last", rows="selector", cols="agg", baseline="random")
+
+    Args:
+        runs: the result of a sweep, or results or folders of runs; None for runs that are in MLflow.
+        options: those of `fedcohort compare`, which its `--help` explains. Rows, columns and baseline of a sweep
+            follow from the options that it varies, unless they are passed.
+
+    Raises:
+        FedcohortError: with the message that the command prints.
+    """
+    texts = {name: None if value is None else spell(value) for name, value in options.items()}
+    if runs is None:
+        chosen = make_options(texts)
+        return Comparison(comparison.read_answer(chosen.query, chosen.question, float(chosen.wait_s)))
+    if wrong := next((name for name in options if name in TRACKED), None):
+        raise OptionError(f"{wrong} chooses runs that MLflow knows: leave it out, or leave out the runs")
+    if isinstance(runs, SweepResult):
+        axes, only = runs.choose_axes()
+        chosen = make_options({**axes, **texts})
+        source = f"sweep {runs.folder.name}"
+        folders = runs.folders
+    else:
+        chosen, only, source = make_options(texts), {}, "folders"
+        folders = [run.folder if isinstance(run, RunResult) else Path(run) for run in runs]
+    question = replace(chosen.question, source=source)
+    return Comparison(comparison.answer_folders(folders, question, only))
+
+
+def make_options(options: Mapping[str, str | None]) -> Options:
+    """Return the options of a comparison by name. Raises `OptionError`."""
+    names = [field.name for field in fields(Options)]
+    if wrong := next((name for name in options if name not in names), None):
+        raise unknown("", wrong, names)
+    values: Any = options  # the constructor rejects a null where a text is needed
+    return Options(**values)

@@ -1,0 +1,140 @@
+"""`fedcohort.sweep`: run all combinations of several values, as `python train.py -m` does, and return their results."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedcohort.api.composing import find_configs, plain_errors
+from fedcohort.api.run import INTERRUPTED, RunResult
+from fedcohort.api.tables import replace_data
+from fedcohort.console import terminal
+from fedcohort.host import messages
+from fedcohort.jobs.grid_run import begin_grid, run_grid
+from fedcohort.jobs.launch import Launch
+from fedcohort.jobs.status import vary
+from fedcohort.record import sweep_folder
+from fedcohort.record.sweep_folder import JobRecord
+from fedcohort.report.table import Table
+from fedcohort.startup import command_line
+from fedcohort.startup.overrides import list_overrides
+from fedcohort.tracking.comparison import choose_axes, choose_baseline
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """What the runs of a sweep have left; their files are read when they are asked for.
+
+    Attributes:
+        folder: of the sweep, with the record of each job.
+    """
+
+    folder: Path
+
+    @cached_property
+    def jobs(self) -> list[JobRecord]:
+        """The record of each job that has begun: overrides, state, folder of its run, reason of a failure."""
+        return list(sweep_folder.read(self.folder).values())
+
+    @property
+    def results(self) -> list[RunResult]:
+        """The results of the runs that are done, in the order of the jobs."""
+        return [RunResult(path) for path in self.folders]
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folders of the runs that are done."""
+        return [job.folder for job in self.jobs if job.folder is not None and job.how in ("done", "skipped")]
+
+    @cached_property
+    def runs(self) -> "pd.DataFrame":
+        """One row a job: the options that vary, state, last test accuracy, cost, folder, reason of a failure."""
+        import pandas as pd
+
+        done = set(self.folders)
+        rows = []
+        for job in self.jobs:
+            varying = vary([record.words for record in self.jobs], job.words).split()
+            row: dict[str, Any] = dict(word.split("=", 1) for word in varying) | {"status": job.how}
+            if job.folder in done:
+                result = RunResult(job.folder)
+                summary = result.summary
+                row |= {"accuracy": result.accuracy, "virtual_s": summary["virtual_s"]}
+                row |= {"bytes": sum(summary["bytes"][way] or 0.0 for way in ("down", "up"))}
+                row |= {"client_flops": summary["client_flops"]}
+            rows.append(row | {"folder": str(job.folder or ""), "reason": job.reason})
+        return pd.DataFrame(rows)
+
+    @cached_property
+    def rounds(self) -> "pd.DataFrame":
+        """The rounds of all runs, with the index (run, step); `run` is the name of its folder."""
+        return self._concatenate({path.name: RunResult(path).rounds for path in self.folders})
+
+    @cached_property
+    def clients(self) -> "pd.DataFrame":
+        """The clients' rows of all runs, with the run as first index."""
+        return self._concatenate({path.name: RunResult(path).clients for path in self.folders})
+
+    def choose_axes(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Return rows, columns and baseline of a comparison, and the value of each further option that varies."""
+        compared, further = choose_axes([(result.info, job.words) for result, job in self._done])
+        axes = dict(zip(("rows", "cols"), compared, strict=False))
+        if (baseline := choose_baseline(compared)) is not None:
+            axes["baseline"] = baseline
+        return axes, {option: values[0] for option, values in further.items()}
+
+    @property
+    def _done(self) -> list[tuple[RunResult, JobRecord]]:
+        return [(RunResult(job.folder), job) for job in self.jobs if job.folder in self.folders and job.folder]
+
+    @staticmethod
+    def _concatenate(frames: "Mapping[str, pd.DataFrame]") -> "pd.DataFrame":
+        import pandas as pd
+
+        return pd.concat(frames, names=["run"]) if frames else pd.DataFrame()
+
+    def __repr__(self) -> str:
+        table = self.runs.drop(columns=["folder", "reason"], errors="ignore")
+        return f"sweep {self.folder.name}: {len(self.jobs)} jobs\n{table.to_string()}\nfolder  {self.folder}"
+
+    def _repr_html_(self) -> str:
+        formats = {"accuracy": ".3f", "virtual_s": ".0f", "bytes": ".3g", "client_flops": ".3g"}
+        titles = {str(name): str(name) for name in self.runs if name not in ("folder", "reason")}
+        return str(Table(self.runs, f"sweep {self.folder.name}", formats, titles).html())
+
+
+def sweep(*, n_jobs: int = 1, launcher: str = "local", **options: object) -> SweepResult:
+    """Run all combinations of several values, as `python train.py -m` does, and return their results.
+
+        sweep(selector=["random", "flash"], seed=range(3), rounds=20, n_jobs=2)
+
+    A list, a range or a text with commas holds several values. A job that fails does not end the others. After Ctrl-C
+    the result has the jobs so far; the same call with `resume=True` runs those that are missing.
+
+    Args:
+        n_jobs: jobs at the same time; a script that is not a notebook then needs `if __name__ == "__main__":`.
+        launcher: a choice of configs/hydra/launcher.
+        options: as those of `run`.
+
+    Raises:
+        FedcohortError: with the message that the command prints; for jobs that would be rejected, before the first
+            one starts.
+    """
+    words, configs = list_overrides(replace_data(options), several=True), find_configs()
+    messages.to_terminal()
+    with plain_errors(words, configs), terminal.brief():
+        launch = Launch(launcher, n_jobs)
+        command_line.check_all(["-m", *words], configs)
+        folder = begin_grid(words, configs, launcher)
+        try:
+            with suppress(KeyboardInterrupt):
+                run_grid(folder, configs, launch)
+        except SystemExit as stop:
+            if stop.code != INTERRUPTED:
+                raise
+        return SweepResult(folder)

@@ -1,0 +1,89 @@
+"""Write keyword arguments of Python as the options that are typed on the command line: `agg={"mu": 0.1}` -> agg.mu=0.1.
+
+A dict under the name of a group or of a node (`client`, `until`) sets its options one by one. A dict under a dotted
+name, such as "model.args", is one value.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from hydra.core.override_parser.types import Quote, QuotedString
+
+from fedcohort.errors import OptionError
+
+PLAIN = re.compile(r"[A-Za-z_/.][\w./@+%-]*")  # texts that Hydra reads as texts without quotes
+NOT_TEXT = {"null", "true", "false", "nan", "inf"}
+KINDS = "a number, a text, True, False, None, a path, or a list or dict of these"
+
+
+def list_overrides(options: Mapping[str, object], *, several: bool = False) -> list[str]:
+    """Return the overrides for keyword arguments, in their order. Raises `OptionError`.
+
+    Args:
+        options: values by the name of the option or group.
+        several: whether a list, a range or a text with commas holds several values of an option, as in a sweep.
+    """
+    overrides = []
+    for name, value in options.items():
+        if name == "model" and (callable(value) or _is_network(value)):
+            overrides += ["model=module", f"model.path={_path_of(value)}"]
+            continue
+        is_list = isinstance(value, list | tuple | range) or (isinstance(value, str) and "," in value)
+        if is_list and not several and "." not in name:
+            raise OptionError(f"{name}={value!r}: several values are a sweep, call fedcohort.sweep")
+        values = {name: value}
+        if isinstance(value, Mapping) and "." not in name:
+            values = {f"{name}.{key}": each for key, each in value.items()}
+        spell = _spell_values if several else _spell
+        overrides += [f"{key}={spell(key, each)}" for key, each in values.items()]
+    return overrides
+
+
+def _spell_values(name: str, value: object) -> str:
+    """Return the values of an option in a sweep, with commas between them."""
+    if isinstance(value, str) and "," in value:
+        return value  # as typed on the command line
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        return _spell(name, value)
+    if not (values := [_spell(name, each) for each in value]):
+        raise OptionError(f"{name} has no values: a list of a sweep holds at least one")
+    return ",".join(values)
+
+
+def _spell(name: str, value: Any) -> str:  # noqa: ANN401 - what a user passes
+    """Return one value in Hydra's grammar."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str | Path):
+        text = str(value)
+        plain = PLAIN.fullmatch(text) and text.lower() not in NOT_TEXT
+        return text if plain else str(QuotedString(text, Quote.single).with_quotes())
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{_spell(name, key)}:{_spell(name, each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list | tuple | range):
+        return "[" + ",".join(_spell(name, each) for each in value) + "]"
+    if hasattr(value, "tolist"):  # NumPy's scalars and arrays
+        return _spell(name, value.tolist())
+    raise OptionError(f"{name} must be {KINDS}, got {type(value).__name__}")
+
+
+def _is_network(value: object) -> bool:
+    return hasattr(value, "state_dict") and hasattr(value, "forward")
+
+
+def _path_of(make: Any) -> str:  # noqa: ANN401 - a class, a function or what was passed instead
+    """Return the dotted name by which another process finds a class or function that makes a network."""
+    name = getattr(make, "__qualname__", "")
+    if not name or not name.isidentifier():
+        kind = "a network" if _is_network(make) and not isinstance(make, type) else name or type(make).__name__
+        raise OptionError(
+            f"model must be the name of a choice, or a class or function at the top of a module, got {kind}: "
+            "each run makes its own network, with the weights of its seed"
+        )
+    return f"{make.__module__}.{name}"

@@ -1,0 +1,90 @@
+"""`fedcohort.sweep` and `fedcohort.compare`: a sweep from Python, and its comparison without MLflow."""
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fedcohort
+from api.test_run import OPTIONS, PressCtrlC, run
+from fedcohort.errors import IncompatibleConfig, OptionError
+from fedcohort.record import sweep_folder
+
+
+def sweep(logs: Path, **options: Any) -> fedcohort.SweepResult:
+    return fedcohort.sweep(**{**OPTIONS, "rounds": 2, **options}, paths={"logs": logs})
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> fedcohort.SweepResult:
+    return sweep(tmp_path_factory.mktemp("logs"), selector=["random", "oort"], seed="0,1,2")
+
+
+def test_a_sweep_has_a_row_a_job(swept: fedcohort.SweepResult) -> None:
+    runs = swept.runs
+    pairs = [(selector, str(seed)) for selector in ("random", "oort") for seed in range(3)]
+    assert list(zip(runs["selector"], runs["seed"], strict=True)) == pairs
+    assert set(runs["status"]) == {"done"}
+    assert runs["accuracy"].tolist() == [result.accuracy for result in swept.results]
+    assert swept.rounds.index.names == ["run", "step"]
+    assert len(swept.rounds) == 6 * 3
+    assert swept.clients.groupby(level="run")["selected"].sum().tolist() == [8] * 6
+    assert "6 jobs" in repr(swept)
+    assert swept._repr_html_().count("<tr>") == 1 + 6
+
+
+def test_a_sweep_is_compared_by_what_it_varies(swept: fedcohort.SweepResult, tmp_path: Path) -> None:
+    found = fedcohort.compare(swept)
+    table = found.table.set_index("selector")
+    assert table.loc["oort", "baseline"] == "random"
+    means = swept.rounds.groupby("run")["test/acc"].apply(lambda values: values[1:].mean())
+    oort = [name.startswith("oort") for name in means.index]
+    assert table.loc["oort", "mean"] == pytest.approx(means[oort].mean())
+    assert any("oort" in line and "random" in line for line in found.verdicts)
+    html = found._repr_html_()
+    assert all(line in html for line in found.verdicts)
+    assert "6 runs of sweep" in repr(found)
+    assert found.write(tmp_path)[0] == tmp_path / "report.html"
+    by_folder = fedcohort.compare([swept.folders[0], *swept.results[1:]], baseline="random")
+    assert by_folder.table.equals(found.table)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"baselin": "random"}, "there is no option 'baselin'; .* did you mean baseline"),
+        ({"baseline": "flash"}, r"baseline must be a value of selector \(oort, random\), got 'flash'"),
+        ({"sweep": "last"}, "sweep chooses runs that MLflow knows: leave it out"),
+        ({"horizon": 0}, r"horizon must be a number in \[1, inf\), got 0"),
+    ],
+)
+def test_a_wrong_question_is_an_exception(swept: fedcohort.SweepResult, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        fedcohort.compare(swept, **options)
+
+
+def test_jobs_that_would_be_rejected_keep_a_sweep_from_starting(tmp_path: Path) -> None:
+    with pytest.raises(IncompatibleConfig, match=r"1 of 2 jobs would be refused(.|\n)*cohort=400 exceeds clients=12"):
+        sweep(tmp_path, cohort=[4, 400])
+    assert not list(tmp_path.iterdir())
+    skipped = sweep(tmp_path, cohort=[4, 400], **{"sweep.skip_refused": True})
+    assert len(skipped.jobs) == 1
+
+
+def test_ctrl_c_returns_the_jobs_so_far(tmp_path: Path) -> None:
+    press = {"+callback.press._target_": f"{PressCtrlC.__module__}.PressCtrlC", "+callback.press.step": 1}
+    result = sweep(tmp_path, seed=[0, 1], rounds=3, **press)
+    assert [job.how for job in result.jobs] == ["stopped"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    (folder,) = (tmp_path / "sweeps").iterdir()
+    assert len((sweep_folder.read_plan(folder) or sweep_folder.Plan()).jobs) == 2
+    assert run(tmp_path / "other").status == "finished"
+
+
+def test_a_sweep_over_rounds_has_a_run_for_each(tmp_path: Path) -> None:
+    """`resume=True` extends what an earlier sweep did, and no job of its own: here 2 rounds would have become 3."""
+    assert sweep(tmp_path, rounds=1).runs["status"].tolist() == ["done"]
+    extended = sweep(tmp_path, rounds=[2, 3], resume=True)
+    assert [len(result.rounds) - 1 for result in extended.results] == [2, 3]
+    assert len(list((tmp_path / "runs").iterdir())) == 2, "one continues the run of 1 round"

@@ -1,0 +1,63 @@
+"""Keyword arguments become the options that are typed, and Hydra reads the same values from them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from torch import nn
+
+from fedcohort.errors import OptionError
+from fedcohort.startup.compose import by_hydra
+from fedcohort.startup.overrides import list_overrides
+from yaml_words import CONFIGS
+
+
+class Net(nn.Module):
+    """A network at the top of a module."""
+
+
+@pytest.mark.parametrize(
+    ("options", "overrides"),
+    [
+        ({"selector": "flash", "rounds": 20}, ["selector=flash", "rounds=20"]),
+        ({"client": {"lr": 0.05, "momentum": None}}, ["client.lr=0.05", "client.momentum=null"]),
+        ({"model.args": {"width": 16}}, ["model.args={width:16}"]),
+        ({"model": {"path": "a.Net", "args": {"width": 16}}}, ["model.path=a.Net", "model.args={width:16}"]),
+        ({"dataset.leave_out": ["id", "my age"]}, ["dataset.leave_out=[id,'my age']"]),
+        ({"resume": True, "cohort": np.int64(3)}, ["resume=true", "cohort=3"]),
+        ({"model": Net}, ["model=module", f"model.path={Net.__module__}.Net"]),
+    ],
+)
+def test_options_are_spelled_as_they_are_typed(options: dict[str, Any], overrides: list[str]) -> None:
+    assert list_overrides(options) == overrides
+
+
+@pytest.mark.parametrize(
+    "value", ["a b", "null", "True", "", "it's", "a,b", "a=b", "{x}", "back\\", "1e3", "~/data", "-1"]
+)
+def test_a_text_stays_a_text(value: str) -> None:
+    (override,) = list_overrides({"dataset.path": value})
+    assert by_hydra(["dataset=folder", override], CONFIGS)["dataset"]["path"] == value
+
+
+def test_values_of_a_sweep() -> None:
+    options = {"selector": ["random", "flash"], "agg": "fedavg,scaffold", "seed": range(3), "rounds": 5}
+    swept = ["selector=random,flash", "agg=fedavg,scaffold", "seed=0,1,2", "rounds=5"]
+    assert list_overrides(options, several=True) == swept
+    with pytest.raises(OptionError, match=r"seed=\[0, 1\]: several values are a sweep, call fedcohort\.sweep"):
+        list_overrides({"seed": [0, 1]})
+    with pytest.raises(OptionError, match="seed has no values"):
+        list_overrides({"seed": []}, several=True)
+
+
+@pytest.mark.parametrize("model", [Net(), lambda: Net()])
+def test_a_network_is_made_by_each_run(model: Any) -> None:
+    with pytest.raises(OptionError, match="model must be the name of a choice, or a class or function at the top"):
+        list_overrides({"model": model})
+
+
+def test_what_cannot_be_typed_is_named() -> None:
+    with pytest.raises(OptionError, match=r"dataset must be a number, a text, .* got object"):
+        list_overrides({"dataset": object()})
+    assert list_overrides({"paths.logs": Path("a/b")}) == ["paths.logs=a/b"]
