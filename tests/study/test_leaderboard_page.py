@@ -9,6 +9,7 @@ import pytest
 from fedcohort.errors import OptionError
 from fedcohort.study import leaderboard, leaderboard_page
 from study.tiny import made_up, write
+from yaml_words import ROOT
 
 LATE = {
     "equal": {
@@ -220,3 +221,19 @@ def test_numbers_name_the_metric_of_their_own_study(tmp_path: Path) -> None:
         found = {(row["cell"].split("/")[0], row["metric"]) for row in csv.DictReader(file)}
     assert {metric for _, metric in found} == {"test/acc", "test/acc_worst_group"}
     assert len(found) == 2
+
+
+def test_the_committed_leaderboard_has_the_numbers_of_its_studies() -> None:
+    """Its page was not written again when the definition of a run's result changed."""
+
+    def read(name: str) -> dict[str, dict[str, str]]:
+        with (ROOT / "studies" / name / "tables" / "numbers.csv").open() as file:
+            return {f"{row['cell']} {row['selector']}": row for row in csv.DictReader(file)}
+
+    rows, names = read("leaderboard"), ("n", "late_mean", "diff", "holm_p", "rounds_to_target")
+    for study in sorted({key.split("/")[0] for key in rows}):
+        own = read(study)
+        pairs = [(rows[f"{study}/{key}"], row) for key, row in own.items() if f"{study}/{key}" in rows]
+        assert pairs
+        for row, own_row in pairs:
+            assert {name: row[name] for name in names} == {name: own_row[name] for name in names}
