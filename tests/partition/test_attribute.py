@@ -7,7 +7,8 @@ import pytest
 
 from fedcohort.data import skew
 from fedcohort.errors import DataError, OptionError
-from fedcohort.partition.attribute import Attribute, peak
+from fedcohort.partition.attribute import Attribute
+from fedcohort.partition.attribute_tables import peak
 from fedcohort.partition.base import Stock
 from fedcohort.partition.tables import apportion
 from yaml_words import node

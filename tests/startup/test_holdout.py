@@ -21,8 +21,8 @@ def test_the_first_of_each_class_in_a_random_order_are_the_servers(
     monkeypatch: pytest.MonkeyPatch, owned: bool
 ) -> None:
     """A row's key is (u_c + its place in its class) / n_c, inf for LEAST rows of its owner; the smallest are taken."""
-    monkeypatch.setattr(places, "PIECE", 7)
-    monkeypatch.setattr(holdout, "PIECE", 7)
+    monkeypatch.setattr(places, "CHUNK", 7)
+    monkeypatch.setattr(holdout, "CHUNK", 7)
     labels, owner = np.random.default_rng(1).integers(0, 3, 60), np.arange(60) % 12
     x = np.zeros((60, 1), dtype=np.float32)
     raw = Raw("toy", x, labels, x, labels, 3, owner if owned else None)

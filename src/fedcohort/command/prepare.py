@@ -31,7 +31,7 @@ EVERY_S = 5.0  # seconds between lines
 
 
 def main(words: Sequence[str]) -> int:
-    """The command. Raises `OptionError` and `DataError`."""
+    """Run the command. Raises `OptionError` and `DataError`."""
     named = [word for word in words if "=" not in word]
     options = [word.split("=", 1) for word in words if "=" in word]
     for number, (name, _) in enumerate(options):
@@ -78,7 +78,7 @@ def _destination(path: str, source: Path) -> Path:
 
 
 def lines() -> Callable[[str, int, int], None]:
-    """A report that says how far it is every few seconds, and at the end."""
+    """Return a function that prints progress every few seconds, and at the end."""
     last = time.monotonic()
 
     def report(part: str, done: int, count: int) -> None:

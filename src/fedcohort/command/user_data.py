@@ -11,7 +11,7 @@ WIDTH = 12  # of the labels at the left
 
 
 def is_path(word: str) -> bool:
-    """Return whether a word names a file or folder rather than a choice of the group dataset."""
+    """Return whether `word` is a file or folder, and not a choice of the group dataset."""
     looks_like_path = "/" in word or word.startswith((".", "~")) or re.search(r"\.\w+$", word) is not None
     return not word.startswith("../model") and (looks_like_path or Path(word).exists())
 

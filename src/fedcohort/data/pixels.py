@@ -3,7 +3,7 @@
     x = (pixel / 255 - mean) / sd, channel by channel, in float32
 
 As float32 an image takes four times the memory. The network converts byte inputs before its first layer, by the same
-operations in the same order as `PixelScale.convert`, so that results are equal to the bit with the same engine.
+operations in the same order as `PixelScale.convert`. Results are therefore equal to the bit with the same engine.
 Perceptrons and linear models need float32: their hand-written gradients (`training/chain.py`, `training/dual.py`) read
 the inputs directly.
 """

@@ -34,7 +34,7 @@ def make_repeatable(accelerator: str) -> None:
 
 
 def list_untried(accelerator: str, num_nodes: int) -> list[str]:
-    """What nobody has tried yet, for a line at the start."""
+    """Return a notice about hardware on which fedcohort has not been run; [] for other hardware."""
     untried = ["GPUs (trainer.accelerator=gpu)"] if accelerator == "gpu" else []
     untried += [f"several machines (trainer.num_nodes={num_nodes})"] if num_nodes > 1 else []
     hint = "compare a short run with trainer=cpu before you trust a long one"

@@ -22,7 +22,7 @@ class LabelNoise(Component, Protocol):
         """Return the labels that a client sees: each is wrong with probability `rate`.
 
         Here a wrong label is uniform over the other classes. Every kind of label noise first draws one uniform number
-        per label, and the label is wrong if that is below the rate, so that the same labels are wrong under each.
+        per label, and the label is wrong if that is below the rate. The same labels are therefore wrong under each.
 
         Args:
             labels: true labels of the client, int64 [n].

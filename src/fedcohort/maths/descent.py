@@ -1,4 +1,4 @@
-"""Projected gradient steps with Nesterov's momentum, dropped whenever it leads uphill (O'Donoghue and Candes 2015)."""
+"""Projected gradient descent with Nesterov's momentum and restarts (O'Donoghue and Candes 2015)."""
 
 from collections.abc import Callable
 
@@ -9,11 +9,17 @@ Vector = Float64[np.ndarray, "n"]
 
 
 def descend(step: Callable[[Vector], Vector], start: Vector, steps: int = 20_000, tolerance: float = 1e-12) -> Vector:
-    """Return where `step` (a gradient step and its projection) moves no entry by more than `tolerance`.
+    """Return the fixed point of `step`, at which it changes no entry by more than `tolerance`.
 
-    It stops after `steps` steps at most.
+        t <- (1 + sqrt(1 + 4 t^2)) / 2,   ahead = w + (t_before - 1) / t (w - w_before)
 
-    t <- (1 + sqrt(1 + 4 t^2)) / 2,   ahead = w + (t_before - 1) / t (w - w_before)
+    The momentum restarts when it increases the objective.
+
+    Args:
+        step: a gradient step with its projection.
+        start: the first point.
+        steps: largest number of steps.
+        tolerance: largest change of an entry at the end.
     """
     w, ahead, momentum = start, start, 1.0
     for _ in range(steps):

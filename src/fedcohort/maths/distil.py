@@ -1,8 +1,8 @@
-"""Distillation: a network learns to predict what others predict (Hinton et al. 2015).
+"""Distillation: a student network is trained to predict the teachers' probabilities (Hinton et al. 2015).
 
     loss = mean over the batch of KL(t || softmax(s / tau)),   t: the teachers' probabilities, s: the student's logits
 
-Networks stay in eval mode: batch-norm statistics keep the clients' domain, and dropout draws nothing.
+Networks stay in eval mode: batch-norm statistics remain those of the clients' data, and dropout is not active.
 """
 
 from collections.abc import Iterator
@@ -15,18 +15,18 @@ from torch.nn import functional as F
 
 from fedcohort.types import Ids
 
-SAME = 1e-6  # probabilities closer than this are the same
+TOLERANCE = 1e-6  # difference below which probabilities count as equal
 
 
 def distance(target: Float[Tensor, "b c"], logits: Float[Tensor, "b c"], tau: float = 1.0) -> Float[Tensor, ""]:
-    """KL(target || softmax(logits / tau)), the batch's mean, in nats; its gradient is (softmax - target) / (tau b)."""
+    """Return the mean KL(target || softmax(logits / tau)) in nats; its gradient is (softmax - target) / (tau b)."""
     return F.kl_div(F.log_softmax(logits / tau, 1), target, reduction="batchmean")
 
 
 def batches(rng: np.random.Generator, n: int, size: int, count: int) -> Iterator[Ids]:
-    """Yields `count` mini-batches of `size` out of n row numbers, pass after pass, each pass in an order of its own.
+    """Yield `count` mini-batches of `size` of n row numbers, pass after pass, each in a new random order.
 
-    The last batch of a pass has what is left of it.
+    The last mini-batch of a pass may be smaller.
     """
     done = 0
     while done < count:
@@ -40,7 +40,7 @@ def batches(rng: np.random.Generator, n: int, size: int, count: int) -> Iterator
 
 @torch.no_grad()
 def predict(network: nn.Module, x: Tensor, size: int) -> Float[Tensor, "n c"]:
-    """Logits of all of x, `size` samples at a time."""
+    """Return the logits of x, computed for `size` samples at a time."""
     network.eval()
     return torch.cat([network(part) for part in torch.split(x, size)])
 
@@ -52,12 +52,12 @@ def learn(
     tau: float = 1.0,
     pull: float = 1.0,
 ) -> None:
-    """Makes one optimizer step down pull * `distance`, in place.
+    """Make one optimizer step that reduces pull * `distance`.
 
-    Makes none where the target is predicted already, to rounding, which Adam would blow up to whole steps.
+    There is no step if the target is already predicted up to rounding errors, which Adam would scale to full steps.
     """
     with torch.no_grad():
-        if float((F.softmax(logits / tau, 1) - target).abs().max()) <= SAME:
+        if float((F.softmax(logits / tau, 1) - target).abs().max()) <= TOLERANCE:
             return
     optimizer.zero_grad()
     (pull * distance(target, logits, tau)).backward()
@@ -65,5 +65,5 @@ def learn(
 
 
 def trainable(network: nn.Module) -> list[nn.Parameter]:
-    """The parameters that are not frozen."""
+    """Return the parameters that are not frozen."""
     return [parameter for parameter in network.parameters() if parameter.requires_grad]

@@ -4,7 +4,7 @@ Zhang and Sabuncu, "Generalized Cross Entropy Loss for Training Deep Neural Netw
 
     L_q = (1 - p_y^q) / q,    dL_q = p_y^q dCE     q -> 0 is cross-entropy, q = 1 the mean absolute error (halved)
 
-Samples that the model is unsure of weigh less, so that it learns what is easy and little else.
+Samples of which the model is uncertain have smaller weights, so that it mainly learns easy samples.
 """
 
 from jaxtyping import Float, Int

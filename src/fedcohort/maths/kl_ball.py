@@ -3,8 +3,8 @@
     argmax_p  <p, log q> + H(p)   subject to   sum p = 1,  KL(p || uniform) = log n - H(p) <= rho
     p_i = q_i^s / sum_j q_j^s,   s = 1 / (1 + lambda),   lambda >= 0,   lambda (KL(p || uniform) - rho) = 0
 
-d KL / d s = s Var_p(log q) >= 0, and KL <= s^2 r^2 / 8 with r = max log q - min log q (Popoviciu: Var <= r^2 / 4). So
-where the constraint binds its root is unique and lies in sqrt(8 rho) / r <= s < 1; it is bisected in log s.
+d KL / d s = s Var_p(log q) >= 0, and KL <= s^2 r^2 / 8 with r = max log q - min log q (Popoviciu: Var <= r^2 / 4). If
+the constraint is active, its root is therefore unique and in sqrt(8 rho) / r <= s < 1, where bisection finds log s.
 """
 
 import numpy as np
@@ -13,14 +13,14 @@ from jaxtyping import Float64
 Rows = Float64[np.ndarray, "*batch n"]
 Column = Float64[np.ndarray, "*batch 1"]
 
-HALVINGS = 64  # of an interval of log s that is never longer than 1500: to the spacing of floats
+HALVINGS = 64  # of an interval of log s of length 1500 or less, down to the spacing of floats
 
 
 def tilt(log_q: Rows, rho: float) -> tuple[Rows, Column]:
-    """Return p [..., n] and lambda [..., 1] for finite log q, which may lack a constant, and rho >= 0 in nats.
+    """Return p [..., n] and lambda [..., 1] for finite log q, up to a constant, and rho >= 0 in nats.
 
-    p is feasible: the side of the root is taken where KL <= rho. rho = 0 gives equal weights, and lambda = infinity
-    where q are not equal already.
+    p is on the feasible side of the root, KL <= rho. With rho = 0 weights are equal, and lambda is infinite unless all
+    q are equal.
     """
     z = log_q - log_q.max(-1, keepdims=True)
     high = np.zeros_like(z[..., :1])
@@ -38,7 +38,7 @@ def tilt(log_q: Rows, rho: float) -> tuple[Rows, Column]:
 
 
 def _divergence(z: Rows, log_s: Column) -> Column:
-    """KL(p || uniform) in nats of p = softmax(s z), where max z = 0."""
+    """Return KL(p || uniform) in nats of p = softmax(s z), where max z = 0."""
     s = np.exp(log_s)
     e = np.exp(s * z)
     total = e.sum(-1, keepdims=True)

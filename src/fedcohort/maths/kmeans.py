@@ -1,7 +1,7 @@
-"""Lloyd's k-means from k-means++ starts (Arthur and Vassilvitskii 2007), of numbers and of vectors.
+"""Lloyd's k-means with k-means++ starts (Arthur and Vassilvitskii 2007), of numbers and of vectors.
 
-Own, because a choice hangs on it: the sums have one order whatever the threads, a cluster never gets empty, and equal
-points are no cause for a warning.
+scikit-learn is not used because selections depend on the clusters: here sums have the same order with any number of
+threads, no cluster becomes empty, and equal points cause no warning.
 """
 
 import numpy as np
@@ -9,14 +9,14 @@ from jaxtyping import Float64, Int64
 
 Points = Float64[np.ndarray, "_n d"]
 
-NEAR = 1e-12  # relative improvement below which a run is over
-STEPS = 300  # of a run at most, as in scikit-learn: the last ones of a long run hardly improve it
+TOLERANCE = 1e-12  # relative improvement below which a run ends
+STEPS = 300  # largest number of steps of a run, as in scikit-learn
 
 
 def levels(values: Float64[np.ndarray, "n"], count: int, rng: np.random.Generator, steps: int = 50) -> np.ndarray:
-    """The means of `count` groups of numbers, ascending, [count]; O(n log n + steps count log n).
+    """Return the sorted means of `count` clusters of numbers, [count], in O(n log n + steps count log n).
 
-    Groups of sorted numbers are intervals, and the middle between two means is where they meet.
+    Clusters of numbers are intervals whose bounds are in the middle between two means.
     """
     values = np.sort(values)
     sums = np.concatenate([[0.0], np.cumsum(values)])
@@ -33,12 +33,9 @@ def levels(values: Float64[np.ndarray, "n"], count: int, rng: np.random.Generato
 
 
 def clusters(X: Points, count: int, rng: np.random.Generator, restarts: int = 10) -> Int64[np.ndarray, "_n"]:
-    """Return each row's cluster, 0 .. count - 1, by the best of `restarts` runs.
+    """Return each row's cluster, 0 .. count - 1, by the best of `restarts` runs; fewer if fewer rows are distinct.
 
-    There are fewer where fewer rows are distinct.
-
-    Clusters are numbered by their first member in lexicographic order of rows, so that the order of rows is of no
-    consequence.
+    Clusters are numbered by their first member in lexicographic order, so that the order of rows does not matter.
     """
     order = np.lexsort(X.T[::-1])
     rows = X[order]
@@ -58,9 +55,9 @@ def inertia(X: Points, label: Int64[np.ndarray, "_n"]) -> float:
 
 
 def _run(X: Points, count: int, rng: np.random.Generator) -> tuple[float, Int64[np.ndarray, "_n"]]:
-    """Run `STEPS` steps at most; return the inertia and each point's label, that of the nearest centre.
+    """Run at most `STEPS` steps; return the inertia and each point's nearest centre.
 
-    A step that rounding makes worse ends it as one that improves nothing does, so it can't go to and fro.
+    A step without improvement ends the run, also if it is worse by rounding, so that runs do not oscillate.
     """
     centres, before, now = _starts(X, count, rng), np.inf, np.inf
     label = np.zeros(len(X), np.int64)
@@ -68,7 +65,7 @@ def _run(X: Points, count: int, rng: np.random.Generator) -> tuple[float, Int64[
         distance = np.stack([((X - centre) ** 2).sum(1) for centre in centres], axis=1)
         label = distance.argmin(1)
         now = float(distance[np.arange(len(X)), label].sum())
-        if not now < before * (1 - NEAR):
+        if not now < before * (1 - TOLERANCE):
             break
         before = now
         for h in np.unique(label):
@@ -77,7 +74,7 @@ def _run(X: Points, count: int, rng: np.random.Generator) -> tuple[float, Int64[
 
 
 def _starts(X: Points, count: int, rng: np.random.Generator) -> Points:
-    """k-means++: each further centre in proportion to the squared distance to the nearest so far."""
+    """Draw centres by k-means++: with probabilities in proportion to the squared distance to the nearest centre."""
     centres = np.empty((count, X.shape[1]))
     centres[0] = X[rng.integers(len(X))]
     nearest = ((X - centres[0]) ** 2).sum(1)

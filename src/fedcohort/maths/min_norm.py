@@ -1,4 +1,4 @@
-"""The shortest mixture of vectors whose weights stay near given ones: a box cut out of the probability simplex."""
+"""The mixture of vectors with the smallest norm, with weights in the intersection of a box and the simplex."""
 
 import numpy as np
 from jaxtyping import Float64
@@ -9,26 +9,28 @@ Vector = Float64[np.ndarray, "n"]
 
 
 def project(v: Vector, low: Vector, high: Vector) -> Vector:
-    """The point of {low <= w <= high, sum w = 1} nearest to v, which needs sum low <= 1 <= sum high.
+    """Return the point of {low <= w <= high, sum w = 1} nearest to v, for sum low <= 1 <= sum high.
 
-    It is clip(v + mu, low, high), whose sum is piecewise linear in mu and grows: an entry moves from low - v to
-    high - v. So mu lies between two of these 2 n places, where it is interpolated.
+    It is clip(v + mu, low, high), whose sum is an increasing piecewise linear function of mu with breakpoints at low -
+    v and high - v. mu is interpolated between two of these 2 n breakpoints.
     """
-    places = np.concatenate([low - v, high - v])
-    order = np.argsort(places, kind="stable")
-    places, turns = places[order], np.repeat([1.0, -1.0], len(v))[order]
-    sums = low.sum() + np.concatenate([[0.0], np.cumsum(np.diff(places) * np.cumsum(turns)[:-1])])
-    nearest: Vector = np.clip(v + np.interp(1.0, sums, places), low, high)
+    breakpoints = np.concatenate([low - v, high - v])
+    order = np.argsort(breakpoints, kind="stable")
+    breakpoints, slopes = breakpoints[order], np.repeat([1.0, -1.0], len(v))[order]
+    sums = low.sum() + np.concatenate([[0.0], np.cumsum(np.diff(breakpoints) * np.cumsum(slopes)[:-1])])
+    nearest: Vector = np.clip(v + np.interp(1.0, sums, breakpoints), low, high)
     return nearest
 
 
 def min_norm(Q: Float64[np.ndarray, "n n"], start: Vector, epsilon: float) -> Vector:
-    """argmin w' Q w over {sum w = 1, max(0, start - epsilon) <= w <= min(1, start + epsilon)}.
+    """Return argmin w' Q w over {sum w = 1, max(0, start - epsilon) <= w <= min(1, start + epsilon)}.
+
+    It is found by projected gradient steps from `start` (`descent`), each in O(n^2).
 
     Args:
-        Q: the Gram matrix of the vectors.
-        start: on the simplex. Projected gradient steps from there (`descent`), O(n^2) a step.
-        epsilon: how far each weight may move from `start`.
+        Q: Gram matrix of the vectors.
+        start: weights on the simplex.
+        epsilon: largest change of each weight.
     """
     low, high = np.maximum(start - epsilon, 0.0), np.minimum(start + epsilon, 1.0)
     steepest = float(np.linalg.eigvalsh(Q)[-1])

@@ -1,22 +1,22 @@
-"""Order statistics of long vectors: a few of the smallest of many."""
+"""Order statistics of long vectors."""
 
 import numpy as np
 
 from fedcohort.types import Values
 
-STRIDE = 64  # one of so many is looked at first
-SPARE = 8  # places beyond the one that is expected to bound the n smallest
+STRIDE = 64  # one in this many values is in the subsample
+MARGIN = 8  # ranks added to twice the expected rank of the n-th smallest value in the subsample
 
 
 def nth_smallest(values: Values, n: int) -> float:
-    """The n-th smallest of `values` [K], n in [1, K]; NaN counts as larger than all.
+    """Return the n-th smallest of `values` [K], n in [1, K]; NaN counts as the largest value.
 
-    `np.partition` of a million moves them all. Here every 64th gives a bound that few are below, and those alone are
-    ordered; where fewer than n are below it after all, everything is.
+    `np.partition` of all values is slow. Every 64th value gives an upper bound below which there are only a few values,
+    which are partitioned instead. If fewer than n values are below the bound, all values are partitioned.
     """
-    some = values[::STRIDE]
-    place = 2 * n // STRIDE + SPARE
-    if place < len(some) // 2:
-        near = values[values <= np.partition(some, place)[place]]
-        values = near if len(near) >= n else values
+    subsample = values[::STRIDE]
+    bound_rank = 2 * n // STRIDE + MARGIN
+    if bound_rank < len(subsample) // 2:
+        small = values[values <= np.partition(subsample, bound_rank)[bound_rank]]
+        values = small if len(small) >= n else values
     return float(np.partition(values, n - 1)[n - 1])

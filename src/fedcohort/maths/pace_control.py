@@ -1,13 +1,13 @@
-"""FedBalancer's controller: harder samples and shorter rounds while they still teach (Shin et al. 2022, Alg. 3).
+"""FedBalancer's controller of the loss threshold and the deadline (Shin et al. 2022, Alg. 3).
 
-    U_R = (sum of losses of the samples trained on) / (their number x deadline)    of those who arrived in round R
+    U_R = (sum of losses of the samples trained on) / (their number x deadline)    of the clients that arrive in round R
     every w rounds, with past = U_(R-2w+1) + ... + U_(R-w) and recent = U_(R-w+1) + ... + U_R:
         past > recent:   ltr <- min(ltr + lss, 1),   ddlr <- max(ddlr - dss, 0)
         otherwise:       ltr <- max(ltr - lss, 0),   ddlr <- min(ddlr + dss, 1)
 
-ltr is the loss threshold's place between the lowest and the high losses, ddlr the deadline's between its bounds; they
-start at 0 and 1. R counts the rounds in which somebody arrived, from 1; nothing is decided before round 2 w. The steps
-are rounded to 12 decimals, so that twenty of .05 are 1.
+ltr is the position of the loss threshold between the lowest and the high losses, ddlr that of the deadline between its
+bounds; they start at 0 and 1. R counts the rounds with arrivals, from 1; the first change is in round 2 w. Values are
+rounded to 12 decimals, so that twenty steps of .05 are 1.
 """
 
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ DECIMALS = 12
 
 @dataclass(frozen=True)
 class PaceState:
-    """What the controller has seen.
+    """State of the controller.
 
     Attributes:
-        rounds: in which somebody arrived, R.
-        utilities: the last 2 w at most of U, the newest last.
-        ltr, ddlr: as above, in [0, 1].
+        rounds: number of rounds with arrivals, R.
+        utilities: at most the last 2 w values of U, the newest last.
+        ltr, ddlr: positions of the loss threshold and of the deadline, in [0, 1].
     """
 
     rounds: int
@@ -39,12 +39,12 @@ class PaceState:
 
 @dataclass(frozen=True)
 class PaceControl:
-    """The controller, with its options.
+    """Changes the loss threshold and the deadline by fixed steps.
 
     Attributes:
-        w: rounds between decisions.
-        lss: the loss threshold's step; 0 for a reader of ddlr alone.
-        dss: the deadline's step; 0 for a reader of ltr alone.
+        w: rounds between two changes.
+        lss: step of the loss threshold; 0 for a component that only reads ddlr.
+        dss: step of the deadline; 0 for a component that only reads ltr.
     """
 
     w: int
@@ -61,7 +61,7 @@ class PaceControl:
         return PaceState(0, np.empty(0), 0.0, 1.0)
 
     def observe(self, state: PaceState, utility: float) -> PaceState:
-        """Take in U of a round; one that is no finite number tells nothing, as a round without arrivals."""
+        """Return the state after a round with this U; it stays the same if U is not finite, as without arrivals."""
         if not np.isfinite(utility):
             return state
         rounds, utilities = state.rounds + 1, np.append(state.utilities, utility)[-2 * self.w :]
@@ -75,7 +75,7 @@ class PaceControl:
 
 @runtime_checkable
 class Paced(Protocol):
-    """A part that has the controller."""
+    """A component with a controller."""
 
     @property
     def control(self) -> PaceControl: ...
@@ -85,9 +85,9 @@ def utility(loss_sum: Values, used: Values, deadline_s: float) -> float:
     """Return U: mean loss of the samples trained on, in nats, over the deadline, in seconds.
 
     Args:
-        loss_sum: each arrived client's sum of losses, [m].
-        used: its number of samples, [m].
-        deadline_s: what was announced.
+        loss_sum: sum of the losses of each client that arrived, [m].
+        used: number of samples of each client, [m].
+        deadline_s: announced deadline in seconds.
     """
     trained = float(used.sum())
     return float(loss_sum.sum()) / (trained * deadline_s) if trained > 0 and deadline_s > 0 else float("nan")

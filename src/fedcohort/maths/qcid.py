@@ -5,29 +5,29 @@ from jaxtyping import Float64
 
 from fedcohort.types import Values
 
-BLOCK = 4096  # rows that stay in a processor's cache
+BLOCK = 4096  # rows at a time, so that they stay in the processor's cache
 
 Counts = Float64[np.ndarray, "_n c"]
 
 
-def qcid(h: Counts, beside: Values | float = 0.0) -> Values:
-    """The imbalance of each row of class counts, [n]: 0 for equal counts, 1 - 1/C for a single class or none.
+def qcid(h: Counts, extra: Values | float = 0.0) -> Values:
+    """Return the imbalance of each row of class counts, [n]: 0 for equal counts, 1 - 1/C for a single class or none.
 
-    beside: counts that are added to every row, [C].
+    extra: counts that are added to every row, [C].
     """
     out = np.empty(len(h))
     for start in range(0, len(h), BLOCK):
         rows = slice(start, start + BLOCK)
-        out[rows] = _qcid(h[rows] + beside)
+        out[rows] = _qcid(h[rows] + extra)
     return out
 
 
 def _qcid(shares: Counts) -> Values:
-    """Return the imbalance of each row of class counts, in place: the counts are overwritten."""
+    """Return the imbalance of each row of class counts, which are overwritten."""
     C = shares.shape[1]
-    n = shares @ np.ones((C, 1))  # whole numbers: exact in any order
-    some = n[:, 0] > 0
-    np.divide(shares, n, out=shares, where=True if some.all() else n > 0)
+    n = shares @ np.ones((C, 1))  # sums of integers are exact in any order
+    has_samples = n[:, 0] > 0
+    np.divide(shares, n, out=shares, where=True if has_samples.all() else n > 0)
     shares -= 1 / C
     shares *= shares
-    return np.asarray(np.where(some, shares.sum(1), 1 - 1 / C))
+    return np.asarray(np.where(has_samples, shares.sum(1), 1 - 1 / C))

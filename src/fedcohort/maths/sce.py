@@ -2,7 +2,7 @@
 
     L = a CE + b RCE,   CE = -ln p_y,   RCE = -A (1 - p_y),   A < 0 stands for ln 0
 
-The reverse term is bounded, and its sum over the labels is the same whatever p is: flipped labels pull less.
+The reverse term is bounded, and its sum over all labels does not depend on p, so that wrong labels have less effect.
 """
 
 from jaxtyping import Float, Int

@@ -1,4 +1,4 @@
-"""Weights on the probability simplex: the nearest point of it, and the mixture of vectors with the least variance."""
+"""The projection onto the probability simplex, and the mixture of vectors with the smallest variance."""
 
 import numpy as np
 from jaxtyping import Float64
@@ -9,8 +9,8 @@ Vector = Float64[np.ndarray, "n"]
 
 
 def project(v: Vector) -> Vector:
-    """The point of {w >= 0, sum w = 1} nearest to v (Held, Wolfe and Crowder 1974)."""
-    v = v - v.max()  # the same projection; a large entry would swallow the 1
+    """Return the point of {w >= 0, sum w = 1} nearest to v (Held, Wolfe and Crowder 1974)."""
+    v = v - v.max()  # the projection is the same, but rounding of large entries would lose the 1
     u = np.sort(v)[::-1]
     excess = np.cumsum(u) - 1
     last = np.flatnonzero(u - excess / np.arange(1, len(v) + 1) > 0)[-1]
@@ -19,10 +19,10 @@ def project(v: Vector) -> Vector:
 
 
 def least_variance(X: Float64[np.ndarray, "n d"], ridge: float = 1e-8) -> Vector:
-    """argmin over the simplex of Var(sum_k w_k X_k), the population variance over the d entries.
+    """Return argmin over the simplex of Var(sum_k w_k X_k), the population variance over the d entries.
 
-    A ridge of `ridge` times the trace of the quadratic form makes the minimum unique. Projected gradient steps from
-    equal weights (`descent`), O(n d) a step.
+    A ridge of `ridge` times the trace of the quadratic form makes the minimum unique. It is found by projected gradient
+    steps from equal weights (`descent`), each in O(n d).
     """
     M = (X - X.mean(1, keepdims=True)) / np.sqrt(X.shape[1])
     w = np.full(len(X), 1 / len(X))

@@ -1,9 +1,10 @@
-"""A short vector in the place of a gradient.
+"""Sketches: short vectors that replace gradients.
 
-values: the P numbers fall into d' groups by size (1-D k-means), and the sketch is the groups' means, ascending. Two
-sketches compare how the gradients' values are distributed, not where; unsorted they would compare nothing.
-shared_projection: every coordinate goes to one of d' sums with a normal factor, the same for all clients, so that
-inner products are kept on average (a sparse Gaussian projection).
+values: the P numbers are clustered by value into d' clusters (1-D k-means); the sketch is the sorted means. It
+shows the distribution of the gradient's values, but not their positions.
+
+shared_projection: every coordinate is added to one of d' sums with a normal factor, the same for all clients, so that
+the expected inner products are those of the gradients (a sparse Gaussian projection).
 """
 
 import math
@@ -17,20 +18,20 @@ WAYS = ("values", "shared_projection")
 
 
 def length(n_params: int, rate: float) -> int:
-    """d' = max(2, ceil(rate P))."""
+    """Return the length of a sketch, d' = max(2, ceil(rate P))."""
     return max(2, math.ceil(rate * n_params - 1e-9))
 
 
 def sketch(
     gradient: Float64[np.ndarray, "p"], rate: float, way: str, rng: np.random.Generator
 ) -> Float64[np.ndarray, "d"]:
-    """A short vector that stands for a gradient, float64 [length(P, rate)]; NaN where a number is not finite.
+    """Return the sketch of a gradient, float64 [length(P, rate)]; all NaN if a number is not finite.
 
     Args:
         gradient: float64 [P].
-        rate: numbers kept, as a share of P.
+        rate: length of the sketch as a fraction of P.
         way: "values" or "shared_projection".
-        rng: made afresh from the same key for all clients.
+        rng: a generator in the same state for all clients.
     """
     d = length(len(gradient), rate)
     if not np.isfinite(gradient).all():

@@ -1,4 +1,4 @@
-"""Spearman's rank correlation, with ties at their mean rank."""
+"""Spearman's rank correlation, with mean ranks of ties."""
 
 import numpy as np
 
@@ -6,17 +6,17 @@ from fedcohort.types import Values
 
 
 def rank(values: Values) -> Values:
-    """Return the ranks of finite values from 0, those of equals their mean, [n]."""
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    """Return the ranks of finite values, from 0, with the mean rank for equal values, [n]."""
+    _, distinct, count = np.unique(values, return_inverse=True, return_counts=True)
     before = np.concatenate([[0], np.cumsum(count)[:-1]])
-    ranks: Values = (before + (count - 1) / 2)[place]
+    ranks: Values = (before + (count - 1) / 2)[distinct]
     return ranks
 
 
 def correlate(a: Values, b: Values) -> float:
-    """Return rho of two columns over the places where both are finite; NaN where one of them doesn't vary there."""
-    both = np.isfinite(a) & np.isfinite(b)
-    x, y = (rank(column[both]) for column in (a, b))
+    """Return rho of two columns over the rows where both are finite; NaN if one of them is constant there."""
+    finite = np.isfinite(a) & np.isfinite(b)
+    x, y = (rank(column[finite]) for column in (a, b))
     x, y = x - x.mean() if len(x) else x, y - y.mean() if len(y) else y
     spread = float(np.sqrt((x @ x) * (y @ y)))
     return float(x @ y) / spread if spread > 0 else float("nan")

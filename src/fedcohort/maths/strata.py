@@ -1,4 +1,4 @@
-"""Stratified sampling: how many of m draws each stratum gets, and how unlike its members are."""
+"""Stratified sampling: the spread of strata, and the allocation of m draws to strata."""
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -8,7 +8,7 @@ Reals = Float64[np.ndarray, "h"]
 
 
 def spread(X: Float64[np.ndarray, "n d"], label: Int64[np.ndarray, "n"], count: int) -> Reals:
-    """S_h = sqrt(sum_{k in h} ||X_k - mean||^2 / (N_h - 1)), 0 for a single member."""
+    """Return S_h = sqrt(sum_{k in h} ||X_k - mean||^2 / (N_h - 1)) of each stratum, [count]; 0 for a single member."""
     out = np.zeros(count)
     for h in range(count):
         members = X[label == h]
@@ -18,16 +18,16 @@ def spread(X: Float64[np.ndarray, "n d"], label: Int64[np.ndarray, "n"], count: 
 
 
 def targets(sizes: Sizes, S: Reals, m: int) -> Reals:
-    """Neyman's m N_h S_h / sum N_j S_j; m N_h / sum N_j where all S are 0."""
+    """Return Neyman's allocation m N_h S_h / sum N_j S_j; m N_h / sum N_j if all S are 0."""
     weight = sizes * S if (sizes * S).sum() > 0 else sizes.astype(np.float64)
     return m * weight / max(float(weight.sum()), 1e-300)
 
 
 def neyman(target: Reals, room: Sizes, m: int) -> Sizes:
-    """Whole numbers near the targets, at most `room`, that sum to m, or to all the room there is.
+    """Return integers near the targets, at most `room`, that sum to m or, if that is less, to the sum of `room`.
 
-    Everyone with room starts at 1, or those of the largest targets where m is too small for that; then one at a time
-    goes to who lacks most. Equals go to the first.
+    Each stratum with room gets one draw, or those with the largest targets if m is too small for that. Each further
+    draw goes to the stratum that is farthest below its target, the first one in case of ties.
     """
     draws = np.zeros(len(target), np.int64)
     first = np.flatnonzero(room > 0)
@@ -38,12 +38,15 @@ def neyman(target: Reals, room: Sizes, m: int) -> Sizes:
 
 
 def equal(sizes: Sizes, room: Sizes, m: int) -> Sizes:
-    """m / H each, at most `room`; the remainder to the largest, and again what has no room."""
+    """Return equal integers, at most `room`, that sum to m or, if that is less, to the sum of `room`.
+
+    The remainder of the division goes to the largest strata. Draws without room are distributed again.
+    """
     draws = np.zeros(len(sizes), np.int64)
-    while (left := int(min(m, room.sum()) - draws.sum())) > 0:
+    while (remaining := int(min(m, room.sum()) - draws.sum())) > 0:
         free = np.flatnonzero(draws < room)
-        each, rest = divmod(left, len(free))
-        share = np.full(len(free), each)
-        share[np.argsort(-sizes[free], kind="stable")[:rest]] += 1
+        per_stratum, remainder = divmod(remaining, len(free))
+        share = np.full(len(free), per_stratum)
+        share[np.argsort(-sizes[free], kind="stable")[:remainder]] += 1
         draws[free] = np.minimum(draws[free] + share, room[free])
     return draws

@@ -1,6 +1,6 @@
 """The contract of a model: it builds the network for a dataset's shape.
 
-torch is imported by `build`, so that options out of their ranges are refused before seconds of imports.
+`build` imports torch, so that options out of range raise an error before torch is imported, which takes seconds.
 """
 
 from abc import abstractmethod
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class Model(Component, Protocol):
-    """A network for any data.
+    """Builds a network for the shape of the data.
 
     Attributes:
-        reads_symbols: whether inputs are symbols, integers of any type, which it looks up; else numbers in float32.
-        per_position: whether it has logits for each place of a sequence, [B, length, n_classes].
+        reads_symbols: whether inputs are tokens, which are integers of any type, instead of float32 numbers.
+        per_position: whether the network has logits for each position of a sequence, [B, length, n_classes].
     """
 
     @property
@@ -33,27 +33,32 @@ class Model(Component, Protocol):
 
     @abstractmethod
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        """A network from inputs [B, *shape] to logits [B, n_classes]. Raises `IncompatibleConfig` for other shapes."""
+        """Return a network from inputs [B, *shape] to logits [B, n_classes].
+
+        Raises `IncompatibleConfig` if it does not support this shape.
+        """
 
 
 def require_images(word: str, shape: tuple[int, ...], least: int) -> tuple[int, int, int]:
-    """Return channels, height and width of the data that model=`word` is for; `least`: pixels of the shorter side.
+    """Return channels, height and width of images; raise `IncompatibleConfig` for other data or smaller images.
 
-    Raises `IncompatibleConfig` for data that aren't images, or smaller ones.
+    Args:
+        word: name of the model.
+        shape: shape of a sample.
+        least: smallest allowed side of an image, in pixels.
     """
     if len(shape) != 3 or min(shape[1:]) < least:
         raise IncompatibleConfig(
-            f"model={word} needs images [channels, height, width] of at least {least}x{least}, the inputs are "
+            f"model={word} needs images [channels, height, width] of at least {least}x{least}, but the inputs are "
             f"{list(shape)}"
         )
     return shape
 
 
 def check_norm(norm: str, groups: int, channels: Iterable[int]) -> None:
-    """Check `norm`, one of group and batch, and that `groups` divides the channels of every layer that it norms."""
+    """Check that `norm` is group or batch, and that `groups` divides the channels of every normalised layer."""
     ranges.choice("norm", norm, "group", "batch")
     ranges.integer("groups", groups, "[1, inf)")
     widths = sorted(set(channels))
     if norm == "group" and any(width % groups for width in widths):
-        known = ", ".join(map(str, widths))
-        raise ranges.refuse("groups", f"a divisor of every layer's channels ({known})", groups)
+        raise ranges.refuse("groups", f"a divisor of every layer's channels ({', '.join(map(str, widths))})", groups)

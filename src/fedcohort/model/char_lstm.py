@@ -1,12 +1,12 @@
-"""The network that LEAF trains on Shakespeare (Caldas et al. 2018): which character comes after those of a sequence.
+"""The network that LEAF trains on Shakespeare (Caldas et al. 2018), which predicts the next character of a sequence.
 
-    embedding, 8 -> LSTM, 256 -> LSTM, 256 -> dense, of the last step's output alone
+    embedding, 8 -> LSTM, 256 -> LSTM, 256 -> dense, of the last step's output only
 
-819,920 parameters with 80 characters. LEAF's TensorFlow has 817,872: torch's layers have a second bias each, 4 x 256
-numbers in either of two layers, which starts at 0 and only adds to the first. Initial weights are TensorFlow's:
-Glorot's over all four gates together (`model.glorot`), biases 0, but 1 in the forget gates.
+819,920 parameters with 80 characters. LEAF's TensorFlow has 817,872: each of torch's two layers has a second bias of
+4 x 256 numbers, which starts at 0 and is added to the first. Initial weights are TensorFlow's: Glorot's over all four
+gates (`model.glorot`), biases 0, but 1 in the forget gates.
 
-Departures from LEAF: the second biases are trained, too, so that biases move as with twice the learning rate.
+Departures from LEAF: the second biases are trained, too, so that the sum of both changes at twice the learning rate.
 """
 
 from dataclasses import dataclass
@@ -25,9 +25,9 @@ class CharLstm(Model):
     """The network, with its options.
 
     Attributes:
-        embedding: numbers that stand for a character.
-        hidden: units of each LSTM.
-        layers: LSTMs one after the other.
+        embedding: length of a character's embedding vector.
+        hidden: units of each LSTM layer.
+        layers: number of LSTM layers.
     """
 
     embedding: int
@@ -42,9 +42,9 @@ class CharLstm(Model):
         ranges.integer("layers", self.layers, "[1, inf)")
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        """A network from sequences [B, length] of symbols below n_classes to logits of the next one.
+        """Return a network from sequences [B, length] of tokens below n_classes to logits of the next token.
 
-        Raises `IncompatibleConfig` for inputs that are no sequences.
+        Raises `IncompatibleConfig` if inputs are not sequences.
         """
         from fedcohort.model.sequence import NextSymbol  # noqa: PLC0415 - torch only once the words are right
 

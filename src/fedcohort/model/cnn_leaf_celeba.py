@@ -5,15 +5,15 @@
 31,202 parameters on 84x84x3 with two classes. Convolutions and pooling are padded ("same"): a side of 21 pixels becomes
 11. Weights are TensorFlow's (`model.glorot`), and so is batch norm's epsilon of 0.001.
 
-LEAF calls batch norm with `training=True` always, so that it keeps no statistics: a sample is normed by the batch that
-it comes in, when it is evaluated, too. What a sample is taken for depends on its neighbours then, and a server averages
-nothing of batch norm but scales and shifts.
+LEAF always calls batch norm with `training=True`, so that it has no running statistics: a sample is normalised by its
+batch in evaluations, too. A prediction then depends on the other samples of the batch, and the server averages only the
+scales and shifts of batch norm.
 
-A client's samples are evaluated as one batch, as in LEAF, whoever else is evaluated; those of the server a thousand at
-a time.
+A client's samples are evaluated as one batch, as in LEAF, independently of other clients. The samples of the server are
+evaluated a thousand at a time.
 
-Departures from LEAF: its pixels are 0 to 255 and its loss is a sum over the batch: the first batch norm takes the
-former away, the latter is a learning rate times the batch size.
+Departures from LEAF: its pixels are 0 to 255, a difference that the first batch norm removes. Its loss is a sum over
+the batch, which corresponds to a learning rate times the batch size.
 """
 
 from dataclasses import dataclass

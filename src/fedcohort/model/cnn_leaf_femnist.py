@@ -5,8 +5,8 @@
 6,603,710 parameters on 28x28x1 with 62 classes. Convolutions are padded ("same"); weights are TensorFlow's
 (`model.glorot`). `model=cnn model.dense=2048` is the same network with torch's initial weights.
 
-Departures from LEAF: none in the network; other images and numbers of classes have their own sizes. That LEAF's pixels
-are 1 where the paper is white is the data's business.
+Departures from LEAF: none in the network, whose sizes follow the images and the number of classes. Pixels of
+white paper are 1 in LEAF's data.
 """
 
 from dataclasses import dataclass

@@ -2,10 +2,10 @@
 
     conv 5x5, 32, ReLU -> max pool 2 -> conv 5x5, 64, ReLU -> max pool 2 -> dense
 
-94,666 parameters on 32x32x3 with ten classes. `model=cnn` has a hidden dense layer besides.
+94,666 parameters on 32x32x3 with ten classes. `model=cnn` has an additional hidden dense layer.
 
-Departures from the paper: it says "a two-layer CNN", and nothing else. Kernels, channels, padding ("same") and pooling
-are those of FedAvg's CNN (McMahan et al. 2017), and that the classifier follows at once is our reading of "two-layer".
+Departures from the paper: it only states "a two-layer CNN". Kernels, channels, padding ("same") and pooling are those
+of FedAvg's CNN (McMahan et al. 2017). We interpret "two-layer" as two convolutions followed by the classifier.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class CnnTwoLayer(Model):
     """The network, with its option.
 
     Attributes:
-        channels: of the first and of the second convolution.
+        channels: output channels of the first and of the second convolution.
     """
 
     channels: Sequence[int]

@@ -7,7 +7,7 @@ from torch import nn
 
 
 def draw(network: nn.Module) -> None:
-    """Draw the weights of all convolutions and dense layers anew, in their order; norms are left as they are."""
+    """Draw new weights of all convolutions and dense layers in their order; normalisation layers do not change."""
     for module in network.modules():
         if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Linear):
             nn.init.xavier_uniform_(module.weight)

@@ -3,9 +3,9 @@
     block: conv1x1 to t times the channels, norm, ReLU6 -> depthwise conv3x3, norm, ReLU6 -> conv1x1, norm;   + x where
            the shape stays. A block with t = 1 has no first convolution.
 
-STAGES are Table 2 of the paper; their channels come from outside. Tensors are called as in torchvision, so that files
-of its weights fit. Convolutions have no bias, and weights from N(0, 2 / fan_out) (He et al. 2015); the classifier's
-are from N(0, 0.01^2), its bias is 0, norms start as the identity.
+STAGES are from Table 2 of the paper; the caller sets their channels. Tensors have the names of torchvision, so that
+files of its weights fit. Convolutions have no bias, and weights from N(0, 2 / fan_out) (He et al. 2015). The
+classifier's weights are from N(0, 0.01^2), its bias is 0, and normalisation layers start as the identity.
 """
 
 from collections import OrderedDict
@@ -18,7 +18,7 @@ STAGES = ((1, 1, 1), (6, 2, 2), (6, 3, 2), (6, 4, 2), (6, 3, 1), (6, 3, 2), (6, 
 
 
 class Block(nn.Module):
-    """An inverted residual from `inputs` to `outputs` channels, `expand` times as many inside."""
+    """An inverted residual block from `inputs` to `outputs` channels, with inputs * expand channels inside."""
 
     def __init__(self, inputs: int, outputs: int, stride: int, expand: int, norm: str, groups: int) -> None:
         super().__init__()
@@ -35,20 +35,20 @@ class Block(nn.Module):
 
 
 def _conv(inputs: int, outputs: int, size: int, stride: int, sets: int, norm: str, groups: int) -> nn.Sequential:
-    """Make a convolution in `sets` sets of channels, its norm and ReLU6."""
+    """Return a convolution with `sets` groups of channels, followed by normalisation and ReLU6."""
     conv = nn.Conv2d(inputs, outputs, size, stride, size // 2, groups=sets, bias=False)
     return nn.Sequential(conv, norms.make(norm, groups, outputs), nn.ReLU6())
 
 
 def make(channels: int, n_classes: int, widths: tuple[int, ...], norm: str, groups: int) -> nn.Sequential:
-    """Make the network.
+    """Return the network.
 
     Args:
-        channels: of an image.
-        n_classes: how many logits there are.
+        channels: channels of an image.
+        n_classes: number of logits.
         widths: channels of the stem, of each stage, and of the last convolution.
-        norm: group or batch.
-        groups: of channels, in each layer of group norm.
+        norm: "group" or "batch".
+        groups: groups of channels in each layer of group norm.
     """
     stem, *stages, last = widths
     features: list[nn.Module] = [_conv(channels, stem, 3, 2, 1, norm, groups)]

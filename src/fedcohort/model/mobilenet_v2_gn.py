@@ -1,14 +1,13 @@
 """MobileNetV2 (Sandler et al. 2018) with group norm, which FedDiverse trains (Nemeth et al., Sec. V-B).
 
-2,236,682 parameters with three channels and ten classes. FedDiverse puts group norm in batch norm's place and starts
-from weights that were trained on ImageNet: `weights` is a file of such weights that you have, whose tensors are called
-as torchvision calls them. A file of a network with batch norm is taken, too, without its statistics: the convolutions'
-weights, scales and shifts are then those of the file, and what group norm makes of them is not what they were trained
-for.
+2,236,682 parameters with three channels and ten classes. FedDiverse replaces batch norm by group norm, and starts from
+weights pretrained on ImageNet. `weights` is a file of such weights, with torchvision's names of tensors. A file of a
+network with batch norm is accepted, too, without its statistics. Its weights, scales and shifts were then trained for
+another normalisation.
 
-Departures from the paper: images may be smaller, down to 17 x 17, of which one pixel is left at the end (FedDiverse
-trains it on MNIST's 28 x 28); the classifier has no dropout. FedDiverse doesn't say how many groups it has: eight
-divide the channels of every layer at every width. Details are in `model.inverted`.
+Departures from the paper: images may be smaller, down to 17 x 17 pixels, which are reduced to one (FedDiverse trains it
+on MNIST's 28 x 28). The classifier has no dropout. FedDiverse does not state the number of groups; eight divides the
+channels of every layer at every width. Details are in `model.inverted`.
 """
 
 from dataclasses import dataclass
@@ -31,10 +30,10 @@ class MobileNetV2(Model):
     """The network, with its options.
 
     Attributes:
-        width: multiplies the channels of all layers, which are then rounded to multiples of eight; the last layer's
-            are never fewer than 1280.
+        width: multiplier of the channels of all layers, which are rounded to multiples of eight; the last layer has at
+            least 1280.
         norm: "group" or "batch".
-        groups: of channels, in each layer of group norm.
+        groups: groups of channels in each layer of group norm.
         weights: path of a file of weights, or None.
     """
 

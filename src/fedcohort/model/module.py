@@ -1,16 +1,16 @@
-"""Any `nn.Module` of yours, without a file of ours: `model=module model.path=my_networks.Net model.args={width: 16}`.
+"""A user's `nn.Module`, without a file here: `model=module model.path=my_networks.Net model.args={width: 16}`.
 
 `path` names a class, or a function that returns a network, in a module of the working folder or on PYTHONPATH. Its
-parameters get the values of `args`. Those of the following names get the data's values where `args` leaves them out:
+parameters get the values of `args`. Parameters with these names get the data's values if they are not in `args`:
 
     input_shape, in_shape, shape                   shape of a sample, as (3, 32, 32)
     in_channels, input_channels, channels          its first dimension
     in_features, input_dim, n_features             the number of its values
     n_classes, num_classes, classes, out_features  the number of classes
 
-The network maps a batch [B, *shape] to logits [B, n_classes]. Before a run, two samples are passed through it: a wrong
-shape, inputs that are changed in place, or logits without a gradient are refused with the reason. Batch norm, dropout,
-recurrent layers and tied weights need nothing. Initial weights are drawn from torch's generator, which `seed` sets.
+The network maps a batch [B, *shape] to logits [B, n_classes]. Before a run, a forward pass of two samples checks it: a
+wrong shape, inputs changed in place, or logits without a gradient raise an error. Batch norm, dropout, recurrent layers
+and tied weights are supported. Initial weights must be drawn from torch's generator, which `seed` sets.
 """
 
 import importlib
@@ -36,19 +36,19 @@ SHAPE = ("input_shape", "in_shape", "shape")
 CHANNELS = ("in_channels", "input_channels", "channels")
 FEATURES = ("in_features", "input_dim", "n_features")
 CLASSES = ("n_classes", "num_classes", "classes", "out_features")
-SHOWN = 8  # names that a message lists
+MAX_NAMES = 8  # names in a message
 
 
 @dataclass(frozen=True)
 class Module(Model):
-    """A network that a class or a function of the user's makes.
+    """Builds a network by a user's class or function.
 
     Attributes:
-        path: its dotted name, as `my_networks.Net`.
+        path: dotted name of the class or function, as in `my_networks.Net`.
         args: values of its parameters, by name; None for none.
-        inputs: what it reads: numbers (float32), or tokens (int64).
-        output: what has logits: a sample, [B, n_classes], or each position of a sequence, [B, length, n_classes].
-        head: index or key of the logits where `forward` returns a tuple, a list or a dict; None where it returns them.
+        inputs: kind of inputs, "numbers" (float32) or "tokens" (int64).
+        output: "sample" for logits [B, n_classes], "position" for logits [B, length, n_classes].
+        head: index or key of the logits if `forward` returns a tuple, a list or a dict; None if it returns the logits.
     """
 
     path: str
@@ -84,11 +84,11 @@ class Module(Model):
         return self.output == "position"
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        """Make the network, and check that equal seeds give equal weights.
+        """Build the network, and check that equal seeds give equal weights.
 
         Raises:
-            OptionError: for a class that isn't there, or that doesn't take its parameters, with what it takes.
-            IncompatibleConfig: for initial weights that don't come from torch's generator alone.
+            OptionError: the class does not exist, or does not accept its parameters.
+            IncompatibleConfig: initial weights do not depend only on torch's generator.
         """
         import torch  # noqa: PLC0415 - imports torch
         from torch import nn  # noqa: PLC0415
@@ -124,7 +124,7 @@ class Module(Model):
         return network
 
     def _arguments(self, make: Callable[..., object], shape: tuple[int, ...], n_classes: int) -> dict[str, Any]:
-        """Return the parameters of `make` by name: those of `args`, and what the data say of the others."""
+        """Return the arguments of `make` by name: those of `args`, and the data's values of others."""
         data = dict.fromkeys(SHAPE, shape) | dict.fromkeys(CHANNELS, shape[0])
         data |= dict.fromkeys(FEATURES, math.prod(shape)) | dict.fromkeys(CLASSES, n_classes)
         parameters = inspect.signature(make).parameters.values()
@@ -145,8 +145,8 @@ class Module(Model):
 
 
 def _find(module: str) -> None:
-    """Check that Python finds `module`, without running it. The working folder is searched after PYTHONPATH."""
-    if module in sys.modules:  # among them a notebook, which is no file
+    """Raise `OptionError` if Python does not find `module`; the working folder is searched after PYTHONPATH."""
+    if module in sys.modules:  # such as a notebook, which has no file
         return
     if (folder := str(Path.cwd())) not in sys.path:
         sys.path.append(folder)
@@ -174,12 +174,12 @@ def _load(path: str) -> Callable[..., object]:
     return typing.cast(Callable[..., object], make)
 
 
-def _instead(name: str, known: Iterable[str], introduction: str = "its parameters are ") -> str:
-    """Return what may have been meant by `name`."""
-    names = list(known)
+def _instead(name: str, candidates: Iterable[str], introduction: str = "its parameters are ") -> str:
+    """Return the end of a message about an unknown `name`: the closest candidate, or all candidates."""
+    names = list(candidates)
     if near := ranges.closest(name, names):
         return f"; did you mean {near}?"
-    return f"; {introduction}{', '.join(names[:SHOWN]) or 'none'}{', ...' if len(names) > SHOWN else ''}"
+    return f"; {introduction}{', '.join(names[:MAX_NAMES]) or 'none'}{', ...' if len(names) > MAX_NAMES else ''}"
 
 
 def _reason(error: Exception, module: str) -> str:
@@ -188,7 +188,7 @@ def _reason(error: Exception, module: str) -> str:
 
 
 def _select(head: int | str) -> Callable[[object, object, Any], "Tensor"]:
-    """Return a forward hook that passes on one of several outputs."""
+    """Return a forward hook that returns one of several outputs."""
 
     def select(network: object, inputs: object, outputs: Any) -> "Tensor":  # noqa: ANN401
         logits: Tensor = outputs[head]

@@ -1,4 +1,4 @@
-"""Weights from a file: a state dict that torch has saved (.pt, .pth), or safetensors."""
+"""Pretrained weights from a file: a state dict saved by torch (.pt, .pth), or safetensors."""
 
 import pickle
 from pathlib import Path
@@ -8,34 +8,40 @@ from torch import Tensor, nn
 
 from fedcohort.errors import OptionError
 
-SHOWN = 3  # tensors that a message names
+MAX_NAMES = 3  # tensors in a message
 STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
 def load(network: nn.Module, path: Path, classifier: str) -> None:
-    """Give the network the weights in the file; all that they share must fit.
+    """Load the weights in the file into the network.
 
-    Statistics of batch norm are passed over where the network has none, and the `classifier` (the start of its tensors'
-    names) keeps its initial weights where the file's has another number of classes.
+    Statistics of batch norm are skipped if the network has none. The classifier keeps its initial weights if the file's
+    classifier has another number of classes.
 
-    Raises `OptionError` where the file can't be read, or naming the first tensors that don't fit.
+    Args:
+        network: the network.
+        path: path of the file.
+        classifier: prefix of the names of the classifier's tensors.
+
+    Raises:
+        OptionError: the file can't be read, or tensors don't fit; the message names the first ones.
     """
-    weights, own = _read(path), network.state_dict()
-    head = {name: tensor for name, tensor in own.items() if name.startswith(classifier)}
-    alike = all(name in weights and weights[name].shape[1:] == tensor.shape[1:] for name, tensor in head.items())
-    if alike and any(weights[name].shape != tensor.shape for name, tensor in head.items()):
+    weights, initial = _read(path), network.state_dict()
+    head = {name: tensor for name, tensor in initial.items() if name.startswith(classifier)}
+    fits = all(name in weights and weights[name].shape[1:] == tensor.shape[1:] for name, tensor in head.items())
+    if fits and any(weights[name].shape != tensor.shape for name, tensor in head.items()):
         weights |= head
-    weights = {name: w for name, w in weights.items() if name in own or not name.endswith(STATISTICS)}
-    wrong = [f"{name} is missing" for name in own if name not in weights]
-    wrong += [f"{name} is unknown" for name in weights if name not in own]
+    weights = {name: w for name, w in weights.items() if name in initial or not name.endswith(STATISTICS)}
+    wrong = [f"{name} is missing" for name in initial if name not in weights]
+    wrong += [f"{name} is unknown" for name in weights if name not in initial]
     wrong += [
-        f"{name} is {list(weights[name].shape)} in the file and {list(own[name].shape)} here"
-        for name in own
-        if name in weights and weights[name].shape != own[name].shape
+        f"{name} is {list(weights[name].shape)} in the file and {list(initial[name].shape)} here"
+        for name in initial
+        if name in weights and weights[name].shape != initial[name].shape
     ]
     if wrong:
-        more = f", and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
-        raise OptionError(f"model.weights={path}: the file's weights don't fit: {'; '.join(wrong[:SHOWN])}{more}")
+        further = f", and {len(wrong) - MAX_NAMES} more" if len(wrong) > MAX_NAMES else ""
+        raise OptionError(f"model.weights={path}: the weights don't fit: {'; '.join(wrong[:MAX_NAMES])}{further}")
     network.load_state_dict(weights)
 
 
@@ -43,16 +49,16 @@ def _read(path: Path) -> dict[str, Tensor]:
     """Return the tensors in the file by name; nothing in it is executed."""
     try:
         if path.suffix == ".safetensors":
-            from safetensors.torch import load_file  # noqa: PLC0415 - an extra that few have
+            from safetensors.torch import load_file  # noqa: PLC0415 - an optional package
 
-            found = load_file(path)
+            tensors = load_file(path)
         else:
-            found = torch.load(path, map_location="cpu", weights_only=True)
+            tensors = torch.load(path, map_location="cpu", weights_only=True)
     except ImportError as error:
         raise OptionError(f"model.weights={path} needs the package safetensors: pip install safetensors") from error
     except (OSError, EOFError, RuntimeError, ValueError, KeyError, pickle.UnpicklingError) as error:
         why = str(error).split("\n")[0][:120]
         raise OptionError(f"model.weights={path} can't be read as weights ({type(error).__name__}: {why})") from error
-    if not isinstance(found, dict) or not all(isinstance(tensor, Tensor) for tensor in found.values()):
+    if not isinstance(tensors, dict) or not all(isinstance(tensor, Tensor) for tensor in tensors.values()):
         raise OptionError(f"model.weights={path} must hold a state dict, tensors by name, and nothing else")
-    return dict(found)
+    return dict(tensors)

@@ -2,9 +2,9 @@
 
     block: y = ReLU(norm(conv3x3(ReLU(norm(conv3x3(x))))) + shortcut(x))
 
-The first block of every stage but the first halves the image; where the shape changes, the shortcut is a 1x1
-convolution with its norm (He et al.'s option B), else the identity. Convolutions have no bias, and weights that are
-drawn from N(0, 2 / fan_out) (He et al. 2015); norms start as the identity.
+The first block of every stage except the first halves the image. If the shape changes, the shortcut is a 1x1
+convolution with normalisation (He et al.'s option B), else the identity. Convolutions have no bias, and weights from
+N(0, 2 / fan_out) (He et al. 2015); normalisation layers start as the identity.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from fedcohort.model import norms
 
 
 class Block(nn.Module):
-    """A basic block from `inputs` to `outputs` channels, which keeps every `stride`-th pixel."""
+    """A basic block from `inputs` to `outputs` channels with the given stride."""
 
     def __init__(self, inputs: int, outputs: int, stride: int, norm: str, groups: int) -> None:
         super().__init__()
@@ -35,15 +35,15 @@ class Block(nn.Module):
 
 
 def make(channels: int, n_classes: int, widths: Sequence[int], blocks: int, norm: str, groups: int) -> nn.Sequential:
-    """Make the network.
+    """Return the network.
 
     Args:
-        channels: of an image.
-        n_classes: how many logits there are.
+        channels: channels of an image.
+        n_classes: number of logits.
         widths: channels of each stage.
-        blocks: in each stage.
-        norm: group or batch.
-        groups: of channels, in each layer of group norm.
+        blocks: number of blocks of each stage.
+        norm: "group" or "batch".
+        groups: groups of channels in each layer of group norm.
     """
     layers = [nn.Conv2d(channels, widths[0], 3, 1, 1, bias=False), norms.make(norm, groups, widths[0]), nn.ReLU()]
     inputs = widths[0]

@@ -1,8 +1,8 @@
 """ResNet-18 for images of 32 x 32 (He et al. 2016), with group norm: a 3x3 stem, no max pooling, 64 to 512 channels.
 
 11,173,962 parameters with three channels and ten classes. Group norm (Wu and He 2018) takes the place of batch norm,
-whose statistics suffer where clients have different classes (Hsieh et al. 2020); `norm=batch` brings it back. FLASH
-trains a "ResNet-18" and says nothing of its stem or norm.
+which performs worse if clients have different classes (Hsieh et al. 2020); `norm=batch` restores it. FLASH trains a
+"ResNet-18" without stating its stem or normalisation.
 
 Departures from the paper: He et al. train ImageNet, with a 7x7 stem of stride 2 and max pooling, which would leave one
 pixel of a small image. 32 groups are those of Wu and He. Details are in `model.residual`.
@@ -26,7 +26,7 @@ class ResNet18(Model):
 
     Attributes:
         norm: "group" or "batch".
-        groups: of channels, in each layer of group norm.
+        groups: groups of channels in each layer of group norm.
     """
 
     norm: str

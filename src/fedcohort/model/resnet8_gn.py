@@ -1,11 +1,11 @@
 """ResNet-8, the smallest network of the CIFAR family of He et al. (2016, Sec. 4.2), with group norm: for CPUs.
 
-6n + 2 layers with n = 1, where theirs begin at n = 3: a 3x3 stem and three stages of 16, 32 and 64 channels with one
+6n + 2 layers with n = 1 (in the paper n >= 3): a 3x3 stem and three stages of 16, 32 and 64 channels with one
 block each. 78,042 parameters with three channels and ten classes, a 143rd of ResNet-18's.
 
 Departures from the paper: group norm with 8 groups takes the place of batch norm (`norm=batch` brings it back), as in
 `resnet18_gn`; and shortcuts between stages are 1x1 convolutions, where He et al. pad with zeros. `width` makes it
-narrower, or wider, than theirs. Details are in `model.residual`.
+narrower or wider than the paper's networks. Details are in `model.residual`.
 """
 
 from dataclasses import dataclass
@@ -27,8 +27,8 @@ class ResNet8(Model):
 
     Attributes:
         norm: "group" or "batch".
-        groups: of channels, in each layer of group norm.
-        width: channels of the first stage; each of the others has twice as many as the one before.
+        groups: groups of channels in each layer of group norm.
+        width: channels of the first stage; each further stage has twice as many as the one before.
     """
 
     norm: str

@@ -1,4 +1,4 @@
-"""Recurrent networks that say which symbol comes next, with LEAF's initial weights."""
+"""Recurrent networks that predict the next token of a sequence, with LEAF's initial weights."""
 
 import math
 
@@ -11,7 +11,7 @@ BOUND = 0.1  # of uniform initial weights
 
 
 class SymbolLstm(nn.Module):
-    """Symbols [B, length] -> embedding -> LSTMs -> dense; what it is for decides which steps it reads."""
+    """Tokens [B, length] -> embedding -> LSTMs -> dense; subclasses choose the steps that are read."""
 
     def __init__(self, symbols: int, embedding: int, hidden: int, layers: int) -> None:
         super().__init__()

@@ -1,14 +1,14 @@
-"""The network that LEAF trains on Reddit (Caldas et al. 2018): after each word of a sequence, which one comes next.
+"""The network that LEAF trains on Reddit (Caldas et al. 2018), which predicts the next word at each position.
 
     embedding, 256 -> LSTM, 256 -> LSTM, 256 -> dense, of every step's output
 
-6,182,672 parameters with 10,000 symbols. LEAF's TensorFlow has 6,180,624: torch's layers have a second bias each, 4 x
-256 numbers in either of two layers, which starts at 0 and only adds to the first. Initial weights are LEAF's: uniform
-in +-0.1, and 0 for the LSTMs' biases, those of the forget gates too.
+6,182,672 parameters with 10,000 tokens. LEAF's TensorFlow has 6,180,624: each of torch's two layers has a second bias
+of 4 x 256 numbers, which starts at 0 and is added to the first. Initial weights are LEAF's: uniform in +-0.1, and 0
+for the LSTMs' biases, including those of the forget gates.
 
-Departures from LEAF: the second biases are trained, too, so that biases move as with twice the learning rate. Every
-sequence begins in the state 0; LEAF trains one mini-batch from the state that the one before it ended in, of other
-sequences.
+Departures from LEAF: the second biases are trained, too, so that the sum of both changes at twice the learning rate.
+Every sequence starts in the state 0. In LEAF a mini-batch starts in the final state of the mini-batch before, which has
+other sequences.
 """
 
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ class WordLstm(Model):
     """The network, with its options.
 
     Attributes:
-        embedding: numbers that stand for a symbol.
-        hidden: units of each LSTM.
-        layers: LSTMs one after the other.
+        embedding: length of a token's embedding vector.
+        hidden: units of each LSTM layer.
+        layers: number of LSTM layers.
     """
 
     embedding: int
@@ -45,9 +45,9 @@ class WordLstm(Model):
         ranges.integer("layers", self.layers, "[1, inf)")
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        """A network from sequences [B, length] of symbols below n_classes to logits [B, length, n_classes].
+        """Return a network from sequences [B, length] of tokens below n_classes to logits [B, length, n_classes].
 
-        Raises `IncompatibleConfig` for inputs that are no sequences.
+        Raises `IncompatibleConfig` if inputs are not sequences.
         """
         from fedcohort.model.sequence import EachNextSymbol  # noqa: PLC0415 - torch only once the words are right
 

@@ -75,7 +75,7 @@ class Quantity(Partition):
         if (least := min(len(part) for part in parts)) < self.min_samples:
             raise OptionError(
                 f"partition.min_samples={self.min_samples} is more than the {least} samples of the smallest of {K} "
-                f"clients, as the base partition uses {sum(len(part) for part in parts)} of {N}; feasible: "
+                f"clients, because the base partition uses {sum(len(part) for part in parts)} of {N}; feasible: "
                 f"partition.min_samples<={least}, a smaller partition.spread, or fewer clients"
             )
         return parts

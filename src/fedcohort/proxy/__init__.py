@@ -1,1 +1,1 @@
-"""Unlabelled inputs that the server holds, for methods that distil what clients learnt."""
+"""Proxy sets: unlabelled inputs of the server, for methods that distil the clients' models."""

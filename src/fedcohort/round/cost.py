@@ -98,12 +98,8 @@ class CostModel:
     def count_inferred(self, clients: Ids, rates: Rates, heard: Sequence[Probe] = ()) -> Values:
         """Return the forward passes of a job before and after its training, in samples, [len(clients)].
 
-        They serve the aggregator's queries before the training, and reports after it.
-
-        Args:
-            clients: ids.
-            rates: rates of the round.
-            heard: the selector's queries of the round with the clients that answered; these do not answer twice.
+        They serve the aggregator's queries before the training, and reports after it. heard: the selector's queries of
+        the round with the clients that answered, which do not answer a second time.
         """
         passes: Values = rates.passes_after * self.federation.n_train[clients]
         for word, signal in rates.probed.items():
@@ -122,7 +118,7 @@ class CostModel:
         """Return the workload of jobs, in times of a sample: E epochs over n samples take n of them.
 
         A forward pass over a sample takes a third of its training step, and a job that weighs samples takes longer by
-        its further forward passes. A step takes the mean time of the job's steps, as the last one of a pass is shorter.
+        its further forward passes. A step takes the mean time of the job's steps: the last one of a pass is shorter.
 
         Args:
             used: samples that each client trains on.
@@ -174,17 +170,11 @@ class CostModel:
     def poll(
         self, work: QueryWork, draws: Draws, start_s: float, clock: Clock
     ) -> tuple[float, Bool[np.ndarray, "clients"]]:
-        """Return the virtual seconds that queries take, and the clients that left before they were done.
+        """Return the seconds from virtual second `start_s` that queries take, and the clients that left before the end.
 
         The queries take until the slowest client would be done. A client that leaves before gives no answer, and does
         not resume the query later. If some clients train for a signal, the others wait for their encoded updates,
         without buffers. Then all receive the model of these updates and run their forward passes.
-
-        Args:
-            work: work of the queries.
-            draws: random numbers of the round.
-            start_s: virtual second at which the queries begin.
-            clock: the run's clock.
         """
         up = np.where(work.trained > 0, self.update_bytes, 0.0)
         first, leavers = self._slowest(work.passes + work.trained, up, draws, clock.wall_time(start_s))

@@ -1,4 +1,4 @@
-"""Costs of a client's job per sample and per message, as they follow from signals and hooks."""
+"""Costs of a client's job per sample and per message, which follow from signals and hooks."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -21,6 +21,7 @@ from fedcohort.training.evaluate import client_metrics, scored, worst_group
 from fedcohort.types import Ids, RoundReport
 
 MAX_COLUMNS = 64  # of a signal in the per-client table
+NONE: Ids = np.empty(0, np.int64)
 
 
 def make_report(
@@ -44,12 +45,11 @@ def make_report(
         collected: the updates that arrived in it; None before the first round.
     """
     settings, federation, network = setup.settings, setup.federation, setup.server.network
-    metrics = dict(evaluated)
+    metrics, every = dict(evaluated), settings.clients_every
     if finished is None or collected is None:
         table = registered_columns(setup.parts, setup.dispatcher.populations)
     else:
         table = columns(finished, collected, federation.n_clients)
-    every = settings.clients_every
     if every and step % every == 0:
         with stopwatch.stage("evaluate"):
             clients = scored(federation.n_clients, settings.clients_sample, settings.seed)
@@ -63,23 +63,24 @@ def make_report(
         if (attribute := federation.server_test_attribute) is not None:
             with stopwatch.stage("evaluate"):
                 metrics["test/acc_worst_group"] = worst_group(network, federation.server_test, attribute)
-        best = state.best_acc
-        state.best_acc = metrics["test/acc"] if math.isnan(best) else max(best, metrics["test/acc"])
-        metrics["test/acc_best"] = state.best_acc
+        metrics["test/acc_best"] = state.best_acc = best_of(state.best_acc, metrics["test/acc"])
     metrics |= data_metrics(federation, collected, setup.dispatcher.claims.liars)
-    metrics |= setup.parts.describe(state)
-    metrics |= progress(step, finished, collected, state)
-    none = np.empty(0, np.int64)
+    metrics |= {**setup.parts.describe(state), **progress(step, finished, collected, state)}
     return RoundReport(
         step,
-        cohort=none if finished is None else finished.selection.clients,
-        arrived=none if collected is None else collected.clients,
+        cohort=NONE if finished is None else finished.selection.clients,
+        arrived=NONE if collected is None else collected.clients,
         metrics=metrics,
         clients=table,
         trace=setup.parts.selector.trace(state.selector),
         fingerprint=f"{state.choices or '-'}:{weights_hash(setup.server)}",
         wall_s=stopwatch.lap(),
     )
+
+
+def best_of(best: float, accuracy: float) -> float:
+    """Return the larger of two accuracies; `best` is NaN before the first evaluation."""
+    return accuracy if math.isnan(best) else max(best, accuracy)
 
 
 def weights_hash(server: FlatModel) -> str:

@@ -59,7 +59,7 @@ def mean_over_samples(
 def _cuts(network: nn.Module, shard: Shard, counts: Ids) -> Sequence[int]:
     """Return the bounds of forward passes over the rows of clients, which have `counts` rows each.
 
-    A network with batch norm without running statistics gets each client's rows in a pass of their own, so that a
+    A network with batch norm without running statistics gets each client's rows in a separate pass, so that a
     client's result does not depend on other clients.
     """
     n_rows = int(counts.sum())

@@ -46,6 +46,12 @@ def test_many_clients_of_three_rows_are_rejected_with_a_remedy_and_pooled(tmp_pa
     write_clients(tmp_path, [3] * 2000)
     with pytest.raises(DataError, match=r"no owner has more than 3.*dataset.min_client_samples=10 .*pool_small=true"):
         build(folder(tmp_path, client="who").load(0), Natural(), NoNoise(), **KINDS)
+    (tmp_path / "test.parquet").rename(tmp_path / "other")
+    with pytest.raises(
+        DataError, match=r"too few rows of each class and client .* 6000; dataset.min_client_samples=10"
+    ):
+        folder(tmp_path, client="who", test_share=0.2).load(0)
+    (tmp_path / "other").rename(tmp_path / "test.parquet")
     pooled = folder(tmp_path, client="who", min_client_samples=10, pool_small=True).load(0)
     assert build(pooled, Natural(), NoNoise(), **KINDS).n_clients == 500
 

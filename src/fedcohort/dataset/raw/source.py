@@ -1,4 +1,4 @@
-"""The folder that raw data lie in: nothing outside of it is read, whatever a link or a list of names says."""
+"""Read raw files from one folder only: links and lists of names that lead out of it are errors."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ IMAGES = {".png", ".jpg", ".jpeg", ".webp", ".bmp"}
 
 
 def folder_of(path: str) -> Path:
-    """The folder. Raises `DataError`, also for an archive, which is not opened."""
+    """Return the folder. Raises `DataError`, also for an archive, which is not opened."""
     try:
         source = Path(path).expanduser()
         is_folder, is_file = source.is_dir(), source.is_file()
@@ -27,7 +27,7 @@ def folder_of(path: str) -> Path:
 
 
 def inside(source: Path, name: str | Path) -> Path:
-    """The file or folder `name` of the source.
+    """Return the file or folder `name` of the source.
 
     Raises `DataError` where that leads out of it, is not there, or is a pipe or a device.
     """
@@ -50,7 +50,7 @@ def inside(source: Path, name: str | Path) -> Path:
 
 
 def file_in(source: Path, name: str | Path) -> Path:
-    """The file `name` of the source. Raises `DataError` as `inside`, and for a folder."""
+    """Return the file `name` of the source. Raises `DataError` as `inside`, and for a folder."""
     path = inside(source, name)
     if path.is_dir():
         raise DataError(f"{source}: {name} is a folder, and a file is meant")
@@ -58,29 +58,29 @@ def file_in(source: Path, name: str | Path) -> Path:
 
 
 def first_of(source: Path, *names: str) -> Path:
-    """The first of these that the source has. Raises `DataError` where it has none."""
-    found = next((name for name in names if (source / name).exists()), None)
-    if found is None:
+    """Return the first of these names that the source has. Raises `DataError` where it has none."""
+    first = next((name for name in names if (source / name).exists()), None)
+    if first is None:
         raise DataError(f"{source} has no {names[0]}; it has {_list(source)}")
-    return inside(source, found)
+    return inside(source, first)
 
 
 def folders_in(source: Path, folder: Path) -> list[Path]:
-    """The folders in a folder, by name; hidden ones don't count."""
+    """Return the folders in a folder, by name, without hidden ones."""
     return [inside(source, path.relative_to(source)) for path in _visible(folder) if path.is_dir()]
 
 
 def images_in(source: Path, folder: Path) -> list[Path]:
-    """The images in a folder, by name; a notice names what else it holds.
+    """Return the images in a folder, by name; a notice counts its other files.
 
     Raises `DataError` for links that lead out of the source, and where there is something, but no image.
     """
-    there = list(_visible(folder))
-    images = [path for path in there if path.suffix.lower() in IMAGES]
-    if there and not images:
+    paths = list(_visible(folder))
+    images = [path for path in paths if path.suffix.lower() in IMAGES]
+    if paths and not images:
         kinds = ", ".join(sorted(IMAGES))
-        raise DataError(f"{folder} holds no images ({kinds}), but {there[0].name}: convert or move what it holds")
-    note_left_out(folder, [path.name for path in there if path.suffix.lower() not in IMAGES])
+        raise DataError(f"{folder} holds no images ({kinds}), but {paths[0].name}: convert or move its files")
+    note_left_out(folder, [path.name for path in paths if path.suffix.lower() not in IMAGES])
     return [file_in(source, path.relative_to(source)) for path in images]
 
 

@@ -16,7 +16,7 @@ PARTS = ("train", "test", "valid")
 
 
 @dataclass(frozen=True)
-class Found:
+class TableFiles:
     """The files of `dataset.path`.
 
     Attributes:
@@ -32,7 +32,7 @@ class Found:
     images: Path | None = None
 
 
-def find(path: str) -> Found:
+def find(path: str) -> TableFiles:
     """Find the files; a single table of any name is the training table. Raises `DataError`."""
     single = Path(path).expanduser()
     try:
@@ -40,22 +40,22 @@ def find(path: str) -> Found:
     except (OSError, ValueError):
         is_file = False
     if is_file:
-        return Found(single)
+        return TableFiles(single)
     folder = folder_of(path)
     train, test, valid = (file_of(path, part) for part in PARTS)
     if train is None and list_parts(folder) and test != folder / "test.parquet" and _is_spark(folder):
-        return Found(folder)
+        return TableFiles(folder)
     if train is not None:
-        return Found(train, test, valid)
+        return TableFiles(train, test, valid)
     candidates = [
         file
         for file in sorted(folder.iterdir())
         if file.is_file() and file.suffix.lower() in SUFFIXES and file.name[0] not in "._" and file not in (test, valid)
     ]
     if len(candidates) == 1:
-        return Found(candidates[0], test, valid)
+        return TableFiles(candidates[0], test, valid)
     if not candidates and image_folder.holds_classes(folder):
-        return Found(folder, images=folder)
+        return TableFiles(folder, images=folder)
     hint = ""
     if candidates:
         hint = f"; name one of its tables, as dataset.path={folder / candidates[0].name}"

@@ -60,13 +60,13 @@ def check_sizes(folder: Path, files: list[Path]) -> None:
         kinds[kind] += 1
         first.setdefault(kind, file)
     if len(kinds) > 1:
-        shown = ", ".join(
+        examples = ", ".join(
             f"{width} x {height} {colour} ({count:,}, as {first[width, height, colour].relative_to(folder)})"
             for (width, height, colour), count in kinds.most_common(3)
         )
-        more = f" and {len(kinds) - 3} more kinds" if len(kinds) > 3 else ""
+        rest_note = f" and {len(kinds) - 3} more kinds" if len(kinds) > 3 else ""
         raise DataError(
-            f"dataset.path: the images of {folder} are of {len(kinds)} sizes or colours: {shown}{more}; "
+            f"dataset.path: the images of {folder} are of {len(kinds)} sizes or colours: {examples}{rest_note}; "
             f"{_prepare(folder)}, and fedcohort data {folder}_64 prints how to train on them"
         )
 

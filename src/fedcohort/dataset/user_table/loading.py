@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 
 REMEDY = "; mend it, or choose dataset.missing=drop, which leaves such rows out"
 FOR_NUMBERS = ", or dataset.missing=mean, which takes the feature's mean over the training rows"
-SMALL_CLIENTS = (
-    "dataset.min_client_samples=10 leaves small clients out, and pools them with dataset.pool_small=true besides"
-)
+SMALL_CLIENTS = "dataset.min_client_samples=10 leaves small clients out, or pools them with dataset.pool_small=true"
 log = logging.getLogger("fedcohort")
 
 
@@ -66,16 +64,8 @@ class Loading:
         self.problems.raise_all()
         y = [part[:: self.window] for part in labels.parts]
         self.notes += labels.notes
+        x, standard = self._finish_inputs(frames[0], names or inputs.lists, x, scalars=bool(names) and self.window == 1)
         kept_as_bytes = x[0].dtype == np.uint8
-        if options.missing == "mean" and not kept_as_bytes:
-            x, note = rows.fill(frames[0], names or inputs.lists, x)
-            self.notes += [note] if note else []
-        standard = None
-        if options.standardises:
-            standard = rows.standardise(x)
-            self.notes.append(f"standardised by mean and deviation of the {len(x[0])} training rows")
-        elif not inputs.lists and self.window == 1 and options.scale == 1:
-            self._warn(notices.of_scale(x[0], names))
         self._warn(notices.of_labels(labels.names, options.label))
         self.notes += ["kept as bytes"] * kept_as_bytes
         self.notes += ["the server alone holds the test rows: no clients/acc_*"] * (options.test == "server")
@@ -99,6 +89,24 @@ class Loading:
         del frames
         give_back()
         return raw
+
+    def _finish_inputs(
+        self, train: Frame, names: Sequence[str], x: list[np.ndarray], scalars: bool
+    ) -> tuple[list[np.ndarray], tuple[np.ndarray, np.ndarray] | None]:
+        """Return inputs without gaps, and the mean and deviation by which they were standardised, None without.
+
+        scalars: whether each feature is a column, whose scale is checked.
+        """
+        options, standard = self.options, None
+        if options.missing == "mean" and x[0].dtype != np.uint8:
+            x, note = rows.fill(train, names, x)
+            self.notes += [note] if note else []
+        if options.standardises:
+            standard = rows.standardise(x)
+            self.notes.append(f"standardised by mean and deviation of the {len(x[0])} training rows")
+        elif scalars and options.scale == 1:
+            self._warn(notices.of_scale(x[0], names))
+        return x, standard
 
     def _read(self) -> list[Frame]:
         """Return the tables, and note how they are written."""
@@ -232,9 +240,9 @@ class Loading:
 
     def _describe(self, train: Frame, inputs: Inputs, shape: Sequence[int]) -> str:
         """Return `8: x0 ... x7 (left out: comment, site); 120 rows cut for the test part`."""
-        others = [name for name in train.names if name not in {*inputs.names, self.options.label}]
+        remaining = [name for name in train.names if name not in {*inputs.names, self.options.label}]
         size = " x ".join(str(length) for length in shape)
-        left_out = f" (left out: {list_names(others)})" if others else ""
+        left_out = f" (left out: {list_names(remaining)})" if remaining else ""
         return "; ".join([f"{size}: {list_names(inputs.names)}{left_out}", *self.notes])
 
     def _warn(self, lines: Iterable[str]) -> None:

@@ -10,8 +10,8 @@ from fedcohort.dataset.table import Frame
 from fedcohort.dataset.user_table.columns import MAX_AUTO_LEVELS, Inputs, count_levels, kind_of, text_numbers
 from fedcohort.dataset.user_table.windows import find_series
 
-FAR = 10.0  # root mean square of a feature, above which it is far from unit scale
-SHOWN = 3  # features that a notice names
+MAX_SIZE = 10.0  # root mean square of a feature, above which it is far from unit scale
+MAX_NAMES = 3  # features that a notice names
 
 
 def of_columns(train: Frame, inputs: Inputs, label: str, excluded: Sequence[str]) -> Iterator[str]:
@@ -62,14 +62,14 @@ def of_scale(x: np.ndarray, names: Sequence[str]) -> Iterator[str]:
         names: of the features.
     """
     size = np.sqrt(np.einsum("nf,nf->f", x, x, dtype=np.float64, casting="same_kind") / len(x))
-    far = np.flatnonzero(size > FAR)
-    if len(far):
-        order = far[np.argsort(-size[far], kind="stable")]
-        shown = ", ".join(f"{names[j]} ({size[j]:,.0f})" for j in order[:SHOWN])
-        more = f" and {len(far) - SHOWN} more" if len(far) > SHOWN else ""
+    too_large = np.flatnonzero(size > MAX_SIZE)
+    if len(too_large):
+        order = too_large[np.argsort(-size[too_large], kind="stable")]
+        largest = ", ".join(f"{names[j]} ({size[j]:,.0f})" for j in order[:MAX_NAMES])
+        rest_note = f" and {len(too_large) - MAX_NAMES} more" if len(too_large) > MAX_NAMES else ""
         yield (
-            f"{len(far)} of {len(names)} features are far from unit scale (root mean square: {shown}{more}), which "
-            "slows or stops training: dataset.standardise=true"
+            f"{len(too_large)} of {len(names)} features are far from unit scale (root mean square: {largest}"
+            f"{rest_note}), which slows or stops training: dataset.standardise=true"
         )
 
 

@@ -47,8 +47,10 @@ def held_out(labels: Ids, owner: Ids | None, share: float, rng: np.random.Genera
     rows = keep_first(rows, groups, np.floor(share * np.bincount(groups)).astype(np.int64) + 1)
     rows = np.sort(rows[np.isfinite(place[rows])])
     if not len(rows):
+        cure = "dataset.min_client_samples=10 dataset.pool_small=true pools small clients"
         raise DataError(
             f"dataset.test_share={share}: there are too few rows of each class and client to cut any of {len(labels)}"
+            f"{'' if owner is None else f'; {cure}'}"
         )
     return rows
 

@@ -1,7 +1,7 @@
 """Cut a long table, one row per time step, into windows: samples of several rows.
 
-A window holds `window` consecutive rows of one series that have one label and one client; windows don't overlap, and
-rows at the end of a series that fill no window are left out. Rows of a series are taken in the order of the file.
+A window holds `window` consecutive rows of one series with one label and one client. Windows don't overlap. Rows at the
+end of a series that fill no window are left out. Rows of a series are taken in the order of the file.
 """
 
 from collections.abc import Sequence
