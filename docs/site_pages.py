@@ -16,6 +16,12 @@ from fedcohort.command.line import COMMANDS
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("CONTRIBUTING.md", "CHANGELOG.md", "studies/README.md", "studies/*/README.md", "benchmarks/*.md")
 PYTHON = {  # section of the page on Python: the objects in it
+    "Run, sweep, compare": (
+        "fedcohort.api.run.run",
+        "fedcohort.api.run.RunResult",
+        "fedcohort.api.sweep.sweep",
+        "fedcohort.api.comparison.compare",
+    ),
     "What a selector reads and returns": (
         "fedcohort.types.Population",
         "fedcohort.types.RoundContext",
