@@ -50,8 +50,8 @@ def test_the_probe_moves_neither_statistics_nor_generators() -> None:
 @pytest.mark.parametrize(
     ("network", "message"),
     [
-        (Net(lambda net, x: x.sub_(0.5)), "eval mode must leave its inputs"),
-        (Net(lambda net, x: x.sub_(0.5) if net.training else x), "train mode must leave its inputs"),
+        (Net(lambda net, x: x.sub_(0.5)), "eval mode must not change its inputs"),
+        (Net(lambda net, x: x.sub_(0.5) if net.training else x), "train mode must not change its inputs"),
         (Net(logits=lambda x: (x, None)), "forward in eval mode must return a tensor of logits, got a tuple"),
         (Net(logits=lambda x: {"logits": x}), "forward in eval mode must return a tensor of logits, got a dict"),
         (Net(logits=lambda x: x[:, :3]), "must be a tensor \\[2, 10\\]"),
@@ -74,7 +74,10 @@ def test_a_wrong_network_is_described(network: nn.Module, message: str) -> None:
         (lambda self, x, y, z: F.cross_entropy(x, y), "a pair"),
         (lambda self, x, y, z: (F.cross_entropy(x, y),) * 2, "must be a tensor \\[2\\]"),
         (lambda self, x, y, z: (F.cross_entropy(x, y, reduction="none").detach(),) * 2, "gradient"),
-        (lambda self, x, y, z: (F.cross_entropy(x, y.zero_(), reduction="none"),) * 2, "as they are"),
+        (
+            lambda self, x, y, z: (F.cross_entropy(x, y.zero_(), reduction="none"),) * 2,
+            "must not change logits and labels",
+        ),
     ],
 )
 def test_a_wrong_objective_is_described(per_sample: Any, message: str) -> None:
