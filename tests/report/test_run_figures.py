@@ -74,7 +74,7 @@ def words(figure: Figure) -> str:
 
 def test_files_and_nothing_else(tmp_path: Path) -> None:
     facts, before = info(tmp_path / "run"), dict(matplotlib.rcParams)
-    play([Journal(), Figures()], facts)
+    play([Journal(), Figures(["png"])], facts)
     made = sorted((facts.folder / "figures").iterdir())
     assert [path.name for path in made] == NAMES
     assert all(path.read_bytes()[:8] == PNG for path in made)
@@ -84,7 +84,7 @@ def test_files_and_nothing_else(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("status", "there"), [("interrupted", True), ("failed", False)])
 def test_when_they_are_drawn(tmp_path: Path, drawn: dict[str, Figure], status: str, there: bool) -> None:
-    play([Journal(), Figures()], info(tmp_path / "run"), last=3, status=status)
+    play([Journal(), Figures(["png"])], info(tmp_path / "run"), last=3, status=status)
     assert (sorted(drawn) == NAMES) == there
 
 
@@ -275,7 +275,7 @@ def test_a_figure_that_cant_be_drawn_does_not_fail_the_run(
         raise ValueError("a font is missing")
 
     monkeypatch.setattr(partition, "draw", refuse)
-    play([Journal(), Figures()], info(tmp_path / "run"))
+    play([Journal(), Figures(["png"])], info(tmp_path / "run"))
     assert re.search(r"no figures \(a font is missing\); try again: \S*fedcohort figures /", said.text)
 
 

@@ -101,7 +101,7 @@ CASES = [
     ),
     ("engine.slices=99999999999", "engine.slices must be an integer in [1, 100000], got 99999999999"),
     # a user's own data
-    ("dataset=folder dataset.path='~nobody-here/x'", "dataset.path=~nobody-here/x can't be read"),
+    ("dataset=folder dataset.path='~nobody-here/x'", "dataset.path=~nobody-here/x: there is no such folder"),
     (
         "dataset=folder dataset.n_classes=1000000000000",
         "dataset.n_classes must be an integer in [2, 100000] or null, got",

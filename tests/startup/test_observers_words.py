@@ -11,7 +11,9 @@ from omegaconf import OmegaConf
 
 from yaml_words import CONFIGS
 
-OPTION = re.compile(r"^ *\w+: *\S+ +# ((integer|number) in [\[(]\d, inf\)|text( or null)?|true or false);")
+OPTION = re.compile(
+    r"^ *\w+: *\S+ +# ((integer|number) in [\[(]\d, inf\)|text( or null)?|true or false|a list of [\w, ]+);"
+)
 
 
 def nodes() -> list[tuple[str, dict[str, Any]]]:

@@ -48,7 +48,7 @@ class Figures(Observer):
         OptionError: an unknown format, or no `png`.
     """
 
-    def __init__(self, formats: Sequence[str] = PNG) -> None:
+    def __init__(self, formats: Sequence[str]) -> None:
         self._formats = check_formats(formats)
         self._info: RunInfo | None = None
 

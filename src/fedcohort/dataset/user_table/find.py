@@ -1,5 +1,6 @@
 """Find the tables of `dataset.path`: a folder of tables, one table file, Parquet part files, or a folder of images."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,7 +35,7 @@ class TableFiles:
 
 def find(path: str) -> TableFiles:
     """Find the files; a single table of any name is the training table. Raises `DataError`."""
-    single = Path(path).expanduser()
+    single = Path(os.path.expanduser(path))
     try:
         is_file = single.is_file()
     except (OSError, ValueError):

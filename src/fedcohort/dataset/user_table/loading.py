@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,12 +20,10 @@ from fedcohort.dataset.user_table import columns, encode, notices, rows, small_c
 from fedcohort.dataset.user_table.columns import Inputs
 from fedcohort.dataset.user_table.find import load_tables
 from fedcohort.dataset.user_table.inputs import Reader, are_images
+from fedcohort.dataset.user_table.options import TableOptions
 from fedcohort.errors import DataError
 from fedcohort.rng import generator
 from fedcohort.types import Ids
-
-if TYPE_CHECKING:
-    from fedcohort.dataset.folder import Folder
 
 REMEDY = "; mend it, or choose dataset.missing=drop, which leaves such rows out"
 FOR_NUMBERS = ", or dataset.missing=mean, which takes the feature's mean over the training rows"
@@ -37,7 +34,7 @@ log = logging.getLogger("fedcohort")
 class Loading:
     """The steps from the files to arrays; what each step has done is noted for the start-up table."""
 
-    def __init__(self, options: "Folder", seed: int) -> None:
+    def __init__(self, options: TableOptions, seed: int) -> None:
         self.options, self.seed = options, seed
         self.notes: list[str] = []
         self.problems = Problems(f"fedcohort data {options.path} proposes options for these files")
