@@ -143,7 +143,10 @@ def test_names_that_are_none_are_refused(layout: str) -> None:
 
 def test_two_names_of_one_column_are_refused() -> None:
     check_columns({"image": "a", "label": "b"}, ("img", "image"), ("label",))
-    with pytest.raises(OptionError, match=r"^columns must be for one of img and image, which are the same column, got"):
+    with pytest.raises(
+        OptionError,
+        match=r"^columns must be a mapping with only one of img and image, which are two names of the same column, got",
+    ):
         check_columns({"img": "a", "image": "b"}, ("img", "image"), ("label",))
 
 

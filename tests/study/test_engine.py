@@ -236,7 +236,7 @@ def test_what_another_commit_ran_is_done_again(tmp_path: Path, monkeypatch: pyte
     again()
     assert not played
     monkeypatch.setattr(provenance, "commit", lambda: ("new", True))
-    with pytest.raises(OptionError, match="again=true goes by commits, and the code here has changes that are in none"):
+    with pytest.raises(OptionError, match="again=true compares commits, but this code has uncommitted changes"):
         again()
 
 

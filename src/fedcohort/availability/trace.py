@@ -229,7 +229,7 @@ class Trace(Availability):
 
 
 def _join(start: Values, end: Values, device: Ids) -> tuple[Values, Values, Ids]:
-    """Return the intervals with those of a device joined that touch, ordered, [intervals] each."""
+    """Merge intervals of a device that touch or overlap; return starts, ends and devices, each [intervals]."""
     apart = (device[1:] != device[:-1]) | (start[1:] > end[:-1])
     first, last = np.concatenate([[True], apart]), np.concatenate([apart, [True]])
     return start[first], end[last], device[first]

@@ -70,8 +70,8 @@ def replay(log: RunLog, original: LoggedSelector, candidate: LoggedSelector) -> 
             continue
         if differs:
             raise CheckpointError(
-                f"the run's own selector departs from {log.info.folder} at round {round.t + 1}, so nothing can be said "
-                "of another: it ran with another version of fedcohort, or with a selector that has changed since"
+                f"replaying {log.info.folder} with its own selector gives another cohort in round {round.t + 1}, so a "
+                "replay with another selector would mean nothing: fedcohort or the selector has changed since the run"
             )
         ctx, probes = candidate.plan(round)
         _check_queries(log, round, candidate.name, logged_probes, probes)

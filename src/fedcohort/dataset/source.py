@@ -35,7 +35,11 @@ def check_columns(columns: Columns | None, *known: Sequence[str]) -> None:
             raise ranges.refuse(f"columns.{ours}", f"another column than columns.{twice[0]}", theirs)
     for same in known:
         if len(both := [name for name in same if name in columns]) > 1:
-            raise ranges.refuse("columns", f"for one of {' and '.join(both)}, which are the same column", dict(columns))
+            raise ranges.refuse(
+                "columns",
+                f"a mapping with only one of {' and '.join(both)}, which are two names of the same column",
+                dict(columns),
+            )
 
 
 def frames_of(

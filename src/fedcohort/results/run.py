@@ -79,7 +79,7 @@ def mean_over_time(virtual_s: Numbers, values: Numbers, clock_s: float, share: f
 
 
 def newest_for(virtual_s: Numbers, clock_s: float, share: float = SHARE) -> Values:
-    """Return for how many seconds of the last `share` of the clock each model was the newest; 0 or less for never."""
+    """Return the seconds of the last `share` of the clock in which each model was the newest; at most 0 if never."""
     begin = np.array(virtual_s, dtype=float)
     begin[:1] = -math.inf  # the first model existed before its evaluation
     end = np.append(begin[1:], math.inf)

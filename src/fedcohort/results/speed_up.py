@@ -85,7 +85,7 @@ def speed_up(base: Mapping[int, Cost], method: Mapping[int, Cost]) -> SpeedUp:
 
 
 def _median_ratio(logs: Sequence[float]) -> float:
-    """Return exp of the median; NaN if it lies between minus infinity and infinity."""
+    """Return exp of the median; NaN if the two middle values are minus infinity and infinity."""
     ordered = sorted(logs)
     if not ordered or any(math.isnan(log) for log in ordered):
         return math.nan

@@ -2,4 +2,8 @@
 
 from fedcohort.signal.base import Reported
 
-signal = Reported(reveals="nothing: the server has set it", bytes_up=0, read=lambda update: update.lr)
+signal = Reported(
+    reveals="nothing about the client's data: the server sets the learning rate",
+    bytes_up=0,
+    read=lambda update: update.lr,
+)

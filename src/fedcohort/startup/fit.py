@@ -96,7 +96,7 @@ def fit(
             log.info("resuming %s %s", path, where)
         training = trainer.Training(config, path, loop, watchers.callbacks, processes, origin)
         lightnings = training.trainer(fresh=not done)
-        interrupts.forks()  # until `GracefulStop` says otherwise, which it does in the process that trains
+        interrupts.forks()  # `GracefulStop` reverts this in the process that trains
         training.fit(lightnings, network, path / folder.NEWEST if done else None)
         if home is not None:
             manifest.seal(path, folder.SEALED)

@@ -60,7 +60,7 @@ class Work:
         still has, and for `again=true` with uncommitted code, whose runs could not be recognised.
         """
         if self.again == "true" and provenance.commit()[1]:
-            raise OptionError("again=true goes by commits, and the code here has changes that are in none: commit them")
+            raise OptionError("again=true compares commits, but this code has uncommitted changes: commit them first")
         if lines := self.collect(conditions, seeds):
             raise OptionError("\n".join([*lines, "wait for these jobs, or cancel them, before more are started"]))
         current = progress.progress_of(conditions, seeds, self.results, self.configs)
@@ -168,7 +168,7 @@ class Work:
         groups = list(jobs.values())
         with closing(run_tasks([self.task(*group[0]) for group in groups], self.launch)) as outcomes:
             for number, outcome in outcomes:
-                for condition, seed in groups[number]:  # a bound is often the baseline of another setting
+                for condition, seed in groups[number]:  # a bound of one setting can equal the baseline of another
                     equal = self._find_equal(condition, seed, identities[condition.overrides])
                     yield (condition, seed), equal if equal is not None else outcome
 

@@ -74,7 +74,7 @@ def _ranked_table(board: Leaderboard, ranks: Ranks, verdict: Verdict, show: Form
 
 
 def _others_table(board: Leaderboard, placed: Mapping[str, Ranks], verdict: Verdict, show: Format) -> Table:
-    """Return the methods that lack some settings, each among the ranked methods in the settings that it has."""
+    """Return the methods that lack some settings, each ranked with the others in its own settings only."""
     lines = []
     for method, ranks in sorted(placed.items(), key=lambda item: item[1].mean[item[0]] / len(item[1].mean)):
         place = f"{ranks.positions()[method]} of {len(ranks.mean)}"

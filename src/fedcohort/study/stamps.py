@@ -1,8 +1,8 @@
-"""Stamps of a study's runs: runs with equal stamps have equal configurations, which needs no composition to tell.
+"""Stamps of a study's runs: equal stamps mean equal configurations, without composing them.
 
 A stamp is a digest of a run's overrides and of the yaml files that its composition can read. These are `train.yaml`,
 and all files of the groups that an override, or a file that is read, names. A method that is added or changed
-therefore leaves the stamps of the others unchanged, unless `train.yaml` names it, be it as an example in its help.
+therefore leaves the stamps of the others unchanged, unless `train.yaml` names it, even if only as an example.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from pathlib import Path
 
 PRIMARY = "train"
 NAME = re.compile(r"\w+")  # a file with another name, such as `my-method.yaml`, counts for all runs
-COMMENT = re.compile(r"(^|\s+)#[^'\"\n]*$", re.MULTILINE)  # one with a quote may be text, and counts
+COMMENT = re.compile(r"(^|\s+)#[^'\"\n]*$", re.MULTILINE)  # a comment with a quote is kept: it may be part of a text
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ def is_hooked(module: nn.Module) -> bool:
 def layer_of(module: nn.Linear) -> Layer:
     weight, bias = module.weight, module.bias
     if weight.grad is None or bias.grad is None:
-        raise ValueError("the layer belongs to no flat model")
+        raise ValueError("the layer's parameters have no gradient buffers: the network was not made into a flat model")
     return Layer(weight.data, weight.data.t(), bias.data, weight.grad, bias.grad)
 
 

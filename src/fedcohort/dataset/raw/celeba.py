@@ -32,7 +32,7 @@ def plan(source: Path, size: int | None) -> list[Piece]:
     for line, (image, *values) in lines:
         where = f"{file}, line {line}"
         if len(values) != len(names) or set(values) - {"-1", "1"}:
-            raise DataError(f"{where}: {len(names)} values, each 1 or -1, are meant, as many as attributes")
+            raise DataError(f"{where}: expected {len(names)} values of 1 or -1, one for each attribute")
         if first.setdefault(image, line) != line:
             raise DataError(f"{where}: line {first[image]} names {image}, too")
         if image not in identities or image not in parts:
