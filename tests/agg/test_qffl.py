@@ -64,7 +64,7 @@ def test_a_liar_gains_no_more_than_the_docstring_says(claim: float) -> None:
 
 
 def test_adam_needs_a_constant(tmp_path: Path) -> None:
-    with pytest.raises(IncompatibleConfig, match=r"agg=qffl takes 1 / client.lr .* set agg.lipschitz"):
+    with pytest.raises(IncompatibleConfig, match=r"agg=qffl uses 1 / client.lr .* set agg.lipschitz"):
         go(tmp_path, "agg=qffl", "client=adam")
     assert make("agg", "qffl").needs == {"loss", "lr"}
     assert make("agg", "qffl", lipschitz=1.0).needs == {"loss"}

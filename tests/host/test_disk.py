@@ -105,7 +105,7 @@ def test_only_the_disks_own_errors_are_explained(tmp_path: Path) -> None:
     for error in (FileNotFoundError(errno.ENOENT, "no such file"), ValueError("x"), OSError("without a number")):
         with pytest.raises(type(error)), disk.in_one_line(tmp_path):
             raise error
-    expected = pytest.raises(DiskError, match=rf"^{tmp_path}/a could not be written \(quota\): .* resume=true$")
+    expected = pytest.raises(DiskError, match=rf"^{tmp_path}/a could not be written \(quota\). .* resume=true$")
     with expected, disk.in_one_line(tmp_path):
         raise OSError(errno.EDQUOT, "quota", f"{tmp_path}/a")
 

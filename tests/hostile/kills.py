@@ -23,7 +23,7 @@ import yaml
 
 from fedcohort.console.summary import Summary
 from fedcohort.lightning import checkpoint
-from fedcohort.record import client_table, folder, journal, provenance
+from fedcohort.record import claim, client_table, folder, journal, provenance
 from fedcohort.startup import fit
 from fedcohort.training.local import LocalTrainer
 from hostile.harness import ENDED_BEFORE, ROOT, Answer, Case
@@ -33,7 +33,7 @@ from run_harness import go
 WORDS = ("selector=flash", "agg=scaffold", "rounds=4", "callback=default")
 QUIET = ("callback.figures=null", "callback.progress=null")
 POINTS: dict[str, tuple[Any, str]] = {
-    "claiming the folder": (folder, "claim"),
+    "claiming the folder": (claim, "claim"),
     "noting the start": (provenance, "note_start"),
     "beginning the fit": (fit, "_begin"),
     "training a client": (LocalTrainer, "train"),

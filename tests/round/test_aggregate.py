@@ -161,7 +161,7 @@ def test_statistics_of_batches_come_with_the_step(
 
 
 def test_a_deadline_that_is_too_short_for_everybody_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    closing = SimpleNamespace(train_s=2.5, asked=np.array([1, 2]))
+    closing = SimpleNamespace(train_s=2.5, units_asked=np.array([1, 2]))
     finished: Any = SimpleNamespace(round=4, selection=SimpleNamespace(clients=[1, 7]), closing=closing)
     parts, settings = SimpleNamespace(deadline=make("deadline", "fixed")), SimpleNamespace(update_limit=1.0, seed=0)
     step = ServerStep(parts, None, None, None, settings, None, 0.0)  # type: ignore[arg-type]

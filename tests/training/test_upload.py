@@ -47,7 +47,7 @@ def test_what_is_left_out_arrives_as_zero(kind: str) -> None:
     trainer = trainer_of(federation, network, kind, epochs=1, batch=10)
     whole = trainer.train(task_of(1), {}).delta.clone()
     task = task_of(1)
-    object.__setattr__(task, "kept", np.array([True, False, False, True]))
+    object.__setattr__(task, "tensor_mask", np.array([True, False, False, True]))
     less = trainer.train(task, {}).delta
     blocks = trainer.server.layout.parameters
     for block, stays in zip(blocks, task.tensor_mask, strict=True):
