@@ -171,9 +171,9 @@ def test_sequences_that_are_named_are_read_where_there_are_lines_too(tmp_path: P
 @pytest.mark.parametrize(
     ("layout", "part", "name", "said"),
     [
-        ("uci_har", "test", "subject", r"row 0 is of subject 1, who has rows in"),
+        ("uci_har", "test", "subject", r"row 0 is of subject 1, which "),
         ("uci_har", "train", "label", r"counts from 1 to 6"),
-        ("reddit", "train", "y", r"row 0 is not 'their x' moved on"),
+        ("reddit", "train", "y", r"row 0 is not 'their x' shifted by one"),
         ("reddit", "test", "x", r"row \d+ holds nothing but <PAD>"),
     ],
 )

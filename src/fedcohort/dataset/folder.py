@@ -2,18 +2,18 @@
 
     python train.py dataset=folder dataset.path=my_data dataset.label=diagnosis dataset.client=hospital
 
-`fedcohort data my_data` looks at the files and prints the options and the command.
+`fedcohort data my_data` inspects the files and prints the options and the command.
 
 `path` is a folder with train.parquet and test.parquet (or .csv), with one table of any name, with Parquet part files
 (Spark, Dask), or with images (train/<class>/*); or one file. Each row is a sample: the label (0, 1, 2, ... or texts),
 the features, and optionally the client. With `client` set, the clients are numbered in sorted order, and each has its
-own test rows; otherwise clients are made, each a random sample. No label is changed, unless an option asks for it.
+own test rows. Otherwise the rows are divided at random into clients. No label is changed without an option for it.
 
-Inputs are all columns of numbers. Row numbers that pandas writes are none, and neither are texts and dates, unless
-`categories` and `dates` encode them. The start-up table says which columns were taken.
+Inputs are all columns of numbers, except for row numbers that pandas writes. Texts and dates are inputs only where
+`categories` and `dates` encode them. The start-up table lists the inputs.
 
-valid.parquet or valid.csv, where the folder has one, is the server's validation data, and all training rows are the
-clients' then; valid=none does not read it.
+valid.parquet or valid.csv, where the folder has one, is the server's validation data, and the clients have all training
+rows. valid=none does not read it.
 
 Departures from the paper: none (of no paper).
 """
@@ -23,7 +23,8 @@ from dataclasses import dataclass
 
 from fedcohort import ranges
 from fedcohort.dataset.base import Dataset, Raw
-from fedcohort.dataset.labels import MOST
+from fedcohort.dataset.files import give_back
+from fedcohort.dataset.labels import MAX_CLASSES
 from fedcohort.dataset.table import text
 from fedcohort.dataset.user_table.columns import AUTO
 from fedcohort.dataset.user_table.loading import Loading
@@ -36,23 +37,22 @@ class Folder(Dataset):
     Attributes:
         path: the folder, or one table.
         label: the column of labels.
-        client: the column of clients, texts or integers; None where clients are made.
+        client: the column of clients, texts or integers; None to divide the rows at random.
         features: columns of lists or images, several as channels; None for the columns of scalars.
         categories: columns to encode by their levels (one-hot), or "auto" for all texts of 2 to 20 values.
         dates: columns to encode as days since 1970, or "auto" for all dates.
-        leave_out: columns of numbers that are no inputs.
+        leave_out: columns of numbers that are not inputs.
         decimal: decimal mark of CSV files: "point", "comma", or "auto" for comma where columns are not separated by it.
-        series: the column that says which series a row belongs to, in a table with one row per time step.
+        series: the column with the series of each row, in a table with one row per time step.
         window: rows of a sample in such a table; None where each row is a sample.
         n_classes: None for as many as there are.
         shape: of one sample, empty for the shape of the columns.
-        scale: inputs are divided by it.
+        scale: divisor of the inputs.
         standardise: "train" or True for mean 0 and deviation 1 of each feature over the training rows, else "none".
-        missing: what becomes of rows with cells that hold no number: "error", "drop" or "mean".
-        test_share: of the training rows, cut for a test part where the folder has none.
-        test: who holds the test rows, "clients" (their own, or a share) or "server" (no client has any, as where the
-            test part is of other people).
-        valid: what becomes of a validation file: "server" (it is the server's validation data) or "none".
+        missing: how rows with missing cells are treated: "error", "drop" or "mean".
+        test_share: share of the training rows that becomes the test part, where the folder has none.
+        test: holder of the test rows: "clients", or "server" for test rows of other people than the clients.
+        valid: use of a validation file: "server" (the server's validation data) or "none".
         min_client_samples: clients with fewer training samples are left out, or pooled; None for all clients.
         pool_small: whether these clients are pooled instead.
         pixels: images in memory, "float32", "uint8" (converted batch by batch; scale must be 255), or "auto" for uint8
@@ -91,7 +91,7 @@ class Folder(Dataset):
         ranges.integer("window", self.window, "[2, inf)", optional=True)
         if self.window is not None and self.lists:
             raise ranges.refuse("window", "null where features names columns of lists", self.window)
-        ranges.integer("n_classes", self.n_classes, f"[2, {MOST}]", optional=True)
+        ranges.integer("n_classes", self.n_classes, f"[2, {MAX_CLASSES}]", optional=True)
         ranges.numbers("shape", self.shape, "[1, inf)")
         for size in self.shape:
             ranges.integer("each of shape", size, "[1, inf)")
@@ -115,7 +115,7 @@ class Folder(Dataset):
 
     @property
     def lists(self) -> tuple[str, ...]:
-        """The columns of lists or images that `features` names."""
+        """Columns of lists or images that `features` names."""
         return (self.features,) if isinstance(self.features, str) else tuple(self.features or ())
 
     @property
@@ -149,4 +149,6 @@ class Folder(Dataset):
         Raises:
             DataError: that names file, column and row of each problem.
         """
-        return Loading(self, seed).load()
+        raw = Loading(self, seed).load()
+        give_back()  # the memory of the tables, which the arrays replace
+        return raw
