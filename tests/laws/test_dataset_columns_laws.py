@@ -154,7 +154,7 @@ def test_a_column_is_found_by_what_was_said_first() -> None:
     assert column_of(frame, "label", "y") == "y", "as label is what x is called"
     assert column_of(frame, "image") == "image"
     assert [has_column(frame, name) for name in ("x", "label", "y", "z")] == [True, False, True, False]
-    said = r"^dataset.path: made has no column 'label' or 'z'; it has .*; dataset.columns=\{label: OTHER\} says"
+    said = r"^dataset.path: made has no column 'label' or 'z'; it has .*; set dataset.columns=\{label: OTHER\} if"
     with pytest.raises(DataError, match=said):
         column_of(frame, "label", "z")
 
