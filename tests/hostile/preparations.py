@@ -286,10 +286,10 @@ def targets() -> list[Case]:
             "train.parquet a broken link", "leaf", linked("made/train.parquet", "precious/new"), "holds train.parquet"
         ),
         case(
-            "prepared.json a link", "leaf", linked("made/prepared.json", "precious/notes.txt"), "prepared of something"
+            "prepared.json a link", "leaf", linked("made/prepared.json", "precious/notes.txt"), "prepared from another"
         ),
         case(
-            "prepared.json a broken link", "leaf", linked("made/prepared.json", "precious/new"), "prepared of something"
+            "prepared.json a broken link", "leaf", linked("made/prepared.json", "precious/new"), "prepared from another"
         ),
         case("train.new a link", "leaf", linked("made/train.new", "precious/notes.txt"), "holds train.new"),
         case("target a broken link", "leaf", linked("made", "nowhere"), "is not a folder"),
