@@ -41,7 +41,7 @@ def test_what_a_dataset_is_called_doesnt_matter() -> None:
 
 def test_of_large_inputs_some_rows_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """240 bytes, of which 60 may be read: every fourth row, 0, 4, 8, 12 and 16."""
-    monkeypatch.setattr(checksum, "MOST", 60)
+    monkeypatch.setattr(checksum, "MAX_BYTES", 60)
     monkeypatch.setattr(checksum, "ROWS", 2)
     seen, unseen = raw(), raw()
     seen.train_x[16] = 0

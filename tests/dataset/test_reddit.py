@@ -1,4 +1,4 @@
-"""Comments by their authors: symbols and targets by hand, what is refused, and whole runs on made-up comments."""
+"""Comments by their authors: tokens and targets by hand, what is refused, and whole runs on made-up comments."""
 
 import json
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_symbols_and_targets_by_hand(small: Path) -> None:
     assert known(found.test_owner).tolist() == [0]
     asked, lost = 3 * 5 * 2 + 3 + 4, 7 + 2
     assert f"{100 * lost / asked:.1f} % of the targets are <PAD> or <UNK>" in found.inputs
-    assert "4 words (LEAF's have 10), after each the next one is the target; 7 symbols" in found.inputs
+    assert "4 words (LEAF's have 10), after each the next one is the target; 7 tokens" in found.inputs
     assert found.inputs.count("fewer") == 2
     assert "; vocabulary.parquet has fewer words than vocabulary=10,000; " in found.inputs
     assert "; 2 users, 811 fewer than the original's 813; " in found.inputs
@@ -91,13 +91,16 @@ def test_what_is_wrong_is_named_by_file_and_row(small: Path) -> None:
     good: dict[str, Any] = {"client": ["a"] * 2, "x": x, "y": y}
     pads = ["<PAD>"] * 4
     for changes, refusal in (
-        ({"x": [x[0], x[1][:3]]}, "column 'x', row 1 holds 3 words, and the first row 4"),
-        ({"x": [x[0][:3], x[1][:3]]}, "column 'x', row 0 holds 3 words, and the training part's rows 4"),
-        ({"y": [y[0][:3], y[1][:3]]}, "column 'y', row 0 holds 3 words, and 'x' 4"),
+        ({"x": [x[0], x[1][:3]]}, "column 'x', row 1 holds 3 words, but the first row 4"),
+        ({"x": [x[0][:3], x[1][:3]]}, "column 'x', row 0 holds 3 words, but the training part's rows 4"),
+        ({"y": [y[0][:3], y[1][:3]]}, "column 'y', row 0 holds 3 words, but 'x' 4"),
         ({"x": [x[0], pads], "y": [y[0], pads]}, "column 'x', row 1 holds nothing but <PAD>"),
-        ({"y": [y[0], ["is", *y[1][1:]]], "x": [x[0], ["<EOS>", "so", "<PAD>", "<PAD>"]]}, "'y', row 1 is not 'x' mov"),
-        ({"x": [[BOS, None, "it", "is"], x[1]]}, "column 'x', row 0 holds a word that is missing"),
-        ({"x": [1, 2]}, "column 'x' must hold lists of words, it holds int64"),
+        (
+            {"y": [y[0], ["is", *y[1][1:]]], "x": [x[0], ["<EOS>", "so", "<PAD>", "<PAD>"]]},
+            "'y', row 1 is not 'x' shift",
+        ),
+        ({"x": [[BOS, None, "it", "is"], x[1]]}, "column 'x', row 0 holds a missing value"),
+        ({"x": [1, 2]}, "column 'x' must hold lists of texts, it holds int64"),
         ({"y": None}, "has no column 'y'; it has client, x"),
         ({"client": None}, "has no column 'client'"),
     ):
@@ -105,7 +108,7 @@ def test_what_is_wrong_is_named_by_file_and_row(small: Path) -> None:
         with pytest.raises(DataError, match=rf"^dataset.path: .*test.parquet.*{refusal}"):
             load(small)
     write_part(small, "vocabulary", word=["it", "<PAD>"])
-    with pytest.raises(DataError, match="column 'word', row 1 holds '<PAD>', which has a symbol already"):
+    with pytest.raises(DataError, match="column 'word', row 1 holds '<PAD>', which is in the vocabulary already"):
         load(small)
     (small / "vocabulary.parquet").unlink()
     with pytest.raises(DataError, match=r"needs vocabulary.parquet or vocabulary.csv"):
@@ -125,7 +128,7 @@ def test_sequences_are_read_row_group_by_row_group(small: Path, monkeypatch: pyt
     found = load(small)
     np.testing.assert_array_equal(found.train_x, np.tile(found.train_x[: len(x)], (20, 1))[:20])
     assert (found.train_x.dtype, found.train_y.dtype) == (np.dtype("int16"), np.dtype("int64"))
-    for row, words, refusal in ((9, ["it"], "holds 1 words, and the first row 4"), (15, None, "is empty")):
+    for row, words, refusal in ((9, ["it"], "holds 1 words, but the first row 4"), (15, None, "is empty")):
         write_part(small, "test", **rows | {"x": [*rows["x"][:row], words, *rows["x"][row + 1 :]]})
         with pytest.raises(DataError, match=f"column 'x', row {row} {refusal}"):
             load(small)

@@ -124,8 +124,8 @@ def test_leafs_sequences_are_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_what_is_wrong_is_named_by_file_and_row(tmp_path: Path) -> None:
     good = {"client": ["a"] * 3, "x": ["x" * 80] * 3, "y": ["y"] * 3}
     for changes, refusal in (
-        ({"x": ["x" * 80, "x" * 79, "x" * 80]}, "column 'x', row 1 holds 79 characters, and 80 are meant"),
-        ({"y": ["y", "y", "yy"]}, "column 'y', row 2 holds 2 characters, and 1 are meant"),
+        ({"x": ["x" * 80, "x" * 79, "x" * 80]}, "column 'x', row 1 holds 79 characters; it must hold 80"),
+        ({"y": ["y", "y", "yy"]}, "column 'y', row 2 holds 2 characters; it must hold 1"),
         ({"y": [1, 2, 3]}, "column 'y' must hold texts, it holds int64"),
         ({"x": ["x" * 80, None, ""]}, "column 'x', row 1 is empty"),
         ({"x": None}, "has no column 'x'; it has client, y"),

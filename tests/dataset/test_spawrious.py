@@ -60,7 +60,7 @@ def test_chosen_pairs_are_there_and_no_others(folder: Path) -> None:
 def test_the_pair_that_is_farthest_from_the_originals_number_is_named(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "EACH", 5)
+    monkeypatch.setattr(module, "IMAGES_PER_PAIR", 5)
     assert "original" not in load(folder).inputs
     extra = encode(np.zeros((3, 8, 8), np.uint8))
     kept = pq.read_table(folder / "train.parquet")

@@ -80,7 +80,7 @@ def test_labels_may_be_names(tmp_path: Path) -> None:
         (
             "train",
             {"label": np.arange(24) % 6 + 1},
-            r"column 'label' counts from 1 to 6, as UCI's files do: take 1 off",
+            r"column 'label' counts from 1 to 6, as UCI's files do: subtract 1",
         ),
         (
             "test",
@@ -106,7 +106,7 @@ def test_labels_may_be_names(tmp_path: Path) -> None:
         (
             "test",
             {"subject": [4, 12, 30, 4, 12, 4]},
-            r"test.parquet: column 'subject', row 2 is of subject 30, who has rows in .*train.parquet, too",
+            r"test.parquet: column 'subject', row 2 is of subject 30, which .*train.parquet has, too",
         ),
         ("train", {"subject": ["a"] * 24}, r"train.parquet: column 'subject' must hold whole numbers, it holds string"),
         ("train", {"subject": [None, *range(40, 63)]}, r"train.parquet: column 'subject', row 0 is empty"),
@@ -120,7 +120,9 @@ def test_what_is_wrong_is_named_by_file_column_and_reason(
 
 
 def test_without_a_source_it_is_said_where_the_data_are() -> None:
-    with pytest.raises(DataError, match=r"dataset=uci_har needs dataset.path, .*archive.ics.uci.edu.* or dataset.hub"):
+    with pytest.raises(
+        DataError, match=r"dataset=uci_har needs dataset.path, .* or dataset.hub, .*archive.ics.uci.edu"
+    ):
         make("dataset", "uci_har").load(0)
     with pytest.raises(OptionError, match="hub must be text or null"):
         UciHar(None, "", None)

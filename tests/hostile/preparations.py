@@ -92,17 +92,17 @@ def leaf_contents() -> Mapping[str, tuple[object, str]]:
     """Contents of train/a.json and a text of the message."""
     good = json.dumps(document())
     return {
-        "empty file": ("", "is no JSON, or was cut off"),
-        "cut off": (good[:-20], "is no JSON, or was cut off"),
-        "text behind the end": (good + "x", "is no JSON, or was cut off"),
-        "byte order mark": (b"\xef\xbb\xbf" + good.encode(), "is no JSON"),
-        "UTF-16": (good.encode("utf-16"), "is no JSON"),
-        "Latin-1 name": (good.replace('"u"', '"Zoë"').encode("latin1"), "is no JSON"),
-        "zero bytes": (b"\0" * 100, "is no JSON"),
-        "gzip": (b"\x1f\x8b\x08" + bytes(60), "is no JSON"),
-        "nested too deep": ("[" * 200_000, "is no JSON"),
-        "single quotes": (good.replace('"', "'"), "is no JSON"),
-        "number of 5000 digits": (good.replace("5.0", "9" * 5000), "is no JSON"),
+        "empty file": ("", "is not valid JSON, or was truncated"),
+        "cut off": (good[:-20], "is not valid JSON, or was truncated"),
+        "text behind the end": (good + "x", "is not valid JSON, or was truncated"),
+        "byte order mark": (b"\xef\xbb\xbf" + good.encode(), "is not valid JSON"),
+        "UTF-16": (good.encode("utf-16"), "is not valid JSON"),
+        "Latin-1 name": (good.replace('"u"', '"Zoë"').encode("latin1"), "is not valid JSON"),
+        "zero bytes": (b"\0" * 100, "is not valid JSON"),
+        "gzip": (b"\x1f\x8b\x08" + bytes(60), "is not valid JSON"),
+        "nested too deep": ("[" * 200_000, "is not valid JSON"),
+        "single quotes": (good.replace('"', "'"), "is not valid JSON"),
+        "number of 5000 digits": (good.replace("5.0", "9" * 5000), "is not valid JSON"),
         "a list": ([1], "is not LEAF's"),
         "a text": ('"x"', "is not LEAF's"),
         "null": ("null", "is not LEAF's"),
@@ -162,7 +162,7 @@ def leaf_contents() -> Mapping[str, tuple[object, str]]:
         "label 1e300": (user([[1.0]], [1e300]), "not of one kind"),
         "labels of two kinds": (user([[1.0], [2.0]], [0, "a"]), "not of one kind"),
         "label an object after a number": (user([[1.0], [2.0]], [0, {"target_tokens": []}]), "not of one kind"),
-        "targets no words": (user([[1.0]], [[1, 2]]), "targets that are no lists of words"),
+        "targets no words": (user([[1.0]], [[1, 2]]), "targets that are not lists of texts"),
         "comment without targets": (user([[["a"]]], [{"subreddit": "s"}]), "has no lists x and y.target_tokens"),
         "comment with fewer targets": (
             user([[["a", "b"]]], [{"target_tokens": [["b"]]}]),
@@ -171,7 +171,7 @@ def leaf_contents() -> Mapping[str, tuple[object, str]]:
         "comment's words numbers": (user([[[1, 2]]], [{"target_tokens": [["a", "b"]]}]), "not of one kind"),
         "comment's targets null": (
             user([[["a"]]], [{"target_tokens": [[None]]}]),
-            "targets that are no lists of words",
+            "targets that are not lists of texts",
         ),
     }
 
@@ -210,7 +210,7 @@ def leaf_files() -> list[Case]:
         case("a link to itself", "leaf", lambda raw: link(raw / "train" / "a.json", "a.json"), "can't be read"),
         case("a broken link", "leaf", lambda raw: link(raw / "train" / "a.json", "b.json"), "has no train/a.json"),
         case("train a link out", "leaf", lambda raw: link(raw / "train", "/etc"), "leads out"),
-        case("size=", "leaf", lambda raw: raw_json(raw, document()), "size= is for images", options=("size=8",)),
+        case("size=", "leaf", lambda raw: raw_json(raw, document()), "size= resizes image files", options=("size=8",)),
         case("name in Latin-1", "leaf", lambda raw: bad_name(raw, document()), "is no UTF-8 text"),
         case(
             "files beside",
@@ -271,10 +271,12 @@ def targets() -> list[Case]:
         case("own test.parquet", "leaf", taken("made/test.parquet"), "holds test.parquet"),
         case("own vocabulary.parquet", "leaf", taken("made/vocabulary.parquet"), "holds vocabulary.parquet"),
         case("own vocabulary.new", "leaf", taken("made/vocabulary.new"), "holds vocabulary.new"),
-        case("own prepared.json", "leaf", taken("made/prepared.json"), "prepared of something else"),
-        case("prepared.json of others", "leaf", taken("made/prepared.json", done), "prepared of something else"),
-        case("prepared.json a list", "leaf", taken("made/prepared.json", "[1]"), "prepared of something else"),
-        case("prepared.json nested", "leaf", taken("made/prepared.json", "[" * 200_000), "prepared of something else"),
+        case("own prepared.json", "leaf", taken("made/prepared.json"), "prepared from another source"),
+        case("prepared.json of others", "leaf", taken("made/prepared.json", done), "prepared from another source"),
+        case("prepared.json a list", "leaf", taken("made/prepared.json", "[1]"), "prepared from another source"),
+        case(
+            "prepared.json nested", "leaf", taken("made/prepared.json", "[" * 200_000), "prepared from another source"
+        ),
         case(
             "prepared.json a pipe", "leaf", lambda raw: (good(raw), pipe(raw.parent / "made/prepared.json")), "prepared"
         ),
@@ -284,19 +286,19 @@ def targets() -> list[Case]:
             "train.parquet a broken link", "leaf", linked("made/train.parquet", "precious/new"), "holds train.parquet"
         ),
         case(
-            "prepared.json a link", "leaf", linked("made/prepared.json", "precious/notes.txt"), "prepared of something"
+            "prepared.json a link", "leaf", linked("made/prepared.json", "precious/notes.txt"), "prepared from another"
         ),
         case(
-            "prepared.json a broken link", "leaf", linked("made/prepared.json", "precious/new"), "prepared of something"
+            "prepared.json a broken link", "leaf", linked("made/prepared.json", "precious/new"), "prepared from another"
         ),
         case("train.new a link", "leaf", linked("made/train.new", "precious/notes.txt"), "holds train.new"),
-        case("target a broken link", "leaf", linked("made", "nowhere"), "is no folder"),
-        case("target a file", "leaf", taken("made"), "is no folder"),
+        case("target a broken link", "leaf", linked("made", "nowhere"), "is not a folder"),
+        case("target a file", "leaf", taken("made"), "is not a folder"),
         case("target below a file", "leaf", taken("made"), "Not a directory", target="made/below"),
         case("target the source", "leaf", good, "whose files are read", target="raw"),
         case("target in the source", "leaf", good, "whose files are read", target="raw/made"),
         case("target a link into the source", "leaf", linked("made", "raw"), "whose files are read"),
-        case("target a device", "leaf", good, "is no folder", target="../../../../../../dev/null"),
+        case("target a device", "leaf", good, "is not a folder", target="../../../../../../dev/null"),
         case("target without a name", "leaf", good, "empty name", target=""),
         case("target with a zero byte", "leaf", good, "can't be used as a folder's name", target="ma\0de"),
         case("target of 300 characters", "leaf", good, "name too long", target="m" * 300),

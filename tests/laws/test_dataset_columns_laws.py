@@ -157,7 +157,7 @@ def test_a_column_is_found_by_what_was_said_first() -> None:
     assert column_of(frame, "label", "y") == "y", "as label is what x is called"
     assert column_of(frame, "image") == "image"
     assert [has_column(frame, name) for name in ("x", "label", "y", "z")] == [True, False, True, False]
-    said = r"^dataset.path: made has no column 'label' or 'z'; it has .*; dataset.columns=\{label: OTHER\} says"
+    said = r"^dataset.path: made has no column 'label' or 'z'; it has .*; set dataset.columns=\{label: OTHER\} if"
     with pytest.raises(DataError, match=said):
         column_of(frame, "label", "z")
 
@@ -174,9 +174,9 @@ def test_sequences_that_are_named_are_read_where_there_are_lines_too(tmp_path: P
 @pytest.mark.parametrize(
     ("layout", "part", "name", "said"),
     [
-        ("uci_har", "test", "subject", r"row 0 is of subject 1, who has rows in"),
+        ("uci_har", "test", "subject", r"row 0 is of subject 1, which "),
         ("uci_har", "train", "label", r"counts from 1 to 6"),
-        ("reddit", "train", "y", r"row 0 is not 'their x' moved on"),
+        ("reddit", "train", "y", r"row 0 is not 'their x' shifted by one"),
         ("reddit", "test", "x", r"row \d+ holds nothing but <PAD>"),
     ],
 )

@@ -25,7 +25,7 @@ class Raw:
 
     Attributes:
         train_x, test_x: float32 [N, ...]; or uint8 images [N, channels, height, width] with `scale`; or sequences of
-            symbols, integers counted from 0 of any integer type.
+            tokens, integers counted from 0 of any integer type.
         train_y, test_y: int64 labels in [0, n_classes), [N]; or [N, T] with `targets`.
         train_owner, test_owner: the natural client of each row, int64 counted from 0, or None.
         train_attribute, test_attribute: an attribute of each row besides its class (a background, a colour), int64
@@ -104,7 +104,7 @@ class Dataset(Component, Protocol):
 
 
 def check(raw: Raw) -> Raw:
-    """Return the data with float32 inputs and int64 labels; whatever is converted is named in a notice.
+    """Return the data with float32 inputs and int64 labels, and log a warning that names converted arrays.
 
     Raises `DataError` that names the dataset, what is wrong and where.
     """
@@ -124,9 +124,9 @@ def check(raw: Raw) -> Raw:
             raise DataError(
                 f"dataset={raw.name}: {part} labels must be in [{low}, {raw.n_classes - 1}], got {y.min()}..{y.max()}"
             )
-        if (row := _find_odd(x)) is not None:
+        if (row := _find_bad_row(x)) is not None:
             raise DataError(f"dataset={raw.name}: {part} row {row} has a feature that is NaN or infinite")
-    if raw.targets.single and len(raw.train_x) > 1 and _are_all_one(raw.train_x):
+    if raw.targets.single and len(raw.train_x) > 1 and _are_rows_equal(raw.train_x):
         raise DataError(
             f"dataset={raw.name}: all {len(raw.train_x)} training samples are the same: there is nothing to learn"
         )
@@ -171,19 +171,19 @@ def _convert(raw: Raw) -> dict[str, Any]:
 
 
 def _type_of(name: str, values: np.ndarray) -> np.dtype[Any]:
-    """Return the type that a field needs; inputs that are bytes or symbols keep theirs."""
+    """Return the type that a field needs; inputs of integers keep their type."""
     if not name.endswith("x"):
         return np.dtype(np.int64)
     return np.dtype(np.float32) if values.dtype.kind == "f" else values.dtype
 
 
-def _are_all_one(x: np.ndarray) -> bool:
+def _are_rows_equal(x: np.ndarray) -> bool:
     """Return whether all rows are equal; the first few are compared first."""
     return bool((x[:9] == x[0]).all()) and all((x[i : i + ROWS] == x[0]).all() for i in range(9, len(x), ROWS))
 
 
-def _find_odd(x: np.ndarray) -> int | None:
-    """Find the first row with a feature that is NaN or infinite, looking at some rows at a time: None without any."""
+def _find_bad_row(x: np.ndarray) -> int | None:
+    """Return the first row with a feature that is NaN or infinite; None without such a row."""
     if x.dtype.kind != "f":
         return None
     for start in range(0, len(x), ROWS):

@@ -1,4 +1,4 @@
-"""The dogs of Spawrious, and the places that they stand at: names of its folders, numbered in this order."""
+"""Name the breeds and places of Spawrious, which are its folders, in the order of their numbers."""
 
 BREEDS = ("bulldog", "corgi", "dachshund", "labrador")
 PLACES = ("beach", "desert", "dirt", "jungle", "mountain", "snow")

@@ -1,18 +1,20 @@
-"""CelebA as LEAF has it: who smiles, on photographs of celebrities (Liu et al. 2015; LEAF, Caldas et al. 2018).
+"""CelebA in LEAF's form: smiling or not, with a client per celebrity (Liu et al. 2015; LEAF, Caldas et al. 2018).
 
-    x = pixel / 255, RGB images of 84 x 84;   y = 1 for who smiles;   client k = the k-th celebrity by id, of those with
-    `least` = 5 images or more;   test: as in `dataset=femnist`;   given: CelebA's own parts, of other celebrities each
+    x = pixel / 255, RGB images of 84 x 84;   y = 1 for a smiling face
 
-From the Hugging Face hub (parts train, valid, test) or a folder with those, as `fedcohort prepare celeba` writes them.
-Columns: `image`, encoded images of any size, which are made 84 x 84; `Smiling`, `celeb_id`; `attribute` names another
-of the forty, say Male, whose groups are told apart then (`test/acc_worst_group`). The original has 202,599 images of
-10,177 celebrities.
+Client k is the k-th celebrity by id among those with `least` = 5 images or more. The test part is divided as in
+`dataset=femnist`. test=given keeps CelebA's parts, which have different celebrities.
 
-The hub's parts are those that its page shows; its columns, and the layout of the raw files, are as commonly described:
-small files were made of both, the data were not at hand.
+The data are the parts train, valid and test on the Hugging Face hub, or in a folder, as `fedcohort prepare celeba`
+writes them. Columns: `image`, encoded images of any size, which are resized to 84 x 84; `Smiling`; `celeb_id`. The
+option `attribute` names another of the forty columns, say Male, as an attribute for the metrics by group
+(`test/acc_worst_group`). The original has 202,599 images of 10,177 celebrities.
 
-Departures from LEAF: pixels are divided by 255; images are made smaller by a bilinear filter over all pixels (LEAF's
-depends on its Pillow); the draws are ours.
+The hub's parts are those of its page; its columns and the layout of the raw files follow common descriptions. The
+loader was tested on small synthetic files of both layouts, not on the original data.
+
+Departures from LEAF: pixels are divided by 255. Images are resized by a bilinear filter over all pixels, where LEAF's
+filter depends on its version of Pillow. The random draws differ.
 """
 
 from dataclasses import dataclass
@@ -39,16 +41,16 @@ PICTURES = Pictures(
 
 @dataclass(frozen=True)
 class Celeba(Dataset):
-    """The data set, with its options.
+    """The dataset with its options.
 
     Attributes:
         path: a local folder, or None for the hub.
-        hub: the name there.
-        columns: what the tables call columns otherwise than here, by the names above, or None.
+        hub: the name on the hub.
+        columns: the tables' names of columns, by the names above; None where they are the same.
         test, users, least: LEAF's rules (`dataset.leaf`).
-        attribute: a column of truth values beside the label, or None.
-        pixels: how they stand in memory, "float32", "uint8" (converted batch by batch), or "auto": uint8 where float32
-            would take more than 2 GB.
+        attribute: a further column of truth values, used as the attribute; or None.
+        pixels: their type in memory: "float32", "uint8" (converted batch by batch), or "auto", which is uint8 where
+            float32 would take more than 2 GB.
     """
 
     path: str | None
@@ -66,7 +68,7 @@ class Celeba(Dataset):
         text("attribute", self.attribute, optional=True)
 
     def load(self, seed: int) -> Raw:
-        """Images [N, 3, 84, 84], 2 classes, natural clients; the division is drawn. Raises `DataError`."""
+        """Return images [N, 3, 84, 84], 2 classes, natural clients; the test part is drawn. Raises `DataError`."""
         rules = leaf.Rules(self.test, self.users, self.least)
         source = people.Source(self.path, self.hub, self.columns, PARTS)
         return people.load(PICTURES, CLIENT, source, rules, self.pixels, seed, self.attribute)

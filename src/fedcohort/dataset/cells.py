@@ -91,7 +91,7 @@ def empty(column: pa.ChunkedArray) -> np.ndarray:
 
 
 def fault(column: pa.ChunkedArray, row: int) -> str:
-    """Return what is wrong with a cell that is missing, as the words after "row 3"."""
+    """Return what is wrong with a missing cell, in the form that follows "row 3" in a message."""
     value = column[row].as_py()
     if value is None or (isinstance(value, str) and not value.strip()):
         return "is empty"
@@ -108,7 +108,7 @@ def class_names(notes: Mapping[bytes, bytes] | None, name: str) -> list[str]:
         names = json.loads((notes or {}).get(b"huggingface", b"{}"))["info"]["features"][name]["names"]
     except (ValueError, LookupError, TypeError):
         return []
-    return [str(word) for word in names] if isinstance(names, list) else []
+    return [str(entry) for entry in names] if isinstance(names, list) else []
 
 
 def index_columns(notes: bytes) -> list[str]:

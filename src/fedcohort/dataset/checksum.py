@@ -1,8 +1,8 @@
-"""A checksum of data as they were loaded: equal ones mean equal labels, owners, attributes and inputs.
+"""Compute a checksum of loaded data: equal checksums mean equal labels, owners, attributes and inputs.
 
-It is of arrays, not of files, so that the same data in another file have the same one, and another decoder's pixels
-another. Of inputs that take more than 2^28 bytes, rows at equal distances are read, about so many bytes of them: a
-single damaged image among a million may go unnoticed.
+The checksum covers arrays, not files. The same data in another file have the same checksum, and pixels from another
+decoder have a different one. Of inputs larger than 2^28 bytes only rows at equal distances are read, about 2^28 bytes
+in total. A single damaged image among a million may therefore be missed.
 """
 
 import hashlib
@@ -14,17 +14,17 @@ import numpy as np
 if TYPE_CHECKING:
     from fedcohort.dataset.base import Raw
 
-MOST = 2**28  # bytes of inputs, a quarter of a second's work
-ROWS = 4096  # at a time
+MAX_BYTES = 2**28  # of inputs, which take about 0.25 s
+ROWS = 4096  # rows that are hashed in one step
 
 
 def checksum_of(raw: "Raw") -> str:
-    """16 hexadecimal digits."""
+    """Return the checksum as 16 hexadecimal digits."""
     total = hashlib.blake2b(digest_size=8)
     valid_x, valid_y = ((), ()) if raw.valid is None else ((raw.valid[0],), (raw.valid[1],))
     for x in (raw.train_x, raw.test_x, *valid_x):
         total.update(f"{x.shape}{x.dtype.str}".encode())
-        step = max(1, -(-x.nbytes // MOST))
+        step = max(1, -(-x.nbytes // MAX_BYTES))
         crc = 0
         for start in range(0, len(x), ROWS * step):
             crc = zlib.crc32(np.ascontiguousarray(x[start : start + ROWS * step : step]).data, crc)

@@ -3,8 +3,8 @@
     x = (pixel / 255 - mean) / sd, channel by channel;   mean .4914 .4822 .4465, sd .2470 .2435 .2616 (training pixels)
 
 From a folder with train.parquet and test.parquet, or from the Hugging Face hub. Columns: `img` or `image`, encoded
-images or lists; `label`. Read for real from a folder of losslessly stored images; of the hub's layout, whose column is
-called `img`, small files were made.
+images or lists; `label`. The loader was tested on the original data in a folder of losslessly stored images. For the
+hub's layout, whose column is called `img`, it was tested on small synthetic files.
 
 Departures from the paper: none; images aren't augmented.
 """
@@ -27,6 +27,6 @@ PICTURES = Pictures(
 
 
 class Cifar10(SmallImages):
-    """The data set."""
+    """The dataset."""
 
     pictures = PICTURES

@@ -3,9 +3,10 @@
     x = (pixel / 255 - mean) / sd, channel by channel;   mean .5071 .4865 .4409, sd .2673 .2564 .2762
 
 From a folder with train.parquet and test.parquet, or from the Hugging Face hub. Columns: `img` or `image`, encoded
-images or lists; `fine_label` or `label`, numbers in the alphabetical order of the classes, or their names. The layout
-is the hub's as its card describes it, of which small files were made: the data were not at hand, and mean and deviation
-are those in common use, not checked.
+images or lists; `fine_label` or `label`, numbers in the alphabetical order of the classes, or their names.
+
+The layout is that of the hub's page. The loader was tested on small synthetic files of it, not on the original data.
+Mean and deviation are those in common use; they were not checked.
 
 Departures from the paper: none; the twenty coarse classes aren't read.
 """
@@ -37,6 +38,6 @@ PICTURES = Pictures(
 
 
 class Cifar100(SmallImages):
-    """The data set."""
+    """The dataset."""
 
     pictures = PICTURES

@@ -1,19 +1,23 @@
 """Coloured MNIST with a global spurious correlation, FedDiverse's CMNIST_GSC.
 
-Colours as in Arjovsky et al. 2019, "Invariant Risk Minimization", Sec. 5.1; dealt to clients as in Nemeth et al.,
-"FedDiverse", Sec. V-A.
+Colours are defined as in Arjovsky et al. 2019, "Invariant Risk Minimization", Sec. 5.1, and clients as in Nemeth et
+al., "FedDiverse", Sec. V-A.
 
-    y = 1 for the digits from 5 on;   a = colour, 0 red, 1 green;   x = (pixel / 255 - 0.1307) / 0.3081 in the channel
-    of its colour, pixel 0 in the other one
-    P_k(y, a):  ci  `share` of one class, colours even;   ai  `share` of one colour, classes even
-                sc  classes even, `share` of class 0 red and of class 1 green
+    y = 1 for the digits from 5 on;   a = colour, 0 red, 1 green
 
-Colours are drawn for the clients that are made, so all of them have the same number of samples, as many as the classes
-allow; what is left over isn't used. Which class or colour dominates alternates, so that with even numbers of such
-clients all data together have spurious correlation alone. The test images have even classes and colours.
+    x = (pixel / 255 - 0.1307) / 0.3081 in the channel of the colour, with pixel = 0 in the other channel
 
-Departures from the papers: the colours of IRM follow a label with noise, here no label is flipped; FedDiverse doesn't
-print how many clients are of which kind, nor the shares.
+A client has one of three kinds of skew, with the distribution P_k(y, a):
+- ci, class imbalance: `share` of one class, balanced colours.
+- ai, attribute imbalance: `share` of one colour, balanced classes.
+- sc, spurious correlation: balanced classes, `share` of class 0 is red and `share` of class 1 is green.
+
+All clients have the same number of samples, as many as the classes allow; the remaining images aren't used. The
+dominant class or colour alternates between the clients of a kind. With even numbers of ci and ai clients all data
+together therefore have spurious correlation only. The test images have balanced classes and colours.
+
+Departures from the papers: in IRM colours follow a noisy label, here no label is flipped. FedDiverse states neither the
+number of clients of each kind nor the shares.
 """
 
 from dataclasses import dataclass
@@ -41,15 +45,15 @@ Groups = Int64[np.ndarray, "clients 2 2"]
 
 @dataclass(frozen=True)
 class Cmnist(Dataset):
-    """The data set, with its options.
+    """The dataset with its options.
 
     Attributes:
         path: a local folder, or None for the hub.
-        hub: the name there.
-        columns: what the tables call columns otherwise than here, by the names above, or None.
+        hub: the name on the hub.
+        columns: the tables' names of columns, by the names above; None where they are the same.
         clients: number of natural clients.
-        ci, ai: shares of the clients with mainly that imbalance; the others have spurious correlation.
-        share: how strong.
+        ci, ai: shares of the clients with class and attribute imbalance; the others have spurious correlation.
+        share: share of the dominant class, colour or pair of both in a client's samples.
     """
 
     path: str | None
@@ -77,16 +81,19 @@ class Cmnist(Dataset):
             raise ranges.refuse("ai", f"at most 1 - ci = {1 - self.ci:.6g}", self.ai)
 
     def load(self, seed: int) -> Raw:
-        """float32 [N, 2, 28, 28], 2 classes, 2 attributes, natural clients without test rows. Raises `DataError`."""
+        """Return float32 [N, 2, 28, 28], 2 classes, 2 attributes, and natural clients without test rows.
+
+        Raises `DataError`.
+        """
         train, test = frames_of("cmnist", self.path, self.hub, self.columns)
         y, test_y = (binary(frame) for frame in (train, test))
         rng = generator(seed, "cmnist")
         counts = self.groups(np.bincount(y, minlength=2), rng)
         rows, owner, a = deal(y, counts, rng)
-        even = np.full((1, 2, 2), np.bincount(test_y, minlength=2).min() // 2)
-        if not even.all() or not counts.sum((1, 2)).all():
+        test_counts = np.full((1, 2, 2), np.bincount(test_y, minlength=2).min() // 2)
+        if not test_counts.all() or not counts.sum((1, 2)).all():
             raise DataError(f"dataset=cmnist: too few images of one class for clients={self.clients} and a test set")
-        test_rows, _, test_a = deal(test_y, even, rng)
+        test_rows, _, test_a = deal(test_y, test_counts, rng)
         return Raw(
             "cmnist",
             paint(pixels(train)[rows], a),
@@ -104,14 +111,14 @@ class Cmnist(Dataset):
         )
 
     def groups(self, pools: Int64[np.ndarray, "2"], rng: np.random.Generator) -> Groups:
-        """Samples of each class and colour for each client; pools: images of each class."""
+        """Return the number of samples of each client, class and colour. pools: number of images of each class."""
         P = self.shares()[rng.permutation(self.clients)]
         size = int((pools / P.sum((0, 2))).min())
         counts: Groups = np.floor(size * P + 1e-9).astype(np.int64)
         return counts
 
     def shares(self) -> Float64[np.ndarray, "clients 2 2"]:
-        """P_k(y, a), the clients with class imbalance first, then those with attribute imbalance."""
+        """Return P_k(y, a) of the clients with class imbalance, attribute imbalance and spurious correlation."""
         s, K = self.share, self.clients
         n_ci = round(self.ci * K)
         n_ai = min(round(self.ai * K), K - n_ci)
@@ -123,7 +130,10 @@ class Cmnist(Dataset):
 
 
 def deal(y: Ids, counts: Groups, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]:
-    """Rows of each class, at random, in the numbers of `counts`: positions, sorted, and their clients and colours."""
+    """Draw as many rows of each class as `counts` states for each client and colour.
+
+    Returns their sorted positions, their clients and their colours, each int64 [rows].
+    """
     parts = []
     for c in (0, 1):
         n = counts[:, c].ravel()
@@ -137,17 +147,17 @@ def deal(y: Ids, counts: Groups, rng: np.random.Generator) -> tuple[Ids, Ids, Id
 
 
 def binary(frame: Frame) -> Ids:
-    """0 for the digits up to 4, 1 for the others."""
+    """Return 0 for the digits up to 4 and 1 for the others, int64 [n]."""
     return (labels_of(frame, column_of(frame, *LABEL), tuple("0123456789")) >= 5).astype(np.int64)
 
 
 def pixels(frame: Frame) -> UInt8[np.ndarray, "n 28 28"]:
-    """The column `image`: what `dataset=mnist` reads, too."""
+    """Return the images of the column `image`, which has the format of `dataset=mnist`."""
     return images_of([frame], IMAGE, Fit((1, 28, 28)))[:, 0]
 
 
 def paint(images: np.ndarray, colour: Ids) -> Float32[np.ndarray, "n 2 28 28"]:
-    """Each image in the channel of its colour."""
+    """Return normalised images whose pixels are in the channel of their colour; the other channel has pixels 0."""
     x = np.zeros((len(images), 2, 28, 28), dtype=np.uint8)
     x[np.arange(len(images)), colour] = images
     return SCALE.convert(x)

@@ -160,11 +160,11 @@ def _name_bad_rows(file: Path, content: bytes | None, separator: str) -> DataErr
         return None
     if not bad_rows:
         return None
-    more = f" ({len(bad_rows) - MAX_PROBLEMS} more such rows follow)" if len(bad_rows) > MAX_PROBLEMS else ""
+    rest_of_rows = f" ({len(bad_rows) - MAX_PROBLEMS} more such rows follow)" if len(bad_rows) > MAX_PROBLEMS else ""
     problems = [
         TableProblem(
             f"dataset.path: {file} can't be read, it is truncated or no csv file: row {row.number - 2} has "
-            f"{row.actual_columns} cells, the header has {row.expected_columns}{more}"
+            f"{row.actual_columns} cells, the header has {row.expected_columns}{rest_of_rows}"
         )
         for row in bad_rows[:MAX_PROBLEMS]
     ]

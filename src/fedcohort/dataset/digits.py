@@ -1,6 +1,6 @@
 """Handwritten digits, 1,797 images of 8 x 8 (Alpaydin & Kaynak 1998, UCI), bundled with scikit-learn: no download.
 
-    x / 16 in [0, 1];  of each class a random fifth is the test split, keyed by the data seed
+    x = pixel / 16 in [0, 1];   test = a random fifth of each class, drawn with the data seed
 
 Departures from the paper: scikit-learn bundles the test part of the original (13 other writers) only, so the split is
 random here and is not the original's split by writer.
@@ -23,7 +23,7 @@ TEST_SHARE = 0.2
 @dataclass(frozen=True)
 class Digits(Dataset):
     def load(self, seed: int) -> Raw:
-        """float32 [N, 1, 8, 8] in [0, 1], 10 classes, no natural clients."""
+        """Return float32 [N, 1, 8, 8] in [0, 1], 10 classes, no natural clients."""
         images, y = read_bundled()
         x = (images / 16).astype(np.float32)[:, None]
         train, test = split_stratified(y, generator(seed, "digits"))
@@ -34,8 +34,8 @@ class Digits(Dataset):
 def read_bundled() -> tuple[np.ndarray, Ids]:
     """Return the images, float64 [1797, 8, 8] in [0, 16], and their classes, as scikit-learn bundles them, read-only.
 
-    Its file is read without scikit-learn, whose imports take as long as ten rounds, and once for all runs of a process;
-    a release that keeps it elsewhere is asked for it.
+    The file is read once per process and without importing scikit-learn, which takes as long as ten rounds. Where a
+    release of scikit-learn stores it elsewhere, its own loader is called.
     """
     images, classes = _read()
     for array in (images, classes):

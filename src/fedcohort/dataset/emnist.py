@@ -1,18 +1,21 @@
 """EMNIST, NIST's handwritten digits and letters as grey images of 28 x 28 (Cohen, Afshar, Tapson & van Schaik 2017).
 
-    x = pixel / 255;   kind   byclass   62 classes, 0-9, A-Z, a-z          697,932 + 116,323 images
-                              bymerge   47, 15 small letters are capitals  697,932 + 116,323
-                              balanced  47, as many of each                112,800 +  18,800
-                              letters   26, small and capital are one      124,800 +  20,800
-                              digits    10                                 240,000 +  40,000
-                              mnist     10                                  60,000 +  10,000
+    x = pixel / 255
 
-From a folder with train.parquet and test.parquet, or from the Hugging Face hub, where there are several and none is the
-authors': name the one that you trust. Columns: `image`, encoded images or lists; `label`. EMNIST's own files number
-letters from 1 on; where no label is 0 they are taken so. Images stay as they are stored: EMNIST's own files have rows
-and columns exchanged.
+The option `kind` names the variant. Classes, training images and test images:
+- byclass: 62 classes, 0-9, A-Z, a-z; 697,932 + 116,323 images.
+- bymerge: 47 classes, 15 small letters are merged with their capitals; 697,932 + 116,323 images.
+- balanced: the 47 classes of bymerge, with equal numbers of images; 112,800 + 18,800 images.
+- letters: 26 classes, each a small letter and its capital; 124,800 + 20,800 images.
+- digits: 10 classes; 240,000 + 40,000 images.
+- mnist: 10 classes; 60,000 + 10,000 images.
 
-Small files of this layout were made; the data were not at hand.
+The data are train.parquet and test.parquet in a folder, or data on the Hugging Face hub, which has several copies but
+none of the authors'. Columns: `image`, encoded images or lists; `label`. EMNIST's own files number letters from 1;
+labels of kind=letters without a 0 are read in this way. Images are used as stored. EMNIST's own files have rows and
+columns exchanged.
+
+The loader was tested on small synthetic files of this layout, not on the original data.
 
 Departures from the paper: none.
 """
@@ -43,15 +46,15 @@ KINDS = {  # classes, and images for training and for the test
 
 @dataclass(frozen=True)
 class Emnist(Dataset):
-    """The data set, with its options.
+    """The dataset with its options.
 
     Attributes:
         path: a local folder, or None for the hub.
-        hub: the name there, or None where there is a folder.
-        columns: what the tables call columns otherwise than here, by the names above, or None.
-        kind: which of the six the files hold.
-        pixels: how they stand in memory, "float32", "uint8" (converted batch by batch), or "auto": uint8 where float32
-            would take more than 2 GB.
+        hub: the name on the hub, or None where there is a folder.
+        columns: the tables' names of columns, by the names above; None where they are the same.
+        kind: the variant that the files hold, one of `KINDS`.
+        pixels: their type in memory: "float32", "uint8" (converted batch by batch), or "auto", which is uint8 where
+            float32 would take more than 2 GB.
     """
 
     path: str | None
@@ -65,7 +68,10 @@ class Emnist(Dataset):
         ranges.choice("kind", self.kind, *KINDS)
 
     def load(self, seed: int) -> Raw:
-        """Images [N, 1, 28, 28], classes by kind, no natural clients; nothing is drawn. Raises `DataError`."""
+        """Return images [N, 1, 28, 28], the classes of `kind`, no natural clients; nothing is drawn.
+
+        Raises `DataError`.
+        """
         classes, original = KINDS[self.kind]
         frames = frames_of("emnist", self.path, self.hub, self.columns)
         names = tuple(classes)
@@ -81,6 +87,6 @@ class Emnist(Dataset):
 
 
 def _starts_at_one(frame: Frame) -> bool:
-    """Whether labels are numbers without a 0."""
+    """Return whether labels are numbers without a 0."""
     column = frame.require_full(column_of(frame, *LABEL))
     return cells.is_number(column.type) and cells.numbers(column).min() >= 1

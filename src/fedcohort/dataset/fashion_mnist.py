@@ -26,6 +26,6 @@ PICTURES = Pictures(
 
 
 class FashionMnist(SmallImages):
-    """The data set."""
+    """The dataset."""
 
     pictures = PICTURES

@@ -1,18 +1,23 @@
-"""FEMNIST, handwritten digits and letters by the people who wrote them (LEAF, Caldas et al. 2018; of NIST's SD 19).
+"""FEMNIST, handwritten digits and letters with a client per writer (LEAF, Caldas et al. 2018, from NIST's SD 19).
 
-    x = pixel / 255: 1 is white paper;   y: 0-9, A-Z from 10, a-z from 36;   client k = the k-th writer by id
-    test   sample: a tenth of each writer's images;  user: all images of a tenth of the writers (see `dataset.leaf`)
+    x = pixel / 255, where 1 is white paper;   y = 0-9, A-Z from 10, a-z from 36;   client k = the k-th writer by id
 
-From the Hugging Face hub, which has one part, or from a folder with train.parquet and perhaps test.parquet, as
+The test part depends on the option `test` (see `dataset.leaf`):
+- sample: a tenth of each writer's images.
+- user: all images of a tenth of the writers.
+- given: the parts of the files.
+
+The data are a single part on the Hugging Face hub, or a folder with train.parquet and optionally test.parquet, as
 `fedcohort prepare leaf` writes them. Columns: `image` or `x`, encoded images of 28 x 28 or lists of 784; `character`,
-`label` or `y`; `writer_id` or `client`. A folder's parts are one pool that is divided anew, but for test=given.
+`label` or `y`; `writer_id` or `client`. Except for test=given a folder's parts are pooled before they are divided.
 
-LEAF's paper counts 805,263 images of 3,550 writers, with which the pool is compared; the hub's page shows some 814,000.
+The pool is compared with the numbers in LEAF's paper, 805,263 images of 3,550 writers. The hub's page states about
+814,000 images.
 
-The hub's columns are those that its card shows, and LEAF's JSON is as its code writes it; of both small files were
-made: the data were not at hand.
+The hub's columns are those of its page, and LEAF's JSON is read as its code writes it. The loader was tested on small
+synthetic files of both layouts, not on the original data.
 
-Departures from LEAF: the draws are ours, and who is left with fewer than three training images is no client.
+Departures from LEAF: the random draws differ, and writers with fewer than three training images are left out.
 """
 
 from dataclasses import dataclass
@@ -38,15 +43,15 @@ PICTURES = Pictures(
 
 @dataclass(frozen=True)
 class Femnist(Dataset):
-    """The data set, with its options.
+    """The dataset with its options.
 
     Attributes:
         path: a local folder, or None for the hub.
-        hub: the name there.
-        columns: what the tables call columns otherwise than here, by the names above, or None.
+        hub: the name on the hub.
+        columns: the tables' names of columns, by the names above; None where they are the same.
         test, users, least: LEAF's rules (`dataset.leaf`).
-        pixels: how they stand in memory, "float32", "uint8" (converted batch by batch), or "auto": uint8 where float32
-            would take more than 2 GB.
+        pixels: their type in memory: "float32", "uint8" (converted batch by batch), or "auto", which is uint8 where
+            float32 would take more than 2 GB.
     """
 
     path: str | None

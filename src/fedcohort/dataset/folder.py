@@ -2,18 +2,18 @@
 
     python train.py dataset=folder dataset.path=my_data dataset.label=diagnosis dataset.client=hospital
 
-`fedcohort data my_data` looks at the files and prints the options and the command.
+`fedcohort data my_data` inspects the files and prints the options and the command.
 
 `path` is a folder with train.parquet and test.parquet (or .csv), with one table of any name, with Parquet part files
 (Spark, Dask), or with images (train/<class>/*); or one file. Each row is a sample: the label (0, 1, 2, ... or texts),
 the features, and optionally the client. With `client` set, the clients are numbered in sorted order, and each has its
-own test rows; otherwise clients are made, each a random sample. No label is changed, unless an option asks for it.
+own test rows. Otherwise the rows are divided at random into clients. No label is changed without an option for it.
 
-Inputs are all columns of numbers. Row numbers that pandas writes are none, and neither are texts and dates, unless
-`categories` and `dates` encode them. The start-up table says which columns were taken.
+Inputs are all columns of numbers, except for row numbers that pandas writes. Texts and dates are inputs only where
+`categories` and `dates` encode them. The start-up table lists the inputs.
 
-valid.parquet or valid.csv, where the folder has one, is the server's validation data, and all training rows are the
-clients' then; valid=none does not read it.
+valid.parquet or valid.csv, where the folder has one, is the server's validation data, and the clients have all training
+rows. valid=none does not read it.
 
 Departures from the paper: none (of no paper).
 """
@@ -21,6 +21,7 @@ Departures from the paper: none (of no paper).
 from dataclasses import dataclass
 
 from fedcohort.dataset.base import Dataset, Raw
+from fedcohort.dataset.files import give_back
 from fedcohort.dataset.user_table.loading import Loading
 from fedcohort.dataset.user_table.options import TableOptions
 
@@ -35,4 +36,6 @@ class Folder(TableOptions, Dataset):
         Raises:
             DataError: that names file, column and row of each problem.
         """
-        return Loading(self, seed).load()
+        raw = Loading(self, seed).load()
+        give_back()  # the memory of the tables, which the arrays replace
+        return raw

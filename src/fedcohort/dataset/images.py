@@ -28,7 +28,7 @@ DEEP = ("I", "F")  # how modes of 16 or 32 bits a pixel begin: Pillow makes all 
 
 
 class BadImage(Exception):
-    """An image that can't be used; the message says why, and follows the words "row 3"."""
+    """An image that can't be used; the message states the reason, in the form that follows "row 3"."""
 
     def __init__(self, row: int, why: str) -> None:
         super().__init__(why)

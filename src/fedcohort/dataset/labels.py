@@ -1,7 +1,7 @@
 """Read the labels of a user's tables: whole numbers from 0 on, or texts, which are numbered in sorted order.
 
-Texts that are the whole numbers 0, 1, 2, ..., each spelled in one way, are these numbers; others, as the folders 1, 2
-and 3 or 01 and 1, are texts. Spaces around texts are removed.
+Texts are read as numbers where they are exactly the whole numbers 0, 1, 2, ..., each with one spelling. Other texts,
+such as the folders 1, 2 and 3, or 01 and 1, remain texts. Spaces around texts are removed.
 
 An empty cell, a fraction and a text among numbers are errors that name the row. A whole number that no row has as its
 label is an error, too, unless `n_classes` is set: the column may hold years or ids.
@@ -21,8 +21,8 @@ from fedcohort.dataset.problems import Problems
 from fedcohort.dataset.table import Frame
 from fedcohort.types import Ids
 
-MOST = 100_000  # classes; every client's counts and the network's outputs are as many
-WHOLE = r"^[+-]?\d{1,18}$"
+MAX_CLASSES = 100_000  # bounds the counts of every client and the outputs of the network
+WHOLE_NUMBER = r"^[+-]?\d{1,18}$"
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def labels_of(frames: Sequence[Frame], name: str, n_classes: int | None) -> Labe
     if are_texts[0]:
         return _number_texts(frames, name, columns, n_classes)
     for frame, values in zip(frames, columns, strict=True):
-        top = MOST - 1 if n_classes is None else n_classes - 1
+        top = MAX_CLASSES - 1 if n_classes is None else n_classes - 1
         wrong = (values < 0) | (values > top)
         if wrong.any():
             row = int(wrong.argmax())
@@ -88,9 +88,9 @@ def labels_of(frames: Sequence[Frame], name: str, n_classes: int | None) -> Labe
 def _number_texts(frames: Sequence[Frame], name: str, columns: list[np.ndarray], n_classes: int | None) -> Labels:
     names, ids = np.unique(np.char.strip(np.concatenate(columns)), return_inverse=True)
     words = [str(word) for word in names]
-    if len(words) > (n_classes or MOST):
-        most = f"dataset.n_classes={n_classes}" if n_classes else str(MOST)
-        raise frames[0].error(name, f": column {name!r} has {len(words)} different labels, more than {most}")
+    if len(words) > (n_classes or MAX_CLASSES):
+        limit = f"dataset.n_classes={n_classes}" if n_classes else str(MAX_CLASSES)
+        raise frames[0].error(name, f": column {name!r} has {len(words)} different labels, more than {limit}")
     parts = np.split(ids.astype(np.int64), np.cumsum([len(values) for values in columns])[:-1])
     if n_classes is None:
         _check_classes(frames, name, parts, words, len(words))
@@ -145,7 +145,7 @@ def _values(frame: Frame, name: str) -> np.ndarray:
 
 
 def _texts(frame: Frame, name: str, column: "pa.ChunkedArray") -> np.ndarray:
-    is_whole = np.asarray(pc.match_substring_regex(column, WHOLE).to_numpy(), dtype=bool)
+    is_whole = np.asarray(pc.match_substring_regex(column, WHOLE_NUMBER).to_numpy(), dtype=bool)
     if not is_whole.all() and 2 * is_whole.sum() >= len(is_whole):
         row = int((~is_whole).argmax())
         what = f"holds {column[row].as_py()[: cells.LONGEST]!r} among whole numbers: labels are all of one kind"
@@ -155,7 +155,7 @@ def _texts(frame: Frame, name: str, column: "pa.ChunkedArray") -> np.ndarray:
 
 def _read_numbers(values: np.ndarray) -> np.ndarray:
     """Return the whole numbers that all texts spell, int64; other labels as they are."""
-    are_whole = values.dtype.kind == "U" and all(re.match(WHOLE, word) for word in np.unique(values))
+    are_whole = values.dtype.kind == "U" and all(re.match(WHOLE_NUMBER, word) for word in np.unique(values))
     return values.astype(np.int64) if are_whole else values
 
 

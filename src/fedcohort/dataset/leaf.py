@@ -1,15 +1,16 @@
-"""LEAF's rules for samples of people: which people take part, and which samples are the test (Caldas et al. 2018).
+"""Apply LEAF's rules on which people take part and which samples are the test part (Caldas et al. 2018).
 
-    users   people in a random order with all of their samples, until the share of the samples is reached; the last
-            person contributes a random part (LEAF's `--sf`, niid)
-    least   people with fewer samples are left out (`-k`)
-    sample  max(1, floor(.9 n)) random samples of each person are training samples, the others test (`-t sample`)
-    user    floor(.9 K) random people are in training; the samples of the other people are the test (`-t user`)
-    given   the parts are those of the files; test samples of people without training samples belong to the server only
+Options, with LEAF's own option in brackets:
+- users (`--sf`, niid): people in a random order with all their samples, until this share of the samples is reached. The
+  last person contributes a random part.
+- least (`-k`): people with fewer samples are left out.
+- test=sample (`-t sample`): max(1, floor(.9 n)) random samples of each person are training samples, the others test.
+- test=user (`-t user`): floor(.9 K) random people are in training, and the samples of the other people are the test.
+- test=given: the parts are those of the files. Test samples of people without training samples belong to the server.
 
 Afterwards people with fewer than three training samples are left out, since a client needs three.
 
-Departures from LEAF: the draws are ours.
+Departures from LEAF: the random draws differ.
 """
 
 from collections.abc import Sequence
@@ -164,7 +165,7 @@ def compare(rules: Rules, samples: tuple[str, int, int], people: tuple[str, int,
 
     Args:
         rules: the options; with test=given a validation part isn't read.
-        samples: the word for samples, their number and the original's number.
+        samples: what samples are called, their number and the original's number.
         people: the same of people.
     """
     return [] if rules.test == "given" else [*difference(*samples), *difference(*people)]

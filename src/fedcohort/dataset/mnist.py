@@ -3,7 +3,8 @@
     x = (pixel / 255 - 0.1307) / 0.3081      (mean and standard deviation of the training pixels)
 
 From a folder with train.parquet and test.parquet, or from the Hugging Face hub. Columns: `image`, encoded images or
-lists; `label`. Read for real from a folder of lists; of encoded images, as the hub has them, small files were made.
+lists; `label`. The loader was tested on the original data in a folder of lists. For encoded images, the hub's format,
+it was tested on small synthetic files.
 
 Departures from the paper: none.
 """
@@ -25,6 +26,6 @@ PICTURES = Pictures(
 
 
 class Mnist(SmallImages):
-    """The data set."""
+    """The dataset."""
 
     pictures = PICTURES

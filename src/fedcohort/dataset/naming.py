@@ -6,8 +6,8 @@ from collections.abc import Sequence
 MAX_NAMES = 12  # entries that a line names
 
 
-def list_names(names: Sequence[str], most: int = MAX_NAMES) -> str:
-    """Return `age, x0 ... x7, site`: consecutive numbers in short, and at most `most` entries."""
+def list_names(names: Sequence[str], limit: int = MAX_NAMES) -> str:
+    """Return `age, x0 ... x7, site`: consecutive numbers in short, and at most `limit` entries."""
     runs: list[list[str]] = []
     for name in names:
         if runs and _follows(runs[-1][-1], name):
@@ -15,8 +15,8 @@ def list_names(names: Sequence[str], most: int = MAX_NAMES) -> str:
         else:
             runs.append([name])
     entries = [entry for run in runs for entry in ([f"{run[0]} ... {run[-1]}"] if len(run) > 2 else run)]
-    names_shown = [entry or "''" for entry in entries[:most]]
-    return ", ".join([*names_shown, *([f"{len(entries) - most} more"] if len(entries) > most else [])])
+    names_shown = [entry or "''" for entry in entries[:limit]]
+    return ", ".join([*names_shown, *([f"{len(entries) - limit} more"] if len(entries) > limit else [])])
 
 
 def difference(what: str, count: int, original: int) -> list[str]:

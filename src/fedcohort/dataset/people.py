@@ -79,7 +79,7 @@ def load(
 
 
 def _compare(pictures: Pictures, owner: Ids, rules: leaf.Rules) -> list[str]:
-    """Return notes on the differences to the original's pool, where all of its parts were read."""
+    """Return notes on the differences from the original's pool, where all of its parts were read."""
     if pictures.pool is None:
         return []
     images, people = pictures.pool

@@ -1,8 +1,8 @@
 """Load datasets of images of one size: their columns, the names of their classes, and pixels in memory.
 
-Images are encoded (JPEG, PNG, WebP; one row group at a time is in memory beside the pixels), or lists of whole numbers
-from 0 to 255, or lists of such numbers divided by 255, as LEAF writes them. Labels are numbers from 0 on, or the
-classes' names. The start-up table states differences to the number of images of the original.
+Images are encoded (JPEG, PNG, WebP), lists of whole numbers from 0 to 255, or lists of such numbers divided by 255, as
+LEAF writes them. Besides the pixels one row group of encoded images is in memory at a time. Labels are numbers from 0
+on, or the names of classes. The start-up table states differences from the original's number of images.
 """
 
 from collections.abc import Sequence
@@ -58,15 +58,15 @@ class Pictures:
 
 
 def check_source(
-    path: str | None, hub: str | None, columns: Columns | None, pixels: str, *known: Sequence[str]
+    path: str | None, hub: str | None, columns: Columns | None, pixels: str, *synonyms: Sequence[str]
 ) -> None:
     """Check the options that all datasets of images have. Raises `OptionError`.
 
-    known: the possible names of each column.
+    synonyms: the possible names of each column.
     """
     text("path", path, optional=True)
     text("hub", hub, optional=True)
-    check_columns(columns, *known)
+    check_columns(columns, *synonyms)
     ranges.choice("pixels", pixels, "auto", "float32", "uint8")
 
 

@@ -1,4 +1,4 @@
-"""Data sets of small images in train.parquet and test.parquet, or on the Hugging Face hub, without natural clients."""
+"""Load datasets of small images from train.parquet and test.parquet or from the Hugging Face hub, without clients."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,14 +10,14 @@ from fedcohort.dataset.source import Columns, frames_of
 
 @dataclass(frozen=True)
 class SmallImages(Dataset):
-    """A data set that `pictures` describes, with its options.
+    """A dataset that `pictures` describes, with its options.
 
     Attributes:
         path: a local folder, or None for the hub.
-        hub: the name there.
+        hub: the name on the hub.
         columns: other names of the tables' columns by the names in `pictures`, or None.
-        pixels: how they stand in memory, "float32", "uint8" (converted batch by batch), or "auto": uint8 where float32
-            would take more than 2 GB.
+        pixels: their type in memory: "float32", "uint8" (converted batch by batch), or "auto", which is uint8 where
+            float32 would take more than 2 GB.
     """
 
     pictures: ClassVar[Pictures]

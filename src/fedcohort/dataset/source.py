@@ -15,31 +15,28 @@ from fedcohort.dataset.naming import list_names
 from fedcohort.dataset.table import Frame, text
 from fedcohort.errors import DataError
 
-Columns = Mapping[str, str]  # the table's name of a column by the data set's
+Columns = Mapping[str, str]  # the table's name of a column, by the dataset's name for it
 
 
-def check_columns(columns: Columns | None, *known: Sequence[str]) -> None:
+def check_columns(columns: Columns | None, *synonyms: Sequence[str]) -> None:
     """Check the option `columns`. Raises `OptionError`.
 
-    known: for each column of the dataset its possible names, of which only one may be renamed.
+    synonyms: for each column of the dataset its possible names, of which only one may be renamed.
     """
     if columns is None:
         return
-    names = list(dict.fromkeys(name for same in known for name in same))
+    names = list(dict.fromkeys(name for column_names in synonyms for name in column_names))
     if not isinstance(columns, Mapping) or not columns or set(columns) - set(names):
         allowed = f"null, or what the table calls one or more of {', '.join(names)}, as {{{names[0]}: other}}"
         raise ranges.refuse("columns", allowed, columns)
-    for ours, theirs in columns.items():
-        text(f"columns.{ours}", theirs)
-        if twice := [other for other in columns if other != ours and columns[other] == theirs]:
-            raise ranges.refuse(f"columns.{ours}", f"another column than columns.{twice[0]}", theirs)
-    for same in known:
-        if len(both := [name for name in same if name in columns]) > 1:
-            raise ranges.refuse(
-                "columns",
-                f"a mapping with only one of {' and '.join(both)}, which are two names of the same column",
-                dict(columns),
-            )
+    for name, table_name in columns.items():
+        text(f"columns.{name}", table_name)
+        if duplicates := [key for key in columns if key != name and columns[key] == table_name]:
+            raise ranges.refuse(f"columns.{name}", f"another column than columns.{duplicates[0]}", table_name)
+    for column_names in synonyms:
+        if len(renamed := [name for name in column_names if name in columns]) > 1:
+            allowed = f"a mapping with only one of {' and '.join(renamed)}, which are two names of the same column"
+            raise ranges.refuse("columns", allowed, dict(columns))
 
 
 def frames_of(
@@ -75,27 +72,28 @@ def frames_of(
             "dataset.hub, the name of data with the same columns on the Hugging Face hub"
         )
     renamed = columns or {}
-    named = {theirs: f"dataset.columns.{ours}={theirs}" for ours, theirs in renamed.items()}
+    named = {table_name: f"dataset.columns.{name}={table_name}" for name, table_name in renamed.items()}
     return [replace(frame, renamed=renamed, named=named) for frame in frames]
 
 
 def has_column(frame: Frame, name: str) -> bool:
-    """Whether the table has the data set's column `name`, or `dataset.columns` says that it does."""
+    """Return whether the table has the dataset's column `name`, or `dataset.columns` renames it."""
     return name in frame.renamed or (name in frame.names and name not in frame.renamed.values())
 
 
 def column_of(frame: Frame, *names: str) -> str:
-    """What the table calls the column that goes by one of `names`: as `dataset.columns` says, else the first it has.
+    """Return the table's name of the column that has one of `names` in the dataset.
 
-    Raises `DataError` where it has none.
+    It is the name in `dataset.columns`, otherwise the first of `names` that the table has. Raises `DataError` where
+    there is no such column.
     """
     renamed = [frame.renamed[name] for name in names if name in frame.renamed]
-    found = [name for name in (renamed or names) if name in frame.names and (renamed or has_column(frame, name))]
-    if found:
-        return found[0]
+    candidates = [name for name in (renamed or names) if name in frame.names and (renamed or has_column(frame, name))]
+    if candidates:
+        return candidates[0]
     columns = list_names(frame.names)
     if renamed:
         raise frame.error(renamed[0], f" has no column {renamed[0]!r}; it has {columns}")
-    wanted = " or ".join(repr(name) for name in names)
-    way_out = f"dataset.columns={{{names[0]}: OTHER}} says what else it is called"
-    raise DataError(f"{frame.option}: {frame.where} has no column {wanted}; it has {columns}; {way_out}")
+    expected = " or ".join(repr(name) for name in names)
+    way_out = f"set dataset.columns={{{names[0]}: OTHER}} if it has another name"
+    raise DataError(f"{frame.option}: {frame.where} has no column {expected}; it has {columns}; {way_out}")

@@ -4,16 +4,20 @@ Li, Sahu, Zaheer, Sanjabi, Talwalkar, Smith, "Federated Optimization in Heteroge
 App. C.1.
 
     y = argmax softmax(W_k x + b_k),   W_k, b_k ~ N(u_k, 1),   u_k ~ N(0, alpha)
+
     x ~ N(v_k, Sigma),  Sigma_jj = j^-1.2,   v_k ~ N(B_k, 1),   B_k ~ N(0, beta)
-    n_k = min_samples + floor(LogNormal(4, 2));  60 features, 10 classes;  the last tenth of the rows is the test part
 
-alpha is meant as how much local models differ, but u_k is one number for all entries of W_k and b_k: it shifts all
-logits alike and changes no label. Local models differ by the N(., 1) alone, at alpha = 0 as well. beta is how much
-local inputs differ. The sizes have a heavy tail (besides `min_samples`: mean 403, median 55, one in a hundred above
-5,700); `max_samples` cuts it.
+    n_k = min_samples + floor(LogNormal(4, 2))
 
-Departures from the paper: alpha and beta are variances, as N(0, alpha) is commonly read; the released generator takes
-them for standard deviations. (0, 0) and (1, 1) are the same either way; its Synthetic(0.5, 0.5) is ours with 0.25.
+There are 60 features and 10 classes. The last tenth of a client's rows is its test part.
+
+The paper introduces alpha as the difference between local models. However, u_k is one number for all entries of W_k and
+b_k: it shifts all logits by the same amount and changes no label. Local models differ only by the N(., 1), also at
+alpha = 0. beta is the difference between local inputs. The sizes n_k - min_samples have a heavy tail: mean 403, median
+55, and 1 % above 5,700. `max_samples` truncates it.
+
+Departures from the paper: alpha and beta are variances, as N(0, alpha) is commonly read. The released generator uses
+them as standard deviations: its Synthetic(0.5, 0.5) has alpha = beta = 0.25 here. (0, 0) and (1, 1) are the same.
 """
 
 from dataclasses import dataclass
@@ -27,18 +31,18 @@ from fedcohort.rng import generator
 from fedcohort.types import Ids
 
 FEATURES, CLASSES = 60, 10
-MEAN_TAIL = 403  # samples of a client beside min_samples, on average
-MOST = 50_000_000  # samples: 12 GB
+MEAN_TAIL = 403  # mean of n_k - min_samples
+MAX_SAMPLES = 50_000_000  # 12 GB
 
 
 @dataclass(frozen=True)
 class Synthetic(Dataset):
-    """The data set, with its options.
+    """The dataset with its options.
 
     Attributes:
-        alpha, beta: variances.
+        alpha, beta: variances of u_k and B_k.
         clients: number of natural clients.
-        min_samples, max_samples: of a client, with its test rows; max_samples None for as many as are drawn.
+        min_samples, max_samples: range of a client's samples, including its test rows; None for no upper limit.
     """
 
     alpha: float
@@ -62,12 +66,15 @@ class Synthetic(Dataset):
             raise ranges.refuse("max_samples", f"at least min_samples={self.min_samples}, or null", self.max_samples)
         expected = self.min_samples + MEAN_TAIL
         expected = expected if self.max_samples is None else min(expected, self.max_samples)
-        if self.clients * expected > MOST:
-            allowed = f"such that {self.clients} clients of about {expected} samples come to {MOST} at most"
+        if self.clients * expected > MAX_SAMPLES:
+            allowed = f"such that {self.clients} clients of about {expected} samples come to {MAX_SAMPLES} at most"
             raise ranges.refuse("min_samples", allowed, self.min_samples)
 
     def load(self, seed: int) -> Raw:
-        """float32 [N, 60], 10 classes. A client's data depend on (seed, its id) alone, not on how many there are."""
+        """Return float32 [N, 60] and 10 classes.
+
+        A client's data depend on the seed and the client's number only, not on the number of clients.
+        """
         shards = [self.client(generator(seed, "synthetic", client=k)) for k in range(self.clients)]
         n_train = [len(y) * 9 // 10 for _, y in shards]
         train = [(x[:n], y[:n]) for (x, y), n in zip(shards, n_train, strict=True)]

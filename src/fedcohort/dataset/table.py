@@ -42,7 +42,7 @@ class Frame:
         named: the option that names a column, by column.
         renamed: the table's name of a column, by the dataset's name for it (`source.column_of`).
         rows: the row of the file that each row is, int64; None where the table has all rows.
-        remedy: what a user can do about an empty cell, as the end of an error.
+        remedy: what a user can do about an empty cell; the end of an error message.
         for_numbers: what a user can do besides where the column holds numbers.
         revision: of the hub, `user/data@commit`; empty for a file.
         notes: how the file is written, where that differs from UTF-8 text with commas.
@@ -226,5 +226,5 @@ class Frame:
 
 def count_more(bad: np.ndarray) -> str:
     """Return ` (and 3 more rows)` for the rows besides the first that are bad; empty without any. bad: bool [rows]."""
-    more = int(np.count_nonzero(bad)) - 1
-    return f" (and {more:,} more row{'s' * (more > 1)})" if more else ""
+    n_further = int(np.count_nonzero(bad)) - 1
+    return f" (and {n_further:,} more row{'s' * (n_further > 1)})" if n_further else ""

@@ -1,18 +1,20 @@
-"""UCI-HAR, 10,299 windows of a phone's motion at the waists of 30 people in 6 activities (Anguita et al. 2013).
+"""UCI-HAR, 10,299 windows of the motion of a phone that 30 people wear at the waist (Anguita et al. 2013).
 
-    x = total_acc x y z, body_acc x y z, body_gyro x y z:   9 signals of 128 samples, 2.56 s at 50 Hz, not normalised;
-    acceleration in g, total_acc with gravity and body_acc without, angular velocity in rad/s
+    x = total_acc x y z, body_acc x y z, body_gyro x y z;   9 signals of 128 samples, 2.56 s at 50 Hz, not normalised
+
     y = 0 WALKING, 1 WALKING_UPSTAIRS, 2 WALKING_DOWNSTAIRS, 3 SITTING, 4 STANDING, 5 LAYING
-    client k = the k-th of the 21 people of the training part, in the order of their ids
 
-The 9 people of the test part are nobody's clients: their windows are the server's alone, as in FedBalancer (Shin et al.
-2022, Sec. 4.1). One person's windows overlap by half, so that validation samples, which are drawn by windows, are no
-strangers to training samples; test samples are.
+Accelerations are in g, total_acc with gravity and body_acc without it. Angular velocities (body_gyro) are in rad/s.
 
-From a folder with train.parquet and test.parquet, or from the Hugging Face hub. Columns: the nine signals (lists of 128
-numbers, called total_acc_x and so on), `label` (0 to 5, or the names) and `subject`; others are left out.
+Client k is the k-th of the 21 people of the training part, in the order of their ids. The windows of the 9 people of
+the test part belong to the server only, as in FedBalancer (Shin et al. 2022, Sec. 4.1). A person's windows overlap by
+half. Validation samples are random windows and therefore similar to training samples; test samples are not.
 
-Departures from the paper: it has 561 features computed of each window, which are not read.
+The data are train.parquet and test.parquet in a folder, or data on the Hugging Face hub. Columns: the nine signals
+(lists of 128 numbers, called total_acc_x and so on), `label` (0 to 5, or the names) and `subject`. Other columns are
+left out.
+
+Departures from the paper: its 561 features, computed from each window, are not read.
 """
 
 from dataclasses import dataclass
@@ -32,19 +34,19 @@ from fedcohort.types import Ids
 
 SIGNALS = tuple(f"{signal}_{axis}" for signal in ("total_acc", "body_acc", "body_gyro") for axis in "xyz")
 SAMPLES = 128
-WINDOWS = (7_352, 2_947)  # of the training and of the test part
+WINDOWS = (7_352, 2_947)  # of the training and the test part
 ACTIVITIES = ("WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING")
-STRANGERS = "the server alone holds the test rows: no clients/acc_*"
+SERVER_TEST = "the server alone holds the test rows: no clients/acc_*"
 
 
 @dataclass(frozen=True)
 class UciHar(Dataset):
-    """The data set, with its options.
+    """The dataset with its options.
 
     Attributes:
         path: a local folder, or None for the hub.
-        hub: the name there of a data set with these columns, or None where there is a folder.
-        columns: what the tables call columns otherwise than here, by the names above, or None.
+        hub: the name on the hub of a dataset with these columns, or None where there is a folder.
+        columns: the tables' names of columns, by the names above; None where they are the same.
     """
 
     path: str | None
@@ -57,18 +59,18 @@ class UciHar(Dataset):
         check_columns(self.columns, *((name,) for name in (*SIGNALS, "label", "subject")))
 
     def load(self, seed: int) -> Raw:
-        """float32 [N, 9, 128], 6 classes, a natural client per training subject; nothing is drawn.
+        """Return float32 [N, 9, 128], 6 classes, and a natural client per training subject; nothing is drawn.
 
-        Raises `DataError` naming file, column and row.
+        Raises `DataError` that names file, column and row.
         """
         train, test = self._frames()
-        subjects, strangers = read_subjects(train), read_subjects(test)
-        check_apart(train, subjects, test, strangers)
+        subjects = read_subjects(train)
+        check_no_shared_subjects(train, subjects, test, read_subjects(test))
         check_counted_from_zero(train)
         labels = [labels_of(frame, column_of(frame, "label"), ACTIVITIES) for frame in (train, test)]
         counts = zip(("training windows", "test windows"), labels, WINDOWS, strict=True)
-        said = [f"{len(SIGNALS)} x {SAMPLES}: {', '.join(SIGNALS)}, not normalised"]
-        said += [line for what, y, n in counts for line in difference(what, len(y), n)]
+        notes = [f"{len(SIGNALS)} x {SAMPLES}: {', '.join(SIGNALS)}, not normalised"]
+        notes += [note for what, y, n in counts for note in difference(what, len(y), n)]
         _, owner = np.unique(subjects, return_inverse=True)
         return Raw(
             "uci_har",
@@ -78,7 +80,7 @@ class UciHar(Dataset):
             labels[1],
             n_classes=len(ACTIVITIES),
             train_owner=owner.astype(np.int64),
-            inputs="; ".join([*said, STRANGERS]),
+            inputs="; ".join([*notes, SERVER_TEST]),
             class_names=ACTIVITIES,
             pooled_test=True,
             revision=train.revision,
@@ -88,16 +90,16 @@ class UciHar(Dataset):
     def _frames(self) -> tuple[Frame, Frame]:
         if self.path is None and self.hub is None:
             raise DataError(
-                "dataset=uci_har needs dataset.path, a folder with train.parquet and test.parquet (docs/data.md shows "
-                "how to make it of UCI's archive, https://archive.ics.uci.edu/dataset/240), or dataset.hub, the name "
-                "of data with the same columns on the Hugging Face hub"
+                "dataset=uci_har needs dataset.path, a folder with train.parquet and test.parquet, or dataset.hub, the "
+                "name of data with the same columns on the Hugging Face hub. docs/data.md shows how to convert UCI's "
+                "archive, https://archive.ics.uci.edu/dataset/240"
             )
         train, test = frames_of("uci_har", self.path, self.hub, self.columns)
         return train, test
 
 
 def check_counted_from_zero(frame: Frame) -> None:
-    """Check that labels are not 1 to 6, as the archive has them."""
+    """Raise `DataError` where labels are 1 to 6, the numbers of UCI's archive, instead of 0 to 5."""
     name = column_of(frame, "label")
     column = frame.require_full(name)
     if (
@@ -106,7 +108,7 @@ def check_counted_from_zero(frame: Frame) -> None:
         and values.max() == len(ACTIVITIES)
     ):
         what = (
-            f": column {name!r} counts from 1 to {len(ACTIVITIES)}, as UCI's files do: take 1 off, or write the names"
+            f": column {name!r} counts from 1 to {len(ACTIVITIES)}, as UCI's files do: subtract 1, or write the names"
         )
         raise frame.error(name, what)
 
@@ -121,17 +123,17 @@ def read_subjects(frame: Frame) -> Ids:
     return np.asarray(ids, dtype=np.int64)
 
 
-def check_apart(train: Frame, subjects: Ids, test: Frame, strangers: Ids) -> None:
-    """Check that nobody is in both parts: overlapping windows of one person would be in training and in test."""
-    known = np.isin(strangers, subjects)
-    if known.any():
-        row = int(known.argmax())
-        what = f"is of subject {strangers[row]}, who has rows in {train.where}, too: the parts are of different people"
+def check_no_shared_subjects(train: Frame, train_subjects: Ids, test: Frame, test_subjects: Ids) -> None:
+    """Raise `DataError` for a person in both parts, whose overlapping windows would be in training and test."""
+    is_shared = np.isin(test_subjects, train_subjects)
+    if is_shared.any():
+        row = int(is_shared.argmax())
+        what = f"is of subject {test_subjects[row]}, which {train.where} has, too: the parts must have different people"
         raise test.blame(column_of(test, "subject"), row, what)
 
 
 def read_windows(frame: Frame) -> Float32[np.ndarray, "n 9 128"]:
-    """Return the signals of all windows, in the order of SIGNALS."""
+    """Return the signals of all windows, in the order of `SIGNALS`."""
     x = np.empty((frame.table.num_rows, len(SIGNALS), SAMPLES), dtype=np.float32)
     for channel, signal in enumerate(SIGNALS):
         name = column_of(frame, signal)

@@ -1,17 +1,21 @@
-"""WaterBirds: land birds and water birds, mostly before their own backgrounds (Sagawa, Koh, Hashimoto & Liang 2020).
+"""WaterBirds: land birds and water birds, mostly on matching backgrounds (Sagawa, Koh, Hashimoto & Liang 2020).
 
     y = 0 land bird, 1 water bird;   a = 0 land, 1 water;   x = (pixel / 255 - mean) / sd with ImageNet's moments
-    training images (y, a)   3,498 (0, 0)   184 (0, 1)   56 (1, 0)   1,057 (1, 1);    test   2,255   2,255   642   642
 
-From a folder with train.parquet and test.parquet, as `fedcohort prepare waterbirds` writes them, or from the Hugging
-Face hub. Columns: `image`, encoded images of any size; `label` or `y`; `place`. Images are made a seventh larger than
-`size` and cut to its square, as group DRO's code does it (256 and 224).
+    (y, a)            (0, 0)   (0, 1)   (1, 0)   (1, 1)
+    training images    3,498      184       56    1,057
+    test images        2,255    2,255      642      642
 
-A validation part (valid.parquet; `validation` on the hub; the original has 1,199 images, of which each class has as
-many on land as on water) is the server's validation data, and clients get all of the training part. Where there is none
-the server cuts its own from the training data (`split.server_val`), whose groups are as uneven as those.
+The data are train.parquet and test.parquet in a folder, as `fedcohort prepare waterbirds` writes them, or data on the
+Hugging Face hub. Columns: `image`, encoded images of any size; `label` or `y`; `place`. Images are resized to a square
+that is a seventh larger than `size`, then cropped to `size`, as in group DRO's code (256 and 224).
 
-Small files of this layout were made; the data were not at hand, and the hub's columns are as others describe them.
+A validation part, valid.parquet or `validation` on the hub, is the server's validation data; clients then get the whole
+training part. The original has 1,199 validation images, with as many on land as on water for each class. Without it the
+server takes its validation data from the training part (`split.server_val`), whose groups are unbalanced.
+
+The loader was tested on small synthetic files of this layout, not on the original data. The hub's columns are those of
+its descriptions.
 
 Departures from the paper: none; images aren't augmented.
 """
@@ -41,15 +45,15 @@ PICTURES = Pictures(
 
 @dataclass(frozen=True)
 class Waterbirds(Dataset):
-    """The data set, with its options.
+    """The dataset with its options.
 
     Attributes:
         path: a local folder, or None for the hub.
-        hub: the name there.
-        columns: what the tables call columns otherwise than here, by the names above, or None.
-        size: of the images, in pixels.
-        pixels: how they stand in memory, "float32", "uint8" (converted batch by batch), or "auto": uint8 where float32
-            would take more than 2 GB.
+        hub: the name on the hub.
+        columns: the tables' names of columns, by the names above; None where they are the same.
+        size: width and height of the images in pixels.
+        pixels: their type in memory: "float32", "uint8" (converted batch by batch), or "auto", which is uint8 where
+            float32 would take more than 2 GB.
     """
 
     path: str | None
@@ -63,7 +67,7 @@ class Waterbirds(Dataset):
         ranges.integer("size", self.size, "[8, 1024]")
 
     def load(self, seed: int) -> Raw:
-        """Images [N, 3, size, size], 2 classes, 2 attributes, no natural clients; nothing is drawn.
+        """Return images [N, 3, size, size], 2 classes, 2 attributes, no natural clients; nothing is drawn.
 
         Raises `DataError`.
         """
@@ -77,7 +81,7 @@ class Waterbirds(Dataset):
 
 
 def _validation(pictures: Pictures, frame: Frame, raw: Raw) -> dict[str, Any]:
-    """The validation part, with pixels as those of `raw`, and what is said of it."""
+    """Return the fields of `Raw` with the validation part; its pixels have the type of those of `raw`."""
     x = images_of([frame], pictures.image, pictures.fit)
     y = labels_of(frame, column_of(frame, *pictures.label), pictures.classes)
     valid = (pictures.scale.convert(x) if raw.scale is None else x, y)

@@ -45,7 +45,7 @@ def test_a_file_that_has_changed_is_not_taken_for_the_old_one(tmp_path: Path) ->
         os.utime(tmp_path / "raw" / "train" / "all_data_0.json", (0, ord(label)))
         if label == "d":
             prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made")
-    with pytest.raises(DataError, match="prepared of something else"):
+    with pytest.raises(DataError, match="prepared from another source"):
         prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made")
 
 
@@ -61,11 +61,11 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"has no train/\*.json, test/\*.json, and no \*.json either"):
         leaf.plan(tmp_path, None)
     raw_leaf(tmp_path, "a.json", mac=(["abc"], ["d"]))
-    with pytest.raises(DataError, match="size= is for images in files"):
+    with pytest.raises(DataError, match="size= resizes image files"):
         leaf.plan(tmp_path, 8)
     file, good = tmp_path / "a.json", (tmp_path / "a.json").read_text()
     for text, refusal in (
-        (good[:-3], "is no JSON, or was cut off"),
+        (good[:-3], "is not valid JSON, or was truncated"),
         ("[1]", "is not LEAF's: it needs users, num_samples and user_data"),
         (good.replace('"num_samples": [1]', '"num_samples": [2]'), r"user 'mac' has 1 x and 1 y, num_samples says 2"),
         (good.replace('"users": ["mac"]', '"users": ["lear", "mac"]'), r"num_samples must be a list of 2 numbers"),

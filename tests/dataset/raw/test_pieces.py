@@ -142,13 +142,15 @@ def test_other_data_are_never_mixed_in(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"unfinished-.* is of another source, or of other options: remove it"):
         write(Source().pieces(key="other"), tmp_path / "a", quiet)
     write(Source().pieces(), tmp_path / "b", quiet)
-    with pytest.raises(DataError, match="holds data that were prepared of something else: name another folder"):
+    with pytest.raises(
+        DataError, match="holds data that were prepared from another source or with other options: name another folder"
+    ):
         write(Source().pieces(key="other"), tmp_path / "b", quiet)
     (tmp_path / "b" / "prepared.json").unlink()
     with pytest.raises(DataError, match=r"b holds train.parquet, which was not prepared here"):
         write(Source().pieces(), tmp_path / "b", quiet)
     (tmp_path / "b" / "prepared.json").write_text("{")
-    with pytest.raises(DataError, match="prepared of something else"):
+    with pytest.raises(DataError, match="prepared from another source"):
         write(Source().pieces(), tmp_path / "b", quiet)
 
 

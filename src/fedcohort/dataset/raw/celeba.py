@@ -1,4 +1,4 @@
-"""CelebA as its archives have it: the images, and lists of attributes, identities and parts.
+"""Convert CelebA in the layout of its archives: images, and lists of attributes, identities and parts.
 
 img_align_celeba/, list_attr_celeba.txt, identity_CelebA.txt and list_eval_partition.txt. The lists may also lie in
 Anno/ and Eval/, the images in Img/. Columns: `image`, `celeb_id`, and the forty attributes as truth values. Parts:

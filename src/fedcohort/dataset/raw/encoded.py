@@ -1,4 +1,4 @@
-"""Rows of images: their files' bytes as they are, or made smaller, beside columns of numbers and texts."""
+"""Plan tables of images, unchanged or resized, with further columns of numbers and texts."""
 
 import hashlib
 import io
@@ -12,17 +12,17 @@ from fedcohort.dataset.images import BadImage, Fit
 from fedcohort.dataset.raw.pieces import Piece, batched, stamp
 from fedcohort.errors import DataError
 
-ROWS = 1000  # of a piece, and of a row group
+ROWS = 1000  # rows of a piece
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A row.
+    """A row of a table.
 
     Attributes:
         part: "train", "test" or "valid".
-        file: the image's.
-        values: of its other columns.
+        file: the file of the image.
+        values: the values of the other columns.
     """
 
     part: str
@@ -35,15 +35,14 @@ def pieces_of(pictures: Sequence[Picture], names: Sequence[str], source: Path, s
 
     Args:
         pictures: the rows.
-        names: of the columns beside the image.
-        source: the folder that the files are in.
-        size: pixels of a side that images are made, None to keep their bytes.
+        names: names of the other columns.
+        source: the folder that contains the files.
+        size: width and height in pixels to which images are resized; None to keep the bytes of their files.
     """
     pieces = []
     for part in ("train", "valid", "test"):
-        own = [picture for picture in pictures if picture.part == part]
-        for rows in batched(own, ROWS):
-            make = partial(_make, rows, tuple(names), source, size)
+        for rows in batched([picture for picture in pictures if picture.part == part], ROWS):
+            make = partial(_make_table, rows, tuple(names), source, size)
             pieces.append(Piece(part, _key(rows, names, source, size), make))
     return pieces
 
@@ -55,17 +54,17 @@ def _key(rows: Sequence[Picture], names: Sequence[str], source: Path, size: int 
     return total.hexdigest()
 
 
-def _make(rows: Sequence[Picture], names: Sequence[str], source: Path, size: int | None) -> Any:  # noqa: ANN401  pyarrow has no types
+def _make_table(rows: Sequence[Picture], names: Sequence[str], source: Path, size: int | None) -> Any:  # noqa: ANN401  pyarrow has no types
     import pyarrow as pa
 
     images = [{"bytes": _read(row.file, size), "path": str(row.file.relative_to(source))} for row in rows]
-    columns = {name: [row.values[at] for row in rows] for at, name in enumerate(names)}
+    columns = {name: [row.values[i] for row in rows] for i, name in enumerate(names)}
     kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
     return pa.table({"image": pa.array(images, kind), **columns})
 
 
 def _read(file: Path, size: int | None) -> bytes:
-    """The file's bytes, or those of a PNG of the size. Raises `DataError` for what can't be decoded."""
+    """Return the bytes of the file, or of a PNG of the size. Raises `DataError` for files that can't be decoded."""
     from PIL import Image
 
     data = file.read_bytes()
@@ -75,6 +74,6 @@ def _read(file: Path, size: int | None) -> bytes:
         raise DataError(f"{file} {error!s}") from error
     if size is None:
         return data
-    made = io.BytesIO()
-    Image.fromarray(pixels.transpose(1, 2, 0)).save(made, "PNG")
-    return made.getvalue()
+    stream = io.BytesIO()
+    Image.fromarray(pixels.transpose(1, 2, 0)).save(stream, "PNG")
+    return stream.getvalue()

@@ -1,17 +1,17 @@
-"""LEAF's JSON: SRC/train/*.json and SRC/test/*.json, or SRC/*.json as one part.
+"""Convert LEAF's JSON: SRC/train/*.json and SRC/test/*.json, or SRC/*.json as one part.
 
     {"users": [...], "num_samples": [...], "user_data": {user: {"x": [...], "y": [...]}}}
 
-Columns: `client`, `x` (lists of numbers, or texts), `y`. FEMNIST's and Synthetic's x are numbers, Shakespeare's are
-texts of 80 characters; CelebA's are names of images, for which there is `fedcohort prepare celeba`.
+Columns: `client`, `x` (lists of numbers, or texts), `y`. In FEMNIST and Synthetic x are numbers, in Shakespeare texts
+of 80 characters. In CelebA x are file names of images, which `fedcohort prepare celeba` converts.
 
-Reddit's x are comments, each cut into lists of ten words, and its y are what is known of a comment:
+In Reddit x are comments, each a list of sequences of ten tokens, and y are objects with a comment's targets:
 
     x [[["<BOS>", "so", ...], [..., "<EOS>", "<PAD>"]], ...],   y [{"target_tokens": [[...], ...], ...}, ...]
 
-A row for each list of words, `x`, with that of its targets, `y`, of the same length; all else that is known of a
-comment is left out, and so is SRC/val. Its num_samples are those of all three parts together, and not checked. The
-words of the training part are counted (`dataset.raw.vocabulary`).
+Each sequence becomes a row: its tokens, `x`, and their targets, `y`, a list of the same length. The other fields of a
+comment and SRC/val are left out. Reddit's num_samples count all three parts together and are not checked. The tokens of
+the training part are counted (`dataset.raw.vocabulary`).
 """
 
 import json
@@ -29,14 +29,14 @@ from fedcohort.dataset.raw.source import IMAGES, file_in, folders_in, note_left_
 from fedcohort.errors import DataError
 
 LARGEST = float(np.finfo(np.float32).max)
-UNIQUE = "client"  # a user's samples are in one file of a part
-finish = vocabulary.finish  # once all parts are there
+UNIQUE = "client"  # all samples of a user in a part must be in one file
+finish = vocabulary.finish  # called after all parts are written
 
 
 def plan(source: Path, size: int | None) -> list[Piece]:
-    """Plan the tables: a file is a piece. Raises `DataError` where there is no JSON."""
+    """Plan the tables, with one piece for each file. Raises `DataError` where there is no JSON."""
     if size is not None:
-        raise DataError("size= is for images in files, and LEAF's JSON holds none")
+        raise DataError("size= resizes image files, but LEAF's JSON holds none: leave size= out")
     files = [("train", file) for file in _files(source, source)]
     if (source / "train").is_dir():
         note_left_out(source, [file.name for _, file in files])
@@ -44,7 +44,7 @@ def plan(source: Path, size: int | None) -> list[Piece]:
         files = [(folder.name, file) for folder in reversed(parts) for file in _files(source, folder)]
     if not files:
         raise DataError(f"{source} has no train/*.json, test/*.json, and no *.json either")
-    return [Piece(part, f"{file.name} {stamp(file)}", partial(_make, file)) for part, file in files]
+    return [Piece(part, f"{file.name} {stamp(file)}", partial(_make_table, file)) for part, file in files]
 
 
 def _files(source: Path, folder: Path) -> list[Path]:
@@ -54,25 +54,25 @@ def _files(source: Path, folder: Path) -> list[Path]:
     return [file_in(source, (folder / name).relative_to(source)) for name in names if name.endswith(".json")]
 
 
-def _make(file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
-    """The samples of a file, user by user. Raises `DataError` by user."""
+def _make_table(file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
+    """Return the samples of a file as a `pa.Table`, user by user. Raises `DataError` by user."""
     import pyarrow as pa
 
     rows = list(_rows(file))
     if not rows:
         raise DataError(f"{file} holds no samples")
     clients, x, y = zip(*rows, strict=True)
-    words = isinstance(y[0], list)
+    has_sequences = isinstance(y[0], list)
     try:
-        kind = pa.string() if isinstance(x[0], str) else pa.list_(pa.string() if words else pa.float32())
-        label = pa.list_(pa.string()) if words else pa.string() if isinstance(y[0], str) else pa.int64()
+        kind = pa.string() if isinstance(x[0], str) else pa.list_(pa.string() if has_sequences else pa.float32())
+        label = pa.list_(pa.string()) if has_sequences else pa.string() if isinstance(y[0], str) else pa.int64()
         return pa.table({"client": clients, "x": pa.array(x, kind), "y": pa.array(y, label)})
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{file}: x and y are not of one kind each: {str(error).splitlines()[0]}") from error
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; of a repeated key Python would keep the last value alone. Raises `ValueError`."""
+    """Return a JSON object. Raises `ValueError` for a repeated key, of which Python would keep only the last value."""
     content = dict(pairs)
     if len(content) < len(pairs):
         names = [name for name, _ in pairs]
@@ -86,7 +86,7 @@ def _content(file: Path) -> tuple[dict[str, Any], list[str], dict[str, int]]:
         with file.open(encoding="utf-8") as stream:
             content = json.load(stream, object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{file} is no JSON, or was cut off: {error}") from error
+        raise DataError(f"{file} is not valid JSON, or was truncated: {error}") from error
     data = content.get("user_data") if isinstance(content, dict) else None
     users = content.get("users") if isinstance(content, dict) else None
     if not isinstance(data, dict) or not isinstance(users, list):
@@ -94,8 +94,8 @@ def _content(file: Path) -> tuple[dict[str, Any], list[str], dict[str, int]]:
     if odd := [user for user in users if not isinstance(user, str) or not user.strip()]:
         raise DataError(f"{file}: user {odd[0]!r} must be a text that is not empty")
     if len(set(users)) < len(users):
-        twice = next(user for user in users if users.count(user) > 1)
-        raise DataError(f"{file}: user {twice!r} is listed twice in users")
+        duplicate = next(user for user in users if users.count(user) > 1)
+        raise DataError(f"{file}: user {duplicate!r} is listed twice in users")
     if unlisted := sorted(set(data) - set(users)):
         raise DataError(f"{file}: users does not list {unlisted[0]!r}, which user_data has ({len(unlisted)} such)")
     counts = content.get("num_samples")
@@ -128,19 +128,19 @@ def _rows(file: Path) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _check_labels(file: Path, user: str, y: Sequence[Any]) -> None:
-    """Raise `DataError` for labels that are neither whole numbers, texts nor lists of words."""
+    """Raise `DataError` for labels that are neither whole numbers, texts nor lists of tokens."""
     for label in y:
         if isinstance(label, bool) or label is None or (isinstance(label, float) and not label.is_integer()):
-            shown = f"{label:g}" if isinstance(label, float) else repr(label)
-            raise DataError(f"{file}: user {user!r} has label {shown}; labels are whole numbers, or texts")
-        if isinstance(label, list) and not all(isinstance(word, str) for word in label):
-            raise DataError(f"{file}: user {user!r} has targets that are no lists of words")
+            value = f"{label:g}" if isinstance(label, float) else repr(label)
+            raise DataError(f"{file}: user {user!r} has label {value}; labels are whole numbers, or texts")
+        if isinstance(label, list) and not all(isinstance(token, str) for token in label):
+            raise DataError(f"{file}: user {user!r} has targets that are not lists of texts")
 
 
 def _check_inputs(file: Path, user: str, x: Sequence[Any], length: int | None) -> int | None:
-    """Check a user's inputs; return how many numbers each holds, None for texts and words.
+    """Check a user's inputs and return how many numbers each holds; None for texts and tokens.
 
-    length: that of the users before, None for the first. Raises `DataError`.
+    length: the required number of numbers, from the users before; None for the first user. Raises `DataError`.
     """
     for row, sample in enumerate(x):
         where = f"{file}: user {user!r}, sample {row}"
@@ -161,25 +161,28 @@ def _check_inputs(file: Path, user: str, x: Sequence[Any], length: int | None) -
     return length
 
 
-def _sequences(file: Path, user: str, comments: list[Any], told: list[Any]) -> tuple[list[Any], list[Any]]:
-    """The lists of words of all comments, and of their targets. Raises `DataError` by user and comment."""
-    if len(comments) != len(told):
-        raise DataError(f"{file}: user {user!r} has {len(comments)} x and {len(told)} y")
+def _sequences(file: Path, user: str, comments: list[Any], notes: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Return the sequences of tokens of all comments, and the sequences of their targets.
+
+    notes: the object of each comment, with its targets. Raises `DataError` by user and comment.
+    """
+    if len(comments) != len(notes):
+        raise DataError(f"{file}: user {user!r} has {len(comments)} x and {len(notes)} y")
     x: list[Any] = []
     y: list[Any] = []
-    for number, (words, known) in enumerate(zip(comments, told, strict=True)):
-        targets = known.get("target_tokens") if isinstance(known, dict) else None
-        if not isinstance(words, list) or not isinstance(targets, list):
+    for number, (tokens, note) in enumerate(zip(comments, notes, strict=True)):
+        targets = note.get("target_tokens") if isinstance(note, dict) else None
+        if not isinstance(tokens, list) or not isinstance(targets, list):
             raise DataError(f"{file}: user {user!r}, comment {number} has no lists x and y.target_tokens")
-        if _lengths(words) != _lengths(targets):
+        if _lengths(tokens) != _lengths(targets):
             raise DataError(
-                f"{file}: user {user!r}, comment {number} has words in lists of {_lengths(words)} and targets in lists "
-                f"of {_lengths(targets)}"
+                f"{file}: user {user!r}, comment {number} has words in lists of {_lengths(tokens)} and targets in "
+                f"lists of {_lengths(targets)}"
             )
-        x += words
+        x += tokens
         y += targets
     return x, y
 
 
 def _lengths(lists: list[Any]) -> list[int]:
-    return [len(each) if isinstance(each, list) else -1 for each in lists]
+    return [len(entry) if isinstance(entry, list) else -1 for entry in lists]

@@ -1,11 +1,11 @@
-"""Tables that are written piece by piece, so that a command that was stopped continues where it was.
+"""Write tables piece by piece, so that an interrupted command can resume.
 
-    plan     pieces, each some rows of a part (train, test), in an order that depends on the source alone
-    write    <destination>/unfinished-<digest>/<part>-<number>.parquet, each whole or not there; then <part>.parquet of
-             all of them, compressed by zstd, and prepared.json, which says of what
+A plan is a list of pieces: rows of a part (train, valid, test), in an order that depends only on the source. `write`
+saves each piece as <destination>/unfinished-<digest>/<part>-<number>.parquet, which is complete or absent. It then
+joins them to <part>.parquet, compressed by zstd, and writes prepared.json with the digest of the plan.
 
-The working folder's name holds the digest of the plan, so that no other folder is taken for it. No existing file is
-replaced. Nothing of the source is ever unpickled or executed.
+The working folder is named after the digest, so that a plan resumes only its own pieces. Existing files are never
+replaced. Nothing in the source is unpickled or executed.
 """
 
 import hashlib
@@ -26,12 +26,12 @@ ROWS = 10_000  # of a row group
 
 @dataclass(frozen=True)
 class Piece:
-    """Some rows of a part.
+    """Rows of a part.
 
     Attributes:
         part: "train", "test" or "valid".
-        key: names, sizes and times of what it is made of (`stamp`): equal keys, equal rows.
-        make: makes them, a `pa.Table`.
+        key: names, sizes and times (`stamp`) of the source files. Pieces with equal keys have equal rows.
+        make: returns the rows, a `pa.Table`.
     """
 
     part: str
@@ -42,15 +42,15 @@ class Piece:
 def write(
     pieces: Sequence[Piece], destination: Path, report: Callable[[str, int, int], None], unique: str = ""
 ) -> dict[str, int]:
-    """Write all parts, or what is missing of them; return the rows of each.
+    """Write the parts that are missing; return the number of rows of each part.
 
     Args:
         pieces: the plan.
-        destination: the folder to make.
-        report: receives a part, how many of the pieces are done, and of how many.
+        destination: the folder to write to.
+        report: called with a part, the number of finished pieces and the number of all pieces.
         unique: a column whose values may occur in one piece of a part only; empty for none.
 
-    Tables that have gone are made again. Raises `DataError` where the destination holds something else.
+    Tables that were deleted are written again. Raises `DataError` where the destination holds other data.
     """
     digest = hashlib.blake2b("\n".join(f"{p.part} {p.key}" for p in pieces).encode(), digest_size=16).hexdigest()
     folder = destination / f"{UNFINISHED}{digest}"
@@ -77,13 +77,13 @@ def write(
 
 
 def stamp(file: Path) -> str:
-    """The file's size, and when it was last written to."""
-    found = file.stat()
-    return f"{found.st_size} {found.st_mtime_ns}"
+    """Return the file's size in bytes and its modification time in ns."""
+    status = file.stat()
+    return f"{status.st_size} {status.st_mtime_ns}"
 
 
 def _read_done(destination: Path, digest: str) -> dict[str, int] | None:
-    """Return the rows of each part that `destination` holds of this plan, None where nothing was prepared there.
+    """Return the number of rows of each finished part of this plan; None where `destination` has no finished data.
 
     Raises `DataError` for data of another plan, and for a file that this command did not write.
     """
@@ -96,21 +96,25 @@ def _read_done(destination: Path, digest: str) -> dict[str, int] | None:
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         rows = None
     if rows is None:
-        raise DataError(f"{destination} holds data that were prepared of something else: name another folder")
+        raise DataError(
+            f"{destination} holds data that were prepared from another source or with other options: name another "
+            "folder"
+        )
     return rows
 
 
 def _check_free(destination: Path, names: Sequence[str], folder: Path) -> None:
-    """Raise `DataError` where `destination` is no folder, or holds what this command would replace or follow."""
+    """Raise `DataError` where `destination` is not a folder, or holds files or links in the way of this command."""
     if os.path.lexists(destination) and not destination.is_dir():
-        raise DataError(f"{destination} is no folder: name another one")
+        raise DataError(f"{destination} is not a folder: name another one")
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise DataError(f"{folder} is no folder that this command made: remove it, or name another folder")
+        raise DataError(f"{folder} is not a folder that this command made: remove it, or name another folder")
     for name in names:
         if taken := next(destination.glob(f"{name}.*"), None):
             raise DataError(f"{destination} holds {taken.name}, which was not prepared here: name another folder")
-    if other := next((path for path in destination.glob(UNFINISHED + 32 * "[0-9a-f]") if path != folder), None):
-        raise DataError(f"{other} is of another source, or of other options: remove it, or name another folder")
+    unfinished = destination.glob(UNFINISHED + 32 * "[0-9a-f]")
+    if stale := next((path for path in unfinished if path != folder), None):
+        raise DataError(f"{stale} is of another source, or of other options: remove it, or name another folder")
 
 
 def _save(table: Any, file: Path) -> None:  # noqa: ANN401  pyarrow has no types
@@ -147,5 +151,5 @@ def _join(files: Sequence[Path], target: Path, unique: str) -> int:
 
 
 def batched(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    """The items, so many at a time."""
+    """Return the items in batches of `size`; the last batch may be smaller."""
     return (items[start : start + size] for start in range(0, len(items), size))

@@ -1,7 +1,7 @@
-"""Spawrious as its archive has it: SRC[/spawrious224]/<0 or 1>/<place>/<breed>/*.png.
+"""Convert Spawrious in the layout of its archive: SRC[/spawrious224]/<0 or 1>/<place>/<breed>/*.png.
 
-Columns: `image`, `label` (the breed), `place`, `half` (0 or 1). It is one part, train.parquet, of which
-`dataset=spawrious` cuts a test part; the folder for domain adaptation is left out.
+Columns: `image`, `label` (the breed), `place`, `half` (0 or 1). The only part is train.parquet, from which
+`dataset=spawrious` takes a test part. The folder for domain adaptation is left out.
 """
 
 from pathlib import Path
@@ -22,18 +22,18 @@ def plan(source: Path, size: int | None) -> list[Piece]:
     folders = folders_in(source, root)
     note_left_out(root, [folder.name for folder in folders if folder.name not in HALVES])
     for half in (folder for folder in folders if folder.name in HALVES):
-        for place in _known(source, half, PLACES):
-            for breed in _known(source, place, BREEDS):
+        for place in _folders_named(source, half, PLACES):
+            for breed in _folders_named(source, place, BREEDS):
                 values = (breed.name, place.name, int(half.name))
                 pictures += [Picture("train", file, values) for file in images_in(source, breed)]
     if not pictures:
-        raise DataError(f"{root} has no images: {HALVES[0]}/{PLACES[0]}/{BREEDS[0]}/*.png and so on are meant")
+        raise DataError(f"{root} has no images: {HALVES[0]}/{PLACES[0]}/{BREEDS[0]}/*.png and so on are expected")
     return pieces_of(pictures, ("label", "place", "half"), source, size)
 
 
-def _known(source: Path, folder: Path, names: tuple[str, ...]) -> list[Path]:
-    found = folders_in(source, folder)
-    odd = next((path for path in found if path.name not in names), None)
-    if odd is not None:
-        raise DataError(f"{odd}: folders here are called {', '.join(names)}")
-    return found
+def _folders_named(source: Path, folder: Path, names: tuple[str, ...]) -> list[Path]:
+    folders = folders_in(source, folder)
+    unexpected = next((path for path in folders if path.name not in names), None)
+    if unexpected is not None:
+        raise DataError(f"{unexpected}: folders here are called {', '.join(names)}")
+    return folders

@@ -1,8 +1,8 @@
-"""The words of prepared texts by how often they are used: vocabulary.parquet, beside the tables.
+"""Count the tokens of prepared texts: vocabulary.parquet, in the folder of the tables.
 
-Columns `word` and `count`, of the inputs `x` of the training part, the most frequent first and equals in the order of
-their code points; what pads a sequence is no word, and neither is <UNK>, which stands for all that have no symbol. Who
-reads it takes as many of the first as it wants.
+It counts the inputs `x` of the training part. Its columns are `word` and `count`, in the order of falling counts; equal
+counts are in the order of code points. <PAD>, which fills sequences up, and <UNK>, which replaces rare tokens, are not
+counted. A dataset uses the first rows, as many as its option `vocabulary` allows.
 """
 
 import os
@@ -11,12 +11,12 @@ from pathlib import Path
 
 from fedcohort.host import disk, parquet
 
-NO_WORDS = ("<PAD>", "<UNK>")
+NOT_COUNTED = ("<PAD>", "<UNK>")
 TRAIN, NAME = "train.parquet", "vocabulary.parquet"
 
 
 def finish(destination: Path) -> None:
-    """Write the vocabulary of a prepared folder whose inputs are lists of words, unless there is one."""
+    """Write the vocabulary of a prepared folder whose inputs are lists of tokens, unless it exists."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -30,7 +30,7 @@ def finish(destination: Path) -> None:
         column = table.read_row_group(group, columns=["x"]).column("x")
         for entry in pc.value_counts(pc.list_flatten(column)).to_pylist():
             counts[entry["values"]] += entry["counts"]
-    for name in NO_WORDS:
+    for name in NOT_COUNTED:
         del counts[name]
     ranked = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     words, uses = zip(*ranked, strict=True) if ranked else ((), ())

@@ -1,7 +1,8 @@
-"""WaterBirds as its archive has it: SRC/metadata.csv and the images that it names.
+"""Convert WaterBirds in the layout of its archive: SRC/metadata.csv and the images that it names.
 
 metadata.csv: img_filename, y (1 a water bird), place (1 water), split (0 train, 1 valid, 2 test); other columns are
-left out. Columns made: `image`, `label`, `place`. With size=256 images are stored as group DRO's code first makes them.
+left out. The tables have the columns `image`, `label` and `place`. size=256 is the size to which group DRO's code
+resizes images before it crops them.
 """
 
 import csv
@@ -48,9 +49,9 @@ def _pictures(source: Path, file: Path, reader: "csv.DictReader[str]") -> list[P
 
 
 def _picture(source: Path, file: Path, line: int, row: dict[str, str]) -> Picture:
-    for name, known in (("split", tuple(SPLITS)), ("y", ("0", "1")), ("place", ("0", "1"))):
-        if row[name] not in known:
-            raise DataError(f"{file}, line {line}: {name} is {row[name]!r}; it must be one of {', '.join(known)}")
+    for name, allowed in (("split", tuple(SPLITS)), ("y", ("0", "1")), ("place", ("0", "1"))):
+        if row[name] not in allowed:
+            raise DataError(f"{file}, line {line}: {name} is {row[name]!r}; it must be one of {', '.join(allowed)}")
     if None in row:
         raise DataError(f"{file}, line {line} has more cells than the header")
     image = file_in(source, row["img_filename"] or "(no name)")

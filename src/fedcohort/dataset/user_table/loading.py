@@ -10,7 +10,6 @@ from itertools import chain
 import numpy as np
 
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.files import give_back
 from fedcohort.dataset.labels import labels_of
 from fedcohort.dataset.naming import list_names
 from fedcohort.dataset.owners import Owners, owners_of
@@ -32,7 +31,7 @@ log = logging.getLogger("fedcohort")
 
 
 class Loading:
-    """The steps from the files to arrays; what each step has done is noted for the start-up table."""
+    """Load a dataset from files to arrays; each step adds its notes for the start-up table."""
 
     def __init__(self, options: TableOptions, seed: int) -> None:
         self.options, self.seed = options, seed
@@ -53,11 +52,9 @@ class Loading:
             labels = labels_of(frames, options.label, options.n_classes)
         with self.problems.collect():
             levels = encode.find_levels(frames[0], inputs)
-            gaps = options.missing == "mean"
-            frames, names, encoding_notes = encode.encode(frames, inputs, levels, gaps)
+            frames, names, encoding_notes = encode.encode(frames, inputs, levels, gaps=options.missing == "mean")
             self.notes += encoding_notes
-            reader = self._reader(names, inputs, frames[0])
-            x, pixels = reader.read(frames)
+            x, pixels = self._reader(names, inputs, frames[0]).read(frames)
         self.problems.raise_all()
         y = [part[:: self.window] for part in labels.parts]
         self.notes += labels.notes
@@ -67,7 +64,7 @@ class Loading:
         self.notes += ["kept as bytes"] * kept_as_bytes
         self.notes += ["the server alone holds the test rows: no clients/acc_*"] * (options.test == "server")
         self.notes += [f"{len(part):,} validation rows are the server's" for part in y[2:]]
-        raw = Raw(
+        return Raw(
             "folder",
             *(x[0], y[0], x[1], y[1], labels.n_classes, owners.train, owners.test),
             owner_names=owners.names,
@@ -83,9 +80,6 @@ class Loading:
             categories=json.dumps(levels, ensure_ascii=False) if levels else "",
             small_client_remedy=SMALL_CLIENTS,
         )
-        del frames
-        give_back()
-        return raw
 
     def _finish_inputs(
         self, train: Frame, names: Sequence[str], x: list[np.ndarray], scalars: bool

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fedcohort import ranges
-from fedcohort.dataset.labels import MOST
+from fedcohort.dataset.labels import MAX_CLASSES
 from fedcohort.dataset.table import text
 from fedcohort.dataset.user_table.columns import AUTO
 
@@ -16,23 +16,22 @@ class TableOptions:
     Attributes:
         path: the folder, or one table.
         label: the column of labels.
-        client: the column of clients, texts or integers; None where clients are made.
+        client: the column of clients, texts or integers; None to divide the rows at random.
         features: columns of lists or images, several as channels; None for the columns of scalars.
         categories: columns to encode by their levels (one-hot), or "auto" for all texts of 2 to 20 values.
         dates: columns to encode as days since 1970, or "auto" for all dates.
-        leave_out: columns of numbers that are no inputs.
+        leave_out: columns of numbers that are not inputs.
         decimal: decimal mark of CSV files: "point", "comma", or "auto" for comma where columns are not separated by it.
-        series: the column that says which series a row belongs to, in a table with one row per time step.
+        series: the column with the series of each row, in a table with one row per time step.
         window: rows of a sample in such a table; None where each row is a sample.
         n_classes: None for as many as there are.
         shape: of one sample, empty for the shape of the columns.
-        scale: inputs are divided by it.
+        scale: divisor of the inputs.
         standardise: "train" or True for mean 0 and deviation 1 of each feature over the training rows, else "none".
-        missing: what becomes of rows with cells that hold no number: "error", "drop" or "mean".
-        test_share: of the training rows, cut for a test part where the folder has none.
-        test: who holds the test rows, "clients" (their own, or a share) or "server" (no client has any, as where the
-            test part is of other people).
-        valid: what becomes of a validation file: "server" (it is the server's validation data) or "none".
+        missing: how rows with missing cells are treated: "error", "drop" or "mean".
+        test_share: share of the training rows that becomes the test part, where the folder has none.
+        test: holder of the test rows: "clients", or "server" for test rows of other people than the clients.
+        valid: use of a validation file: "server" (the server's validation data) or "none".
         min_client_samples: clients with fewer training samples are left out, or pooled; None for all clients.
         pool_small: whether these clients are pooled instead.
         pixels: images in memory, "float32", "uint8" (converted batch by batch; scale must be 255), or "auto" for uint8
@@ -71,7 +70,7 @@ class TableOptions:
         ranges.integer("window", self.window, "[2, inf)", optional=True)
         if self.window is not None and self.lists:
             raise ranges.refuse("window", "null where features names columns of lists", self.window)
-        ranges.integer("n_classes", self.n_classes, f"[2, {MOST}]", optional=True)
+        ranges.integer("n_classes", self.n_classes, f"[2, {MAX_CLASSES}]", optional=True)
         ranges.numbers("shape", self.shape, "[1, inf)")
         for size in self.shape:
             ranges.integer("each of shape", size, "[1, inf)")
@@ -95,7 +94,7 @@ class TableOptions:
 
     @property
     def lists(self) -> tuple[str, ...]:
-        """The columns of lists or images that `features` names."""
+        """Columns of lists or images that `features` names."""
         return (self.features,) if isinstance(self.features, str) else tuple(self.features or ())
 
     @property

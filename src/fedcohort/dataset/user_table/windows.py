@@ -61,8 +61,8 @@ def _number_values(column: pa.ChunkedArray) -> Ids:
 def find_series(frame: Frame, label: str) -> tuple[str, str] | None:
     """Return the columns of series and time of a table that looks like a long one, None where it doesn't.
 
-    It does where a column has each of its values in one block of rows with one label, MIN_STEPS long on average, and
-    another column increases strictly within each of these blocks and falls back between them.
+    The column of series has each of its values in one block of rows with one label; blocks have MIN_STEPS rows or more
+    on average. The column of time increases strictly within each block and mostly decreases between blocks.
     """
     if label not in frame.names or frame.table.num_rows < 2 * MIN_STEPS or len(frame.names) > MAX_COLUMNS:
         return None
