@@ -34,6 +34,23 @@ def test_at_the_start_it_ends_the_run_at_once(interrupts: Interrupts, number: si
     assert caught.value.code == 128 + number
 
 
+def test_a_signal_to_one_worker_is_not_the_others() -> None:
+    """Two processes that are forked with the same object: one of them notes a signal, and the other has none."""
+    interrupts = Interrupts()
+    read, write = os.pipe()
+    if not (child := os.fork()):
+        os.read(read, 1)  # until the parent watches its signals
+        with interrupts.on():
+            interrupts.note(143)
+            os._exit(interrupts.code)
+    with interrupts.on():
+        os.write(write, b"1")
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 143
+        assert interrupts.code == 0
+    os.close(read)
+    os.close(write)
+
+
 def test_in_a_round_the_first_waits_and_the_second_drops(interrupts: Interrupts) -> None:
     interrupts.trains()
     signal.raise_signal(INT)

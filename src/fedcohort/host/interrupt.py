@@ -112,7 +112,7 @@ class Interrupts:
 
     def start(self) -> None:
         """Install the signal handlers of this module. A signal that is ignored (`nohup`) stays ignored."""
-        self._shared[:] = b"\0\0"
+        self._shared = mmap.mmap(-1, 2)  # new, as a worker shares the old one with all workers of its fork server
         self._phase, self._owner, self._own, self._seen = Phase.START, os.getpid(), 0, False
         for number in CLUSTERS:
             if callable(handler := signal.getsignal(number)):
