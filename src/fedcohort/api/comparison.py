@@ -11,7 +11,7 @@ from fedcohort.api.run import RunResult
 from fedcohort.api.sweep import SweepResult
 from fedcohort.errors import OptionError
 from fedcohort.report.comparison import page
-from fedcohort.report.comparison.tables import result_table
+from fedcohort.report.comparison.tables import result_values
 from fedcohort.report.comparison.verdicts import list_verdicts
 from fedcohort.results.compare_cost import AXES, CROSSINGS, parse_target
 from fedcohort.results.matching.question import Answer, Question
@@ -102,9 +102,7 @@ class Comparison:
     @cached_property
     def table(self) -> "pd.DataFrame":
         """One row a condition and metric, with mean, paired difference, interval, p, verdict and costs."""
-        values = result_table(self.answer).values
-        assert values is not None
-        return values
+        return result_values(self.answer)
 
     @cached_property
     def verdicts(self) -> list[str]:

@@ -105,7 +105,7 @@ def result_table(answer: Answer) -> Table:
         )
         caption += f"; cost by the end (times that of {q.baseline})" if answer.costs else ""
     frame = pd.DataFrame(columns, index=range(len(cells)))
-    return Table(frame, caption, values=_result_values(answer, cells))
+    return Table(frame, caption, values=result_values(answer))
 
 
 def _names(answer: Answer, cells: Sequence[Cell]) -> dict[str, list[str]]:
@@ -128,10 +128,11 @@ def _axis_names(answer: Answer) -> tuple[str, str | None]:
     return (str(q.cols), q.rows) if is_column else (q.rows, q.cols)
 
 
-def _result_values(answer: Answer, cells: Sequence[Cell]) -> "pd.DataFrame":
+def result_values(answer: Answer) -> "pd.DataFrame":
     """Return the content of the CSV file: one row per cell and metric, in the unit of the metric."""
     import pandas as pd
 
+    cells = ordered_cells(answer)
     condition, setting = _axis_names(answer)
     rows = []
     for table in answer.tables:
