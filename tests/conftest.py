@@ -11,3 +11,8 @@ jaxtyping.jaxtyped = typecheck.where_shapes_are(typecheck.JAXTYPED)
 hook = jaxtyping.install_import_hook("fedcohort", "typecheck.check")
 # Lightning looks through all installed packages for each Trainer; a session installs none.
 importlib.metadata.entry_points = functools.cache(importlib.metadata.entry_points)  # type: ignore[assignment]
+
+
+def pytest_make_parametrize_id(config: object, val: object, argname: str) -> str | None:
+    """Name a parameter of bytes by its argument: compressed bytes hold the time, and workers must agree on names."""
+    return argname if isinstance(val, bytes) else None
