@@ -405,7 +405,7 @@ def csv_tables() -> list[Case]:
             "x,label\n" + "".join(f'"0,{k}",{k % 3}\n' for k in range(N)),
             "decimal commas as text ('0,0'): read them with dataset.decimal=comma",
         ),
-        text("no header", good.partition("\n")[2], "has no column 'label'"),
+        text("no header", good.partition("\n")[2], "begins with numbers, and its first line must hold the names"),
         text("two headers", "a,b\n" + good, "has no column 'label'"),
         text("a comment first", "# written by hand\n" + good, "can't be read"),
         text("an empty file", "", "can't be read"),

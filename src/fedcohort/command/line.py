@@ -63,7 +63,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def console() -> None:
     """Run the installed script `fedcohort`."""
-    raise SystemExit(interrupt.run_main(main))
+    raise SystemExit(interrupt.run_main(main, "stopped"))
 
 
 def _train(words: Sequence[str]) -> int:

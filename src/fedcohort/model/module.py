@@ -168,7 +168,7 @@ def _load(path: str) -> Callable[..., object]:
     except Exception as error:
         raise OptionError(f"model.path={path}: importing {module_name} raises {_reason(error, module_name)}") from error
     make = getattr(module, name, None)
-    if hasattr(make, "state_dict"):
+    if hasattr(make, "state_dict") and not inspect.isclass(make):
         raise OptionError(
             f"model.path={path} is a network that exists already, and each run makes its own: name its class, or a "
             "function that returns it"
