@@ -50,7 +50,8 @@ def explain(error: BaseException, words: Sequence[str], configs: Path) -> str | 
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return f"there is not enough memory ({text[:200] or 'no reason given'}): HYDRA_FULL_ERROR=1 shows where"
     if isinstance(error, OverrideParseException):
-        return f"can't read {error.override!r}: type name=value, lists as [1,2], texts with spaces or accents as \"name='a b'\""
+        form = "type name=value, lists as [1,2], texts with spaces or accents as \"name='a b'\""
+        return f"can't read {error.override!r}: {form}"
     if isinstance(error, MissingConfigException):
         return _explain_missing(error, text, words, configs)
     if isinstance(error, HydraException):
