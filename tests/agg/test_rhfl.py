@@ -10,7 +10,7 @@ import torch
 
 from agg_harness import Score, arrivals, gather, population, update_of, workshop
 from fedcohort.agg.base import Direction
-from fedcohort.agg.rhfl import EQUAL_ABSENCE, State, confidence, peers
+from fedcohort.agg.rhfl import EQUAL_ABSENCE, State, confidence, mixture_of_others
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.maths.distil import distance
 from fedcohort.round.collected import reweight
@@ -81,7 +81,7 @@ def test_a_mixture_stands_for_all_pairs() -> None:
     own = torch.tensor([[0.2, 0.1, 0.0]], dtype=torch.float64, requires_grad=True)
     others = torch.eye(3, dtype=torch.float64)[:2, None]
     p = torch.cat([others, own.detach()[None]]).softmax(2)
-    omega, mixture, pull = peers(p, torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64))
+    omega, mixture, pull = mixture_of_others(p, torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64))
     (gradient,) = torch.autograd.grad(pull[2] * distance(mixture[2], own), own)
     assert gradient[0].tolist() == pytest.approx([-0.0579085888, -0.0130258494, 0.0709344382], abs=1e-9)
     assert omega.tolist() == [0.5, 0.3, 0.2]
@@ -90,7 +90,7 @@ def test_a_mixture_stands_for_all_pairs() -> None:
 
 def test_predictions_that_are_not_finite_teach_nobody() -> None:
     p = torch.tensor([[[0.9, 0.1]], [[math.nan, 0.1]], [[0.3, 0.7]]], dtype=torch.float64)
-    omega, mixture, pull = peers(p, torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64))
+    omega, mixture, pull = mixture_of_others(p, torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64))
     assert omega.tolist() == [0.5, 0.0, 0.2]
     assert mixture[0, 0].tolist() == pytest.approx([0.3, 0.7])
     assert pull.tolist() == pytest.approx([0.2, 0.0, 0.5])
@@ -98,7 +98,7 @@ def test_predictions_that_are_not_finite_teach_nobody() -> None:
 
 def test_one_sample_that_is_not_finite_is_enough() -> None:
     p = torch.tensor([[[0.9, 0.1], [0.5, 0.5]], [[0.2, 0.8], [math.nan, 0.1]]], dtype=torch.float64)
-    omega, mixture, pull = peers(p, torch.tensor([0.5, 0.5], dtype=torch.float64))
+    omega, mixture, pull = mixture_of_others(p, torch.tensor([0.5, 0.5], dtype=torch.float64))
     assert omega.tolist() == [0.5, 0.0]
     assert bool(torch.isfinite(mixture).all())
     assert pull.tolist() == [0.0, 0.0]

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.deadline.base import PaceContext, settle
+from fedcohort.deadline.base import PaceContext, compute_outcome
 from fedcohort.deadline.fedbalancer import DEVICE_SECONDS, FedBalancer, State, peak
 from fedcohort.device.base import Timing
 from fedcohort.errors import OptionError
@@ -204,7 +204,7 @@ def test_partial_epochs() -> None:
     """20 s less 2 down, 3 up and 1 of looking leave 14: three epochs of 4, none of 15."""
     one = np.ones(2)
     timing = Timing(2 * one, one, np.array([4.0, 15.0]), 3 * one)
-    assert settle(timing, E, 20.0, fedbalancer().partial_work).units.tolist() == [3, 0]
+    assert compute_outcome(timing, E, 20.0, fedbalancer().partial_work).units.tolist() == [3, 0]
 
 
 @pytest.mark.parametrize(("option", "wrong"), [("w", 0), ("dss", 2.0), ("grid", 0.0), ("warmup", 1)])

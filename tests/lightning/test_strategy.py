@@ -116,5 +116,5 @@ def test_a_rank_that_dies_ends_the_run_and_it_resumes(tmp_path: Path, monkeypatc
 
 
 def test_auto_is_a_process_per_core() -> None:
-    assert count("cpu", "auto") == cores.available() <= len(os.sched_getaffinity(0))
+    assert count("cpu", "auto") == cores.available_cores() <= len(os.sched_getaffinity(0))
     assert count("cpu", 3) == 3

@@ -12,7 +12,7 @@ from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.flat import FlatModel
 from fedcohort.selector.fedpns import FedPns, State, agreement, agreement_without, find_opposing, per_step, scale
 from fedcohort.signal.base import Derived, find
-from fedcohort.training.evaluate import FederationLab
+from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import Population, RoundOutcome, Selection
 from known import known
 from run_harness import go
@@ -223,7 +223,7 @@ def test_the_loss_is_that_of_the_moved_model() -> None:
     """Against the engine's own lab: w_t + (2 D_0 + D_2) / 4."""
     federation, network = federation_of(), network_of()
     trainer = trainer_of(federation, network, epochs=1, batch=10)
-    lab = FederationLab(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
+    lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
     updates = torch.stack([trainer.update_of(4, k).delta.double() for k in range(3)])
     w = trainer.server.w.clone()
     trial = derived("server_loss").make(lab, updates)

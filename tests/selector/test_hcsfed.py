@@ -11,7 +11,7 @@ from fedcohort.flat import FlatModel
 from fedcohort.maths.sketch import sketch
 from fedcohort.rng import generator
 from fedcohort.selector.hcsfed import HcsFed, State, stratum_weights
-from fedcohort.training.evaluate import FederationLab
+from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import ProbeResult, RoundOutcome, Selection
 from known import known
 from run_harness import go
@@ -257,7 +257,7 @@ def test_the_laws_hold_for_feddiverses_version(value: float, each: int) -> None:
 def test_the_signal_is_the_sketch_of_the_gradient(way: str) -> None:
     federation, network = federation_of(), network_of()
     trainer = trainer_of(federation, network, epochs=1, batch=10)
-    lab = FederationLab(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
+    lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
     signal = computed("compressed_gradient")
     found = signal.compute(lab, 0, ids(0, 2), {"rate": 0.1, "way": way, "key": 0})
     for row, k in zip(found, (0, 2), strict=True):

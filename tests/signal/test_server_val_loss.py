@@ -13,17 +13,17 @@ from fedcohort.round.parts import Populations
 from fedcohort.round.queries import ClientClaims, Queries
 from fedcohort.signal.base import ServerMeasured, find
 from fedcohort.training import evaluate
-from fedcohort.training.evaluate import FederationLab
+from fedcohort.training.evaluate import SignalMeasurer
 from run_harness import go
 from yaml_words import make
 
 WORD = "server_val_loss"
 
 
-def made() -> FederationLab:
+def made() -> SignalMeasurer:
     federation = federation_of()
     trainer = trainer_of(federation, network_of(), batch=4)
-    return FederationLab(trainer.server, trainer.worker, federation, trainer.update_of)
+    return SignalMeasurer(trainer.server, trainer.worker, federation, trainer.update_of)
 
 
 @pytest.mark.parametrize("at_once", [1, 4, 10**6])

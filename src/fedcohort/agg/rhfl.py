@@ -151,7 +151,7 @@ class Rhfl(Aggregator[State]):
         count = -(-n // self.batch) if self.batches is None else self.batches
         for rows in batches(bench.rng("align"), n, self.batch, count):
             x = bench.proxy[torch.from_numpy(rows).to(bench.proxy.device)]
-            share, targets, pull = peers(predictions(models, x), share)
+            share, targets, pull = mixture_of_others(predict_probabilities(models, x), share)
             for i, network in enumerate(models):
                 if pull[i] <= 0:
                     continue
@@ -182,12 +182,12 @@ def confidence(before: Values, now: Values, beta: float, p: Values) -> Values:
 
 
 @torch.no_grad()
-def predictions(models: list[nn.Module], x: Tensor) -> Float[Tensor, "k b c"]:
+def predict_probabilities(models: list[nn.Module], x: Tensor) -> Float[Tensor, "k b c"]:
     """Return the models' probabilities on x, in eval mode."""
     return torch.stack([F.softmax(network.eval()(x), 1) for network in models])
 
 
-def peers(
+def mixture_of_others(
     p: Float[Tensor, "k b c"], omega: Float[Tensor, "k"]
 ) -> tuple[Float[Tensor, "k"], Float[Tensor, "k b c"], Float[Tensor, "k"]]:
     """Return the joint prediction of the others for each model.

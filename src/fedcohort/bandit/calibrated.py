@@ -8,8 +8,8 @@ sum r^2 - b'theta_hat = |r - X theta_hat|^2 + lam |theta_hat|^2 is the part that
 prior counts as one reward with a residual of 1, the size of a reward divided by the mean reward: rewards must be scaled
 so.
 
-A draw has the standard deviation of the rewards around their expectation. The confidence set of `ridge.exploration`
-holds for any noise up to size 1 at all times, and is several times wider.
+A draw has the standard deviation of the rewards around their expectation. The confidence set of
+`ridge.exploration_width` holds for any noise up to size 1 at all times, and is several times wider.
 """
 
 import math

@@ -101,7 +101,7 @@ def _show(typed: Sequence[str], out_folder: str | None, name: str, configs: Path
     if (more := federation.n_clients - MAX_CLIENTS) > 0:
         out.print(f"... and {more:,} more", markup=False)
     home = info.folder if out_folder is None else Path(out_folder)
-    with disk.in_one_line(home):
+    with disk.disk_errors_in_one_line(home):
         if out_folder is not None:
             written = home / "README.md"
             scenario.write(home, federation, info, lines, clients(federation, scenario.MAX_CLIENTS), configs)

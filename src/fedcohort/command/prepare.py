@@ -49,14 +49,14 @@ def main(words: Sequence[str]) -> int:
     size = int(text) if text is not None and text.isdecimal() and len(text) < 9 else text
     ranges.integer("size", size, "[1, 4096]", optional=True)
     form = importlib.import_module(f"fedcohort.dataset.raw.{kind}")
-    with disk.in_one_line(destination):
+    with disk.disk_errors_in_one_line(destination):
         try:
             pieces = form.plan(source, size)
             rows = write(pieces, destination, lines(), getattr(form, "UNIQUE", ""))
             if hasattr(form, "finish"):
                 form.finish(destination)
         except OSError as error:
-            if disk.refuses(error):
+            if disk.is_disk_refusal(error):
                 raise
             raise DataError(f"{error.filename or destination}: {error.strerror or error}") from error
     parts = ", ".join(f"{count:,} rows in {part}.parquet" for part, count in rows.items())

@@ -69,7 +69,7 @@ def estimate(
         in_pivot = labels == y_hat
         rows = torch.from_numpy(np.flatnonzero(in_pivot)).to(x.device)
         in_majority = torch.from_numpy(correct[in_pivot].astype(np.int64)).to(x.device)
-        network = fit(two_way(copy(), x), x[rows], in_majority, F.cross_entropy, recipe, rng)
+        network = fit(with_binary_head(copy(), x), x[rows], in_majority, F.cross_entropy, recipe, rng)
         attribute = predict(network, x).cpu().numpy()
     return np.bincount(2 * labels + attribute, minlength=2 * n_classes).reshape(n_classes, 2)
 
@@ -88,7 +88,7 @@ def judge_biased(
     correct = np.zeros(len(y), dtype=bool)
     for c in np.unique(y.cpu().numpy()).tolist():
         in_class = y == c
-        network = fit(two_way(copy(), x), x, in_class.long(), loss, recipe, rng)
+        network = fit(with_binary_head(copy(), x), x, in_class.long(), loss, recipe, rng)
         correct[in_class.cpu().numpy()] = (predict(network, x[in_class]) == 1).cpu().numpy()
     return correct
 
@@ -99,7 +99,7 @@ def pivot(G: Int64[np.ndarray, "classes"], g: Int64[np.ndarray, "classes"]) -> i
     return int(gap.argmin()) if np.isfinite(gap).any() else None
 
 
-def two_way(network: nn.Module, x: Tensor) -> nn.Module:
+def with_binary_head(network: nn.Module, x: Tensor) -> nn.Module:
     """Replace the last layer of `network` by a head of two outputs, initialised with zeros; return the network."""
     n_classes = _count_classes(network, x)
     heads = [

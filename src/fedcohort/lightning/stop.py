@@ -92,7 +92,7 @@ def finish(observers: Sequence[Observer], status: str) -> None:
         try:
             observer.finish("failed" if failures else status)
         except Exception as error:
-            trace = None if isinstance(error, FedcohortError) or disk.refuses(error) else error
+            trace = None if isinstance(error, FedcohortError) or disk.is_disk_refusal(error) else error
             log.error("%s could not finish: %s", type(observer).__name__, error, exc_info=trace)
             failures.append(error)
         except KeyboardInterrupt:

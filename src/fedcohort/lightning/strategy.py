@@ -15,7 +15,7 @@ from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy, Stra
 from fedcohort.host.memory import share_with_children
 from fedcohort.host.orphan import end_with_parent
 from fedcohort.lightning.compat import MultiProcessingLauncher, launch_forked, timeout_of
-from fedcohort.round.guard import blame
+from fedcohort.round.guard import find_faulty_component
 
 LOOPBACKS = ("lo", "lo0")  # names of the loopback interface on Linux and BSD
 
@@ -43,7 +43,7 @@ class Launcher(MultiProcessingLauncher):
                 for callback in trainer.callbacks:
                     callback.on_exception(trainer, trainer.lightning_module, error)
                 owners = next((callback.owners for callback in trainer.callbacks if hasattr(callback, "owners")), None)
-                if blamed := blame(error, owners or {}):
+                if blamed := find_faulty_component(error, owners or {}):
                     raise blamed from error
                 if isinstance(error, KeyboardInterrupt):
                     raise SystemExit(1) from error  # torch takes a KeyboardInterrupt for an end without faults

@@ -76,7 +76,7 @@ def config_hash(config: Mapping[str, Any]) -> str:
 
 def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
     """Replace the file: after a kill it holds either the whole content or its earlier content."""
-    with disk.replacing(path) as draft, draft.open("xb") as file:
+    with disk.replace_atomically(path) as draft, draft.open("xb") as file:
         file.write(content.encode() if isinstance(content, str) else content)
         file.flush()
         os.fsync(file.fileno())

@@ -36,7 +36,7 @@ Check = Callable[..., Result]
 ROUNDING = 1 + 1e-9  # upper bound of probabilities that are sums
 
 
-def first_state(part: Part, state: State, *args: object) -> State:
+def check_first_state(part: Part, state: State, *args: object) -> State:
     """Check that the state can be saved in a checkpoint."""
     from fedcohort.state import pack  # noqa: PLC0415 - options are checked before torch is imported
 
@@ -47,17 +47,17 @@ def first_state(part: Part, state: State, *args: object) -> State:
     return state
 
 
-def observed(part: Part, result: Result, state: State, *args: object) -> State:
+def check_observed_state(part: Part, result: Result, state: State, *args: object) -> State:
     return same_state(result, state)
 
 
-def described(part: Part, result: Result, *args: object) -> Result:
+def check_state_metrics(part: Part, result: Result, *args: object) -> Result:
     numbers("the result", result)
     return result
 
 
 # --- selector ------------------------------------------------------------------------------------------------------
-def planned(part: Part, result: Result, state: State, ctx: RoundContext) -> Sequence[Probe]:
+def check_probes(part: Part, result: Result, state: State, ctx: RoundContext) -> Sequence[Probe]:
     """Check the probes, and return them as a tuple, as a generator can be read only once."""
     probes = tuple(result)
     for probe in probes:
@@ -69,7 +69,7 @@ def planned(part: Part, result: Result, state: State, ctx: RoundContext) -> Sequ
     return probes
 
 
-def selected(part: Part, result: Result, state: State, ctx: RoundContext, *args: object) -> Result:
+def check_selection(part: Part, result: Result, state: State, ctx: RoundContext, *args: object) -> Result:
     selection, after = pair(result, Selection, state)
     chosen = typed("the first item of the result", selection, Selection)
     shape = (ctx.n_clients,)
@@ -90,7 +90,7 @@ def selected(part: Part, result: Result, state: State, ctx: RoundContext, *args:
     return replace(chosen, clients=chosen.clients.copy()), after  # the selector may reuse its array
 
 
-def advised(part: Part, result: Result, state: State, outcome: RoundOutcome) -> Result:
+def check_advice(part: Part, result: Result, state: State, outcome: RoundOutcome) -> Result:
     advice, _ = pair(result, Advice, state, optional=True)
     if advice is None:
         return result
@@ -103,7 +103,7 @@ def advised(part: Part, result: Result, state: State, outcome: RoundOutcome) -> 
     return result
 
 
-def traced(part: Part, result: Result, state: State) -> Result:
+def check_trace(part: Part, result: Result, state: State) -> Result:
     for name, spread in typed("the result", result, Mapping).items():  # type: ignore[type-abstract]
         if not isinstance(spread, tuple) or len(spread) != 2:
             raise broken(f"the result for {name!r}", "a pair (mean, standard deviation)", spread)
@@ -112,7 +112,7 @@ def traced(part: Part, result: Result, state: State) -> Result:
 
 
 # --- aggregator, server optimizer, codec ------------------------------------------------------------------------------
-def broadcast(part: Part, result: Result, state: State) -> Result:
+def check_broadcast(part: Part, result: Result, state: State) -> Result:
     vectors("the result", result)
     names = {name for hook in part.hooks for name in hook.downloads}
     if not names <= set(result):
@@ -122,12 +122,12 @@ def broadcast(part: Part, result: Result, state: State) -> Result:
     return result
 
 
-def weighted(part: Part, result: Result, n_used: Ids, n_train: Ids) -> Result:
+def check_weights(part: Part, result: Result, n_used: Ids, n_train: Ids) -> Result:
     array("the result", result, (len(n_used),), "if", low=0)
     return result
 
 
-def directed(part: Part, result: Result, state: State, arrived: Any) -> Result:  # noqa: ANN401  an `agg.base.Arrived`
+def check_direction(part: Part, result: Result, state: State, arrived: Any) -> Result:  # noqa: ANN401  an `agg.base.Arrived`
     from fedcohort.agg.base import Direction  # noqa: PLC0415 - imports torch
 
     first, _ = pair(result, Direction, state)
@@ -138,7 +138,7 @@ def directed(part: Part, result: Result, state: State, arrived: Any) -> Result: 
     return result
 
 
-def stepped(part: Part, result: Result, state: State, direction: Any) -> Result:  # noqa: ANN401  a tensor
+def check_server_step(part: Part, result: Result, state: State, direction: Any) -> Result:  # noqa: ANN401  a tensor
     from torch import Tensor  # noqa: PLC0415
 
     displacement, _ = pair(result, Tensor, state)
@@ -146,37 +146,37 @@ def stepped(part: Part, result: Result, state: State, direction: Any) -> Result:
     return result
 
 
-def encoded_bytes(part: Part, result: Result, layout: object) -> Result:
+def check_encoded_bytes(part: Part, result: Result, layout: object) -> Result:
     integer("the result", result, 0)
     return result
 
 
-def transmitted(part: Part, result: Result, delta: Any, *args: object) -> Result:  # noqa: ANN401  a tensor
+def check_decoded_update(part: Part, result: Result, delta: Any, *args: object) -> Result:  # noqa: ANN401  a tensor
     tensor("the result", result, tuple(delta.shape))
     return result
 
 
 # --- samples, deadline, device, availability, client, attack ----------------------------------------------------------
-def looking(part: Part, result: Result, state: State, n: Ids) -> Result:
+def check_measuring_clients(part: Part, result: Result, state: State, n: Ids) -> Result:
     array("the result", result, (len(n),), "b")
     return result
 
 
-def chosen_samples(part: Part, result: Result, state: State, request: Any) -> Result:  # noqa: ANN401  a `SampleRequest`
+def check_sample_positions(part: Part, result: Result, state: State, request: Any) -> Result:  # noqa: ANN401  a `SampleRequest`
     ids("the result", result, request.n, least=1)
     return result
 
 
-def count_asked(part: Part, result: Result, cohort: int) -> Result:
+def check_cohort_size(part: Part, result: Result, cohort: int) -> Result:
     integer("the result", result, 1)
     return result
 
 
-def deadline_seconds(part: Part, result: Result, *args: object) -> float:
+def check_deadline_seconds(part: Part, result: Result, *args: object) -> float:
     return number("the result", result, 0.0, infinite=True)
 
 
-def timed(part: Part, result: Result, clients: Ids, work: Workload, draws: Draws) -> Timing:
+def check_timing(part: Part, result: Result, clients: Ids, work: Workload, draws: Draws) -> Timing:
     timing = typed("the result", result, Timing)
     for name in ("down", "infer", "unit", "up"):
         array(f"Timing.{name}", getattr(timing, name), (len(clients),), "if", low=0)
@@ -185,12 +185,12 @@ def timed(part: Part, result: Result, clients: Ids, work: Workload, draws: Draws
     return timing
 
 
-def ready(part: Part, result: Result, draws: Draws) -> Result:
+def check_ready(part: Part, result: Result, draws: Draws) -> Result:
     array("the result", result, (draws.n_clients,), "b")
     return result
 
 
-def scheduled(part: Part, result: Result, draws: Draws) -> Schedule | None:
+def check_schedule(part: Part, result: Result, draws: Draws) -> Schedule | None:
     if result is None:
         return None
     schedule, n = typed("the result", result, Schedule), draws.n_clients
@@ -207,37 +207,62 @@ def scheduled(part: Part, result: Result, draws: Draws) -> Schedule | None:
     return schedule
 
 
-def learning_rate(part: Part, result: Result, round: int) -> float:
+def check_learning_rate(part: Part, result: Result, round: int) -> float:
     return number("the result", result, 0.0, above=True)
 
 
-def optimizer(part: Part, result: Result, y: object, lr: float) -> Result:
+def check_optimizer(part: Part, result: Result, y: object, lr: float) -> Result:
     from torch.optim import Optimizer  # noqa: PLC0415
 
     return typed("the result", result, Optimizer)
 
 
-def liars(part: Part, result: Result, n_clients: int, rng: object) -> Result:
+def check_liars(part: Part, result: Result, n_clients: int, rng: object) -> Result:
     ids("the result", result, n_clients)
     return result
 
 
-def claimed(part: Part, result: Result, signal: str, values: np.ndarray) -> Result:
+def check_reported_values(part: Part, result: Result, signal: str, values: np.ndarray) -> Result:
     array("the result", result, values.shape, "if", nan=True)
     return result
 
 
-STATEFUL: Mapping[str, Check] = {"init": first_state, "observe": observed, "describe": described}
+STATEFUL: Mapping[str, Check] = {
+    "init": check_first_state,
+    "observe": check_observed_state,
+    "describe": check_state_metrics,
+}
 CHECKS: Mapping[str, Mapping[str, Check]] = {
-    "selector": {"init": first_state, "plan": planned, "select": selected, "observe": advised, "trace": traced},
-    "agg": {"init": first_state, "broadcast": broadcast, "weights": weighted, "direction": directed},
-    "server": {"init": first_state, "step": stepped},
-    "codec": {"bytes_up": encoded_bytes, "transmit": transmitted},
-    "samples": {**STATEFUL, "look": looking, "choose": chosen_samples, "tell": described},
-    "deadline": {**STATEFUL, "ask": count_asked, "announce": deadline_seconds, "close": deadline_seconds},
-    "device": {"expect": timed, "sample": timed},
-    "availability": {"ready": ready, "schedule": scheduled},
-    "client": {"lr_at": learning_rate, "optimizer": optimizer},
-    "attack": {"liars": liars, "claim": claimed},
+    "selector": {
+        "init": check_first_state,
+        "plan": check_probes,
+        "select": check_selection,
+        "observe": check_advice,
+        "trace": check_trace,
+    },
+    "agg": {
+        "init": check_first_state,
+        "broadcast": check_broadcast,
+        "weights": check_weights,
+        "direction": check_direction,
+    },
+    "server": {"init": check_first_state, "step": check_server_step},
+    "codec": {"bytes_up": check_encoded_bytes, "transmit": check_decoded_update},
+    "samples": {
+        **STATEFUL,
+        "look": check_measuring_clients,
+        "choose": check_sample_positions,
+        "tell": check_state_metrics,
+    },
+    "deadline": {
+        **STATEFUL,
+        "ask": check_cohort_size,
+        "announce": check_deadline_seconds,
+        "close": check_deadline_seconds,
+    },
+    "device": {"expect": check_timing, "sample": check_timing},
+    "availability": {"ready": check_ready, "schedule": check_schedule},
+    "client": {"lr_at": check_learning_rate, "optimizer": check_optimizer},
+    "attack": {"liars": check_liars, "claim": check_reported_values},
     **DATA_CHECKS,
 }

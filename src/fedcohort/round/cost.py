@@ -19,8 +19,8 @@ from fedcohort.round.clock import Clock, WallTime
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.parts import Parts, Populations
 from fedcohort.round.rates import QueryWork, Rates
-from fedcohort.round.sampling import foresee
-from fedcohort.round.workload import have_answered, list_heard, list_queried
+from fedcohort.round.sampling import foresee_samples
+from fedcohort.round.workload import find_answering, list_answered_probes, list_queried
 from fedcohort.signal.base import Computed, Probed, Static, find
 from fedcohort.training.passes import count_dealt, count_pieces
 from fedcohort.types import Ids, Probe, ProbeResult, Values
@@ -89,7 +89,7 @@ class CostModel:
             return np.zeros(len(clients))
         works, n = np.isin(clients, signal.jobs(options)), self.federation.n_train
         rows = [
-            foresee(self.parts.samples, k, int(n[k]), draws) if trains else None
+            foresee_samples(self.parts.samples, k, int(n[k]), draws) if trains else None
             for k, trains in zip(clients.tolist(), works.tolist(), strict=True)
         ]
         samples: Values = 3 * works * self.count_seen(self.count_used(clients, rows), self.units)
@@ -103,7 +103,7 @@ class CostModel:
         """
         passes: Values = rates.passes_after * self.federation.n_train[clients]
         for word, signal in rates.probed.items():
-            passes = passes + np.where(have_answered(word, clients, heard), 0.0, self.samples_in(signal, clients))
+            passes = passes + np.where(find_answering(word, clients, heard), 0.0, self.samples_in(signal, clients))
         return passes
 
     def work(
@@ -234,8 +234,8 @@ class CostModel:
         trained_for = [(p, s.jobs(p.options)) for p in probes if isinstance(s := find(p.signal), Computed) and s.jobs]
         extra += sum(len(p.clients) for p, _ in trained_for) * model
         answers = sum(find(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)
-        heard = list_heard(probes, results)
-        answers += sum(s.bytes_up * int((~have_answered(w, chosen, heard)).sum()) for w, s in rates.probed.items())
+        heard = list_answered_probes(probes, results)
+        answers += sum(s.bytes_up * int((~find_answering(w, chosen, heard)).sum()) for w, s in rates.probed.items())
         answers += (
             sum(np.isin(workers, results[p.signal].clients).sum() for p, workers in trained_for) * self.update_bytes
         )

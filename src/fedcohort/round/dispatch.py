@@ -13,7 +13,7 @@ from fedcohort.rng import Draws
 from fedcohort.round.backoff import withhold
 from fedcohort.round.clock import Clock
 from fedcohort.round.cost import CostModel
-from fedcohort.round.guard import prefixed
+from fedcohort.round.guard import name_part_in_errors
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.parts import Parts, Populations, ServerState
 from fedcohort.round.queries import ClientClaims, Queries
@@ -21,7 +21,7 @@ from fedcohort.round.rates import Rates
 from fedcohort.round.sampling import SampleSelection
 from fedcohort.round.settings import Settings
 from fedcohort.round.uniform import draw_uniform
-from fedcohort.round.workload import assign_work, list_heard, verify
+from fedcohort.round.workload import assign_work, list_answered_probes, verify_selection
 from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Values
 
 
@@ -50,7 +50,7 @@ class Queried:
     @property
     def answering(self) -> list[Probe]:
         """The queries, with the clients that answered them."""
-        return list_heard(self.probes, self.answers)
+        return list_answered_probes(self.probes, self.answers)
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,8 @@ class Dispatcher:
         start_s = state.spent.virtual_s + before_s
         queried = self._query(state.selector, ctx, draws, start_s)
         selection, selector_state = selector.select(state.selector, ctx, queried.answers_to(concurrent=False))
-        with prefixed(selector):
-            verify(selection, ctx.available, self.cohort, self.federation.n_clients, self.parts.codec)
+        with name_part_in_errors(selector):
+            verify_selection(selection, ctx.available, self.cohort, self.federation.n_clients, self.parts.codec)
         rates = self.cost_model.rates(selection.plain)
         jobs = assign_work(
             selection,
@@ -146,7 +146,7 @@ class Dispatcher:
         """Send the selector's queries from virtual second `start_s` on; clients that leave early give no answer."""
         selector, cost_model = self.parts.selector, self.cost_model
         probes = list(selector.plan(selector_state, ctx)) if len(ctx.ready) else []
-        with prefixed(selector):
+        with name_part_in_errors(selector):
             answers = self.queries.ask_all(probes, ctx.ready, ctx.round)
         blocking, concurrent = (
             cost_model.count_asked([p for p in probes if p.concurrent == kind], draws) for kind in (False, True)

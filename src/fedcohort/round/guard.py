@@ -49,11 +49,11 @@ def _guarded(part: object, method: Callable[..., Any], check: Check, where: str)
 
     @functools.wraps(method)
     def call(*args: object) -> object:
-        handed = list(_tensors(args)) if handles_tensors else []
-        versions = [tensor._version for tensor in handed]
-        with named(where, type(part).__module__):
+        argument_tensors = list(_tensors(args)) if handles_tensors else []
+        versions = [tensor._version for tensor in argument_tensors]
+        with name_component_in_errors(where, type(part).__module__):
             result = check(part, method(*map(read_only, args)), *args)
-            if versions != [tensor._version for tensor in handed]:
+            if versions != [tensor._version for tensor in argument_tensors]:
                 raise ComponentError("it changes a tensor that it was handed, which other parts read as well")
         return result
 
@@ -61,7 +61,7 @@ def _guarded(part: object, method: Callable[..., Any], check: Check, where: str)
 
 
 @contextmanager
-def named(where: str, module: str) -> Iterator[None]:
+def name_component_in_errors(where: str, module: str) -> Iterator[None]:
     """Put the name of a component and of its method in front of its errors.
 
     Args:
@@ -92,7 +92,7 @@ def _tensors(args: Iterable[Any]) -> Iterator[Any]:
 
 
 @contextmanager
-def prefixed(part: object) -> Iterator[None]:
+def name_part_in_errors(part: object) -> Iterator[None]:
     """Put the name of a component in front of errors in the block, which its choices or declarations cause."""
     try:
         yield
@@ -100,7 +100,7 @@ def prefixed(part: object) -> Iterator[None]:
         raise type(error)(f"{getattr(part, NAME, type(part).__name__)}: {error}") from error
 
 
-def blame(error: BaseException, owners: Mapping[str, str]) -> ComponentError | None:
+def find_faulty_component(error: BaseException, owners: Mapping[str, str]) -> ComponentError | None:
     """Return an error that names the component in whose code `error` was raised; None if it was in no component.
 
     owners: name of the component by module.
@@ -132,7 +132,7 @@ def owners_of(code: Mapping[str, Iterable[object]], signals: Iterable[str]) -> d
 def _check_attributes(part: object, contract: type, who: str) -> None:
     """Check the type of each attribute and property that the contract declares. Raises `ComponentError`."""
     for name, hint in _declared(contract).items():
-        with named(f"{who}: {name}", type(part).__module__):
+        with name_component_in_errors(f"{who}: {name}", type(part).__module__):
             value = getattr(part, name)
         kind: Hint = hint if isinstance(hint, UnionType) else get_origin(hint) or hint
         accepted = kind | int if float in (get_args(kind) or (kind,)) else kind  # 5 is a valid float, too

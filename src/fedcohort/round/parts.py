@@ -24,7 +24,7 @@ from fedcohort.objective.base import Objective
 from fedcohort.proxy.base import Proxy
 from fedcohort.regulariser.base import Regulariser
 from fedcohort.round.backoff import NO_FAILURES, Backoff
-from fedcohort.round.guard import prefixed
+from fedcohort.round.guard import name_part_in_errors
 from fedcohort.round.uniform import UniformReference
 from fedcohort.samples.base import LOSSES, Samples
 from fedcohort.selector.base import Selector
@@ -137,7 +137,7 @@ class ServerState:
             try:
                 packed[name] = pack(value)
             except TypeError as error:
-                with prefixed(getattr(parts, name, None)):
+                with name_part_in_errors(getattr(parts, name, None)):
                     raise ComponentError(f"the state can't be saved in a checkpoint: {error}") from error
         return packed
 

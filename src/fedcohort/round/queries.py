@@ -9,7 +9,7 @@ from fedcohort.contracts import number
 from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.rng import generator
-from fedcohort.round.workload import among
+from fedcohort.round.workload import are_all_available
 from fedcohort.signal.base import Measured, Probed, ServerMeasured, find, verify_answers
 from fedcohort.signal.lab import Lab
 from fedcohort.types import ClientUpdate, Ids, Probe, ProbeResult, Values
@@ -75,7 +75,7 @@ class Queries:
         signal = find(probe.signal)
         if not isinstance(signal, Probed):
             raise FedcohortError(f"the selector can't probe {probe.signal!r}, which clients do not measure on request")
-        if not among(probe.clients, available):
+        if not are_all_available(probe.clients, available):
             raise FedcohortError(f"the selector can't probe {probe.signal!r} of clients that are not available")
         with self.stopwatch.stage("probe"):
             if isinstance(signal, Measured):

@@ -17,12 +17,12 @@ from fedcohort.round.cost import CostModel
 from fedcohort.round.dispatch import Dispatcher
 from fedcohort.round.parts import Parts, ServerState
 from fedcohort.round.queries import ClientClaims, Queries
-from fedcohort.round.sampling import SampleSelection, foresee
+from fedcohort.round.sampling import SampleSelection, foresee_samples
 from fedcohort.round.score_correlation import ScoreCorrelation
 from fedcohort.round.settings import Settings
 from fedcohort.round.store import store_for
 from fedcohort.training.engines import choose
-from fedcohort.training.evaluate import FederationLab
+from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.training.flops import forward_flops
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.local_method import LocalMethod
@@ -64,7 +64,7 @@ class Setup:
         worker = FlatModel(copy.deepcopy(network), last, settings.precision == "bf16")
         self.server = FlatModel(network, last)
         layout = self.server.layout
-        lab = FederationLab(
+        lab = SignalMeasurer(
             self.server, worker, federation, partial(self._foresee, self._trainer(worker, parts.codec.hooks))
         )
         self.cost_model = CostModel(parts, federation, layout, flops, worker.has_batch_norm)
@@ -96,7 +96,7 @@ class Setup:
     def _foresee(self, trainer: LocalTrainer, round: int, client: int) -> ClientUpdate:
         """Return the update that a client would send in a round, for `signal.base.Lab.train`."""
         n, draws = self.federation.n_train, Draws(self.settings.seed, self.federation.n_clients, round)
-        return trainer.update_of(round, client, foresee(self.parts.samples, client, int(n[client]), draws))
+        return trainer.update_of(round, client, foresee_samples(self.parts.samples, client, int(n[client]), draws))
 
 
 def choose_layout(settings: Settings, network: nn.Module, federation: Federation) -> bool:

@@ -9,7 +9,7 @@ server does not know how many samples the attribute classifier trains on, and ch
 upper bound. With ten classes and five epochs the work is that of about 27 jobs of two epochs. All clients wait for the
 slowest, so that it takes the virtual time of about 50 rounds.
 
-Options: q, epochs, lr and batch (`interaction.Recipe`), and seed, from which the batch orders follow.
+Options: q, epochs, lr and batch (`interaction.EstimateOptions`), and seed, from which the batch orders follow.
 """
 
 from collections.abc import Mapping

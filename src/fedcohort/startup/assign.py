@@ -84,7 +84,7 @@ def assign(raw: Raw, options: SplitOptions) -> Assignment:
     """Draw the rows of the server and of the clients, and the labels that clients see."""
     seed = options.seed
     server = server_rows(raw, options.server_val, generator(seed, "server_val"))
-    memory.give_back()
+    memory.return_free_memory()
     clients = _partition(raw, server, options)
     digest = _hash_holders(clients, server, len(raw.train_y))
     owners = None if raw.train_owner is None else natural_owners(raw.train_owner, clients)
@@ -173,7 +173,7 @@ def _partition(raw: Raw, server: Ids, options: SplitOptions) -> Ragged:
         )
     owners = stock.all_owners
     K = 1 + int(owners.max()) if clients is None and owners is not None else clients or 1
-    memory.require(
+    memory.require_memory(
         16 * K * raw.n_strata,
         f"dataset={raw.name}: counting {raw.n_strata:,} classes at {K:,} clients",
         "reduce dataset.n_classes or clients",

@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import messages
-from fedcohort.host.commands import command
+from fedcohort.host.commands import program_command
 from fedcohort.host.interrupt import NOTHING, PIPE, Stopped, interrupts
 from fedcohort.host.processes import make_repeatable
 from fedcohort.lightning import trainer
@@ -22,7 +22,7 @@ from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.tasks import Tasks
 from fedcohort.record import folder, manifest, provenance
 from fedcohort.roles import Identity, select_options
-from fedcohort.round.guard import blame, owners_of
+from fedcohort.round.guard import find_faulty_component, owners_of
 from fedcohort.startup.check import count_processes
 from fedcohort.startup.compose import Composed
 from fedcohort.startup.observers import Watchers
@@ -142,7 +142,7 @@ def _report_ending(path: Path, resume_command: str, owners: Mapping[str, str]) -
     try:
         yield
     except BaseException as error:
-        if explained := trainer.refusal(error) or blame(error, owners):
+        if explained := trainer.refusal(error) or find_faulty_component(error, owners):
             raise explained from error
         rank_died = trainer.is_death(error)
         stopped = rank_died or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.waits
@@ -168,4 +168,4 @@ def _resume_command(composition: Composed, sweep: str | None) -> str:
     if sweep:
         return "the same sweep and resume=true"
     overrides = [override for override in composition.overrides if not override.startswith("resume=")]
-    return f"{command('python')} {shlex.join(['train.py', *overrides, 'resume=true'])}"
+    return f"{program_command('python')} {shlex.join(['train.py', *overrides, 'resume=true'])}"

@@ -41,7 +41,7 @@ def load_federation(composition: Composed, objects: Mapping[str, Any]) -> "Feder
 
     def read() -> "Raw":
         raw: Raw = check(objects["dataset"].load(seed))
-        memory.give_back()
+        memory.return_free_memory()
         check_targets({group: objects[group] for group in PARTS}, composition.choices, raw)
         return raw
 
@@ -66,7 +66,6 @@ def load(composition: Composed, objects: Mapping[str, Any], parts: "Parts") -> "
     """
     from fedcohort.component import Facts
     from fedcohort.rng import Draws
-    from fedcohort.round.sampling import foresee
     from fedcohort.startup import requirements
 
     federation = load_federation(composition, objects)

@@ -25,7 +25,7 @@ def per_core(option: str, value: object, *, auto: bool = False) -> None:
     """Check a number of processes or threads; auto: whether the value auto is allowed."""
     if auto and value == "auto":
         return
-    n_cores = cores.available()
+    n_cores = cores.available_cores()
     interval = f"[1, {PER_CORE * n_cores}]"
     try:
         ranges.integer(option, value, interval)
@@ -37,7 +37,7 @@ def per_core(option: str, value: object, *, auto: bool = False) -> None:
 
 def one_pool(trainer: Mapping[str, Any]) -> None:
     """Check that forked processes have one thread each: a pool of threads does not survive a fork."""
-    devices = cores.available() if trainer["devices"] == "auto" else trainer["devices"]
+    devices = cores.available_cores() if trainer["devices"] == "auto" else trainer["devices"]
     forked = trainer["accelerator"] == "cpu" and trainer["num_nodes"] == 1 and devices > 1
     if forked and trainer["threads"] > 1:
         allowed = f"1 where trainer.devices={trainer['devices']} forks {devices} processes on one machine"

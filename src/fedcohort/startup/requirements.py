@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from fedcohort.component import CLASSES, Component, Facts, Requirement
 from fedcohort.errors import IncompatibleConfig, OptionError
-from fedcohort.round.guard import prefixed
+from fedcohort.round.guard import name_part_in_errors
 from fedcohort.round.parts import Populations
 from fedcohort.signal.base import find
 
@@ -31,11 +31,11 @@ def check(choices: Mapping[str, str], facts: Facts) -> None:
     required: list[tuple[str, Requirement]] = []
     for group in GROUPS:
         component = getattr(facts.parts, group)
-        with prefixed(component):
+        with name_part_in_errors(component):
             required += [(group, item) for item in in_order(component.requirements, choices[group])]
     for group in READERS:
         component = getattr(facts.parts, group)
-        with prefixed(component):
+        with name_part_in_errors(component):
             signals = [find(name) for name in sorted(component.needs)]
         required += [(group, signal.requirement) for signal in signals if signal.requirement is not None]
     for group, requirement in required:

@@ -114,11 +114,11 @@ def _reuse(path: Path, budget: Budget, watchers: Watchers, job: SweepJob | None)
 def _claim(logs: Path, name: str, request: claim.Request, resume: bool) -> Iterator[folder.RunFolder]:
     """Lock the run's folder until the end of the context. A new folder is removed where nothing is written into it."""
     interrupts.check()
-    with interrupts.hold(), disk.in_one_line(logs):
+    with interrupts.hold(), disk.disk_errors_in_one_line(logs):
         home = claim.claim(logs, name, request, resume)
     try:
         interrupts.check()
-        with disk.in_one_line(home.path):
+        with disk.disk_errors_in_one_line(home.path):
             yield home
     except BaseException as error:
         if isinstance(error, FedcohortError | KeyboardInterrupt | SystemExit) or not folder.status_of(home.path):

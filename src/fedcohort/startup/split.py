@@ -57,11 +57,11 @@ def build(raw: Raw, options: SplitOptions) -> Federation:
     has_names = raw.owner_names and assigned.owners is not None
     notes = [*([raw.inputs] if raw.inputs else []), *_describe_unused(raw, assigned.unused, test_owners)]
     raw = replace(raw, train_owner=None)  # for small samples this array is a tenth of the inputs
-    memory.give_back()
+    memory.return_free_memory()
     test = _test_rows(raw, test_owners, len(train), assigned.class_counts, seed)
     train_x, val_x, server_x = _arrange(raw, raw.train_x, (train.rows, val.rows, server))
     train_y, val_y, server_y = _arrange(raw, raw.train_y, (train.rows, val.rows, server))
-    memory.give_back()
+    memory.return_free_memory()
     noise = options.feature_noise
     disturbed = disturb_clients(noise, [(train_x, train), (val_x, val)], seed) if noise else None
     seen_train = train_y if assigned.train_y is None else assigned.train_y

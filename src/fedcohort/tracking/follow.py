@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from fedcohort.errors import FedcohortError
-from fedcohort.host.commands import fedcohort
+from fedcohort.host.commands import fedcohort_command
 from fedcohort.host.lock import is_held
 from fedcohort.host.time_limit import time_limit
 from fedcohort.record import card
@@ -117,7 +117,7 @@ class Sender:
 
 def command_to_send(folder: Path) -> str:
     """Return the command that sends what MLflow lacks of the run in `folder`."""
-    return f"{fedcohort('sync')} {shlex.quote(str(folder))}"
+    return f"{fedcohort_command('sync')} {shlex.quote(str(folder))}"
 
 
 def status_at_end(folder: Path) -> str:

@@ -23,7 +23,7 @@ from fedcohort.data.pixels import Conversion, PixelScale
 from fedcohort.flat import FlatModel
 from fedcohort.hook import Correction
 from fedcohort.objective.base import Objective
-from fedcohort.training.step import Move, on_host
+from fedcohort.training.step import ParameterStep, on_host
 from fedcohort.types import Values
 
 Piece = tuple[int, int]
@@ -132,7 +132,7 @@ class Chain:
     ) -> None:
         self.front, self.tensors, self.layers = network.front, network.tensors, network.layers
         self.objective, self.corrections, self.lr = objective, corrections, lr
-        self.move = None if client.plain and not corrections else Move(model, client, lr)
+        self.move = None if client.plain and not corrections else ParameterStep(model, client, lr)
         self.simple = objective.plain
         self.w = model.w
 

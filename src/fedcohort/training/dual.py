@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from fedcohort.training.chain import onehot
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
-from fedcohort.training.passes import LossRecord, cut
+from fedcohort.training.passes import LossRecord, cut_into_batches
 from fedcohort.types import ClientUpdate, UpdateGroup
 
 RATE = 5e10  # FLOPs per second of a small matrix product; RATE and STEP_S only decide between dual and plain steps
@@ -114,7 +114,7 @@ class Dual:
         """Return the shape of a task; None if plain steps are faster, as the client has too many samples."""
         trainer = self.trainer
         n, batch = trainer.count(task), trainer.client.batch
-        steps = len(cut(n, batch or n, False))
+        steps = len(cut_into_batches(n, batch or n, False))
         width = batch if batch is not None and steps > 1 else -(-n // 8) * 8
         passes = task.units if trainer.client.steps is None else task.units / steps
         classes, inputs = self.layer.weight.shape
