@@ -23,7 +23,6 @@ def main() -> int:
 
     from fedcohort.jobs import grid
     from fedcohort.jobs.sweep import SWEEP
-    from fedcohort.startup.command_line import in_one_line
 
     grid.register()
     called = hydra.main(version_base="1.3", config_path="configs", config_name="train")(job)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.startup.compose import run_of
+from fedcohort.startup.compose import compose_run
 from fedcohort.study.stamps import ConfigDigests
 from yaml_words import CONFIGS
 
@@ -76,4 +76,4 @@ def test_no_composition_reads_a_file_that_its_stamp_leaves_out(words: tuple[str,
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(CONFIGS / name, tmp_path / name)
     assert len(kept) < len(list(CONFIGS.rglob("*.yaml"))) / 2
-    assert run_of(words, tmp_path).config == run_of(words, CONFIGS).config
+    assert compose_run(words, tmp_path).config == compose_run(words, CONFIGS).config

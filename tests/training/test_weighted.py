@@ -15,7 +15,7 @@ from torch import nn
 
 from engine_toy import federation_of, network_of, task_of, trainer_of
 from fedcohort.flat import FlatModel
-from fedcohort.hook import HookResult, StepView, weigher
+from fedcohort.hook import HookResult, StepView, find_weigher
 from fedcohort.training.engines import choose
 from fedcohort.training.weighted import MiniBatchView
 from run_harness import go
@@ -251,5 +251,5 @@ def test_a_client_without_time_keeps_its_weights() -> None:
 
 def test_hooks_without_weights_train_as_fast_as_before() -> None:
     trainer = trainer_of(federation_of(), network_of(), "ce", make("agg", "scaffold").hooks)
-    assert weigher(trainer.hooks) is None
+    assert find_weigher(trainer.hooks) is None
     assert trainer.chain is not None

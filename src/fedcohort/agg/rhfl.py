@@ -41,7 +41,7 @@ from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_weights
 from fedcohort.agg.losses import read_losses, scatter_weights
 from fedcohort.component import CLASSES, PROXY, RELATIVE_ADVICE, Requirement
-from fedcohort.maths.distil import batches, learn, trainable
+from fedcohort.maths.distil import batches, step_towards, trainable_parameters
 from fedcohort.types import Ids, Population, Values
 
 EQUAL_ABSENCE = Requirement(
@@ -120,7 +120,7 @@ class Rhfl(Aggregator[State]):
         if not len(rows):
             return arrived.combine(arrived.weights), state
         clients, before = arrived.outcome.clients[rows], state.before.copy()
-        omega = scatter_weights(arrived, rows, confidence(before[clients], L, self.beta, arrived.weights[rows]))
+        omega = scatter_weights(arrived, rows, client_confidence(before[clients], L, self.beta, arrived.weights[rows]))
         before[clients] = L
         if self.mode == "weights_only" or len(rows) == 1:
             return arrived.combine(omega), State(before)
@@ -145,8 +145,8 @@ class Rhfl(Aggregator[State]):
         Returns:
             1 for each model, 0 where its predictions are not finite, [K].
         """
-        share = torch.from_numpy(omega).to(trainable(models[0])[0])  # inputs may be bytes, or symbols
-        optimizers = [torch.optim.Adam(trainable(network), lr=self.lr) for network in models]
+        share = torch.from_numpy(omega).to(trainable_parameters(models[0])[0])  # inputs may be bytes, or symbols
+        optimizers = [torch.optim.Adam(trainable_parameters(network), lr=self.lr) for network in models]
         n = len(bench.proxy)
         count = -(-n // self.batch) if self.batches is None else self.batches
         for rows in batches(bench.rng("align"), n, self.batch, count):
@@ -157,11 +157,11 @@ class Rhfl(Aggregator[State]):
                     continue
                 if self.fresh_adam:
                     optimizers[i].state.clear()
-                learn(optimizers[i], targets[i], network(x), pull=float(pull[i]))
+                step_towards(optimizers[i], targets[i], network(x), pull=float(pull[i]))
         return (share > 0).double().cpu().numpy()
 
 
-def confidence(before: Values, now: Values, beta: float, p: Values) -> Values:
+def client_confidence(before: Values, now: Values, beta: float, p: Values) -> Values:
     """Return omega of the clients, [K], which sums to 1.
 
     Args:

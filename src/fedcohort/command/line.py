@@ -74,7 +74,6 @@ def _train(words: Sequence[str]) -> int:
 
 
 def _run_command(name: str, words: Sequence[str]) -> int:
-    from fedcohort.startup.command_line import in_one_line  # noqa: PLC0415 - imports Hydra
 
     codes: list[int] = []
     module = import_module(f"fedcohort.command.{name}")

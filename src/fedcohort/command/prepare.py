@@ -25,7 +25,7 @@ from fedcohort.dataset.raw.pieces import write
 from fedcohort.dataset.raw.source import folder_of
 from fedcohort.errors import DataError, OptionError
 from fedcohort.host import disk
-from fedcohort.startup.options import unknown
+from fedcohort.startup.options import unknown_option_error
 
 KINDS = ("imagefolder", "leaf", "celeba", "waterbirds", "spawrious")
 EVERY_S = 5.0  # seconds between lines
@@ -37,7 +37,7 @@ def main(words: Sequence[str]) -> int:
     options = [word.split("=", 1) for word in words if "=" in word]
     for number, (name, _) in enumerate(options):
         if name != "size":
-            raise unknown("", name, ("size",))
+            raise unknown_option_error("", name, ("size",))
         if number:
             raise OptionError("size is there twice: name it once")
     if len(named) != 3:

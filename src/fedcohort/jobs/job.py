@@ -48,7 +48,7 @@ class JobContext:
         """Run the job with this number and these overrides; return its objective metric."""
         os.environ.update(self.env)
         job = SweepJob(self.folder, number, tuple(words))
-        composition = lambda: overlay.job_of(tuple(words), self.configs, self.hydra)  # noqa: E731
+        composition = lambda: overlay.compose_job(tuple(words), self.configs, self.hydra)  # noqa: E731
         return run_job(job, composition, self)
 
 

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy, Strategy
 
 from fedcohort.host.memory import share_with_children
-from fedcohort.host.orphan import end_with_parent
+from fedcohort.host.orphan import end_when_parent_ends
 from fedcohort.lightning.compat import MultiProcessingLauncher, launch_forked, timeout_of
 from fedcohort.round.guard import find_faulty_component
 
@@ -35,7 +35,7 @@ class Launcher(MultiProcessingLauncher):
         threads = torch.get_num_threads()
 
         def work(*inner: object, **named: object) -> object:
-            end_with_parent()
+            end_when_parent_ends()
             torch.set_num_threads(threads)  # Lightning gives each process its part of the cores' instead
             try:
                 return function(*inner, **named)

@@ -17,7 +17,7 @@ from typing import IO, Any
 from fedcohort.errors import DamagedFile
 from fedcohort.host import disk
 from fedcohort.host.disk import is_file
-from fedcohort.host.lock import hold
+from fedcohort.host.lock import try_to_lock
 from fedcohort.record import digest
 from fedcohort.roles import Identity, select_options
 from fedcohort.round.budget import Spending, Spent
@@ -134,4 +134,4 @@ def log_of(path: Path | None) -> str:
 def take_lock(path: Path) -> IO[str] | None:
     """Return the locked file of the run folder; None if another process holds it. The lock ends with its process."""
     is_file(path / LOCK)  # raises for a pipe, which would block
-    return hold(path / LOCK)
+    return try_to_lock(path / LOCK)

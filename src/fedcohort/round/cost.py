@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from fedcohort.availability.schedule import NANOSECOND
-from fedcohort.contracts import array
+from fedcohort.contracts import check_array
 from fedcohort.data.federation import Federation
 from fedcohort.deadline.base import DeadlineOutcome
 from fedcohort.device.base import Workload, check_jobs
@@ -76,7 +76,7 @@ class CostModel:
         passes_per_sample: Values | float = signal.passes  # type: ignore[assignment]  # a number if it isn't callable
         if callable(signal.passes):
             passes_per_sample = signal.passes(options, self.federation.label_counts[clients])
-            array("the forward passes of a signal", passes_per_sample, (len(clients),), "if", low=0)
+            check_array("the forward passes of a signal", passes_per_sample, (len(clients),), "if", low=0)
         samples: Values = np.diff(offsets)[clients] * passes_per_sample
         return samples
 

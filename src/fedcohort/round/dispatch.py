@@ -16,7 +16,7 @@ from fedcohort.round.cost import CostModel
 from fedcohort.round.guard import name_part_in_errors
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.parts import Parts, Populations, ServerState
-from fedcohort.round.queries import ClientClaims, Queries
+from fedcohort.round.queries import ClientReports, Queries
 from fedcohort.round.rates import Rates
 from fedcohort.round.sampling import SampleSelection
 from fedcohort.round.settings import Settings
@@ -103,7 +103,7 @@ class Dispatcher:
         self.whole_jobs: dict[int, Timing] = {}  # by the id of a `Rates` object; the cost model has two
 
     @property
-    def claims(self) -> ClientClaims:
+    def claims(self) -> ClientReports:
         """The values that clients report under the run's attack."""
         return self.queries.claims
 

@@ -12,7 +12,7 @@ from types import FunctionType, UnionType
 from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
 from fedcohort.component import RENAMED
-from fedcohort.contracts import broken, describe
+from fedcohort.contracts import contract_error, describe_exception
 from fedcohort.errors import ComponentError, FedcohortError, UndeclaredSignal
 from fedcohort.round.contracts import CHECKS, Check
 from fedcohort.types import read_only
@@ -79,7 +79,7 @@ def name_component_in_errors(where: str, module: str) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, RuntimeError) and "alloc" in str(error):  # torch raises no MemoryError
             raise
-        raise ComponentError(f"{where} raised {describe(error, module)}") from error
+        raise ComponentError(f"{where} raised {describe_exception(error, module)}") from error
 
 
 def _tensors(args: Iterable[Any]) -> Iterator[Any]:
@@ -109,7 +109,7 @@ def find_faulty_component(error: BaseException, owners: Mapping[str, str]) -> Co
         return None
     modules = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
     module = next((name for name in reversed(modules) if name in owners), None)
-    return None if module is None else ComponentError(f"{owners[module]} raised {describe(error, module)}")
+    return None if module is None else ComponentError(f"{owners[module]} raised {describe_exception(error, module)}")
 
 
 def owners_of(code: Mapping[str, Iterable[object]], signals: Iterable[str]) -> dict[str, str]:
@@ -137,17 +137,17 @@ def _check_attributes(part: object, contract: type, who: str) -> None:
         kind: Hint = hint if isinstance(hint, UnionType) else get_origin(hint) or hint
         accepted = kind | int if float in (get_args(kind) or (kind,)) else kind  # 5 is a valid float, too
         if isinstance(kind, type | UnionType) and not isinstance(value, accepted):
-            raise ComponentError(f"{who}: {broken(name, str(getattr(kind, '__name__', kind)), value)}")
+            raise ComponentError(f"{who}: {contract_error(name, str(getattr(kind, '__name__', kind)), value)}")
     for old, new in RENAMED.items():
         if hasattr(part, old):
             raise ComponentError(f"{who}: {old} is called {new} now: rename it in {type(part).__qualname__}")
     for hook in getattr(part, "hooks", ()):
         for name in ("begin", "downloads", "uploads", "remembers"):
             if not hasattr(hook, name):
-                raise ComponentError(f"{who}: {broken('each of hooks', f'an object with {name}', hook)}")
+                raise ComponentError(f"{who}: {contract_error('each of hooks', f'an object with {name}', hook)}")
     for name in dir(contract):
         if isinstance(getattr(contract, name), FunctionType) and not callable(getattr(part, name)):
-            raise ComponentError(f"{who}: {broken(name, 'a method', getattr(part, name))}")
+            raise ComponentError(f"{who}: {contract_error(name, 'a method', getattr(part, name))}")
 
 
 @functools.cache

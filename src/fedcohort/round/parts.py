@@ -18,7 +18,7 @@ from fedcohort.deadline.base import Deadline
 from fedcohort.device.base import Device
 from fedcohort.errors import CheckpointError, ComponentError
 from fedcohort.flat import Layout
-from fedcohort.hook import ClientHook, memory_sizes
+from fedcohort.hook import ClientHook, stored_vector_sizes
 from fedcohort.ledger import Charge
 from fedcohort.objective.base import Objective
 from fedcohort.proxy.base import Proxy
@@ -92,7 +92,7 @@ class Parts:
             layout: layout of the model.
             n_samples: largest number of samples of a client.
         """
-        sizes = memory_sizes(self.hooks_in(plain), layout.n_params, n_samples)
+        sizes = stored_vector_sizes(self.hooks_in(plain), layout.n_params, n_samples)
         return sizes | ({LOSSES: n_samples} if self.samples.keeps_losses else {})
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from fedcohort.attack.base import Answers, Attack
-from fedcohort.contracts import number
+from fedcohort.contracts import check_number
 from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.rng import generator
@@ -15,7 +15,7 @@ from fedcohort.signal.lab import Lab
 from fedcohort.types import ClientUpdate, Ids, Probe, ProbeResult, Values
 
 
-class ClientClaims:
+class ClientReports:
     """The values that clients report under the run's attack.
 
     Attributes:
@@ -55,7 +55,7 @@ class Queries:
         stopwatch: measures the time of the queries.
     """
 
-    def __init__(self, needs: frozenset[str], lab: Lab, claims: ClientClaims, stopwatch: Stopwatch) -> None:
+    def __init__(self, needs: frozenset[str], lab: Lab, claims: ClientReports, stopwatch: Stopwatch) -> None:
         self.needs, self.lab, self.claims, self.stopwatch = needs, lab, claims, stopwatch
         self.server_signals = {w: signal for w in sorted(needs) if isinstance(signal := find(w), ServerMeasured)}
 
@@ -94,4 +94,6 @@ class Queries:
         """Return the signals that the server measures for the selector, by name."""
         with self.stopwatch.stage("probe"):
             values = {name: signal.measure(self.lab) for name, signal in self.server_signals.items()}
-        return {name: number(f"the signal {name!r}: the result", value, nan=True) for name, value in values.items()}
+        return {
+            name: check_number(f"the signal {name!r}: the result", value, nan=True) for name, value in values.items()
+        }

@@ -16,7 +16,7 @@ from fedcohort.round.aggregate import ServerStep
 from fedcohort.round.cost import CostModel
 from fedcohort.round.dispatch import Dispatcher
 from fedcohort.round.parts import Parts, ServerState
-from fedcohort.round.queries import ClientClaims, Queries
+from fedcohort.round.queries import ClientReports, Queries
 from fedcohort.round.sampling import SampleSelection, foresee_samples
 from fedcohort.round.score_correlation import ScoreCorrelation
 from fedcohort.round.settings import Settings
@@ -70,7 +70,7 @@ class Setup:
         self.cost_model = CostModel(parts, federation, layout, flops, worker.has_batch_norm)
         self.store = store_for(folder, self.stored_sizes(plain=False), federation.n_clients, settings.store_limit_gb)
         self.samples = SampleSelection(parts.samples, federation, parts.client.batch, self.store, lab)
-        claims = ClientClaims(parts.attack, settings.seed, federation.n_clients)
+        claims = ClientReports(parts.attack, settings.seed, federation.n_clients)
         queries = Queries(parts.selector.needs, lab, claims, stopwatch)
         self.dispatcher = Dispatcher(parts, settings, federation, self.cost_model, queries, self.samples)
         self.server_step = ServerStep(parts, self.server, self.store, federation, settings, lab, flops)

@@ -49,11 +49,11 @@ from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundCo
 UNCLUSTERED = -1  # the stratum of clients without a sketch
 LIMIT = 1e12
 KEY = 0  # all clients compress with the same random numbers, in all rounds and runs
-TOO_MANY = (
+TOO_MANY_STRATA = (
     "{option} has more strata than the cohort has clients: the same strata are drawn from in every round, and clients "
     "of the others never train. Set selector.strata=null"
 )
-TOO_SHORT = (
+SKETCH_TOO_SHORT = (
     "{option} compresses a gradient of this network into two numbers, which tell little more than its length: set a "
     "larger selector.rate"
 )
@@ -109,7 +109,7 @@ class HcsFed(Selector[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({Requirement(self._fits, TOO_MANY), Requirement(self._tells, TOO_SHORT)})
+        return frozenset({Requirement(self._fits, TOO_MANY_STRATA), Requirement(self._tells, SKETCH_TOO_SHORT)})
 
     def _fits(self, run: Facts) -> bool | None:
         """Return whether every stratum has a place in a cohort; None where the cohort is not known yet."""
@@ -117,7 +117,7 @@ class HcsFed(Selector[State]):
 
     def _tells(self, run: Facts) -> bool | None:
         """Return whether a sketch is longer than two numbers; None where the network is not known yet."""
-        return run.layout and sketch.length(run.layout.n_params, self.rate) > sketch.length(1, self.rate)
+        return run.layout and sketch.sketch_length(run.layout.n_params, self.rate) > sketch.sketch_length(1, self.rate)
 
     @property
     def needs(self) -> frozenset[str]:
@@ -155,7 +155,7 @@ class HcsFed(Selector[State]):
         if self.probes or not len(unqueried):
             return advice, state
         delta = outcome.signals["update"][unqueried]
-        rows = [sketch.sketch(row, self.rate, self.compress, generator(KEY, "signal/sketch")) for row in delta]
+        rows = [sketch.sketch_gradient(row, self.rate, self.compress, generator(KEY, "signal/sketch")) for row in delta]
         return advice, store_sketches(state, outcome.clients[unqueried], np.stack(rows))
 
     def due(self, round: int) -> bool:
@@ -170,7 +170,7 @@ class HcsFed(Selector[State]):
         if len(sketched):
             X = state.X[sketched]
             distinct = len(np.unique(X, axis=0))
-            stratum[sketched] = kmeans.clusters(X, min(H, distinct), ctx.rng)
+            stratum[sketched] = kmeans.cluster_vectors(X, min(H, distinct), ctx.rng)
         return stratum
 
     def _draw(self, state: State, ctx: RoundContext) -> Selection:
@@ -212,10 +212,10 @@ class HcsFed(Selector[State]):
         """
         sizes = np.bincount(state.stratum[state.stratum != UNCLUSTERED], minlength=H)
         if not self.probes:
-            return strata.equal(sizes, room, m)
+            return strata.equal_allocation(sizes, room, m)
         clustered = state.stratum != UNCLUSTERED
-        S = strata.spread(state.X[clustered], state.stratum[clustered], H)
-        return strata.neyman(strata.targets(sizes, S, m), room, m)
+        S = strata.spread_of_strata(state.X[clustered], state.stratum[clustered], H)
+        return strata.round_to_capacity(strata.neyman_targets(sizes, S, m), room, m)
 
 
 def store_sketches(state: State, clients: Ids, values: Float64[np.ndarray, "_n _d"]) -> State:

@@ -25,15 +25,15 @@ from fedcohort.roles import Identity, select_options
 from fedcohort.round.guard import find_faulty_component, owners_of
 from fedcohort.startup.check import count_processes
 from fedcohort.startup.compose import Composed
-from fedcohort.startup.observers import Watchers
-from fedcohort.startup.restart import Restart, find
+from fedcohort.startup.observers import RunObservers
+from fedcohort.startup.restart import ResumePoint, find_restart
 from fedcohort.startup.run_info import describe_run
 
 log = logging.getLogger("fedcohort")
 
 
 @dataclass(frozen=True)
-class Beginning:
+class StartState:
     """The state on which the tasks of a run agree before they train. It is sent to the other processes.
 
     Attributes:
@@ -44,14 +44,14 @@ class Beginning:
 
     path: Path
     is_new: bool
-    restart: Restart
+    restart: ResumePoint
 
 
 def fit(
     composition: Composed,
     loop: FederatedLoop,
     network: torch.nn.Module,
-    watchers: Watchers,
+    watchers: RunObservers,
     tasks: Tasks,
     sweep: str | None,
     home: folder.RunFolder | None,
@@ -114,11 +114,11 @@ def _owners(composition: Composed, loop: FederatedLoop, network: torch.nn.Module
 
 def _begin(
     home: folder.RunFolder | None, loop: FederatedLoop, config: Mapping[str, Any], origin: provenance.Start
-) -> Beginning:
+) -> StartState:
     """Find the checkpoint from which the run resumes, and record the start."""
     if home is None:
         raise TypeError("only the first task of a run finds its checkpoint")
-    restart = find(home, loop.settings.config_hash, config["resume"], origin)
+    restart = find_restart(home, loop.settings.config_hash, config["resume"], origin)
     done, rounds = restart.rounds, config["rounds"]
     if done > rounds:
         raise OptionError(f"rounds must be at least {done}, as many as {home.path} has already, got {rounds}")
@@ -127,7 +127,7 @@ def _begin(
     folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
     start = {"round": done, "resume": config["resume"], "forced": restart.forced, **origin}
     provenance.note_start(home.path, start)
-    return Beginning(home.path, home.is_new, restart)
+    return StartState(home.path, home.is_new, restart)
 
 
 @contextmanager

@@ -22,12 +22,12 @@ from fedcohort.study.results import Results, Row
 from fedcohort.study.stamps import ConfigDigests
 from fedcohort.study.tasks import Outcome, Task, run_tasks
 
-Say = Callable[[str], None]
+PrintLine = Callable[[str], None]
 Run = tuple[Condition, int]  # a condition and a seed
 
 
 @dataclass
-class Work:
+class StudyRunner:
     """A study with its results, and how its runs are started.
 
     Attributes:
@@ -44,7 +44,7 @@ class Work:
     configs: Path
     logs: Path
     keep: bool
-    say: Say
+    say: PrintLine
     again: str = "false"
     launch: Launch = field(default_factory=Launch)
     stamps: ConfigDigests = field(init=False)

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from fedcohort.data.federation import Federation
 from fedcohort.flat import FlatModel
-from fedcohort.hook import ClientContext, Correction, begin_all, finish_all, weigher
+from fedcohort.hook import ClientContext, Correction, begin_all, find_weigher, finish_all
 from fedcohort.rng import Rekeyed, generator, torch_scope
 from fedcohort.training.chain import Chain, find_chain
 from fedcohort.training.client_task import ClientTask
@@ -53,7 +53,7 @@ class LocalTrainer:
         self.server, self.worker, self.federation = server, worker, federation
         self.objective, self.client = adapt_objective(federation.targets, method.objective), method.client
         self.codec, self.hooks, self.seed = method.codec, method.hooks, seed
-        self.weighs = weigher(method.hooks) is not None
+        self.weighs = find_weigher(method.hooks) is not None
         augmentation = method.augmentation
         self.augmentation = None if augmentation is None or augmentation.identity else augmentation
         closed_form &= federation.targets.single and not (federation.is_symbolic or worker.bf16 or self.weighs)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fedcohort.contracts import broken, tensor
+from fedcohort.contracts import check_tensor, contract_error
 from fedcohort.data.federation import Federation
 from fedcohort.errors import ComponentError
 from fedcohort.objective.base import Objective
@@ -46,7 +46,7 @@ def _check_parameters(network: nn.Module) -> None:
         raise ComponentError("the network must have at least one trainable parameter, got none")
     for name, p in trained:
         if p.dtype not in (torch.float32, torch.float64) or p.dtype != trained[0][1].dtype:
-            raise broken(f"the parameter {name!r}", "a float32 tensor as all others", p)
+            raise contract_error(f"the parameter {name!r}", "a float32 tensor as all others", p)
 
 
 def _logits(network: nn.Module, federation: Federation) -> Tensor:
@@ -65,9 +65,9 @@ def _logits(network: nn.Module, federation: Federation) -> Tensor:
             f"forward in {mode} mode must return a tensor of logits, got a {type(logits).__name__} with {heads}: "
             "model=module selects one of them by model.head"
         )
-    tensor(f"the logits in {mode} mode", logits, (*_two_rows(data.y).shape, federation.n_classes))
+    check_tensor(f"the logits in {mode} mode", logits, (*_two_rows(data.y).shape, federation.n_classes))
     if not isinstance(logits, Tensor):
-        raise broken("the logits", "a tensor", logits)
+        raise contract_error("the logits", "a tensor", logits)
     return logits
 
 
@@ -83,11 +83,11 @@ def probe_objective(objective: Objective, logits: Tensor, federation: Federation
     with _restore_generators():
         result: object = adapt_objective(federation.targets, objective).per_sample(logits, y, reference)
         if not isinstance(result, tuple) or len(result) != 2:
-            raise broken("the result of per_sample", "a pair (objective, cross-entropy)", result)
+            raise contract_error("the result of per_sample", "a pair (objective, cross-entropy)", result)
         for name, values in zip(("objective", "cross-entropy"), result, strict=True):
-            tensor(f"the {name} of per_sample", values, (2,))
+            check_tensor(f"the {name} of per_sample", values, (2,))
         minimised: object = objective.outer(result[0].mean())
-    tensor("the result of outer", minimised, ())
+    check_tensor("the result of outer", minimised, ())
     if not (torch.equal(logits.detach(), before[0]) and torch.equal(y, before[1])):
         raise ComponentError("per_sample must not change logits and labels in place")
     if not isinstance(minimised, Tensor) or not minimised.requires_grad:

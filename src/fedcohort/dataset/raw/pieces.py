@@ -119,7 +119,7 @@ def _check_free(destination: Path, names: Sequence[str], folder: Path) -> None:
 
 def _save(table: Any, file: Path) -> None:  # noqa: ANN401  pyarrow has no types
     with disk.replace_atomically(file) as draft:
-        parquet.write(table, draft, row_group_size=ROWS, compression="zstd")
+        parquet.write_table(table, draft, row_group_size=ROWS, compression="zstd")
 
 
 def _join(files: Sequence[Path], target: Path, unique: str) -> int:
@@ -132,7 +132,7 @@ def _join(files: Sequence[Path], target: Path, unique: str) -> int:
     file, rows, first = files[0], 0, dict[str, Path]()
     try:
         schema = parquet.open_file(files[0]).schema_arrow
-        with disk.replace_atomically(target) as draft, parquet.writer(draft, schema, compression="zstd") as writer:
+        with disk.replace_atomically(target) as draft, parquet.open_writer(draft, schema, compression="zstd") as writer:
             for file in files:
                 stored = parquet.open_file(file, pre_buffer=False)
                 if not stored.schema_arrow.equals(schema):
