@@ -2,6 +2,7 @@
 
 import functools
 import importlib.metadata
+import signal
 
 import jaxtyping
 
@@ -11,6 +12,9 @@ jaxtyping.jaxtyped = typecheck.where_shapes_are(typecheck.JAXTYPED)
 hook = jaxtyping.install_import_hook("fedcohort", "typecheck.check")
 # Lightning looks through all installed packages for each Trainer; a session installs none.
 importlib.metadata.entry_points = functools.cache(importlib.metadata.entry_points)  # type: ignore[assignment]
+
+# A suite in the background of a script ignores SIGINT, as do its children; tests of Ctrl-C need the normal handler.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_make_parametrize_id(config: object, val: object, argname: str) -> str | None:
