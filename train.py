@@ -27,7 +27,7 @@ def main() -> int:
     grid.register()
     called = hydra.main(version_base="1.3", config_path="configs", config_name="train")(job)
     try:
-        code = in_one_line(called, sys.argv[1:], Path(__file__).with_name("configs"))
+        code = run_with_one_line_errors(called, sys.argv[1:], Path(__file__).with_name("configs"))
     except (KeyboardInterrupt, SystemExit):
         if SWEEP.stop(interrupt.interrupts.code):
             raise SystemExit(interrupt.interrupts.code) from None

@@ -107,9 +107,9 @@ def test_the_server_hears_liars_lie_and_others_not() -> None:
 
 def test_reports_pass_through_the_client_that_sends_them() -> None:
     claims = ClientReports(make("attack", "loss_inflation", fraction=0.5, factor=10), 0, 4)
-    read = claims.read_through("train_loss", reported("train_loss").read)
-    after = claims.read_through("loss_post", reported("loss_post").read)
-    steps = claims.read_through("steps", reported("steps").read)
+    read = claims.apply_attack_to("train_loss", reported("train_loss").read)
+    after = claims.apply_attack_to("loss_post", reported("loss_post").read)
+    steps = claims.apply_attack_to("steps", reported("steps").read)
     for k in range(4):
         update = update_of(k, [0.0], steps=1, batch_loss=np.array([2.0]), loss_after=1.5)
         assert read(update) == (20.0 if claims.liars[k] else 2.0)

@@ -43,7 +43,7 @@ def test_what_clients_say() -> None:
 def test_what_is_read_off_an_update_goes_through_its_client() -> None:
     found = claims()
     liar, honest = int(np.flatnonzero(found.liars)[0]), int(np.flatnonzero(~found.liars)[0])
-    read = found.read_through("loss", lambda update: float(update.steps))
+    read = found.apply_attack_to("loss", lambda update: float(update.steps))
     assert read(update_of(liar, [0.0], steps=7)) == 71.0
     assert read(update_of(honest, [0.0], steps=7)) == 7.0
 
@@ -52,5 +52,5 @@ def test_without_liars_nothing_stands_between() -> None:
     def read(update: object) -> float:
         return 1.0
 
-    assert ClientReports(make("attack", "none"), 3, 8).read_through("loss", read) is read
-    assert claims().read_through("loss", read) is not read
+    assert ClientReports(make("attack", "none"), 3, 8).apply_attack_to("loss", read) is read
+    assert claims().apply_attack_to("loss", read) is not read

@@ -89,7 +89,7 @@ class FedDf(SampleWeighted[None]):
         start = arrived.combine(arrived.weights)
         if self.steps == 0:
             return start, None
-        bench = arrived.bench
+        bench = arrived.required_server_models
         x, order = self._rows(bench)
         t = self._teachers(arrived, x)
         if t is None:
@@ -114,7 +114,7 @@ class FedDf(SampleWeighted[None]):
             z = predict(teacher, x, self.batch)
             if not torch.isfinite(z).all():
                 continue
-            if self.drop_worst and arrived.bench.accuracy(teacher) <= 1 / z.shape[1]:
+            if self.drop_worst and arrived.required_server_models.accuracy(teacher) <= 1 / z.shape[1]:
                 continue
             count += 1
             mean = z if count == 1 else mean + (z - mean) / count

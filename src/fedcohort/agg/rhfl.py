@@ -131,12 +131,12 @@ class Rhfl(Aggregator[State]):
         rows = np.flatnonzero(omega)
         models = [arrived.model_of(int(i)) for i in rows]
         out = np.zeros(len(omega))
-        out[rows] = omega[rows] * self._align(arrived.bench, models, omega[rows])
+        out[rows] = omega[rows] * self._align(arrived.required_server_models, models, omega[rows])
         out /= max(out.sum(), TINY)
         displacement = torch.zeros_like(arrived.mean)
         for i, network in zip(rows, models, strict=True):
             if out[i]:
-                displacement += out[i] * arrived.bench.update_of(network)
+                displacement += out[i] * arrived.required_server_models.update_of(network)
         return Direction(displacement, out)
 
     def _align(self, bench: ServerModels, models: list[nn.Module], omega: Values) -> Values:

@@ -77,7 +77,9 @@ def _run_command(name: str, words: Sequence[str]) -> int:
 
     codes: list[int] = []
     module = import_module(f"fedcohort.command.{name}")
-    return in_one_line(lambda: codes.append(module.main(words)), words, Path.cwd() / "configs") or codes[-1]
+    return (
+        run_with_one_line_errors(lambda: codes.append(module.main(words)), words, Path.cwd() / "configs") or codes[-1]
+    )
 
 
 def _describe(chosen: str) -> "typer.Typer":

@@ -96,7 +96,7 @@ def run_checked(composition: Composed, job: SweepJob | None, *, search: bool = F
 @contextmanager
 def own_process() -> Iterator[None]:
     """Answer signals in a process that a launcher started, and return a preempted SLURM job to the queue."""
-    outermost = not interrupts.on_already
+    outermost = not interrupts.is_installed
     try:
         with interrupts.on():
             try:

@@ -128,7 +128,7 @@ class FederatedLoop(pl.Callback):
     def _report(self, trainer: pl.Trainer, module: ClientModule, step: int) -> None:
         report = self.rounds.report(step, module.evaluated)
         self.last_reported = step
-        self.spending = self.spending.go_on(step, report.metrics)
+        self.spending = self.spending.after_round(step, report.metrics)
         if trainer.is_global_zero:
             with self.stopwatch.stage("log"):
                 for observer in self.observers:

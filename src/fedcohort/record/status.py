@@ -29,7 +29,7 @@ class RunStatus(Observer):
         self._write("running")
 
     def observe(self, report: RoundReport) -> None:
-        self.spending = self.spending.go_on(report.step, report.metrics)
+        self.spending = self.spending.after_round(report.step, report.metrics)
 
     def note_checkpoint(self) -> None:
         """Write the number of rounds that the checkpoint holds."""

@@ -196,7 +196,7 @@ def _count(finished: Finished, collected: Collected, state: ServerState) -> Serv
         spent=state.spent + finished.charge,
         choices=extend_choices(state.choices, finished, collected),
         times_selected=count_once_more(state.times_selected, clients),
-        uniform=state.uniform.after(clients, dispatched.ready, dispatched.uniform),
+        uniform=state.uniform.with_round(clients, dispatched.ready, dispatched.uniform),
     )
 
 

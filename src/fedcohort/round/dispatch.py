@@ -99,7 +99,7 @@ class Dispatcher:
         draws = Draws(settings.seed, federation.n_clients)
         self.clock = Clock(parts.availability, draws, settings.window_s)
         self.cohort = parts.deadline.ask(settings.cohort)
-        self.populations = Populations.over(federation, settings.cohort, cost_model.device_facts(draws))
+        self.populations = Populations.from_federation(federation, settings.cohort, cost_model.device_facts(draws))
         self.whole_jobs: dict[int, Timing] = {}  # by the id of a `Rates` object; the cost model has two
 
     @property
@@ -149,10 +149,10 @@ class Dispatcher:
         with name_part_in_errors(selector):
             answers = self.queries.ask_all(probes, ctx.ready, ctx.round)
         blocking, concurrent = (
-            cost_model.count_asked([p for p in probes if p.concurrent == kind], draws) for kind in (False, True)
+            cost_model.sum_query_work([p for p in probes if p.concurrent == kind], draws) for kind in (False, True)
         )
-        blocking_s, leavers = cost_model.poll(blocking, draws, start_s, self.clock)
-        concurrent_s, late_leavers = cost_model.poll(concurrent, draws, start_s + blocking_s, self.clock)
+        blocking_s, leavers = cost_model.time_queries(blocking, draws, start_s, self.clock)
+        concurrent_s, late_leavers = cost_model.time_queries(concurrent, draws, start_s + blocking_s, self.clock)
         answers = {p.signal: answers[p.signal].without(late_leavers if p.concurrent else leavers) for p in probes}
         return Queried(probes, answers, blocking_s, concurrent_s, blocking.total > 0)
 
@@ -166,8 +166,8 @@ class Dispatcher:
         """
         parts, cost_model, clients, n = self.parts, self.cost_model, jobs.client, self.federation.n_train
         has_model = queried.has_model[clients]
-        measuring = self.samples.find_without_losses(state.samples, clients)
-        inferred = cost_model.count_inferred(clients, rates, queried.answering)
+        measuring = self.samples.find_clients_without_losses(state.samples, clients)
+        inferred = cost_model.count_forward_passes(clients, rates, queried.answering)
         inferred = inferred + np.where(np.isin(clients, measuring), n[clients], 0)
         work = cost_model.work(n[clients], inferred, rates, jobs.bytes_up, has_model, jobs.assigned)
         expected = parts.device.expect(clients, work, draws.once())
@@ -189,7 +189,7 @@ class Dispatcher:
             cost_model, everyone = self.cost_model, self.clock.everyone
             draws = Draws(self.settings.seed, self.federation.n_clients)
             bytes_up = cost_model.update_bytes + rates.extra_bytes
-            inferred = cost_model.count_inferred(everyone, rates)
+            inferred = cost_model.count_forward_passes(everyone, rates)
             work = cost_model.work(self.federation.n_train, inferred, rates, bytes_up)
             self.whole_jobs[id(rates)] = self.parts.device.expect(everyone, work, draws)
         return self.whole_jobs[id(rates)]

@@ -64,7 +64,7 @@ class Parts:
         return (*self.agg.hooks, *self.regulariser.hooks, *self.codec.hooks)
 
     @property
-    def tells_deadline(self) -> bool:
+    def announces_deadline(self) -> bool:
         """Whether clients are told the deadline, which they need for partial work or for the choice of samples."""
         return self.deadline.announces and (
             self.deadline.partial_work or ANNOUNCED_DEADLINE in self.samples.requirements
@@ -117,7 +117,7 @@ class ServerState:
         """Make the state before round 0."""
         return cls(
             selector=parts.selector.init(
-                population.asking(parts.deadline).for_reader(parts.selector.needs, "the selector")
+                population.for_selector(parts.deadline).for_reader(parts.selector.needs, "the selector")
             ),
             agg=parts.agg.init(population.for_reader(parts.agg.needs, "the aggregator"), n_params),
             server=parts.server.init(n_params),
@@ -184,7 +184,7 @@ class Populations:
         values = {name: self.facts[signal.fact] for name in needs if isinstance(signal := find(name), Static)}
         return Signals({**values, **measured}, needs, reader)
 
-    def asking(self, deadline: Deadline[Any]) -> "Populations":
+    def for_selector(self, deadline: Deadline[Any]) -> "Populations":
         """Return the populations of a selector, whose cohort has the size that the deadline asks for."""
         return replace(self, cohort=deadline.ask(self.cohort))
 
@@ -192,7 +192,7 @@ class Populations:
         return Population(self.n_clients, self.n_classes, self.cohort, self.signals(needs, reader))
 
     @classmethod
-    def over(
+    def from_federation(
         cls, federation: "Federation", cohort: int, timed: Mapping[str, Values] = MappingProxyType({})
     ) -> "Populations":
         """Make the populations of a federation.

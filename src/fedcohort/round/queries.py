@@ -36,7 +36,7 @@ class ClientReports:
         out[lying] = self.attack.claim(signal, values[lying])
         return out
 
-    def read_through(self, signal: str, read: Callable[[ClientUpdate], float]) -> Callable[[ClientUpdate], float]:
+    def apply_attack_to(self, signal: str, read: Callable[[ClientUpdate], float]) -> Callable[[ClientUpdate], float]:
         """Return a function that reads an update and applies the attack if its client lies."""
 
         def read_report(update: ClientUpdate) -> float:

@@ -26,7 +26,7 @@ def declared_reports(parts: Parts, claims: ClientReports, plain: bool) -> dict[s
     """Return functions that read the declared signals and the training loss from an update, by signal."""
     signals = {name: find(name) for name in sorted(parts.needs(plain) | {"train_loss"})}
     reported = {name: signal for name, signal in signals.items() if isinstance(signal, Reported)}
-    return {name: claims.read_through(name, partial(_read, name, signal)) for name, signal in reported.items()}
+    return {name: claims.apply_attack_to(name, partial(_read, name, signal)) for name, signal in reported.items()}
 
 
 def _read(name: str, signal: Reported, update: ClientUpdate) -> float:

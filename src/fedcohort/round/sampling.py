@@ -38,7 +38,7 @@ class SampleSelection:
     ) -> None:
         self.part, self.n, self.batch, self.store, self.lab = part, federation.n_train, batch, store, lab
 
-    def find_without_losses(self, state: object, selected: Ids) -> Ids:
+    def find_clients_without_losses(self, state: object, selected: Ids) -> Ids:
         """Return the sorted ids of the selected clients that must keep a list of losses, and have none yet."""
         if not self.part.keeps_losses:
             return selected[:0]

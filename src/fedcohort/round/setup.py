@@ -80,7 +80,7 @@ class Setup:
     def fresh_state(self) -> ServerState:
         """Return the server's state before round 0, charged with the signals that clients send when they register."""
         state = ServerState.fresh(self.parts, self.dispatcher.populations, self.server.layout.n_params)
-        state.spent = self.cost_model.registration(self.dispatcher.populations)
+        state.spent = self.cost_model.charge_registration(self.dispatcher.populations)
         return state
 
     def stored_sizes(self, plain: bool) -> dict[str, int]:

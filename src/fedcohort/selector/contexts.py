@@ -103,7 +103,7 @@ class Measurements:
         tau[clients[finite]] = seconds[finite]
         return replace(self, tau=tau, tau_unit=self.tau_unit.after(seconds[finite], scale))
 
-    def rewarded(self, clients: Ids, gain: Values, scale: str) -> "Measurements":
+    def with_rewards(self, clients: Ids, gain: Values, scale: str) -> "Measurements":
         """Return the measurements with the rewards that these clients are credited with."""
         r = self.r.copy()
         r[clients] = gain

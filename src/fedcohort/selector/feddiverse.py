@@ -184,13 +184,13 @@ class FedDiverse(Selector[State]):
                 turn += 1
             else:
                 p, c = chosen[-1 - (step - 1)], chosen[-1]
-                scores = -(D @ D[p]) if step == 1 else self._orient(D @ np.cross(D[p], D[c]))
+                scores = -(D @ D[p]) if step == 1 else self._apply_cross_option(D @ np.cross(D[p], D[c]))
                 k = int(top(np.where(finite, scores, -np.inf), remaining, 1, ctx.rng, self.tie)[0])
             chosen.append(k)
             remaining = remaining[remaining != k]
         return chosen
 
-    def _orient(self, product: Values) -> Values:
+    def _apply_cross_option(self, product: Values) -> Values:
         """Return the products of the cross product, or their absolute values with cross=abs."""
         return np.abs(product) if self.cross == "abs" else product
 

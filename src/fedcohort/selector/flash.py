@@ -181,7 +181,7 @@ class Flash(Selector[State]):
         if self.reward == "progress":  # the server's loss of w_t is known before any query
             loss = float(ctx.signals["server_val_loss"])
             fall = rewards.split_reward_equally(state.server_loss - loss, state.pending, len(state.loss))
-            state = self._renew(self._pay(replace(state, server_loss=loss), fall))
+            state = self._renew_contexts(self._reward_pending(replace(state, server_loss=loss), fall))
         if self.context == "fresh" and probes:  # empty where no client is available
             state = self._measure(state, probes)
         if ctx.round == 0:
@@ -202,12 +202,12 @@ class Flash(Selector[State]):
             state = self._measure(state, outcome.probes)
         if self.credit == "literal":  # x_t contains tau_{t-1} and r_{t-1}, so it is used as it was measured
             gain = np.zeros(len(arrived)) if first else state.gain[arrived]
-            return None, self._time(
-                self._credit(state, PendingRewards(arrived, state.X[arrived], first), gain), outcome
+            return None, self._store_durations(
+                self._store_rewards(state, PendingRewards(arrived, state.X[arrived], first), gain), outcome
             )
         rows = np.arange(len(chosen_by)) if self.credit == "answered" else arrived
-        state = self._time(replace(state, pending=PendingRewards(rows, chosen_by[rows], first)), outcome)
-        return None, self._renew(state)
+        state = self._store_durations(replace(state, pending=PendingRewards(rows, chosen_by[rows], first)), outcome)
+        return None, self._renew_contexts(state)
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
         means, deviations = self.estimator.coefficients(state.posterior)
@@ -222,31 +222,33 @@ class Flash(Selector[State]):
         measurements = replace(state.known, train=state.known.train.after(robust), val=state.known.val.after(val))
         state = replace(state, known=measurements, loss=loss)
         if self.reward != "progress":
-            state = self._pay(state, rewards.mean_loss_decrease(fall, state.p) if self.reward == "global" else fall)
-        return self._renew(state)
+            state = self._reward_pending(
+                state, rewards.mean_loss_decrease(fall, state.p) if self.reward == "global" else fall
+            )
+        return self._renew_contexts(state)
 
-    def _pay(self, state: State, fall: Values) -> State:
+    def _reward_pending(self, state: State, fall: Values) -> State:
         """Reward the pending rows; NaN marks a decrease that is not known."""
         seconds = state.known.tau if self.reward_tau == "client" else np.full_like(fall, state.round_tau)
         gain = rewards.reward_per_second(fall, seconds, self.change)
         state, rows = replace(state, gain=gain, pending=None), state.pending
-        return state if rows is None else self._credit(state, rows, gain[rows.clients])
+        return state if rows is None else self._store_rewards(state, rows, gain[rows.clients])
 
-    def _credit(self, state: State, rows: PendingRewards, gain: Values) -> State:
+    def _store_rewards(self, state: State, rows: PendingRewards, gain: Values) -> State:
         """Store clients' rewards, and regress them on their contexts."""
         finite = np.isfinite(gain)
         clients, gain = rows.clients[finite], gain[finite]
-        measurements, posterior = state.known.rewarded(clients, gain, self.scale), state.posterior
+        measurements, posterior = state.known.with_rewards(clients, gain, self.scale), state.posterior
         if not (rows.first and self.skip_first_update):
             posterior = self.estimator.learn(posterior, rows.X[finite], gain / measurements.r_unit.value())
         return replace(state, posterior=posterior, known=measurements)
 
-    def _time(self, state: State, outcome: RoundOutcome) -> State:
+    def _store_durations(self, state: State, outcome: RoundOutcome) -> State:
         """Store the durations of the arrivals, and that of the slowest as the round's."""
         seconds = outcome.signals["duration"]
         slowest = float(max(seconds[np.isfinite(seconds)], default=np.nan))
         return replace(state, known=state.known.timed(outcome.clients, seconds, self.scale), round_tau=slowest)
 
-    def _renew(self, state: State) -> State:
+    def _renew_contexts(self, state: State) -> State:
         """Return the state with the contexts of the next selection."""
         return replace(state, X=contexts.select_features(state.known.contexts(), self.used_features, self.form))

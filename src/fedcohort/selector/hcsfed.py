@@ -109,13 +109,18 @@ class HcsFed(Selector[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({Requirement(self._fits, TOO_MANY_STRATA), Requirement(self._tells, SKETCH_TOO_SHORT)})
+        return frozenset(
+            {
+                Requirement(self._has_place_for_each_stratum, TOO_MANY_STRATA),
+                Requirement(self._is_sketch_informative, SKETCH_TOO_SHORT),
+            }
+        )
 
-    def _fits(self, run: Facts) -> bool | None:
+    def _has_place_for_each_stratum(self, run: Facts) -> bool | None:
         """Return whether every stratum has a place in a cohort; None where the cohort is not known yet."""
         return None if run.cohort is None else self.strata is None or self.strata <= run.cohort
 
-    def _tells(self, run: Facts) -> bool | None:
+    def _is_sketch_informative(self, run: Facts) -> bool | None:
         """Return whether a sketch is longer than two numbers; None where the network is not known yet."""
         return run.layout and sketch.sketch_length(run.layout.n_params, self.rate) > sketch.sketch_length(1, self.rate)
 
@@ -131,13 +136,13 @@ class HcsFed(Selector[State]):
         return State(np.empty((K, 0)), np.zeros(K, bool), np.full(K, UNCLUSTERED), False)
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        unqueried = ctx.ready if self.due(ctx.round) else ctx.ready[~state.asked[ctx.ready]]
+        unqueried = ctx.ready if self.is_reclustering_due(ctx.round) else ctx.ready[~state.asked[ctx.ready]]
         if not self.probes or not len(unqueried):
             return ()
         return (Probe("compressed_gradient", unqueried, {"rate": self.rate, "way": self.compress, "key": KEY}),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        if self.due(ctx.round):
+        if self.is_reclustering_due(ctx.round):
             state = replace(state, asked=np.zeros(ctx.n_clients, bool))
         if "compressed_gradient" in probes:
             answer = answers(probes, "compressed_gradient")
@@ -158,7 +163,7 @@ class HcsFed(Selector[State]):
         rows = [sketch.sketch_gradient(row, self.rate, self.compress, generator(KEY, "signal/sketch")) for row in delta]
         return advice, store_sketches(state, outcome.clients[unqueried], np.stack(rows))
 
-    def due(self, round: int) -> bool:
+    def is_reclustering_due(self, round: int) -> bool:
         """Return whether all sketches are computed again in this round."""
         return self.recluster is not None and round > 0 and round % self.recluster == 0
 

@@ -29,12 +29,12 @@ from fedcohort.types import Ids, Values
 def compute(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> np.ndarray:
     """Return the triplets, float64 [len(clients), 3]."""
 
-    recipe = Recipe(**{name: options[name] for name in ("q", "epochs", "lr", "batch")})
+    recipe = EstimateOptions(**{name: options[name] for name in ("q", "epochs", "lr", "batch")})
     out = np.empty((len(clients), 3))
     for row, k in zip(out, clients.tolist(), strict=True):
         orders = generator(options["seed"], "dht", round, k)
         with torch_scope(options["seed"], "dht_dropout", round, k):
-            row[:] = skew.triplet(estimate(lab.copy, *lab.samples(k), recipe, orders))
+            row[:] = skew.triplet(estimate_group_counts(lab.copy, *lab.samples(k), recipe, orders))
     return out
 
 

@@ -67,7 +67,7 @@ def count_processes(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the accelerator, the number of processes per machine (`devices`), and the number of machines."""
 
     trainer = config["trainer"]
-    devices = count(trainer["accelerator"], trainer["devices"])
+    devices = count_training_processes(trainer["accelerator"], trainer["devices"])
     return {"accelerator": trainer["accelerator"], "devices": devices, "num_nodes": trainer["num_nodes"]}
 
 

@@ -96,7 +96,7 @@ def fit(
             log.info("resuming %s %s", path, where)
         training = trainer.Training(config, path, loop, watchers.callbacks, processes, origin)
         lightnings = training.trainer(fresh=not done)
-        interrupts.forks()  # `GracefulStop` reverts this in the process that trains
+        interrupts.enter_forking()  # `GracefulStop` reverts this in the process that trains
         training.fit(lightnings, network, path / folder.NEWEST if done else None)
         if home is not None:
             manifest.seal(path, folder.SEALED)
@@ -151,7 +151,7 @@ def _report_ending(path: Path, resume_command: str, owners: Mapping[str, str]) -
         if not interrupts.code or not stopped:
             raise
     finally:
-        interrupts.prepares()
+        interrupts.enter_preparation()
         interrupts.listen()
     if interrupts.code:
         status = folder.status_of(path)

@@ -72,7 +72,7 @@ def load(composition: Composed, objects: Mapping[str, Any], parts: "Parts") -> "
     largest = int(federation.n_train.argmax())
     most_samples = int(federation.n_train[largest])
     if parts.samples.foreseen:
-        rows = foresee(parts.samples, largest, most_samples, Draws(0, federation.n_clients))
+        rows = foresee_samples(parts.samples, largest, most_samples, Draws(0, federation.n_clients))
         most_samples = most_samples if rows is None else len(rows)
     facts = Facts(parts, composition.config, federation, most_samples)
     requirements.check_population(composition.choices, facts)

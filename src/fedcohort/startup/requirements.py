@@ -103,7 +103,7 @@ def check_population(choices: Mapping[str, str], facts: Facts) -> None:
         )
     check(choices, facts)
     try:
-        population = Populations.over(federation, cohort).asking(deadline)
+        population = Populations.from_federation(federation, cohort).for_selector(deadline)
         facts.parts.selector.init(population.for_reader(facts.parts.selector.needs, "the selector"))
     except OptionError as error:
         raise OptionError(f"selector.{error}") from error

@@ -90,7 +90,7 @@ def find_outcome(study: Study, results: Results, verdict: Verdict, speeds: Speed
         "settings": sorted(settings, key=lambda setting: (WON, UNUSED, OPEN, NOTHING).index(setting.kind)),
         "counts": {kind: kinds[kind] for kind in KINDS},
         "tests": verdict.tests,
-        "anywhere": sum(setting.is_won(study.rules.alpha) for setting in verdict.settings.values()),
+        "anywhere": sum(setting.has_winner(study.rules.alpha) for setting in verdict.settings.values()),
         "horizons": list(dict.fromkeys(_write_horizon(budget) for budget in budgets if budget)),
         "has_clock": any(clock_of((*study.common, *setting.overrides)) for setting in study.settings.values()),
         "seeds": number_range(method.over.n for method in verdict.methods if method.role == METHOD),

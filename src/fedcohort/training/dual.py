@@ -162,7 +162,7 @@ class Dual:
         |lr A' X|^2 = lr^2 sum of A * (X X') A, where gram is X X' + 1 because of the bias. None if the server does not
         get all updates unchanged.
         """
-        if not all(self.trainer.sends_all(task) for task in tasks):
+        if not all(self.trainer.sends_whole_update(task) for task in tasks):
             return None
         lr, place = tasks[0].lr, {task.client: k for k, task in enumerate(tasks)}
         squares = (a * torch.bmm(gram, a)).sum((1, 2), dtype=torch.float64)
@@ -187,7 +187,7 @@ class Dual:
         share = np.full((k, rows), 1.0 / shape.width)
         for i, (x, client_labels) in enumerate(zip(inputs, labels, strict=True)):
             n = x.shape[0]
-            torch.addmm(bias, x, self.layer.across, out=logits[i, :n])
+            torch.addmm(bias, x, self.layer.transposed_weight, out=logits[i, :n])
             gram[i, :n, :n] = x @ x.t()
             y[i, :n] = client_labels
             last = (shape.steps - 1) * shape.width
