@@ -18,11 +18,15 @@ def job(cfg: "DictConfig") -> float | None:
 
 
 def main() -> int:
-    """Imports are in here: Ctrl-C is answered from the first moment on."""
+    """Run Hydra with the typed overrides, and return the exit code.
+
+    Slow imports are inside, so that Ctrl-C ends the process at once also during them.
+    """
     import hydra
 
     from fedcohort.jobs import grid
     from fedcohort.jobs.sweep import SWEEP
+    from fedcohort.startup.command_line import run_with_one_line_errors
 
     grid.register()
     called = hydra.main(version_base="1.3", config_path="configs", config_name="train")(job)

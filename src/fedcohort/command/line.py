@@ -74,6 +74,7 @@ def _train(words: Sequence[str]) -> int:
 
 
 def _run_command(name: str, words: Sequence[str]) -> int:
+    from fedcohort.startup.command_line import run_with_one_line_errors  # noqa: PLC0415 - imports Hydra
 
     codes: list[int] = []
     module = import_module(f"fedcohort.command.{name}")

@@ -28,6 +28,7 @@ from fedcohort.types import Ids, Values
 
 def compute(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> np.ndarray:
     """Return the triplets, float64 [len(clients), 3]."""
+    from fedcohort.data.interaction import EstimateOptions, estimate_group_counts  # noqa: PLC0415 - imports torch
 
     recipe = EstimateOptions(**{name: options[name] for name in ("q", "epochs", "lr", "batch")})
     out = np.empty((len(clients), 3))

@@ -65,6 +65,7 @@ def make_components(composition: Composed, light: Mapping[str, Any]) -> "Parts":
 
 def count_processes(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the accelerator, the number of processes per machine (`devices`), and the number of machines."""
+    from fedcohort.host.processes import count_training_processes
 
     trainer = config["trainer"]
     devices = count_training_processes(trainer["accelerator"], trainer["devices"])

@@ -66,6 +66,7 @@ def load(composition: Composed, objects: Mapping[str, Any], parts: "Parts") -> "
     """
     from fedcohort.component import Facts
     from fedcohort.rng import Draws
+    from fedcohort.round.sampling import foresee_samples
     from fedcohort.startup import requirements
 
     federation = load_federation(composition, objects)
