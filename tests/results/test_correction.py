@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from statsmodels.stats.multitest import multipletests
 
 from fedcohort.errors import OptionError
 from fedcohort.results.correction import ANYWHERE, IN_SETTING, adjust, adjust_families, adjust_for_claim, holm
@@ -39,8 +40,6 @@ def test_without_a_difference_a_setting_rarely_has_a_winner(n: int) -> None:
 
 
 def test_holm_gives_what_statsmodels_gives() -> None:
-    from statsmodels.stats.multitest import multipletests
-
     draws = np.random.default_rng(0)
     for m in (1, 2, 9, 40):
         ps = draws.choice([1e-9, 0.01, 0.02, 0.4, 1.0, *draws.random(3)], m)
