@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fedcohort.errors import OptionError
 from fedcohort.record import folder
 from fedcohort.rng import torch_scope
-from fedcohort.round.guard import name_of, named
+from fedcohort.round.guard import name_component_in_errors, name_of
 from fedcohort.startup.compose import Composed
 
 if TYPE_CHECKING:
@@ -61,9 +61,9 @@ def probe(composition: Composed, model: "Model", network: "nn.Module", facts: "F
     code = own_classes[0] if own_classes else model
     shape = [2, *federation.server_test.x.shape[1:]]
     where = f"{name_of(code, composition.option('model'))}: forward of inputs {shape}"
-    with named(where, type(code).__module__):
+    with name_component_in_errors(where, type(code).__module__):
         logits = probe_network(network, federation)
-    with named(name_of(objective, composition.option("objective")), type(objective).__module__):
+    with name_component_in_errors(name_of(objective, composition.option("objective")), type(objective).__module__):
         probe_objective(objective, logits, federation)
 
 

@@ -13,7 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fedcohort import ranges
 from fedcohort.errors import FedcohortError
-from fedcohort.startup.options import unknown
+from fedcohort.startup.options import unknown_option_error
 
 LOST = ("UncompletedJobError", "FailedJobError", "TerminatedWorkerError")  # errors of submitit and joblib
 SWEEP = "{0}: several values are a sweep, put -m first (python train.py -m ...); a list is typed as [a,b]"
@@ -60,8 +60,8 @@ def explain(error: BaseException, words: Sequence[str], configs: Path) -> str | 
         return text
     if isinstance(error, ValueError) and "Config group override must be" in text:  # null, or a number, for a group
         for group, _, value in (word.lstrip("+").partition("=") for word in words):
-            if (choices := choices_of(configs, group)) and value not in choices:
-                return one_of(configs, group, value)
+            if (choices := list_choices(configs, group)) and value not in choices:
+                return unknown_choice_message(configs, group, value)
         return f"can't read {' '.join(words)}: type name=value"
     if type(error).__name__ in LOST:
         lines = [line for line in str(error).splitlines() if line.strip("- ")]
@@ -71,12 +71,12 @@ def explain(error: BaseException, words: Sequence[str], configs: Path) -> str | 
     return f"SLURM rejected the jobs: {text}" if type(error).__module__.startswith("submitit") else None
 
 
-def choices_of(configs: Path, group: str) -> list[str]:
+def list_choices(configs: Path, group: str) -> list[str]:
     """Return the choices of a group, the names of the yamls in its folder, sorted."""
     return sorted(path.stem for path in (configs / group).glob("*.yaml")) if group else []
 
 
-def one_of(configs: Path, name: str, value: str, choices: Iterable[str] = ()) -> str:
+def unknown_choice_message(configs: Path, name: str, value: str, choices: Iterable[str] = ()) -> str:
     """Return the message for a choice that does not exist in its group.
 
     Args:
@@ -86,7 +86,7 @@ def one_of(configs: Path, name: str, value: str, choices: Iterable[str] = ()) ->
         choices: those of the group; by default the files in its folder.
     """
     group = name.partition("@")[0]
-    error = ranges.not_one_of(name, value, list(choices) or choices_of(configs, group))
+    error = ranges.unknown_choice_error(name, value, list(choices) or list_choices(configs, group))
     own = OWN.get(group) if re.search(r"[./]", value) else None
     return f"{error}{f'. For your own, type {own.format(value)}' if own else ''}"
 
@@ -98,7 +98,7 @@ def _explain_missing(error: MissingConfigException, text: str, words: Sequence[s
         return text
     file, group, value = match.groups()
     inside = [name for name in (word.rpartition("=")[0] for word in words) if name.startswith(f"{group}@")]
-    line = one_of(configs, inside[0] if inside else group, value, error.options or ())
+    line = unknown_choice_message(configs, inside[0] if inside else group, value, error.options or ())
     return line if file in ("train", "hydra/config") or inside else f"configs/{file}.yaml: {line}"
 
 
@@ -124,17 +124,17 @@ def _explain_unknown_option(cause: OmegaConfBaseException, configs: Path) -> str
         inner = [f"{name}.{option}" for name in names if isinstance(node[name], DictConfig) for option in node[name]]
         if paths := [path for path in inner if path.endswith(f".{key}") or path.replace(".", "_") == key]:
             return f"there is no option {key!r}; did you mean {' or '.join(paths)}?"
-        return str(unknown("", key, {*names, *groups} - {"hydra"}))
+        return str(unknown_option_error("", key, {*names, *groups} - {"hydra"}))
     if not node:
         mapping = f"{where}={{{key}: VALUE}}"
         return f"{where} has no option {key!r}; it is a single value: type {where}=VALUE, or '{mapping}' for a mapping"
     others = [
         choice
-        for choice in choices_of(configs, where)
+        for choice in list_choices(configs, where)
         if re.search(rf"^(  )?{re.escape(key)}:", (configs / where / f"{choice}.yaml").read_text(), re.MULTILINE)
     ]
     hint = f"; {key!r} is an option of {where}={', '.join(others)}" if others else ""
     target = str(node.get("_target_", "")).split(".")
     if target[:2] == ["fedcohort", where] and len(target) > 2:  # a choice is its path: fedcohort.selector.ucb_cs.UcbCs
         where = f"{where}={target[2]}"
-    return f"{unknown(where, key, names)}{hint}"
+    return f"{unknown_option_error(where, key, names)}{hint}"

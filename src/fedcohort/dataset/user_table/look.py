@@ -29,7 +29,7 @@ MAX_NAMES = 4  # classes, columns or values that a reason names
 
 
 @dataclass(frozen=True)
-class Decision:
+class OpenQuestion:
     """What must be decided about the data.
 
     Attributes:
@@ -87,7 +87,7 @@ class Look:
         values = [value for value in pc.unique(self.train.column(name)).to_pylist() if value and value.strip()]
         return ", ".join(repr(value[:20]) for value in values[:MAX_NAMES])
 
-    def decide_roles(self) -> Iterator[Decision]:
+    def decide_roles(self) -> Iterator[OpenQuestion]:
         """Yield the decisions on the roles of columns, in the order in which they depend on each other."""
         yield self._label()
         yield from self._series()
@@ -96,22 +96,22 @@ class Look:
         if self.is_cut:
             is_long = "series" in self.roles.values()
             part = "windows is cut, of the series that training windows are of" if is_long else "rows is cut"
-            yield Decision("test", {"dataset.test_share": 0.2}, f"there is no test table: a fifth of the {part}")
+            yield OpenQuestion("test", {"dataset.test_share": 0.2}, f"there is no test table: a fifth of the {part}")
 
-    def _label(self) -> Decision:
+    def _label(self) -> OpenQuestion:
         label = self.typed.get("dataset.label")
         others: list[str] = []
         if label is None:
             label, *others = self._rank_labels()
         self.roles[label] = "label"
         if label not in self.levels:
-            return Decision("label", {}, f"dataset.label={label}, as typed")
+            return OpenQuestion("label", {}, f"dataset.label={label}, as typed")
         counts: Counter[str] = Counter()
         for entry in pc.value_counts(self.train.column(label)).to_pylist():
             counts[str(entry["values"]).strip()] += entry["counts"]
         largest = ", ".join(f"{value} ({n:,})" for value, n in counts.most_common(MAX_NAMES))
         also = f"; also possible: {', '.join(others[:MAX_NAMES])}" if others else ""
-        return Decision("label", self._label_options(label), f"{self.levels[label]} classes: {largest}{also}")
+        return OpenQuestion("label", self._label_options(label), f"{self.levels[label]} classes: {largest}{also}")
 
     def _rank_labels(self) -> list[str]:
         """Return the columns that may hold labels, the most likely one first. Raises `DataError` for none."""
@@ -145,7 +145,7 @@ class Look:
                 options["dataset.n_classes"] = high + 1
         return options
 
-    def _series(self) -> Iterator[Decision]:
+    def _series(self) -> Iterator[OpenQuestion]:
         label = next(name for name, role in self.roles.items() if role == "label")
         columns = None if "dataset.window" in self.typed else find_series(self.train, label)
         if columns is None:
@@ -158,9 +158,9 @@ class Look:
         reason = (
             f"one row per time step {time!r}: {len(lengths):,} series of {_span(lengths.min(), lengths.max())} rows"
         )
-        yield Decision("series", options, f"{reason}; a sample is {self.window} rows")
+        yield OpenQuestion("series", options, f"{reason}; a sample is {self.window} rows")
 
-    def _client(self) -> Iterator[Decision]:
+    def _client(self) -> Iterator[OpenQuestion]:
         name = self.typed.get("dataset.client")
         if name is not None and name not in self.levels:
             return  # a column that does not exist is an error when the table is loaded
@@ -172,7 +172,9 @@ class Look:
             n = int(min(50, max(2, n_rows * (0.8 if self.is_cut else 1) // ROWS_PER_CLIENT)))
             options: dict[str, object] = {"clients": n, "cohort": _cohort(n)}
             reason = f"no column of clients is recognised: {n} clients are made, each a random sample"
-            yield Decision("client", options, f"{reason}; dataset.client=NAME takes each value of a column as a client")
+            yield OpenQuestion(
+                "client", options, f"{reason}; dataset.client=NAME takes each value of a column as a client"
+            )
             return
         self.roles[name] = "client"
         sizes = np.sort(np.array([entry["counts"] for entry in pc.value_counts(self.train.column(name)).to_pylist()]))
@@ -187,7 +189,7 @@ class Look:
                 options["dataset.pool_small"] = True
                 n += int(training[training < MIN_SAMPLES].sum() // (2 * MIN_SAMPLES))
             reason += f", {n_small:,} of them with fewer than {MIN_SAMPLES} training samples"
-        yield Decision("client", {**options, "cohort": _cohort(n)}, reason)
+        yield OpenQuestion("client", {**options, "cohort": _cohort(n)}, reason)
 
     def _may_be_client(self, name: str) -> bool:
         """Return whether a column of texts or whole numbers has several values, with two or more rows on average.
@@ -198,7 +200,7 @@ class Look:
         rows = self.train.table.num_rows
         return is_free and 2 <= self.levels[name] <= (rows - 1 if _is_client(name) else rows // 2)
 
-    def _ids(self) -> Iterator[Decision]:
+    def _ids(self) -> Iterator[OpenQuestion]:
         """Propose to leave out columns of numbers that identify rows, and the time of a series."""
         rows = self.train.table.num_rows
         ids = [name for name, role in self.roles.items() if role == "time" and self.kinds[name] == "number"]
@@ -208,7 +210,7 @@ class Look:
                 ids.append(name)
         if ids:
             self.roles |= dict.fromkeys(ids, "left out")
-            yield Decision("left out", {"dataset.leave_out": ids}, "these numbers identify rows")
+            yield OpenQuestion("left out", {"dataset.leave_out": ids}, "these numbers identify rows")
 
 
 def _words(name: str) -> list[str]:
