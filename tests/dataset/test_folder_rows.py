@@ -28,7 +28,7 @@ def test_a_bad_cell_is_refused_by_row_or_as_you_say(tmp_path: Path, part: str, c
     for name in ("train", "test"):
         lines = at(rows, 5, f"5,{cell},1") if name == part else rows
         (tmp_path / f"{name}.csv").write_text("\n".join(["a,b,label", *lines]) + "\n")
-    remedy = "; mend it, or choose dataset.missing=drop.* or dataset.missing=mean"
+    remedy = "; correct the file, or set dataset.missing=drop.* or dataset.missing=mean"
     with pytest.raises(DataError, match=rf"^dataset.path: .*{part}.csv: column 'b', row 5 {said}{remedy}"):
         folder(tmp_path).load(0)
     short = folder(tmp_path, missing="drop").load(0)
@@ -128,7 +128,7 @@ def test_a_validation_part_is_left_alone_where_one_says_so(tmp_path: Path) -> No
 def test_with_a_validation_part_a_test_part_is_cut_from_the_training_rows_alone(tmp_path: Path) -> None:
     write(tmp_path, "train", x=np.arange(40.0), label=np.arange(40) % 2)
     write(tmp_path, "valid", x=[1.0, 2.0], label=[0, 1])
-    with pytest.raises(DataError, match=r"would cut a fifth of the rows; call valid.parquet test.parquet where it is"):
+    with pytest.raises(DataError, match=r"cuts a fifth of train.parquet, or .*; rename valid.parquet to test.parquet if it is"):
         folder(tmp_path).load(0)
     raw = folder(tmp_path, test_share=0.25).load(0)
     assert (len(raw.train_y), len(raw.test_y), len(known(raw.valid)[1])) == (30, 10, 2)

@@ -24,7 +24,7 @@ from fedcohort.errors import DataError
 from fedcohort.rng import generator
 from fedcohort.types import Ids
 
-REMEDY = "; mend it, or choose dataset.missing=drop, which leaves such rows out"
+REMEDY = "; correct the file, or set dataset.missing=drop, which leaves such rows out"
 FOR_NUMBERS = ", or dataset.missing=mean, which takes the feature's mean over the training rows"
 SMALL_CLIENTS = "dataset.min_client_samples=10 leaves small clients out, or pools them with dataset.pool_small=true"
 log = logging.getLogger("fedcohort")
