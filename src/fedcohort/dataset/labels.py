@@ -108,7 +108,7 @@ def _check_classes(
         if len(unseen := np.setdiff1d(labels, parts[0])):
             unseen_names = list_names([words[int(c)] for c in unseen])
             what = (
-                f": column {name!r} has labels that no training row has: {unseen_names}; correct the split, or {way_out}"
+                f": column {name!r} has labels that no training row has: {unseen_names}; correct the split or {way_out}"
             )
             raise frame.error(name, what)
     if n_classes == 1:
