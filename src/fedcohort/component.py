@@ -16,7 +16,7 @@ class Facts:
     """A read-only view of a run, which requirements read. A value that is not known yet is None.
 
     Attributes:
-        parts: the components (`round.parts.Parts`).
+        components: the components (`round.components.Components`).
         config: the composed config.
         federation: the data (`data.federation.Federation`), once they are read.
         most_samples: training samples per round of the client with the largest data set, once the data are read.
@@ -24,7 +24,7 @@ class Facts:
         batch_norm: whether the network has batch norm that keeps its statistics, once it is built.
     """
 
-    parts: Any
+    components: Any
     config: Mapping[str, Any]
     federation: Any = None
     most_samples: int | None = None
@@ -34,7 +34,7 @@ class Facts:
     @property
     def timed(self) -> bool:
         """Whether work takes virtual time, so that durations carry information."""
-        return bool(self.parts.device.timed)
+        return bool(self.components.device.timed)
 
     @property
     def time_passes(self) -> bool:
@@ -44,25 +44,25 @@ class Facts:
     @property
     def cohort(self) -> int | None:
         """Number of clients that are selected in a round, once the data are read."""
-        return self.federation and int(self.parts.deadline.ask(self.config["cohort"]))
+        return self.federation and int(self.components.deadline.ask(self.config["cohort"]))
 
     @property
     def arriving(self) -> int | None:
         """Largest number of clients that arrive in a round, once the data are read."""
         if self.federation is None or not self.timed:
             return self.cohort
-        return int(self.parts.deadline.max_arrivals(self.config["cohort"]))
+        return int(self.components.deadline.max_arrivals(self.config["cohort"]))
 
     @property
     def absence(self) -> tuple[str, ...] | None:
         """The options to set so that all clients take part in every round; None before the data are read."""
         if self.federation is None:
             return None
-        parts, has_deadline = self.parts, self.parts.deadline.bounded and self.timed
+        components, has_deadline = self.components, self.components.deadline.bounded and self.timed
         arriving = self.config["cohort"] if has_deadline else self.cohort
         is_needed = {
-            "cohort=clients": arriving < self.federation.n_clients and not parts.selector.uncapped,
-            "availability=always": not parts.availability.always,
+            "cohort=clients": arriving < self.federation.n_clients and not components.selector.uncapped,
+            "availability=always": not components.availability.always,
             "deadline=wait_for_all": has_deadline,
         }
         return tuple(option for option, needed in is_needed.items() if needed)
@@ -127,22 +127,22 @@ TIMED_DEVICE = Requirement(
     "{option} reads how long clients take, but device=instant takes no time: choose device=shifted_exponential",
 )
 ANNOUNCED_DEADLINE = Requirement(
-    lambda run: run.parts.deadline.announces,
+    lambda run: run.components.deadline.announces,
     "{option} uses the deadline that is announced to clients, and {deadline} announces none: choose deadline=fixed or "
     "deadline=fedbalancer",
 )
 EPOCHS = Requirement(
-    lambda run: run.parts.client.steps is None,
+    lambda run: run.components.client.steps is None,
     "{option} shortens a round by training on fewer samples, but client.steps fixes the number of steps: choose "
     "client.steps=null",
 )
 FORESEEN_SAMPLES = Requirement(
-    lambda run: run.parts.samples.foreseen,
+    lambda run: run.components.samples.foreseen,
     "{option} has clients train before the cohort is selected, but {samples} chooses samples by the deadline or the "
     "losses of the cohort: choose samples=all or samples=random",
 )
 LOSS_LISTS = Requirement(
-    lambda run: run.parts.samples.tells_losses,
+    lambda run: run.components.samples.tells_losses,
     "{option} reads statistics of the clients' lists of losses, and {samples} keeps no such lists: choose "
     "samples=fedbalancer",
 )
@@ -152,13 +152,13 @@ PASSING_TIME = Requirement(
     "clients are ready in all rounds",
 )
 UNDECAYED_CLIENT = Requirement(
-    lambda run: run.parts.client.weight_decay == 0,
+    lambda run: run.components.client.weight_decay == 0,
     "{option} restricts local training to the parameters that are sent, but client.weight_decay changes every "
     "parameter: choose client.weight_decay=0, or a codec that works on finished updates (codec=subsample, "
     "codec=quant, or codec.mode=posthoc for codec=lowrank)",
 )
 FREE_UPDATE = Requirement(
-    lambda run: not run.parts.codec.hooks,
+    lambda run: not run.components.codec.hooks,
     "{option} compares or corrects clients in all parameters, but the codec restricts the training of each client to "
     "a random subset of them: choose a codec that works on finished updates (codec=subsample, codec=quant, or "
     "codec.mode=posthoc for codec=lowrank)",
@@ -174,18 +174,18 @@ CLASSES = Requirement(
     "another option of the group",
 )
 PROXY = Requirement(
-    lambda run: run.parts.proxy.holds,
+    lambda run: run.components.proxy.holds,
     "{option} trains networks on inputs of the server, and it holds none (proxy=none): choose proxy=dataset, "
     "proxy=client_heldout or proxy=noise",
 )
 RELATIVE_ADVICE = Requirement(
-    lambda run: not run.parts.selector.absolute,
+    lambda run: not run.components.selector.absolute,
     "{option} normalises the weights of clients, but the weights that {selector} advises must keep their sum "
     "for an unbiased estimate: choose agg=fedavg, or a form of the selector that advises no weights "
     "(selector.agg=fedavg where it has one)",
 )
 UNADVISED_WEIGHTS = Requirement(
-    lambda run: not run.parts.selector.weighs,
+    lambda run: not run.components.selector.weighs,
     "{option} computes its own weights for a part of its step, where the weights that {selector} advises have no "
     "effect: choose agg=fedavg, or a form of the selector that advises no weights (selector.agg=fedavg where it has "
     "one)",

@@ -144,7 +144,7 @@ class Selection(ReadOnly):
     Attributes:
         clients: sorted distinct ids of available clients. At most `cohort` of them, unless `uncapped`.
         scores: float64 [n_clients], NaN where a client has no score.
-        parts: terms of the score by name (exploit, explore, ...), each float64 [n_clients].
+        score_terms: terms of the score by name (exploit, explore, ...), each float64 [n_clients].
         probability: float64 [n_clients] of being drawn, where the method draws.
         uncapped: whether the cohort may be larger than `cohort` (FLASH's first round, selector=full).
         plain: whether this round is one of plain FedAvg. Aggregator, regulariser and server optimizer of the run then
@@ -161,7 +161,7 @@ class Selection(ReadOnly):
 
     clients: Ids
     scores: Values | None = None
-    parts: Mapping[str, Values] = field(default_factory=dict)
+    score_terms: Mapping[str, Values] = field(default_factory=dict)
     probability: Values | None = None
     uncapped: bool = False
     plain: bool = False

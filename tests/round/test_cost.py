@@ -27,7 +27,7 @@ def test_a_plain_round_reads_for_the_selector_alone() -> None:
     assert fair.rates(plain=False).extra_bytes == fair.rates(plain=True).extra_bytes + 4
     assert set(cost_model((), "fedmaba").rates(plain=False).probed) == {"loss"}
     assert not cost_model((), "fedmaba").rates(plain=True).probed
-    assert cost_model(("loss_post",), "scaffold").bare == Rates(3.0, {}, 0.0, MODEL, FIXED)
+    assert cost_model(("loss_post",), "scaffold").query_rates == Rates(3.0, {}, 0.0, MODEL, FIXED)
 
 
 def test_samples_that_train() -> None:
@@ -59,7 +59,7 @@ def test_clients_are_told_a_deadline_where_they_use_it(
     samples: str, deadline: str, options: dict[str, Any], numbers: int
 ) -> None:
     found = cost_model(made={"samples": make("samples", samples), "deadline": make("deadline", deadline, **options)})
-    assert found.usual.down_bytes == found.plain.down_bytes == MODEL + 4 * numbers
+    assert found.usual_rates.down_bytes == found.plain.down_bytes == MODEL + 4 * numbers
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_samples_that_a_question_takes(word: str, options: dict[str, Any], sampl
 def test_passes_of_a_job_that_do_not_train() -> None:
     """Before it for the aggregator, after it for who reads loss_post."""
     found = cost_model(("loss_post",), "fedmaba")
-    assert found.count_forward_passes(ids(0, 2), found.usual).tolist() == [10 + 10, 40 + 40]
+    assert found.count_forward_passes(ids(0, 2), found.usual_rates).tolist() == [10 + 10, 40 + 40]
     assert found.count_forward_passes(ids(0, 2), found.plain).tolist() == [10, 40]
-    assert found.count_forward_passes(ids(0, 2), found.bare).tolist() == [0, 0]
+    assert found.count_forward_passes(ids(0, 2), found.query_rates).tolist() == [0, 0]
 
 
 def test_a_whole_job_is_as_many_sample_times_as_samples() -> None:
@@ -89,12 +89,12 @@ def test_a_whole_job_is_as_many_sample_times_as_samples() -> None:
 
     A forward pass over n is a third of an epoch. A step counts the samples in it.
     """
-    work = cost_model().work(N, 6.0 * N, cost_model().usual, 7.0)
+    work = cost_model().work(N, 6.0 * N, cost_model().usual_rates, 7.0)
     assert (work.load.tolist(), work.infer_load.tolist(), work.units) == ([5, 10, 20], [10, 20, 40], 2)
     assert (work.bytes_down.tolist(), work.bytes_up.tolist()) == ([MODEL] * 3, [7.0] * 3)
     heavy = cost_model((), "fedbio")
-    assert heavy.work(N, 0.0 * N, heavy.usual, 0.0).load.tolist() == [15, 30, 60]
-    steps = cost_model(steps=5, batch=16).work(N, 6.0 * N, cost_model().usual, N)
+    assert heavy.work(N, 0.0 * N, heavy.usual_rates, 0.0).load.tolist() == [15, 30, 60]
+    steps = cost_model(steps=5, batch=16).work(N, 6.0 * N, cost_model().usual_rates, N)
     assert (steps.load.tolist(), steps.infer_load.tolist(), steps.units) == ([10, 56 / 5, 72 / 5], [20, 40, 80], 5)
     assert steps.bytes_up.tolist() == N.tolist()
     for asked, trained in ((work, [20, 40, 80]), (steps, [50, 56, 72])):  # samples that train: E n, or 5 batches
@@ -103,7 +103,7 @@ def test_a_whole_job_is_as_many_sample_times_as_samples() -> None:
 
 def test_a_step_is_the_mean_of_the_job_that_a_client_is_asked_for() -> None:
     """Batches of 16 and 4 in turn of 20 samples; an epoch is an epoch, however many of them are asked."""
-    rates, jobs = cost_model().usual, np.array([1, 2, 3])
+    rates, jobs = cost_model().usual_rates, np.array([1, 2, 3])
     steps = cost_model(steps=5, batch=16).work(np.array([20, 20, 20]), np.zeros(3), rates, 0.0, units=jobs)
     assert (jobs * steps.load).tolist() == [16, 20, 36]
     assert cost_model().work(N, np.zeros(3), rates, 0.0, units=jobs).load.tolist() == [5, 10, 20]

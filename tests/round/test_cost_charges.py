@@ -8,8 +8,8 @@ import pytest
 from cost_toy import CLASSES, CODECS, DRAWS, MODEL, cost_model, held, ids
 from fedcohort.deadline.base import DeadlineOutcome
 from fedcohort.ledger import Charge
+from fedcohort.round.components import Populations
 from fedcohort.round.jobs import Jobs
-from fedcohort.round.parts import Populations
 from fedcohort.types import Ids, Probe, ProbeResult
 from yaml_words import make
 
@@ -17,7 +17,7 @@ from yaml_words import make
 def test_what_clients_tell_of_themselves_once() -> None:
     """n_k and C counts, 4 bytes a number, of K = 3 clients; reports come later, and the true noise from nobody."""
     found = cost_model(("n_train", "label_counts", "noise_rate", "steps", "loss"))
-    assert found.charge_registration(Populations.over(held(), 2)) == Charge(up_bytes=4 * 3 + 4 * 3 * CLASSES)
+    assert found.charge_registration(Populations.from_federation(held(), 2)) == Charge(up_bytes=4 * 3 + 4 * 3 * CLASSES)
 
 
 def closing(units: list[int]) -> DeadlineOutcome:
@@ -83,7 +83,7 @@ def test_a_client_answers_a_query_once(probe: Probe, again: tuple[int, ...]) -> 
     passes = sum({0: 10, 2: 40}[k] for k in again)
     answers = 4.0 * len(again)
     assert found == base_cost + Charge(up_bytes=answers, probe_bytes=answers, client_flops=30.0 * passes)
-    inferred = fair.count_forward_passes(ids(0, 2), fair.usual, [probe])
+    inferred = fair.count_forward_passes(ids(0, 2), fair.usual_rates, [probe])
     assert inferred.tolist() == [10 * (0 in again), 40 * (2 in again)]
 
 

@@ -117,7 +117,9 @@ def test_the_neural_bandit_knows_less_of_those_never_chosen() -> None:
 
 
 def test_gamma_scale_is_the_neural_bandits_nu() -> None:
-    one, two, none = (play(small("neural", gamma_scale=g), World(), 2)[1].selection.parts for g in (1.0, 2.0, 0.0))
+    one, two, none = (
+        play(small("neural", gamma_scale=g), World(), 2)[1].selection.score_terms for g in (1.0, 2.0, 0.0)
+    )
     np.testing.assert_allclose(two["explore"], 2 * one["explore"], rtol=1e-12)
     assert one["explore"].any()
     assert not none["explore"].any()

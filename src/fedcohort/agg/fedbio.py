@@ -40,12 +40,12 @@ from fedcohort.hook import ClientContext, ClientHook, HookResult, StepView, Vect
 from fedcohort.types import Population
 
 GIVEN_LABELS = Requirement(
-    lambda run: not run.parts.objective.uses_reference,
+    lambda run: not run.components.objective.uses_reference,
     "{option} learns the weights of noisy labels, and {objective} corrects labels by the predictions of w_t: choose "
     "another objective",
 )
 MEAN_OBJECTIVE = Requirement(
-    lambda run: run.parts.objective.averages,
+    lambda run: run.components.objective.averages,
     "{option} moves the weight of a sample along the gradient of that sample's loss, and with {objective} clients "
     "minimise a function of their mean loss, whose gradient has another length: choose another objective",
 )

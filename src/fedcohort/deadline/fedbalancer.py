@@ -39,11 +39,14 @@ from fedcohort.maths.pace_control import PaceControl, Paced, PaceState, utility
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
 DEVICE_SECONDS = Requirement(
-    lambda run: run.parts.device.in_seconds,
+    lambda run: run.components.device.in_seconds,
     "{option} tries deadlines in seconds, and {device} has multiples of the time of a sample, in a unit of choice",
 )
 ONE_PACE = Requirement(
-    lambda run: not isinstance(run.parts.samples, Paced) or run.parts.samples.control.w == run.parts.deadline.control.w,
+    lambda run: (
+        not isinstance(run.components.samples, Paced)
+        or run.components.samples.control.w == run.components.deadline.control.w
+    ),
     "{option} has one controller with {samples} in the paper, but samples.w differs from deadline.w, so that each "
     "decides in other rounds",
 )

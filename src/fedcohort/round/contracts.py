@@ -79,8 +79,8 @@ def check_selection(part: Part, result: Result, state: State, ctx: RoundContext,
     for name in ("scores", "reward"):
         if (values := getattr(chosen, name)) is not None:
             check_array(f"Selection.{name}", values, shape, "if", nan=True)
-    for name, values in check_type("Selection.parts", chosen.parts, Mapping).items():  # type: ignore[type-abstract]
-        check_array(f"Selection.parts[{name!r}]", values, shape, "if", nan=True)
+    for name, values in check_type("Selection.score_terms", chosen.score_terms, Mapping).items():  # type: ignore[type-abstract]
+        check_array(f"Selection.score_terms[{name!r}]", values, shape, "if", nan=True)
     if chosen.probability is not None:
         check_array("Selection.probability", chosen.probability, shape, "if", 0, ROUNDING, nan=True)
     if chosen.units is not None:

@@ -16,8 +16,8 @@ from fedcohort.flat import Layout
 from fedcohort.ledger import NUMBER, Charge
 from fedcohort.rng import Draws
 from fedcohort.round.clock import Clock, WallTime
+from fedcohort.round.components import Components, Populations
 from fedcohort.round.jobs import Jobs
-from fedcohort.round.parts import Parts, Populations
 from fedcohort.round.rates import QueryWork, Rates
 from fedcohort.round.sampling import foresee_samples
 from fedcohort.round.workload import find_answering, list_answered_probes, list_queried
@@ -42,16 +42,20 @@ class CostModel:
         update_bytes: bytes of an encoded update.
     """
 
-    def __init__(self, parts: Parts, federation: Federation, layout: Layout, flops: float, merge_last: bool) -> None:
-        self.parts, self.federation, self.layout, self.flops = parts, federation, layout, flops
+    def __init__(
+        self, components: Components, federation: Federation, layout: Layout, flops: float, merge_last: bool
+    ) -> None:
+        self.components, self.federation, self.layout, self.flops = components, federation, layout, flops
         self.merge_last = merge_last
-        client = parts.client
+        client = components.client
         self.units = client.epochs if client.steps is None else client.steps
-        extra = parts.samples.bytes_down + NUMBER * parts.announces_deadline
-        self.usual_rates = Rates.from_signals(parts.needs(), parts.agg.needs, parts.hooks, layout, extra)
-        self.plain = Rates.from_signals(parts.needs(plain=True), (), parts.hooks_in(plain=True), layout, extra)
+        extra = components.samples.bytes_down + NUMBER * components.announces_deadline
+        self.usual_rates = Rates.from_signals(components.needs(), components.agg.needs, components.hooks, layout, extra)
+        self.plain = Rates.from_signals(
+            components.needs(plain=True), (), components.hooks_in(plain=True), layout, extra
+        )
         self.query_rates = Rates.from_signals((), (), (), layout)
-        self.update_bytes = parts.codec.bytes_up(layout)
+        self.update_bytes = components.codec.bytes_up(layout)
 
     def rates(self, plain: bool) -> Rates:
         """Return the rates of a plain round (`Selection.plain`), or of a usual one."""
@@ -65,7 +69,7 @@ class CostModel:
 
     def count_samples_in_batches(self, used: Ids, units: "Ids | int") -> Values:
         """Return the number of samples in all mini-batches of a job, repetitions included, [len(used)]."""
-        client = self.parts.client
+        client = self.components.client
         if client.steps is None:
             return np.asarray(used * units, dtype=np.float64)
         return count_dealt(used, client.batch, self.merge_last, units).astype(np.float64)
@@ -91,7 +95,7 @@ class CostModel:
             return np.zeros(len(clients))
         works, n = np.isin(clients, signal.jobs(options)), self.federation.n_train
         rows = [
-            foresee_samples(self.parts.samples, k, int(n[k]), draws) if trains else None
+            foresee_samples(self.components.samples, k, int(n[k]), draws) if trains else None
             for k, trains in zip(clients.tolist(), works.tolist(), strict=True)
         ]
         samples: Values = 3 * works * self.count_samples_in_batches(self.count_used(clients, rows), self.units)
@@ -133,7 +137,7 @@ class CostModel:
             units: epochs or steps of each client, None for those of a whole job.
         """
         n_units = self.units if units is None else units
-        reference = self.units if self.parts.client.steps is None else 1
+        reference = self.units if self.components.client.steps is None else 1
         ones = np.ones(len(used))
         return Workload(
             load=self.count_samples_in_batches(used, n_units) / n_units * (rates.step_passes / 3.0) / reference,
@@ -145,11 +149,11 @@ class CostModel:
         )
 
     def device_facts(self, draws: Draws) -> dict[str, Values]:
-        """Return the expected times of every client's whole job, each [n_clients], by the names in `round/parts.py`."""
-        n, client = self.federation.n_train, self.parts.client
+        """Return the expected times of every client's whole job, [n_clients] each, by the names in `TIMED`."""
+        n, client = self.federation.n_train, self.components.client
         work = self.work(n, np.zeros(len(n)), self.usual_rates, self.update_bytes + self.usual_rates.extra_bytes)
-        timing = self.parts.device.expect(np.arange(self.federation.n_clients), work, draws)
-        if self.parts.device.timed:
+        timing = self.components.device.expect(np.arange(self.federation.n_clients), work, draws)
+        if self.components.device.timed:
             check_jobs(timing.finish(self.units), n)
         steps = None if client.steps is None else count_pieces(n, client.batch, self.merge_last)
         return {
@@ -200,14 +204,14 @@ class CostModel:
         if not len(polled):
             return 0.0, has_left
         work = self.work(np.zeros_like(polled), samples[polled], self.query_rates, up[polled])
-        seconds = self.parts.device.sample(polled, work, draws).finish(0)
+        seconds = self.components.device.sample(polled, work, draws).finish(0)
         has_left[polled] = wall_time(polled, seconds) > seconds + NANOSECOND
         return float(seconds.max()), has_left
 
     # --- charges ---------------------------------------------------------------------------------------------------
     def charge_registration(self, populations: Populations) -> Charge:
         """Return the charge of the signals that clients send when they register."""
-        facts = {w: s for w in self.parts.needs() if isinstance(s := find(w), Static)}
+        facts = {w: s for w in self.components.needs() if isinstance(s := find(w), Static)}
         return Charge(up_bytes=float(sum(s.bytes_up * populations.facts[s.fact].size for s in facts.values())))
 
     def round(

@@ -184,7 +184,7 @@ class FedCor(Selector[State]):
         return gaussian.SquaredExponential(NOISE, self.length)
 
     def _choose(self, state: State, ctx: RoundContext) -> Selection:
-        """Return the selection; parts hold alpha and each client's position in the order of choice."""
+        """Return the selection; its score terms are alpha and each client's position in the order of choice."""
         if state.X is None:
             raise ValueError("the kernel is fitted before the first choice")
         order, gains = self.order(self._kernel().covariance(state.X, state.f), state.p, state.alpha, ctx)

@@ -158,7 +158,7 @@ class FedDiverse(Selector[State]):
         selection = Selection(
             np.sort(np.array(order, dtype=np.int64)),
             scores=state.delta[:, first],
-            parts=dict(zip(skew.COMPONENTS, state.delta.T, strict=True)) | {"role": role},
+            score_terms=dict(zip(skew.COMPONENTS, state.delta.T, strict=True)) | {"role": role},
             probability=draw_probabilities(delta[:, first], finite, ctx.available)
             if order
             else np.zeros(ctx.n_clients),

@@ -118,8 +118,8 @@ class Feel(Selector[State]):
         order, at_draw = self._draw(a, T, q, ctx)
         weights = np.zeros(ctx.n_clients)
         weights[order] = des_raj_coefficients(w[order], at_draw)
-        parts = {"importance": a, "latency": T}
-        return Selection(np.sort(order), q, parts, q), replace(state, weights=weights)
+        terms = {"importance": a, "latency": T}
+        return Selection(np.sort(order), q, terms, q), replace(state, weights=weights)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
         norm = state.norm

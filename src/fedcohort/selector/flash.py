@@ -49,7 +49,8 @@ from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundO
 
 ONE_LOSS = Requirement(
     lambda run: (
-        not run.parts.selector.robust_loss or run.parts.objective.robust_loss in ({}, run.parts.selector.robust_loss)
+        not run.components.selector.robust_loss
+        or run.components.objective.robust_loss in ({}, run.components.selector.robust_loss)
     ),
     "{option} reads the loss that clients train with in the paper, and its robust loss has other weights than "
     "{objective}: set selector.alpha, selector.beta and selector.A to objective.alpha, objective.beta and objective.A",
@@ -193,8 +194,8 @@ class Flash(Selector[State]):
         scores = np.where(np.isfinite(verdict.score), verdict.score, -np.inf)
         clients = top(scores, ctx.available, ctx.cohort, ctx.rng)
         state = replace(state, posterior=self.estimator.choose(posterior, state.X[clients]))
-        parts = {"exploit": verdict.exploit, "explore": verdict.explore}
-        return Selection(clients, scores, parts, reward=state.gain), state
+        terms = {"exploit": verdict.exploit, "explore": verdict.explore}
+        return Selection(clients, scores, terms, reward=state.gain), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         arrived, first, chosen_by = outcome.clients, outcome.round == 0, state.X

@@ -45,7 +45,7 @@ from fedcohort.selector.ranking import State as Ranked
 from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 FINISHED_UPDATE = Requirement(
-    lambda run: not run.parts.codec.hooks,
+    lambda run: not run.components.codec.hooks,
     "{option} leaves tensors out of finished updates, and {codec} changes local training: choose codec=none, "
     "codec=subsample or codec=quant, or set codec.mode=posthoc for codec=lowrank",
 )
@@ -55,7 +55,7 @@ ANY_WORK = Requirement(
     "another aggregator, or set selector.beta=0",
 )
 FITTING_WORK = Requirement(
-    lambda run: run.parts.deadline.partial_work or not run.parts.deadline.announces,
+    lambda run: run.components.deadline.partial_work or not run.components.deadline.announces,
     "{option} gives fast clients extra epochs, which {deadline} discards: set deadline.partial_work=true, or "
     "selector.beta=0",
 )
@@ -145,11 +145,11 @@ class PyramidFl(Ranking, Selector[State]):
         rho[chosen] = drop_rates(state.importance[chosen], self.low, self.high, ctx.cohort)
         unit_s = ctx.signals["expected_unit_s"][chosen]
         M[chosen] = work_multipliers(predict_job_seconds(ctx, chosen, rho[chosen]), unit_s, ctx.units, self.beta)
-        parts = {"importance": state.importance, "drop": rho, "work": M}
+        terms = {"importance": state.importance, "drop": rho, "work": M}
         selection = replace(
             choice,
             clients=chosen,
-            parts={**choice.parts, **parts},
+            score_terms={**choice.score_terms, **terms},
             units=self._units(ctx, M),
             upload=1.0 - rho,
             zero_fill=self.drop_agg == "zeros",

@@ -122,9 +122,9 @@ class Ranking:
             ctx.rng,
         )
         clients = np.sort(np.concatenate([chosen, filling]))
-        parts = {"utility": utility, "staleness": bonus, "system": system}
+        terms = {"utility": utility, "staleness": bonus, "system": system}
         probability = expected_cohort_shares(((exploited, n_exploit), (explored, n_explore)))
-        return Selection(clients, scores, parts, probability), replace(state, eps=eps)
+        return Selection(clients, scores, terms, probability), replace(state, eps=eps)
 
     def learn(self, state: State, outcome: RoundOutcome) -> State:
         """Return the state after the reports of the arrivals, and after the pacer's decision."""

@@ -45,7 +45,7 @@ class Static:
     """A signal that is sent once, when a client registers.
 
     Attributes:
-        fact: its name among the facts of the federation (`round/parts.py`); a number or a row of numbers for each
+        fact: its name among the facts of the federation (`round/components.py`); a number or a row of numbers for each
             client.
     """
 

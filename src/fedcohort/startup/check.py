@@ -17,7 +17,7 @@ from fedcohort.startup.compose import Composed
 
 if TYPE_CHECKING:
     from fedcohort.partition.base import Partition
-    from fedcohort.round.parts import Parts
+    from fedcohort.round.components import Components
 
 LIGHT = (  # groups whose classes import no torch
     *("selector", "client", "deadline", "samples", "device", "availability"),
@@ -39,7 +39,7 @@ def make_light_components(composition: Composed) -> dict[str, Any]:
     return objects
 
 
-def make_components(composition: Composed, light: Mapping[str, Any]) -> "Parts":
+def make_components(composition: Composed, light: Mapping[str, Any]) -> "Components":
     """Make the components of the groups in HEAVY, and check the requirements of all. This imports torch.
 
     Args:
@@ -52,15 +52,15 @@ def make_components(composition: Composed, light: Mapping[str, Any]) -> "Parts":
     objects = {**light, **{group: components.make(composition, group) for group in HEAVY}}
     from fedcohort.component import Facts
     from fedcohort.host import processes
-    from fedcohort.round.parts import Parts
+    from fedcohort.round.components import Components
     from fedcohort.startup import requirements
 
-    parts = Parts(**{name: objects[name] for name in Parts.__dataclass_fields__})
-    facts = Facts(parts, composition.config)
+    run_components = Components(**{name: objects[name] for name in Components.__dataclass_fields__})
+    facts = Facts(run_components, composition.config)
     requirements.check(composition.choices, facts)
     requirements.check_clock(composition.choices, facts)
     processes.check_processes(**count_processes(composition.config))
-    return parts
+    return run_components
 
 
 def count_processes(config: Mapping[str, Any]) -> dict[str, Any]:

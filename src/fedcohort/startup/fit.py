@@ -105,11 +105,11 @@ def fit(
 
 def _owners(composition: Composed, loop: FederatedLoop, network: torch.nn.Module) -> dict[str, str]:
     """Return the option to which each module of the components' code belongs, with its class."""
-    components = {group: (item, *getattr(item, "hooks", ())) for group, item in vars(loop.parts).items()}
+    components = {group: (item, *getattr(item, "hooks", ())) for group, item in vars(loop.components).items()}
     objects: dict[str, Iterable[object]] = {**components, "model": list(network.modules())}
     targets = {group: composition.config[group]["_target_"] for group in objects}
     code = {f"{composition.option(group)} ({targets[group]})": items for group, items in objects.items()}
-    return owners_of(code, loop.parts.needs())
+    return owners_of(code, loop.components.needs())
 
 
 def _begin(

@@ -58,7 +58,7 @@ def check_rounds(facts: "Facts", *, keeps_updates: bool) -> None:
             "reduce cohort, or choose a smaller model",
         ),
         f"the logits of {n_classes:,} classes": (LOGIT_BYTES * samples * n_classes, "reduce dataset.n_classes"),
-        f"the selector's matrices of {K:,} clients": (facts.parts.selector.memory_bytes(K), "reduce clients"),
+        f"the selector's matrices of {K:,} clients": (facts.components.selector.memory_bytes(K), "reduce clients"),
         f"the stored vectors of {K:,} clients": (
             _measure_store(facts),
             "set client_store.limit_gb=0, which stores them in files",
@@ -75,7 +75,7 @@ def _measure_store(facts: "Facts") -> float:
     It is 0 where too few rounds are run for that, and above `client_store.limit_gb`, where the store is in files.
     """
     config, K = facts.config, facts.federation.n_clients
-    numbers = sum(facts.parts.remembers(False, facts.layout, int(facts.federation.n_train.max())).values())
+    numbers = sum(facts.components.remembers(False, facts.layout, int(facts.federation.n_train.max())).values())
     needed = float(STORED_BYTES * K * numbers)
     in_files = needed > 1e9 * config["client_store"]["limit_gb"]
     return 0.0 if in_files or config["rounds"] * config["cohort"] < K else needed

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from fedcohort.component import CLASSES, Component, Facts, Requirement
 from fedcohort.errors import IncompatibleConfig, OptionError
+from fedcohort.round.components import Populations
 from fedcohort.round.guard import name_part_in_errors
-from fedcohort.round.parts import Populations
 from fedcohort.signal.base import find
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ def check(choices: Mapping[str, str], facts: Facts) -> None:
     """
     required: list[tuple[str, Requirement]] = []
     for group in GROUPS:
-        component = getattr(facts.parts, group)
+        component = getattr(facts.components, group)
         with name_part_in_errors(component):
             required += [(group, item) for item in sort_requirements(component.requirements, choices[group])]
     for group in READERS:
-        component = getattr(facts.parts, group)
+        component = getattr(facts.components, group)
         with name_part_in_errors(component):
             signals = [find(name) for name in sorted(component.needs)]
         required += [(group, signal.requirement) for signal in signals if signal.requirement is not None]
@@ -92,7 +92,7 @@ def check_population(choices: Mapping[str, str], facts: Facts) -> None:
         IncompatibleConfig: where a requirement does not hold, or the cohort exceeds the number of clients.
         OptionError: where the selector rejects the population.
     """
-    cohort, federation, deadline = facts.config["cohort"], facts.federation, facts.parts.deadline
+    cohort, federation, deadline = facts.config["cohort"], facts.federation, facts.components.deadline
     exceeds = f"exceeds the {federation.n_clients} clients of dataset={federation.name}"
     if cohort > federation.n_clients:
         raise IncompatibleConfig(f"cohort={cohort} {exceeds}")
@@ -104,7 +104,7 @@ def check_population(choices: Mapping[str, str], facts: Facts) -> None:
     check(choices, facts)
     try:
         population = Populations.from_federation(federation, cohort).for_selector(deadline)
-        facts.parts.selector.init(population.for_reader(facts.parts.selector.needs, "the selector"))
+        facts.components.selector.init(population.for_reader(facts.components.selector.needs, "the selector"))
     except OptionError as error:
         raise OptionError(f"selector.{error}") from error
 

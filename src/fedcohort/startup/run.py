@@ -53,9 +53,9 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
         watchers = replace(watchers, observers=())
     for observer in watchers.observers:
         observer.prepare()  # a tracker starts its process, which imports MLflow while this one imports torch
-    parts = make_components(composition, objects)
+    components = make_components(composition, objects)
     # Step 3: load
-    facts = load.load(composition, objects, parts)
+    facts = load.load(composition, objects, components)
     # Step 4: build
     network = build.build_network(composition, objects["model"], facts.federation)
     build.probe(composition, objects["model"], network, facts)
