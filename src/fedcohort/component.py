@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from fedcohort.errors import ComponentError
+from fedcohort.errors import ComponentError, renamed
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Facts:
     most_samples: int | None = None
     layout: Any = None
     batch_norm: bool | None = None
+    parts = renamed("Facts.parts", "components")
 
     @property
     def timed(self) -> bool:
@@ -44,7 +45,7 @@ class Facts:
     @property
     def cohort(self) -> int | None:
         """Number of clients that are selected in a round, once the data are read."""
-        return self.federation and int(self.components.deadline.ask(self.config["cohort"]))
+        return self.federation and int(self.components.deadline.cohort_size(self.config["cohort"]))
 
     @property
     def arriving(self) -> int | None:
@@ -97,7 +98,11 @@ class Requirement:
         return replace(self, message=f"{self.message}, or {alternative}")
 
 
-RENAMED = {"wants": "requirements", "prefers": "recommendations", "remarks": "notices"}  # old names of declarations
+RENAMED = {  # old names of what components declare and do, for one release
+    **{"wants": "requirements", "prefers": "recommendations", "remarks": "notices", "holds": "has_inputs"},
+    **{"ask": "cohort_size", "tell": "report_losses", "look": "find_clients_with_lists"},
+    "tells_losses": "reports_losses",
+}
 
 
 class Component(Protocol):
@@ -142,7 +147,7 @@ FORESEEN_SAMPLES = Requirement(
     "losses of the cohort: choose samples=all or samples=random",
 )
 LOSS_LISTS = Requirement(
-    lambda run: run.components.samples.tells_losses,
+    lambda run: run.components.samples.reports_losses,
     "{option} reads statistics of the clients' lists of losses, and {samples} keeps no such lists: choose "
     "samples=fedbalancer",
 )
@@ -174,7 +179,7 @@ CLASSES = Requirement(
     "another option of the group",
 )
 PROXY = Requirement(
-    lambda run: run.components.proxy.holds,
+    lambda run: run.components.proxy.has_inputs,
     "{option} trains networks on inputs of the server, and it holds none (proxy=none): choose proxy=dataset, "
     "proxy=client_heldout or proxy=noise",
 )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 KINDS = {"f": "a float", "i": "an integer", "b": "a bool", "if": "a numeric"}  # by the letters of numpy's dtype kinds
+RENAMED_ARGUMENTS = {"parts": "score_terms"}  # old names of arguments of records, for one release
 MAX_CHARACTERS = 60  # of a value in a message
 
 
@@ -170,6 +171,9 @@ def check_state_type(value: object, state: object) -> object:
 def describe_exception(error: BaseException, module: str) -> str:
     """Describe an exception in one line; module: of the component, whose innermost frame is named."""
     text = " ".join(str(error).split("\n")[:2]).strip()
+    for old, new in RENAMED_ARGUMENTS.items():
+        if f"unexpected keyword argument '{old}'" in text:
+            text += f"; {old} is called {new} now"
     line = find_error_line(error.__traceback__, module)
     return f"{type(error).__name__}{f': {text}' if text else ''}{f' ({line})' if line else ''}"
 

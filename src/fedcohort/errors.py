@@ -48,6 +48,15 @@ class ComponentError(FedcohortError):
     """A component raised an exception, or returned a value that its contract does not allow."""
 
 
+def renamed(old: str, new: str) -> property:
+    """Return a property that raises `ComponentError` with the new name of an attribute, for one release."""
+
+    def raise_error(_: object) -> None:
+        raise ComponentError(f"{old} is called {new} now")
+
+    return property(raise_error)
+
+
 class ClientError(FedcohortError):
     """A client's local training failed. The message names client, round and stage (engine=debug)."""
 

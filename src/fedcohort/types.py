@@ -16,7 +16,7 @@ from fedcohort.arrays import Ids as Ids
 from fedcohort.arrays import ReadOnly as ReadOnly
 from fedcohort.arrays import Values as Values
 from fedcohort.arrays import read_only as read_only
-from fedcohort.errors import UndeclaredSignal
+from fedcohort.errors import UndeclaredSignal, renamed
 from fedcohort.update import ClientUpdate as ClientUpdate
 from fedcohort.update import UpdateGroup as UpdateGroup
 
@@ -169,6 +169,7 @@ class Selection(ReadOnly):
     upload: Values | None = None
     zero_fill: bool = False
     reward: Values | None = None
+    parts = renamed("Selection.parts", "score_terms")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from fedcohort.arrays import Ids, ReadOnly, Values
-from fedcohort.errors import ComponentError
+from fedcohort.errors import renamed
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -53,7 +53,7 @@ class ClientUpdate(ReadOnly):
         duration: virtual seconds from the broadcast to the arrival of the update.
         loss_after: mean cross-entropy of y on all n_train samples, in nats; NaN where no component reads it.
         group: the clients that were trained in one batch with this one; None where its update must be formed.
-        loss_report: statistics of the client's list of losses, by signal (`samples.base.Samples.tell`).
+        loss_report: statistics of the client's list of losses, by signal (`samples.base.Samples.report_losses`).
     """
 
     client: int
@@ -82,7 +82,4 @@ class ClientUpdate(ReadOnly):
         """The update y - w_t, [P]. An engine that can sum updates without forming them computes it on first access."""
         return self.vector() if callable(self.vector) else self.vector
 
-    @property
-    def told(self) -> None:
-        """Raise the error that gives the new name of this field."""
-        raise ComponentError("ClientUpdate.told is called loss_report now")
+    told = renamed("ClientUpdate.told", "loss_report")

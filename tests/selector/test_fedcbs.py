@@ -96,7 +96,9 @@ def test_the_first_score_by_hand() -> None:
     np.testing.assert_allclose(selection.score_terms["exploit"], [1000, 30, 6, 6], rtol=1e-12)
     np.testing.assert_allclose(selection.score_terms["explore"], explore, rtol=1e-12)
     np.testing.assert_allclose(known(selection.scores), np.array([1000, 30, 6, 6]) + explore, rtol=1e-12)
-    assert (cbs().select(rounds, context(0, 1, K, signals={"label_counts": H}), {})[0].score_terms["explore"] == 0).all()
+    assert (
+        cbs().select(rounds, context(0, 1, K, signals={"label_counts": H}), {})[0].score_terms["explore"] == 0
+    ).all()
 
 
 def test_rounds_count_for_those_who_fail_too() -> None:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from fedcohort import ranges
 from fedcohort.component import Component
+from fedcohort.errors import renamed
 from fedcohort.hook import ClientHook
 from fedcohort.types import Ids, Population, ReadOnly, RoundOutcome, Values
 
@@ -75,6 +76,8 @@ class Arrived(ReadOnly):
     updates: Float[Tensor, "m p"] | None
     buffers: Float[Tensor, "m b"] | None = None
     server_models: ServerModels | None = None
+    workshop = renamed("Arrived.workshop", "server_models")
+    bench = renamed("Arrived.bench", "required_server_models")
 
     @property
     def required_server_models(self) -> ServerModels:

@@ -77,7 +77,7 @@ class Deadline(Component, Protocol[S]):
         """
         return "" if self.partial_work or not self.announces or units < 2 else "set deadline.partial_work=true"
 
-    def ask(self, cohort: int) -> int:
+    def cohort_size(self, cohort: int) -> int:
         """Return how many clients are selected in a round where the run requests `cohort`: as many, or more."""
         return cohort
 
@@ -86,7 +86,7 @@ class Deadline(Component, Protocol[S]):
 
         Clients that take equally long may add to it.
         """
-        return self.ask(cohort)
+        return self.cohort_size(cohort)
 
     @abstractmethod
     def init(self, population: Population) -> S:

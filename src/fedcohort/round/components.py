@@ -186,7 +186,7 @@ class Populations:
 
     def for_selector(self, deadline: Deadline[Any]) -> "Populations":
         """Return the populations of a selector, whose cohort has the size that the deadline asks for."""
-        return replace(self, cohort=deadline.ask(self.cohort))
+        return replace(self, cohort=deadline.cohort_size(self.cohort))
 
     def for_reader(self, needs: frozenset[str], reader: str) -> Population:
         return Population(self.n_clients, self.n_classes, self.cohort, self.signals(needs, reader))

@@ -157,7 +157,7 @@ def check_decoded_update(part: Part, result: Result, delta: Any, *args: object) 
 
 
 # --- samples, deadline, device, availability, client, attack ----------------------------------------------------------
-def check_measuring_clients(part: Part, result: Result, state: State, n: Ids) -> Result:
+def check_clients_with_lists(part: Part, result: Result, state: State, n: Ids) -> Result:
     check_array("the result", result, (len(n),), "b")
     return result
 
@@ -250,13 +250,13 @@ CHECKS: Mapping[str, Mapping[str, Check]] = {
     "codec": {"bytes_up": check_encoded_bytes, "transmit": check_decoded_update},
     "samples": {
         **STATEFUL,
-        "look": check_measuring_clients,
+        "find_clients_with_lists": check_clients_with_lists,
         "choose": check_sample_positions,
-        "tell": check_state_metrics,
+        "report_losses": check_state_metrics,
     },
     "deadline": {
         **STATEFUL,
-        "ask": check_cohort_size,
+        "cohort_size": check_cohort_size,
         "announce": check_deadline_seconds,
         "close": check_deadline_seconds,
     },

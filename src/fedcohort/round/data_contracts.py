@@ -57,7 +57,7 @@ def check_disturbed_inputs(part: Part, result: Result, x: np.ndarray, *args: obj
 
 
 def check_proxy_inputs(part: Part, result: Result, federation: Any, seed: int) -> Result:  # noqa: ANN401  a `Federation`
-    if part.holds or result is not None:
+    if part.has_inputs or result is not None:
         like = federation.server_test.x
         shape = tuple(getattr(result, "shape", (0,)))
         if not shape[:1] > (0,) or shape[1:] != tuple(like.shape[1:]) or result.dtype != like.dtype:

@@ -98,7 +98,7 @@ class Dispatcher:
         self.cost_model, self.queries, self.samples = cost_model, queries, samples
         draws = Draws(settings.seed, federation.n_clients)
         self.clock = Clock(components.availability, draws, settings.window_s)
-        self.cohort = components.deadline.ask(settings.cohort)
+        self.cohort = components.deadline.cohort_size(settings.cohort)
         self.populations = Populations.from_federation(federation, settings.cohort, cost_model.device_facts(draws))
         self.whole_jobs: dict[int, Timing] = {}  # by the id of a `Rates` object; the cost model has two
 

@@ -58,7 +58,7 @@ class Samples(Component, Protocol[S]):
         keeps_losses: whether clients keep a list of their samples' losses. A client without one computes it with a
             forward pass of w_t over all of its samples. Later the list follows from the first local epoch of each
             round that arrives.
-        tells_losses: whether `tell` reports `loss_low` and `loss_high` of each list; these signals are rejected
+        reports_losses: whether `report_losses` reports `loss_low` and `loss_high` of each list; these signals are rejected
             otherwise.
         needs: names of the signals that `observe` reads.
         bytes_down: bytes that each client receives in addition to the model and the deadline.
@@ -77,7 +77,7 @@ class Samples(Component, Protocol[S]):
         return False
 
     @property
-    def tells_losses(self) -> bool:
+    def reports_losses(self) -> bool:
         return False
 
     @property
@@ -92,7 +92,7 @@ class Samples(Component, Protocol[S]):
     def init(self, population: Population) -> S:
         """Return the state before round 0."""
 
-    def look(self, state: S, n: Ids) -> Bool[np.ndarray, "clients"]:
+    def find_clients_with_lists(self, state: S, n: Ids) -> Bool[np.ndarray, "clients"]:
         """Return which clients keep a list, given their numbers of samples n, bool [clients]."""
         return np.full(len(n), self.keeps_losses)
 
@@ -100,7 +100,7 @@ class Samples(Component, Protocol[S]):
     def choose(self, state: S, request: SampleRequest) -> Ids:
         """Return the samples to train on: sorted positions in [0, n), at least one."""
 
-    def tell(self, state: S, request: SampleRequest, losses: Values) -> Mapping[str, float]:
+    def report_losses(self, state: S, request: SampleRequest, losses: Values) -> Mapping[str, float]:
         """Return what a client reports about its list after training, by name of the signal.
 
         Args:

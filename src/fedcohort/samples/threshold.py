@@ -87,7 +87,7 @@ class LossThreshold(Samples[State]):
     as_released: bool
 
     keeps_losses: ClassVar[bool] = True
-    tells_losses: ClassVar[bool] = True
+    reports_losses: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"loss_low", "loss_high", "loss_sum", "n_used"})
     bytes_down: ClassVar[int] = NUMBER  # the threshold
     requirements: ClassVar[frozenset[Requirement]] = frozenset({ANNOUNCED_DEADLINE, TIMED_DEVICE})
@@ -115,7 +115,7 @@ class LossThreshold(Samples[State]):
         """Return the state without losses, with a threshold of 0."""
         return State(self.control.start(), 0.0, math.inf, 0.0, 0, np.zeros(population.n_clients, dtype=np.int64))
 
-    def tell(self, state: State, request: SampleRequest, losses: Values) -> Mapping[str, float]:
+    def report_losses(self, state: State, request: SampleRequest, losses: Values) -> Mapping[str, float]:
         """Return LLow, LHigh, |OT| and the sum of squares over OT, with the noise of the options."""
         values = request.losses if self.as_released else losses
         values = values if self.clip is None else np.minimum(values, self.clip)

@@ -59,7 +59,7 @@ def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[st
         lines.append(
             f"attack={choices['attack']} has no effect: neither the selector nor the aggregator reads {signals}"
         )
-    if components.proxy.holds and PROXY not in components.agg.requirements:
+    if components.proxy.has_inputs and PROXY not in components.agg.requirements:
         lines.append(f"proxy={choices['proxy']} has no effect: agg={choices['agg']} doesn't read it")
     return lines
 

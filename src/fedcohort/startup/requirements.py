@@ -96,7 +96,7 @@ def check_population(choices: Mapping[str, str], facts: Facts) -> None:
     exceeds = f"exceeds the {federation.n_clients} clients of dataset={federation.name}"
     if cohort > federation.n_clients:
         raise IncompatibleConfig(f"cohort={cohort} {exceeds}")
-    if (selected := deadline.ask(cohort)) > federation.n_clients:
+    if (selected := deadline.cohort_size(cohort)) > federation.n_clients:
         raise IncompatibleConfig(
             f"deadline={choices['deadline']} selects {selected} clients for cohort={cohort}, which {exceeds}: lower "
             "deadline.factor, or cohort"
