@@ -64,7 +64,11 @@ GROUPS = {
     "regulariser": Group("regulariser.prox", "Prox", "prox", (), ()),
     "client": Group("client.sgd", "Sgd", "sgd", (), ("lr_at",)),
     "samples": Group(
-        "samples.random", "Random", "random", (), ("init", "find_clients_with_lists", "choose", "observe", "describe", "report_losses"),
+        "samples.random",
+        "Random",
+        "random",
+        (),
+        ("init", "find_clients_with_lists", "choose", "observe", "describe", "report_losses"),
         "keeps_losses: ClassVar = True\n    foreseen: ClassVar = False",
     ),
     "deadline": Group(

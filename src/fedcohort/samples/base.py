@@ -58,8 +58,8 @@ class Samples(Component, Protocol[S]):
         keeps_losses: whether clients keep a list of their samples' losses. A client without one computes it with a
             forward pass of w_t over all of its samples. Later the list follows from the first local epoch of each
             round that arrives.
-        reports_losses: whether `report_losses` reports `loss_low` and `loss_high` of each list; these signals are rejected
-            otherwise.
+        reports_losses: whether `report_losses` returns `loss_low` and `loss_high` of each list; otherwise a run that reads
+            these signals is rejected.
         needs: names of the signals that `observe` reads.
         bytes_down: bytes that each client receives in addition to the model and the deadline.
     """
@@ -93,7 +93,7 @@ class Samples(Component, Protocol[S]):
         """Return the state before round 0."""
 
     def find_clients_with_lists(self, state: S, n: Ids) -> Bool[np.ndarray, "clients"]:
-        """Return which clients keep a list, given their numbers of samples n, bool [clients]."""
+        """Return which clients keep a list of losses, bool [clients]; n: their numbers of samples."""
         return np.full(len(n), self.keeps_losses)
 
     @abstractmethod

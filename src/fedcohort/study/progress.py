@@ -7,10 +7,10 @@ from pathlib import Path
 from fedcohort.jobs.time_left import TimeLeft
 from fedcohort.record import provenance
 from fedcohort.study.conditions import Condition, Key, Pair, list_conditions, with_own_methods
+from fedcohort.study.config_digests import ConfigDigests
 from fedcohort.study.definition import Study, display_name
 from fedcohort.study.result_files import DONE, FAILED, REFUSED
 from fedcohort.study.results import Results, Row
-from fedcohort.study.stamps import ConfigDigests
 
 MISSING, CHANGED = "missing", "changed"
 TO_DO = (MISSING, CHANGED, FAILED)
@@ -39,26 +39,26 @@ class Progress:
 
 def progress_of(conditions: Sequence[Condition], seeds: Sequence[int], results: Results, configs: Path) -> Progress:
     """Compare the requested runs with the stored results."""
-    stamp = ConfigDigests(configs).stamp
+    digest_of = ConfigDigests(configs).digest_of
     commit = provenance.commit()
     runs, states = [], {}
-    stamps = {condition.key(0): stamp(condition.overrides) for condition in conditions}
+    digests = {condition.key(0): digest_of(condition.overrides) for condition in conditions}
     for seed in seeds:
         for condition in conditions:
             if condition.seeds is None or seed in condition.seeds:
                 key = condition.key(seed)
                 runs.append((condition, seed))
-                states[key] = _state(results.rows.get(key), stamps[condition.key(0)], commit)
+                states[key] = _state(results.rows.get(key), digests[condition.key(0)], commit)
     return Progress(runs, states)
 
 
-def _state(row: Row | None, stamp: str, commit: tuple[str, bool]) -> str:
+def _state(row: Row | None, digest: str, commit: tuple[str, bool]) -> str:
     if row is None:
         return MISSING
     if row["status"] == DONE:
-        return DONE if row["stamp"] == stamp else CHANGED
+        return DONE if row["stamp"] == digest else CHANGED
     if row["status"] == REFUSED:  # the same code refuses the same overrides again
-        return REFUSED if row["stamp"] == stamp and (row["commit"], row["dirty"]) == commit else MISSING
+        return REFUSED if row["stamp"] == digest and (row["commit"], row["dirty"]) == commit else MISSING
     return FAILED
 
 
