@@ -32,7 +32,7 @@ def edited(folder: Path, name: str, text: str) -> ConfigDigests:
         "codec/none.yaml",  # by train.yaml
     ],
 )
-def test_a_change_of_what_a_run_reads_is_another_stamp(name: str, tmp_path: Path) -> None:
+def test_a_change_of_what_a_run_reads_is_another_digest(name: str, tmp_path: Path) -> None:
     assert edited(tmp_path, name, "\nanother: 1\n").digest_of(WORDS) != ConfigDigests(CONFIGS).digest_of(WORDS)
     assert edited(tmp_path / "said", name, "\n# another remark\n").digest_of(WORDS) == ConfigDigests(CONFIGS).digest_of(
         WORDS
@@ -56,7 +56,7 @@ def test_a_file_whose_name_is_no_word_counts_for_all_runs(tmp_path: Path) -> Non
     assert edited(tmp_path / "again", "selector/my-own.yaml", "a: 2\n").digest_of(WORDS) != once.digest_of(WORDS)
 
 
-def test_other_words_are_another_stamp() -> None:
+def test_other_words_are_another_digest() -> None:
     digests = ConfigDigests(CONFIGS)
     assert (
         len({digests.digest_of(words) for words in (WORDS, WORDS[:2], (*WORDS, "rounds=3"), (*WORDS, "rounds=4"))}) == 4
@@ -73,7 +73,7 @@ def test_other_words_are_another_stamp() -> None:
         ("dataset=folder", "dataset.client=site"),
     ],
 )
-def test_no_composition_reads_a_file_that_its_stamp_leaves_out(words: tuple[str, ...], tmp_path: Path) -> None:
+def test_no_composition_reads_a_file_that_its_digest_leaves_out(words: tuple[str, ...], tmp_path: Path) -> None:
     """Words compose as before where all those files are missing."""
     kept = ConfigDigests(CONFIGS).files_of(words)
     for name in kept:

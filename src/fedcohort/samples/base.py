@@ -58,8 +58,8 @@ class Samples(Component, Protocol[S]):
         keeps_losses: whether clients keep a list of their samples' losses. A client without one computes it with a
             forward pass of w_t over all of its samples. Later the list follows from the first local epoch of each
             round that arrives.
-        reports_losses: whether `report_losses` returns `loss_low` and `loss_high` of each list; otherwise a run that reads
-            these signals is rejected.
+        reports_losses: whether `report_losses` returns `loss_low` and `loss_high` of each list; otherwise a run that
+            reads these signals is rejected.
         needs: names of the signals that `observe` reads.
         bytes_down: bytes that each client receives in addition to the model and the deadline.
     """
