@@ -99,8 +99,13 @@ class Requirement:
 
 
 RENAMED = {  # old names of what components declare and do, for one release
-    **{"wants": "requirements", "prefers": "recommendations", "remarks": "notices", "holds": "has_inputs"},
-    **{"ask": "cohort_size", "tell": "report_losses", "look": "find_clients_with_lists"},
+    "wants": "requirements",
+    "prefers": "recommendations",
+    "remarks": "notices",
+    "holds": "has_inputs",
+    "ask": "cohort_size",
+    "tell": "report_losses",
+    "look": "find_clients_with_lists",
     "tells_losses": "reports_losses",
 }
 
