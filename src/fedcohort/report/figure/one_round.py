@@ -85,12 +85,12 @@ def _list_panels(round: ExplainedRound) -> list[tuple[str, Layers]]:
     """Return label and layers of each panel."""
     panels: list[tuple[str, Layers]]
     if round.stacked:
-        colours = [STACK[i % len(STACK)] for i in range(len(round.components))]
-        panels = [("score, the sum of its components", list(zip(round.components.values(), colours, strict=True)))]
+        colours = [STACK[i % len(STACK)] for i in range(len(round.parts))]
+        panels = [("score, the sum of its components", list(zip(round.parts.values(), colours, strict=True)))]
     else:
         panels = [] if np.isnan(round.score).all() else [("score", [(round.score, None)])]
-        panels += [(spell(name), [(values, None)]) for name, values in list(round.components.items())[:PANELS]]
-        if (hidden := len(round.components) - PANELS) > 0:
+        panels += [(spell(name), [(values, None)]) for name, values in list(round.parts.items())[:PANELS]]
+        if (hidden := len(round.parts) - PANELS) > 0:
             label, layers = panels[-1]
             panels[-1] = (f"{label}\n({hidden} more are not shown)", layers)
     if round.probability is not None:
@@ -172,7 +172,7 @@ def _list_handles(round: ExplainedRound) -> "list[Artist]":
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    names = list(round.components) if round.stacked else []
+    names = list(round.parts) if round.stacked else []
     handles: list[Artist] = [Patch(color=STACK[i % len(STACK)], label=spell(name)) for i, name in enumerate(names)]
     for code, (colour, marker, label) in LOOKS.items():
         if (round.fate == code).any():
