@@ -130,11 +130,11 @@ class ProbeResult(ReadOnly):
         out[self.clients] = self.values
         return out
 
-    def without(self, absent: Bool[np.ndarray, "clients"]) -> "ProbeResult":
+    def without(self, is_absent: Bool[np.ndarray, "clients"]) -> "ProbeResult":
         """Return the values of the clients that are not marked in `absent`, [n_clients]."""
-        if not absent.any():
+        if not is_absent.any():
             return self
-        return ProbeResult(self.clients[~absent[self.clients]], self.values[~absent[self.clients]])
+        return ProbeResult(self.clients[~is_absent[self.clients]], self.values[~is_absent[self.clients]])
 
 
 @dataclass(frozen=True)

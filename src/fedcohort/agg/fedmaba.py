@@ -111,7 +111,7 @@ class FedMaba(SampleWeighted[State]):
         clients = arrived.outcome.clients[rows]
         p = state.p[clients]
         p_hat, _ = tilt_within_kl_ball(np.log(np.maximum(p, TINY)) + self.eta * F, self.rho)
-        after = state.p.copy()
-        after[clients] = p_hat if self.sync == "literal" else p.sum() * p_hat
+        next_p = state.p.copy()
+        next_p[clients] = p_hat if self.sync == "literal" else p.sum() * p_hat
         mixed = self.alpha * p_hat + (1 - self.alpha) * losses.normalised_weights(arrived, rows)
-        return arrived.combine(losses.scatter_weights(arrived, rows, mixed)), State(after)
+        return arrived.combine(losses.scatter_weights(arrived, rows, mixed)), State(next_p)

@@ -198,10 +198,10 @@ def mixture_of_others(
         omega [k], 0 for models whose predictions are not finite; the mixture for each model, [k, b, c]; and pull, its
         weight, [k].
     """
-    sound = torch.isfinite(p).all(2).all(1)
-    omega = torch.where(sound, omega, 0.0)
-    p = torch.where(sound[:, None, None], p, 0.0)
+    is_finite = torch.isfinite(p).all(2).all(1)
+    omega = torch.where(is_finite, omega, 0.0)
+    p = torch.where(is_finite[:, None, None], p, 0.0)
     weighted = omega[:, None, None] * p
     pull = omega.sum() - omega
     mixture = (weighted.sum(0) - weighted) / pull.clamp(min=TINY)[:, None, None]
-    return omega, mixture, torch.where(sound, pull, 0.0)
+    return omega, mixture, torch.where(is_finite, pull, 0.0)

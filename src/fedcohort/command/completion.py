@@ -35,10 +35,12 @@ def candidates(ctx: typer.Context, incomplete: str) -> list[str]:
     behind = before[-2:] if before[-1:] == ["="] else before[-1:]
     if not equals and behind and behind[0] in groups:
         return [choice for choice in _choices(configs, behind[0]) if choice.startswith(incomplete)]
-    fitting = [name for name in groups if (name == group if equals else name.startswith(group))]
-    if len(fitting) > 1:
-        return [f"{name}=" for name in fitting]
-    return [f"{name}={choice}" for name in fitting for choice in _choices(configs, name) if choice.startswith(start)]
+    matching_groups = [name for name in groups if (name == group if equals else name.startswith(group))]
+    if len(matching_groups) > 1:
+        return [f"{name}=" for name in matching_groups]
+    return [
+        f"{name}={choice}" for name in matching_groups for choice in _choices(configs, name) if choice.startswith(start)
+    ]
 
 
 def _choices(configs: Path, group: str) -> list[str]:

@@ -98,8 +98,8 @@ def _show(typed: Sequence[str], out_folder: str | None, name: str, configs: Path
     for row in clients(federation, MAX_CLIENTS):
         table.add_row(*map(Text, row))
     out.print(table)
-    if (more := federation.n_clients - MAX_CLIENTS) > 0:
-        out.print(f"... and {more:,} more", markup=False)
+    if (hidden_clients := federation.n_clients - MAX_CLIENTS) > 0:
+        out.print(f"... and {hidden_clients:,} more", markup=False)
     home = info.folder if out_folder is None else Path(out_folder)
     with disk.disk_errors_in_one_line(home):
         if out_folder is not None:
@@ -164,10 +164,12 @@ def clients(federation: Federation, first: int) -> Iterator[tuple[str, ...]]:
     """Yield a row of the table for each of the `first` clients."""
     for k, counts in enumerate(federation.class_counts[:first]):
         order = np.argsort(-counts, kind="stable")[: min(MAX_CLASSES, np.count_nonzero(counts))]
-        most = ", ".join(f"{_name(federation, int(c))} {100 * counts[c] / counts.sum():.0f} %" for c in order)
+        largest_classes = ", ".join(
+            f"{_name(federation, int(c))} {100 * counts[c] / counts.sum():.0f} %" for c in order
+        )
         sizes = (f"{counts.sum():,}", f"{federation.n_train[k]:,}", str(np.count_nonzero(counts)))
-        called = "" if federation.client_names is None else f" {federation.client_names[k]}"
-        yield (f"{k}{called}", *sizes, most)
+        client_name = "" if federation.client_names is None else f" {federation.client_names[k]}"
+        yield (f"{k}{client_name}", *sizes, largest_classes)
 
 
 def _name(federation: Federation, c: int) -> str:
@@ -175,5 +177,5 @@ def _name(federation: Federation, c: int) -> str:
 
 
 def _spread(counts: np.ndarray, what: str) -> str:
-    low, middle, high = counts.min(), np.median(counts), counts.max()
-    return f"{low:,} / {middle:,.0f} / {high:,} {what} (min / median / max)"
+    low, median, high = counts.min(), np.median(counts), counts.max()
+    return f"{low:,} / {median:,.0f} / {high:,} {what} (min / median / max)"

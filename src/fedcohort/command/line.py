@@ -50,8 +50,8 @@ def main(words: Sequence[str] | None = None) -> int:
     if name in COMMANDS and not HELP & set(arguments):
         return _run_command(name, arguments)
     if name and not name.startswith("-") and name not in (*COMMANDS, *HELP):
-        near = next(iter(difflib.get_close_matches(name, COMMANDS, 1)), None)
-        guess = f"did you mean {near}? " if near else ""
+        similar_command = next(iter(difflib.get_close_matches(name, COMMANDS, 1)), None)
+        guess = f"did you mean {similar_command}? " if similar_command else ""
         sys.stderr.write(f"there is no command {name!r}: {guess}fedcohort --help lists the commands\n")
         return 2
     try:

@@ -51,10 +51,10 @@ def main(words: Sequence[str]) -> int:
         raise OptionError(f"name what is new, and how it is called: fedcohort new {'|'.join(KINDS)} my_method")
     kind, name = words
     contents = files(kind, name)
-    if existing := next((path for path in contents if path.exists()), None):
-        raise OptionError(f"{existing} is there already")
-    if absent := next((path.parent for path in contents if not path.parent.is_dir()), None):
-        raise OptionError(f"there is no folder {absent}: call this in the folder that has train.py")
+    if existing_file := next((path for path in contents if path.exists()), None):
+        raise OptionError(f"{existing_file} is there already")
+    if missing_folder := next((path.parent for path in contents if not path.parent.is_dir()), None):
+        raise OptionError(f"there is no folder {missing_folder}: call this in the folder that has train.py")
     for path, text in contents.items():
         try:
             with path.open("x") as file:  # follows no link

@@ -68,12 +68,12 @@ def _destination(path: str, source: Path) -> Path:
     """Return the folder to make. Raises `OptionError` where it lies in the source, or its name can't be used."""
     try:
         destination = Path(os.path.expanduser(path))
-        lies_within = destination.resolve().is_relative_to(source.resolve())
+        is_inside_source = destination.resolve().is_relative_to(source.resolve())
     except (OSError, RuntimeError, ValueError) as error:
         raise OptionError(f"{path[:200]!r} can't be used as a folder's name: {error}") from error
     if not path.strip():
         raise OptionError("the folder to make has an empty name")
-    if lies_within:
+    if is_inside_source:
         raise OptionError(f"{destination} lies in {source}, whose files are read: name another folder to make")
     return destination
 

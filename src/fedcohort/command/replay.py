@@ -147,8 +147,8 @@ def make_selectors(log: RunLog, words: Sequence[str], configs: Path) -> tuple[Lo
     typed = next((word.partition("=")[2] for word in words if word.startswith("selector=")), None)
     chosen = compose.compose_group("selector", [*([] if typed else [f"selector={name}"]), *words], configs)
     if typed is None:  # the options of the run, where they were not typed
-        unchanged = set(options) - {word.partition("=")[0].removeprefix("selector.") for word in words}
-        chosen |= {option: options[option] for option in unchanged}
+        unchanged_options = set(options) - {word.partition("=")[0].removeprefix("selector.") for word in words}
+        chosen |= {option: options[option] for option in unchanged_options}
     return original, make(typed or name, chosen, foreign=typed is None)
 
 

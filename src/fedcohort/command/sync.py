@@ -98,5 +98,5 @@ def main(words: Sequence[str]) -> int:
     wait_s = ranges.parse_number("wait_s", options.get("wait_s", str(WAIT_S)), "(0, inf)")
     where = options.get("tracking_uri"), options.get("experiment")
     messages.to_terminal()
-    act = follow_then_sync if options.get("follow") == "true" else sync
-    return for_each(folders, lambda folder: act(folder, *where, wait_s))
+    send_run = follow_then_sync if options.get("follow") == "true" else sync
+    return for_each(folders, lambda folder: send_run(folder, *where, wait_s))

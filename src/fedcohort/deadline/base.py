@@ -185,9 +185,15 @@ def _fit(timing: Timing, units: "Ids | int", close: float, wall_time: Callable[[
 
     Bisection finds them: the completion time does not decrease with the units.
     """
-    fits, fails = np.zeros(len(timing.unit), dtype=np.int64), np.zeros(len(timing.unit), dtype=np.int64) + units + 1
-    while (fails - fits > 1).any():
-        middle = (fits + fails) // 2
-        in_time = wall_time(timing.finish(middle)) <= close + 1e-9 * timing.unit
-        fits, fails = np.where(in_time, middle, fits), np.where(in_time, fails, np.maximum(middle, fits + 1))
-    return fits
+    feasible_units, infeasible_units = (
+        np.zeros(len(timing.unit), dtype=np.int64),
+        np.zeros(len(timing.unit), dtype=np.int64) + units + 1,
+    )
+    while (infeasible_units - feasible_units > 1).any():
+        tried_units = (feasible_units + infeasible_units) // 2
+        in_time = wall_time(timing.finish(tried_units)) <= close + 1e-9 * timing.unit
+        feasible_units, infeasible_units = (
+            np.where(in_time, tried_units, feasible_units),
+            np.where(in_time, infeasible_units, np.maximum(tried_units, feasible_units + 1)),
+        )
+    return feasible_units

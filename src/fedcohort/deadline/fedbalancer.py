@@ -113,8 +113,12 @@ class FedBalancer(Deadline[State]):
         arrived = int(np.isfinite(state.over).sum())
         if self.warmup and 2 * arrived <= len(state.over) and arrived <= MAX_WARMUP:
             return mean_job_seconds(ctx)
-        n, over = state.n_train[ctx.selected], state.over[ctx.selected]
-        epoch = ctx.expected.unit * np.maximum(np.where(np.isnan(over), n, over), 1) / n
+        n, samples_above_threshold = state.n_train[ctx.selected], state.over[ctx.selected]
+        epoch = (
+            ctx.expected.unit
+            * np.maximum(np.where(np.isnan(samples_above_threshold), n, samples_above_threshold), 1)
+            / n
+        )
         travel = ctx.expected.probe() + ctx.expected.up
         low, high = sorted(most_efficient_deadline(travel + epochs * epoch, self.grid) for epochs in (1, ctx.units))
         return low + (high - low) * state.pace.ddlr
@@ -127,10 +131,12 @@ class FedBalancer(Deadline[State]):
         """Return the state after the controller's decision (Alg. 3), with the reports of the arrivals."""
         signals, failed = outcome.signals, outcome.failed
         pace = self.control.observe(state.pace, utility(signals["loss_sum"], signals["n_used"], outcome.announced_s))
-        over = state.over.copy()
-        over[outcome.clients] = signals["loss_count"]
-        over[failed] = np.where(np.isnan(over[failed]), np.nan, state.n_train[failed])
-        return replace(state, pace=pace, over=over)
+        samples_above_threshold = state.over.copy()
+        samples_above_threshold[outcome.clients] = signals["loss_count"]
+        samples_above_threshold[failed] = np.where(
+            np.isnan(samples_above_threshold[failed]), np.nan, state.n_train[failed]
+        )
+        return replace(state, pace=pace, over=samples_above_threshold)
 
 
 def mean_job_seconds(ctx: PaceContext) -> float:

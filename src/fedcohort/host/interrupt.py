@@ -186,13 +186,13 @@ class Interrupts:
         return handle
 
     def _receive_signal(self, number: int, frame: FrameType | None = None) -> None:
-        again, self._seen = self._seen or bool(self._shared[1]), True
+        is_repeated, self._seen = self._seen or bool(self._shared[1]), True
         self._own = self._own or 128 + number
         if owner := os.getpid() == self._owner:
             self.note(128 + number)
         if self._phase is Phase.DEAF:
             return
-        if not again and self._phase is not Phase.START:
+        if not is_repeated and self._phase is not Phase.START:
             if owner:
                 log.warning("%s: %s", signal.Signals(number).name, self._phase.value)
             return

@@ -53,8 +53,8 @@ def check_processes(accelerator: str, devices: int, num_nodes: int) -> None:
             f"{command}. trainer.devices={devices} starts further processes itself; a sweep (-m) starts different runs"
         )
     if num_nodes > 1 and task.count_cluster_processes() != devices * num_nodes:
-        how = f"trainer.num_nodes={num_nodes} times trainer.devices={devices}"
-        allowed = f"{devices * num_nodes}, {how}: srun --nodes={num_nodes} --ntasks-per-node={devices}"
+        meaning_of_options = f"trainer.num_nodes={num_nodes} times trainer.devices={devices}"
+        allowed = f"{devices * num_nodes}, {meaning_of_options}: srun --nodes={num_nodes} --ntasks-per-node={devices}"
         raise refuse("the number of tasks that SLURM or torchrun started", allowed, task.count_cluster_processes())
     if accelerator == "gpu" and (n_gpus := torch.cuda.device_count()) < devices:
         raise refuse("trainer.devices", f"at most the number of CUDA devices, which is {n_gpus}", devices)

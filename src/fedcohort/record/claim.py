@@ -56,8 +56,12 @@ class Request:
 
     def use_of(self, path: Path) -> Use:
         """Return what the run in `path` is to this one: resuming it must give the bits of an uninterrupted run."""
-        use = self._use_without_siblings(path)
-        return Use.UNRELATED if path in self.siblings and use is not Use.FINISHED else use
+        use_without_siblings = self._use_without_siblings(path)
+        return (
+            Use.UNRELATED
+            if path in self.siblings and use_without_siblings is not Use.FINISHED
+            else use_without_siblings
+        )
 
     def _use_without_siblings(self, path: Path) -> Use:
         status = status_of(path)

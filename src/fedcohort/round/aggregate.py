@@ -110,11 +110,11 @@ class ServerStep:
         """Return the selector's advice and the state after its observation, with failures counted for back-off."""
         selector = self.components.selector
         outcome = outcome_for(selector, "the selector", finished, collected)
-        advice, after = selector.observe(state.selector, outcome)
+        advice, next_selector_state = selector.observe(state.selector, outcome)
         with name_part_in_errors(selector):
             verify_advice(advice, selector)
         failures = backoff.update(state.failures, outcome) if selector.backs_off else state.failures
-        return advice, replace(state, selector=after, failures=failures)
+        return advice, replace(state, selector=next_selector_state, failures=failures)
 
     def _warn_of_empty_round(self, finished: Finished) -> None:
         """Warn, once per run, that no client was in time, as the model then does not improve."""
@@ -134,18 +134,18 @@ class ServerStep:
     def _apply(self, finished: Finished, collected: Collected, state: ServerState) -> tuple[Collected, ServerState]:
         """Apply the server's step, unless it is unsound: update the model, the states and the clients' vectors."""
         used = collected.clients[collected.weights > 0]
-        displacement, weighed, after = self._displacement(finished, collected, state)
+        displacement, reweighted, next_state = self._displacement(finished, collected, state)
         parameters = self._move(finished, displacement)
         if parameters is None:
-            none = np.zeros(len(collected.clients))
-            return replace(collected, weights=none, step_dropped=True), replace(state, spent=after.spent)
+            zero_weights = np.zeros(len(collected.clients))
+            return replace(collected, weights=zero_weights, step_dropped=True), replace(state, spent=next_state.spent)
         with torch.no_grad():
             self.server.w.copy_(parameters)
-            self.server.buffers.copy_(_require(weighed.buffers))
-            self.server.counters.copy_(_require(weighed.counters))
+            self.server.buffers.copy_(_require(reweighted.buffers))
+            self.server.counters.copy_(_require(reweighted.counters))
         for client in used.tolist():
-            self._keep(client, weighed.stored.get(client, {}))
-        return weighed, after
+            self._keep(client, reweighted.stored.get(client, {}))
+        return reweighted, next_state
 
     def _keep(self, client: int, stored: Mapping[str, Tensor]) -> None:
         """Add vectors to those that the store has of a client."""

@@ -70,7 +70,7 @@ def check_probes(part: Part, result: Result, state: State, ctx: RoundContext) ->
 
 
 def check_selection(part: Part, result: Result, state: State, ctx: RoundContext, *args: object) -> Result:
-    selection, after = check_result_and_state(result, Selection, state)
+    selection, next_state = check_result_and_state(result, Selection, state)
     chosen = check_type("the first item of the result", selection, Selection)
     shape = (ctx.n_clients,)
     check_ids("Selection.clients", chosen.clients, ctx.n_clients)
@@ -87,7 +87,7 @@ def check_selection(part: Part, result: Result, state: State, ctx: RoundContext,
         check_array("Selection.units", chosen.units, shape, "i")
     if chosen.upload is not None:
         check_array("Selection.upload", chosen.upload, shape, "f", nan=True)
-    return replace(chosen, clients=chosen.clients.copy()), after  # the selector may reuse its array
+    return replace(chosen, clients=chosen.clients.copy()), next_state  # the selector may reuse its array
 
 
 def check_advice(part: Part, result: Result, state: State, outcome: RoundOutcome) -> Result:

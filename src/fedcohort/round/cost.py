@@ -93,15 +93,15 @@ class CostModel:
         """
         if not isinstance(signal, Computed) or signal.jobs is None:
             return np.zeros(len(clients))
-        works, n = np.isin(clients, signal.jobs(options)), self.federation.n_train
+        is_trainer, n = np.isin(clients, signal.jobs(options)), self.federation.n_train
         rows = [
             foresee_samples(self.components.samples, k, int(n[k]), draws) if trains else None
-            for k, trains in zip(clients.tolist(), works.tolist(), strict=True)
+            for k, trains in zip(clients.tolist(), is_trainer.tolist(), strict=True)
         ]
-        samples: Values = 3 * works * self.count_samples_in_batches(self.count_used(clients, rows), self.units)
+        samples: Values = 3 * is_trainer * self.count_samples_in_batches(self.count_used(clients, rows), self.units)
         return samples
 
-    def count_forward_passes(self, clients: Ids, rates: Rates, heard: Sequence[Probe] = ()) -> Values:
+    def count_forward_passes(self, clients: Ids, rates: Rates, answered_probes: Sequence[Probe] = ()) -> Values:
         """Return the forward passes of a job before and after its training, in samples, [len(clients)].
 
         They serve the aggregator's queries before the training, and reports after it. heard: the selector's queries of
@@ -110,7 +110,7 @@ class CostModel:
         passes: Values = rates.passes_after * self.federation.n_train[clients]
         for word, signal in rates.probed.items():
             passes = passes + np.where(
-                find_answering(word, clients, heard), 0.0, self.count_query_passes(signal, clients)
+                find_answering(word, clients, answered_probes), 0.0, self.count_query_passes(signal, clients)
             )
         return passes
 
@@ -242,13 +242,16 @@ class CostModel:
         simulated = [(p, s.jobs(p.options)) for p in probes if isinstance(s := find(p.signal), Computed) and s.jobs]
         extra += sum(len(p.clients) for p, _ in simulated) * model
         answers = sum(find(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)
-        heard = list_answered_probes(probes, results)
-        answers += sum(s.bytes_up * int((~find_answering(w, chosen, heard)).sum()) for w, s in rates.probed.items())
+        answered_probes = list_answered_probes(probes, results)
+        answers += sum(
+            s.bytes_up * int((~find_answering(w, chosen, answered_probes)).sum()) for w, s in rates.probed.items()
+        )
         answers += (
             sum(np.isin(workers, results[p.signal].clients).sum() for p, workers in simulated) * self.update_bytes
         )
         passes = float(
-            self.count_forward_passes(chosen, rates, heard).sum() + self.sum_query_work(probes, draws).total.sum()
+            self.count_forward_passes(chosen, rates, answered_probes).sum()
+            + self.sum_query_work(probes, draws).total.sum()
         )
         done = np.where(closing.arrived, closing.units, jobs.assigned)
         trained = float(self.count_samples_in_batches(self.count_used(chosen, jobs.rows), done).sum())

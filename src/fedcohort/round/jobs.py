@@ -63,9 +63,9 @@ class Jobs(ReadOnly):
         end_s: Values = self.start_s + self.duration_s
         return end_s
 
-    def take(self, which: Bool[np.ndarray, "_m"]) -> "Jobs":
+    def take(self, is_taken: Bool[np.ndarray, "_m"]) -> "Jobs":
         """Return the jobs of the rows in `which`."""
-        index = np.flatnonzero(which)
+        index = np.flatnonzero(is_taken)
         return Jobs(**{f.name: _take(getattr(self, f.name), index) for f in fields(self)})
 
 

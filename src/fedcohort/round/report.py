@@ -174,9 +174,9 @@ def data_metrics(federation: Federation, collected: Collected | None, liars: np.
         metrics["select/class_imbalance"] = class_imbalance(federation.label_counts[collected.clients].sum(0))
     # Relative to the sum of all weights, which is not 1 for some aggregators (q-FFL).
     if liars.any() and (total := float(collected.weights.sum())) > 0:
-        lying = liars[collected.clients]
-        metrics["attack/weight"] = float(collected.weights[lying].sum()) / total
-        metrics["attack/share"] = float(lying.mean())
+        is_lying = liars[collected.clients]
+        metrics["attack/weight"] = float(collected.weights[is_lying].sum()) / total
+        metrics["attack/share"] = float(is_lying.mean())
     return metrics
 
 

@@ -167,15 +167,17 @@ def top(scores: Values, available: Ids, count: int, rng: np.random.Generator, ti
     value = finite_or_last(scores)[available]
     cut = np.partition(value, len(value) - count)[len(value) - count]
     if np.isfinite(cut):
-        near = np.isfinite(value) & (np.abs(value - cut) <= TIE * np.maximum(1.0, np.maximum(np.abs(value), abs(cut))))
+        is_tied = np.isfinite(value) & (
+            np.abs(value - cut) <= TIE * np.maximum(1.0, np.maximum(np.abs(value), abs(cut)))
+        )
     else:
-        near = value == cut
-    above = (value > cut) & ~near
-    remaining = count - int(above.sum())
-    tied = np.flatnonzero(near)
+        is_tied = value == cut
+    is_above_cut = (value > cut) & ~is_tied
+    remaining = count - int(is_above_cut.sum())
+    tied = np.flatnonzero(is_tied)
     if tie == "random":
         tied = tied[np.argsort(order_noise[tied], kind="stable")]
-    chosen = np.concatenate([np.flatnonzero(above), tied[:remaining]])
+    chosen = np.concatenate([np.flatnonzero(is_above_cut), tied[:remaining]])
     return np.sort(available[chosen])
 
 
@@ -200,8 +202,12 @@ def successive(weights: Values, available: Ids, count: int, rng: np.random.Gener
     noise, weight = rng.standard_exponential(len(weights)), weights
     if len(available) < len(weights):
         noise, weight = noise[available], weight[available]
-    usable = np.isfinite(weight) & (weight > 0)
-    keys = noise / weight if usable.all() else np.where(usable, noise, np.inf) / np.where(usable, weight, 1.0)
+    is_drawable = np.isfinite(weight) & (weight > 0)
+    keys = (
+        noise / weight
+        if is_drawable.all()
+        else np.where(is_drawable, noise, np.inf) / np.where(is_drawable, weight, 1.0)
+    )
     cut = nth_smallest(keys, count) if 0 < count < len(keys) else np.inf
     within_cut = np.flatnonzero(keys <= cut)  # keys above the cut need no order
     order = within_cut[np.lexsort((noise[within_cut], keys[within_cut]))]

@@ -197,8 +197,8 @@ class FedDiverse(Selector[State]):
     def _remember(self, state: State, answer: ProbeResult) -> State:
         """Return the state with the answered triplets."""
         delta, asked = state.delta.copy(), state.asked.copy()
-        good = np.isfinite(answer.values).all(1)
-        delta[answer.clients[good]] = np.clip(answer.values[good], 0.0, 1.0)
+        is_finite = np.isfinite(answer.values).all(1)
+        delta[answer.clients[is_finite]] = np.clip(answer.values[is_finite], 0.0, 1.0)
         asked[answer.clients] = True
         return replace(state, delta=delta, asked=asked)
 

@@ -211,11 +211,11 @@ def _root(a: Values, T: Values, rho: float) -> float:
     low, high = (1 - rho) * float(a[np.argmin(T)]) ** 2, (1 - rho) * float(a.sum()) ** 2
     cost = _latency_costs(T, rho)
     for _ in range(200):
-        middle = (low + high) / 2
-        total = float(_unnormalised_probabilities(a, cost, rho, middle).sum())
+        midpoint = (low + high) / 2
+        total = float(_unnormalised_probabilities(a, cost, rho, midpoint).sum())
         if abs(total - 1) < 1e-12:
             break
-        low, high = (middle, high) if total > 1 else (low, middle)
+        low, high = (midpoint, high) if total > 1 else (low, midpoint)
     return (low + high) / 2
 
 

@@ -181,8 +181,8 @@ class Flash(Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if self.reward == "progress":  # the server's loss of w_t is known before any query
             loss = float(ctx.signals["server_val_loss"])
-            fall = rewards.split_reward_equally(state.server_loss - loss, state.pending, len(state.loss))
-            state = self._renew_contexts(self._reward_pending(replace(state, server_loss=loss), fall))
+            loss_decrease = rewards.split_reward_equally(state.server_loss - loss, state.pending, len(state.loss))
+            state = self._renew_contexts(self._reward_pending(replace(state, server_loss=loss), loss_decrease))
         if self.context == "fresh" and probes:  # empty where no client is available
             state = self._measure(state, probes)
         if ctx.round == 0:
@@ -219,19 +219,19 @@ class Flash(Selector[State]):
         robust, val = answers(probes, "robust_loss"), answers(probes, "val_loss")
         loss = robust.dense(len(state.loss))
         loss[~np.isfinite(loss)] = np.nan
-        fall = state.loss - loss
+        loss_decrease = state.loss - loss
         measurements = replace(state.known, train=state.known.train.after(robust), val=state.known.val.after(val))
         state = replace(state, known=measurements, loss=loss)
         if self.reward != "progress":
             state = self._reward_pending(
-                state, rewards.mean_loss_decrease(fall, state.p) if self.reward == "global" else fall
+                state, rewards.mean_loss_decrease(loss_decrease, state.p) if self.reward == "global" else loss_decrease
             )
         return self._renew_contexts(state)
 
-    def _reward_pending(self, state: State, fall: Values) -> State:
+    def _reward_pending(self, state: State, loss_decrease: Values) -> State:
         """Reward the pending rows; NaN marks a decrease that is not known."""
-        seconds = state.known.tau if self.reward_tau == "client" else np.full_like(fall, state.round_tau)
-        gain = rewards.reward_per_second(fall, seconds, self.change)
+        seconds = state.known.tau if self.reward_tau == "client" else np.full_like(loss_decrease, state.round_tau)
+        gain = rewards.reward_per_second(loss_decrease, seconds, self.change)
         state, rows = replace(state, gain=gain, pending=None), state.pending
         return state if rows is None else self._store_rewards(state, rows, gain[rows.clients])
 

@@ -185,8 +185,8 @@ def importances(norm: Values, count: Values, steps: Values) -> Values:
         count: |B|, samples of the first local epoch, [n].
         steps: number of local steps, or ones, [n].
     """
-    sane = np.isfinite(norm) & np.isfinite(count) & (norm >= 0) & (count >= 0)
-    a, b = (np.minimum(np.where(sane, column, 0.0), LIMIT) for column in (norm, count))
+    is_valid = np.isfinite(norm) & np.isfinite(count) & (norm >= 0) & (count >= 0)
+    a, b = (np.minimum(np.where(is_valid, column, 0.0), LIMIT) for column in (norm, count))
     return np.asarray(a * b / 100.0 / steps)
 
 
@@ -211,6 +211,6 @@ def work_multipliers(seconds: Values, unit_s: Values, E: int, beta: float) -> Va
         E: units of local work.
         beta: share of the free time that is used.
     """
-    room = seconds.max(initial=0.0) - seconds
-    free = np.divide(room, unit_s, out=np.zeros(len(seconds)), where=unit_s > 0)
+    free_seconds = seconds.max(initial=0.0) - seconds
+    free = np.divide(free_seconds, unit_s, out=np.zeros(len(seconds)), where=unit_s > 0)
     return np.asarray(1.0 + np.minimum(MAX_ADDED_WORK, beta * np.floor(free + 1e-9) / E))

@@ -93,8 +93,8 @@ class Ranking:
     def start(self, population: Population) -> State:
         """Return the state before round 0."""
         K = population.n_clients
-        never, nan = np.zeros(K, np.int64), np.full(K, np.nan)
-        return State(nan, never, nan, never, self.eps, self.preferred, np.empty(0))
+        never_selected, nan = np.zeros(K, np.int64), np.full(K, np.nan)
+        return State(nan, never_selected, nan, never_selected, self.eps, self.preferred, np.empty(0))
 
     def rank(self, state: State, ctx: RoundContext) -> tuple[Selection, State]:
         """Return the cohort with its scores, and the state with a decayed share of exploration."""
@@ -165,8 +165,8 @@ class Ranking:
             return preferred, sums
         before, now = float(sums[:W].sum()), float(sums[W:].sum())
         limit = 100.0 if self.preferred_in == "percentile" else math.inf
-        relax = {"paper": before > now, "code": abs(now - before) <= 0.1 * before, "none": False}
-        if relax[self.pacer]:
+        should_relax = {"paper": before > now, "code": abs(now - before) <= 0.1 * before, "none": False}
+        if should_relax[self.pacer]:
             preferred = min(limit, preferred + self.step)
         elif self.pacer == "code" and abs(now - before) >= 5 * before:
             preferred = max(min(self.step, preferred), preferred - self.step)
@@ -175,9 +175,9 @@ class Ranking:
 
 def utilities(count: Values, squares: Values) -> Values:
     """Return U = n sqrt(sum of loss^2 / n), [n]; NaN where the reports cannot be a count and a sum of squares."""
-    sane = np.isfinite(count) & np.isfinite(squares) & (count >= 0) & (squares >= 0)
-    n, s = (np.where(sane, column, 0.0) for column in (count, squares))
-    return np.where(sane, np.sqrt(n) * np.sqrt(s), np.nan)  # n s would overflow first
+    is_valid = np.isfinite(count) & np.isfinite(squares) & (count >= 0) & (squares >= 0)
+    n, s = (np.where(is_valid, column, 0.0) for column in (count, squares))
+    return np.where(is_valid, np.sqrt(n) * np.sqrt(s), np.nan)  # n s would overflow first
 
 
 def normalise_utilities(utility: Values, clip: float) -> Values:
@@ -199,9 +199,9 @@ def staleness(round: int, last: Ids) -> Values:
 
 def speed_factor(seconds: Values, T: float, penalty: float) -> Values:
     """Return (T / t)^penalty where t > T, and 1 otherwise, [n_clients]."""
-    slow = seconds > T
+    is_slow = seconds > T
     out = np.ones(len(seconds))
-    out[slow] = (T / np.maximum(seconds[slow], 1e-4)) ** penalty
+    out[is_slow] = (T / np.maximum(seconds[is_slow], 1e-4)) ** penalty
     return out
 
 

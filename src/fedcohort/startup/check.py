@@ -39,17 +39,17 @@ def make_light_components(composition: Composed) -> dict[str, Any]:
     return objects
 
 
-def make_components(composition: Composed, light: Mapping[str, Any]) -> "Components":
+def make_components(composition: Composed, light_components: Mapping[str, Any]) -> "Components":
     """Make the components of the groups in HEAVY, and check the requirements of all. This imports torch.
 
     Args:
         composition: the composed config.
-        light: the components of the groups in LIGHT, by group.
+        light_components: the components of the groups in LIGHT, by group.
 
     Raises:
         FedcohortError: where components can't be combined.
     """
-    objects = {**light, **{group: components.make(composition, group) for group in HEAVY}}
+    objects = {**light_components, **{group: components.make(composition, group) for group in HEAVY}}
     from fedcohort.component import Facts
     from fedcohort.host import processes
     from fedcohort.round.components import Components
@@ -105,12 +105,12 @@ def check_aliases(composition: Composed) -> None:
     for group, required in composition.config["requires"].items():
         for name, value in required.items():
             node, _, option = name.partition(".")
-            actual = composition.config[node].get(option) if option else composition.choices.get(node)
+            actual_value = composition.config[node].get(option) if option else composition.choices.get(node)
             meaning = f"{composition.option(group)} stands for {name}={options.spell_value(value)}"
-            if actual != value:
+            if actual_value != value:
                 raise IncompatibleConfig(
-                    f"{meaning}, but {name}={options.spell_value(actual)} was asked for: leave {name} out, or choose "
-                    f"another {group}"
+                    f"{meaning}, but {name}={options.spell_value(actual_value)} was requested: leave {name} out, or "
+                    f"choose another {group}"
                 )
             if option and not _takes(composition.config[node], option):
                 raise IncompatibleConfig(f"{meaning}, and {composition.option(node)} has none: choose another")

@@ -114,10 +114,10 @@ def _instantiate(node: object, where: str, word: str) -> Instance:
     if not isinstance(node, Mapping) or TARGET not in node:
         return node
     arguments = {str(name): value for name, value in node.items() if name != TARGET}
-    inside = {name: _instantiate(value, f"{where}.{name}", f"{where}.{name}") for name, value in arguments.items()}
+    arguments = {name: _instantiate(value, f"{where}.{name}", f"{where}.{name}") for name, value in arguments.items()}
     target = _import_class(node[TARGET], where, word)
     try:
-        return target(**inside)
+        return target(**arguments)
     except OptionError as error:
         raise OptionError(f"{where}.{error}") from error
     except FedcohortError:

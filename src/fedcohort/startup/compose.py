@@ -165,9 +165,9 @@ def _if_set(option: str, if_set: object, if_null: object, *, _root_: DictConfig)
     return if_null if OmegaConf.select(_root_, option) is None else if_set
 
 
-def _preset(option: str, otherwise: object, *, _root_: DictConfig) -> object:
+def _preset(option: str, default: object, *, _root_: DictConfig) -> object:
     value = OmegaConf.select(_root_, f"{PRESET}.sets.{option}")
-    return otherwise if value is None else value
+    return default if value is None else value
 
 
 OmegaConf.register_new_resolver("if_set", _if_set, replace=True)

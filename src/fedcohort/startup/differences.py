@@ -125,8 +125,8 @@ def describe_nearest_run(runs: Path, new: Path, config: Mapping[str, Any]) -> st
         f"(here {_spell_choice(name, options)})"
         for name in names
     ]
-    further = f" and {len(names) - MAX_DIFFERENCES} more" if len(names) > MAX_DIFFERENCES else ""
-    return f"the nearest run, {path}, differs in {', '.join(texts[:MAX_DIFFERENCES])}{further}"
+    others_text = f" and {len(names) - MAX_DIFFERENCES} more" if len(names) > MAX_DIFFERENCES else ""
+    return f"the nearest run, {path}, differs in {', '.join(texts[:MAX_DIFFERENCES])}{others_text}"
 
 
 def _read_identity(path: Path) -> dict[str, Any] | None:

@@ -51,7 +51,7 @@ def fit(
     composition: Composed,
     loop: FederatedLoop,
     network: torch.nn.Module,
-    watchers: RunObservers,
+    run_observers: RunObservers,
     tasks: Tasks,
     sweep: str | None,
     home: folder.RunFolder | None,
@@ -62,7 +62,7 @@ def fit(
         composition: the composed config.
         loop: the rounds.
         network: the network to train.
-        watchers: observers and callbacks.
+        run_observers: observers and callbacks.
         tasks: the processes of the run on several machines.
         sweep: id of the sweep that the run belongs to, or None.
         home: the run's folder; None for a task that follows the first one. Such a task returns None where the first
@@ -83,8 +83,8 @@ def fit(
     path, restart, done = beginning.path, beginning.restart, beginning.restart.rounds
     torch.set_num_threads(config["trainer"]["threads"])
     make_repeatable(config["trainer"]["accelerator"])
-    loop.observers, loop.spending = watchers.observers, restart.spending
-    loop.ends_early = watchers.ends_early
+    loop.observers, loop.spending = run_observers.observers, restart.spending
+    loop.ends_early = run_observers.ends_early
     loop.info = partial(describe_run, composition, loop, network, sweep, path, restart)
     loop.folder, loop.new_folder = path, beginning.is_new
     loop.lay_out(network)
@@ -94,7 +94,7 @@ def fit(
         if not beginning.is_new:
             where = f"after round {done}" if done else "from the start: no round was saved"
             log.info("resuming %s %s", path, where)
-        training = trainer.Training(config, path, loop, watchers.callbacks, processes, origin)
+        training = trainer.Training(config, path, loop, run_observers.callbacks, processes, origin)
         lightnings = training.trainer(fresh=not done)
         interrupts.enter_forking()  # `GracefulStop` reverts this in the process that trains
         training.fit(lightnings, network, path / folder.NEWEST if done else None)

@@ -45,8 +45,8 @@ def load_federation(composition: Composed, objects: Mapping[str, Any]) -> "Feder
         check_targets({group: objects[group] for group in PARTS}, composition.choices, raw)
         return raw
 
-    splitting = {group: objects[group] for group in PARTS if group != "dataset"}
-    options = SplitOptions(**splitting, seed=seed, clients=config["clients"], **config["split"])
+    split_components = {group: objects[group] for group in PARTS if group != "dataset"}
+    options = SplitOptions(**split_components, seed=seed, clients=config["clients"], **config["split"])
     return build(read(), options)  # no other reference to the data is kept, so that `build` can free them
 
 

@@ -24,12 +24,15 @@ def list_notices(choices: Mapping[str, str], facts: Facts, typed: Sequence[str] 
         for group in READERS
         if (signals := unknowable(getattr(facts.components, group).needs))
     ]
-    unmet: dict[Requirement, list[str]] = {}  # recommendations of several components may be the same
+    unmet_recommendations: dict[Requirement, list[str]] = {}  # recommendations of several components may be the same
     for group in GROUPS:
         for recommendation in sort_requirements(getattr(facts.components, group).recommendations, choices[group]):
             if recommendation.holds(facts) is False:
-                unmet.setdefault(recommendation, []).append(f"{group}={choices[group]}")
-    lines += [requirement_message(item, " and ".join(options), choices, facts) for item, options in unmet.items()]
+                unmet_recommendations.setdefault(recommendation, []).append(f"{group}={choices[group]}")
+    lines += [
+        requirement_message(item, " and ".join(options), choices, facts)
+        for item, options in unmet_recommendations.items()
+    ]
     lines += _without_effect(choices, facts, typed)
     for group in (field.name for field in fields(facts.components)):
         lines += getattr(facts.components, group).notices(choices[group])

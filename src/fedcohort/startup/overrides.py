@@ -47,7 +47,7 @@ def _spell_values(name: str, value: object) -> str:
         return value  # as typed on the command line
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
         return _spell(name, value)
-    if not (values := [_spell(name, each) for each in value]):
+    if not (values := [_spell(name, item) for item in value]):
         raise OptionError(f"{name} has no values: a list of a sweep holds at least one")
     return ",".join(values)
 
@@ -65,9 +65,9 @@ def _spell(name: str, value: Any) -> str:  # noqa: ANN401 - what a user passes
         plain = PLAIN.fullmatch(text) and text.lower() not in NOT_TEXT
         return text if plain else str(QuotedString(text, Quote.single).with_quotes())
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{_spell(name, key)}:{_spell(name, each)}" for key, each in value.items()) + "}"
+        return "{" + ",".join(f"{_spell(name, key)}:{_spell(name, item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple | range):
-        return "[" + ",".join(_spell(name, each) for each in value) + "]"
+        return "[" + ",".join(_spell(name, item) for item in value) + "]"
     if hasattr(value, "tolist"):  # NumPy's scalars and arrays
         return _spell(name, value.tolist())
     raise OptionError(f"{name} must be {KINDS}, got {type(value).__name__}")

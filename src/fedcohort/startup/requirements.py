@@ -57,9 +57,9 @@ def sort_requirements(requirements: Iterable[Requirement], choice: str) -> list[
 
     Raises `IncompatibleConfig` for an item that is not a `Requirement`.
     """
-    if odd := next((item for item in requirements if not isinstance(item, Requirement)), None):
+    if invalid_item := next((item for item in requirements if not isinstance(item, Requirement)), None):
         raise IncompatibleConfig(
-            f"{choice} declares {odd!r} as a requirement or recommendation: it must be a Requirement of "
+            f"{choice} declares {invalid_item!r} as a requirement or recommendation: it must be a Requirement of "
             "fedcohort.component"
         )
     return sorted(requirements, key=lambda requirement: requirement.message)
@@ -113,16 +113,25 @@ def check_model(model: "Model", choice: str, federation: "Federation") -> None:
     """Raise `IncompatibleConfig` where the model's inputs or outputs do not fit the data."""
     single, name = federation.targets.single, f"dataset={federation.name}"
     if model.reads_symbols != federation.is_symbolic:
-        reads, has = ("symbols", "numbers") if model.reads_symbols else ("numbers", "sequences of symbols")
-        fitting = "char_lstm" if single else "word_lstm"
-        advice = "" if model.reads_symbols else f": choose model={fitting}"
-        raise IncompatibleConfig(f"model={choice} reads {reads}, and the inputs of {name} are {has}{advice}")
-    if model.per_position == single:
-        predicts, have, fitting = "one class of a sequence", "a target at each position", "word_lstm"
-        if model.per_position:
-            predicts, have, fitting = "one class at each position of a sequence", "one class", "char_lstm"
+        model_input_kind, data_kind = (
+            ("symbols", "numbers") if model.reads_symbols else ("numbers", "sequences of symbols")
+        )
+        suitable_model = "char_lstm" if single else "word_lstm"
+        advice = "" if model.reads_symbols else f": choose model={suitable_model}"
         raise IncompatibleConfig(
-            f"model={choice} predicts {predicts}, and samples of {name} have {have}: choose model={fitting}"
+            f"model={choice} reads {model_input_kind}, and the inputs of {name} are {data_kind}{advice}"
+        )
+    if model.per_position == single:
+        model_output, data_targets, suitable_model = "one class of a sequence", "a target at each position", "word_lstm"
+        if model.per_position:
+            model_output, data_targets, suitable_model = (
+                "one class at each position of a sequence",
+                "one class",
+                "char_lstm",
+            )
+        raise IncompatibleConfig(
+            f"model={choice} predicts {model_output}, and samples of {name} have {data_targets}: "
+            f"choose model={suitable_model}"
         )
 
 

@@ -50,10 +50,10 @@ class Format:
     def _with_interval(self, value: Mean | Difference, form: str) -> str:
         if not math.isfinite(value.mean):
             return EMPTY
-        middle = f"{self._round(value.mean):{form}}"
+        mean_text = f"{self._round(value.mean):{form}}"
         if not math.isfinite(value.half) or value.n < self.least:
-            return middle
-        return f"{middle} [{self._round(value.low):.1f}, {self._round(value.high):.1f}]"
+            return mean_text
+        return f"{mean_text} [{self._round(value.low):.1f}, {self._round(value.high):.1f}]"
 
     def _round(self, value: float) -> float:
         return round(value * self.factor, 1) + 0.0  # no -0.0

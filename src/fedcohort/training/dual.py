@@ -118,9 +118,9 @@ class Dual:
         width = batch if batch is not None and steps > 1 else -(-n // 8) * 8
         passes = task.units if trainer.client.steps is None else task.units / steps
         classes, inputs = self.layer.weight.shape
-        once = 4.0 * n * inputs * classes
-        plain_s = passes * (once / RATE + steps * STEP_S)
-        dual_s = (once + 2.0 * n * n * (inputs + passes * classes)) / RATE
+        multiplications = 4.0 * n * inputs * classes
+        plain_s = passes * (multiplications / RATE + steps * STEP_S)
+        dual_s = (multiplications + 2.0 * n * n * (inputs + passes * classes)) / RATE
         shape = GroupShape(steps, width, task.units)
         return shape if dual_s < plain_s and shape.rows**2 <= ENTRIES and task.units else None
 
