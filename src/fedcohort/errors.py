@@ -74,7 +74,7 @@ class ForeignChange(FedcohortError):
     def __init__(self, library: str, part: str, use: str, read_in: str) -> None:
         installed = version(library)
         super().__init__(
-            f"{library} {installed} is installed, and {part}, which {use}, is not as it was in {library} {read_in}: "
+            f"{library} {installed} is installed, and {part}, which {use}, differs from that of {library} {read_in}: "
             f"install {library}=={read_in} (constraints.txt), or adapt the compat.py that uses it"
         )
 

@@ -107,7 +107,7 @@ def test_facts_are_read_and_not_only_drawn_again(fedcbs: Path) -> None:
         ),
         (
             ("selector=flash_progress",),
-            "selector=flash_progress reads .*server_val_loss, which .*: what the server measures itself is not logged$",
+            "selector=flash_progress reads .*server_val_loss, which .*: values that the server measures are not logged$",
         ),
         (
             ("selector=hcsfed", "selector.variant=feddiverse_paper"),
@@ -157,7 +157,7 @@ def test_rows_that_are_too_wide_in_some_rounds(tmp_path: Path, monkeypatch: pyte
     log = read(folder)
     step = next(now.t + 1 for now in log.rounds if len(now.arrived) == 4)
     assert "update_gram" in log.words
-    says = rf"reads update_gram, which .*: rows of 4 numbers are too long for it \(round {step}\)$"
+    says = rf"reads update_gram, which .*: its rows of 4 numbers are too long to be logged \(round {step}\)$"
     with pytest.raises(IncompatibleConfig, match=says):
         again(folder)
 

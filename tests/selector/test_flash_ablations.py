@@ -185,6 +185,6 @@ def test_aliases_are_flash_with_another_bandit(word: str) -> None:
     plain = made("selector.scale=none")
     check.check_aliases(plain)
     assert components.make(plain, "selector") == flash(bandit=word, scale="none")
-    said = f"selector={word}_bandit stands for selector.bandit={word}, but selector.bandit=linucb was asked for"
+    said = f"selector={word}_bandit stands for selector.bandit={word}, but selector.bandit=linucb was requested"
     with pytest.raises(IncompatibleConfig, match=re.escape(said)):
         check.check_aliases(made("selector.bandit=linucb"))

@@ -154,7 +154,7 @@ def facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str]]:
     if n_classes > 1:
         yield "a class", _spread(np.bincount(labels, minlength=n_classes), "test samples")
     else:
-        yield "a target", f"one of {federation.n_classes:,}, at each place of a sample"
+        yield "a target", f"one of {federation.n_classes:,}, at each position of a sample"
     for label in LINES:
         if label in rows:
             yield label, rows[label]

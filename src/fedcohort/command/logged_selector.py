@@ -119,7 +119,11 @@ def explain_unlogged(log: RunLog, signal: Signal) -> str:
     """Return why no log of such a run holds the signal; "" where another run's log might."""
     if isinstance(signal, Derived) and signal.pairs:
         wide = find_wide_round(log)
-        return "" if wide is None else f"rows of {len(wide.arrived)} numbers are too long for it (round {wide.t + 1})"
+        return (
+            ""
+            if wide is None
+            else f"its rows of {len(wide.arrived)} numbers are too long to be logged (round {wide.t + 1})"
+        )
     if isinstance(signal, ServerMeasured):
-        return "what the server measures itself is not logged"
+        return "values that the server measures are not logged"
     return "whole updates are not logged" if isinstance(signal, Derived | RawUpdate) else ""

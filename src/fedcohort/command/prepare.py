@@ -39,7 +39,7 @@ def main(words: Sequence[str]) -> int:
         if name != "size":
             raise unknown_option_error("", name, ("size",))
         if number:
-            raise OptionError("size is there twice: name it once")
+            raise OptionError("size is given twice: name it once")
     if len(named) != 3:
         raise OptionError(f"name the kind ({', '.join(KINDS)}), the folder with the raw files, and the folder to make")
     kind, source = named[0], folder_of(named[1])

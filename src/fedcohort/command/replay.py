@@ -81,7 +81,7 @@ def replay(log: RunLog, original: LoggedSelector, candidate: LoggedSelector) -> 
         if not _equal(original.observe(round, selection, logged_probes), candidate.observe(round, choice, probes)):
             raise IncompatibleConfig(
                 f"selector={candidate.name} chooses as the run up to round {round.t + 1}, then weighs the updates "
-                "otherwise: the log does not hold the model that results"
+                "differently, and the log does not hold the resulting model"
             )
     return Replayed(len(log.rounds))
 
@@ -107,8 +107,8 @@ def _check_queries(
         if not match or not np.isin(probe.clients, match[0].clients).all():
             options = "".join(f" {option}={value}" for option, value in probe.options.items())
             raise IncompatibleConfig(
-                f"selector={name} asks for {probe.signal}{options} of clients in round {round.t + 1} "
-                f"of whom the log of {log.info.folder} doesn't have it"
+                f"selector={name} queries {probe.signal}{options} in round {round.t + 1} from clients for which the "
+                f"log of {log.info.folder} has no value"
             )
 
 

@@ -96,7 +96,7 @@ def fault(column: pa.ChunkedArray, row: int) -> str:
     if value is None or (isinstance(value, str) and not value.strip()):
         return "is empty"
     if isinstance(value, str):
-        return f"holds {value[:LONGEST]!r}, which is no number"
+        return f"holds {value[:LONGEST]!r}, which is not a number"
     if not np.isfinite(float(value)):
         return "has a value that is NaN or infinite"
     return f"holds {float(value):g}, which float32 can't hold"

@@ -70,8 +70,8 @@ class Cmnist(Dataset):
         check_columns(self.columns, IMAGE, LABEL)
         if self.clients is None:  # it follows the option `clients`
             raise OptionError(
-                "clients must be an integer in [1, inf), got null: clients=null is for datasets that bring their "
-                "clients, this one makes as many as you say (clients=24)"
+                "clients must be an integer in [1, inf), got null: clients=null is for datasets with natural clients, "
+                "and this one generates its clients: set their number, such as clients=24"
             )
         ranges.integer("clients", self.clients, "[1, inf)")
         ranges.number("ci", self.ci, "[0, 1]")

@@ -153,7 +153,7 @@ def divide(
             f"least={rules.least}"
         )
     remark = f"{len(np.unique(owner))} people, {len(clients)} of them clients"
-    remark += "; the test is of others: no clients/acc_*" * strangers
+    remark += "; the test samples are of other people: no metrics clients/acc_*" * strangers
     if n_left_out := int((small | poor).sum()):
         remark += f"; {n_left_out} with too few samples left out"
     numbered = np.concatenate([clients, np.setdiff1d(owner[tested], clients)])

@@ -46,7 +46,7 @@ class StoredTable:
             if (names := list(part.schema_arrow.names)) != self.column_names:
                 different = sorted(set(names) ^ set(self.column_names)) or names
                 raise DataError(
-                    f"dataset.path: {file} has other columns than {self._paths[0].name}: {', '.join(different[:9])}"
+                    f"dataset.path: {file} has columns other than {self._paths[0].name}: {', '.join(different[:9])}"
                 )
         self._ends = list(accumulate(part.metadata.num_rows for part in self._files))
         self.num_rows: int = self._ends[-1]

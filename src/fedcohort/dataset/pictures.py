@@ -29,7 +29,7 @@ from fedcohort.types import Ids
 
 LARGE = 2_000_000_000  # bytes of float32 above which pixels=auto keeps bytes
 NEAR = 0.01  # how far 255 times a number may be from a whole one
-NO_PIXELS = "no pixels: whole numbers from 0 to 255, or such divided by 255, are meant"
+NO_PIXELS = "not pixels, which are whole numbers from 0 to 255, or such numbers divided by 255"
 
 
 @dataclass(frozen=True)

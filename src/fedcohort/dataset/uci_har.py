@@ -36,7 +36,7 @@ SIGNALS = tuple(f"{signal}_{axis}" for signal in ("total_acc", "body_acc", "body
 SAMPLES = 128
 WINDOWS = (7_352, 2_947)  # of the training and the test part
 ACTIVITIES = ("WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING")
-SERVER_TEST = "the server alone holds the test rows: no clients/acc_*"
+SERVER_TEST = "only the server holds test rows: no metrics clients/acc_*"
 
 
 @dataclass(frozen=True)

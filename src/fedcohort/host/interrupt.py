@@ -55,9 +55,9 @@ class Phase(enum.Enum):
     """The activity of a process when a signal arrives; the value is the message about a signal that has to wait."""
 
     START = ""
-    FORKED = "stopping; once more to stop at once"  # training processes handle their signals
-    ROUNDS = "finishing the round; once more to drop it"
-    FILES = "finishing figures and tracking; once more to leave them out"
+    FORKED = "stopping; a further signal stops at once"  # training processes handle their signals
+    ROUNDS = "finishing the round; a further signal drops it"
+    FILES = "finishing figures and tracking; a further signal leaves them out"
     DEAF = "ending"
 
 

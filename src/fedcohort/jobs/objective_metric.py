@@ -13,9 +13,9 @@ def check(config: Mapping[str, Any], *, by_search: bool) -> None:
     """Raise `OptionError` where a run has no number for its sweeper; by_search: whether a sweeper searches."""
     metric = config["objective_metric"]
     if by_search and metric is None:
-        raise OptionError("hydra/sweeper asks for a number that each run returns: say objective_metric=server_val/acc")
+        raise OptionError("hydra/sweeper needs a number from each run: set objective_metric=server_val/acc")
     if metric is not None and not config["callback"].get("journal"):
-        raise OptionError(f"objective_metric={metric} is read from the journal: leave callback.journal in")
+        raise OptionError(f"objective_metric={metric} is read from the journal: do not remove callback.journal")
 
 
 def value(folder: Path, metric: str | None) -> float | None:

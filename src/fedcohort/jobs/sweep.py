@@ -110,12 +110,12 @@ class Sweep:
         if self.launcher.endswith("BasicLauncher"):  # the job that received the signal prints how to resume
             return False
         if not is_cancelled(self.folder) and (arrays := cluster.list_queued(self.folder)):
-            log.warning("the jobs go on without this process; `scancel %s` ends them", " ".join(arrays))
+            log.warning("the jobs continue without this process; `scancel %s` ends them", " ".join(arrays))
             return code > 0
         for number, record in sweep_folder.read(self.folder).items():  # their processes have ended
             if record.how == "running":
                 SweepJob(self.folder, number, record.words, record.folder, began=record.began).note("stopped")
-        log.warning("stopped; go on with: the same sweep and resume=true")
+        log.warning("stopped; resume with the same sweep and resume=true")
         return code > 0
 
     def opening_line(self, number: int) -> str:

@@ -81,9 +81,9 @@ def differences(then: Start, now: Start) -> list[str]:
             lines.append(f"{option}={value} (was {old_version})")
     for option, value in now["files"].items():
         if then.get("files", {}).get(option, value) != value:
-            lines.append(f"the content behind {option} has changed")
+            lines.append(f"the files that {option} names have changed")
     if (old_version := then.get("data", now["data"])) != now["data"]:  # older starts have none
-        lines.append(f"dataset has other data than it had (checksum {now['data']}, was {old_version})")
+        lines.append(f"the dataset has other data than before (checksum {now['data']}, was {old_version})")
     return lines
 
 

@@ -106,8 +106,8 @@ class Budget:
             name = option.removeprefix("until.")
             spent_before, limit = getattr(spending.before, name), getattr(self, name)
             raise OptionError(
-                f"{option} must be above {spent_before:.10g}, which {path} reached before its last round, got {limit!r}; "
-                "use resume=false to start another run with a smaller value"
+                f"{option} must be above {spent_before:.10g}, which {path} reached before its last round, "
+                f"got {limit!r}; use resume=false to start another run with a smaller value"
             )
 
     def describe_ends(self) -> str:

@@ -54,7 +54,7 @@ def _guarded(part: object, method: Callable[..., Any], check: Check, where: str)
         with name_component_in_errors(where, type(part).__module__):
             result = check(part, method(*map(read_only, args)), *args)
             if versions != [tensor._version for tensor in argument_tensors]:
-                raise ComponentError("it changes a tensor that it was handed, which other parts read as well")
+                raise ComponentError("it changes an argument tensor in place, which other components read, too")
         return result
 
     return call

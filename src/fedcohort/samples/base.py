@@ -16,7 +16,7 @@ S = TypeVar("S")
 LOSSES = "sample_losses"  # the name under which a client stores its list of losses
 CLEAN_LABELS = Requirement(
     lambda run: run.federation and not run.federation.noise_rate.any(),
-    "high losses draw {option} to samples, and wrong labels ({label_noise}) make losses high, too",
+    "{option} prefers samples with high losses, and wrong labels ({label_noise}) also cause high losses",
 )
 
 

@@ -105,11 +105,11 @@ class LossThreshold(Samples[State]):
         return PaceControl(self.w, lss=self.lss)
 
     def notices(self, choice: str) -> Sequence[str]:
-        """Return a notice about the effect of noise on a minimum."""
+        """Return a notice that noise on the reports lowers the threshold."""
         if not self.noise:
             return ()
-        low = "the lowest reported loss is below the lowest loss, by more with more clients"
-        return (f"samples.noise={self.noise} leaves the threshold of samples={choice} lower: {low}",)
+        low = "noise puts the lowest reported loss below the lowest true loss, the more so the more clients report"
+        return (f"samples.noise={self.noise} lowers the threshold of samples={choice}: {low}",)
 
     def init(self, population: Population) -> State:
         """Return the state without losses, with a threshold of 0."""

@@ -214,8 +214,8 @@ def _warn_if_uninformative(delta: Triplets) -> None:
     uninformative = int(find_uninformative(finite).sum())
     if 2 * uninformative > len(finite):
         log.warning(
-            "selector=feddiverse: the estimates of %d of %d clients tell no attribute (AI = 1, SC = 0), so that it "
-            "chooses by class imbalance only: it needs more samples per client, or fewer classes",
+            "selector=feddiverse: the estimates of %d of %d clients hold no information on attributes (AI = 1, SC = 0): "
+            "it chooses by class imbalance only, and needs more samples per client, or fewer classes",
             uninformative,
             len(finite),
         )

@@ -31,7 +31,7 @@ def losses(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Va
 
 
 signal = Computed(
-    reveals="what a round with some clients would do to the fit of a client's training data",
+    reveals="how a round with some clients would change the loss on a client's training data",
     bytes_up=4,
     passes=1.0,
     compute=losses,

@@ -53,7 +53,7 @@ def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[st
         aliases = [f"{group}={choices[group]}" for group in required if "deadline.partial_work" in required[group]]
         lines.append(
             f"deadline.partial_work=true has no effect with deadline={choices['deadline']}, where all clients finish"
-            + "".join(f"; {alias} is meant with a deadline (deadline=fixed)" for alias in aliases)
+            + "".join(f"; {alias} is intended for use with a deadline (deadline=fixed)" for alias in aliases)
         )
     elif components.deadline.partial_work and units == 1:
         lines.append(f"deadline.partial_work=true has no effect with client.{name}=1, which can't be done in part")

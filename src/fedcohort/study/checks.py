@@ -112,5 +112,5 @@ def read_overrides(option: str, value: object) -> Overrides:
                 "configs/<group>/<name>.yaml, and choose it with <group>=<name>"
             )
         if key in ("seed", "resume", "paths.logs"):
-            raise OptionError(f"{option}: {key} is the study's own: leave {override} out")
+            raise OptionError(f"{option}: {key} is set by the study itself: leave {override} out")
     return tuple(overrides)

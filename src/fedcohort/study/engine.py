@@ -223,7 +223,7 @@ def _spell(condition: Condition, seed: int) -> str:
 def _describe(row: Row, run_as: Key | None) -> str:
     name = f"{row['cell']} {row['selector']} seed {row['seed']}"
     if run_as:
-        return f"{name}: {row['late']:.4f}, which is {run_as[0]} {run_as[1]}"
+        return f"{name}: {row['late']:.4f}, the same run as {run_as[0]} {run_as[1]}"
     if row["status"] == DONE:
         return f"{name}: {row['late']:.4f} in {row['wall_s']:.1f} s"
     return f"{name}: {row['status']}: {row['reason']}"

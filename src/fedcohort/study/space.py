@@ -139,7 +139,7 @@ def read_search_space(node: Mapping[str, Any], settings: Collection[str], seeds:
     ranges.integer("tune.trials", node["trials"], "[1, inf)")
     own_seeds, metric = read_seeds("tune.seeds", node["seeds"]), node.get("metric", METRIC)
     if common := sorted(set(own_seeds) & set(seeds)):
-        raise ranges.refuse("tune.seeds", f"none of the study's own, as {common[0]} is", node["seeds"])
+        raise ranges.refuse("tune.seeds", f"seeds without those of the study, such as {common[0]}", node["seeds"])
     ranges.words("tune.cells", node["cells"], *settings)
     ranges.choice("tune.metric", metric, METRIC)
     methods: dict[str, dict[str, Range]] = {}

@@ -39,5 +39,5 @@ def list_pictures(source: Path) -> dict[str, list[Picture]]:
             for file in images_in(source, folder)
         ]
         if not pictures[part]:
-            raise DataError(f"{root} has no folders of images: <class>/*.png (.jpg, .jpeg, .webp, .bmp) is meant")
+            raise DataError(f"{root} has no folders of images: <class>/*.png (.jpg, .jpeg, .webp, .bmp) is expected")
     return pictures

@@ -151,7 +151,7 @@ def _check_inputs(file: Path, user: str, x: Sequence[Any], length: int | None) -
             continue
         if kinds - {int, float}:
             odd = next(value for value in sample if type(value) not in (int, float))
-            raise DataError(f"{where}: x holds {odd!r:.40} where a number is meant")
+            raise DataError(f"{where}: x holds {odd!r:.40} where a number is expected")
         if not (max(map(abs, sample), default=0) <= LARGEST and math.isfinite(sum(sample))):
             odd = next(value for value in sample if not abs(value) <= LARGEST)
             raise DataError(f"{where}: x holds {odd!r:.40}, which float32 can't hold")

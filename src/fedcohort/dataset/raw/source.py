@@ -54,7 +54,7 @@ def file_in(source: Path, name: str | Path) -> Path:
     """Return the file `name` of the source. Raises `DataError` as `inside`, and for a folder."""
     path = inside(source, name)
     if path.is_dir():
-        raise DataError(f"{source}: {name} is a folder, and a file is meant")
+        raise DataError(f"{source}: {name} is a folder, but a file is expected")
     return path
 
 

@@ -115,7 +115,7 @@ def _no_test(path: str, train: str, valid: Path | None) -> DataError:
 def _load_images(path: str, folder: Path, cut: bool, with_valid: bool, problems: Problems) -> list[Frame]:
     frames = image_folder.read_frames(folder)
     if "train" not in frames:
-        raise DataError(f"dataset.path={path} has no training images: train/<class>/*.png is meant")
+        raise DataError(f"dataset.path={path} has no training images: train/<class>/*.png is expected")
     if "test" in frames and cut:
         problems.add(DataError(f"dataset.test_share must be null where there is a test part ({folder / 'test'})"))
     elif "test" not in frames and not cut:
