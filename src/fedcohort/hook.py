@@ -195,7 +195,7 @@ def begin_all(
     """Begin the local training of one client for each hook. The arguments are those of `ClientHook.begin`.
 
     Raises:
-        ComponentError: where a hook returns something else than a correction.
+        ComponentError: if a hook returns something else than a correction.
     """
     corrections = [hook.begin(w, down, stored, ctx) for hook in hooks]
     for hook, correction in zip(hooks, corrections, strict=True):
@@ -213,7 +213,7 @@ def finish_all(
     """Return the vectors of each hook after the last step. The arguments are those of `Correction.finish`.
 
     Raises:
-        ComponentError: where the vectors are not those that the hook declares.
+        ComponentError: if the vectors are not those that the hook declares.
     """
     results = []
     for hook, correction in zip(hooks, corrections, strict=True):

@@ -18,7 +18,7 @@ def refuse(option: str, allowed: str, value: object) -> OptionError:
 
 
 def closest(value: object, names: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Return the name of which `value` is probably a misspelling; None where no name is similar.
+    """Return the name of which `value` is probably a misspelling; None if no name is similar.
 
     Args:
         value: the text that was typed.

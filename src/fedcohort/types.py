@@ -143,7 +143,7 @@ class Selection(ReadOnly):
 
     Attributes:
         clients: sorted distinct ids of available clients. At most `cohort` of them, unless `uncapped`.
-        scores: float64 [n_clients], NaN where a client has no score.
+        scores: float64 [n_clients], NaN if a client has no score.
         score_terms: terms of the score by name (exploit, explore, ...), each float64 [n_clients].
         probability: float64 [n_clients] of being drawn, where the method draws.
         uncapped: whether the cohort may be larger than `cohort` (FLASH's first round, selector=full).
@@ -156,7 +156,7 @@ class Selection(ReadOnly):
             zero with `zero_fill`. None: all clients send everything.
         zero_fill: see `upload`.
         reward: float64 [n_clients], the reward of each client's last update for a method that learns from rewards,
-            NaN where there is none. It is only logged.
+            NaN if there is none. It is only logged.
     """
 
     clients: Ids

@@ -51,8 +51,8 @@ class ClientUpdate(ReadOnly):
         sample_loss: cross-entropy of each sample when it was first trained on, in nats, float64 [n_used]; NaN for a
             sample that was not trained on.
         duration: virtual seconds from the broadcast to the arrival of the update.
-        loss_after: mean cross-entropy of y on all n_train samples, in nats; NaN where no component reads it.
-        group: the clients that were trained in one batch with this one; None where its update must be formed.
+        loss_after: mean cross-entropy of y on all n_train samples, in nats; NaN if no component reads it.
+        group: the clients that were trained in one batch with this one; None if its update must be formed.
         loss_report: statistics of the client's list of losses, by signal (`samples.base.Samples.report_losses`).
     """
 

@@ -108,7 +108,7 @@ class Direction:
 
     Attributes:
         displacement: the vector that the server optimizer applies, float64 [P].
-        weights: weight of each of `outcome.clients` in it, [m]; None where they are `Arrived.weights`.
+        weights: weight of each of `outcome.clients` in it, [m]; None if they are `Arrived.weights`.
     """
 
     displacement: Float[Tensor, "p"]

@@ -107,7 +107,7 @@ class FedDf(SampleWeighted[None]):
         return bench.proxy[torch.from_numpy(union).to(device)], [torch.from_numpy(p).to(device) for p in pieces]
 
     def _teachers(self, arrived: Arrived, x: Tensor) -> Float[Tensor, "n c"] | None:
-        """Return t(x), [n, C]; None where no teacher is left."""
+        """Return t(x), [n, C]; None if no teacher is left."""
         mean, count = torch.zeros(()), 0
         for i in np.flatnonzero(arrived.weights):
             teacher = arrived.model_of(int(i))

@@ -5,7 +5,7 @@ Wang, Wang, Guo, Zhang, Tang, "FedMABA: Towards Fair Federated Learning through 
 
     prior:  log q_i = log p_i + eta F_i(w_t)
     weights:  p^_i = q_i^s / sum_j q_j^s, s = 1 / (1 + lambda)    (Eq. 9)
-    lambda:  0 where KL(p^ || 1/n) <= rho, else the root of KL(p^ || 1/n) = rho    (Eq. 10)
+    lambda:  0 if KL(p^ || 1/n) <= rho, else the root of KL(p^ || 1/n) = rho    (Eq. 10)
     direction:  alpha sum_i p^_i D_i + (1 - alpha) mean_i D_i    (Eq. 11)
     after it:  p_i <- p^_i sum_{j arrived} p_j for the n clients that arrived;  p = 1/N at the start
 

@@ -143,7 +143,7 @@ class Rhfl(Aggregator[State]):
         """Train the models towards each other.
 
         Returns:
-            1 for each model, 0 where its predictions are not finite, [K].
+            1 for each model, 0 if its predictions are not finite, [K].
         """
         share = torch.from_numpy(omega).to(trainable_parameters(models[0])[0])  # inputs may be bytes, or symbols
         optimizers = [torch.optim.Adam(trainable_parameters(network), lr=self.lr) for network in models]
@@ -165,7 +165,7 @@ def client_confidence(before: Values, now: Values, beta: float, p: Values) -> Va
     """Return omega of the clients, [K], which sums to 1.
 
     Args:
-        before: their previous losses in nats, NaN where there is none, [K].
+        before: their previous losses in nats, NaN if there is none, [K].
         now: their losses in nats, [K].
         beta: weight of the client confidence.
         p: their weights at equal confidence, positive, in any unit, [K].

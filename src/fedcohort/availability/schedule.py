@@ -51,7 +51,7 @@ class Schedule(ReadOnly):
         return np.concatenate([[0.0], np.cumsum(self.end - self.start)])
 
     def waits(self, now: float) -> Values:
-        """Return the seconds from `now` until each client is ready: 0 where it is, inf where it never is, [clients]."""
+        """Return the seconds from `now` until each client is ready: 0 if it is, inf if it never is, [clients]."""
         waits = np.full(len(self.first), np.inf)
         (clients,) = np.nonzero(self.stop > self.first)
         first, stop, time = self.first[clients], self.stop[clients], now % self.period[clients]

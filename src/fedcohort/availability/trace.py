@@ -53,8 +53,8 @@ class Trace(Availability):
         client: column of names.
         start: column of seconds, or of steps with `step_s`.
         end: column of seconds, not read with `step_s`.
-        step_s: seconds of a step, None where the table has intervals.
-        state: column that is 1 where the client is ready, None where it is in all rows.
+        step_s: seconds of a step, None if the table has intervals.
+        state: column that is 1 where the client is ready, None if it is in all rows.
         period_s: seconds after which the table repeats, None for its last end.
         period: column of each client's own period, or None.
         assign: "by_id" or "drawn".

@@ -125,7 +125,7 @@ def standardise(past: Network, X: Rows) -> Rows:
 
 
 def predict_with_bonus(past: Network, X: Rows) -> tuple[Values, Values, Network]:
-    """Return f and the bonus of each row, NaN where a row is not valid, and the network with updated moments."""
+    """Return f and the bonus of each row, NaN if a row is not valid, and the network with updated moments."""
     valid = find_valid_rows(X)
     past = update_moments(past, X[valid])
     mean, width = np.full(len(X), np.nan), np.full(len(X), np.nan)

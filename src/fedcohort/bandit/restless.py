@@ -95,7 +95,7 @@ def next_belief(past: HiddenMarkov) -> Values:
 
 
 def predict(past: HiddenMarkov, X: Rows) -> Values:
-    """Return the expected reward of each row, [n], NaN where it is not valid."""
+    """Return the expected reward of each row, [n], NaN if it is not valid."""
     valid = find_valid_rows(X)
     out = np.full(len(X), np.nan)
     out[valid] = X[valid] @ (next_belief(past) @ coefficients(past))

@@ -35,7 +35,7 @@ class LoggedSelector:
         self.pairwise: frozenset[str] = frozenset()  # signals whose rows have a number for each arrived client
 
     def start(self, queried: frozenset[str]) -> None:
-        """Initialise the state. Raises `IncompatibleConfig` where the selector reads what the log does not hold.
+        """Initialise the state. Raises `IncompatibleConfig` if the selector reads what the log does not hold.
 
         queried: signals that the run's selector may have queried. FedCor queries some after its warm-up only.
         """
@@ -116,7 +116,7 @@ def find_wide_round(log: RunLog) -> LoggedRound | None:
 
 
 def explain_unlogged(log: RunLog, signal: Signal) -> str:
-    """Return why no log of such a run holds the signal; "" where another run's log might."""
+    """Return why no log of such a run holds the signal; "" if another run's log might."""
     if isinstance(signal, Derived) and signal.pairs:
         wide = find_wide_round(log)
         return (

@@ -46,7 +46,7 @@ def files(kind: str, name: str) -> dict[Path, str]:
 
 
 def main(words: Sequence[str]) -> int:
-    """Write the files into the working folder. Raises `OptionError` where one exists already."""
+    """Write the files into the working folder. Raises `OptionError` if one exists already."""
     if len(words) != 2:
         raise OptionError(f"name what is new, and how it is called: fedcohort new {'|'.join(KINDS)} my_method")
     kind, name = words

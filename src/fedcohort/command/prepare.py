@@ -65,7 +65,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _destination(path: str, source: Path) -> Path:
-    """Return the folder to make. Raises `OptionError` where it lies in the source, or its name can't be used."""
+    """Return the folder to make. Raises `OptionError` if it lies in the source, or its name can't be used."""
     try:
         destination = Path(os.path.expanduser(path))
         is_inside_source = destination.resolve().is_relative_to(source.resolve())

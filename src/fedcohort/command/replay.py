@@ -8,7 +8,7 @@ followed to the first round in which it chooses otherwise; from there on it woul
 What the log doesn't hold can't be read again: the updates themselves (selector.variant=feddiverse_paper of HCSFed, and
 selector.loss_check=true of FedPNS, which tries models), and rows of more than 64 numbers (HCSFed's sketches of larger
 models; FedPNS where more clients arrive).
-Exit code 0 where all choices are the same, 1 where a round differs, 2 where that can't be found out.
+Exit code 0 if all choices are the same, 1 if a round differs, 2 where that can't be found out.
 """
 
 import sys
@@ -34,7 +34,7 @@ class Replayed:
 
     Attributes:
         rounds: of the log.
-        step: the first round that differs, counting from 1; None where all are the same.
+        step: the first round that differs, counting from 1; None if all are the same.
         chosen: clients that the run selected in that round.
         instead: clients that the replayed selector selects in it.
     """
@@ -54,8 +54,8 @@ def replay(log: RunLog, original: LoggedSelector, candidate: LoggedSelector) -> 
         candidate: the selector that is compared with the run; may be the same object.
 
     Raises:
-        IncompatibleConfig: where `candidate` queries what the run did not query.
-        CheckpointError: where `original` departs from the log.
+        IncompatibleConfig: if `candidate` queries what the run did not query.
+        CheckpointError: if `original` departs from the log.
     """
     for selector in {id(selector): selector for selector in (original, candidate)}.values():
         selector.start(original.selector.needs)
@@ -164,7 +164,7 @@ def describe(result: Replayed, name: str) -> str:
 
 
 def main(words: Sequence[str], configs: Path | None = None) -> int:
-    """Run the command; return 1 where a round differs. configs: the groups' folder, None for the one here."""
+    """Run the command; return 1 if a round differs. configs: the groups' folder, None for the one here."""
     folders = [word.removeprefix("run=") for word in words if word.startswith("run=") or "=" not in word]
     options = [word for word in words if "=" in word and not word.startswith("run=")]
     wrong = next((word for word in options if not word.startswith(("selector=", "selector."))), None)

@@ -72,7 +72,7 @@ def write(
 
 
 def about(preset: Path) -> str:
-    """Return the comment of a preset's yaml in one line; "" where there is none."""
+    """Return the comment of a preset's yaml in one line; "" if there is none."""
     lines = preset.read_text().splitlines() if preset.is_file() else []
     return " ".join(line.lstrip("# ") for line in lines if line.startswith("#") and "@package" not in line)
 

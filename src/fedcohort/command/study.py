@@ -132,7 +132,7 @@ def parse(words: Sequence[str]) -> tuple[str, str, Options]:
 
 
 def main(words: Sequence[str]) -> int:
-    """Run the command, and return its exit status: 1 where a run has failed. Raises `FedcohortError`."""
+    """Run the command, and return its exit status: 1 if a run has failed. Raises `FedcohortError`."""
     verb, name, options = parse(words)
     ranges.identifier("the name of a study", name)
     configs = Path.cwd() / "configs"

@@ -51,7 +51,7 @@ def status(folder: Path, plan: Plan) -> str:
 def cancel(folder: Path, plan: Plan, wait_s: float) -> str:
     """End the sweep in `folder` within about `wait_s` seconds, and return how it stands then.
 
-    Raises `OptionError` where another machine must do so.
+    Raises `OptionError` if another machine must do so.
     """
     alive = is_locked(folder / sweep_folder.LOCK)
     if alive and plan.host != socket.gethostname():

@@ -36,7 +36,7 @@ def sync(folder: Path, tracking_uri: str | None = None, experiment: str | None =
         experiment: another experiment than the run's own, None for that.
         wait_s: seconds that it may take.
 
-    Raises `CheckpointError` where `folder` holds no run or a damaged one, `TrackingError` where the server is gone or
+    Raises `CheckpointError` if `folder` holds no run or a damaged one, `TrackingError` where the server is gone or
     none is known.
     """
     info = _check(folder)
@@ -92,7 +92,7 @@ def _place(folder: Path, tracking_uri: str | None, experiment: str | None) -> se
 
 
 def main(words: Sequence[str]) -> int:
-    """Run the command; return 0 where MLflow has every folder's run completely. Raises `OptionError`."""
+    """Run the command; return 0 if MLflow has every folder's run completely. Raises `OptionError`."""
     folders, options = folders_and_options(words, ("follow", "tracking_uri", "experiment", "wait_s"))
     ranges.choice("follow", options.get("follow", "false"), "true", "false")
     wait_s = ranges.parse_number("wait_s", options.get("wait_s", str(WAIT_S)), "(0, inf)")

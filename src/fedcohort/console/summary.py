@@ -33,7 +33,7 @@ class Summary(Observer):
         self._info: RunInfo | None = None
 
     def start(self, info: RunInfo) -> None:
-        """Keep the facts of the run. Raises `IncompatibleConfig` where there is no journal."""
+        """Keep the facts of the run. Raises `IncompatibleConfig` if there is no journal."""
         expect(info.folder, "callback.summary")
         self._info = info
 

@@ -50,7 +50,7 @@ class Cmnist(Dataset):
     Attributes:
         path: a local folder, or None for the hub.
         hub: the name on the hub.
-        columns: the tables' names of columns, by the names above; None where they are the same.
+        columns: the tables' names of columns, by the names above; None if they are the same.
         clients: number of natural clients.
         ci, ai: shares of the clients with class and attribute imbalance; the others have spurious correlation.
         share: share of the dominant class, colour or pair of both in a client's samples.

@@ -115,11 +115,11 @@ def divide(
         rules: the options.
         rng: for all draws.
         n_train_file: rows of the file's training part, which come first, for test=given.
-        gap: None where a person's samples have no order. Otherwise test=sample divides them in their order: the first
+        gap: None if a person's samples have no order. Otherwise test=sample divides them in their order: the first
             .9 are training samples, and `gap` samples after them are left out.
 
     Raises:
-        DataError: where no training or no test sample remains.
+        DataError: if no training or no test sample remains.
     """
     if not len(owner):
         raise DataError(f"dataset={name} has no samples")

@@ -26,7 +26,7 @@ def renumber(frame: Frame, name: str, values: Ids, classes: Sequence[str]) -> Id
         classes: names of the classes here, in the order of their numbers.
 
     Raises:
-        DataError: where a name belongs to another number, and the numbers can't be mapped.
+        DataError: if a name belongs to another number, and the numbers can't be mapped.
     """
     names = cells.class_names(frame.table.schema.metadata, name)
     spell = _spell if len({_spell(word) for word in classes}) == len(classes) else str

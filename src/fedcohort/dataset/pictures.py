@@ -43,8 +43,8 @@ class Pictures:
         classes: names of the classes, in the order of their numbers.
         fit: shape of an image, and how images of other sizes are changed.
         scale: normalisation of pixels.
-        original: images for training and test of the original; None where options change them.
-        pool: images and people of the original, where its parts are one pool; None where they are not known.
+        original: images for training and test of the original; None if options change them.
+        pool: images and people of the original, where its parts are one pool; None if they are not known.
     """
 
     name: str
@@ -196,7 +196,7 @@ def _read(frame: Frame, name: str, fit: Fit, rows: Ids, out: np.ndarray) -> None
 
 
 def _top(frame: Frame, name: str) -> int:
-    """Return the value of white in a column of lists: 1 where no number of the column is larger, else 255."""
+    """Return the value of white in a column of lists: 1 if no number of the column is larger, else 255."""
     for chunk in frame.chunks(name):
         while cells.is_list(chunk.type):
             chunk = chunk.flatten()

@@ -120,7 +120,7 @@ class DeadlineOutcome(ReadOnly):
     """The end of a round.
 
     Attributes:
-        units: units completed by each selected client, 0 where it is late.
+        units: units completed by each selected client, 0 if it is late.
         arrived: whether each client is in time.
         finish: seconds until each has answered with these units.
         train_s: seconds until the round closed.

@@ -32,7 +32,7 @@ class SampleRequest(ReadOnly):
         unit_s: expected virtual seconds of one unit of work on all n samples.
         units: units requested.
         batch: samples in a mini-batch.
-        losses: last known cross-entropy of each sample in nats, float64 [n]; empty where clients keep no list
+        losses: last known cross-entropy of each sample in nats, float64 [n]; empty if clients keep no list
             (`Samples.keeps_losses`), or this one has not computed it.
         rng: function that returns the client's generator of a purpose for this round.
     """

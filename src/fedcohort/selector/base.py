@@ -74,7 +74,7 @@ class Selector(Component, Protocol[S]):
         return cohort
 
     def memory_bytes(self, n_clients: int) -> float:
-        """Return a lower bound in bytes of a choice among `n_clients`; 0 where memory is linear in n_clients."""
+        """Return a lower bound in bytes of a choice among `n_clients`; 0 if memory is linear in n_clients."""
         return 0
 
     @abstractmethod
@@ -111,7 +111,7 @@ class Selector(Component, Protocol[S]):
         return None, state
 
     def trace(self, state: S) -> Mapping[str, tuple[float, float]]:
-        """Return named (mean, standard deviation) pairs of the estimates to plot; {} where there are none."""
+        """Return named (mean, standard deviation) pairs of the estimates to plot; {} if there are none."""
         return {}
 
 

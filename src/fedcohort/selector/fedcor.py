@@ -59,7 +59,7 @@ class State:
         p: n_k / sum n, [K].
         mu: mean loss change, [K].
         alpha: discount factor, [K].
-        changes: dF in nats by round, [K] each, NaN where unknown.
+        changes: dF in nats by round, [K] each, NaN if unknown.
         loss: loss of the last model that all clients were queried about, in nats, [K].
         asked: the round of that query, -1 before the first.
     """

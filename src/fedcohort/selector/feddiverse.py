@@ -66,7 +66,7 @@ class State:
     """What FedDiverse remembers between rounds.
 
     Attributes:
-        delta: triplets, NaN where unknown, [K, 3].
+        delta: triplets, NaN if unknown, [K, 3].
         asked: whether each client was queried, [K].
         turn: number of groups of three chosen so far, over all rounds.
         weight: weights of the draw with known_matrix, otherwise zeros, [K].
@@ -214,8 +214,8 @@ def _warn_if_uninformative(delta: Triplets) -> None:
     uninformative = int(find_uninformative(finite).sum())
     if 2 * uninformative > len(finite):
         log.warning(
-            "selector=feddiverse: the estimates of %d of %d clients hold no information on attributes (AI = 1, SC = 0): "
-            "it chooses by class imbalance only, and needs more samples per client, or fewer classes",
+            "selector=feddiverse: the estimates of %d of %d clients hold no information on attributes "
+            "(AI = 1, SC = 0): it chooses by class imbalance only, and needs more samples per client or fewer classes",
             uninformative,
             len(finite),
         )

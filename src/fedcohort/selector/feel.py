@@ -16,7 +16,7 @@ draw:
 Departures from the paper:
 - The formula is derived from the objective above. The paper's draw of several clients and its value of rho were not
   available.
-- T is divided by its mean and a by its sum, so that rho has no unit. Both terms are then 1 where q = a and all T are
+- T is divided by its mean and a by its sum, so that rho has no unit. Both terms are then 1 if q = a and all T are
   equal, for any number of clients. Dividing a^2 by its mean would make the second term the squared number of clients,
   and rho would have no effect.
 - With several local steps there is no single gradient. g_k is the full-batch gradient at w_t, queried from all clients.

@@ -6,7 +6,7 @@ arXiv 2208.05135.
     sketch:  X_k, the compressed gradient of k at w_0 (`maths/sketch.py`), queried once
     strata:  H clusters of the X_k by k-means, of N_h clients each
     spread:  S_h = sqrt(sum_{k in h} ||X_k - mean||^2 / (N_h - 1))
-    quotas:  m_h near m N_h S_h / sum N_j S_j, at least 1 where m >= H
+    quotas:  m_h near m N_h S_h / sum N_j S_j, at least 1 if m >= H
     draw:  in each stratum m_h clients, successively in proportion to ||X_k||
     agg=stratified:  each update of stratum h has the weight (N_h / K) / m_h
 
@@ -65,9 +65,9 @@ class State:
     """What HCSFed remembers between rounds.
 
     Attributes:
-        X: sketches, [K, d'], NaN where unknown; no columns before the first.
+        X: sketches, [K, d'], NaN if unknown; no columns before the first.
         asked: whether each client was queried, or sent an update, in the current period of `recluster`, [K].
-        stratum: of each client, -1 where unknown, [K].
+        stratum: of each client, -1 if unknown, [K].
         stale: whether a sketch is newer than the strata.
     """
 
@@ -117,11 +117,11 @@ class HcsFed(Selector[State]):
         )
 
     def _has_place_for_each_stratum(self, run: Facts) -> bool | None:
-        """Return whether every stratum has a place in a cohort; None where the cohort is not known yet."""
+        """Return whether every stratum has a place in a cohort; None if the cohort is not known yet."""
         return None if run.cohort is None else self.strata is None or self.strata <= run.cohort
 
     def _is_sketch_informative(self, run: Facts) -> bool | None:
-        """Return whether a sketch is longer than two numbers; None where the network is not known yet."""
+        """Return whether a sketch is longer than two numbers; None if the network is not known yet."""
         return run.layout and sketch.sketch_length(run.layout.n_params, self.rate) > sketch.sketch_length(1, self.rate)
 
     @property
@@ -201,7 +201,7 @@ class HcsFed(Selector[State]):
         return Selection(np.sort(clients), probability, {"stratum": part, "norm": norm}, probability)
 
     def _unclustered_draws(self, unclustered: Ids, m: int, ctx: RoundContext) -> int:
-        """Return the number of draws among unclustered clients, m N / K on average; 0 where sketches are queried."""
+        """Return the number of draws among unclustered clients, m N / K on average; 0 if sketches are queried."""
         if self.probes or not len(unclustered):
             return 0
         return min(len(unclustered), int(m * len(unclustered) / len(ctx.available) + ctx.rng.random()))

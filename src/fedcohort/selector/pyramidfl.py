@@ -178,7 +178,7 @@ class PyramidFl(Ranking, Selector[State]):
 
 
 def importances(norm: Values, count: Values, steps: Values) -> Values:
-    """Return ||D|| |B| / 100 over the local steps; 0 where a report is invalid, so that such a client uploads least.
+    """Return ||D|| |B| / 100 over the local steps; 0 if a report is invalid, so that such a client uploads least.
 
     Args:
         norm: ||D|| of each update, [n].

@@ -174,14 +174,14 @@ class Ranking:
 
 
 def utilities(count: Values, squares: Values) -> Values:
-    """Return U = n sqrt(sum of loss^2 / n), [n]; NaN where the reports cannot be a count and a sum of squares."""
+    """Return U = n sqrt(sum of loss^2 / n), [n]; NaN if the reports cannot be a count and a sum of squares."""
     is_valid = np.isfinite(count) & np.isfinite(squares) & (count >= 0) & (squares >= 0)
     n, s = (np.where(is_valid, column, 0.0) for column in (count, squares))
     return np.where(is_valid, np.sqrt(n) * np.sqrt(s), np.nan)  # n s would overflow first
 
 
 def normalise_utilities(utility: Values, clip: float) -> Values:
-    """Return (min(U, c) - .999 min U) / max(max U - .999 min U, 1e-4), [n_clients]; NaN where U is NaN."""
+    """Return (min(U, c) - .999 min U) / max(max U - .999 min U, 1e-4), [n_clients]; NaN if U is NaN."""
     ascending = np.sort(utility[np.isfinite(utility)])
     if not len(ascending):
         return np.full(len(utility), np.nan)
@@ -192,7 +192,7 @@ def normalise_utilities(utility: Values, clip: float) -> Values:
 
 
 def staleness(round: int, last: Ids) -> Values:
-    """Return sqrt(.1 ln R / last), [n_clients]; 0 where last = 0, for clients that never trained. R is `round`."""
+    """Return sqrt(.1 ln R / last), [n_clients]; 0 if last = 0, for clients that never trained. R is `round`."""
     bonus: Values = np.sqrt(0.1 * math.log(round) / np.maximum(last, 1))
     return np.where(last > 0, bonus, 0.0)
 

@@ -41,10 +41,10 @@ def check_reward_options(reward: str, credit: str, scale: str, bandit: str) -> N
 
 
 def mean_loss_decrease(loss_decrease: Values, p: Values) -> Values:
-    """Return the mean decrease, weighted by p over the clients that have one, for all clients; NaN where none has.
+    """Return the mean decrease, weighted by p over the clients that have one, for all clients; NaN if none has.
 
     Args:
-        loss_decrease: decrease of each client's loss in nats, NaN where unknown, [n_clients].
+        loss_decrease: decrease of each client's loss in nats, NaN if unknown, [n_clients].
         p: shares of the training samples, [n_clients].
     """
     finite = np.isfinite(loss_decrease)
@@ -61,7 +61,7 @@ def split_reward_equally(loss_decrease: float, cohort: PendingRewards | None, n_
 
 
 def reward_per_second(loss_decrease: Values, seconds: Values, change: str) -> Values:
-    """Return the rewards per second, NaN where no time passed.
+    """Return the rewards per second, NaN if no time passed.
 
     Args:
         loss_decrease: decrease of the loss in nats, [n_clients].

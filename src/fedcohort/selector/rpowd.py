@@ -36,7 +36,7 @@ class State:
     """What rpow-d remembers between rounds.
 
     Attributes:
-        last: loss of each client's last round in nats, inf before it and -inf where it was not finite, [n_clients].
+        last: loss of each client's last round in nats, inf before it and -inf if it was not finite, [n_clients].
     """
 
     last: Values

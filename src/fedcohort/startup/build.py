@@ -25,7 +25,7 @@ def build_network(composition: Composed, model: "Model", federation: "Federation
     """Build the network, with initial weights drawn from the run's seed.
 
     Raises:
-        FedcohortError: where it does not fit the data or the memory.
+        FedcohortError: if it does not fit the data or the memory.
     """
     from fedcohort.startup import footprint, requirements
     from fedcohort.training import memory_layout
@@ -74,7 +74,7 @@ def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "
         network: the network to train.
 
     Raises:
-        OptionError: where a round needs more memory than is available.
+        OptionError: if a round needs more memory than is available.
     """
     from fedcohort.flat import Layout, keeps_statistics
     from fedcohort.host import processes

@@ -27,7 +27,7 @@ HEAVY = ("objective", "regulariser", "codec", "server", "agg", "proxy")
 
 
 def check_before_data(composition: Composed) -> None:
-    """Raise `FedcohortError` where a run of this config would be rejected before its data are read."""
+    """Raise `FedcohortError` if a run of this config would be rejected before its data are read."""
     make_components(composition, make_light_components(composition))
 
 
@@ -47,7 +47,7 @@ def make_components(composition: Composed, light_components: Mapping[str, Any]) 
         light_components: the components of the groups in LIGHT, by group.
 
     Raises:
-        FedcohortError: where components can't be combined.
+        FedcohortError: if components can't be combined.
     """
     objects = {**light_components, **{group: components.make(composition, group) for group in HEAVY}}
     from fedcohort.component import Facts
@@ -124,7 +124,7 @@ def _takes(node: Mapping[str, Any], option: str) -> bool:
 
 
 def check_owners(composition: Composed, partition: "Partition") -> None:
-    """Raise `IncompatibleConfig` where a column of the data names the clients, but the partition makes its own."""
+    """Raise `IncompatibleConfig` if a column of the data names the clients, but the partition makes its own."""
     column = composition.config["dataset"].get("client")
     if column is not None and not partition.takes_owners:
         raise IncompatibleConfig(

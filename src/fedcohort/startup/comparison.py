@@ -49,7 +49,7 @@ def answer_folders(folders: Sequence[Path], question: Question, conditions: Mapp
     Raises:
         OptionError: for an invalid question.
         CheckpointError: for a folder that holds no run.
-        TrackingError: where there is nothing to compare.
+        TrackingError: if there is nothing to compare.
     """
     q, paths = question, {path.name: path for path in map(Path.absolute, folders)}
     compared = [
@@ -65,7 +65,7 @@ def answer_folders(folders: Sequence[Path], question: Question, conditions: Mapp
 def publish(result: Answer, query: Query, files: Sequence[Path], wait_s: float = server.WAIT_S) -> str:
     """Create or rewrite the report's run in MLflow, and return its name and id.
 
-    Raises `TrackingError` where MLflow fails or takes longer than `wait_s` seconds.
+    Raises `TrackingError` if MLflow fails or takes longer than `wait_s` seconds.
     """
     try:
         with time_limit(wait_s, "finding the sweep (wait_s)"):

@@ -69,7 +69,7 @@ CALLBACK = Contract(
 
 
 def make(composition: Composed, group: str, *, foreign: bool = False) -> Instance:
-    """Make the component of a group, with a guard around its methods; None where the group is empty (logger=none).
+    """Make the component of a group, with a guard around its methods; None if the group is empty (logger=none).
 
     Args:
         composition: the composed config.
@@ -197,7 +197,7 @@ def _contract_inside(owner: type | None, name: str, contract: Contract) -> Contr
 def _import_class(target: object, where: str, word: str, *, foreign: bool = False) -> type:
     """Return the class that `target` names.
 
-    Raises `OptionError` where it can't be imported or is no class, or is not of fedcohort in a foreign config.
+    Raises `OptionError` if it can't be imported or is no class, or is not of fedcohort in a foreign config.
     """
     try:
         result = _import_own_class(target, where) if foreign else get_object(typing.cast(str, target))

@@ -65,11 +65,11 @@ def fit(
         run_observers: observers and callbacks.
         tasks: the processes of the run on several machines.
         sweep: id of the sweep that the run belongs to, or None.
-        home: the run's folder; None for a task that follows the first one. Such a task returns None where the first
+        home: the run's folder; None for a task that follows the first one. Such a task returns None if the first
             task has nothing to train.
 
     Raises:
-        FedcohortError: where training fails.
+        FedcohortError: if training fails.
         SystemExit: with the code of the signal that stopped the run.
     """
     messages.quiet_lightning()

@@ -20,7 +20,7 @@ MIN_EVALUATED = 256  # samples that are evaluated in one batch, at least
 
 
 def check_network(model: "Model", choice: str, shape: tuple[int, ...], n_classes: int) -> None:
-    """Raise `OptionError` where the network's parameters need more memory than is available.
+    """Raise `OptionError` if the network's parameters need more memory than is available.
 
     The network is built without storage. A network that can't be built in this way is not checked.
     """
@@ -41,7 +41,7 @@ def check_network(model: "Model", choice: str, shape: tuple[int, ...], n_classes
 
 
 def check_rounds(facts: "Facts", *, keeps_updates: bool) -> None:
-    """Raise `OptionError` where a round needs more memory than is available.
+    """Raise `OptionError` if a round needs more memory than is available.
 
     Args:
         facts: including federation and layout. The federation is in memory already.
@@ -72,7 +72,7 @@ def check_rounds(facts: "Facts", *, keeps_updates: bool) -> None:
 def _measure_store(facts: "Facts") -> float:
     """Return the bytes of the clients' store once every client has been selected.
 
-    It is 0 where too few rounds are run for that, and above `client_store.limit_gb`, where the store is in files.
+    It is 0 if too few rounds are run for that, and above `client_store.limit_gb`, where the store is in files.
     """
     config, K = facts.config, facts.federation.n_clients
     numbers = sum(facts.components.remembers(False, facts.layout, int(facts.federation.n_train.max())).values())

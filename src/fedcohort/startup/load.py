@@ -29,7 +29,7 @@ def load_federation(composition: Composed, objects: Mapping[str, Any]) -> "Feder
         objects: the components of PARTS at least, by group.
 
     Raises:
-        FedcohortError: where the data are missing, malformed or too small for the options.
+        FedcohortError: if the data are missing, malformed or too small for the options.
     """
     from fedcohort.dataset.base import check
     from fedcohort.startup.assign import SplitOptions
@@ -62,7 +62,7 @@ def load(composition: Composed, objects: Mapping[str, Any], components: "Compone
         The facts of the run, including its federation.
 
     Raises:
-        FedcohortError: where the data do not suffice for the components.
+        FedcohortError: if the data do not suffice for the components.
     """
     from fedcohort.component import Facts
     from fedcohort.rng import Draws

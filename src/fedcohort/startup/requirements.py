@@ -66,7 +66,7 @@ def sort_requirements(requirements: Iterable[Requirement], choice: str) -> list[
 
 
 def check_clock(choices: Mapping[str, str], facts: Facts) -> None:
-    """Raise `IncompatibleConfig` where a budget of virtual seconds (`until.virtual_s`) can never be reached."""
+    """Raise `IncompatibleConfig` if a budget of virtual seconds (`until.virtual_s`) can never be reached."""
     virtual_s = facts.config["until"]["virtual_s"]
     if virtual_s is not None and not facts.time_passes:
         raise IncompatibleConfig(
@@ -76,7 +76,7 @@ def check_clock(choices: Mapping[str, str], facts: Facts) -> None:
 
 
 def check_targets(components: Mapping[str, Component], choices: Mapping[str, str], raw: "Raw") -> None:
-    """Raise `IncompatibleConfig` where a component requires classes of samples that the data lack.
+    """Raise `IncompatibleConfig` if a component requires classes of samples that the data lack.
 
     components: those that are applied to the data, by group.
     """
@@ -89,8 +89,8 @@ def check_population(choices: Mapping[str, str], facts: Facts) -> None:
     """Check cohort and selector against the number of clients, and the requirements again with the data.
 
     Raises:
-        IncompatibleConfig: where a requirement does not hold, or the cohort exceeds the number of clients.
-        OptionError: where the selector rejects the population.
+        IncompatibleConfig: if a requirement does not hold, or the cohort exceeds the number of clients.
+        OptionError: if the selector rejects the population.
     """
     cohort, federation, deadline = facts.config["cohort"], facts.federation, facts.components.deadline
     exceeds = f"exceeds the {federation.n_clients} clients of dataset={federation.name}"
@@ -110,7 +110,7 @@ def check_population(choices: Mapping[str, str], facts: Facts) -> None:
 
 
 def check_model(model: "Model", choice: str, federation: "Federation") -> None:
-    """Raise `IncompatibleConfig` where the model's inputs or outputs do not fit the data."""
+    """Raise `IncompatibleConfig` if the model's inputs or outputs do not fit the data."""
     single, name = federation.targets.single, f"dataset={federation.name}"
     if model.reads_symbols != federation.is_symbolic:
         model_input_kind, data_kind = (
@@ -136,7 +136,7 @@ def check_model(model: "Model", choice: str, federation: "Federation") -> None:
 
 
 def check_batches(network: "nn.Module", batch: int | None, federation: "Federation") -> None:
-    """Raise `IncompatibleConfig` where batch norm has a single value per channel in a batch."""
+    """Raise `IncompatibleConfig` if batch norm has a single value per channel in a batch."""
     from fedcohort.flat import can_norm_one_sample  # noqa: PLC0415 - torch is imported once the options are right
 
     if batch == 1 and not can_norm_one_sample(network, federation.server_test.x[:1]):

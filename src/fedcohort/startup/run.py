@@ -32,7 +32,7 @@ def run(composition: Composed, job: SweepJob | None = None) -> Path:
         job: the job of the sweep that the run belongs to; None outside of a sweep.
 
     Raises:
-        FedcohortError: where the run is rejected or fails.
+        FedcohortError: if the run is rejected or fails.
         SystemExit: with the code of the signal that stopped it; `interrupt.Stop` before training has begun.
     """
     with interrupts.on():

@@ -45,8 +45,8 @@ def build(raw: Raw, options: SplitOptions) -> Federation:
     """Return the federation. Equal arguments give equal bits. The inputs of `raw` may be overwritten.
 
     Raises:
-        OptionError: where the data do not suffice for the options; the message says what would be feasible.
-        DataError: where the data do not suffice for clients.
+        OptionError: if the data do not suffice for the options; the message says what would be feasible.
+        DataError: if the data do not suffice for clients.
     """
     checksum = checksum_of(raw)  # before the inputs are overwritten
     seed = options.seed
@@ -108,7 +108,7 @@ def _group_counts(raw: Raw, train: Ragged, labels: Labels) -> Counts | None:
 
 
 def _test_rows(raw: Raw, owners: Ids | None, n_clients: int, counts: Counts, seed: int) -> Ragged:
-    """Return the positions of each E_k in the test split; empty where the test split is the server's only."""
+    """Return the positions of each E_k in the test split; empty if the test split is the server's only."""
     if raw.pooled_test:
         return Ragged.from_sizes(np.empty(0, dtype=np.int64), np.zeros(n_clients, dtype=np.int64))
     if owners is None or raw.test_owner is None:

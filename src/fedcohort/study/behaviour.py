@@ -51,7 +51,7 @@ def difference(earlier: tuple[str, "Trajectory"], current: tuple[str, "Trajector
     """Name the differences between two runs in their first rounds, as "cohorts, bytes from round 3"; "" for none.
 
     Args:
-        earlier: fingerprint, "" where there is none, and curve of the first run.
+        earlier: fingerprint, "" if there is none, and curve of the first run.
         current: the same of the second run.
     """
     differences = _compare_curves(earlier[1], current[1])

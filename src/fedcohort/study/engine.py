@@ -181,7 +181,7 @@ class StudyRunner:
         return self._refusals[condition.overrides]
 
     def _find_equal(self, condition: Condition, seed: int, identity: dict[str, str]) -> Outcome | None:
-        """Return the stored outcome of an equal run, of this condition or another; None where there is none."""
+        """Return the stored outcome of an equal run, of this condition or another; None if there is none."""
         own_key = condition.key(seed)
         for key, row in sorted(self.results.done(), key=lambda item: item[0] != own_key):
             is_equal = key[2] == seed and all(row[name] == value for name, value in identity.items())

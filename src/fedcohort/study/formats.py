@@ -121,7 +121,7 @@ class Power:
 
 
 def power_of(settings: Iterable[SettingVerdict]) -> Power | None:
-    """Return what the seeds can show; None where no spread is known."""
+    """Return what the seeds can show; None if no spread is known."""
     measured = [setting for setting in settings if setting.seeds_needed]
     if not measured:
         return None

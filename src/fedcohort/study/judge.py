@@ -185,7 +185,7 @@ def _stack(differences: Differences) -> tuple[list[int], np.ndarray]:
 
 
 def _share(study: Study, difference: Difference, headroom: Headroom) -> ShareClosed | None:
-    """Return the share of the headroom over common seeds; None where there are few of them, or they show none."""
+    """Return the share of the headroom over common seeds; None if there are few of them, or they show none."""
     if headroom.difference is None or not headroom.is_positive:
         return None
     common, (of_method, of_oracle) = _stack({"method": difference, "oracle": headroom.difference})

@@ -79,7 +79,7 @@ def find_outcome(study: Study, results: Results, verdict: Verdict, speed_ups: Sp
         horizons: budgets of the baseline's runs, in words.
         has_clock: whether virtual time ends runs of a setting.
         seeds: numbers of paired seeds of the methods.
-        overall: claims over all settings (`Overall`); None where methods are not compared over them.
+        overall: claims over all settings (`Overall`); None if methods are not compared over them.
         faster: number of settings whose target was met, and of those where a method is faster, by axis; None without
             a target.
     """
@@ -138,7 +138,7 @@ def _write_horizon(budget: str) -> str:
 
 
 def compare_overall(study: Study, ranks: Ranks | None) -> Overall | None:
-    """Return the claims over all settings; None where methods are not compared over them."""
+    """Return the claims over all settings; None if methods are not compared over them."""
     if ranks is None or not ranks.overall:
         return None
     means = {method: result.seeds.mean for method, result in ranks.overall.items()}

@@ -146,7 +146,7 @@ def overall_line(study: Study, ranks: Ranks, name: str, verdict: Verdict, show: 
 
 
 def overall_table(study: Study, verdict: Verdict, show: Format) -> Table | None:
-    """Return the methods over all settings, best mean rank first; None where nothing can be ranked."""
+    """Return the methods over all settings, best mean rank first; None if nothing can be ranked."""
     ranks = verdict.ranks
     if ranks is None:
         return None
@@ -199,7 +199,7 @@ def write_target(method: MethodVerdict) -> str:
 
 
 def correlation_table(study: Study, results: Results) -> Table | None:
-    """Return the correlations of scores and rewards with facts of the clients; None where no run has a reward.
+    """Return the correlations of scores and rewards with facts of the clients; None if no run has a reward.
 
     Methods without a reward are left out; `results.parquet` has them in the column `follows`.
     """

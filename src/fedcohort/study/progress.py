@@ -151,7 +151,7 @@ def estimate_time(results: Results) -> TimeLeft[Pair]:
 
 
 def _describe_time(keys: Iterable[Key], results: Results) -> str:
-    """Return the time that the runs may take; "" where it is not known."""
+    """Return the time that the runs may take; "" if it is not known."""
     seconds = estimate_time(results).seconds([key[:2] for key in keys])
     return f", about {spell_s(seconds)} in one process" if seconds else ""
 

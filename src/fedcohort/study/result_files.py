@@ -46,7 +46,7 @@ def write(folder: Path, rows: Any, curves: Any) -> None:  # noqa: ANN401 - pyarr
 
 
 def exist(folder: Path) -> bool:
-    """Return whether the study has results. Raises `DataError` where there are curves without results."""
+    """Return whether the study has results. Raises `DataError` if there are curves without results."""
     path = folder / RESULTS
     with_manifest = (folder / manifest.NAME).exists()
     try:

@@ -61,7 +61,7 @@ def write_costs(speed: Speed) -> str:
 
 
 def name_faster(study: Study, setting: str, speed_ups: Speeds) -> str:
-    """Return `virtual time: fedcbs 1.86 (1.0, 1.2); bytes: ...`, the fastest first; "" where no method is faster."""
+    """Return `virtual time: fedcbs 1.86 (1.0, 1.2); bytes: ...`, the fastest first; "" if no method is faster."""
     parts = []
     for axis, by_pair in speed_ups.items():
         faster = {

@@ -137,7 +137,7 @@ class Tuning:
         ]
 
     def _try(self, method: str, overrides: Overrides) -> Trial:
-        """Run a trial. Its value is the mean of its runs, and None where one of them was refused or has failed."""
+        """Run a trial. Its value is the mean of its runs, and None if one of them was refused or has failed."""
         tasks = self._tasks(method, overrides)
         outcomes = [outcome for _, outcome in sorted(run_tasks(tasks, self.launch), key=lambda pair: pair[0])]
         commit, dirty = provenance.commit()
@@ -202,7 +202,7 @@ def _spell_overrides(options: Mapping[str, object]) -> Overrides:
 
 
 def _find_combination(options: Mapping[str, Range], tried: Collection[Overrides]) -> dict[str, object] | None:
-    """Return the first combination that was not tried; None where an option is a real number."""
+    """Return the first combination that was not tried; None if an option is a real number."""
     ranges = [option.values for option in options.values() if option.values is not None]
     if len(ranges) < len(options):
         return None
