@@ -163,7 +163,7 @@ def check_clients_with_lists(part: Part, result: Result, state: State, n: Ids) -
 
 
 def check_sample_positions(part: Part, result: Result, state: State, request: Any) -> Result:  # noqa: ANN401  a `SampleRequest`
-    check_ids("the result", result, request.n, least=1)
+    check_ids("the result", result, request.n, min_length=1)
     return result
 
 

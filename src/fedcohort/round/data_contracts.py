@@ -32,7 +32,7 @@ def check_split(part: Part, result: Result, stock: Any, size: Any, *args: object
         raise contract_error(
             "the number of clients", "at least 1" if n_clients is None else f"{n_clients}", len(positions)
         )
-    check_ids("the samples of all clients", np.sort(positions.rows), len(stock), least=1)
+    check_ids("the samples of all clients", np.sort(positions.rows), len(stock), min_length=1)
     return positions
 
 
