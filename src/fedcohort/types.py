@@ -48,7 +48,7 @@ class Signals(Mapping[str, Any]):
 
 @dataclass(frozen=True)
 class Population:
-    """What a method may know when a run starts.
+    """The information on the clients that a method may read when a run starts.
 
     Attributes:
         n_clients: number of clients, K.
@@ -65,7 +65,7 @@ class Population:
 
 @dataclass(frozen=True)
 class RoundContext(ReadOnly):
-    """What the server knows in a round before it queries a client.
+    """The information that the server has in a round before it queries clients.
 
     Attributes:
         round: number of the round, from 0.
@@ -202,7 +202,7 @@ class RoundOutcome(ReadOnly):
         signals: each [len(clients)], aligned with `clients`.
         probes: results of the concurrent probes, by signal.
         round_s: virtual seconds that the round took, including those until a client was ready.
-        announced_s: the deadline that clients were told, in virtual seconds after the broadcast; inf for none.
+        announced_s: the deadline that was announced to clients, in virtual seconds after the broadcast; inf for none.
     """
 
     round: int

@@ -28,7 +28,7 @@ class UpdateGroup:
 
 @dataclass(frozen=True)
 class ClientUpdate(ReadOnly):
-    """What one client sends to the server after local training.
+    """The result of one client's local training, as the server receives it.
 
     Attributes:
         client: id of the client.
@@ -39,7 +39,7 @@ class ClientUpdate(ReadOnly):
         response: displacement of the model after these steps under a constant gradient of 1, in units of the local
             learning rate (`training/response.py`).
         units_done: local epochs done; steps, where the client trains a fixed number of steps.
-        units_asked: epochs or steps that the server asked for.
+        units_asked: epochs or steps that the server requested.
         lr: local learning rate of the round.
         vector: the update y - w_t, float [P], or a function that returns it: see `delta`.
         buffers: the network's float buffers and frozen parameters, [B].

@@ -43,7 +43,7 @@ ROUNDING = 1e-12  # a smaller sum of lambda is rounding of the projection
 
 @dataclass(frozen=True)
 class State:
-    """What AFL remembers between rounds.
+    """State of AFL that is kept between rounds.
 
     Attributes:
         mixture: lambda, on the simplex, float64 [n_clients].

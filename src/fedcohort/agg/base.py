@@ -65,7 +65,7 @@ class Arrived(ReadOnly):
         weights: p_i, aligned with `outcome.clients`. They sum to 1, unless a selector's advice is absolute. A client
             that the advice excludes has 0, and counts as not arrived.
         updates: D, [m, P] in the order of `outcome.clients`, for `stacked` aggregators, else None.
-        buffers: the clients' buffers, float64 [m, B], likewise.
+        buffers: the clients' buffers, float64 [m, B], for `stacked` aggregators, else None.
         server_models: the networks on the server, for this round.
     """
 
@@ -121,8 +121,8 @@ class Aggregator(Component, Protocol[S]):
     Attributes:
         needs: names of the client signals that it reads. A ClassVar, or a property where options decide.
         stacked: whether it needs the matrix of updates, not only their weighted sum.
-        hooks: its part of local training.
-        own_length: whether the method sets the length of the step itself, other than as a mean of updates.
+        hooks: the part of the method that runs in local training.
+        own_length: whether the method computes the length of the step itself, and not as that of a mean of updates.
     """
 
     @property

@@ -70,7 +70,7 @@ SLOPES, GRADIENT, HESSIAN = 3.0, 3.0, 6.0  # matrix products of each derivative,
 
 @dataclass(frozen=True)
 class State:
-    """What FedBiO's server remembers between rounds.
+    """State of FedBiO's server that is kept between rounds.
 
     Attributes:
         u: joint solution of H u = grad f, float64 [P]; [0] in first order.

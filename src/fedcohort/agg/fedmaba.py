@@ -48,7 +48,7 @@ TINY = 1e-300  # smallest weight that a logarithm is taken of
 
 @dataclass(frozen=True)
 class State:
-    """What FedMABA remembers between rounds.
+    """State of FedMABA that is kept between rounds.
 
     Attributes:
         p: weights of the bandit, float64 [n_clients].

@@ -56,7 +56,7 @@ TINY = 1e-12
 
 @dataclass(frozen=True)
 class State:
-    """What RHFL remembers between rounds.
+    """State of RHFL that is kept between rounds.
 
     Attributes:
         before: loss that each client reported last, in nats, NaN for one that never did, [n_clients].

@@ -39,7 +39,7 @@ PLAIN_CLIENT = Requirement(
 
 @dataclass(frozen=True)
 class State:
-    """What SCAFFOLD's server remembers between rounds.
+    """State of SCAFFOLD's server that is kept between rounds.
 
     Attributes:
         c: control variate, float64 [P].

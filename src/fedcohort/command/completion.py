@@ -19,7 +19,7 @@ COMPOSED = ("run", "replay", "profile", "data", "demo")  # commands that take th
 def candidates(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return what the last word of a command line may be completed to.
 
-    bash hands over `selector=fl` as three words: what is behind the = is the incomplete one.
+    bash passes `selector=fl` as three words: what is behind the = is the incomplete one.
     """
     command, before, configs = ctx.info_name, list(ctx.params.get("words") or ()), Path("configs")
     groups = sorted(path.name for path in configs.glob("*") if path.is_dir())

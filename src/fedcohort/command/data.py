@@ -7,7 +7,7 @@ PATH is a table, a folder of tables or a folder of images. The command shows how
 options that it proposes with the reason for each, and the federation that results; options that are typed replace those
 proposed.
 
-NAME is a dataset; it is downloaded once where it isn't there. The options are those of a run, and so are the clients:
+NAME is a dataset; it is downloaded if it is not in the cache. The options are those of a run, and so are the clients:
 equal data, seed and options give equal clients. The command shows samples, classes and clients, differences to the
 original, and the checksum that a run's info.json has. logs/data/<name>.png shows the classes of each client.
 

@@ -75,7 +75,7 @@ class LoggedSelector:
         return ctx, list(self.selector.plan(self.state, ctx)) if len(round.available) else []
 
     def select(self, round: LoggedRound, ctx: RoundContext, probes: Sequence[Probe]) -> Selection:
-        """Return the selection, with the logged answers to the queries that come before it."""
+        """Return the selection, given the logged answers to the queries made before it."""
         answers = {probe.signal: self._answer(round, probe) for probe in probes if not probe.concurrent}
         selection, self.state = self.selector.select(self.state, ctx, answers)
         return selection
@@ -116,7 +116,7 @@ def find_wide_round(log: RunLog) -> LoggedRound | None:
 
 
 def explain_unlogged(log: RunLog, signal: Signal) -> str:
-    """Return why no log of such a run holds the signal; "" if another run's log might."""
+    """Return why a log of a run with this selector cannot hold the signal; "" if it can."""
     if isinstance(signal, Derived) and signal.pairs:
         wide = find_wide_round(log)
         return (

@@ -1,4 +1,4 @@
-"""Write the files of a new method, which run as they stand.
+"""Write the files of a new method, which work without changes.
 
     fedcohort new selector my_method        or aggregator, signal, dataset, model
 

@@ -8,7 +8,7 @@ waterbirds    metadata.csv and the images that it names: for dataset=waterbirds
 spawrious     <0 or 1>/<place>/<breed>/*: for dataset=spawrious
 
 DST gets train.parquet, and test.parquet and valid.parquet where there are such parts. Images keep their bytes, or are
-made N x N pixels and stored as PNG with size=N. Typed again, it continues where it was stopped. SRC is a folder:
+made N x N pixels and stored as PNG with size=N. The same command resumes an interrupted conversion. SRC is a folder:
 archives are not opened, nothing is unpickled, and what leads out of SRC, a link or a name in a list, is refused.
 No file of DST is replaced.
 """

@@ -93,7 +93,9 @@ def _describe_difference(log: RunLog, round: LoggedRound, selection: Selection) 
 def _check_queries(
     log: RunLog, round: LoggedRound, name: str, logged: Sequence[Probe], probes: Sequence[Probe]
 ) -> None:
-    """Raise `IncompatibleConfig` for a query that the run did not make: a NaN in the log does not tell.
+    """Raise `IncompatibleConfig` for a query that the run did not make.
+
+    A NaN in the log does not show whether the client was queried.
 
     Args:
         log: of the run.

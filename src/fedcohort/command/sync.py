@@ -28,7 +28,7 @@ EVERY_S = 1.0  # between two sends of a run that is followed
 
 
 def sync(folder: Path, tracking_uri: str | None = None, experiment: str | None = None, wait_s: float = WAIT_S) -> str:
-    """Send the missing rounds and files of the run in `folder`, and return a line that says what was sent.
+    """Send the missing rounds and files of the run in `folder`, and return a line that describes what was sent.
 
     Args:
         folder: of the run.

@@ -1,4 +1,4 @@
-"""fedcohort data PATH: look at a user's own files, and print what must be decided and the command that runs."""
+"""fedcohort data PATH: inspect a user's files, and print the open decisions and the command that trains on them."""
 
 import re
 import shlex

@@ -1,6 +1,6 @@
 """Read the cells of a column as numbers, and describe cells that hold none.
 
-A cell counts as missing where it is empty, NaN, infinite, beyond float32, or a text that is no number.
+A cell counts as missing where it is empty, NaN, infinite, beyond float32, or a text that is not a number.
 """
 
 import json

@@ -103,7 +103,7 @@ def _describe(file: Path, size: int) -> str:
 
 
 def _open(file: Path, content: bytes | None) -> Any:  # noqa: ANN401  pyarrow has no types
-    """Return the file, whatever its suffix says of its compression, or its decoded content."""
+    """Open the file by its content, not by its suffix; return it, or its content after decompression and decoding."""
     return pa.input_stream(str(file), compression=None) if content is None else io.BytesIO(content)
 
 

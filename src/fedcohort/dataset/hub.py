@@ -26,7 +26,7 @@ WITHOUT = "without a network set dataset.path to a folder that holds train.parqu
 
 
 def splits(name: str, required: Sequence[str], perhaps: Sequence[str] = ()) -> list[Frame]:
-    """Return the named splits of a dataset of the hub (option dataset.hub), and those of `perhaps` that it has."""
+    """Return the required splits of a dataset of the hub (option dataset.hub), and the optional ones that it has."""
     match = NAME.fullmatch(name)
     path, options = (match["path"], match.groupdict()) if match else (name, {})
     named = {option: options[option] for option in ("name", "revision") if options.get(option)}
@@ -80,7 +80,7 @@ def plain(table: Any) -> Any:  # noqa: ANN401  pyarrow has no types
 
 
 def out_of_reach() -> str:
-    """Return why the hub can't be reached, "" if it answers in any way."""
+    """Return why the hub can't be reached; "" if it answers a request, also with an error."""
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
     try:
         urllib.request.urlopen(urllib.request.Request(endpoint, method="HEAD"), timeout=TIMEOUT_S).close()

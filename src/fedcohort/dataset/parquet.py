@@ -16,7 +16,7 @@ from fedcohort.host import parquet
 
 
 def unreadable(file: Path, error: Exception) -> DataError:
-    """Return the error for a file whose content is not what its name says."""
+    """Return the error for a file whose content does not have the format of its suffix."""
     if isinstance(error, MemoryError):
         size = file.stat().st_size / 1e9
         return DataError(f"dataset.path: {file} ({size:.3f} GB) needs more memory than is available: use fewer rows")
@@ -25,7 +25,7 @@ def unreadable(file: Path, error: Exception) -> DataError:
 
 
 def list_parts(folder: Path) -> list[Path]:
-    """Return the part files of a folder in the order of their names; hidden files and `_SUCCESS` are none."""
+    """Return the part files of a folder in the order of their names; hidden files and `_SUCCESS` are left out."""
     return sorted(file for file in folder.glob("*.parquet") if file.is_file() and file.name[0] not in "._")
 
 

@@ -70,10 +70,10 @@ class Deadline(Component, Protocol[S]):
         return frozenset({LATE_CLIENTS} if self.bounded else ())
 
     def suggest(self, units: int) -> str:
-        """Return what to type where no client is in time.
+        """Return the options that the user should change if no client is in time.
 
         Args:
-            units: largest number of units of local work that a client was asked for.
+            units: largest number of units of local work that was requested from a client.
         """
         return "" if self.partial_work or not self.announces or units < 2 else "set deadline.partial_work=true"
 
@@ -125,7 +125,7 @@ class DeadlineOutcome(ReadOnly):
         finish: seconds until each has answered with these units.
         train_s: seconds until the round closed.
         phases: seconds of each of `PHASES` of a client's job, by name; for a late client those of the whole job.
-        asked: units requested of each.
+        units_asked: units of local work requested of each client.
         announced: the announced deadline in seconds; inf without one.
     """
 

@@ -55,7 +55,7 @@ MAX_WARMUP = 200  # clients whose arrival ends the warm-up, whatever the populat
 
 @dataclass(frozen=True)
 class State:
-    """What the deadline remembers between rounds.
+    """State of the deadline that is kept between rounds.
 
     Attributes:
         pace: the state of the pace controller.

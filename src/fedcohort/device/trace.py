@@ -46,8 +46,8 @@ class Trace(Device):
         up: column of mean upload speeds.
         unit: of both speeds.
         seconds_cv: column of relative standard deviations between rounds; None for no deviation.
-        down_cv: likewise of the download.
-        up_cv: likewise of the upload.
+        down_cv: column of relative deviations of the download speed between rounds, None for no deviation.
+        up_cv: column of relative deviations of the upload speed between rounds, None for no deviation.
         draw: whether a row is drawn for each client.
     """
 

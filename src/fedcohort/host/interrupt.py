@@ -52,7 +52,7 @@ class Stopped(SystemExit):
 
 
 class Phase(enum.Enum):
-    """The activity of a process when a signal arrives; the value is the message about a signal that has to wait."""
+    """The activity of a process when a signal arrives; the value is the message printed if the signal has to wait."""
 
     START = ""
     FORKED = "stopping; a further signal stops at once"  # training processes handle their signals
@@ -141,12 +141,12 @@ class Interrupts:
             self._shared[:], self._own = b"\0\0", 0
 
     def stop(self) -> None:
-        """Prepare for the end of the process: after a signal, further ones are ignored; else they end it at once."""
+        """Prepare for the end of the process: a first signal ends it at once, and after one, further ones are ignored."""
         self._give_back(dict.fromkeys(self._before or (), signal.SIG_IGN if self.code else signal.SIG_DFL))
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Let signals wait in the block; `check` handles them."""
+        """Delay signals in the block until the next call of `check`."""
         before, self._phase = self._phase, Phase.DEAF
         try:
             yield

@@ -17,7 +17,7 @@ class _OutOfTime(BaseException):
 def time_limit(seconds: float, what: str) -> Iterator[None]:
     """Raise `TimeoutError` if the block takes longer than `seconds`.
 
-    Signals reach the main thread alone: in another thread there is no limit.
+    Signals reach only the main thread: in another thread there is no limit.
 
     Args:
         seconds: wall time, above 0.

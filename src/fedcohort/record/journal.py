@@ -36,7 +36,7 @@ class Committed(NamedTuple):
 
 
 class Journal(Observer):
-    """Commit every step, once."""
+    """Write each step to the journal exactly once."""
 
     def __init__(self) -> None:
         self._folder = Path()

@@ -68,7 +68,7 @@ class RunLog:
 
     @property
     def units(self) -> int:
-        """Units of local work (epochs, or steps) that every selected client is asked for."""
+        """Units of local work (epochs, or steps) that are requested from every selected client."""
         client = self.info.config["client"]
         return int(client["epochs"] if client["steps"] is None else client["steps"])
 

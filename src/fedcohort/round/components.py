@@ -65,7 +65,7 @@ class Components:
 
     @property
     def announces_deadline(self) -> bool:
-        """Whether clients are told the deadline, which they need for partial work or for the choice of samples."""
+        """Whether the deadline is announced to clients, for partial work or for the choice of samples."""
         return self.deadline.announces and (
             self.deadline.partial_work or ANNOUNCED_DEADLINE in self.samples.requirements
         )
@@ -185,7 +185,7 @@ class Populations:
         return Signals({**values, **measured}, needs, reader)
 
     def for_selector(self, deadline: Deadline[Any]) -> "Populations":
-        """Return the populations of a selector, whose cohort has the size that the deadline asks for."""
+        """Return the populations for a selector, with the cohort size that the deadline requests."""
         return replace(self, cohort=deadline.cohort_size(self.cohort))
 
     def for_reader(self, needs: frozenset[str], reader: str) -> Population:

@@ -37,7 +37,7 @@ class ClientReports:
         return out
 
     def apply_attack_to(self, signal: str, read: Callable[[ClientUpdate], float]) -> Callable[[ClientUpdate], float]:
-        """Return a function that reads an update and applies the attack if its client lies."""
+        """Return a function that reads a signal from an update, and falsifies it if the client is an attacker."""
 
         def read_report(update: ClientUpdate) -> float:
             return float(self.report(signal, np.array([update.client]), np.array([read(update)]))[0])

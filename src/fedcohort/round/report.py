@@ -124,7 +124,7 @@ def client_columns(finished: Finished, collected: Collected, n_clients: int) -> 
 
 
 def phase_columns(closing: DeadlineOutcome) -> Mapping[str, np.ndarray]:
-    """Return the assigned units and the phases of each selected client's whole job, in seconds, by column name."""
+    """Return, by column name, the requested units of each selected client and the seconds of each phase of its job."""
     return {"units_asked": closing.units_asked, **{f"{name}_s": seconds for name, seconds in closing.phases.items()}}
 
 

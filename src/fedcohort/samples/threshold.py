@@ -47,7 +47,7 @@ NOISY = ("loss_low", "loss_high", "loss_count", "loss_squares")  # the reports t
 
 @dataclass(frozen=True)
 class State:
-    """What the server remembers about the clients' losses.
+    """The server's state about the clients' losses.
 
     Attributes:
         pace: the state of the pace controller.

@@ -102,8 +102,8 @@ class Selector(Component, Protocol[S]):
         """Update the state with the arrivals and failures of a round, before the aggregation; draw nothing.
 
         `outcome.signals[name]` holds a number or a row for each client of `outcome.clients`, in their order. Values may
-        be NaN or infinite, for example the loss of a client that diverged: such a value must not spoil what is known of
-        the others.
+        be NaN or infinite, for example the loss of a client that diverged. Such a value must not affect what is known
+        of other clients.
 
         It is not called for a round without a cohort. A round without arrivals must change the state too, so that a run
         cannot stall on clients that never arrive: either count failures, or set `backs_off`.
@@ -145,7 +145,7 @@ TIE = 1e-9
 
 
 def finite_or_last(scores: Values) -> Values:
-    """Return the scores with NaN replaced by -inf, which ranks last; +inf stays, it marks clients never tried."""
+    """Return the scores with NaN replaced by -inf, which ranks last; +inf, for clients never tried, is kept."""
     return np.where(np.isnan(scores), -np.inf, scores)
 
 

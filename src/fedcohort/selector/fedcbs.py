@@ -34,7 +34,7 @@ from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOut
 
 @dataclass(frozen=True)
 class State:
-    """What Fed-CBS remembers between rounds.
+    """State of Fed-CBS that is kept between rounds.
 
     Attributes:
         rounds: T_k, one more than the number of rounds for which each client was selected, [K].

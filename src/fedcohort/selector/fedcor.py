@@ -51,7 +51,7 @@ LIMIT = 1e12  # nats
 
 @dataclass(frozen=True)
 class State:
-    """What FedCor remembers between rounds.
+    """State of FedCor that is kept between rounds.
 
     Attributes:
         X: features of the clients, [dim, K]; None before the first fit.

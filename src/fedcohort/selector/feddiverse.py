@@ -63,7 +63,7 @@ MIN_WEIGHT = 1e-9  # smaller weights of known_matrix count as 0
 
 @dataclass(frozen=True)
 class State:
-    """What FedDiverse remembers between rounds.
+    """State of FedDiverse that is kept between rounds.
 
     Attributes:
         delta: triplets, NaN if unknown, [K, 3].

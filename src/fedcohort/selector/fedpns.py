@@ -55,7 +55,7 @@ Gram = Float64[np.ndarray, "m m"]
 
 @dataclass(frozen=True)
 class State:
-    """What FedPNS remembers between rounds.
+    """State of FedPNS that is kept between rounds.
 
     Attributes:
         prob: probability of each client, sums to 1, [K].

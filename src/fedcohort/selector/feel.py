@@ -48,7 +48,7 @@ FLOOR = 1e-12  # of the largest importance: every client can be drawn
 
 @dataclass(frozen=True)
 class State:
-    """What FEEL remembers between rounds.
+    """State of FEEL that is kept between rounds.
 
     Attributes:
         norm: norm of each client's last update, NaN before it, [K].

@@ -59,7 +59,7 @@ ONE_LOSS = Requirement(
 
 @dataclass(frozen=True)
 class State:
-    """What FLASH remembers between rounds.
+    """State of FLASH that is kept between rounds.
 
     Attributes:
         posterior: the bandit's belief.

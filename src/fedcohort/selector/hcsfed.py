@@ -62,7 +62,7 @@ STRATA = {"paper": 10, "feddiverse_paper": 3}
 
 @dataclass(frozen=True)
 class State:
-    """What HCSFed remembers between rounds.
+    """State of HCSFed that is kept between rounds.
 
     Attributes:
         X: sketches, [K, d'], NaN if unknown; no columns before the first.

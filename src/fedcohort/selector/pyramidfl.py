@@ -67,7 +67,7 @@ LIMIT = 1e150  # the product of two such numbers does not overflow
 
 @dataclass(frozen=True)
 class State:
-    """What PyramidFL remembers between rounds.
+    """State of PyramidFL that is kept between rounds.
 
     Attributes:
         ranked: the state of Oort's ranking, whose durations are the expected ones.

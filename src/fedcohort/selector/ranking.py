@@ -18,7 +18,7 @@ from fedcohort.types import Ids, Population, RoundContext, RoundOutcome, Selecti
 
 @dataclass(frozen=True)
 class State:
-    """What the ranking remembers between rounds.
+    """State of the ranking that is kept between rounds.
 
     Attributes:
         utility: U_k, NaN before a client's first round or where its report is invalid, [n_clients].

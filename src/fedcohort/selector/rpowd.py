@@ -33,7 +33,7 @@ from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, R
 
 @dataclass(frozen=True)
 class State:
-    """What rpow-d remembers between rounds.
+    """State of rpow-d that is kept between rounds.
 
     Attributes:
         last: loss of each client's last round in nats, inf before it and -inf if it was not finite, [n_clients].

@@ -49,7 +49,7 @@ SEVERAL_STEPS = Requirement(
 
 @dataclass(frozen=True)
 class State:
-    """What UCB-CS remembers between rounds.
+    """State of UCB-CS that is kept between rounds.
 
     Attributes:
         past: the discounted sums L, N and T.

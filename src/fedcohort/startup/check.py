@@ -27,7 +27,7 @@ HEAVY = ("objective", "regulariser", "codec", "server", "agg", "proxy")
 
 
 def check_before_data(composition: Composed) -> None:
-    """Raise `FedcohortError` if a run of this config would be rejected before its data are read."""
+    """Check a config without reading data. Raises `FedcohortError` if its run would be rejected."""
     make_components(composition, make_light_components(composition))
 
 

@@ -113,7 +113,7 @@ def check_words(words: Sequence[str], configs: Path) -> None:
 
 
 def _check_form(words: Sequence[str], configs: Path) -> None:
-    """Raise `OptionError` for `--selector flash`, `--selector=flash` and `selector = flash`. It says what to type."""
+    """Raise `OptionError`, with the correct form, for `--selector flash`, `--selector=flash` and `selector = flash`."""
 
     def is_option(name: str) -> bool:
         match = re.fullmatch(r"(\w[\w/]{0,99})([.@].*)?", name)  # a path may be too long for a file's name

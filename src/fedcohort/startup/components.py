@@ -197,7 +197,7 @@ def _contract_inside(owner: type | None, name: str, contract: Contract) -> Contr
 def _import_class(target: object, where: str, word: str, *, foreign: bool = False) -> type:
     """Return the class that `target` names.
 
-    Raises `OptionError` if it can't be imported or is no class, or is not of fedcohort in a foreign config.
+    Raises `OptionError` if it can't be imported, is not a class, or is not a class of fedcohort in a foreign config.
     """
     try:
         result = _import_own_class(target, where) if foreign else get_object(typing.cast(str, target))

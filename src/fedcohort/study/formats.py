@@ -18,7 +18,7 @@ COSTS = {"bytes": "bytes", "client_flops": "client FLOPs", "virtual_s": "virtual
 
 @dataclass(frozen=True)
 class Format:
-    """How the values of a study's metric are written.
+    """The format in which the values of a study's metric are written.
 
     Attributes:
         factor: by which values are multiplied.

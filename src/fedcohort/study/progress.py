@@ -25,8 +25,8 @@ class Progress:
 
     Attributes:
         runs: in the order in which they are done. It is seed by seed, so that a stopped study has fewer seeds.
-        states: done, refused, failed, missing, or changed. A run is changed where its overrides or yaml files are
-            others than those of its stored row; only composing tells whether its configuration is.
+        states: done, refused, failed, missing, or changed. A run is changed if its overrides or yaml files
+            differ from those of its stored row; composing shows whether its configuration differs, too.
     """
 
     runs: Sequence[tuple[Condition, int]]

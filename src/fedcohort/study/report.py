@@ -71,7 +71,7 @@ def write(study: Study, results: Results) -> list[Path]:
 
 
 def page_data(study: Study, results: Results, verdict: Verdict, show: Format) -> dict[str, object]:
-    """Return the data that the templates of a study and of a leaderboard share, and draw the figures."""
+    """Draw the figures, and return the data that the templates of studies and of leaderboards have in common."""
     notes, figures = find_notes(study, results, verdict), draw(study, verdict, show)
     shared = {"study": study, "base": study.baseline, "verdict": verdict, "show": show}
     return {**shared, "notes": notes, "figures": figures, **WRITERS}

@@ -105,7 +105,7 @@ def _read(path: Path) -> Any:  # noqa: ANN401
 
 
 def _check_columns(path: Path, table: Any, required: Sequence[str], types: Mapping[str, str]) -> None:  # noqa: ANN401
-    """Check that each column is there once and has its type, and that required columns have no empty cells.
+    """Check that each column occurs once with its type, and that required columns have no empty cells.
 
     A table of an older version without rows may have columns without a type. Raises `DataError`.
     """

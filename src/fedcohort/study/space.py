@@ -73,7 +73,7 @@ Range = Choice | Interval
 
 
 def spell_value(value: object) -> str:
-    """Return the value as it is typed in an override."""
+    """Return the value in the form in which an override states it."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return str(value)

@@ -22,7 +22,7 @@ class PValues:
 
     Attributes:
         in_setting: over all methods of the setting. An oracle, a reference or a bound is in no family, and keeps its p.
-        of_method: over all settings of the method; likewise.
+        of_method: over all settings of the method; an oracle, a reference or a bound keeps its p.
         anywhere: over all methods in all settings; NaN for a row that is in no family.
     """
 
@@ -87,10 +87,11 @@ class Headroom:
     """The gain of an oracle in a setting.
 
     Attributes:
-        oracle: the one with the largest mean difference; "" if no oracle has a difference.
-        difference: its difference; of several oracles, that of choosing one on the other seeds. None likewise.
+        oracle: name of the oracle with the largest mean difference; "" if no oracle has a difference.
+        difference: difference of this oracle; with several oracles, that of choosing one on the other seeds. None if no
+            oracle has a difference.
         is_positive: whether the interval is above 0, and the mean at or above the minimum effect.
-        oracles: those with enough seeds.
+        oracles: names of the oracles with enough seeds.
     """
 
     oracle: str = ""

@@ -59,7 +59,7 @@ def _number_values(column: pa.ChunkedArray) -> Ids:
 
 
 def find_series(frame: Frame, label: str) -> tuple[str, str] | None:
-    """Return the columns of series and time of a table that looks like a long one, None if it doesn't.
+    """Return the columns of series and time of a table with a row for each time step; None for other tables.
 
     The column of series has each of its values in one block of rows with one label; blocks have MIN_STEPS rows or more
     on average. The column of time increases strictly within each block and mostly decreases between blocks.
