@@ -105,7 +105,7 @@ RENAMED = {  # old names of what components declare and do, for one release
     "holds": "has_inputs",
     "ask": "cohort_size",
     "tell": "report_losses",
-    "look": "find_clients_with_lists",
+    "look": "keeps_list",
     "tells_losses": "reports_losses",
 }
 

@@ -186,11 +186,7 @@ def stored_vector_sizes(hooks: Iterable[ClientHook], n_params: int, n_samples: i
 
 
 def begin_all(
-    hooks: Sequence[ClientHook],
-    w: Vector,
-    down: Mapping[str, Tensor],
-    stored: Mapping[str, Tensor],
-    ctx: ClientContext,
+    hooks: Sequence[ClientHook], w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
 ) -> list[Correction]:
     """Begin the local training of one client for each hook. The arguments are those of `ClientHook.begin`.
 

@@ -68,7 +68,7 @@ GROUPS = {
         "Random",
         "random",
         (),
-        ("init", "find_clients_with_lists", "choose", "observe", "describe", "report_losses"),
+        ("init", "keeps_list", "choose", "observe", "describe", "report_losses"),
         "keeps_losses: ClassVar = True\n    foreseen: ClassVar = False",
     ),
     "deadline": Group(

@@ -11,16 +11,7 @@ from fedcohort.rng import Draws
 from fedcohort.round.backoff import NO_FAILURES, update, withhold
 from fedcohort.selector.base import Selector
 from fedcohort.signal.base import Computed, Derived, Measured, RawUpdate, ServerMeasured, Signal, Static, find
-from fedcohort.types import (
-    Advice,
-    Population,
-    Probe,
-    ProbeResult,
-    RoundContext,
-    RoundOutcome,
-    Selection,
-    Signals,
-)
+from fedcohort.types import Advice, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
 
 
 class LoggedSelector:

@@ -133,10 +133,9 @@ def divide(
         present = np.flatnonzero(np.bincount(owner[rows], minlength=1))
         is_train = np.isin(owner[rows], rng.permutation(present)[: int(SHARE * len(present))])
     else:
-        is_train = (
-            draw_training(owner[rows], rng) if gap is None else rank_within_group(owner[rows]) < quota_of(owner[rows])
-        )
-        in_gap = np.zeros(len(rows), bool) if not gap else rank_within_group(owner[rows]) < quota_of(owner[rows]) + gap
+        position, quota = rank_within_group(owner[rows]), quota_of(owner[rows])
+        is_train = draw_training(owner[rows], rng) if gap is None else position < quota
+        in_gap = np.zeros(len(rows), bool) if not gap else position < quota + gap
         rows, is_train = rows[is_train | ~in_gap], is_train[is_train | ~in_gap]
     sizes = np.bincount(owner[rows[is_train]], minlength=owner.max() + 1)
     poor = (sizes > 0) & (sizes < LEAST)

@@ -141,7 +141,7 @@ class Interrupts:
             self._shared[:], self._own = b"\0\0", 0
 
     def stop(self) -> None:
-        """Prepare for the end of the process: a first signal ends it at once, and after one, further ones are ignored."""
+        """Prepare for the end of the process: a first signal ends it at once; after one, others are ignored."""
         self._give_back(dict.fromkeys(self._before or (), signal.SIG_IGN if self.code else signal.SIG_DFL))
 
     @contextmanager

@@ -8,15 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.errors import CheckpointError, OptionError
-from fedcohort.record.folder import (
-    RunFolder,
-    check_kinds,
-    has_checkpoint,
-    list_runs,
-    spending_of,
-    status_of,
-    take_lock,
-)
+from fedcohort.record.folder import RunFolder, check_kinds, has_checkpoint, list_runs, spending_of, status_of, take_lock
 from fedcohort.round.budget import Budget
 
 log = logging.getLogger("fedcohort")

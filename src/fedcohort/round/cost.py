@@ -20,7 +20,7 @@ from fedcohort.round.components import Components, Populations
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.rates import QueryWork, Rates
 from fedcohort.round.sampling import foresee_samples
-from fedcohort.round.workload import find_answering, list_answered_probes, list_queried
+from fedcohort.round.workload import find_answering, list_answered, list_queried
 from fedcohort.signal.base import Computed, Probed, Static, find
 from fedcohort.training.passes import count_dealt, count_pieces
 from fedcohort.types import Ids, Probe, ProbeResult, Values
@@ -43,17 +43,16 @@ class CostModel:
     """
 
     def __init__(
-        self, components: Components, federation: Federation, layout: Layout, flops: float, merge_last: bool
+        self, components: Components, data: Federation, layout: Layout, flops: float, merge_last: bool
     ) -> None:
-        self.components, self.federation, self.layout, self.flops = components, federation, layout, flops
+        self.components, self.federation, self.layout, self.flops = components, data, layout, flops
         self.merge_last = merge_last
         client = components.client
         self.units = client.epochs if client.steps is None else client.steps
         extra = components.samples.bytes_down + NUMBER * components.announces_deadline
         self.usual_rates = Rates.from_signals(components.needs(), components.agg.needs, components.hooks, layout, extra)
-        self.plain = Rates.from_signals(
-            components.needs(plain=True), (), components.hooks_in(plain=True), layout, extra
-        )
+        hooks, needs = components.hooks_in(plain=True), components.needs(plain=True)
+        self.plain = Rates.from_signals(needs, (), hooks, layout, extra)
         self.query_rates = Rates.from_signals((), (), (), layout)
         self.update_bytes = components.codec.bytes_up(layout)
 
@@ -67,16 +66,14 @@ class CostModel:
         n = self.federation.n_train[clients]
         return np.array([n[i] if r is None else len(r) for i, r in enumerate(rows)], dtype=np.int64)
 
-    def count_samples_in_batches(self, used: Ids, units: "Ids | int") -> Values:
+    def count_processed(self, used: Ids, units: "Ids | int") -> Values:
         """Return the number of samples in all mini-batches of a job, repetitions included, [len(used)]."""
         client = self.components.client
         if client.steps is None:
             return np.asarray(used * units, dtype=np.float64)
         return count_dealt(used, client.batch, self.merge_last, units).astype(np.float64)
 
-    def count_query_passes(
-        self, signal: Probed, clients: Ids, options: Mapping[str, Any] = MappingProxyType({})
-    ) -> Values:
+    def query_passes(self, signal: Probed, clients: Ids, options: Mapping[str, Any] = MappingProxyType({})) -> Values:
         """Return the forward passes of a signal at each client, in samples, [len(clients)]."""
         offsets = (self.federation.train if signal.split == "train" else self.federation.val).offsets
         passes_per_sample: Values | float = signal.passes  # type: ignore[assignment]  # a number if it isn't callable
@@ -86,7 +83,7 @@ class CostModel:
         samples: Values = np.diff(offsets)[clients] * passes_per_sample
         return samples
 
-    def count_training_passes(self, signal: Probed, clients: Ids, options: Mapping[str, Any], draws: Draws) -> Values:
+    def training_passes(self, signal: Probed, clients: Ids, options: Mapping[str, Any], draws: Draws) -> Values:
         """Return the training that a signal needs of each client, in samples' forward passes, [len(clients)].
 
         draws: random numbers of the round, for the choice of samples.
@@ -98,20 +95,18 @@ class CostModel:
             foresee_samples(self.components.samples, k, int(n[k]), draws) if trains else None
             for k, trains in zip(clients.tolist(), is_trainer.tolist(), strict=True)
         ]
-        samples: Values = 3 * is_trainer * self.count_samples_in_batches(self.count_used(clients, rows), self.units)
+        samples: Values = 3 * is_trainer * self.count_processed(self.count_used(clients, rows), self.units)
         return samples
 
-    def count_forward_passes(self, clients: Ids, rates: Rates, answered_probes: Sequence[Probe] = ()) -> Values:
+    def count_forward_passes(self, clients: Ids, rates: Rates, answered: Sequence[Probe] = ()) -> Values:
         """Return the forward passes of a job before and after its training, in samples, [len(clients)].
 
-        They serve the aggregator's queries before the training, and reports after it. heard: the selector's queries of
-        the round with the clients that answered, which do not answer a second time.
+        They serve the aggregator's queries before the training, and reports after it. answered: the selector's queries
+        of the round with the clients that answered, which do not answer a second time.
         """
         passes: Values = rates.passes_after * self.federation.n_train[clients]
         for word, signal in rates.probed.items():
-            passes = passes + np.where(
-                find_answering(word, clients, answered_probes), 0.0, self.count_query_passes(signal, clients)
-            )
+            passes = passes + np.where(find_answering(word, clients, answered), 0.0, self.query_passes(signal, clients))
         return passes
 
     def work(
@@ -140,7 +135,7 @@ class CostModel:
         reference = self.units if self.components.client.steps is None else 1
         ones = np.ones(len(used))
         return Workload(
-            load=self.count_samples_in_batches(used, n_units) / n_units * (rates.step_passes / 3.0) / reference,
+            load=self.count_processed(used, n_units) / n_units * (rates.step_passes / 3.0) / reference,
             infer_load=inferred / (3.0 * reference),
             units=self.units,
             bytes_down=(rates.down_bytes - self.query_rates.down_bytes * np.asarray(has_model)) * ones,
@@ -163,16 +158,16 @@ class CostModel:
             "pass_units": np.ones(len(n)) if steps is None else steps.astype(np.float64),
         }
 
-    def sum_query_work(self, probes: Sequence[Probe], draws: Draws) -> QueryWork:
+    def query_work(self, probes: Sequence[Probe], draws: Draws) -> QueryWork:
         """Return the work that queries need of each client in the round of `draws`."""
         work = QueryWork(*np.zeros((3, self.federation.n_clients)))
         for probe in probes:
             signal, clients = find(probe.signal), probe.clients
             if isinstance(signal, Probed):
-                trained = self.count_training_passes(signal, clients, probe.options, draws)
+                trained = self.training_passes(signal, clients, probe.options, draws)
                 work.trained[clients] += trained
                 passes = work.passes_after if trained.any() else work.passes
-                passes[clients] += self.count_query_passes(signal, clients, probe.options)
+                passes[clients] += self.query_passes(signal, clients, probe.options)
         return work
 
     def time_queries(
@@ -242,19 +237,13 @@ class CostModel:
         simulated = [(p, s.jobs(p.options)) for p in probes if isinstance(s := find(p.signal), Computed) and s.jobs]
         extra += sum(len(p.clients) for p, _ in simulated) * model
         answers = sum(find(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)
-        answered_probes = list_answered_probes(probes, results)
-        answers += sum(
-            s.bytes_up * int((~find_answering(w, chosen, answered_probes)).sum()) for w, s in rates.probed.items()
-        )
-        answers += (
-            sum(np.isin(workers, results[p.signal].clients).sum() for p, workers in simulated) * self.update_bytes
-        )
-        passes = float(
-            self.count_forward_passes(chosen, rates, answered_probes).sum()
-            + self.sum_query_work(probes, draws).total.sum()
-        )
+        answered = list_answered(probes, results)
+        answers += sum(s.bytes_up * int((~find_answering(w, chosen, answered)).sum()) for w, s in rates.probed.items())
+        answers += self.update_bytes * sum(np.isin(w, results[p.signal].clients).sum() for p, w in simulated)
+        query_passes = self.query_work(probes, draws).total.sum()
+        passes = float(self.count_forward_passes(chosen, rates, answered).sum() + query_passes)
         done = np.where(closing.arrived, closing.units, jobs.assigned)
-        trained = float(self.count_samples_in_batches(self.count_used(chosen, jobs.rows), done).sum())
+        trained = float(self.count_processed(self.count_used(chosen, jobs.rows), done).sum())
         return Charge(
             down_bytes=float(len(chosen) * rates.down_bytes + extra),
             up_bytes=float(jobs.bytes_up[closing.arrived].sum() + answers),

@@ -21,7 +21,7 @@ from fedcohort.round.rates import Rates
 from fedcohort.round.sampling import SampleSelection
 from fedcohort.round.settings import Settings
 from fedcohort.round.uniform import draw_uniform
-from fedcohort.round.workload import assign_work, list_answered_probes, verify_selection
+from fedcohort.round.workload import assign_work, list_answered, verify_selection
 from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Values
 
 
@@ -50,7 +50,7 @@ class Queried:
     @property
     def answering(self) -> list[Probe]:
         """The queries, with the clients that answered them."""
-        return list_answered_probes(self.probes, self.answers)
+        return list_answered(self.probes, self.answers)
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Dispatcher:
         with name_part_in_errors(selector):
             answers = self.queries.ask_all(probes, ctx.ready, ctx.round)
         blocking, concurrent = (
-            cost_model.sum_query_work([p for p in probes if p.concurrent == kind], draws) for kind in (False, True)
+            cost_model.query_work([p for p in probes if p.concurrent == kind], draws) for kind in (False, True)
         )
         blocking_s, leavers = cost_model.time_queries(blocking, draws, start_s, self.clock)
         concurrent_s, late_leavers = cost_model.time_queries(concurrent, draws, start_s + blocking_s, self.clock)

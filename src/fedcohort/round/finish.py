@@ -85,7 +85,7 @@ def finish(dispatched: Dispatch, dispatcher: Dispatcher, state: ServerState) -> 
         arrived,
         in_flight=ended.take(np.zeros(len(jobs), dtype=bool)),
         dropped=ended.take(~closing.arrived),
-        samples=cost_model.count_samples_in_batches(used, arrived.units),
+        samples=cost_model.count_processed(used, arrived.units),
         weights=used.astype(np.float64) if selection.plain else components.agg.weights(used, n_train[arrived.client]),
         measured={w: dispatcher.queries.ask_measured(w, s, arrived.client) for w, s in rates.probed.items()},
         first_losses={k: losses for k, losses in dispatched.first_losses.items() if k in in_time},

@@ -42,7 +42,7 @@ class SampleSelection:
         """Return the sorted ids of the selected clients that must keep a list of losses, and have none yet."""
         if not self.part.keeps_losses:
             return selected[:0]
-        clients_with_lists = selected[self.part.find_clients_with_lists(state, self.n[selected])].tolist()
+        clients_with_lists = selected[self.part.keeps_list(state, self.n[selected])].tolist()
         return np.array([k for k in clients_with_lists if LOSSES not in self.store.get(k)], dtype=np.int64)
 
     def measure(self, clients: Ids) -> dict[int, Values]:

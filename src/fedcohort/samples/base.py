@@ -92,7 +92,7 @@ class Samples(Component, Protocol[S]):
     def init(self, population: Population) -> S:
         """Return the state before round 0."""
 
-    def find_clients_with_lists(self, state: S, n: Ids) -> Bool[np.ndarray, "clients"]:
+    def keeps_list(self, state: S, n: Ids) -> Bool[np.ndarray, "clients"]:
         """Return which clients keep a list of losses, bool [clients]; n: their numbers of samples."""
         return np.full(len(n), self.keeps_losses)
 

@@ -48,10 +48,7 @@ from fedcohort.selector.contexts import FEATURES, Contexts, Measurements, Pendin
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 ONE_LOSS = Requirement(
-    lambda run: (
-        not run.components.selector.robust_loss
-        or run.components.objective.robust_loss in ({}, run.components.selector.robust_loss)
-    ),
+    lambda run: not (loss := run.components.selector.robust_loss) or run.components.objective.robust_loss in ({}, loss),
     "{option} reads the loss that clients train with in the paper, and its robust loss has other weights than "
     "{objective}: set selector.alpha, selector.beta and selector.A to objective.alpha, objective.beta and objective.A",
 )
@@ -64,8 +61,7 @@ class State:
     Attributes:
         posterior: the bandit's belief.
         known: the measurements that contexts are made of.
-        loss, gain: robust loss of the last model measured (nats, NaN without an answer), and the reward then,
-            [n_clients].
+        loss, gain: robust loss of the last measured model (nats, NaN if unknown), and the reward then, [n_clients].
         X: contexts of the next selection.
         p: n_k / sum of n (equal shares unless reward=global), [n_clients].
         round_tau: duration of the last round in seconds.
@@ -181,7 +177,7 @@ class Flash(Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if self.reward == "progress":  # the server's loss of w_t is known before any query
             loss = float(ctx.signals["server_val_loss"])
-            loss_decrease = rewards.split_reward_equally(state.server_loss - loss, state.pending, len(state.loss))
+            loss_decrease = rewards.share_equally(state.server_loss - loss, state.pending, len(state.loss))
             state = self._renew_contexts(self._reward_pending(replace(state, server_loss=loss), loss_decrease))
         if self.context == "fresh" and probes:  # empty where no client is available
             state = self._measure(state, probes)
@@ -203,9 +199,8 @@ class Flash(Selector[State]):
             state = self._measure(state, outcome.probes)
         if self.credit == "literal":  # x_t contains tau_{t-1} and r_{t-1}, so it is used as it was measured
             gain = np.zeros(len(arrived)) if first else state.gain[arrived]
-            return None, self._store_durations(
-                self._store_rewards(state, PendingRewards(arrived, state.X[arrived], first), gain), outcome
-            )
+            rewarded = self._store_rewards(state, PendingRewards(arrived, state.X[arrived], first), gain)
+            return None, self._store_durations(rewarded, outcome)
         rows = np.arange(len(chosen_by)) if self.credit == "answered" else arrived
         state = self._store_durations(replace(state, pending=PendingRewards(rows, chosen_by[rows], first)), outcome)
         return None, self._renew_contexts(state)

@@ -52,7 +52,7 @@ def mean_loss_decrease(loss_decrease: Values, p: Values) -> Values:
     return np.full_like(loss_decrease, p[finite] @ loss_decrease[finite] / weight if weight > 0 else np.nan)
 
 
-def split_reward_equally(loss_decrease: float, cohort: PendingRewards | None, n_clients: int) -> Values:
+def share_equally(loss_decrease: float, cohort: PendingRewards | None, n_clients: int) -> Values:
     """Return the decrease in equal shares for the clients of the cohort, [n_clients]; NaN for all others."""
     out = np.full(n_clients, np.nan)
     if cohort is not None and len(cohort.clients):

@@ -124,7 +124,7 @@ class Tuned:
     commits: Mapping[str, int]
 
 
-def read_search_space(node: Mapping[str, Any], settings: Collection[str], seeds: Collection[int]) -> Space:
+def read_space(node: Mapping[str, Any], settings: Collection[str], seeds: Collection[int]) -> Space:
     """Return the search space of the option `tune`.
 
     Args:

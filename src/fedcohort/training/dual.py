@@ -162,7 +162,7 @@ class Dual:
         |lr A' X|^2 = lr^2 sum of A * (X X') A, where gram is X X' + 1 because of the bias. None if the server does not
         get all updates unchanged.
         """
-        if not all(self.trainer.sends_whole_update(task) for task in tasks):
+        if not all(self.trainer.sends_all(task) for task in tasks):
             return None
         lr, place = tasks[0].lr, {task.client: k for k, task in enumerate(tasks)}
         squares = (a * torch.bmm(gram, a)).sum((1, 2), dtype=torch.float64)
