@@ -146,9 +146,8 @@ def divide(
     if not strangers:
         tested = tested[~poor[owner[tested]]]
     if not len(train) or not len(tested):
-        part = "training" if not len(train) else "test"
         raise DataError(
-            f"dataset={name}: no {part} samples are left with test={rules.test}, users={rules.users:g} and "
+            f"dataset={name}: no {'test' if len(train) else 'training'} samples are left with test={rules.test}, users={rules.users:g} and "
             f"least={rules.least}"
         )
     remark = f"{len(np.unique(owner))} people, {len(clients)} of them clients"

@@ -84,10 +84,7 @@ class CostModel:
         return samples
 
     def training_passes(self, signal: Probed, clients: Ids, options: Mapping[str, Any], draws: Draws) -> Values:
-        """Return the training that a signal needs of each client, in samples' forward passes, [len(clients)].
-
-        draws: random numbers of the round, for the choice of samples.
-        """
+        """Return the training that a signal needs of each client, in samples' forward passes, [len(clients)]."""
         if not isinstance(signal, Computed) or signal.jobs is None:
             return np.zeros(len(clients))
         is_trainer, n = np.isin(clients, signal.jobs(options)), self.federation.n_train
@@ -101,8 +98,7 @@ class CostModel:
     def count_forward_passes(self, clients: Ids, rates: Rates, answered: Sequence[Probe] = ()) -> Values:
         """Return the forward passes of a job before and after its training, in samples, [len(clients)].
 
-        They serve the aggregator's queries before the training, and reports after it. answered: the selector's queries
-        of the round with the clients that answered, which do not answer a second time.
+        They serve queries of the aggregator, and reports. answered: queries of the selector, which it does not repeat.
         """
         passes: Values = rates.passes_after * self.federation.n_train[clients]
         for word, signal in rates.probed.items():

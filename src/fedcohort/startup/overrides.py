@@ -35,7 +35,7 @@ def list_overrides(options: Mapping[str, object], *, several: bool = False) -> l
             raise OptionError(f"{name}={value!r}: several values are a sweep, call fedcohort.sweep")
         values = {name: value}
         if isinstance(value, Mapping) and "." not in name:
-            values = {f"{name}.{key}": each for key, item in value.items()}
+            values = {f"{name}.{key}": item for key, item in value.items()}
         spell = _spell_values if several else spell_value
         overrides += [f"{key}={spell(key, each)}" for key, each in values.items()]
     return overrides
