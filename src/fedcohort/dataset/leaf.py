@@ -147,8 +147,8 @@ def divide(
         tested = tested[~poor[owner[tested]]]
     if not len(train) or not len(tested):
         raise DataError(
-            f"dataset={name}: no {'test' if len(train) else 'training'} samples are left with test={rules.test}, users={rules.users:g} and "
-            f"least={rules.least}"
+            f"dataset={name}: no {'test' if len(train) else 'training'} samples are left with test={rules.test}, "
+            f"users={rules.users:g} and least={rules.least}"
         )
     remark = f"{len(np.unique(owner))} people, {len(clients)} of them clients"
     remark += "; the test samples are of other people: no metrics clients/acc_*" * strangers
