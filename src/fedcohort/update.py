@@ -28,7 +28,7 @@ class UpdateGroup:
 
 @dataclass(frozen=True)
 class ClientUpdate(ReadOnly):
-    """The result of one client's local training, as the server receives it.
+    """The result of one client's local training that the server receives.
 
     Attributes:
         client: id of the client.

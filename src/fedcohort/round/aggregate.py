@@ -117,7 +117,7 @@ class ServerStep:
         return advice, replace(state, selector=next_selector_state, failures=failures)
 
     def _warn_of_empty_round(self, finished: Finished) -> None:
-        """Warn, once per run, that no client was in time, as the model then does not improve."""
+        """Warn, once per run, that no client was in time, so that the model does not improve."""
         if not self.has_warned and rank() == 0:
             log.warning(
                 "round %d: none of the %d selected clients was done when the round closed after %.3g virtual seconds, "
