@@ -42,6 +42,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    gc.disable()  # until `startup.run` or a sweep begins: imports leave no garbage
     code = interrupt.run_main(main)
     gc.freeze()  # or the collector walks for a second through what the process takes with it
     raise SystemExit(code)

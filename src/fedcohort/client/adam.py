@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fedcohort import ranges
-from fedcohort.client.base import LocalOptimization
+from fedcohort.client.base import LocalOptimization, uncompiled
 
 if TYPE_CHECKING:
     import torch
@@ -47,4 +47,7 @@ class Adam(LocalOptimization):
         import torch  # noqa: PLC0415 - torch is imported after the options are checked
 
         betas = (self.beta1, self.beta2)
-        return torch.optim.Adam([y], lr=lr, betas=betas, eps=self.eps, weight_decay=self.weight_decay)
+        made: torch.optim.Optimizer = uncompiled(torch.optim.Adam)(
+            [y], lr=lr, betas=betas, eps=self.eps, weight_decay=self.weight_decay
+        )
+        return made

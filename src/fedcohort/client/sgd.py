@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fedcohort import ranges
-from fedcohort.client.base import LocalOptimization
+from fedcohort.client.base import LocalOptimization, uncompiled
 
 if TYPE_CHECKING:
     import torch
@@ -40,4 +40,7 @@ class Sgd(LocalOptimization):
     def optimizer(self, y: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
         import torch  # noqa: PLC0415 - torch is imported after the options are checked
 
-        return torch.optim.SGD([y], lr=lr, momentum=self.momentum, weight_decay=self.weight_decay)
+        made: torch.optim.Optimizer = uncompiled(torch.optim.SGD)(
+            [y], lr=lr, momentum=self.momentum, weight_decay=self.weight_decay
+        )
+        return made
