@@ -24,8 +24,10 @@ def main() -> int:
     from fedcohort.jobs import grid
     from fedcohort.jobs.sweep import SWEEP
     from fedcohort.startup.command_line import in_one_line
+    from fedcohort.startup.compat import list_groups_in_place
 
     grid.register()
+    list_groups_in_place()
     called = hydra.main(version_base="1.3", config_path="configs", config_name="train")(job)
     try:
         code = in_one_line(called, sys.argv[1:], Path(__file__).with_name("configs"))
@@ -43,6 +45,4 @@ def main() -> int:
 
 if __name__ == "__main__":
     gc.disable()  # until `startup.run` or a sweep begins: imports leave no garbage
-    code = interrupt.run_main(main)
-    gc.freeze()  # or the collector walks for a second through what the process takes with it
-    raise SystemExit(code)
+    raise SystemExit(interrupt.run_main(main))

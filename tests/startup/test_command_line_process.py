@@ -37,7 +37,7 @@ from fedcohort.command.line import COMMANDS, main
 for words in (["--help"], *([name, "--help"] for name in COMMANDS if name != "run")):
     assert main(words) == 0
 assert "hydra" not in sys.modules
-assert main(["study", "status", "axes_digits"]) == 0
+assert main(["study", "status", "paper_regret"]) == 0
 found = {"torch", "lightning", "mlflow", "matplotlib", "scipy"} & sys.modules.keys()
 assert not found, found
 """

@@ -1,9 +1,11 @@
-"""Import Lightning without two large modules that its import loads and a run does not use.
+"""Import Lightning without three large packages that its import loads, although training does not use them.
 
-Lightning 2.6.6 reads two names of `torch._dynamo`, the compiler: a class for `isinstance`, and a decorator.
-torchmetrics 1.9 imports `scipy.signal` to add a name to it for another library. Together they take 2.4 s of processor
-time and 150 MB of memory. Stand-ins take their places while Lightning is imported. They are removed afterwards, so that
-each further import of such a module loads it.
+- `torch._dynamo`, torch's compiler: Lightning 2.6.6 reads a class from it, for `isinstance`, and a decorator.
+- `scipy.signal`: torchmetrics 1.9 adds a name to it for another library.
+- `matplotlib`: torchmetrics 1.9 can plot metrics.
+
+Together they take 2.8 s of processor time and 160 MB of memory. Stand-ins take their places while Lightning is
+imported. They are removed afterwards, so that each further import of such a module loads it.
 """
 
 import sys
@@ -12,29 +14,41 @@ from contextlib import contextmanager
 from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 
-class _Deferred(ModuleType):
-    """Stand-in for a module. A name that it lacks is read from the module itself, which is then imported."""
+class _StandIn(ModuleType):
+    """A module with a few given names. Any other name is read from the module itself, which is then imported.
+
+    Other modules may keep a stand-in. Once it is withdrawn, it reads all names from the module itself.
+    """
 
     def __init__(self, name: str, names: dict[str, Any]) -> None:
         super().__init__(name)
-        spec = find_spec(name)  # this imports the parent package only
+        self._given, spec = dict(names), find_spec(name)  # the latter imports the parent package only
         self.__path__ = list(spec.submodule_search_locations or ()) if spec else []
-        self.__dict__.update(names)
+        sys.modules[name] = self
+        package, _, child = name.rpartition(".")
+        if isinstance(parent := sys.modules.get(package), _StandIn):
+            parent._given[child] = self
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - attributes of any type
         if name.startswith("__"):  # `inspect` looks for them in all modules
             raise AttributeError(name)
-        self.withdraw()
+        if name in self._given:
+            return self._given[name]
+        package = self.__name__.partition(".")[0]
+        for module in list(sys.modules.values()):
+            if isinstance(module, _StandIn) and module.__name__.partition(".")[0] == package:
+                module.withdraw()
         return getattr(import_module(self.__name__), name)
 
     def withdraw(self) -> None:
         """Remove the stand-in, so that the next import loads the module."""
+        self._given = {}
         parent, _, child = self.__name__.rpartition(".")
-        for names, key in ((sys.modules, self.__name__), (vars(sys.modules[parent]), child)):
+        for names, key in ((sys.modules, self.__name__), (vars(sys.modules.get(parent, self)), child)):
             if names.get(key) is self:
                 del names[key]
 
@@ -42,7 +56,7 @@ class _Deferred(ModuleType):
 def _compiler() -> ModuleType | None:
     """Return `torch._dynamo`; None if nothing has imported it, so that nothing is compiled."""
     module = sys.modules.get("torch._dynamo")
-    return None if isinstance(module, _Deferred) else module
+    return None if isinstance(module, _StandIn) else module
 
 
 class _CompiledModule(type):
@@ -69,19 +83,31 @@ def _disable(function: Callable[..., Any], recursive: bool = True, **options: An
     return call
 
 
+@contextmanager
+def _style(*options: Any) -> Iterator[None]:  # noqa: ANN401
+    """Stand in for `matplotlib.pyplot.style.context`, with which functions that plot are decorated."""
+    with import_module("matplotlib.style").context(*options):
+        yield
+
+
 STAND_INS: dict[str, dict[str, Any]] = {  # the names that are read while Lightning is imported, by module
     "torch._dynamo": {"OptimizedModule": _OptimizedModule, "disable": _disable},
     "scipy.signal": {"hamming": None},
+    "matplotlib": {"colors": SimpleNamespace(Colormap=object)},
+    "matplotlib.axes": {"Axes": object},
+    "matplotlib.pyplot": {"Figure": object, "style": SimpleNamespace(context=_style)},
 }
 
 
 @contextmanager
 def deferred() -> Iterator[None]:
     """Keep the modules of `STAND_INS` from being imported in the block, unless they were imported before."""
-    stand_ins = {name: _Deferred(name, names) for name, names in STAND_INS.items() if name not in sys.modules}
-    sys.modules.update(stand_ins)
+    stand_ins = []
     try:
+        for name, names in STAND_INS.items():
+            if name not in sys.modules:
+                stand_ins.append(_StandIn(name, names))
         yield
     finally:
-        for stand_in in stand_ins.values():
+        for stand_in in stand_ins:
             stand_in.withdraw()

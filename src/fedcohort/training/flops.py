@@ -1,13 +1,20 @@
 """The floating-point operations of a forward pass."""
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import prod
+from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils import flop_counter
 
 from fedcohort.data.federation import Federation
 from fedcohort.training.recurrent import spelled_out
+
+aten = torch.ops.aten
 
 
 class _Counting(flop_counter._FlopCounterMode):
@@ -26,11 +33,38 @@ class _Counting(flop_counter._FlopCounterMode):
 
 
 def forward_flops(network: nn.Module, federation: Federation) -> float:
-    """Return the FLOPs of one sample's forward pass, as `torch.utils.flop_counter.FlopCounterMode` counts them."""
+    """Return the FLOPs of one sample's forward pass.
+
+    They are those of matrix products and convolutions, 2 for each multiplication with its addition, as
+    `torch.utils.flop_counter` counts them. torch does not count products with vectors and fused attention, which are
+    added here.
+    """
     sample = torch.zeros_like(federation.server_test.x[:1])
-    training, counter = network.training, flop_counter.FlopCounterMode(display=False)
+    training = network.training
+    counter = flop_counter.FlopCounterMode(display=False, custom_mapping=_PRODUCTS_WITH_VECTORS)
     network.eval()
-    with spelled_out(network), _Counting(counter), torch.no_grad():
+    with spelled_out(network), _attention_spelled_out(), _Counting(counter), torch.no_grad():
         network(sample)
     network.train(training)
     return float(counter.get_total_flops())
+
+
+_PRODUCTS_WITH_VECTORS = {  # FLOPs from the shapes of the operands
+    aten.mv: lambda matrix, vector, **_: 2 * prod(matrix),
+    aten.addmv: lambda bias, matrix, vector, **_: 2 * prod(matrix),
+    aten.dot: lambda a, b, **_: 2 * prod(a),
+    aten._trilinear: lambda a, weight, b, *_, **__: 2 * a[0] * prod(weight),  # of nn.Bilinear
+}
+
+
+@contextmanager
+def _attention_spelled_out() -> Iterator[None]:
+    """Compute attention by matrix products in the block, as torch does not count its fused kernels."""
+    backend: Any = torch.backends.mha  # type: ignore[attr-defined]
+    before = backend.get_fastpath_enabled()
+    backend.set_fastpath_enabled(False)
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        backend.set_fastpath_enabled(before)
