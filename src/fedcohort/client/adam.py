@@ -47,7 +47,7 @@ class Adam(LocalOptimization):
         import torch  # noqa: PLC0415 - torch is imported after the options are checked
 
         betas = (self.beta1, self.beta2)
-        made: torch.optim.Optimizer = uncompiled(torch.optim.Adam)(
+        optimizer: torch.optim.Optimizer = uncompiled(torch.optim.Adam)(
             [y], lr=lr, betas=betas, eps=self.eps, weight_decay=self.weight_decay
         )
-        return made
+        return optimizer

@@ -40,7 +40,7 @@ class Sgd(LocalOptimization):
     def optimizer(self, y: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
         import torch  # noqa: PLC0415 - torch is imported after the options are checked
 
-        made: torch.optim.Optimizer = uncompiled(torch.optim.SGD)(
+        optimizer: torch.optim.Optimizer = uncompiled(torch.optim.SGD)(
             [y], lr=lr, momentum=self.momentum, weight_decay=self.weight_decay
         )
-        return made
+        return optimizer

@@ -40,10 +40,10 @@ def share_with_children() -> None:
 
 
 def end_imports() -> None:
-    """Enable garbage collection if the process has disabled it for its imports, and exclude what they created.
+    """Enable garbage collection if it is disabled, and exclude the existing objects from it.
 
-    Imports create half a million objects, none of which is garbage. Collections during imports take a tenth of their
-    time.
+    A process that starts a run disables it for its imports. These create half a million objects and no garbage, and
+    collections would take a tenth of their time.
     """
     if not gc.isenabled():
         gc.freeze()

@@ -45,8 +45,8 @@ class Figures(Observer):
 
     Args:
         formats: `png`, and also `pdf` or `svg`, which scale without loss in a paper.
-        always: whether they are drawn for every run; else for runs outside of sweeps whose output is a terminal, and
-            for a resumed run that has a page, which would otherwise lack the new rounds.
+        always: whether they are drawn for every run. If not, they are drawn for runs outside of sweeps whose output
+            is a terminal. A resumed run that has a page is also drawn again: its page would lack the new rounds.
 
     Raises:
         OptionError: an unknown format, or no `png`.

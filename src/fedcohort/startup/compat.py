@@ -70,4 +70,4 @@ def list_groups_in_place() -> None:
         return loader.repository.get_group_options(group_name, results_filter)
 
     if by_copy is not None:
-        ConfigLoaderImpl.get_group_options = list_options
+        setattr(ConfigLoaderImpl, "get_group_options", list_options)  # noqa: B010 - mypy rejects the assignment

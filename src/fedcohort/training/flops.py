@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import prod
-from typing import Any
 
 import torch
 from torch import nn
@@ -60,7 +59,7 @@ _PRODUCTS_WITH_VECTORS = {  # FLOPs from the shapes of the operands
 @contextmanager
 def _attention_spelled_out() -> Iterator[None]:
     """Compute attention by matrix products in the block, as torch does not count its fused kernels."""
-    backend: Any = torch.backends.mha  # type: ignore[attr-defined]
+    backend = torch.backends.mha
     before = backend.get_fastpath_enabled()
     backend.set_fastpath_enabled(False)
     try:
