@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fedcohort import ranges
-from fedcohort.client.base import LocalOptimization, uncompiled
+from fedcohort.client.base import LocalOptimization
 
 if TYPE_CHECKING:
     import torch
@@ -46,8 +46,7 @@ class Adam(LocalOptimization):
     def optimizer(self, y: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
         import torch  # noqa: PLC0415 - torch is imported after the options are checked
 
+        from fedcohort.maths.optimizers import uncompiled  # noqa: PLC0415
+
         betas = (self.beta1, self.beta2)
-        optimizer: torch.optim.Optimizer = uncompiled(torch.optim.Adam)(
-            [y], lr=lr, betas=betas, eps=self.eps, weight_decay=self.weight_decay
-        )
-        return optimizer
+        return uncompiled(torch.optim.Adam)([y], lr=lr, betas=betas, eps=self.eps, weight_decay=self.weight_decay)

@@ -1,11 +1,9 @@
 """The contract of a local optimizer, and the work and the learning-rate schedule that all share."""
 
-import inspect
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fedcohort import ranges
 from fedcohort.component import Component
@@ -103,15 +101,3 @@ class LocalOptimization(Client):
         """
         passed = sum(round >= milestone for milestone in self.milestones)
         return float(self.lr * self.decay**round * self.factor**passed)
-
-
-@cache
-def uncompiled(optimizer: "type[torch.optim.Optimizer]") -> Any:  # noqa: ANN401 - the class with its own options
-    """Return an equal optimizer class that does not import torch's compiler, which takes 1.7 s of processor time.
-
-    torch wraps methods of optimizers to exclude them from compilation, and the first call of a wrapper imports
-    `torch._dynamo`. No optimizer is compiled here. `step` has to be called without gradients, which the wrapper would
-    turn off (torch 2.13.0).
-    """
-    methods = {name: inspect.unwrap(getattr(optimizer, name)) for name in ("add_param_group", "step")}
-    return type(optimizer.__name__, (optimizer,), methods)

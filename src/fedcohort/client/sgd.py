@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fedcohort import ranges
-from fedcohort.client.base import LocalOptimization, uncompiled
+from fedcohort.client.base import LocalOptimization
 
 if TYPE_CHECKING:
     import torch
@@ -40,7 +40,6 @@ class Sgd(LocalOptimization):
     def optimizer(self, y: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
         import torch  # noqa: PLC0415 - torch is imported after the options are checked
 
-        optimizer: torch.optim.Optimizer = uncompiled(torch.optim.SGD)(
-            [y], lr=lr, momentum=self.momentum, weight_decay=self.weight_decay
-        )
-        return optimizer
+        from fedcohort.maths.optimizers import uncompiled  # noqa: PLC0415
+
+        return uncompiled(torch.optim.SGD)([y], lr=lr, momentum=self.momentum, weight_decay=self.weight_decay)
