@@ -10,8 +10,8 @@ object, and the pages that are written to are no longer shared with the server.
 import gc
 import os
 
-from fedcohort.host.orphan import end_with_process
+from fedcohort.host.orphan import end_when_forking_thread_ends
 
-end_with_process()
+end_when_forking_thread_ends()
 gc.disable()
-os.register_at_fork(after_in_child=end_with_process)
+os.register_at_fork(after_in_child=end_when_forking_thread_ends)

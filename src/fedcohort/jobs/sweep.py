@@ -18,7 +18,7 @@ from omegaconf import DictConfig
 
 from fedcohort.errors import CheckpointError
 from fedcohort.host import memory, messages
-from fedcohort.host.lock import hold
+from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import cluster, preload, report, status
 from fedcohort.jobs.status import KILLED, fail_killed, is_cancelled
 from fedcohort.record import card, sweep_folder
@@ -57,7 +57,7 @@ class Sweep:
         """Write the plan of the sweep, before its first job starts."""
         self.folder, self.expected, self.refused = folder, jobs, refused
         save_plan(folder, Plan(jobs, refused, self.launcher))
-        self._lock = hold(folder / LOCK)
+        self._lock = try_to_lock(folder / LOCK)
 
     def results(self) -> list[JobRecord]:
         """Return the records of all jobs. A job whose record does not say how it ended has failed."""

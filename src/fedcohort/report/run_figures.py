@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.host.commands import fedcohort
+from fedcohort.host.commands import fedcohort_command
 from fedcohort.record import card
 from fedcohort.record.history import History, expect, read
 from fedcohort.record.observer import Observer, RunInfo
@@ -69,7 +69,7 @@ class Figures(Observer):
         """Draw the figures, unless the run failed, has no rounds, or is not to be drawn (`always`)."""
         if self._info is None or status in ("failed", "dropped"):
             return
-        command = f"{fedcohort('figures')} {shlex.quote(str(self._info.folder))}"
+        command = f"{fedcohort_command('figures')} {shlex.quote(str(self._info.folder))}"
         in_sweep, has_page = SWEEPS in self._info.tags, (self._info.folder / run_page.NAME).exists()
         if not (self._always or has_page or (sys.stdout.isatty() and not in_sweep)):
             if not in_sweep:

@@ -19,15 +19,15 @@ from fedcohort.study.measure import summarise
 from fedcohort.study.overrides import Overrides, clock_of, option_of
 from fedcohort.study.result_files import DONE, REFUSED
 from fedcohort.study.results import Results, Row
-from fedcohort.study.stamps import Stamps
+from fedcohort.study.stamps import ConfigDigests
 from fedcohort.study.tasks import Outcome, Task, run_tasks
 
-Say = Callable[[str], None]
+PrintLine = Callable[[str], None]
 Run = tuple[Condition, int]  # a condition and a seed
 
 
 @dataclass
-class Work:
+class StudyRunner:
     """A study with its results, and how its runs are started.
 
     Attributes:
@@ -44,14 +44,14 @@ class Work:
     configs: Path
     logs: Path
     keep: bool
-    say: Say
+    say: PrintLine
     again: str = "false"
     launch: Launch = field(default_factory=Launch)
-    stamps: Stamps = field(init=False)
+    stamps: ConfigDigests = field(init=False)
     _refusals: dict[Overrides, Refusal | None] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.stamps = Stamps(self.configs)
+        self.stamps = ConfigDigests(self.configs)
 
     def run(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> None:
         """Do the missing runs, store each result at once, and report refusals and failures.

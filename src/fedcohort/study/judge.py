@@ -24,12 +24,12 @@ from fedcohort.results.verdict import judge_difference
 from fedcohort.results.winner import Winner, cross_fit
 from fedcohort.study.conditions import Pair
 from fedcohort.study.definition import BOUND_PREFIX, METHOD, ORACLE, Study
-from fedcohort.study.overrides import ended_by_rounds
+from fedcohort.study.overrides import is_ended_by_rounds
 from fedcohort.study.ranking import (
     RANKED,
     Runs,
     half_of_seeds,
-    rank,
+    rank_and_compare,
     ranked_values,
     sort_runs,
     split_methods,
@@ -44,7 +44,7 @@ Differences = Mapping[str, Difference]  # of a setting, by method
 def judge(study: Study, results: Results) -> Verdict:
     """Return the verdict on a study; methods are ranked over two settings or more, and three methods or more."""
     values = ranked_values(study, results)
-    ranks = rank(study, values, split_methods(study, values)[0])
+    ranks = rank_and_compare(study, values, split_methods(study, values)[0])
     is_ranked = ranks is not None and len(ranks.mean) > 2 and len(ranks.by_setting) > 1
     return replace(judge_settings(study, results), ranks=ranks if is_ranked else None)
 
@@ -143,7 +143,7 @@ def _judge_method(
         costs={name: float(np.mean([row[name] for row in rows])) for name in COSTS},
         target={axis: median_cost([cost_of(row, axis) for row in rows]).value for axis in TO_TARGET},
         reached=sum(math.isfinite(row["rounds_to_target"]) for row in rows),
-        ended_by_rounds=sum(ended_by_rounds(row["words"], row["virtual_s"]) for row in rows),
+        ended_by_rounds=sum(is_ended_by_rounds(row["words"], row["virtual_s"]) for row in rows),
         other_code=sum(bool(row["differs"]) for row in rows),
     )
 

@@ -30,7 +30,7 @@ def clock_of(overrides: Iterable[str]) -> float | None:
     return float(values[-1]) if values and values[-1] != "null" else None
 
 
-def ended_by_rounds(overrides: str, virtual_s: float) -> bool:
+def is_ended_by_rounds(overrides: str, virtual_s: float) -> bool:
     """Return whether a run completed its rounds before its clock ended.
 
     Args:

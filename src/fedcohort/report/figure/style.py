@@ -191,7 +191,7 @@ def save(canvas: "Figure", path: Path, formats: Sequence[str] = ("png",)) -> lis
 
     files = [path.with_suffix(f".{name}") for name in formats]
     for file in files:
-        with disk.replacing(file) as draft:
+        with disk.replace_atomically(file) as draft:
             if file.suffix == ".png":  # the same pixels as `savefig`, which draws twice, first for the layout
                 canvas.set_dpi(DPI)
                 FigureCanvasAgg(canvas).print_png(draft)
