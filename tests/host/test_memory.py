@@ -92,7 +92,7 @@ def test_what_a_run_leaves_is_collected_where_it_is_much(
 def test_a_run_gives_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When all is done, and while the data are loaded."""
     said = list[str]()
-    for name in ("give_back", "end_run"):
+    for name in ("return_free_memory", "end_run"):
         monkeypatch.setattr(
             memory, name, lambda: said.append(Collect.latest[-1].status if Collect.latest else "loading")
         )
