@@ -15,7 +15,8 @@ def uncompiled(optimizer: type[Optimizer]) -> type[Optimizer]:
     torch wraps methods of its optimizers to exclude them from compilation. The first call of a wrapper imports the
     compiler, although nothing is compiled here (torch 2.13.0).
     """
-    subclass: type[Optimizer] = _subclass(optimizer)
+    subclass_of: Any = _subclass  # mypy takes a class that is a type variable for unhashable
+    subclass: type[Optimizer] = subclass_of(optimizer)
     return subclass
 
 

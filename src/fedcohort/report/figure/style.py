@@ -194,7 +194,8 @@ def save(canvas: "Figure", path: Path, formats: Sequence[str] = ("png",)) -> lis
         with disk.replace_atomically(file) as draft:
             if file.suffix == ".png":  # the same pixels as `savefig`, which draws twice, first for the layout
                 canvas.set_dpi(DPI)
-                FigureCanvasAgg(canvas).print_png(draft)
+                agg: Any = FigureCanvasAgg(canvas)  # its methods have no types
+                agg.print_png(draft)
             else:
                 canvas.savefig(draft, dpi=DPI, format=file.suffix[1:])
     return files
