@@ -42,6 +42,7 @@ from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sam
 from fedcohort.agg.losses import read_losses, scatter_weights
 from fedcohort.component import CLASSES, PROXY, RELATIVE_ADVICE, Requirement
 from fedcohort.maths.distil import batches, step_towards, trainable_parameters
+from fedcohort.maths.optimizers import uncompiled
 from fedcohort.types import Ids, Population, Values
 
 EQUAL_ABSENCE = Requirement(
@@ -56,7 +57,7 @@ TINY = 1e-12
 
 @dataclass(frozen=True)
 class State:
-    """What RHFL remembers between rounds.
+    """State of RHFL that is kept between rounds.
 
     Attributes:
         before: loss that each client reported last, in nats, NaN for one that never did, [n_clients].
@@ -143,10 +144,10 @@ class Rhfl(Aggregator[State]):
         """Train the models towards each other.
 
         Returns:
-            1 for each model, 0 where its predictions are not finite, [K].
+            1 for each model, 0 if its predictions are not finite, [K].
         """
         share = torch.from_numpy(omega).to(trainable_parameters(models[0])[0])  # inputs may be bytes, or symbols
-        optimizers = [torch.optim.Adam(trainable_parameters(network), lr=self.lr) for network in models]
+        optimizers = [uncompiled(torch.optim.Adam)(trainable_parameters(network), lr=self.lr) for network in models]
         n = len(bench.proxy)
         count = -(-n // self.batch) if self.batches is None else self.batches
         for rows in batches(bench.rng("align"), n, self.batch, count):
@@ -165,7 +166,7 @@ def client_confidence(before: Values, now: Values, beta: float, p: Values) -> Va
     """Return omega of the clients, [K], which sums to 1.
 
     Args:
-        before: their previous losses in nats, NaN where there is none, [K].
+        before: their previous losses in nats, NaN if there is none, [K].
         now: their losses in nats, [K].
         beta: weight of the client confidence.
         p: their weights at equal confidence, positive, in any unit, [K].
@@ -198,10 +199,10 @@ def mixture_of_others(
         omega [k], 0 for models whose predictions are not finite; the mixture for each model, [k, b, c]; and pull, its
         weight, [k].
     """
-    sound = torch.isfinite(p).all(2).all(1)
-    omega = torch.where(sound, omega, 0.0)
-    p = torch.where(sound[:, None, None], p, 0.0)
+    is_finite = torch.isfinite(p).all(2).all(1)
+    omega = torch.where(is_finite, omega, 0.0)
+    p = torch.where(is_finite[:, None, None], p, 0.0)
     weighted = omega[:, None, None] * p
     pull = omega.sum() - omega
     mixture = (weighted.sum(0) - weighted) / pull.clamp(min=TINY)[:, None, None]
-    return omega, mixture, torch.where(sound, pull, 0.0)
+    return omega, mixture, torch.where(is_finite, pull, 0.0)

@@ -15,7 +15,7 @@ from fedcohort.host.interrupt import NOTHING, Stopped
 from fedcohort.jobs.job import run_checked
 from fedcohort.record import card, folder, history
 from fedcohort.record.observer import RunInfo
-from fedcohort.report import run_page
+from fedcohort.report import run_figures, run_page
 from fedcohort.results.summary import summarise
 from fedcohort.results.summary_rows import rows
 from fedcohort.startup import command_line, compose
@@ -44,7 +44,7 @@ class RunResult:
 
     @cached_property
     def rounds(self) -> "pd.DataFrame":
-        """One row a round (`step`; 0 is the untrained model) and one column a metric; NaN where it was not measured."""
+        """One row a round (`step`; 0 is the untrained model) and one column a metric; NaN if it was not measured."""
         return self._history.metrics
 
     @cached_property
@@ -65,7 +65,7 @@ class RunResult:
 
     @property
     def accuracy(self) -> float:
-        """The last test accuracy, in [0, 1]; NaN where none was measured."""
+        """The last test accuracy, in [0, 1]; NaN if none was measured."""
         return float(self.summary["final"].get(history.HEADLINE, float("nan")))
 
     @property
@@ -83,6 +83,8 @@ class RunResult:
         return "\n".join([*lines, f"  folder  {self.folder}"])
 
     def _repr_html_(self) -> str:
+        if self.info.config["callback"].get("figures") and not (self.folder / run_page.NAME).exists():
+            run_figures.redraw(self.folder)  # a run in a notebook has no terminal, and draws none at its end
         return run_page.show_in_notebook(self.info, self.summary)
 
     @cached_property

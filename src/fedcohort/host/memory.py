@@ -39,6 +39,17 @@ def share_with_children() -> None:
     return_free_memory()
 
 
+def end_imports() -> None:
+    """Enable garbage collection if it is disabled, and exclude the existing objects from it.
+
+    A process that starts a run disables it for its imports. These create half a million objects and no garbage, and
+    collections would take a tenth of their time.
+    """
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
+
+
 def return_free_memory() -> None:
     """Return free memory to the system, as it would otherwise grow with the runs of a process."""
     with suppress(OSError, AttributeError):
@@ -70,7 +81,7 @@ def end_run() -> None:
 
 
 def resident_bytes() -> float:
-    """Return the bytes of the process that are in memory; infinity if the system does not tell."""
+    """Return the bytes of the process that are in memory; infinity if the system does not report it."""
     try:
         return float(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
@@ -78,7 +89,7 @@ def resident_bytes() -> float:
 
 
 def available_bytes() -> float:
-    """Return the bytes that this process can still allocate; infinity if the system does not tell.
+    """Return the bytes that this process can still allocate; infinity if the system does not report it.
 
     It is the minimum of the machine's free memory and of the limits of the control group and of `ulimit -v`.
     """

@@ -36,7 +36,7 @@ class Options:
     Attributes:
         metric: column of the curves.
         baseline: condition with which the others are compared, None without one.
-        sign: -1 where a smaller metric is better, else 1.
+        sign: -1 if a smaller metric is better, else 1.
         result: `late` for the mean over the last sixth of the evaluations, or the `last` or the `best` value.
         horizon: last round whose evaluations count, None for the end of each run.
         rules: minimum effect, equivalence margin and number of seeds of a verdict.
@@ -169,7 +169,7 @@ def base_of(values: Mapping[Cell, T], cell: Cell, baseline: str | None, unpaired
 
 
 def results_by_seed(frames: Frames, options: Options) -> dict[Cell, dict[int, float]]:
-    """Return the result of each run, by cell and seed; NaN where its metric was never evaluated after training."""
+    """Return the result of each run, by cell and seed; NaN if its metric was never evaluated after training."""
     curves = curves_by_run(frames)
     results: dict[Cell, dict[int, float]] = {}
     for cell, rows in runs_by_cell(frames.runs).items():

@@ -73,20 +73,23 @@ def summarise(
         in_time = curve.virtual_s <= (math.inf if clock_s is None else clock_s)
         window = max(window, 1) if crossing == "mean" else 1
         index = find_crossing(curve.steps[in_time], curve.value[in_time], target, window)
-    met = {"rounds": curve.steps, "virtual_s": curve.virtual_s, "bytes": curve.bytes}
+    costs_at_target = {"rounds": curve.steps, "virtual_s": curve.virtual_s, "bytes": curve.bytes}
     return {
         "late": result,
         "last": float(values[-1]),
         "best": float(curve.value.max()),
         "target": math.nan if target is None else float(target),
-        **{f"{axis}_to_target": math.nan if index is None else float(costs[index]) for axis, costs in met.items()},
+        **{
+            f"{axis}_to_target": math.nan if index is None else float(costs[index])
+            for axis, costs in costs_at_target.items()
+        },
     }
 
 
 def measure(folder: Path, metric: str) -> tuple[dict[str, Any], Trajectory]:
     """Return the costs and the origin of the run in `folder`, as columns of `results.parquet`, and its curve.
 
-    Raises `OptionError` where the run has no such metric.
+    Raises `OptionError` if the run has no such metric.
     """
     history = read(folder)
     if metric not in history.measured:

@@ -31,7 +31,7 @@ class Speed:
         up: the speed-up over the baseline.
         p: after Holm over the methods of the setting.
         verdict: of `results.verdict`.
-        costs: of whole runs over those of the baseline, by name; NaN where the baseline's are 0.
+        costs: of whole runs over those of the baseline, by name; NaN if the baseline's are 0.
     """
 
     up: SpeedUp
@@ -41,7 +41,7 @@ class Speed:
 
     @property
     def sign(self) -> int:
-        """1 where it is faster, -1 where it is slower, else 0."""
+        """1 if it is faster, -1 if it is slower, else 0."""
         return sign_of(self.verdict)
 
 
@@ -55,7 +55,7 @@ def measure_speeds(study: Study, results: Results) -> Speeds:
 
 
 def _measure(study: Study, runs: Mapping[str, Runs], axis: str) -> dict[Pair, Speed]:
-    ups, costs = dict[Pair, SpeedUp](), dict[Pair, dict[str, float]]()
+    speed_ups, costs = dict[Pair, SpeedUp](), dict[Pair, dict[str, float]]()
     for setting, methods in runs.items():
         base = methods.get(study.baseline, {})
         for method, by_seed in methods.items():
@@ -64,7 +64,7 @@ def _measure(study: Study, runs: Mapping[str, Runs], axis: str) -> dict[Pair, Sp
                 continue
             up = speed_up(*({seed: cost_of(side[seed], axis) for seed in seeds} for side in (base, by_seed)))
             if up.unmet < up.n and math.isfinite(up.ratio):
-                ups[setting, method] = up
+                speed_ups[setting, method] = up
                 means = {
                     name: [float(np.mean([side[seed][name] for seed in seeds])) for side in (by_seed, base)]
                     for name in COSTS
@@ -72,5 +72,7 @@ def _measure(study: Study, runs: Mapping[str, Runs], axis: str) -> dict[Pair, Sp
                 costs[setting, method] = {
                     name: cost / of_base if of_base > 0 else math.nan for name, (cost, of_base) in means.items()
                 }
-    ps = {pair: p.in_setting for pair, p in adjust_all(study, {pair: up.p for pair, up in ups.items()}).items()}
-    return {pair: Speed(up, ps[pair], judge_speed(up, ps[pair], study.rules), costs[pair]) for pair, up in ups.items()}
+    ps = {pair: p.in_setting for pair, p in adjust_all(study, {pair: up.p for pair, up in speed_ups.items()}).items()}
+    return {
+        pair: Speed(up, ps[pair], judge_speed(up, ps[pair], study.rules), costs[pair]) for pair, up in speed_ups.items()
+    }
