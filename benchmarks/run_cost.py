@@ -128,8 +128,8 @@ def page(costs: dict[str, dict[str, list[Cost]]], load: float) -> str:
         f"of torch for {kernels}, load {load:.1f} before the first command: a busy machine needs more seconds for "
         f"equal work. Median of {n_repeats} repeats, which alternate between the versions. Seconds are user and system "
         "time of all processes of a command, until the last one has ended. MB are the largest resident memory of one "
-        "process. `OMP_NUM_THREADS=1`, digits, 50 clients, and an empty folder of runs. `callback.figures.always=true` draws "
-        "figures without a terminal."
+        "process. `OMP_NUM_THREADS=1`, digits, 50 clients, and an empty folder of runs. "
+        "`callback.figures.always=true` draws figures without a terminal."
     )
     return "\n".join(
         [
