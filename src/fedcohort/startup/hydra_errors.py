@@ -87,8 +87,10 @@ def unknown_choice_message(configs: Path, name: str, value: str, choices: Iterab
     """
     group = name.partition("@")[0]
     error = ranges.unknown_choice_error(name, value, list(choices) or list_choices(configs, group))
-    own = OWN.get(group) if re.search(r"[./]", value) else None
-    return f"{error}{f'. For your own, type {own.format(value)}' if own else ''}"
+    if group in OWN and re.search(r"[./]", value):
+        return f"{error}. For your own, type {OWN[group].format(value)}"
+    others = [f"{path.parent.name}={value}" for path in sorted(configs.glob("*/*.yaml")) if path.stem == value]
+    return f"{error}. There is {' and '.join(others)}" if others else str(error)
 
 
 def _explain_missing(error: MissingConfigException, text: str, words: Sequence[str], configs: Path) -> str:
