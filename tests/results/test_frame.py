@@ -11,7 +11,7 @@ from fedcohort.errors import CheckpointError
 from fedcohort.record import card, provenance
 from fedcohort.record.journal import Journal
 from fedcohort.results.frame import AXES, COSTS, read_folders, read_study
-from fedcohort.study.measure import measure, summarise
+from fedcohort.study.measure import measure
 from fedcohort.study.result_files import DONE
 from fedcohort.study.results import Results
 from record.made_up import info, report
@@ -38,7 +38,7 @@ def test_a_run_of_a_folder_and_of_a_study_are_one(tmp_path: Path) -> None:
     saved = Results(study.folder)
     keys = {"cell": "equal", "selector": "flash", "seed": 0, "status": DONE, "metric": "test/acc"}
     extra = {"config_hash": "a1b2c3d4", "budget": "3 rounds", "wall_s": 1.0}
-    saved.put({**facts, **keys, **extra, **summarise(curve, study.n_late, None)}, curve)
+    saved.put({**facts, **keys, **extra}, curve)
     saved.save()
     of_folder, of_study = read_folders([folder]), read_study(study.folder)
     run, row = of_folder.runs.iloc[0], of_study.runs.iloc[0]

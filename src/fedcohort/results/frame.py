@@ -12,6 +12,7 @@ The frame of runs has one row per run. A reader leaves out columns that its sour
     commit, dirty   code of the last start.
     config_hash     hash of the options that decide results, without the seed.
     budget          text that describes where the run ends.
+    clock_s         virtual seconds at which the budget ends the run; NaN without such a limit.
     oracle          whether the method reads what no server can know.
     rounds          number of completed rounds.
     virtual_s, bytes, probe_bytes, client_flops, server_flops   cumulative cost at the end of the run.
@@ -27,12 +28,15 @@ The frame of curves has one row per evaluation (a round that measured a metric),
 This module reads run folders and a study's Parquet files. `tracking/curves.py` reads MLflow.
 """
 
+import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedcohort.record import card, folder, history, manifest, provenance
+from fedcohort.selector.oracles import reads_unknowable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +49,8 @@ COSTS = {  # each cost is the sum of these metrics of the journal
     "server_flops": ("comp/server_flops",),
 }
 AXES = ("virtual_s", "bytes", "client_flops")  # cost columns of the curves
+CLOCK = "clock_s"
+CLOCK_OF_BUDGET = re.compile(r"\bvirtual_s=([\d.e+-]+)")
 EVALUATIONS = ("test/", "server_val/", "clients/")  # prefixes of metrics that not every round measures
 FINISHED = "finished"
 STUDY_FILES = ("results.parquet", "curves.parquet")
@@ -93,6 +99,7 @@ def read_folders(folders: Iterable[Path], metrics: Sequence[str] | None = None) 
                 "dirty": bool(starts[-1]["dirty"]) if starts else info.dirty,
                 "config_hash": info.config_hash,
                 "budget": str(info.budget),
+                CLOCK: clock_of_budget(str(info.budget)),
                 "oracle": bool(info.tags.get("yardstick")),
                 "rounds": journal.steps[-1] if journal.steps else 0,
                 **{cost: sum(journal.final.get(name, 0.0) for name in names) for cost, names in COSTS.items()},
@@ -122,6 +129,18 @@ def read_curve(journal: history.History, run: str, metrics: Sequence[str] | None
     return pd.concat([keys, costs, values], axis=1)
 
 
+def clock_of_budget(budget: str | None) -> float:
+    """Return the virtual seconds at which a run with this budget, as text, ends; NaN where no clock ends it."""
+    limit = CLOCK_OF_BUDGET.search(budget or "")
+    return float(limit[1]) if limit else math.nan
+
+
+def _is_oracle(words: str, condition: str, tag: str) -> bool:
+    """Return whether a run is one of an oracle; runs of older versions, without a tag, are known by their selector."""
+    selectors = [word.removeprefix("selector=") for word in words.split() if word.startswith("selector=")]
+    return bool(tag) or reads_unknowable(selectors[-1] if selectors else condition)
+
+
 def read_study(path: Path) -> Frames:
     """Read a study's results: `results.parquet` and `curves.parquet`, where each run has one metric.
 
@@ -136,17 +155,22 @@ def read_study(path: Path) -> Frames:
     for frame in (runs, curves):
         seeds = frame["seed"].astype(str)
         frame.insert(0, "run", f"{path.name}/" + frame["setting"] + "/" + frame["condition"] + "/" + seeds)
+    words, budgets, tags = (
+        runs[name].fillna("") if name in runs else pd.Series("", index=runs.index)
+        for name in ("words", "budget", "yardstick")
+    )
     runs = runs.assign(
         study=path.name,
         folder="",
         status=runs["status"].replace("done", FINISHED),
-        oracle=runs["yardstick"].fillna("") != "" if "yardstick" in runs else False,
+        oracle=[_is_oracle(*row) for row in zip(words, runs["condition"], tags, strict=True)],
+        **{CLOCK: budgets.map(clock_of_budget)},
     )
     of_run = runs.set_index("run")["metric"]
     for metric in metrics:
         curves[metric] = curves["value"].where(curves["run"].map(of_run) == metric)
     head = ["run", "study", "setting", "condition", "seed", "folder", "status"]
-    facts = ["commit", "dirty", "config_hash", "budget", "oracle", "rounds", *COSTS, "wall_s"]
+    facts = ["commit", "dirty", "config_hash", "budget", CLOCK, "oracle", "rounds", *COSTS, "wall_s"]
     columns = [name for name in (*head, *facts) if name in runs]
     axes = [name for name in AXES if name in curves]
     return Frames(runs[columns], curves[["run", "round", *axes, *metrics]])

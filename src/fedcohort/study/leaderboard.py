@@ -75,6 +75,11 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
                 f"{folder / STUDY_FILE}: of.{name} must have the baseline and the unit of {first.name}, "
                 f"{first.baseline} and that of {first.metric}, got {study.baseline} and {study.metric}"
             )
+        if (study.result, study.horizon) != (first.result, first.horizon):
+            raise OptionError(
+                f"{folder / STUDY_FILE}: of.{name} must have the options of {first.name}, result={first.result} and "
+                f"horizon={first.horizon}, got result={study.result} and horizon={study.horizon}"
+            )
     results_of = {name: read(study) for name, study in studies.items()}
     studies = {name: results.with_oracles(study, results_of[name]) for name, study in studies.items()}
     duplicates = _find_duplicates(studies, results_of)
@@ -95,7 +100,8 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
         settings=settings,
         seeds=sorted({seed for study in studies.values() for seed in study.seeds}),
         metric=" or ".join(dict.fromkeys(study.metric for study in studies.values())),
-        n_late=first.n_late,
+        result=first.result,
+        horizon=first.horizon,
         rules=options["win"],
         variants=_join_variants(studies.values()),
         tuned={f"{key} in {name}": tuned for name, study in studies.items() for key, tuned in study.tuned.items()},

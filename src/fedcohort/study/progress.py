@@ -99,7 +99,10 @@ def mark_changed(
     if progress.count(CHANGED):
         say(COMPOSING)
         progress = resolve_changes(progress, results, identify)
-    return replace(results, changed=frozenset(key for key, state in progress.states.items() if state == CHANGED))
+    marked = replace(results, changed=frozenset(key for key, state in progress.states.items() if state == CHANGED))
+    for setting in {setting for setting, _, _ in marked.changed}:
+        marked.measure(study, setting)  # the target may be a level of the baseline's other runs
+    return marked
 
 
 def describe(study: Study, progress: Progress, results: Results) -> str:

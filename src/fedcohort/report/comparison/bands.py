@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.results.compare import Cell, Options, curves_by_run, evaluations
+from fedcohort.results.compare import Cell, Options, curves_by_run, select_evaluations
 from fedcohort.results.difference import t_test
 from fedcohort.results.frame import Frames
 
@@ -43,7 +43,7 @@ def curves_by_cell(frames: Frames, options: Options) -> dict[Cell, dict[int, "pd
     curves, runs = curves_by_run(frames), frames.runs
     by_cell: dict[Cell, dict[int, pd.DataFrame]] = {}
     for run, setting, condition, seed in zip(*(runs[name] for name in KEYS), strict=True):
-        if run in curves and len(rows := evaluations(curves[run], options.metric, options.horizon)):
+        if run in curves and len(rows := select_evaluations(curves[run], options)):
             by_seed = by_cell.setdefault((str(setting), str(condition)), {})
             by_seed[int(seed)] = rows.rename(columns={options.metric: "value"})
     return by_cell
