@@ -22,7 +22,7 @@ from fedcohort.host.commands import fedcohort
 from fedcohort.host.lock import hold
 from fedcohort.jobs import cluster, preload, report, status
 from fedcohort.jobs.status import KILLED, fail_killed, is_cancelled
-from fedcohort.record import card, sweep_folder
+from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.sweep_folder import LOCK, JobRecord, Plan, SweepJob, save_plan
 from fedcohort.startup import compat
@@ -186,6 +186,6 @@ def _find_tracked(record: JobRecord) -> RunInfo | None:
     if record.how not in ("done", "skipped") or record.folder is None:
         return None
     try:
-        return card.load(record.folder) if identity.load(record.folder) is not None else None
+        return metadata.load(record.folder) if identity.load(record.folder) is not None else None
     except CheckpointError:  # it kept no journal
         return None

@@ -137,7 +137,7 @@ def compare_cost(
             by_seed = costs[name].setdefault(cell, {})
             if name in of_run:
                 by_seed[int(seed)] = of_run[name]
-    entries = {name: _compare_along(by_cell, oracles, options, unpaired) for name, by_cell in costs.items()}
+    entries = {name: compare_along(by_cell, oracles, options, unpaired) for name, by_cell in costs.items()}
     return CostComparison(axis, target, targets, entries)
 
 
@@ -149,15 +149,26 @@ def measure_costs(run: Evaluations, goal: float, options: Options, target: Targe
     return costs_to_target(replace(run, spent={**run.spent, ROUNDS: run.steps}), goal, window, options.sign)
 
 
-def _compare_along(
-    costs: Mapping[Cell, Mapping[int, Cost]], oracles: Collection[Cell], options: Options, unpaired: Collection[Cell]
+def compare_along(
+    costs: Mapping[Cell, Mapping[int, Cost]],
+    untested: Collection[Cell],
+    options: Options,
+    unpaired: Collection[Cell] = (),
 ) -> dict[Cell, CostEntry]:
+    """Compare costs along one axis.
+
+    Args:
+        costs: cost of each run until the target, by cell and seed.
+        untested: cells, such as those of oracles, whose p-values are not in the family of the correction.
+        options: of the comparison.
+        unpaired: cells whose seeds give other data than the baseline's.
+    """
     ups = {
         cell: speed_up(base, by_seed)
         for cell, by_seed in costs.items()
         if by_seed and (base := base_of(costs, cell, options.baseline, unpaired))
     }
-    tests = {c: up.p if up.n >= options.rules.seeds else math.nan for c, up in ups.items() if c not in oracles}
+    tests = {c: up.p if up.n >= options.rules.seeds else math.nan for c, up in ups.items() if c not in untested}
     adjusted = adjust_for_claim(tests, IN_SETTING, options.correction)
     entries = {}
     for cell, by_seed in costs.items():

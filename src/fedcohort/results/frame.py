@@ -25,7 +25,8 @@ The frame of curves has one row per evaluation (a round that measured a metric),
     virtual_s, bytes, client_flops   cumulative cost until the round; bytes are down and up, over all clients.
     <metric>        one column for each metric, named as in the journal; NaN if the round did not measure it.
 
-This module reads run folders and a study's Parquet files. `tracking/curves.py` reads MLflow.
+This module reads the curves of run folders, and a study's Parquet files. `matching/question.py` makes the frame of
+runs in folders and in MLflow, and `tracking/curves.py` reads MLflow's curves.
 """
 
 import math
@@ -35,7 +36,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedcohort.record import card, folder, history, manifest, provenance
+from fedcohort.record import history, manifest
 from fedcohort.selector.oracles import reads_unknowable
 
 if TYPE_CHECKING:
@@ -70,53 +71,22 @@ class Frames:
     curves: "pd.DataFrame"
 
 
-def read_folders(folders: Iterable[Path], metrics: Sequence[str] | None = None) -> Frames:
-    """Read run folders: run metadata, journal, starts and status.
+def read_curves(folders: Iterable[Path], metrics: Sequence[str]) -> "pd.DataFrame":
+    """Return the frame of curves of the runs in `folders`, with these metrics.
 
-    Args:
-        folders: the run folders.
-        metrics: columns of the curves, None for all metrics of evaluations.
-
-    Raises:
-        CheckpointError: a folder holds no run.
+    Raises `CheckpointError` for a folder that holds no run.
     """
     import pandas as pd
 
-    runs, curves = [], []
-    for path in folders:
-        info, journal = card.load(path), history.read(path)
-        starts, status = provenance.starts(path), folder.status_of(path)
-        runs.append(
-            {
-                "run": path.name,
-                "study": "",
-                "setting": "",
-                "condition": info.choices.get("selector", ""),
-                "seed": info.seed,
-                "folder": str(path),
-                "status": status.get("status", "running"),
-                "commit": starts[-1]["commit"] if starts else info.commit,
-                "dirty": bool(starts[-1]["dirty"]) if starts else info.dirty,
-                "config_hash": info.config_hash,
-                "budget": str(info.budget),
-                CLOCK: clock_of_budget(str(info.budget)),
-                "oracle": bool(info.tags.get("yardstick")),
-                "rounds": journal.steps[-1] if journal.steps else 0,
-                **{cost: sum(journal.final.get(name, 0.0) for name in names) for cost, names in COSTS.items()},
-                "wall_s": history.wall_s(card.starts_ms(path), journal.times),
-                **{f"choice.{group}": choice for group, choice in info.choices.items()},
-            }
-        )
-        curves.append(read_curve(journal, path.name, metrics))
-    return Frames(pd.DataFrame(runs), pd.concat(curves, ignore_index=True) if curves else pd.DataFrame())
+    curves = [read_curve(history.read(path), path.name, metrics) for path in folders]
+    return pd.concat(curves, ignore_index=True) if curves else pd.DataFrame()
 
 
-def read_curve(journal: history.History, run: str, metrics: Sequence[str] | None = None) -> "pd.DataFrame":
+def read_curve(journal: history.History, run: str, metrics: Sequence[str]) -> "pd.DataFrame":
     """Return the rows of one run in the frame of curves: the rounds that measured one of the metrics."""
     import pandas as pd
 
-    selected = [name for name in journal.measured if name.startswith(EVALUATIONS)] if metrics is None else metrics
-    names = [name for name in selected if name in journal.measured]
+    names = [name for name in metrics if name in journal.measured]
     measured = {step for name in names for step in journal.measured[name]}
     rows = journal.metrics[journal.metrics.index.isin(measured)]
     spent = {

@@ -11,7 +11,7 @@ from fedcohort.signal.base import unknowable
 def reads_unknowable(name: str) -> bool:
     """Return whether the selector of this name always reads signals that no server could receive.
 
-    False for a name without a module of its own, such as that of a variant.
+    A variant has no module under its name, so that the result is False.
     """
     path = f"fedcohort.selector.{name}"
     if not name.isidentifier() or importlib.util.find_spec(path) is None:

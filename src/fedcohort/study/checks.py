@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.results.compare_cost import BASELINE, Target
 from fedcohort.results.metric import is_share
-from fedcohort.results.target import LEVEL
 from fedcohort.results.verdict import Rules
 from fedcohort.startup.components import TARGET
 from fedcohort.startup.options import unknown
@@ -64,34 +63,14 @@ def read_rules(value: object) -> Rules:
     return Rules(**{{"equal": "margin"}.get(name, name): number for name, number in win.items()})
 
 
-@dataclass(frozen=True)
-class Targets:
-    """How targets of a study are read.
-
-    Attributes:
-        metric: of the study.
-        level: share of the way to the baseline's mean result; None for the default.
-        crossing: when a run meets the target.
-    """
-
-    metric: str
-    level: Any
-    crossing: str
-
-    @property
-    def baseline(self) -> Target:
-        """The target at the baseline's level. Raises `OptionError` for a wrong level or crossing."""
-        return Target(level=LEVEL if self.level is None else self.level, crossing=self.crossing)
-
-    def read(self, option: str, value: object) -> Target | None:
-        """Return the target that an option names: a number or `baseline`; None for null."""
-        baseline = self.baseline
-        if value is None or value == BASELINE:
-            return baseline if value else None
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ranges.refuse(option, f"a number, {BASELINE} or null", value)
-        ranges.number(option, value, "[0, 1]" if is_share(self.metric) else "(-inf, inf)")
-        return replace(baseline, value=float(value))
+def read_target(option: str, value: object, metric: str, at_baseline: Target) -> Target | None:
+    """Return the target that an option names: a number, or `baseline` for `at_baseline`; None for null."""
+    if value is None or value == BASELINE:
+        return at_baseline if value else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ranges.refuse(option, f"a number, {BASELINE} or null", value)
+    ranges.number(option, value, "[0, 1]" if is_share(metric) else "(-inf, inf)")
+    return replace(at_baseline, value=float(value))
 
 
 def check_renamed(options: Mapping[str, Any]) -> None:

@@ -11,11 +11,11 @@
                       They are described in `definition.Setting`.
     seeds             list of seeds
     metric            a metric of which more is better; test/acc by default.
-    result            result of a run, `late` by default; last and best are single evaluations
-    horizon           last round whose evaluations count; null for all
-    target            value of the metric to which costs are measured, or `baseline`; null for none
-    level             with `target: baseline`: share of the way to the baseline's mean result, .95 by default
-    crossing          how a run meets the target: window (by default) or first; these four as of `fedcohort compare`
+    result            the result of a run, late by default. last and best are single evaluations.
+    horizon           the last round whose evaluations count. null, the default, is for all.
+    target            a value of the metric to which costs are measured, or baseline. null, the default, is for none.
+    level             share of the way to the baseline's mean result for target: baseline, .95 by default.
+    crossing          how a run meets the target: window, the default, or first.
     win               alpha, least (minimum effect), equal (margin of equivalence), seeds (for a verdict), worth
     few               {oracle_greedy: 3}: methods that are run on the first seeds only
     variants          {repairs: [flash_whitened, flash_progress]}: variants of one idea, corrected together
@@ -27,7 +27,8 @@ overrides of the baseline, and its own overrides replace those of the setting.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from fedcohort.errors import OptionError
 from fedcohort.results.compare_cost import Target
 from fedcohort.results.metric import lower_is_better
 from fedcohort.results.run import KINDS
+from fedcohort.results.target import LEVEL
 from fedcohort.startup.compose import file_of
 from fedcohort.study import checks, space
 from fedcohort.study.definition import BASELINE, METHOD, ORACLE, REFERENCE, STUDY_FILE, Setting, Study
@@ -59,6 +61,7 @@ DEFAULTS: dict[str, Any] = {
     "notes": [],
 }
 OF_SETTING = ("label", "axis", "words", "bounds", "target", "rows", "family", "oracle")
+ReadTarget = Callable[[str, object], Target | None]
 SEVERAL = "a list of selectors, or of `name: [overrides]`"
 CLIENTS_EVERY = "eval.clients_every="  # the rounds that evaluate all clients
 
@@ -156,13 +159,13 @@ def _read_method(key: str, value: object, allowed: str) -> tuple[str, Overrides]
 
 
 def _read_settings(node: Mapping[str, Any]) -> dict[str, Setting]:
-    targets = checks.Targets(node["metric"], node["level"], node["crossing"])
-    target = targets.read("target", node["target"])
-    cells = checks.named_mapping("cells", node["cells"])
-    settings = {name: _read_setting(name, value, target, targets) for name, value in cells.items()}
+    at_baseline = Target(level=LEVEL if node["level"] is None else node["level"], crossing=node["crossing"])
+    read_target = partial(checks.read_target, metric=node["metric"], at_baseline=at_baseline)
+    target, cells = read_target("target", node["target"]), checks.named_mapping("cells", node["cells"])
+    settings = {name: _read_setting(name, value, target, read_target) for name, value in cells.items()}
     if not settings:
         raise ranges.refuse("cells", "one cell or more", cells)
-    if node["level"] is not None and not any(setting.target == targets.baseline for setting in settings.values()):
+    if node["level"] is not None and not any(setting.target == at_baseline for setting in settings.values()):
         raise OptionError(f"level={node['level']} has no effect without target: baseline. Set it, or leave level out")
     labels = Counter(setting.label for setting in settings.values())
     for name, setting in settings.items():
@@ -171,7 +174,7 @@ def _read_settings(node: Mapping[str, Any]) -> dict[str, Setting]:
     return settings
 
 
-def _read_setting(name: str, value: object, target: Target | None, targets: checks.Targets) -> Setting:
+def _read_setting(name: str, value: object, target: Target | None, read_target: ReadTarget) -> Setting:
     where, node = f"cells.{name}", checks.mapping(f"cells.{name}", value)
     checks.check_keys(where, node, OF_SETTING, ("words",))
     for key in ("label", "axis", "family"):
@@ -183,7 +186,7 @@ def _read_setting(name: str, value: object, target: Target | None, targets: chec
         node.get("axis") or "",
         checks.read_overrides(f"{where}.words", node["words"]),
         {bound: checks.read_overrides(f"{where}.bounds.{bound}", overrides) for bound, overrides in bounds.items()},
-        targets.read(f"{where}.target", node["target"]) if "target" in node else target,
+        read_target(f"{where}.target", node["target"]) if "target" in node else target,
         node.get("rows"),
         node.get("family") or name,
         node.get("oracle"),

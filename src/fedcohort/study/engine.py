@@ -16,8 +16,8 @@ from fedcohort.study.check_conditions import check_conditions
 from fedcohort.study.conditions import Condition, Key
 from fedcohort.study.definition import Study
 from fedcohort.study.overrides import Overrides, option_of
-from fedcohort.study.result_files import DONE, REFUSED
-from fedcohort.study.results import Results, Row
+from fedcohort.study.result_files import DONE, REFUSED, Row
+from fedcohort.study.results import Results
 from fedcohort.study.stamps import Stamps
 from fedcohort.study.tasks import Outcome, Task, run_tasks
 

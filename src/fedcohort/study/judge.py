@@ -35,7 +35,8 @@ from fedcohort.study.ranking import (
     split_methods,
     values_of,
 )
-from fedcohort.study.results import Results, Row
+from fedcohort.study.result_files import Row
+from fedcohort.study.results import Results
 from fedcohort.study.verdict import COSTS, TO_TARGET, Headroom, MethodVerdict, PValues, SettingVerdict, Verdict
 
 Differences = Mapping[str, Difference]  # of a setting, by method

@@ -70,16 +70,8 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
     studies = {name: definition_file.load(folder.parent / name) for name in options["of"]}
     first = next(iter(studies.values()))
     for name, study in studies.items():
-        if study.baseline != first.baseline or unit_of(study.metric) != unit_of(first.metric):
-            raise OptionError(
-                f"{folder / STUDY_FILE}: of.{name} must have the baseline and the unit of {first.name}, "
-                f"{first.baseline} and that of {first.metric}, got {study.baseline} and {study.metric}"
-            )
-        if (study.result, study.horizon) != (first.result, first.horizon):
-            raise OptionError(
-                f"{folder / STUDY_FILE}: of.{name} must have the options of {first.name}, result={first.result} and "
-                f"horizon={first.horizon}, got result={study.result} and horizon={study.horizon}"
-            )
+        with name_file(folder / STUDY_FILE, REQUIRED):
+            _check_alike(f"of.{name}", study, first)
     results_of = {name: read(study) for name, study in studies.items()}
     studies = {name: results.with_oracles(study, results_of[name]) for name, study in studies.items()}
     duplicates = _find_duplicates(studies, results_of)
@@ -108,6 +100,16 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
     )
     groups = {name: name.partition("/")[0] for name in settings}
     return Leaderboard(joint, _join(folder, results_of), groups, duplicates, options["of"], studies, results_of)
+
+
+def _check_alike(option: str, study: Study, first: Study) -> None:
+    """Check that a study can be compared with the first one. Raises `OptionError`."""
+    for name in ("baseline", "result", "horizon"):
+        if getattr(study, name) != getattr(first, name):
+            allowed = f"with {name}={getattr(first, name)}, as {first.name} is"
+            raise ranges.refuse(option, f"a study {allowed}", f"{name}={getattr(study, name)}")
+    if unit_of(study.metric) != unit_of(first.metric):
+        raise ranges.refuse(option, f"a study with the unit of {first.metric}, as {first.name} is", study.metric)
 
 
 def _read_options(folder: Path) -> dict[str, Any]:

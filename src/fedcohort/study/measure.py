@@ -7,21 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fedcohort.errors import OptionError
-from fedcohort.record import card, provenance
+from fedcohort.record import metadata, provenance
 from fedcohort.record.history import History, read
 from fedcohort.results.compare import Options
 from fedcohort.results.compare_cost import Target, measure_costs
-from fedcohort.results.frame import COSTS
+from fedcohort.results.frame import COSTS, read_curve
 from fedcohort.results.run import Evaluations, measure_run
-from fedcohort.results.shares_of_best import CLOCK, DOWN, UP
 from fedcohort.round.score_correlation import split_name
 from fedcohort.study import behaviour
+from fedcohort.study.result_files import Row
 from fedcohort.types import Values
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -87,12 +83,8 @@ def measure(folder: Path, metric: str) -> tuple[Row, Trajectory]:
     history = read(folder)
     if metric not in history.measured:
         raise OptionError(f"metric must be one of {', '.join(history.measured)}, got {metric!r}")
-    rows = history.metrics[history.metrics.index.isin(history.measured[metric])]
-    zero = np.zeros(len(rows))
-    clock, down, up = (
-        rows[name].ffill().fillna(0.0).to_numpy() if name in rows else zero for name in (CLOCK, DOWN, UP)
-    )
-    curve = Trajectory(rows.index.to_numpy(dtype=float), rows[metric].to_numpy(), clock, down + up)
+    rows = read_curve(history, "", [metric])
+    curve = Trajectory(*(rows[name].to_numpy(dtype=float) for name in ("round", metric, "virtual_s", "bytes")))
     start: Mapping[str, Any] = provenance.starts(folder)[-1]
     facts = {
         "commit": start["commit"],
@@ -102,7 +94,7 @@ def measure(folder: Path, metric: str) -> tuple[Row, Trajectory]:
         "rounds": int(history.steps[-1]),
         "fingerprint": history.fingerprints[-1],
         "behaviour": behaviour.fingerprint(history),
-        "yardstick": card.load(folder).tags.get("yardstick", ""),
+        "yardstick": metadata.load(folder).tags.get("yardstick", ""),
         "follows": json.dumps(mean_correlations(history), sort_keys=True),
         **{cost: sum(history.final.get(name, 0.0) for name in names) for cost, names in COSTS.items()},
     }

@@ -8,8 +8,8 @@ from fedcohort.jobs.time_left import TimeLeft
 from fedcohort.record import provenance
 from fedcohort.study.conditions import Condition, Key, Pair, list_conditions, with_own_methods
 from fedcohort.study.definition import Study, display_name
-from fedcohort.study.result_files import DONE, FAILED, REFUSED
-from fedcohort.study.results import Results, Row
+from fedcohort.study.result_files import DONE, FAILED, REFUSED, Row
+from fedcohort.study.results import Results
 from fedcohort.study.stamps import Stamps
 
 MISSING, CHANGED = "missing", "changed"

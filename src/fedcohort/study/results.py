@@ -19,8 +19,8 @@ from fedcohort.results.frame import clock_of_budget
 from fedcohort.study import result_files
 from fedcohort.study.conditions import Key
 from fedcohort.study.definition import METHOD, ORACLE, STUDY_FILE, Study
-from fedcohort.study.measure import Row, Trajectory, evaluations_of, summarise
-from fedcohort.study.result_files import AXES, COLUMNS, CURVES, DONE, KEY, NUMBERS, RESULTS, TEXTS
+from fedcohort.study.measure import Trajectory, evaluations_of, summarise
+from fedcohort.study.result_files import AXES, COLUMNS, CURVES, DONE, KEY, NUMBERS, RESULTS, TEXTS, Row
 
 log = logging.getLogger("fedcohort")
 RUN = ("seed", "config_hash", "budget", "when")  # columns that identify a run, which may be the result of several rows

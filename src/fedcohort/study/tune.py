@@ -31,7 +31,7 @@ from fedcohort.study import space
 from fedcohort.study.checks import name_file
 from fedcohort.study.definition import STUDY_FILE, Study
 from fedcohort.study.engine import Say
-from fedcohort.study.measure import summarise
+from fedcohort.study.measure import evaluations_of, summarise
 from fedcohort.study.overrides import QUIET, Overrides, clock_of, merge
 from fedcohort.study.result_files import DONE
 from fedcohort.study.space import TUNED_FILE, Choice, Range, Space, spell

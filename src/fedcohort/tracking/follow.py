@@ -23,7 +23,7 @@ from fedcohort.errors import FedcohortError
 from fedcohort.host.commands import fedcohort
 from fedcohort.host.lock import is_held
 from fedcohort.host.time_limit import time_limit
-from fedcohort.record import card
+from fedcohort.record import metadata
 from fedcohort.record.folder import status_of
 from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import identity, server
@@ -141,7 +141,7 @@ def follow(folder: Path, every_s: float, wait_s: float, wait: Wait) -> None:
     tracked = identity.load(folder)
     if tracked is None:
         raise ValueError(f"{folder} has no tracking server")
-    sender = Sender(card.load(folder), tracked.place, every_s, wait_s)
+    sender = Sender(metadata.load(folder), tracked.place, every_s, wait_s)
     sender.start()
     status = None
     while status is None:

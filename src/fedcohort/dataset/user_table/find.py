@@ -1,6 +1,5 @@
 """Find the tables of `dataset.path`: a folder of tables, one table file, Parquet part files, or a folder of images."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from fedcohort.dataset.problems import Problems
 from fedcohort.dataset.table import Frame
 from fedcohort.dataset.user_table import image_folder
 from fedcohort.errors import DataError
+from fedcohort.paths import expand
 
 SUFFIXES = (".parquet", ".csv", ".tsv", ".txt", ".gz")
 PARTS = ("train", "test", "valid")
@@ -35,7 +35,7 @@ class TableFiles:
 
 def find(path: str) -> TableFiles:
     """Find the files; a single table of any name is the training table. Raises `DataError`."""
-    single = Path(os.path.expanduser(path))
+    single = expand(path)
     try:
         is_file = single.is_file()
     except (OSError, ValueError):
