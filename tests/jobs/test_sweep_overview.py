@@ -1,16 +1,23 @@
 """What is said after a sweep's last job."""
 # ruff: noqa: F811
 
+import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mlflow.entities import Metric, Param, RunTag
+from omegaconf import OmegaConf
 
 from compare_toy import ACC
 from fedcohort.command.compare import compare, parse
+from fedcohort.errors import OptionError
+from fedcohort.jobs import cluster
+from fedcohort.jobs.job import JobContext
+from fedcohort.jobs.launchers import Slurm
 from fedcohort.jobs.sweep import Sweep
 from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.sweep_folder import SweepJob
@@ -229,3 +236,23 @@ def test_what_cannot_be_written_down_is_said(tmp_path: Path, said: pytest.LogCap
     SweepJob(tmp_path / "s", 0, ("seed=0",)).note("done")
     assert "cannot be written" in said.text
     assert sweep_folder.read(tmp_path / "s") == {}
+
+
+def test_a_sweep_that_does_not_wait_leaves_its_jobs_to_slurm(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: pytest.LogCaptureFixture
+) -> None:
+    """It ends well, whatever the jobs do by then, and says how to look at them; a search has to wait."""
+    sweep = Sweep(tmp_path / "s", "hydra_plugins.fedcohort.Slurm", waits=False)
+    job(sweep, 0, "running", "seed=0")
+    monkeypatch.setattr(cluster, "list_arrays", lambda folder: ["17"])
+    assert sweep.exit_code() == 0
+    assert re.fullmatch(
+        r"SLURM has the jobs \(17\); `.*fedcohort sweep status s` shows how they stand", said.messages[-1]
+    )
+    monkeypatch.setattr(cluster, "submit", lambda context, jobs, options: dict.fromkeys(jobs, "17_0"))
+    launcher = Slurm(partition="gpu")
+    launcher.config = OmegaConf.create({"sweep": {"wait": False}})
+    jobs, context = {0: ("seed=0",)}, JobContext(tmp_path / "s", tmp_path)
+    assert list(launcher._run(context, jobs)) == []
+    with pytest.raises(OptionError, match="wait=false submits all jobs at once, but a search chooses them one by one"):
+        list(launcher._run(replace(context, search=True), jobs))

@@ -44,8 +44,7 @@ def submit(context: JobContext, jobs: Mapping[int, Sequence[str]], options: Mapp
 
     options = {name: value for name, value in options.items() if not name.startswith("_") and value is not None}
     stderr, retries = options.pop("stderr_to_stdout", False), options.pop("max_num_timeout", 0)
-    for name in ("submitit_folder", "wait"):
-        options.pop(name, None)
+    options.pop("submitit_folder", None)
     executor = submitit.AutoExecutor(context.folder / FOLDER / "%j", cluster="slurm", slurm_max_num_timeout=retries)
     named: dict[str, Any] = {name if name in GENERAL else f"slurm_{name}": value for name, value in options.items()}
     executor.update_parameters(stderr_to_stdout=stderr, **named)

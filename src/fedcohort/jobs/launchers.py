@@ -10,7 +10,6 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
-from fedcohort import ranges
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import cores
 from fedcohort.jobs import cluster, live_line
@@ -34,7 +33,6 @@ class _Launcher(Launcher):
     """Runs jobs that write records, and prints one live line of the sweep."""
 
     shares_gpus = False
-    wait = True
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Keep the config of the sweep."""
@@ -51,7 +49,7 @@ class _Launcher(Launcher):
         with live_line.show(sweep), closing(self._run(context, jobs)) as ended:
             for _ in ended:
                 pass
-        if not self.wait:
+        if not self.config.sweep.wait:
             return [JobReturn(words, status=JobStatus.COMPLETED) for words in job_overrides]
         records = sweep_folder.read(sweep)
         return [self._return_of(records.get(number), words, context.search) for number, words in jobs.items()]
@@ -83,18 +81,15 @@ class Local(_Launcher):
 class Slurm(_Launcher):
     """Jobs in an array of SLURM's (configs/hydra/launcher/slurm.yaml)."""
 
-    def __init__(self, *, wait: bool, **options: Any) -> None:  # noqa: ANN401 - those of the yaml
-        ranges.flag("hydra.launcher.wait", wait)
-        self.wait, self.options = wait, options
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 - those of the yaml
+        self.options = options
 
     def _run(self, context: JobContext, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:
-        if context.search and not self.wait:
-            raise OptionError(
-                "hydra.launcher.wait=false submits all jobs at once, but a search chooses them one by one"
-            )
+        if context.search and not self.config.sweep.wait:
+            raise OptionError("sweep.wait=false submits all jobs at once, but a search chooses them one by one")
         options: Any = OmegaConf.to_container(OmegaConf.create(self.options), resolve=True)
         tasks = cluster.submit(context, jobs, options)
-        if self.wait:
+        if self.config.sweep.wait:
             yield from cluster.follow(context.folder, tasks)
 
 

@@ -43,7 +43,7 @@ class Sweep:
         expected: overrides of each job; empty where the sweeper chooses them as it goes.
         refused: overrides and reason of each job that was left out.
         report: whether its runs are compared at the end (`sweep.report`).
-        waits: whether this process waits for the jobs (`hydra.launcher.wait` of SLURM's).
+        waits: whether this process waits for the jobs (`sweep.wait`).
     """
 
     folder: Path | None = None
@@ -151,7 +151,7 @@ class Announcement(Callback):
         if SWEEP.launcher.endswith(".Local"):
             preload.begin(config.hydra.launcher.inner_max_num_threads)
         SWEEP.report = config.sweep.report is True
-        SWEEP.waits = config.hydra.launcher.get("wait", True) is not False
+        SWEEP.waits = config.sweep.wait is not False
         if config.hydra.sweeper._target_ != GRID:  # which begins once it has checked the jobs
             SWEEP.begin(Path(config.hydra.sweep.dir).absolute(), split_jobs(config))
 
