@@ -200,7 +200,7 @@ class Work:
         if outcome.curve is not None:
             row |= tasks.identity_of(self.task(condition, seed))
         self.results.put(row, outcome.curve, is_own=self.study.is_own(condition.method))
-        self.results.measure(self.study, condition.setting)
+        self.results.measure(self.study, condition.setting, condition.key(seed))
         self.results.save()
         return self.results.rows[condition.key(seed)]
 

@@ -3,8 +3,9 @@
     of                     the prefix of the labels of each study's settings: {regimes_digits: digits}
     title, question, win   as of a study (`definition_file.py`)
 
-Nothing is trained: a leaderboard reads the results of its studies. They have one baseline, and metrics of one unit. A
-setting that is in two studies, the same federation for the same number of rounds, is taken from the first one only.
+Nothing is trained: a leaderboard reads the results of its studies. They have one baseline, metrics of one unit, and the
+same result and horizon. A setting that is in two studies, the same federation for the same number of rounds, is taken
+from the first one only.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -62,15 +62,22 @@ class Results:
         """Yield the runs that are done and not marked as changed."""
         yield from ((key, row) for key, row in self.rows.items() if row["status"] == DONE and key not in self.changed)
 
-    def measure(self, study: Study, setting: str) -> None:
-        """Compute the columns that follow from the curves of a setting, by the study's rules."""
+    def measure(self, study: Study, setting: str, new: Key | None = None) -> None:
+        """Compute the columns that follow from the curves of a setting, by the study's rules.
+
+        Args:
+            study: with the rules.
+            setting: name of the setting.
+            new: the only run that has changed, which may change the target of the others; None for all.
+        """
         options, definition = study.options, study.settings.get(setting)
-        runs = {
-            key: evaluations_of(self.curves[key], options, clock_of_budget(row["budget"]))
-            for key, row in self.rows.items()
-            if key[0] == setting and key in self.curves
-        }
         target, goal = definition.target if definition else None, math.nan
+        keys = [key for key in self.curves if key[0] == setting and key in self.rows]
+        if new is not None and (target is None or target.value is not None):
+            keys = [key for key in keys if key == new]
+        runs = {
+            key: evaluations_of(self.curves[key], options, clock_of_budget(self.rows[key]["budget"])) for key in keys
+        }
         if target is not None:
             base = [run for key, run in runs.items() if key[1] == study.baseline and key not in self.changed]
             goal = target_value(base, options, target)
