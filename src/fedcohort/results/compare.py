@@ -183,36 +183,26 @@ def results_by_seed(
 
 def evaluations_by_run(frames: Frames, options: Options) -> dict[str, Evaluations]:
     """Return the evaluations of each run up to the horizon, which are none for a run without a curve."""
-    runs, curves = frames.runs, curves_by_run(frames)
+    runs, curves, metric = frames.runs, frames.curves, options.metric
+    by_run = {}
+    if metric in curves:
+        curves = curves[curves[metric].notna() & (curves["round"] <= (options.horizon or math.inf))]
+        by_run = {str(run): rows.sort_values("round") for run, rows in curves.groupby("run")}
     clocks = runs[CLOCK] if CLOCK in runs and options.horizon is None else [math.nan] * len(runs)
     evaluations = {}
     for run, clock_s in zip(runs["run"], clocks, strict=True):
-        rows = select_evaluations(curves[run], options) if run in curves else None
-        if rows is None or not len(rows):
-            evaluations[run] = Evaluations(np.empty(0), np.empty(0), {})
-            continue
-        columns = {name: rows[name].to_numpy(dtype=float) for name in ("round", *AXES, options.metric) if name in rows}
-        steps, values = columns.pop("round"), columns.pop(options.metric)
-        evaluations[run] = Evaluations(steps, values, columns, float(clock_s))
+        rows = by_run.get(run, curves.iloc[:0])
+        steps, values = (
+            rows[name].to_numpy(dtype=float) if name in rows else np.empty(0) for name in ("round", metric)
+        )
+        spent = {name: rows[name].to_numpy(dtype=float) for name in AXES if name in rows}
+        evaluations[run] = Evaluations(steps, values, spent, float(clock_s) if len(steps) else math.nan)
     return evaluations
-
-
-def curves_by_run(frames: Frames) -> "dict[str, pd.DataFrame]":
-    """Return the curves of each run."""
-    return {str(run): rows for run, rows in frames.curves.groupby("run")} if len(frames.curves) else {}
 
 
 def runs_by_cell(runs: "pd.DataFrame") -> "dict[Cell, pd.DataFrame]":
     """Return the rows of the runs' frame by cell."""
     return {(str(s), str(c)): rows for (s, c), rows in runs.groupby(["setting", "condition"], sort=False)}
-
-
-def select_evaluations(curve: "pd.DataFrame", options: Options) -> "pd.DataFrame":
-    """Return the rows of a run's curve that measured the metric, up to the horizon, ordered by round."""
-    if options.metric not in curve:
-        return curve.iloc[:0]
-    rows = curve[curve[options.metric].notna()].sort_values("round")
-    return rows if options.horizon is None else rows[rows["round"] <= options.horizon]
 
 
 def slopes_by_setting(frames: Frames, options: Options, evaluations: Mapping[str, Evaluations]) -> dict[str, float]:
