@@ -18,17 +18,20 @@ def job(cfg: "DictConfig") -> float | None:
 
 
 def main() -> int:
-    """Imports are in here: Ctrl-C is answered from the first moment on."""
+    """Run Hydra with the typed overrides, and return the exit code.
+
+    Slow imports are inside, so that Ctrl-C ends the process at once also during them.
+    """
     import hydra
 
     from fedcohort.jobs import grid
     from fedcohort.jobs.sweep import SWEEP
-    from fedcohort.startup.command_line import in_one_line
+    from fedcohort.startup.command_line import run_with_one_line_errors
 
     grid.register()
     called = hydra.main(version_base="1.3", config_path="configs", config_name="train")(job)
     try:
-        code = in_one_line(called, sys.argv[1:], Path(__file__).with_name("configs"))
+        code = run_with_one_line_errors(called, sys.argv[1:], Path(__file__).with_name("configs"))
     except (KeyboardInterrupt, SystemExit):
         if SWEEP.stop(interrupt.interrupts.code):
             raise SystemExit(interrupt.interrupts.code) from None

@@ -23,7 +23,7 @@ from omegaconf import OmegaConf
 
 from fedcohort.agg.base import Aggregator, Arrived
 from fedcohort.flat import Block, Layout
-from fedcohort.hook import averaged_uploads, memory_sizes
+from fedcohort.hook import averaged_uploads, stored_vector_sizes
 from fedcohort.host.memory import keep_freed_memory
 from fedcohort.round.collect import CollectOptions, Collector
 from fedcohort.round.collected import Collected
@@ -76,7 +76,7 @@ def collected(agg: Aggregator[Any], updates: list[ClientUpdate]) -> Collected:
     options = CollectOptions(
         uploads=[name for hook in agg.hooks for name in hook.uploads],
         averaged=averaged_uploads(agg.hooks),
-        remembers=memory_sizes(agg.hooks, PARAMETERS, int(n.max())),
+        remembers=stored_vector_sizes(agg.hooks, PARAMETERS, int(n.max())),
         stacked=agg.stacked,
     )
     layout = Layout((Block("w", (PARAMETERS,), 0),), (), ())

@@ -120,7 +120,7 @@ def time_of_round(typed: tuple[str, ...], rounds: int) -> float:
 
 def load(words: list[str]) -> dict[str, int]:
     """Load and deal the data, and nothing else; bytes of the tensors, and of memory beyond what there was before."""
-    composition = compose.run_of([*words[:1], "cohort=1", *words[1:]], ROOT / "configs")
+    composition = compose.compose_run([*words[:1], "cohort=1", *words[1:]], ROOT / "configs")
     objects = {group: components.make(composition, group) for group in PARTS}
     warm_up()
     Path("/proc/self/clear_refs").write_text("5")  # the peak of memory begins anew

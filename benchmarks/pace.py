@@ -28,12 +28,12 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from fedcohort.availability.base import Availability
-from fedcohort.deadline.base import Deadline, PaceContext, settle
+from fedcohort.deadline.base import Deadline, PaceContext, compute_outcome
 from fedcohort.device.base import Device, Timing, Workload
 from fedcohort.rng import Draws
 from fedcohort.round.clock import Clock
 from fedcohort.round.jobs import Jobs
-from fedcohort.round.sampling import SampleSelection, note
+from fedcohort.round.sampling import SampleSelection, pack_losses
 from fedcohort.round.store import MemoryStore
 from fedcohort.samples.base import LOSSES
 from fedcohort.signal.lab import Lab
@@ -94,7 +94,7 @@ def rounds(
         timing = device.sample(selected, work(selected), draws)
         stretch = partial(clock.wall_time(now + wait), selected)
         close = deadline.close(state, stretch(timing.finish(UNITS)), announced)
-        outcome = settle(timing, UNITS, close, deadline.partial_work, wall_time=stretch)
+        outcome = compute_outcome(timing, UNITS, close, deadline.partial_work, wall_time=stretch)
         took += time.perf_counter()
         now, t = now + wait + outcome.train_s, t + 1
         yield 1000 * took
@@ -123,7 +123,7 @@ def choose(cohort: int = COHORT) -> tuple[float, float]:
     n = rng.integers(20, 200, cohort)
     store = MemoryStore(None)
     for k in range(cohort):
-        store.commit(k, note(rng.exponential(1.0, n[k])))
+        store.commit(k, pack_losses(rng.exponential(1.0, n[k])))
     federation: Any = SimpleNamespace(n_train=n)
     part, nobody = make("samples", "fedbalancer"), np.zeros(cohort)
     state = replace(part.init(Population(cohort, 10, cohort, {})), threshold=1.0)
@@ -144,7 +144,7 @@ def bytes_of_lists() -> float:
     rng, store = np.random.default_rng(0), MemoryStore(None)
     n = rng.integers(20, 400, LISTS)
     for k in range(LISTS):
-        store.commit(k, note(rng.exponential(1.0, n[k])))
+        store.commit(k, pack_losses(rng.exponential(1.0, n[k])))
     return sum(store.get(k)[LOSSES].nbytes for k in range(LISTS)) / float(n.sum())
 
 

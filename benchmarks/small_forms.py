@@ -55,7 +55,7 @@ def measure(word: str, folder: str) -> Took:
 
 def dataset_of(word: str) -> str:
     """The word of a form's dataset."""
-    return compose.run_of([f"experiment={word}"], ROOT / "configs").choices["dataset"]
+    return compose.compose_run([f"experiment={word}"], ROOT / "configs").choices["dataset"]
 
 
 def page(runs: list[Took], load: float) -> str:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from fedcohort.agg.base import Arrived
 from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.flat import Block, FlatModel, Layout
-from fedcohort.hook import ClientContext, averaged_uploads, memory_sizes
+from fedcohort.hook import ClientContext, averaged_uploads, stored_vector_sizes
 from fedcohort.rng import generator
 from fedcohort.round.collect import CollectOptions, Collector
 from fedcohort.round.collected import Collected
@@ -64,7 +64,7 @@ def gather(
     options = CollectOptions(
         uploads=[name for hook in agg.hooks for name in hook.uploads],
         averaged=averaged_uploads(agg.hooks),
-        remembers=memory_sizes(agg.hooks, layout.n_params, max(owned)),
+        remembers=stored_vector_sizes(agg.hooks, layout.n_params, max(owned)),
         stacked=agg.stacked or stacked,
         moments=moments,
     )

@@ -2,15 +2,27 @@
 
 import functools
 import importlib.metadata
+import signal
 
+import hydra.utils  # noqa: F401
 import jaxtyping
+import lightning.pytorch  # noqa: F401
+import omegaconf  # noqa: F401
+import pyarrow.compute  # noqa: F401
+import torch.distributed  # noqa: F401
+import torchmetrics  # noqa: F401
+import typer  # noqa: F401
 
 import typecheck
 
 jaxtyping.jaxtyped = typecheck.where_shapes_are(typecheck.JAXTYPED)
+# The hook compiles each module again that is first imported below one of fedcohort's; so libraries come before it.
 hook = jaxtyping.install_import_hook("fedcohort", "typecheck.check")
 # Lightning looks through all installed packages for each Trainer; a session installs none.
 importlib.metadata.entry_points = functools.cache(importlib.metadata.entry_points)  # type: ignore[assignment]
+
+# A suite in the background of a script ignores SIGINT, as do its children; tests of Ctrl-C need the normal handler.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_make_parametrize_id(config: object, val: object, argname: str) -> str | None:

@@ -15,7 +15,7 @@ from fedcohort.flat import keeps_statistics
 from fedcohort.record.observer import Observer
 from fedcohort.round.parts import Parts
 from fedcohort.startup import build, check, components, load, notices, run
-from fedcohort.startup.compose import Composed, by_hydra
+from fedcohort.startup.compose import Composed, compose_with_hydra
 from fedcohort.startup.overlay import Overlay
 from fedcohort.types import RoundReport
 from yaml_words import CONFIGS
@@ -77,7 +77,7 @@ def compose_words(*overrides: str) -> Composed:
 
 @cache
 def composed_by_hydra(overrides: tuple[str, ...]) -> DictConfig:
-    return by_hydra(overrides, CONFIGS, with_hydra=True)
+    return compose_with_hydra(overrides, CONFIGS, with_hydra=True)
 
 
 OVERLAY = Overlay(composed_by_hydra, CONFIGS)
@@ -113,14 +113,14 @@ def startup_notices(*overrides: str, network: nn.Module | None = None) -> list[s
 
 def facts_of(composition: Composed) -> Facts:
     """What is known of a run once its data are read."""
-    objects = check.make_light(composition)
-    return load.load(composition, objects, check.make_parts(composition, objects))
+    objects = check.make_light_components(composition)
+    return load.load(composition, objects, check.make_components(composition, objects))
 
 
 def parts_of(*overrides: str, **others: Any) -> Parts:
     """The parts of `python train.py <overrides>`; others: in their place."""
     config = compose_words(*overrides)
-    return replace(check.make_parts(config, check.make_light(config)), **others)
+    return replace(check.make_components(config, check.make_light_components(config)), **others)
 
 
 def same_bits(a: Ran, b: Ran) -> bool:

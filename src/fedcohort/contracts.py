@@ -22,12 +22,12 @@ KINDS = {"f": "a float", "i": "an integer", "b": "a bool", "if": "a numeric"}  #
 MAX_CHARACTERS = 60  # of a value in a message
 
 
-def broken(what: str, expected: str, value: object) -> ComponentError:
+def contract_error(what: str, expected: str, value: object) -> ComponentError:
     """Return the error for a value; expected: completes "must be"."""
-    return ComponentError(f"{what} must be {expected}, got {show(value)}")
+    return ComponentError(f"{what} must be {expected}, got {describe_value(value)}")
 
 
-def show(value: object) -> str:
+def describe_value(value: object) -> str:
     """Describe a value in a few words: an array or a tensor by type, shape and range, anything else as it prints."""
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is None or dtype is None:
@@ -40,14 +40,14 @@ def show(value: object) -> str:
     return text
 
 
-def typed(what: str, value: object, kind: type[T]) -> T:
+def check_type(what: str, value: object, kind: type[T]) -> T:
     """Return the value, which must be an instance of `kind`."""
     if not isinstance(value, kind):
-        raise broken(what, f"a {kind.__name__}", value)
+        raise contract_error(what, f"a {kind.__name__}", value)
     return value
 
 
-def array(
+def check_array(
     what: str,
     value: object,
     shape: tuple[int, ...],
@@ -77,20 +77,20 @@ def array(
     if not good:
         bounds = "" if math.isinf(low) and math.isinf(high) else f" in [{low:g}, {high:g}]"
         finite = "" if nan or "f" not in kinds else " of finite numbers"
-        raise broken(what, f"{KINDS[kinds]} array {list(shape)}{finite}{bounds}", value)
+        raise contract_error(what, f"{KINDS[kinds]} array {list(shape)}{finite}{bounds}", value)
 
 
-def ids(what: str, value: object, n: int, least: int = 0) -> None:
+def check_ids(what: str, value: object, n: int, least: int = 0) -> None:
     """Check sorted distinct integers in [0, n), `least` of them or more."""
     good = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i" and len(value) >= least
     if good and isinstance(value, np.ndarray) and len(value):
         good = bool(value[0] >= 0 and value[-1] < n and (value[1:] > value[:-1]).all())
     if not good:
         minimum = f", at least {least}" if least else ""
-        raise broken(what, f"an integer array of sorted distinct numbers in [0, {n - 1}]{minimum}", value)
+        raise contract_error(what, f"an integer array of sorted distinct numbers in [0, {n - 1}]{minimum}", value)
 
 
-def number(
+def check_number(
     what: str, value: object, low: float = -math.inf, *, infinite: bool = False, above: bool = False, nan: bool = False
 ) -> float:
     """Check a number and return it as a float.
@@ -109,41 +109,43 @@ def number(
         good = (x > low if above else x >= low) and (infinite or math.isfinite(x))
     if not good:
         least = "" if math.isinf(low) else f" {'above' if above else 'of at least'} {low:g}"
-        raise broken(what, f"a {'' if infinite or nan else 'finite '}number{least}", value)
+        raise contract_error(what, f"a {'' if infinite or nan else 'finite '}number{least}", value)
     return float(value)  # type: ignore[arg-type]
 
 
-def integer(what: str, value: object, low: int) -> None:
+def check_integer(what: str, value: object, low: int) -> None:
     """Check an integer of at least `low`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
-        raise broken(what, f"an integer of at least {low}", value)
+        raise contract_error(what, f"an integer of at least {low}", value)
 
 
-def numbers(what: str, value: object) -> None:
+def check_numbers_by_name(what: str, value: object) -> None:
     """Check a mapping of names to numbers; NaN is allowed."""
-    for name, item in typed(what, value, Mapping).items():  # type: ignore[type-abstract]
+    for name, item in check_type(what, value, Mapping).items():  # type: ignore[type-abstract]
         if not isinstance(name, str):
-            raise broken(f"a key of {what}", "a text", name)
-        number(f"{what}[{name!r}]", item, nan=True)
+            raise contract_error(f"a key of {what}", "a text", name)
+        check_number(f"{what}[{name!r}]", item, nan=True)
 
 
-def tensor(what: str, value: object, shape: tuple[int, ...]) -> None:
+def check_tensor(what: str, value: object, shape: tuple[int, ...]) -> None:
     """Check a torch tensor of floating-point numbers. NaN is allowed: the server drops such an update."""
     import torch  # noqa: PLC0415 - options are checked before torch is imported
 
     if not isinstance(value, torch.Tensor) or tuple(value.shape) != shape or not value.is_floating_point():
-        raise broken(what, f"a tensor {list(shape)} of floating-point numbers", value)
+        raise contract_error(what, f"a tensor {list(shape)} of floating-point numbers", value)
 
 
-def vectors(what: str, value: object, size: int | None = None) -> None:
+def check_vectors_by_name(what: str, value: object, size: int | None = None) -> None:
     """Check a mapping of names to vectors; size: their length, None for any."""
-    items: Mapping[Any, Tensor] = typed(what, value, Mapping)  # type: ignore[type-abstract]
+    items: Mapping[Any, Tensor] = check_type(what, value, Mapping)  # type: ignore[type-abstract]
     for name, item in items.items():
         length = getattr(item, "shape", (0,))[:1] if size is None else (size,)
-        tensor(f"{what}[{name!r}]", item, tuple(length))
+        check_tensor(f"{what}[{name!r}]", item, tuple(length))
 
 
-def pair(value: object, kind: type[T], state: object, *, optional: bool = False) -> tuple[T | None, Any]:
+def check_result_and_state(
+    value: object, kind: type[T], state: object, *, optional: bool = False
+) -> tuple[T | None, Any]:
     """Check a result (item, next state) and return its two items.
 
     Args:
@@ -153,26 +155,26 @@ def pair(value: object, kind: type[T], state: object, *, optional: bool = False)
         optional: whether the item may be None.
     """
     if not isinstance(value, tuple) or len(value) != 2:
-        raise broken("the result", f"a pair ({kind.__name__}, state)", value)
-    first = None if optional and value[0] is None else typed("the first item of the result", value[0], kind)
-    return first, same_state(value[1], state)
+        raise contract_error("the result", f"a pair ({kind.__name__}, state)", value)
+    first = None if optional and value[0] is None else check_type("the first item of the result", value[0], kind)
+    return first, check_state_type(value[1], state)
 
 
-def same_state(value: object, state: object) -> object:
+def check_state_type(value: object, state: object) -> object:
     """Check that the next state has the type of the previous one, and return it."""
     if type(value) is not type(state):
-        raise broken("the state", f"a {type(state).__name__}, the type of the previous state", value)
+        raise contract_error("the state", f"a {type(state).__name__}, the type of the previous state", value)
     return value
 
 
-def describe(error: BaseException, module: str) -> str:
+def describe_exception(error: BaseException, module: str) -> str:
     """Describe an exception in one line; module: of the component, whose innermost frame is named."""
     text = " ".join(str(error).split("\n")[:2]).strip()
-    line = place(error.__traceback__, module)
+    line = find_error_line(error.__traceback__, module)
     return f"{type(error).__name__}{f': {text}' if text else ''}{f' ({line})' if line else ''}"
 
 
-def place(trace: TracebackType | None, module: str) -> str:
+def find_error_line(trace: TracebackType | None, module: str) -> str:
     """Return file, line and function of the innermost frame of `module`, or an empty text."""
     frames = [(frame, line) for frame, line in traceback.walk_tb(trace) if frame.f_globals.get("__name__") == module]
     if not frames:

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from fedcohort.contracts import broken, typed, vectors
+from fedcohort.contracts import check_type, check_vectors_by_name, contract_error
 from fedcohort.flat import Layout
 
 Vector = Float[Tensor, "_p"]
@@ -159,18 +159,18 @@ class Weigher(ClientHook, Protocol):
     ) -> Weighing: ...
 
 
-def weigher(hooks: Iterable[ClientHook]) -> Weigher | None:
+def find_weigher(hooks: Iterable[ClientHook]) -> Weigher | None:
     """Return the hook that weighs samples, or None."""
     return next((hook for hook in hooks if isinstance(hook, Weigher)), None)
 
 
 def averaged_uploads(hooks: Iterable[ClientHook]) -> tuple[str, ...]:
     """Return the names of the uploads that the server averages instead of summing them."""
-    hook = weigher(hooks)
+    hook = find_weigher(hooks)
     return () if hook is None else hook.averaged
 
 
-def memory_sizes(hooks: Iterable[ClientHook], n_params: int, n_samples: int) -> dict[str, int]:
+def stored_vector_sizes(hooks: Iterable[ClientHook], n_params: int, n_samples: int) -> dict[str, int]:
     """Return the number of floats that a client stores under each name of `remembers`.
 
     Args:
@@ -201,7 +201,9 @@ def begin_all(
     for hook, correction in zip(hooks, corrections, strict=True):
         for name in ("correct", "finish"):
             if not callable(getattr(correction, name, None)):
-                raise broken(f"{_name(hook)}: the result of begin", f"an object with a method {name}", correction)
+                raise contract_error(
+                    f"{_name(hook)}: the result of begin", f"an object with a method {name}", correction
+                )
     return corrections
 
 
@@ -215,11 +217,13 @@ def finish_all(
     """
     results = []
     for hook, correction in zip(hooks, corrections, strict=True):
-        result = typed(f"{_name(hook)}: the result of finish", correction.finish(y, steps, lr), HookResult)
+        result = check_type(f"{_name(hook)}: the result of finish", correction.finish(y, steps, lr), HookResult)
         if set(result.uploads) != set(hook.uploads):
-            raise broken(f"{_name(hook)}: HookResult.uploads", f"a mapping with {sorted(hook.uploads)}", result.uploads)
-        vectors(f"{_name(hook)}: HookResult.uploads", result.uploads, len(y))
-        vectors(f"{_name(hook)}: HookResult.stored", result.stored)
+            raise contract_error(
+                f"{_name(hook)}: HookResult.uploads", f"a mapping with {sorted(hook.uploads)}", result.uploads
+            )
+        check_vectors_by_name(f"{_name(hook)}: HookResult.uploads", result.uploads, len(y))
+        check_vectors_by_name(f"{_name(hook)}: HookResult.stored", result.stored)
         results.append(result)
     return results
 

@@ -34,7 +34,7 @@ def did_you_mean(value: object, names: Iterable[str], cutoff: float = 0.6) -> st
     return f"; did you mean {near}?" if near else ""
 
 
-def not_one_of(option: str, value: object, choices: Sequence[str]) -> OptionError:
+def unknown_choice_error(option: str, value: object, choices: Sequence[str]) -> OptionError:
     """Return the error for a choice that does not exist. It begins with the most similar one that does."""
     near = None if value == "null" else closest(value, choices)
     guess = f"did you mean {option}={near}? " if near else ""

@@ -15,7 +15,7 @@ from fedcohort.agg.feddf import FedDf
 from fedcohort.data.federation import Rows
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
-from fedcohort.maths.distil import distance, predict
+from fedcohort.maths.distil import distillation_loss, predict
 from fedcohort.round.server_models import RoundModels
 from known import known
 from run_harness import go, same_bits
@@ -47,7 +47,7 @@ def test_teachers_average_logits(tau: float, expected: float) -> None:
 def test_the_direction_of_the_divergence() -> None:
     # KL((3/4, 1/4) || uniform) = .1308; the other way round it is .1438. Its logit gradient is s - t.
     t, logits = torch.tensor([[0.75, 0.25]], dtype=torch.float64), torch.zeros(1, 2, dtype=torch.float64)
-    loss = distance(t, logits.requires_grad_())
+    loss = distillation_loss(t, logits.requires_grad_())
     assert float(loss.detach()) == pytest.approx(0.1308120359, abs=1e-9)
     (gradient,) = torch.autograd.grad(loss, logits)
     assert gradient[0].tolist() == pytest.approx([-0.25, 0.25], abs=1e-12)

@@ -10,9 +10,9 @@ import torch
 
 from agg_harness import Score, arrivals, gather, population, update_of, workshop
 from fedcohort.agg.base import Direction
-from fedcohort.agg.rhfl import EQUAL_ABSENCE, State, confidence, peers
+from fedcohort.agg.rhfl import EQUAL_ABSENCE, State, client_confidence, mixture_of_others
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.maths.distil import distance
+from fedcohort.maths.distil import distillation_loss
 from fedcohort.round.collected import reweight
 from fedcohort.round.server_models import RoundModels
 from known import known
@@ -40,19 +40,19 @@ NEVER = math.nan
     ],
 )
 def test_confidence(before: list[float], now: list[float], omega: list[float]) -> None:
-    found = confidence(np.array(before, dtype=float), np.array(now, dtype=float), 0.5, np.full(len(now), 0.3))
+    found = client_confidence(np.array(before, dtype=float), np.array(now, dtype=float), 0.5, np.full(len(now), 0.3))
     assert found.tolist() == pytest.approx(omega, abs=1e-7)
     assert found.sum() == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.filterwarnings("error")
 def test_who_is_alone_has_all_confidence_whatever_it_gained() -> None:
-    assert confidence(np.array([1e300]), np.array([0.0]), 0.5, np.ones(1)).tolist() == [1.0]
+    assert client_confidence(np.array([1e300]), np.array([0.0]), 0.5, np.ones(1)).tolist() == [1.0]
 
 
 def test_confidence_multiplies_the_weights_that_are_advised() -> None:
     # F = (1, 0): e^W in the proportion e^.5 : 1, times 1 : 3
-    found = confidence(np.array([2.0, 2.0]), np.array([1.0, 2.0]), 0.5, np.array([0.25, 0.75]))
+    found = client_confidence(np.array([2.0, 2.0]), np.array([1.0, 2.0]), 0.5, np.array([0.25, 0.75]))
     assert found.tolist() == pytest.approx([math.exp(0.5) / (math.exp(0.5) + 3), 3 / (math.exp(0.5) + 3)], abs=1e-12)
 
 
@@ -60,7 +60,7 @@ def test_equal_weights_change_no_bit_of_it() -> None:
     before, now = np.linspace(2, 3, 7), np.array([1.0, 1.3, 2.9, 1.7, 2.2, 0.3, 4.0])
     gain = np.maximum(before - now, 0) / now
     e = np.exp(0.5 * gain / gain.sum() - (0.5 * gain / gain.sum()).max())
-    assert confidence(before, now, 0.5, np.full(7, 1 / 7)).tolist() == (e / e.sum()).tolist()
+    assert client_confidence(before, now, 0.5, np.full(7, 1 / 7)).tolist() == (e / e.sum()).tolist()
 
 
 @pytest.mark.parametrize("mode", ["weights_only", "align_average"])
@@ -81,8 +81,8 @@ def test_a_mixture_stands_for_all_pairs() -> None:
     own = torch.tensor([[0.2, 0.1, 0.0]], dtype=torch.float64, requires_grad=True)
     others = torch.eye(3, dtype=torch.float64)[:2, None]
     p = torch.cat([others, own.detach()[None]]).softmax(2)
-    omega, mixture, pull = peers(p, torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64))
-    (gradient,) = torch.autograd.grad(pull[2] * distance(mixture[2], own), own)
+    omega, mixture, pull = mixture_of_others(p, torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64))
+    (gradient,) = torch.autograd.grad(pull[2] * distillation_loss(mixture[2], own), own)
     assert gradient[0].tolist() == pytest.approx([-0.0579085888, -0.0130258494, 0.0709344382], abs=1e-9)
     assert omega.tolist() == [0.5, 0.3, 0.2]
     assert pull.tolist() == pytest.approx([0.5, 0.7, 0.8], abs=1e-12)
@@ -90,7 +90,7 @@ def test_a_mixture_stands_for_all_pairs() -> None:
 
 def test_predictions_that_are_not_finite_teach_nobody() -> None:
     p = torch.tensor([[[0.9, 0.1]], [[math.nan, 0.1]], [[0.3, 0.7]]], dtype=torch.float64)
-    omega, mixture, pull = peers(p, torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64))
+    omega, mixture, pull = mixture_of_others(p, torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64))
     assert omega.tolist() == [0.5, 0.0, 0.2]
     assert mixture[0, 0].tolist() == pytest.approx([0.3, 0.7])
     assert pull.tolist() == pytest.approx([0.2, 0.0, 0.5])
@@ -98,7 +98,7 @@ def test_predictions_that_are_not_finite_teach_nobody() -> None:
 
 def test_one_sample_that_is_not_finite_is_enough() -> None:
     p = torch.tensor([[[0.9, 0.1], [0.5, 0.5]], [[0.2, 0.8], [math.nan, 0.1]]], dtype=torch.float64)
-    omega, mixture, pull = peers(p, torch.tensor([0.5, 0.5], dtype=torch.float64))
+    omega, mixture, pull = mixture_of_others(p, torch.tensor([0.5, 0.5], dtype=torch.float64))
     assert omega.tolist() == [0.5, 0.0]
     assert bool(torch.isfinite(mixture).all())
     assert pull.tolist() == [0.0, 0.0]

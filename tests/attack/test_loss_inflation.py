@@ -9,7 +9,7 @@ import pytest
 from agg_harness import update_of
 from fedcohort.attack.loss_inflation import LOSSES
 from fedcohort.rng import generator
-from fedcohort.round.queries import ClientClaims
+from fedcohort.round.queries import ClientReports
 from fedcohort.signal.base import Computed, Measured, Reported, find, list_signals
 from run_harness import Ran, go, parts_of, same_bits
 from signal_kinds import reported
@@ -89,7 +89,7 @@ def test_oort_hears_the_lie(tmp_path: Path) -> None:
 
 
 def test_the_server_hears_liars_lie_and_others_not() -> None:
-    claims = ClientClaims(
+    claims = ClientReports(
         make("attack", "loss_inflation", fraction=0.5, factor=10, signals=["loss", "shadow_loss"]), 0, 4
     )
     clients = np.arange(4)
@@ -106,10 +106,10 @@ def test_the_server_hears_liars_lie_and_others_not() -> None:
 
 
 def test_reports_pass_through_the_client_that_sends_them() -> None:
-    claims = ClientClaims(make("attack", "loss_inflation", fraction=0.5, factor=10), 0, 4)
-    read = claims.read_through("train_loss", reported("train_loss").read)
-    after = claims.read_through("loss_post", reported("loss_post").read)
-    steps = claims.read_through("steps", reported("steps").read)
+    claims = ClientReports(make("attack", "loss_inflation", fraction=0.5, factor=10), 0, 4)
+    read = claims.apply_attack_to("train_loss", reported("train_loss").read)
+    after = claims.apply_attack_to("loss_post", reported("loss_post").read)
+    steps = claims.apply_attack_to("steps", reported("steps").read)
     for k in range(4):
         update = update_of(k, [0.0], steps=1, batch_loss=np.array([2.0]), loss_after=1.5)
         assert read(update) == (20.0 if claims.liars[k] else 2.0)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from fedcohort.rng import generator
-from fedcohort.round.queries import ClientClaims
+from fedcohort.round.queries import ClientReports
 from run_harness import go
 from yaml_words import make
 
@@ -15,7 +15,7 @@ def test_everybody_tells_the_truth() -> None:
     assert len(attack.liars(50, generator(0, "attack"))) == 0
     assert not attack.about
     values = np.array([1.0, np.nan, 3.0])
-    claims = ClientClaims(attack, 0, 3)
+    claims = ClientReports(attack, 0, 3)
     assert claims.report("loss", np.arange(3), values) is values
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from engine_toy import SEED, task_of
-from fedcohort.augmentation.crop_flip import CropFlip, shift_images
+from fedcohort.augmentation.crop_flip import CropFlip, crop_and_flip
 from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.base import Raw
 from fedcohort.errors import IncompatibleConfig
@@ -31,17 +31,17 @@ SCALE = PixelScale((0.5,), (0.25,))
 def test_a_crop_and_a_mirrored_crop() -> None:
     """[1 2 3; 4 5 6] moved by one row and one column; mirrored it is [3 2 1; 6 5 4] first, and moved back by one."""
     x = torch.tensor([[1.0, 2, 3], [4, 5, 6]]).expand(2, 1, 2, 3)
-    found = shift_images(x, np.array([1, 0]), np.array([1, 1]), np.array([False, True]))
+    found = crop_and_flip(x, np.array([1, 0]), np.array([1, 1]), np.array([False, True]))
     assert found[0, 0].tolist() == [[5, 6, 0], [0, 0, 0]]
     assert found[1, 0].tolist() == [[0, 3, 2], [0, 6, 5]]
-    assert shift_images(x, np.array([-5, 0]), np.array([0, -9]), np.array([True, False])).abs().sum() == 0
+    assert crop_and_flip(x, np.array([-5, 0]), np.array([0, -9]), np.array([True, False])).abs().sum() == 0
 
 
 def test_channels_move_together_and_samples_do_not() -> None:
     x = torch.randn(100, 3, 5, 5, generator=torch.Generator().manual_seed(0))
     down, right = np.random.default_rng(0).integers(-2, 3, (2, 100))
     mirrored = np.arange(100) % 2 == 0
-    found = shift_images(x, down, right, mirrored)
+    found = crop_and_flip(x, down, right, mirrored)
     for i in range(100):
         image = x[i].flip(2) if mirrored[i] else x[i]
         padded = nn.functional.pad(image, (2, 2, 2, 2))
@@ -107,7 +107,7 @@ def test_local_training_sees_each_pass_changed() -> None:
     draws, expected = generator(SEED, "augmentation", 4, 1), []
     for order, _ in trainer.passes(task_of(1, units=2, round=4), len(x)):
         down, right = draws.integers(-2, 3, (2, len(x)))
-        expected.append(shift_images(x[order], down, right, draws.random(len(x)) < 0.5))
+        expected.append(crop_and_flip(x[order], down, right, draws.random(len(x)) < 0.5))
     assert torch.equal(torch.cat(seen), torch.cat(expected))
 
 

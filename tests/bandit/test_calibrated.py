@@ -9,7 +9,7 @@ from fedcohort.bandit.contextual import Calibrated, Thompson
 
 # lam = 1, rows (1, 0) and (1, 1) with rewards 1/2 and 1: theta_hat = (.4, .3), see test_ridge.py
 X, R = np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([0.5, 1.0])
-SMALL = calibrated.learn(NoisyRidge(ridge.prior(2, 1.0)), X, R)
+SMALL = calibrated.add_rewards(NoisyRidge(ridge.prior_belief(2, 1.0)), X, R)
 
 
 def test_two_rows_by_hand() -> None:
@@ -18,13 +18,13 @@ def test_two_rows_by_hand() -> None:
     The same .35 is the residuals' (.5 - .4)^2 + (1 - .7)^2 = .1, and lam |theta_hat|^2 = .25.
     """
     assert (SMALL.squares, SMALL.count) == (1.25, 2)
-    assert calibrated.sigma(SMALL) == pytest.approx(np.sqrt(0.45), rel=1e-14)
+    assert calibrated.estimate_noise_deviation(SMALL) == pytest.approx(np.sqrt(0.45), rel=1e-14)
     unexplained = ((R - X @ [0.4, 0.3]) ** 2).sum() + 0.4**2 + 0.3**2
     assert unexplained == pytest.approx(0.35, rel=1e-14)
 
 
 def test_before_the_first_reward_it_is_one() -> None:
-    assert calibrated.sigma(NoisyRidge(ridge.prior(4, 2.0))) == 1.0
+    assert calibrated.estimate_noise_deviation(NoisyRidge(ridge.prior_belief(4, 2.0))) == 1.0
 
 
 def test_the_noise_is_found() -> None:
@@ -32,23 +32,23 @@ def test_the_noise_is_found() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4000, 4))
     r = X @ [1.0, -2.0, 0.5, 0.0] + 0.3 * rng.standard_normal(4000)
-    in_parts = calibrated.learn(
-        calibrated.learn(NoisyRidge(ridge.prior(4, 1.0)), X[:1000], r[:1000]), X[1000:], r[1000:]
+    in_parts = calibrated.add_rewards(
+        calibrated.add_rewards(NoisyRidge(ridge.prior_belief(4, 1.0)), X[:1000], r[:1000]), X[1000:], r[1000:]
     )
-    assert calibrated.sigma(in_parts) == pytest.approx(0.3, abs=4 * 0.3 / np.sqrt(8000))
+    assert calibrated.estimate_noise_deviation(in_parts) == pytest.approx(0.3, abs=4 * 0.3 / np.sqrt(8000))
 
 
 def test_rewards_without_noise_leave_nothing_but_the_prior() -> None:
     """1,000 rewards that are all 0: sigma^2 = 1 / 1001. Rounding below zero is zero."""
-    learned = calibrated.learn(NoisyRidge(ridge.prior(2, 1.0)), np.ones((1000, 2)), np.zeros(1000))
-    assert calibrated.sigma(learned) == pytest.approx(1001**-0.5, rel=1e-14)
+    learned = calibrated.add_rewards(NoisyRidge(ridge.prior_belief(2, 1.0)), np.ones((1000, 2)), np.zeros(1000))
+    assert calibrated.estimate_noise_deviation(learned) == pytest.approx(1001**-0.5, rel=1e-14)
     rounded = NoisyRidge(learned.ridge, -1e-9, 1000)
-    assert calibrated.sigma(rounded) == pytest.approx(1001**-0.5, rel=1e-14)
+    assert calibrated.estimate_noise_deviation(rounded) == pytest.approx(1001**-0.5, rel=1e-14)
 
 
 def test_rows_that_are_no_measurement_are_not_counted() -> None:
     rows = np.vstack([X, [[np.nan, 1.0], [1.0, 1.0], [1e200, 0.0]]])
-    learned = calibrated.learn(NoisyRidge(ridge.prior(2, 1.0)), rows, np.array([*R, 1.0, np.inf, 1.0]))
+    learned = calibrated.add_rewards(NoisyRidge(ridge.prior_belief(2, 1.0)), rows, np.array([*R, 1.0, np.inf, 1.0]))
     assert (learned.squares, learned.count) == (1.25, 2)
     np.testing.assert_array_equal(learned.ridge.V, SMALL.ridge.V)
 

@@ -8,9 +8,9 @@ from fedcohort.bandit.discounted import Discounted
 
 
 def played(discount: float, history: list[tuple[list[int], list[float]]], n_arms: int = 3) -> Discounted:
-    past = discounted.no_pulls(n_arms)
+    past = discounted.initial_sums(n_arms)
     for arms, rewards in history:
-        past = discounted.update(past, discount, np.array(arms, np.int64), np.array(rewards))
+        past = discounted.discount_and_add(past, discount, np.array(arms, np.int64), np.array(rewards))
     return past
 
 
@@ -23,9 +23,9 @@ def test_three_rounds_by_hand() -> None:
     np.testing.assert_allclose(past.total, [0.98, 0.7, 3.0], rtol=1e-14)
     np.testing.assert_allclose(past.count, [0.49, 0.7, 1.0], rtol=1e-14)
     assert past.rounds == pytest.approx(2.19, rel=1e-14)
-    np.testing.assert_allclose(discounted.mean(past), [2.0, 1.0, 3.0], rtol=1e-14)
+    np.testing.assert_allclose(discounted.mean_rewards(past), [2.0, 1.0, 3.0], rtol=1e-14)
     # .5 sqrt(2 ln 2.19 / N)
-    np.testing.assert_allclose(discounted.width(past, 0.5), [0.89437103, 0.74828449, 0.62605972], atol=1e-8)
+    np.testing.assert_allclose(discounted.confidence_widths(past, 0.5), [0.89437103, 0.74828449, 0.62605972], atol=1e-8)
 
 
 def test_sums_are_powers_of_the_discount() -> None:
@@ -45,16 +45,20 @@ def test_sums_are_powers_of_the_discount() -> None:
 def test_without_discount_it_is_ucb1() -> None:
     """discount = 1: the plain mean, and Auer's sqrt(2 ln n / n_j) for sigma = 1."""
     past = played(1.0, [([0, 1], [1.0, 4.0]), ([0], [2.0]), ([0], [6.0])])
-    np.testing.assert_allclose(discounted.mean(past)[:2], [3.0, 4.0], rtol=1e-15)
-    np.testing.assert_allclose(discounted.width(past, 1.0)[:2], np.sqrt(2 * np.log(3) / np.array([3, 1])), rtol=1e-14)
+    np.testing.assert_allclose(discounted.mean_rewards(past)[:2], [3.0, 4.0], rtol=1e-15)
+    np.testing.assert_allclose(
+        discounted.confidence_widths(past, 1.0)[:2], np.sqrt(2 * np.log(3) / np.array([3, 1])), rtol=1e-14
+    )
 
 
 def test_without_memory_it_is_the_last_round() -> None:
     past = played(0.0, ONE_EACH)
     np.testing.assert_allclose(past.total, [0.0, 0.0, 3.0], atol=1e-290)
     np.testing.assert_allclose(past.count, [0.0, 0.0, 1.0], atol=1e-290)
-    np.testing.assert_allclose(discounted.mean(past), [2.0, 1.0, 3.0])  # what they were worth when they were pulled
-    assert discounted.width(past, 0.5).tolist() == [0.0, 0.0, 0.0]  # T = 1, ln T = 0
+    np.testing.assert_allclose(
+        discounted.mean_rewards(past), [2.0, 1.0, 3.0]
+    )  # what they were worth when they were pulled
+    assert discounted.confidence_widths(past, 0.5).tolist() == [0.0, 0.0, 0.0]  # T = 1, ln T = 0
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -63,27 +67,29 @@ def test_an_arm_that_is_forgotten_is_not_as_one_never_pulled() -> None:
     for rounds in (13, 300, 5000):
         past = played(0.1, [([0], [5.0])] + [([1], [1.0])] * rounds)
         assert past.count[0] == pytest.approx(max(0.1**rounds, 1e-300))
-        assert discounted.mean(past)[0] == pytest.approx(5.0, rel=1e-12)
-        zero, one, never = discounted.width(past, 1.0)
+        assert discounted.mean_rewards(past)[0] == pytest.approx(5.0, rel=1e-12)
+        zero, one, never = discounted.confidence_widths(past, 1.0)
         assert one < zero < np.inf == never
-        assert discounted.width(past, 1e300)[0] < np.inf
+        assert discounted.confidence_widths(past, 1e300)[0] < np.inf
 
 
 def test_a_forgotten_arm_that_is_pulled_again_starts_anew() -> None:
     past = played(0.1, [([0], [5.0])] + [([1], [1.0])] * 400 + [([0], [7.0])])
     assert past.count[0] == pytest.approx(1.0)
-    assert discounted.mean(past)[0] == pytest.approx(7.0)
+    assert discounted.mean_rewards(past)[0] == pytest.approx(7.0)
 
 
 def test_every_arm_is_pulled_once_before_any_twice_and_in_the_same_order_again() -> None:
     """By the widest width, one a round: 400 arms at a discount of .7, where N falls to 1e-62 within a lap."""
-    past, order = discounted.no_pulls(400), []
+    past, order = discounted.initial_sums(400), []
     for _ in range(3 * 400):
-        index = discounted.mean(past) + discounted.width(past, 1.0)
+        index = discounted.mean_rewards(past) + discounted.confidence_widths(past, 1.0)
         order.append(int(np.argmax(index)))
-        past = discounted.update(past, 0.7, np.array(order[-1:]), np.ones(1))
+        past = discounted.discount_and_add(past, 0.7, np.array(order[-1:]), np.ones(1))
     assert order == 3 * list(range(400))
 
 
 def test_the_logarithm_never_sees_less_than_one() -> None:
-    assert np.isfinite(discounted.width(Discounted(np.ones(1), np.ones(1), 0.7, np.ones(1, bool)), 1.0)).all()
+    assert np.isfinite(
+        discounted.confidence_widths(Discounted(np.ones(1), np.ones(1), 0.7, np.ones(1, bool)), 1.0)
+    ).all()

@@ -36,14 +36,14 @@ def test_conditioning_by_hand() -> None:
     """Given 1, of variance 1.2: .9^2 / 1.2 = .675, .9 * .2 / 1.2 = .15, .2^2 / 1.2 = .03333."""
     sigma = np.array([[1, 0.9, 0.1], [0.9, 1.2, 0.2], [0.1, 0.2, 0.8]])
     expected = [[0.325, 0.0, -0.05], [0.0, 0.0, 0.0], [-0.05, 0.0, 0.766667]]
-    np.testing.assert_allclose(gaussian.condition(sigma, 1), expected, atol=5e-7)
+    np.testing.assert_allclose(gaussian.condition_covariance(sigma, 1), expected, atol=5e-7)
 
 
 def test_conditioning_is_what_scikit_learn_calls_a_posterior() -> None:
     """Clients 2 and 5 known, one after the other, against a regressor on their feature vectors."""
     sigma = LINEAR.covariance(X, 1.0)
     for k in (2, 5):
-        sigma = gaussian.condition(sigma, k)
+        sigma = gaussian.condition_covariance(sigma, k)
     model = GaussianProcessRegressor(DotProduct(0.0, "fixed"), alpha=0.3**2, optimizer=None)
     model.fit(X.T[[2, 5]], [0.0, 0.0])
     others = [0, 1, 3, 4, 6]
@@ -93,7 +93,7 @@ def test_a_fit_finds_probabilistic_pca() -> None:
     values, vectors = np.linalg.eigh(rows.T @ rows / 40)
     best = np.sqrt(values[2:] - 0.3**2)[:, None] * vectors[:, 2:].T
     data = gaussian.Observations(rows, mean, weights)
-    fit, _ = gaussian.fit(LINEAR, rng.standard_normal((2, 4)), 1.0, data, 1000)
+    fit, _ = gaussian.fit_features(LINEAR, rng.standard_normal((2, 4)), 1.0, data, 1000)
     least, found = (gaussian.loss_and_slopes(LINEAR, features, 1.0, data)[0] for features in (best, fit))
     assert least - 1e-9 < found < least + 0.01
     np.testing.assert_allclose(fit.T @ fit, best.T @ best, atol=0.05)
@@ -102,9 +102,9 @@ def test_a_fit_finds_probabilistic_pca() -> None:
 
 @pytest.mark.parametrize("kernel", [LINEAR, SMOOTH])
 def test_nothing_to_learn_leaves_it_as_it_was(kernel: gaussian.Kernel) -> None:
-    assert gaussian.fit(kernel, X, 1.5, observe(np.full((2, 7), NAN), np.ones(2)), 10) == (X, 1.5)
-    assert gaussian.fit(kernel, X, 1.5, observe(np.full((1, 7), 1e300), np.ones(1)), 3) == (X, 1.5)
-    np.testing.assert_array_equal(gaussian.fit(kernel, X, 1.5, observe(Y), 0)[0], X)
+    assert gaussian.fit_features(kernel, X, 1.5, observe(np.full((2, 7), NAN), np.ones(2)), 10) == (X, 1.5)
+    assert gaussian.fit_features(kernel, X, 1.5, observe(np.full((1, 7), 1e300), np.ones(1)), 3) == (X, 1.5)
+    np.testing.assert_array_equal(gaussian.fit_features(kernel, X, 1.5, observe(Y), 0)[0], X)
 
 
 def test_the_smooth_covariance_by_hand() -> None:
@@ -122,7 +122,7 @@ def test_the_smooth_covariance_is_scikit_learns() -> None:
 
 
 def test_a_smooth_fit_lowers_the_loss() -> None:
-    end, f = gaussian.fit(SMOOTH, X, 1.0, observe(Y), 50)
+    end, f = gaussian.fit_features(SMOOTH, X, 1.0, observe(Y), 50)
     assert loss(SMOOTH, end, f) < loss(SMOOTH, X, 1.0) - 1
 
 
@@ -130,13 +130,13 @@ def test_a_fit_is_torchs_adam_at_a_rate_that_falls_in_the_second_half() -> None:
     """At a constant rate, rounding grew from fit to fit until it chose other clients."""
     X, weights = np.random.default_rng(3).standard_normal((2, 7)), np.ones(len(Y))
     features = torch.tensor(X, requires_grad=True)
-    adam = torch.optim.Adam([features], lr=gaussian.RATE)
+    adam = torch.optim.Adam([features], lr=gaussian.LEARNING_RATE)
     falling = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: min(1.0, 2 * (1 - step / 10)))
     for _ in range(10):
         slopes = gaussian.loss_and_slopes(LINEAR, features.detach().numpy(), 1.0, observe(Y, weights))
         features.grad = torch.from_numpy(slopes[1])
         adam.step()
         falling.step()
-    fit, _ = gaussian.fit(LINEAR, X, 1.0, observe(Y, weights), 10)
+    fit, _ = gaussian.fit_features(LINEAR, X, 1.0, observe(Y, weights), 10)
     assert fit.dtype == np.float64
     np.testing.assert_allclose(fit, features.detach().numpy(), rtol=1e-12)

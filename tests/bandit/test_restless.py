@@ -16,11 +16,11 @@ def test_one_round_by_hand() -> None:
     """pi = (1/2, 1/2), sigma = .2, r = .9: prior (.5 .9 + .5 .2, ...); likelihoods exp(-.01 / .08), exp(-.49 / .08)."""
     prior = np.array([0.5, 0.5]) @ P
     np.testing.assert_allclose(prior, [0.55, 0.45], rtol=1e-14)  # P pi would be (.5, .5)
-    pi = restless.update(prior, THETA, X, R, 0.2**2)
+    pi = restless.update_state_belief(prior, THETA, X, R, 0.2**2)
     np.testing.assert_allclose(pi, [0.99797603, 0.00202397], atol=5e-9)
     np.testing.assert_allclose(pi @ P, [0.89858322, 0.10141678], atol=5e-9)
     assert (pi @ P @ THETA).item() == pytest.approx(0.91886658, abs=5e-9)
-    soft = restless.update_regressions(restless.initial(1, 2, 1.0, None), pi, X, R)
+    soft = restless.update_regressions(restless.initial_belief(1, 2, 1.0, None), pi, X, R)
     np.testing.assert_allclose(restless.coefficients(soft)[:, 0], [0.44954415, 0.00181789], atol=5e-9)
 
 
@@ -37,10 +37,10 @@ def test_learning_is_those_steps() -> None:
     .45 .2) = .26, enters sigma^2; the transition's share is pi_old[i] pi_new[j] P[i, j].
     """
     past = at([0.5, 0.5], np.array([[8.0, 0.0], [1.0, 7.0]]))
-    np.testing.assert_allclose(restless.transitions(past.counts), P, rtol=1e-14)
+    np.testing.assert_allclose(restless.transition_matrix(past.counts), P, rtol=1e-14)
     np.testing.assert_allclose(restless.next_belief(past), [0.55, 0.45], rtol=1e-14)
     np.testing.assert_allclose(restless.predict(past, X), [0.64], rtol=1e-14)
-    after = restless.learn(past, X, R)
+    after = restless.add_rewards(past, X, R)
     np.testing.assert_allclose(after.belief, [0.99797603, 0.00202397], atol=5e-9)
     a, b = after.belief
     moved = np.array([[a * 0.9, b * 0.1], [a * 0.2, b * 0.8]])
@@ -52,10 +52,10 @@ def test_learning_is_those_steps() -> None:
 
 def test_the_first_rewards_say_how_noisy_they_are() -> None:
     """Rewards 1, 2, 3: variance 2/3, whatever the predictions; .9 on the diagonal of P, for any number of states."""
-    first = restless.learn(restless.initial(1, 2, 1.0, None), np.ones((3, 1)), np.array([1.0, 2.0, 3.0]))
+    first = restless.add_rewards(restless.initial_belief(1, 2, 1.0, None), np.ones((3, 1)), np.array([1.0, 2.0, 3.0]))
     np.testing.assert_allclose((first.squares, first.count), (2.0, 3), rtol=1e-14)
     for states in (2, 3, 5):
-        start = restless.transitions(restless.initial(1, states, 1.0, None).counts)
+        start = restless.transition_matrix(restless.initial_belief(1, states, 1.0, None).counts)
         off = np.full((states, states), 0.1 / (states - 1))
         np.fill_diagonal(off, 0.9)
         np.testing.assert_allclose(start, off, rtol=1e-12)
@@ -75,20 +75,20 @@ def test_rounds_of_exploration() -> None:
 def test_a_reward_that_no_state_can_explain(reward: float) -> None:
     """exp of it underflows in every state; its logarithms still compare."""
     past = at([0.5, 0.5], np.zeros((2, 2)))
-    after = restless.learn(past, X, np.array([reward]))
+    after = restless.add_rewards(past, X, np.array([reward]))
     assert np.isfinite(after.belief).all()
     assert after.belief.sum() == pytest.approx(1.0)
     assert after.belief[0 if reward > 0 else 1] == 1.0  # theta = 1 is nearer to a large reward
-    later = restless.learn(after, X, R)
+    later = restless.add_rewards(after, X, R)
     assert all(np.isfinite(part).all() for part in (later.belief, later.counts, later.V, later.b))
 
 
 def test_equal_states_stay_equal_and_a_run_starts_with_others() -> None:
     same = at([0.5, 0.5], np.zeros((2, 2)), np.ones((2, 1)))
     for reward in (0.3, 2.0, -1.0):
-        same = restless.learn(same, X, np.array([reward]))
+        same = restless.add_rewards(same, X, np.array([reward]))
         np.testing.assert_array_equal(same.belief, [0.5, 0.5])
-    theta = restless.coefficients(restless.initial(4, 2, 0.5, np.random.default_rng(0)))
+    theta = restless.coefficients(restless.initial_belief(4, 2, 0.5, np.random.default_rng(0)))
     assert (np.abs(theta) > 0).all()
     assert (np.abs(theta) < restless.START).all()
     assert (theta[0] != theta[1]).all()
@@ -100,22 +100,22 @@ def test_a_switching_world_is_followed() -> None:
     The belief says which, some rounds after the beginning, and a linear bandit could not: its theta would be (.5, .5).
     """
     rng = np.random.default_rng(3)
-    past = restless.initial(2, 2, 1.0, rng)
+    past = restless.initial_belief(2, 2, 1.0, rng)
     picks = []
     for t in range(200):
         theta = np.eye(2)[t // 10 % 2]
         if t >= 100 and t % 10 >= 2:
             picks.append(int(np.argmax(restless.predict(past, np.eye(2)))) == t // 10 % 2)
         rows = rng.random((5, 2))
-        past = restless.learn(past, rows, rows @ theta + 0.05 * rng.normal(size=5))
+        past = restless.add_rewards(past, rows, rows @ theta + 0.05 * rng.normal(size=5))
     assert np.mean(picks) > 0.95
-    assert restless.transitions(past.counts).diagonal().min() > 0.7
+    assert restless.transition_matrix(past.counts).diagonal().min() > 0.7
 
 
 def test_what_is_no_measurement_teaches_nothing() -> None:
     past = at([1.0, 0.0], np.array([[8.0, 0.0], [1.0, 7.0]]))
     rows, rewards = np.array([[np.nan], [1.0], [1e300]]), np.array([1.0, np.nan, 1.0])
-    after = restless.learn(past, rows, rewards)
+    after = restless.add_rewards(past, rows, rewards)
     np.testing.assert_allclose(after.belief, [0.9, 0.1], rtol=1e-14)  # a round has gone by all the same
     np.testing.assert_array_equal(after.V, past.V)
     np.testing.assert_array_equal(after.counts, past.counts)
@@ -125,5 +125,5 @@ def test_what_is_no_measurement_teaches_nothing() -> None:
 def test_mean_and_deviation_over_states() -> None:
     """pi P = (1/2, 1/2) over theta = 1 +- 1 and .2 +- 1: mean .6, variance 1 + .4^2."""
     past = replace(at([0.5, 0.5], np.ones((2, 2))), explored=3)
-    mean, sd = restless.summarise(past)
+    mean, sd = restless.coefficient_moments(past)
     np.testing.assert_allclose([mean[0], sd[0]], [0.6, np.sqrt(1.16)], rtol=1e-12)

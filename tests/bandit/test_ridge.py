@@ -7,20 +7,20 @@ from scipy import stats
 from fedcohort.bandit import ridge
 
 # lam = 1, rows (1, 0) and (1, 1) with rewards 1/2 and 1:  V = I + [[2, 1], [1, 1]],  b = (1/2 + 1, 1),  det V = 5
-SMALL = ridge.learn(ridge.prior(2, 1.0), np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([0.5, 1.0]))
+SMALL = ridge.add_rewards(ridge.prior_belief(2, 1.0), np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([0.5, 1.0]))
 INVERSE = np.array([[0.4, -0.2], [-0.2, 0.6]])
 
 
 def test_two_rows_by_hand() -> None:
     np.testing.assert_allclose(SMALL.V, [[3, 1], [1, 2]], rtol=1e-15)
     np.testing.assert_allclose(SMALL.b, [1.5, 1.0], rtol=1e-15)
-    np.testing.assert_allclose(ridge.estimate(SMALL), [0.4, 0.3], rtol=1e-14)  # (2*1.5 - 1, -1.5 + 3*1) / 5
-    np.testing.assert_allclose(ridge.deviation(SMALL), np.sqrt([0.4, 0.6]), rtol=1e-14)
+    np.testing.assert_allclose(ridge.posterior_mean(SMALL), [0.4, 0.3], rtol=1e-14)  # (2*1.5 - 1, -1.5 + 3*1) / 5
+    np.testing.assert_allclose(ridge.posterior_deviation(SMALL), np.sqrt([0.4, 0.6]), rtol=1e-14)
 
 
 def test_a_draw_by_hand() -> None:
     """C = [[sqrt 3, 0], [1/sqrt 3, sqrt(5/3)]]; theta = theta_hat + gamma C^-T (1, -1), scores of three contexts."""
-    theta = ridge.sample(SMALL, ridge.exploration(0, 2, 2, 1.0, 0.05), np.array([1.0, -1.0]))
+    theta = ridge.posterior_draw(SMALL, ridge.exploration_width(0, 2, 2, 1.0, 0.05), np.array([1.0, -1.0]))
     np.testing.assert_allclose(theta, [3.28076196, -2.37061321], atol=1e-8)
     scores = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]]) @ theta
     np.testing.assert_allclose(scores, [3.28076196, 0.91014875, -4.74122642], atol=1e-8)
@@ -28,8 +28,8 @@ def test_a_draw_by_hand() -> None:
 
 def test_draws_have_covariance_gamma_squared_times_the_inverse() -> None:
     """z -> theta is affine, theta = theta_hat + M z, so the covariance is M M' exactly; M's columns answer unit z."""
-    gamma = ridge.exploration(0, 2, 2, 1.0, 0.05)
-    M = np.stack([ridge.sample(SMALL, gamma, z) - ridge.estimate(SMALL) for z in np.eye(2)], axis=1)
+    gamma = ridge.exploration_width(0, 2, 2, 1.0, 0.05)
+    M = np.stack([ridge.posterior_draw(SMALL, gamma, z) - ridge.posterior_mean(SMALL) for z in np.eye(2)], axis=1)
     np.testing.assert_allclose(M @ M.T, gamma**2 * INVERSE, rtol=1e-12)
     np.testing.assert_allclose(np.diag(M @ M.T), [4.75478, 7.13217], atol=5e-6)
 
@@ -37,7 +37,7 @@ def test_draws_have_covariance_gamma_squared_times_the_inverse() -> None:
 def test_draws_pass_for_the_posterior() -> None:
     """Mahalanobis distances of draws are chi-square with d degrees of freedom."""
     z = np.random.default_rng(0).standard_normal((4000, 2))
-    draws = np.array([ridge.sample(SMALL, 2.0, row) for row in z]) - ridge.estimate(SMALL)
+    draws = np.array([ridge.posterior_draw(SMALL, 2.0, row) for row in z]) - ridge.posterior_mean(SMALL)
     distances = np.einsum("ij,jk,ik->i", draws, np.linalg.inv(4.0 * INVERSE), draws)
     assert stats.kstest(distances, stats.chi2(2).cdf).pvalue > 0.01
 
@@ -54,7 +54,7 @@ def test_draws_pass_for_the_posterior() -> None:
     ],
 )
 def test_exploration(t: int, n: int, d: int, gamma: float) -> None:
-    assert ridge.exploration(t, n, d, 1.0, 0.05) == pytest.approx(gamma, abs=1e-6)
+    assert ridge.exploration_width(t, n, d, 1.0, 0.05) == pytest.approx(gamma, abs=1e-6)
 
 
 def test_ridge_regression_is_least_squares_with_lam_more_rows() -> None:
@@ -62,17 +62,19 @@ def test_ridge_regression_is_least_squares_with_lam_more_rows() -> None:
     rng = np.random.default_rng(1)
     X, r, lam = rng.normal(size=(30, 4)), rng.normal(size=30), 0.7
     theta = np.linalg.lstsq(np.vstack([X, np.sqrt(lam) * np.eye(4)]), np.r_[r, np.zeros(4)], rcond=None)[0]
-    at_once = ridge.learn(ridge.prior(4, lam), X, r)
-    in_parts = ridge.learn(ridge.learn(ridge.prior(4, lam), X[:7], r[:7]), X[7:], r[7:])
-    np.testing.assert_allclose(ridge.estimate(at_once), theta, rtol=1e-10)
-    np.testing.assert_allclose(ridge.estimate(in_parts), theta, rtol=1e-10)
-    np.testing.assert_allclose(ridge.deviation(at_once) ** 2, np.diag(np.linalg.inv(X.T @ X + lam * np.eye(4))))
+    at_once = ridge.add_rewards(ridge.prior_belief(4, lam), X, r)
+    in_parts = ridge.add_rewards(ridge.add_rewards(ridge.prior_belief(4, lam), X[:7], r[:7]), X[7:], r[7:])
+    np.testing.assert_allclose(ridge.posterior_mean(at_once), theta, rtol=1e-10)
+    np.testing.assert_allclose(ridge.posterior_mean(in_parts), theta, rtol=1e-10)
+    np.testing.assert_allclose(
+        ridge.posterior_deviation(at_once) ** 2, np.diag(np.linalg.inv(X.T @ X + lam * np.eye(4)))
+    )
 
 
 def test_rows_that_are_no_measurement_teach_nothing() -> None:
     X = np.array([[np.nan, 0.0], [1.0, 0.0], [np.inf, 1.0], [1e200, 1.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
     r = np.array([1.0, 0.5, 1.0, 1.0, 1.0, np.nan, -np.inf])
-    learned = ridge.learn(ridge.prior(2, 1.0), X, r)
+    learned = ridge.add_rewards(ridge.prior_belief(2, 1.0), X, r)
     np.testing.assert_array_equal(learned.V, SMALL.V)
     np.testing.assert_array_equal(learned.b, SMALL.b)
 
@@ -80,14 +82,14 @@ def test_rows_that_are_no_measurement_teach_nothing() -> None:
 def test_measurements_are_below_1e12_in_size() -> None:
     just, limit = np.nextafter(1e12, 0), 1e12
     X, r = np.array([[just, -just], [1.0, limit], [-limit, 0.0], [1.0, 1.0]]), np.array([-just, 0.0, 0.0, limit])
-    assert ridge.usable(X).tolist() == [True, False, False, True]
-    assert ridge.usable(X, r).tolist() == [True, False, False, False]
+    assert ridge.find_valid_rows(X).tolist() == [True, False, False, True]
+    assert ridge.find_valid_rows(X, r).tolist() == [True, False, False, False]
 
 
 def test_collinear_features_that_swamp_lam_are_survived() -> None:
     """1e9 (1, 1) makes V = 1e18 [[1, 1], [1, 1]] + I, singular in float64: numpy alone refuses it."""
-    swamped = ridge.learn(ridge.prior(2, 1.0), np.full((3, 2), 1e9), np.ones(3))
+    swamped = ridge.add_rewards(ridge.prior_belief(2, 1.0), np.full((3, 2), 1e9), np.ones(3))
     with pytest.raises(np.linalg.LinAlgError):
         np.linalg.cholesky(swamped.V)
-    assert np.isfinite(ridge.sample(swamped, 1.0, np.ones(2))).all()
-    assert ridge.estimate(swamped).sum() == pytest.approx(1e-9, rel=1e-6)  # fits x'theta = 1
+    assert np.isfinite(ridge.posterior_draw(swamped, 1.0, np.ones(2))).all()
+    assert ridge.posterior_mean(swamped).sum() == pytest.approx(1e-9, rel=1e-6)  # fits x'theta = 1

@@ -6,7 +6,7 @@ import torch
 from codec_harness import begin, key, layout_of, normal
 from engine_toy import federation_of, network_of, task_of
 from fedcohort.codec.lowrank import least_squares
-from fedcohort.codec.wire import seed_of
+from fedcohort.codec.wire import draw_seed
 from fedcohort.flat import FlatModel
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.local_method import LocalMethod
@@ -69,9 +69,9 @@ def test_a_projection_keeps_k_of_d1_of_the_square() -> None:
 
 def test_entries() -> None:
     layout = layout_of((200, 200))
-    A = make("codec", "lowrank", k=50).bases(layout, seed_of(key()()))[layout.parameters[0]]
+    A = make("codec", "lowrank", k=50).bases(layout, draw_seed(key()()))[layout.parameters[0]]
     assert float(A.var()) == pytest.approx(1 / 50, rel=0.05)  # 10,000 entries: sd sqrt(2 / 10,000) = 1.4 %
-    A = make("codec", "lowrank", k=50, dist="uniform01").bases(layout, seed_of(key()()))[layout.parameters[0]]
+    A = make("codec", "lowrank", k=50, dist="uniform01").bases(layout, draw_seed(key()()))[layout.parameters[0]]
     assert 0 <= float(A.min()) < 0.01 < 0.99 < float(A.max()) < 1
 
 
@@ -81,7 +81,7 @@ def test_correcting_gradients_trains_b(momentum: float) -> None:
     layout, w, target = layout_of((6, 4), (3,)), normal(27, 1, torch.float64), normal(27, 2, torch.float64)
     codec = make("codec", "lowrank", k=2, min_size=1)
     correction = begin(codec, w, layout)
-    A = codec.bases(layout, seed_of(key()()))[layout.parameters[0]]
+    A = codec.bases(layout, draw_seed(key()()))[layout.parameters[0]]
     B, rest = torch.zeros(2, 4, dtype=torch.float64, requires_grad=True), w[24:].clone().requires_grad_()
     y = w.clone().requires_grad_()
     factors = torch.optim.SGD([B, rest], lr=0.002, momentum=momentum)

@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from codec_harness import begin, key, layout_of, normal
-from fedcohort.codec.wire import seed_of, subsets
+from fedcohort.codec.wire import draw_seed, draw_sent_positions
 from yaml_words import make
 
 FOUR = torch.tensor([1.0, 2.0, 3.0, 4.0])
 
 
 def client_that_draws(rho: float, layout: Any, wanted: list[int]) -> int:
-    return next(k for k in range(1000) if subsets(rho, layout, seed_of(key(k)()))[0].tolist() == wanted)
+    return next(k for k in range(1000) if draw_sent_positions(rho, layout, draw_seed(key(k)()))[0].tolist() == wanted)
 
 
 def test_by_hand() -> None:
@@ -38,7 +38,7 @@ def test_every_coordinate_is_as_likely() -> None:
     layout = layout_of((12,))
     counts = np.zeros(12)
     for k in range(4000):
-        counts[subsets(0.25, layout, seed_of(key(k)()))[0]] += 1
+        counts[draw_sent_positions(0.25, layout, draw_seed(key(k)()))[0]] += 1
     assert counts.sum() == 3 * 4000
     assert np.abs(counts - 1000).max() < 5 * 27
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from codec_harness import key, layout_of
-from fedcohort.codec.wire import seed_of, subsets
+from fedcohort.codec.wire import draw_seed, draw_sent_positions
 from yaml_words import make
 
 FOUR = torch.tensor([1.0, 2.0, 3.0, 4.0])
@@ -13,7 +13,7 @@ FOUR = torch.tensor([1.0, 2.0, 3.0, 4.0])
 def test_by_hand() -> None:
     # rho = .25 of 4 numbers is one of them, times 4: mask 0100 gives (0, 8, 0, 0)
     layout = layout_of((4,))
-    k = next(k for k in range(1000) if subsets(0.25, layout, seed_of(key(k)()))[0].tolist() == [1])
+    k = next(k for k in range(1000) if draw_sent_positions(0.25, layout, draw_seed(key(k)()))[0].tolist() == [1])
     assert make("codec", "subsample", rho=0.25).transmit(FOUR, layout, key(k)).tolist() == [0, 8, 0, 0]
 
 

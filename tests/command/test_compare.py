@@ -16,7 +16,7 @@ from compare_toy import ACC
 from fedcohort.api.comparison import Options
 from fedcohort.command.compare import compare, main, parse
 from fedcohort.errors import FedcohortError, OptionError, TrackingError
-from fedcohort.startup.command_line import in_one_line
+from fedcohort.startup.command_line import run_with_one_line_errors
 from fedcohort.startup.comparison import read_answer
 from fedcohort.tracking import compat, runs
 from tracking.databases import Logs, logs  # noqa: F401
@@ -206,7 +206,7 @@ def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 def test_mistakes(word: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(FedcohortError):
         parse([word])
-    assert in_one_line(lambda: main([word]), [word], Path(CONFIGS)) == 2
+    assert run_with_one_line_errors(lambda: main([word]), [word], Path(CONFIGS)) == 2
     text = capsys.readouterr().err
     assert text.startswith(line)
     assert text.count("\n") == 1

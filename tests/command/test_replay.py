@@ -10,7 +10,7 @@ from fedcohort.command import line
 from fedcohort.command.replay import Replayed, main, make_selectors, replay
 from fedcohort.errors import CheckpointError, FedcohortError, IncompatibleConfig, OptionError
 from fedcohort.record.replayable import read, signals_in
-from fedcohort.startup.command_line import in_one_line
+from fedcohort.startup.command_line import run_with_one_line_errors
 from run_harness import go
 from yaml_words import CONFIGS
 
@@ -238,7 +238,7 @@ def test_the_command(ucb: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 
 def test_an_unknown_selector(ucb: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = [f"run={ucb}", "selector=ucb"]
-    assert in_one_line(lambda: main(words, Path(CONFIGS)), words, Path(CONFIGS)) == 2
+    assert run_with_one_line_errors(lambda: main(words, Path(CONFIGS)), words, Path(CONFIGS)) == 2
     text = capsys.readouterr().err
     assert text.startswith("did you mean selector=ucb_cs? selector must be one of ")
     assert text.count("\n") == 1

@@ -61,16 +61,16 @@ def test_what_another_process_has_done_before_is_kept(tmp_path: Path, monkeypatc
     tiny = write(tmp_path / "studies" / "tiny", cells=CELLS, seeds=[0, 1])
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
-    taken = session.lock
+    taken = session.lock_study
 
     @contextmanager
     def once_the_other_is_done(logs: Path) -> Iterator[None]:
-        monkeypatch.setattr(session, "lock", taken)
+        monkeypatch.setattr(session, "lock_study", taken)
         assert study.main(["run", "tiny", "seeds=0"]) == 0
         with taken(logs):
             yield
 
-    monkeypatch.setattr(session, "lock", once_the_other_is_done)
+    monkeypatch.setattr(session, "lock_study", once_the_other_is_done)
     assert study.main(["run", "tiny", "seeds=1"]) == 0
     assert {key[2] for key in results.load(tiny).rows} == {0, 1}
 

@@ -10,7 +10,7 @@ import pytest
 from command_harness import Command
 from fedcohort.command import sweep
 from fedcohort.errors import OptionError
-from fedcohort.host.lock import hold
+from fedcohort.host.lock import try_to_lock
 from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import Plan, SweepJob
 from jobs.test_status import ran
@@ -30,7 +30,7 @@ def test_a_status_has_counts_failures_and_the_best(tmp_path: Path, capsys: pytes
     assert said(tmp_path, "status", capsys) == ["sweep s: 5 left, 1 left out (refused); no process works on it"]
     SweepJob(folder, 0, tuple(WORDS[0]), ran(tmp_path / "run", 50, 0.5, 0.625)).note("done")
     SweepJob(folder, 1, tuple(WORDS[1])).note("failed", reason="why")
-    lock = hold(folder / sweep_folder.LOCK)
+    lock = try_to_lock(folder / sweep_folder.LOCK)
     first, *others = said(tmp_path, "status", capsys)
     counts, best = "1 done, 1 failed, 3 left, 1 left out (refused)", "62.5 % (selector=random seed=0 cohort=4)"
     assert first == f"sweep s: {counts}; about 1 s left; best server_val/acc {best}"
@@ -54,7 +54,7 @@ def test_what_is_typed_is_checked(tmp_path: Path) -> None:
     sweep_folder.save_plan(tmp_path / "sweeps" / "a", Plan(host="another"))
     with pytest.raises(OptionError, match=r"sweeps: a, got 'lst'; did you mean last\?"):
         sweep.main(["status", "lst", f"logs={tmp_path}"])
-    lock = hold(tmp_path / "sweeps" / "a" / sweep_folder.LOCK)
+    lock = try_to_lock(tmp_path / "sweeps" / "a" / sweep_folder.LOCK)
     assert lock is not None
     with pytest.raises(OptionError, match="sweep a was started on another: cancel it there"):
         sweep.main(["cancel", "a", f"logs={tmp_path}"])

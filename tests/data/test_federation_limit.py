@@ -6,7 +6,7 @@ import pytest
 from fedcohort.errors import OptionError
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.natural import Natural
-from fedcohort.startup.assign import MIN_SAMPLES, SplitOptions, thin
+from fedcohort.startup.assign import MIN_SAMPLES, SplitOptions, thin_samples
 from fedcohort.startup.split import build
 from federation_toy import FLASH, N, natural, raw
 from known import known
@@ -15,7 +15,7 @@ from known import known
 @pytest.mark.parametrize("limit", [300, 61])
 def test_a_limit_keeps_a_share_of_each_class(limit: int) -> None:
     source = raw()
-    few = thin(source, limit, 0)
+    few = thin_samples(source, limit, 0)
     share = np.bincount(source.train_y) * limit / N
     np.testing.assert_allclose(
         np.bincount(few.train_y, minlength=source.n_classes), np.maximum(share, MIN_SAMPLES), atol=0.5
@@ -26,8 +26,8 @@ def test_a_limit_keeps_a_share_of_each_class(limit: int) -> None:
 
 
 def test_a_limit_leaves_every_owner_enough() -> None:
-    assert np.bincount(known(thin(natural(), 30, 0).train_owner)).tolist() == [MIN_SAMPLES] * 20
-    few = thin(natural(), 100, 0)
+    assert np.bincount(known(thin_samples(natural(), 30, 0).train_owner)).tolist() == [MIN_SAMPLES] * 20
+    few = thin_samples(natural(), 100, 0)
     assert np.bincount(known(few.train_owner)).tolist() == [5] * 20
     assert (
         len(
@@ -39,8 +39,8 @@ def test_a_limit_leaves_every_owner_enough() -> None:
 
 def test_without_a_limit_nothing_changes() -> None:
     source = raw()
-    assert thin(source, None, 0) is source
-    assert thin(source, N, 0) is source
+    assert thin_samples(source, None, 0) is source
+    assert thin_samples(source, N, 0) is source
 
 
 def test_a_limit_that_leaves_too_few_is_named() -> None:

@@ -8,10 +8,17 @@ import torch
 from torch import nn
 
 from fedcohort.data import skew
-from fedcohort.data.interaction import Recipe, batches, estimate, judge_biased, pivot, two_way
+from fedcohort.data.interaction import (
+    EstimateOptions,
+    batches,
+    estimate_group_counts,
+    find_bias_aligned,
+    find_pivot_class,
+    with_binary_head,
+)
 from fedcohort.errors import FedcohortError
 
-RECIPE = Recipe(q=0.7, epochs=5, lr=0.3, batch=10)
+RECIPE = EstimateOptions(q=0.7, epochs=5, lr=0.3, batch=10)
 
 
 def linear(features: int, n_classes: int) -> Any:
@@ -39,7 +46,7 @@ def rng(seed: int = 0) -> np.random.Generator:
     ],
 )
 def test_the_pivot(right: list[int], wrong: list[int], expected: int | None) -> None:
-    assert pivot(np.array(right), np.array(wrong)) == expected
+    assert find_pivot_class(np.array(right), np.array(wrong)) == expected
 
 
 @pytest.mark.parametrize(
@@ -54,16 +61,16 @@ def test_no_batch_of_one_is_left_over(n: int, size: int, sizes: list[int]) -> No
 def test_a_head_of_two_replaces_the_last_layer_and_starts_from_zero() -> None:
     network = nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 3), nn.Dropout(0.0))
     first = network[1]
-    changed = two_way(network, torch.ones(1, 4))
+    changed = with_binary_head(network, torch.ones(1, 4))
     assert isinstance(changed, nn.Sequential)
     assert changed[1] is first
     torch.testing.assert_close(changed(torch.ones(5, 4)), torch.zeros(5, 2))
-    assert two_way(nn.Linear(4, 3), torch.ones(1, 4)).out_features == 2
+    assert with_binary_head(nn.Linear(4, 3), torch.ones(1, 4)).out_features == 2
 
 
 def test_a_network_without_a_linear_head_is_named() -> None:
     with pytest.raises(FedcohortError, match=r"signal dht replaces .* of 4 outputs"):
-        two_way(nn.Flatten(), torch.ones(1, 4))
+        with_binary_head(nn.Flatten(), torch.ones(1, 4))
 
 
 def coloured(counts: list[list[int]], strength: float = 3.0) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:
@@ -79,20 +86,20 @@ def coloured(counts: list[list[int]], strength: float = 3.0) -> tuple[torch.Tens
 def test_the_biased_model_gets_the_majority_right() -> None:
     """Class 0 is mostly attribute 0 and class 1 mostly attribute 1: who agrees is right, who doesn't is wrong."""
     x, y, a = coloured([[80, 20], [20, 80]])
-    np.testing.assert_array_equal(judge_biased(linear(3, 2), x, y, RECIPE, rng()), a == y.numpy())
+    np.testing.assert_array_equal(find_bias_aligned(linear(3, 2), x, y, RECIPE, rng()), a == y.numpy())
 
 
 def test_above_two_classes_the_model_of_a_class_is_asked_for_that_class_alone() -> None:
     """Attribute 0 says class 0 and attribute 1 class 1, against the rest; nothing says the rare class 2."""
     x, y, a = coloured([[60, 6], [6, 60], [4, 4]])
-    right = judge_biased(linear(3, 3), x, y, RECIPE, rng())
+    right = find_bias_aligned(linear(3, 3), x, y, RECIPE, rng())
     np.testing.assert_array_equal(right, (a == y.numpy()) & (y.numpy() < 2))
 
 
 @pytest.mark.parametrize("counts", [[[80, 20], [20, 80]], [[90, 30], [10, 70]]])
 def test_the_estimate_is_the_true_matrix_but_for_the_names_of_the_attributes(counts: list[list[int]]) -> None:
     x, y, _ = coloured(counts)
-    found = estimate(linear(3, 2), x, y, RECIPE, rng())
+    found = estimate_group_counts(linear(3, 2), x, y, RECIPE, rng())
     truth = np.array(counts)
     assert (found == truth).all() or (found == truth[:, ::-1]).all()
     np.testing.assert_allclose(skew.triplet(found), skew.triplet(truth))
@@ -102,14 +109,14 @@ def test_above_two_classes_each_class_is_set_against_the_rest() -> None:
     """Classes 0 and 1 go with one attribute each; class 2 is absent, and nobody ever says 3, so neither is a pivot."""
     counts = [[60, 6], [6, 60], [0, 0], [4, 4]]
     x, y, _ = coloured(counts)
-    found = estimate(linear(3, 4), x, y, RECIPE, rng())
+    found = estimate_group_counts(linear(3, 4), x, y, RECIPE, rng())
     assert found.tolist() in (counts, np.array(counts)[:, ::-1].tolist())
 
 
 def test_all_right_is_one_attribute() -> None:
     """The class itself is loud: everybody is right, nobody is a minority, so AI = 1 and SC = 0."""
     x, y, _ = coloured([[50, 0], [0, 50]])
-    found = estimate(linear(3, 2), x, y, RECIPE, rng())
+    found = estimate_group_counts(linear(3, 2), x, y, RECIPE, rng())
     assert found.tolist() == [[0, 50], [0, 50]]
     assert skew.triplet(found).tolist() == pytest.approx([0, 1, 0])
 
@@ -117,13 +124,13 @@ def test_all_right_is_one_attribute() -> None:
 @pytest.mark.parametrize("labels", [[0], [1, 0], [2, 2]])
 def test_a_handful_of_samples_is_enough(labels: list[int]) -> None:
     y = torch.tensor(labels)
-    found = estimate(linear(3, 3), torch.ones(len(y), 3), y, RECIPE, rng())
+    found = estimate_group_counts(linear(3, 3), torch.ones(len(y), 3), y, RECIPE, rng())
     assert found.sum() == len(labels)
 
 
 def test_equal_generators_give_equal_estimates() -> None:
     x, y, _ = coloured([[30, 20], [15, 35]], strength=0.4)
-    first, second = (estimate(linear(3, 2), x, y, RECIPE, rng(3)) for _ in range(2))
+    first, second = (estimate_group_counts(linear(3, 2), x, y, RECIPE, rng(3)) for _ in range(2))
     assert first.tolist() == second.tolist()
 
 
@@ -135,4 +142,4 @@ def test_batch_norm_and_frozen_layers_do_not_stand_in_the_way() -> None:
 
     x, y, _ = coloured([[8, 3], [3, 8], [1, 0]])
     with torch.random.fork_rng():
-        assert estimate(copy, x, y, RECIPE, rng()).sum() == 23
+        assert estimate_group_counts(copy, x, y, RECIPE, rng()).sum() == 23

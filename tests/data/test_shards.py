@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 
 from fedcohort.data.ragged import Ragged
-from fedcohort.data.shards import deal, natural_owners, nearest, quotas, split_by_owner
+from fedcohort.data.shards import class_quotas, deal_shards, natural_owners, nearest_integers, split_by_owner
 from known import known
 
 
 def test_quotas_that_are_whole_numbers_are_met_exactly() -> None:
     counts = np.array([[80, 20], [20, 80], [100, 0]])
     np.testing.assert_array_equal(
-        quotas(counts, np.array([20, 10]), np.random.default_rng(0)), [[8, 2], [2, 8], [10, 0]]
+        class_quotas(counts, np.array([20, 10]), np.random.default_rng(0)), [[8, 2], [2, 8], [10, 0]]
     )
 
 
@@ -23,7 +23,7 @@ def test_quotas_deal_everything_to_holders_and_follow_classes_and_sizes(
         rng = np.random.default_rng(seed)
         counts = np.rint(rng.dirichlet(np.full(classes, 0.3), clients) * rng.integers(3, 300, (clients, 1))).astype(int)
         pool = np.rint(ratio * counts.sum(0)).astype(int)
-        got = quotas(counts, pool, rng)
+        got = class_quotas(counts, pool, rng)
         np.testing.assert_array_equal(got.sum(0), pool)
         assert (got >= 0).all()
         assert (got[counts == 0] == 0).all()
@@ -33,7 +33,7 @@ def test_quotas_deal_everything_to_holders_and_follow_classes_and_sizes(
 
 
 def test_a_class_that_nobody_holds_stays_with_the_server() -> None:
-    got = quotas(np.array([[5, 0, 5], [5, 0, 0]]), np.array([2, 7, 0]), np.random.default_rng(0))
+    got = class_quotas(np.array([[5, 0, 5], [5, 0, 0]]), np.array([2, 7, 0]), np.random.default_rng(0))
     np.testing.assert_array_equal(got, [[1, 0, 0], [1, 0, 0]])
 
 
@@ -48,19 +48,19 @@ def test_a_class_that_nobody_holds_stays_with_the_server() -> None:
     ],
 )
 def test_nearest(want: list[float], total: int, given: list[int]) -> None:
-    assert nearest(np.array(want), total).tolist() == given
+    assert nearest_integers(np.array(want), total).tolist() == given
 
 
 def test_equal_remainders_favour_nobody() -> None:
     counts = np.ones((4, 1), dtype=np.int64)
-    wins = sum(quotas(counts, np.array([1]), np.random.default_rng(seed))[:, 0] for seed in range(2000))
+    wins = sum(class_quotas(counts, np.array([1]), np.random.default_rng(seed))[:, 0] for seed in range(2000))
     assert np.abs(wins - 500).max() < 4.5 * np.sqrt(2000 * 3 / 16)
 
 
 def test_dealt_rows_are_disjoint_and_of_the_right_classes() -> None:
     rng = np.random.default_rng(1)
     labels = rng.permutation(np.repeat([0, 1], [20, 10]))
-    rows = deal(labels, np.array([[80, 20], [20, 80], [100, 0]]), rng)
+    rows = deal_shards(labels, np.array([[80, 20], [20, 80], [100, 0]]), rng)
     np.testing.assert_array_equal(np.sort(rows.rows), np.arange(30))
     each = [rows[k] for k in range(len(rows))]
     assert [np.bincount(labels[own], minlength=2).tolist() for own in each] == [[8, 2], [2, 8], [10, 0]]

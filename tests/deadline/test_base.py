@@ -1,9 +1,9 @@
-"""`settle`: what a closing time means for each client."""
+"""`compute_outcome`: which clients arrive by a closing time, and when."""
 
 import numpy as np
 import pytest
 
-from fedcohort.deadline.base import settle
+from fedcohort.deadline.base import compute_outcome
 from fedcohort.device.base import Timing
 
 
@@ -14,14 +14,14 @@ def timing(*unit: float, down: float = 2, infer: float = 1, up: float = 3) -> Ti
 
 def test_partial_epochs_of_the_specification() -> None:
     """Deadline 20, down 2, up 3, inference 1, epoch 4, E = 5: 14 seconds left are 3 epochs."""
-    closing = settle(timing(4.0), 5, 20.0, partial_work=True)
+    closing = compute_outcome(timing(4.0), 5, 20.0, partial_work=True)
     assert closing.units.tolist() == [3]
     assert closing.finish.tolist() == [2 + 1 + 3 * 4 + 3]
     assert closing.train_s == 18
 
 
 def test_less_than_one_epoch_is_dropped_and_the_whole_deadline_is_charged() -> None:
-    closing = settle(timing(4.0, 15.0), 5, 20.0, partial_work=True)
+    closing = compute_outcome(timing(4.0, 15.0), 5, 20.0, partial_work=True)
     assert closing.units.tolist() == [3, 0]
     assert closing.arrived.tolist() == [True, False]
     assert closing.train_s == 20
@@ -29,13 +29,13 @@ def test_less_than_one_epoch_is_dropped_and_the_whole_deadline_is_charged() -> N
 
 @pytest.mark.parametrize("partial_work", [False, True])
 def test_exactly_on_time_is_in_time(partial_work: bool) -> None:
-    closing = settle(timing(2.8), 5, 20.0, partial_work)
+    closing = compute_outcome(timing(2.8), 5, 20.0, partial_work)
     assert closing.units.tolist() == [5]
     assert closing.train_s == 20
 
 
 def test_without_partial_work_the_late_do_nothing() -> None:
-    closing = settle(timing(2.0, 4.0), 5, 20.0, partial_work=False)
+    closing = compute_outcome(timing(2.0, 4.0), 5, 20.0, partial_work=False)
     assert closing.units.tolist() == [5, 0]
     assert closing.train_s == 20
 
@@ -43,7 +43,7 @@ def test_without_partial_work_the_late_do_nothing() -> None:
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("partial_work", [False, True])
 def test_training_that_takes_no_time_does_not_excuse_late_travel(partial_work: bool) -> None:
-    closing = settle(timing(0.0, down=30), 5, 20.0, partial_work)
+    closing = compute_outcome(timing(0.0, down=30), 5, 20.0, partial_work)
     assert closing.units.tolist() == [0]
     assert not closing.arrived.any()
 
@@ -51,7 +51,7 @@ def test_training_that_takes_no_time_does_not_excuse_late_travel(partial_work: b
 def test_partial_work_is_the_most_that_fits() -> None:
     unit = np.random.default_rng(0).exponential(3.0, 500)
     at = timing(*unit)
-    closing = settle(at, 5, 17.0, partial_work=True)
+    closing = compute_outcome(at, 5, 17.0, partial_work=True)
     assert (at.finish(closing.units)[closing.arrived] <= 17 + 1e-6).all()
     more = closing.units < 5
     assert 100 < more.sum() < 500
@@ -59,8 +59,8 @@ def test_partial_work_is_the_most_that_fits() -> None:
 
 
 def test_no_deadline_and_nobody() -> None:
-    assert settle(timing(1.0, 9.0), 5, np.inf, partial_work=True).train_s == 51
-    assert settle(timing(), 5, 10.0, partial_work=False).train_s == 0
+    assert compute_outcome(timing(1.0, 9.0), 5, np.inf, partial_work=True).train_s == 51
+    assert compute_outcome(timing(), 5, 10.0, partial_work=False).train_s == 0
 
 
 @pytest.mark.parametrize(("partial_work", "units"), [(True, [8, 5, 5]), (False, [8, 0, 5])])
@@ -68,7 +68,7 @@ def test_each_may_be_asked_for_work_of_its_own(partial_work: bool, units: list[i
     """2, 4 and 4 s a unit: 16, 56 and 20 s are asked; the 20 s that travel and inference leave hold five of 4 s."""
     at = timing(2.0, 4.0, 4.0)
     travel = at.down + at.infer + at.up
-    closing = settle(at, np.array([8, 14, 5]), float(travel[0]) + 20.0, partial_work)
+    closing = compute_outcome(at, np.array([8, 14, 5]), float(travel[0]) + 20.0, partial_work)
     assert closing.units.tolist() == units
     assert closing.arrived.tolist() == [True, partial_work, True]
 
@@ -84,16 +84,16 @@ def pause(seconds: np.ndarray) -> np.ndarray:
 )
 def test_units_that_fit_are_those_that_are_done_with_the_pauses(close: float, units: int) -> None:
     """Travel and inference are 6 s, a unit 4: 10 s of work end at 10, 14 at 114, 26 at 126."""
-    closing = settle(timing(4.0), 5, close, True, wall_time=pause)
+    closing = compute_outcome(timing(4.0), 5, close, True, wall_time=pause)
     assert closing.units.tolist() == [units]
     assert closing.train_s == (pause(np.array([6.0 + 4 * units]))[0] if units else close)
-    whole = settle(timing(4.0), 5, close, False, wall_time=pause)
+    whole = compute_outcome(timing(4.0), 5, close, False, wall_time=pause)
     assert whole.units.tolist() == [5 if units == 5 else 0]
 
 
 def test_each_leaves_at_a_time_of_its_own() -> None:
     at, away = timing(1.0, 1.0, 1.0), np.array([0.0, 3.0, 50.0])
-    closing = settle(at, np.array([5, 5, 5]), 12.0, True, wall_time=lambda seconds: seconds + away)
+    closing = compute_outcome(at, np.array([5, 5, 5]), 12.0, True, wall_time=lambda seconds: seconds + away)
     assert closing.units.tolist() == [5, 3, 0]
     assert closing.finish[:2].tolist() == [11, 12]
     assert closing.train_s == 12
@@ -101,7 +101,7 @@ def test_each_leaves_at_a_time_of_its_own() -> None:
 
 def test_what_a_job_is_made_of() -> None:
     """Done, done in part, too late: the phases of the units done, and of the whole job of who is late."""
-    closing = settle(timing(2.0, 4.0, 50.0), 5, 20.0, partial_work=True, announced=20.0)
+    closing = compute_outcome(timing(2.0, 4.0, 50.0), 5, 20.0, partial_work=True, announced=20.0)
     assert [phase.tolist() for phase in closing.phases.values()] == [[2] * 3, [1] * 3, [10, 12, 250], [3] * 3]
     assert closing.units_asked.tolist() == [5, 5, 5]
     assert closing.announced == 20.0
@@ -114,6 +114,6 @@ def test_a_phase_in_which_a_client_was_away_is_as_much_longer() -> None:
     def stretch(seconds: np.ndarray) -> np.ndarray:
         return np.where(seconds <= 5, seconds, seconds + np.array([100.0, np.inf]))
 
-    closing = settle(timing(2.0, 2.0), 5, 200.0, partial_work=False, wall_time=stretch)
+    closing = compute_outcome(timing(2.0, 2.0), 5, 200.0, partial_work=False, wall_time=stretch)
     assert [phase.tolist() for phase in closing.phases.values()] == [[2, 2], [1, 1], [110, np.inf], [3, 0]]
     assert closing.finish[0] == 116

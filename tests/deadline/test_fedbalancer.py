@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.deadline.base import PaceContext, settle
-from fedcohort.deadline.fedbalancer import DEVICE_SECONDS, FedBalancer, State, peak
+from fedcohort.deadline.base import PaceContext, compute_outcome
+from fedcohort.deadline.fedbalancer import DEVICE_SECONDS, FedBalancer, State, most_efficient_deadline
 from fedcohort.device.base import Timing
 from fedcohort.errors import OptionError
 from fedcohort.types import Population, RoundOutcome, Selection
@@ -52,12 +52,12 @@ def told(clients: tuple[int, ...], over: tuple[float, ...], loss_sum: float = 1.
     ],
 )
 def test_peaks(finish: tuple[float, ...], exact: float, by_seconds: float) -> None:
-    assert peak(np.array(finish, dtype=float)) == exact
-    assert peak(np.array(finish, dtype=float), 1.0) == by_seconds
+    assert most_efficient_deadline(np.array(finish, dtype=float)) == exact
+    assert most_efficient_deadline(np.array(finish, dtype=float), 1.0) == by_seconds
 
 
 def test_nobody_has_a_peak_at_nothing() -> None:
-    assert peak(np.empty(0)) == peak(np.empty(0), 1.0) == 0
+    assert most_efficient_deadline(np.empty(0)) == most_efficient_deadline(np.empty(0), 1.0) == 0
 
 
 def test_the_exact_peak_is_no_worse_than_any_grid_s() -> None:
@@ -68,7 +68,10 @@ def test_the_exact_peak_is_no_worse_than_any_grid_s() -> None:
         def rate(t: float, finish: np.ndarray = finish) -> float:
             return float((finish <= t).sum()) / t
 
-        assert rate(peak(finish)) >= max(rate(peak(finish, grid)) for grid in (0.1, 1.0, 7.0)) - 1e-12
+        assert (
+            rate(most_efficient_deadline(finish))
+            >= max(rate(most_efficient_deadline(finish, grid)) for grid in (0.1, 1.0, 7.0)) - 1e-12
+        )
 
 
 @pytest.mark.parametrize("grid", [0.1, 0.3, 0.7, 1 / 3, 2.5])
@@ -79,12 +82,12 @@ def test_a_grid_s_peak_is_the_best_of_all_its_deadlines(grid: float) -> None:
         finish = np.maximum(0.1, rng.exponential(9.0, 6).round(1))
         tried = grid * np.arange(1, np.ceil(finish.max() / grid) + 2)
         done = (finish <= tried[:, None]).sum(1)
-        assert peak(finish, grid) == tried[np.argmax(done / tried)]
+        assert most_efficient_deadline(finish, grid) == tried[np.argmax(done / tried)]
 
 
 def test_a_fine_grid_takes_no_longer() -> None:
     """10^14 deadlines up to the last completion: what is tried is as many as there are clients."""
-    assert peak(np.array([3.0, 4.0, 100.0]), 1e-12) == pytest.approx(4.0, rel=1e-9)
+    assert most_efficient_deadline(np.array([3.0, 4.0, 100.0]), 1e-12) == pytest.approx(4.0, rel=1e-9)
 
 
 @pytest.mark.parametrize(("ddlr", "deadline"), [(1.0, 11.0), (0.5, 7.0), (0.0, 3.0)])
@@ -204,7 +207,7 @@ def test_partial_epochs() -> None:
     """20 s less 2 down, 3 up and 1 of looking leave 14: three epochs of 4, none of 15."""
     one = np.ones(2)
     timing = Timing(2 * one, one, np.array([4.0, 15.0]), 3 * one)
-    assert settle(timing, E, 20.0, fedbalancer().partial_work).units.tolist() == [3, 0]
+    assert compute_outcome(timing, E, 20.0, fedbalancer().partial_work).units.tolist() == [3, 0]
 
 
 @pytest.mark.parametrize(("option", "wrong"), [("w", 0), ("dss", 2.0), ("grid", 0.0), ("warmup", 1)])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedcohort.deadline.base import PaceContext, settle
+from fedcohort.deadline.base import PaceContext, compute_outcome
 from fedcohort.deadline.fixed import Fixed
 from fedcohort.device.base import Timing
 
@@ -24,7 +24,7 @@ def test_the_example_of_the_specification(k: float, deadline: float, completed: 
     fixed, ctx = Fixed(k, partial_work=False), context([0, 1, 2, 3, 4])
     announced = fixed.announce(None, ctx)
     assert announced == pytest.approx(deadline, rel=1e-12)
-    closing = settle(ctx.expected, 5, fixed.close(None, T, announced) + 1e-9, fixed.partial_work)
+    closing = compute_outcome(ctx.expected, 5, fixed.close(None, T, announced) + 1e-9, fixed.partial_work)
     assert closing.arrived.sum() == completed
 
 
@@ -43,5 +43,5 @@ def test_partial_work_keeps_the_slowest() -> None:
     ctx = context([0, 1, 2, 3, 4])
     for k, units in ((1.0, 0), (2.0, 3)):
         fixed = Fixed(k, partial_work=True)
-        closing = settle(ctx.expected, 5, fixed.close(None, T, fixed.announce(None, ctx)), fixed.partial_work)
+        closing = compute_outcome(ctx.expected, 5, fixed.close(None, T, fixed.announce(None, ctx)), fixed.partial_work)
         assert closing.units[4] == units

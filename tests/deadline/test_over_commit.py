@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.deadline.base import DeadlineOutcome, PaceContext, settle
+from fedcohort.deadline.base import DeadlineOutcome, PaceContext, compute_outcome
 from fedcohort.deadline.over_commit import OverCommit
 from fedcohort.device.base import Timing
 from fedcohort.errors import IncompatibleConfig
@@ -22,7 +22,7 @@ def timing(finish: np.ndarray) -> Timing:
 def played(factor: float, wanted: int, finish: np.ndarray) -> DeadlineOutcome:
     deadline = OverCommit(factor)
     state = deadline.init(Population(100, 10, wanted, {}))
-    return settle(timing(finish), 4, deadline.close(state, finish, math.inf), deadline.partial_work)
+    return compute_outcome(timing(finish), 4, deadline.close(state, finish, math.inf), deadline.partial_work)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from fedcohort.deadline.base import DeadlineOutcome, PaceContext, settle
+from fedcohort.deadline.base import DeadlineOutcome, PaceContext, compute_outcome
 from fedcohort.deadline.smartpc_quorum import SmartpcQuorum
 from fedcohort.deadline.wait_for_all import WaitForAll
 from fedcohort.device.base import Timing
@@ -20,7 +20,7 @@ def timing(finish: np.ndarray) -> Timing:
 
 def played(share: float, finish: np.ndarray) -> DeadlineOutcome:
     quorum = SmartpcQuorum(share)
-    return settle(timing(finish), 4, quorum.close(None, finish, math.inf), quorum.partial_work)
+    return compute_outcome(timing(finish), 4, quorum.close(None, finish, math.inf), quorum.partial_work)
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 4, 0, 3, 1]])

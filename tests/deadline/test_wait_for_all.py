@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 
-from fedcohort.deadline.base import PaceContext, settle
+from fedcohort.deadline.base import PaceContext, compute_outcome
 from fedcohort.deadline.wait_for_all import WaitForAll
 from fedcohort.device.base import Timing
 
@@ -20,7 +20,7 @@ def test_no_deadline_is_announced_and_the_slowest_closes_the_round() -> None:
 
 def test_partial_work_has_no_effect() -> None:
     with_it, without = (
-        settle(TIMING, 5, WaitForAll(partial).close(None, TIMING.finish(5), math.inf), partial)
+        compute_outcome(TIMING, 5, WaitForAll(partial).close(None, TIMING.finish(5), math.inf), partial)
         for partial in (True, False)
     )
     assert with_it.units.tolist() == without.units.tolist() == [5] * 5

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from fedcohort.device.base import Workload
-from fedcohort.device.measured import BLOCK, Link, Speeds, average
+from fedcohort.device.measured import BLOCK, Link, Speeds, bounded_normal_moment
 from fedcohort.rng import Draws
 
 
@@ -18,7 +18,7 @@ def test_mean_of_a_normal_that_is_cut_off(deviation: float, least: float) -> Non
     """With a = (1 - l) / d: E max(l, 1 + d Z) = l + E (1 - l + d Z)^+ = l + (1 - l) Phi(a) + d phi(a)."""
     a = (1 - least) / deviation
     exact = least + (1 - least) * norm.cdf(a) + deviation * norm.pdf(a)
-    assert average(np.array([deviation]), np.array([least]), 1)[0] == pytest.approx(exact, rel=1e-5)
+    assert bounded_normal_moment(np.array([deviation]), np.array([least]), 1)[0] == pytest.approx(exact, rel=1e-5)
 
 
 @pytest.mark.parametrize("deviation", [0.01, 0.3, 1.0, 3.0])
@@ -28,21 +28,21 @@ def test_mean_of_the_reciprocal(deviation: float) -> None:
     z = (least - 1) / deviation
     rest, _ = quad(lambda y: norm.pdf(y) / (1 + deviation * y), max(z, -9), 9, epsabs=1e-12, limit=500)
     exact = norm.cdf(z) / least + rest
-    assert average(np.array([deviation]), np.array([least]), -1)[0] == pytest.approx(exact, rel=1e-4)
+    assert bounded_normal_moment(np.array([deviation]), np.array([least]), -1)[0] == pytest.approx(exact, rel=1e-4)
 
 
 def test_nothing_that_varies_is_its_own_mean() -> None:
-    assert average(np.zeros(3), np.array([0.0, 0.1, 2.0]), 1) == pytest.approx([1, 1, 2], abs=1e-12)
-    assert average(np.empty(0), np.empty(0), -1).shape == (0,)
+    assert bounded_normal_moment(np.zeros(3), np.array([0.0, 0.1, 2.0]), 1) == pytest.approx([1, 1, 2], abs=1e-12)
+    assert bounded_normal_moment(np.empty(0), np.empty(0), -1).shape == (0,)
 
 
 def test_each_client_has_its_own_mean() -> None:
     deviation = np.random.default_rng(0).uniform(0, 1, 2 * BLOCK + 7)
     deviation[5] = deviation[-1]
     least = np.full(len(deviation), 0.1)
-    means = average(deviation, least, 1)
+    means = bounded_normal_moment(deviation, least, 1)
     assert means[5] == means[-1]
-    np.testing.assert_array_equal(means[::-1], average(deviation[::-1], least, 1))
+    np.testing.assert_array_equal(means[::-1], bounded_normal_moment(deviation[::-1], least, 1))
     assert (np.diff(means[np.argsort(deviation)]) >= -1e-12).all()  # what is cut off grows with the deviation
 
 

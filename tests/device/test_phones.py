@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from fedcohort.deadline.base import settle
+from fedcohort.deadline.base import compute_outcome
 from fedcohort.device.base import Timing, Workload
 from fedcohort.device.phones import BATCH_TIMES, LINKS, Phones
 from fedcohort.errors import OptionError
@@ -205,9 +205,9 @@ def test_rounds_last_as_long_as_in_the_authors_logs(seed: int, nexus: int) -> No
         T[t] = mixed("expect").finish(E).mean()
         timing = mixed("sample")
         cohort = Timing(*(getattr(timing, part)[chosen] for part in PARTS))
-        whole[t] = settle(cohort, E, np.inf, partial_work=False).train_s
-        arrived[t] = settle(cohort, E, deadline, partial_work=False).arrived.sum()
-        partial[t] = settle(cohort, E, deadline, partial_work=True).train_s
+        whole[t] = compute_outcome(cohort, E, np.inf, partial_work=False).train_s
+        arrived[t] = compute_outcome(cohort, E, deadline, partial_work=False).arrived.sum()
+        partial[t] = compute_outcome(cohort, E, deadline, partial_work=True).train_s
     assert T.mean() == pytest.approx(deadline, rel=0.03)
     assert np.median(whole) == pytest.approx(np.median(logged("fedavg_WFA", seed, "dur")), rel=0.03)
     assert arrived.mean() == pytest.approx(logged("fedavg_1T", seed, "ok").mean(), abs=0.2)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.host.commands import command
+from fedcohort.host.commands import program_command
 
 
 @pytest.fixture
@@ -23,20 +23,20 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("environment")
 def test_an_environment_that_is_not_activated_is_named_from_here() -> None:
-    assert (command("python"), command("mlflow")) == (".venv/bin/python", ".venv/bin/mlflow")
+    assert (program_command("python"), program_command("mlflow")) == (".venv/bin/python", ".venv/bin/mlflow")
 
 
 def test_elsewhere_its_whole_path_is_said(environment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert command("mlflow") == f"'{environment}/mlflow'"
+    assert program_command("mlflow") == f"'{environment}/mlflow'"
 
 
 def test_an_activated_one_is_found_by_the_bare_name(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(environment))
-    assert (command("python"), command("mlflow")) == ("python", "mlflow")
+    assert (program_command("python"), program_command("mlflow")) == ("python", "mlflow")
 
 
 def test_a_program_that_is_not_there_keeps_its_name(environment: Path) -> None:
     (environment / "mlflow").unlink()
-    assert command("mlflow") == "mlflow"
+    assert program_command("mlflow") == "mlflow"

@@ -52,6 +52,6 @@ def test_what_a_control_group_leaves(groups: Path) -> None:
     (groups / "memory.max").write_text("5000\n")
     (groups / "memory.stat").write_text("anon 2000\nfile 2900\n")
     (groups / "own").write_text("0::/job/step\n")
-    assert memory.available() == 3000
+    assert memory.available_bytes() == 3000
     (groups / "memory.max").write_text("max\n")
-    assert memory.available() > 2**20
+    assert memory.available_bytes() > 2**20

@@ -10,6 +10,6 @@ from fedcohort.host import control_groups, cores
 
 def test_parts_of_cores_are_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control_groups, "cpu_quota", lambda: 0.5)
-    assert cores.available() == 1
+    assert cores.available_cores() == 1
     monkeypatch.setattr(control_groups, "cpu_quota", lambda: math.inf)
-    assert cores.available() == len(os.sched_getaffinity(0))
+    assert cores.available_cores() == len(os.sched_getaffinity(0))

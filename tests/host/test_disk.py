@@ -103,10 +103,10 @@ def test_a_disk_that_is_full_from_one_moment_on(
 
 def test_only_the_disks_own_errors_are_explained(tmp_path: Path) -> None:
     for error in (FileNotFoundError(errno.ENOENT, "no such file"), ValueError("x"), OSError("without a number")):
-        with pytest.raises(type(error)), disk.in_one_line(tmp_path):
+        with pytest.raises(type(error)), disk.disk_errors_in_one_line(tmp_path):
             raise error
     expected = pytest.raises(DiskError, match=rf"^{tmp_path}/a could not be written \(quota\). .* resume=true$")
-    with expected, disk.in_one_line(tmp_path):
+    with expected, disk.disk_errors_in_one_line(tmp_path):
         raise OSError(errno.EDQUOT, "quota", f"{tmp_path}/a")
 
 
@@ -116,7 +116,7 @@ def test_a_draft_follows_no_link_and_no_file_is_lost(tmp_path: Path) -> None:
     (tmp_path / ".page.fedcohort-draft").symlink_to(tmp_path / "precious")
 
     def write(text: str) -> None:
-        with disk.replacing(tmp_path / "page") as draft:
+        with disk.replace_atomically(tmp_path / "page") as draft:
             draft.write_text(text)
             if text == "half":
                 raise RuntimeError

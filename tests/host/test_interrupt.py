@@ -52,7 +52,7 @@ def test_a_signal_to_one_worker_is_not_the_others() -> None:
 
 
 def test_in_a_round_the_first_waits_and_the_second_drops(interrupts: Interrupts) -> None:
-    interrupts.trains()
+    interrupts.enter_training()
     signal.raise_signal(INT)
     assert interrupts.code == 130
     with pytest.raises(Stop) as caught:
@@ -62,7 +62,7 @@ def test_in_a_round_the_first_waits_and_the_second_drops(interrupts: Interrupts)
 
 
 def test_while_files_are_written_each_further_one_gives_up_one(interrupts: Interrupts) -> None:
-    interrupts.writes_files()
+    interrupts.enter_file_writing()
     signal.raise_signal(TERM)
     for _ in range(2):
         with pytest.raises(Stop):
@@ -70,11 +70,11 @@ def test_while_files_are_written_each_further_one_gives_up_one(interrupts: Inter
 
 
 def test_an_error_after_a_signal_is_not_broken_off_by_another(interrupts: Interrupts) -> None:
-    interrupts.breaks_off()
+    interrupts.enter_failure()
     assert not interrupts.waits, "no signal came"
     with pytest.raises(Stop):
         signal.raise_signal(TERM)
-    interrupts.breaks_off()
+    interrupts.enter_failure()
     assert interrupts.waits
     signal.raise_signal(TERM)
 
@@ -115,7 +115,7 @@ def test_a_forked_process_keeps_its_own_to_itself_until_all_have_heard(interrupt
     def child(work: str) -> None:
         pid = os.fork()
         if pid == 0:
-            interrupts.trains()
+            interrupts.enter_training()
             signal.raise_signal(TERM)
             if work == "heard":
                 interrupts.note(interrupts.code)
@@ -128,7 +128,9 @@ def test_a_forked_process_keeps_its_own_to_itself_until_all_have_heard(interrupt
     assert interrupts.code == 143
 
 
-@pytest.mark.parametrize(("begin", "ends"), [("prepares", True), ("trains", False), ("writes_files", False)])
+@pytest.mark.parametrize(
+    ("begin", "ends"), [("enter_preparation", True), ("enter_training", False), ("enter_file_writing", False)]
+)
 def test_a_closed_pipe_is_a_first_signal(interrupts: Interrupts, begin: str, ends: bool) -> None:
     getattr(interrupts, begin)()
     if ends:

@@ -54,19 +54,19 @@ def test_children_share_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_was_freed_is_given_back() -> None:
     """2,000 blocks of 50 kB below one that stays: the C library keeps them, as they aren't at its heap's end."""
     blocks = [b"x" * 50_000 for _ in range(2_000)]
-    held = memory.resident()
+    held = memory.resident_bytes()
     last = blocks[-1]
     blocks.clear()
-    memory.give_back()
-    assert held - memory.resident() > 80_000_000
+    memory.return_free_memory()
+    assert held - memory.resident_bytes() > 80_000_000
     assert len(last) == 50_000
 
 
 def test_the_system_says_what_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS:"))
-    assert memory.resident() == pytest.approx(int(line.split()[1]) * 1024, rel=0.05)
+    assert memory.resident_bytes() == pytest.approx(int(line.split()[1]) * 1024, rel=0.05)
     monkeypatch.setattr(Path, "read_text", lambda path: Path("/no/such/file").read_bytes())
-    assert memory.resident() == math.inf
+    assert memory.resident_bytes() == math.inf
 
 
 @pytest.mark.parametrize(("megabytes", "passes"), [(1, 0), (100, 1)])
@@ -75,17 +75,17 @@ def test_what_a_run_leaves_is_collected_where_it_is_much(
 ) -> None:
     """A cycle that holds data: the collector doesn't come by itself, whose passes go by the number of objects."""
     gc.collect()
-    memory.give_back()
-    monkeypatch.setattr(memory, "_baseline", memory.Baseline(memory.resident()))
+    memory.return_free_memory()
+    monkeypatch.setattr(memory, "_baseline", memory.Baseline(memory.resident_bytes()))
     collected, collect = list[int](), gc.collect
     monkeypatch.setattr(gc, "collect", lambda: collected.append(collect()))
     cycle: list[Any] = [bytes([1]) * (megabytes * 10**6)]
     cycle.append(cycle)
     del cycle
-    held = memory.resident()
+    held = memory.resident_bytes()
     memory.end_run()
     assert len(collected) == passes
-    assert held - memory.resident() >= 0.9 * megabytes * 10**6 * passes
+    assert held - memory.resident_bytes() >= 0.9 * megabytes * 10**6 * passes
 
 
 def test_a_run_gives_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,15 +108,15 @@ def test_a_need_beyond_the_address_space_is_rejected_with_numbers() -> None:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         limit = pages * os.sysconf("SC_PAGE_SIZE") + 2**30
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-        memory.require(1e8, "a table", "use fewer rows")
+        memory.require_memory(1e8, "a table", "use fewer rows")
         with pytest.raises(
             OptionError, match=r"a table needs at least 40.0 GB of memory, 1.\d GB are available: use fewer rows"
         ):
-            memory.require(4e10, "a table", "use fewer rows")
+            memory.require_memory(4e10, "a table", "use fewer rows")
 
     assert in_a_child(limited) == 0
 
 
 def test_small_needs_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "available", lambda: 0.0)
-    memory.require(memory.SMALL, "a table", "use fewer rows")
+    monkeypatch.setattr(memory, "available_bytes", lambda: 0.0)
+    memory.require_memory(memory.SMALL, "a table", "use fewer rows")

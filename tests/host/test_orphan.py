@@ -14,12 +14,12 @@ from fedcohort.host import orphan
 def test_a_child_ends_with_its_killed_parent(monkeypatch: pytest.MonkeyPatch, by_kernel: bool) -> None:
     """The pipe ends when its last writer, the child, is gone. Other platforms than Linux have no signal for it."""
     if not by_kernel:
-        monkeypatch.setattr(orphan, "end_with_process", lambda: None)
+        monkeypatch.setattr(orphan, "end_when_forking_thread_ends", lambda: None)
     read, write = os.pipe()
 
     def work() -> None:
-        orphan.end_with_parent()
-        orphan.end_with_parent()  # a process runs many jobs, and each of them calls it
+        orphan.end_when_parent_ends()
+        orphan.end_when_parent_ends()  # a process runs many jobs, and each of them calls it
         os.write(write, b"x")
         signal.pause()
 
@@ -40,5 +40,5 @@ def test_a_child_ends_with_its_killed_parent(monkeypatch: pytest.MonkeyPatch, by
 def test_a_process_that_was_started_by_hand_watches_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multiprocessing, "parent_process", lambda: None)
     monkeypatch.setattr(orphan, "_WATCHING", [])
-    orphan.end_with_parent()
+    orphan.end_when_parent_ends()
     assert not orphan._WATCHING

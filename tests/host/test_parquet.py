@@ -13,7 +13,7 @@ TABLE = pa.table({"x": [0.1 * i for i in range(1000)]})
 
 def test_a_flipped_bit_of_a_page_is_an_error_and_no_other_value(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
-    parquet.write(TABLE, path, use_dictionary=False, compression="none")
+    parquet.write_table(TABLE, path, use_dictionary=False, compression="none")
     whole = path.read_bytes()
     for at in range(100, 7_000, 531):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
@@ -23,7 +23,7 @@ def test_a_flipped_bit_of_a_page_is_an_error_and_no_other_value(tmp_path: Path) 
 
 def test_tables_one_after_the_other_have_checksums_too(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
-    with parquet.writer(path, TABLE.schema, compression="none", use_dictionary=False) as writer:
+    with parquet.open_writer(path, TABLE.schema, compression="none", use_dictionary=False) as writer:
         writer.write_table(TABLE)
     whole = path.read_bytes()
     path.write_bytes(whole[:500] + bytes([whole[500] ^ 1]) + whole[501:])

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fedcohort.errors import OptionError
-from fedcohort.host.processes import check, list_untried, make_repeatable
+from fedcohort.host.processes import check_processes, list_untried, make_repeatable
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_nobody_starts_other_machines_here(monkeypatch: pytest.MonkeyPatch) -> N
     for name in ("SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "GROUP_RANK"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(OptionError, match=r"trainer\.num_nodes must be 1 where neither SLURM nor torchrun"):
-        check("cpu", 1, 2)
+        check_processes("cpu", 1, 2)
 
 
 BATCH = {
@@ -48,9 +48,9 @@ def test_repeated_processes_of_one_run_are_refused(
         monkeypatch.setenv(name, value)
     if launcher:
         with pytest.raises(OptionError, match=rf"^{launcher} started 2 processes, and .*: use {launcher} --n"):
-            check("cpu", 2, 1)
+            check_processes("cpu", 2, 1)
     else:
-        check("cpu", 2, 1)
+        check_processes("cpu", 2, 1)
 
 
 @pytest.mark.parametrize(("accelerator", "asked"), [("cpu", False), ("gpu", True)])

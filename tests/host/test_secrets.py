@@ -6,7 +6,7 @@ import pytest
 
 from fedcohort.errors import OptionError
 from fedcohort.host import secrets
-from fedcohort.startup.command_line import in_one_line
+from fedcohort.startup.command_line import run_with_one_line_errors
 from fedcohort.tracking import server
 from fedcohort.tracking.tracker import MlflowTracker
 from run_harness import go
@@ -54,7 +54,7 @@ def test_a_typed_one_is_refused_before_hydra_sees_it(
         raise AssertionError("Hydra would print it, and write it into multirun.yaml")
 
     for word in (f"logger.tracking_uri={address}", f"logger={{tracking_uri:'{address}'}}"):
-        assert in_one_line(hydra, [*mode, word], CONFIGS) == 2
+        assert run_with_one_line_errors(hydra, [*mode, word], CONFIGS) == 2
     said = capsys.readouterr()
     assert WORD not in said.out + said.err
     assert "MLFLOW_TRACKING_PASSWORD" in said.err
@@ -66,7 +66,7 @@ def test_one_in_a_config_is_refused_before_a_sweep_is_written_down(
     (tmp_path / "logger").mkdir()
     (tmp_path / "logger" / "ours.yaml").write_text(f"tracking_uri: {WITH[0]}\n")
     called: list[bool] = []
-    assert in_one_line(lambda: called.append(True), ["-m", "logger=ours"], tmp_path) == 2
+    assert run_with_one_line_errors(lambda: called.append(True), ["-m", "logger=ours"], tmp_path) == 2
     assert not called
     assert f"{tmp_path}/logger/ours.yaml must be" in capsys.readouterr().err
 

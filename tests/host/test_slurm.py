@@ -51,7 +51,7 @@ def test_who_this_job_is(
     environment: Callable[..., None], values: tuple[str, ...], job: str | None, restarted: str | None
 ) -> None:
     environment(*values)
-    assert (slurm.job(), slurm.find_restarted_job()) == (job, restarted)
+    assert (slurm.current_job_id(), slurm.find_restarted_job()) == (job, restarted)
 
 
 def test_a_job_that_is_started_again_goes_on_by_itself(tmp_path: Path, environment: Callable[..., None]) -> None:

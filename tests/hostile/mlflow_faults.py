@@ -25,7 +25,7 @@ from mlflow import MlflowClient
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host import messages
-from fedcohort.host.lock import hold
+from fedcohort.host.lock import try_to_lock
 from fedcohort.record.folder import status_of
 from fedcohort.record.journal import Journal
 from fedcohort.tracking import tracker
@@ -159,7 +159,7 @@ def _track(home: Path, wait_s: int, uri: str | None) -> None:
     tracked.prepare()  # forked before there is a lock, which it would hold, too
     folder = logs / "runs" / "flash-a1b2c3d4-s0"
     folder.mkdir(parents=True)
-    lock = hold(folder / "run.lock")
+    lock = try_to_lock(folder / "run.lock")
     play([Journal(), tracked], info(folder))
     if lock is not None:
         lock.close()

@@ -208,7 +208,9 @@ def answer(damage: Damage, verb: str, folder: Path) -> Answer:
         logging.getLogger("fedcohort").handlers.clear()
         messages.to_terminal()
         codes: list[int] = []
-        done = command_line.in_one_line(lambda: codes.append(study.main([verb, "tiny"])), (verb, "tiny"), CONFIGS)
+        done = command_line.run_with_one_line_errors(
+            lambda: codes.append(study.main([verb, "tiny"])), (verb, "tiny"), CONFIGS
+        )
         return done or codes[-1]
 
     return fork(work)

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fedcohort.command.data import look
-from fedcohort.startup.command_line import in_one_line
+from fedcohort.startup.command_line import run_with_one_line_errors
 from folder_toy import at
 from hostile.forked import fork
 from hostile.harness import Answer, Case
@@ -49,7 +49,7 @@ def load(folder: Path, build: Callable[[Path], object], words: Sequence[str]) ->
     path = () if "dataset.path" in chosen else (f"dataset.path={data}",)
     base = (*(word for word in SMALL if word.split("=")[0] not in chosen), "dataset=folder", *path, *words)
     act = partial(run, folder / "logs", base)
-    return fork(lambda: in_one_line(act, base, CONFIGS), LIMIT_S)
+    return fork(lambda: run_with_one_line_errors(act, base, CONFIGS), LIMIT_S)
 
 
 def run(logs: Path, words: Sequence[str]) -> None:

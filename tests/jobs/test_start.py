@@ -85,12 +85,12 @@ def test_a_sweeper_hears_the_last_validation(logs: Path) -> None:
 
 def test_what_is_not_measured_is_refused() -> None:
     for metric in MONITORED:
-        options.objective_metric("objective_metric", metric)
-    options.objective_metric("objective_metric", None)
+        options.check_objective_metric("objective_metric", metric)
+    options.check_objective_metric("objective_metric", None)
     with pytest.raises(OptionError, match=r"one of server_val/acc, server_val/loss, or null, got 'test/acc' \(nothing"):
-        options.objective_metric("objective_metric", "test/acc")
+        options.check_objective_metric("objective_metric", "test/acc")
     with pytest.raises(OptionError, match=r"null, got 'best'$"):
-        options.objective_metric("objective_metric", "best")
+        options.check_objective_metric("objective_metric", "best")
     config: dict[str, Any] = {"objective_metric": None, "callback": {}}
     objective_metric.check(config, by_search=False)
     with pytest.raises(OptionError, match="say objective_metric=server_val/acc"):

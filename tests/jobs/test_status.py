@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.host.lock import hold
+from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import status
 from fedcohort.jobs.status import SweepStatus, line, look
 from fedcohort.record import sweep_folder
@@ -72,12 +72,12 @@ def test_a_job_that_says_running_and_has_nobody_was_killed(tmp_path: Path) -> No
     assert sweep_folder.read_plan(tmp_path) == plan
     run = ran(tmp_path / "run", 10)
     SweepJob(tmp_path, 0, ("seed=0",), run).note("running")
-    lock = hold(tmp_path / sweep_folder.LOCK)
+    lock = try_to_lock(tmp_path / sweep_folder.LOCK)
     assert lock is not None
     assert look(tmp_path, plan).records[0].how == "running"
     lock.close()
     assert look(tmp_path, plan).records[0].how == "failed"
     assert look(tmp_path, plan, waits=True).records[0].how == "running", "SLURM has it"
-    with hold(run / "run.lock") or run.open() as _:
+    with try_to_lock(run / "run.lock") or run.open() as _:
         assert look(tmp_path, plan).records[0].how == "running", "a worker lives on"
     assert sweep_folder.read_plan(tmp_path / "elsewhere") is None

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fedcohort.availability.schedule import Schedule
-from fedcohort.deadline.base import settle
+from fedcohort.deadline.base import compute_outcome
 from fedcohort.device.base import Timing
 from fedcohort.rng import Draws
 from fedcohort.round.clock import Clock
@@ -137,7 +137,7 @@ def test_more_speed_never_arrives_later_nor_does_less(availability: Any, partial
         ended = []
         for slower in (1.0, 1.1, 2.0, 7.0):
             timing = Timing(slower * down, slower * infer, slower * unit, slower * up)
-            ended.append(settle(timing, 5, 30_000.0, partial_work, wall_time=stretch))
+            ended.append(compute_outcome(timing, 5, 30_000.0, partial_work, wall_time=stretch))
         assert (np.diff([outcome.units for outcome in ended], axis=0) <= 0).all()
         whole = np.stack([np.where(outcome.units == 5, outcome.finish, np.inf) for outcome in ended])
         with np.errstate(invalid="ignore"):

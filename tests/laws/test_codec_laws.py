@@ -12,7 +12,7 @@ from torch import nn
 from codec_harness import BYTES_PER_S, begin, key, layout_of, normal
 from engine_toy import SEED, federation_of, network_of, task_of
 from fedcohort.flat import FlatModel, Layout
-from fedcohort.hook import weigher
+from fedcohort.hook import find_weigher
 from fedcohort.training.engines import choose
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.local_method import LocalMethod
@@ -208,7 +208,7 @@ def test_buffers_are_left_alone(codec: Any) -> None:
 def test_a_plain_round_is_trained_for_its_upload(confining: Any) -> None:
     # FedDiverse's first rounds leave out aggregator (here one that weighs samples) and regulariser; the codec stays
     alone, task = trainer_of(confining), replace(task_of(0), plain=True)
-    weighers = [agg.hooks for agg in (make("agg", word) for word in words("agg")) if weigher(agg.hooks)]
+    weighers = [agg.hooks for agg in (make("agg", word) for word in words("agg")) if find_weigher(agg.hooks)]
     whole = trainer_of(confining, others=weighers[0])
     assert whole.weighs
     torch.testing.assert_close(whole.train(task, {}).delta, alone.train(task_of(0), {}).delta, atol=1e-6, rtol=0)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.deadline.base import PaceContext, settle
+from fedcohort.deadline.base import PaceContext, compute_outcome
 from fedcohort.device.base import Timing
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.types import Population, RoundOutcome, Selection
@@ -136,7 +136,9 @@ def test_a_later_close_never_has_fewer_arrivals_nor_less_work(deadline: Any, awa
         timing = context(seed).expected
         close = closing(deadline, context(seed), timing.finish(UNITS))
         closed = [
-            settle(timing, UNITS, factor * close, deadline.partial_work, wall_time=lambda s: s + away * (s > 2.0))
+            compute_outcome(
+                timing, UNITS, factor * close, deadline.partial_work, wall_time=lambda s: s + away * (s > 2.0)
+            )
             for factor in (0.25, 0.5, 0.9, 1.0, 1.1, 2.0, 4.0)
         ]
         assert (np.diff([outcome.arrived.sum() for outcome in closed]) >= 0).all()
@@ -180,6 +182,8 @@ def test_no_more_arrive_than_it_says(deadline: Any) -> None:
     for seed in range(20):
         ctx = context(seed, asked=deadline.ask(COHORT))
         finish = ctx.expected.finish(UNITS)
-        arrived = settle(ctx.expected, UNITS, closing(deadline, ctx, finish), deadline.partial_work).arrived.sum()
+        arrived = compute_outcome(
+            ctx.expected, UNITS, closing(deadline, ctx, finish), deadline.partial_work
+        ).arrived.sum()
         assert arrived <= deadline.max_arrivals(COHORT)
         assert arrived == deadline.max_arrivals(COHORT) or deadline.announces

@@ -10,7 +10,7 @@ import pytest
 from agg_harness import update_of
 from fedcohort.component import LOSS_LISTS, Facts
 from fedcohort.rng import Draws
-from fedcohort.round.sampling import foresee
+from fedcohort.round.sampling import foresee_samples
 from fedcohort.samples.base import SampleRequest
 from fedcohort.signal.base import find, list_signals
 from fedcohort.types import Population, RoundOutcome, Selection
@@ -88,7 +88,7 @@ def test_a_choice_that_can_be_foreseen_is_the_one_of_the_round(samples: Any) -> 
     for client, n in enumerate(SIZES):
         rng = partial(draws.generator, client=client)
         chosen = samples.choose(samples.init(population()), replace(request(n, 0.001), rng=rng))
-        found = foresee(samples, client, n, draws)
+        found = foresee_samples(samples, client, n, draws)
         assert (np.arange(n) if found is None else found).tolist() == chosen.tolist()
 
 

@@ -16,8 +16,8 @@ from lightning.fabric.utilities import distributed
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host import cores
-from fedcohort.host.orphan import end_with_process
-from fedcohort.host.processes import count
+from fedcohort.host.orphan import end_when_forking_thread_ends
+from fedcohort.host.processes import count_training_processes
 from fedcohort.ranks import in_order, share_of
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
@@ -80,7 +80,7 @@ def test_a_killed_run_leaves_no_rank_training_and_no_shared_memory() -> None:
     launcher = os.fork()
     if launcher == 0:
         if os.fork() == 0:
-            end_with_process()
+            end_when_forking_thread_ends()
             kept = torch.zeros(4).share_memory_()
             os.write(write, f"{os.getpid() if kept.is_shared() else 0:10d}".encode())
         else:
@@ -116,5 +116,5 @@ def test_a_rank_that_dies_ends_the_run_and_it_resumes(tmp_path: Path, monkeypatc
 
 
 def test_auto_is_a_process_per_core() -> None:
-    assert count("cpu", "auto") == cores.available() <= len(os.sched_getaffinity(0))
-    assert count("cpu", 3) == 3
+    assert count_training_processes("cpu", "auto") == cores.available_cores() <= len(os.sched_getaffinity(0))
+    assert count_training_processes("cpu", 3) == 3

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from fedcohort.maths.distil import batches, learn, predict, trainable
+from fedcohort.maths.distil import batches, predict, step_towards, trainable_parameters
 from fedcohort.rng import generator
 
 
@@ -24,10 +24,10 @@ def test_what_is_known_is_left_alone() -> None:
     # Rounding errors are gradients of about 1e-8, which Adam would divide by themselves.
     layer = nn.Linear(3, 2)
     x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
-    before, optimizer = layer.weight.detach().clone(), torch.optim.Adam(trainable(layer), lr=0.1)
-    learn(optimizer, layer(x).softmax(1).detach() + 5e-7, layer(x))
+    before, optimizer = layer.weight.detach().clone(), torch.optim.Adam(trainable_parameters(layer), lr=0.1)
+    step_towards(optimizer, layer(x).softmax(1).detach() + 5e-7, layer(x))
     assert torch.equal(layer.weight, before)
-    learn(optimizer, layer(x).softmax(1).detach().flip(1), layer(x))
+    step_towards(optimizer, layer(x).softmax(1).detach().flip(1), layer(x))
     assert not torch.equal(layer.weight, before)
 
 
@@ -40,4 +40,4 @@ def test_predictions_come_from_eval_mode_in_pieces() -> None:
 def test_frozen_parameters_stay() -> None:
     layer = nn.Linear(3, 2)
     layer.bias.requires_grad_(False)
-    assert [p.shape for p in trainable(layer)] == [(2, 3)]
+    assert [p.shape for p in trainable_parameters(layer)] == [(2, 3)]

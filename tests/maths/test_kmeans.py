@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import adjusted_rand_score
 
 from fedcohort.maths import kmeans
-from fedcohort.maths.kmeans import clusters, inertia, levels
+from fedcohort.maths.kmeans import cluster_numbers, cluster_vectors, inertia
 
 VALUES = np.array([0.1, 0.12, 0.11, -0.5, -0.52, -0.48])
 
@@ -19,8 +19,8 @@ def rng(seed: int = 0) -> np.random.Generator:
 @pytest.mark.parametrize("seed", range(5))
 def test_two_levels_by_hand(seed: int) -> None:
     """Means of three each, ascending, whatever the start."""
-    np.testing.assert_allclose(levels(VALUES, 2, rng(seed)), [-0.5, 0.11], rtol=1e-12)
-    np.testing.assert_allclose(levels(VALUES[::-1].copy(), 2, rng(seed)), [-0.5, 0.11], rtol=1e-12)
+    np.testing.assert_allclose(cluster_numbers(VALUES, 2, rng(seed)), [-0.5, 0.11], rtol=1e-12)
+    np.testing.assert_allclose(cluster_numbers(VALUES[::-1].copy(), 2, rng(seed)), [-0.5, 0.11], rtol=1e-12)
 
 
 def test_levels_are_a_fixed_point_as_good_as_scikit_learns() -> None:
@@ -30,7 +30,7 @@ def test_levels_are_a_fixed_point_as_good_as_scikit_learns() -> None:
     def spread(means: np.ndarray) -> float:
         return float((np.abs(values[:, None] - means).min(1) ** 2).sum())
 
-    found = min((levels(values, 4, rng(seed)) for seed in range(10)), key=spread)
+    found = min((cluster_numbers(values, 4, rng(seed)) for seed in range(10)), key=spread)
     reference = KMeans(4, n_init=10, random_state=0).fit(values[:, None])
     np.testing.assert_allclose(found, np.sort(reference.cluster_centers_[:, 0]), rtol=1e-9)
     nearest = np.abs(values[:, None] - found).argmin(1)
@@ -39,7 +39,7 @@ def test_levels_are_a_fixed_point_as_good_as_scikit_learns() -> None:
 
 def test_more_levels_than_values() -> None:
     """Each value is one, some twice."""
-    found = levels(np.array([1.0, 2.0, 2.0]), 5, rng())
+    found = cluster_numbers(np.array([1.0, 2.0, 2.0]), 5, rng())
     assert (np.diff(found) >= 0).all()
     assert set(found) == {1.0, 2.0}
 
@@ -48,7 +48,7 @@ def test_more_levels_than_values() -> None:
 def test_clusters_are_scikit_learns(seed: int) -> None:
     """Iris in three clusters: 78.85 within."""
     X = load_iris().data.astype(np.float64)
-    label = clusters(X, 3, rng(seed))
+    label = cluster_vectors(X, 3, rng(seed))
     reference = KMeans(3, n_init=10, random_state=0).fit(X)
     assert inertia(X, label) == pytest.approx(reference.inertia_, rel=1e-3)
     assert adjusted_rand_score(reference.labels_, label) > 0.97
@@ -56,19 +56,19 @@ def test_clusters_are_scikit_learns(seed: int) -> None:
 
 def test_the_order_of_points_does_not_matter() -> None:
     X, order = rng().standard_normal((40, 3)), rng(1).permutation(40)
-    np.testing.assert_array_equal(clusters(X[order], 6, rng(2)), clusters(X, 6, rng(2))[order])
+    np.testing.assert_array_equal(cluster_vectors(X[order], 6, rng(2)), cluster_vectors(X, 6, rng(2))[order])
 
 
 def test_clusters_are_numbered_by_their_least_member() -> None:
     X = np.array([[9.0], [0.0], [5.0], [9.1], [0.1]])
-    assert clusters(X, 3, rng()).tolist() == [2, 0, 1, 2, 0]
+    assert cluster_vectors(X, 3, rng()).tolist() == [2, 0, 1, 2, 0]
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(("distinct", "count"), [(1, 3), (2, 3), (3, 3)])
 def test_equal_points_share_a_cluster(distinct: int, count: int) -> None:
     X = np.repeat(np.arange(float(distinct))[:, None], 4, axis=0)
-    np.testing.assert_array_equal(clusters(X, count, rng()), np.repeat(np.arange(distinct), 4))
+    np.testing.assert_array_equal(cluster_vectors(X, count, rng()), np.repeat(np.arange(distinct), 4))
 
 
 def lloyd(X: np.ndarray, centres: np.ndarray, steps: int) -> tuple[list[float], np.ndarray]:
@@ -98,7 +98,9 @@ def test_levels_stop_after_fifty_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.sort(rng().random(1000))[:, None]
     monkeypatch.setattr(kmeans, "_starts", lambda X, count, rng: X[:count].copy())
     _, label = lloyd(X, X[:40], 50)
-    np.testing.assert_allclose(levels(X[:, 0], 40, rng()), [X[label == h].mean() for h in range(40)], rtol=1e-12)
+    np.testing.assert_allclose(
+        cluster_numbers(X[:, 0], 40, rng()), [X[label == h].mean() for h in range(40)], rtol=1e-12
+    )
 
 
 class Scripted(np.random.Generator):

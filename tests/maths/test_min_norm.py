@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize
 
-from fedcohort.maths.min_norm import min_norm, project
+from fedcohort.maths.min_norm import min_norm, project_onto_box_simplex
 
 Row = np.ndarray
 
@@ -26,9 +26,11 @@ def box(start: Row, epsilon: float) -> tuple[Row, Row]:
 def test_the_projection_by_hand() -> None:
     # mu = -.1 for all; then the first is held at .6, and the others share .4
     low, high = np.zeros(3), np.array([0.6, 1.0, 1.0])
-    np.testing.assert_allclose(project(np.array([0.5, 0.5, 0.3]), low, high), [0.4, 0.4, 0.2])
-    np.testing.assert_allclose(project(np.array([2.0, 0.5, 0.3]), low, high), [0.6, 0.3, 0.1])
-    np.testing.assert_allclose(project(np.array([0.0, 9.0]), np.array([0.2, 0.0]), np.ones(2)), [0.2, 0.8])
+    np.testing.assert_allclose(project_onto_box_simplex(np.array([0.5, 0.5, 0.3]), low, high), [0.4, 0.4, 0.2])
+    np.testing.assert_allclose(project_onto_box_simplex(np.array([2.0, 0.5, 0.3]), low, high), [0.6, 0.3, 0.1])
+    np.testing.assert_allclose(
+        project_onto_box_simplex(np.array([0.0, 9.0]), np.array([0.2, 0.0]), np.ones(2)), [0.2, 0.8]
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -39,12 +41,12 @@ def test_the_projection_is_the_one_with_the_right_sum(seed: int) -> None:
     v = rng.normal(0, rng.choice([0.1, 5]), len(start))
     span = np.abs(v).max() + 2
     mu = brentq(lambda mu: np.clip(v + mu, low, high).sum() - 1, -span, span, xtol=1e-14)
-    np.testing.assert_allclose(project(v, low, high), np.clip(v + mu, low, high), atol=1e-10)
+    np.testing.assert_allclose(project_onto_box_simplex(v, low, high), np.clip(v + mu, low, high), atol=1e-10)
 
 
 def test_a_box_that_is_a_point() -> None:
     start = np.array([0.25, 0.25, 0.5])
-    np.testing.assert_array_equal(project(np.array([3.0, -1, 0]), start, start), start)
+    np.testing.assert_array_equal(project_onto_box_simplex(np.array([3.0, -1, 0]), start, start), start)
     np.testing.assert_array_equal(min_norm(np.eye(3), start, 0.0), start)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, nnls
 
-from fedcohort.maths.simplex import least_variance, project
+from fedcohort.maths.simplex import least_variance_weights, project_onto_simplex
 
 
 def variance(w: np.ndarray, X: np.ndarray) -> float:
@@ -12,9 +12,9 @@ def variance(w: np.ndarray, X: np.ndarray) -> float:
 
 
 def test_the_projection_by_hand() -> None:
-    np.testing.assert_allclose(project(np.array([0.5, 0.5])), [0.5, 0.5])
-    np.testing.assert_allclose(project(np.array([2.0, 0.0])), [1, 0])
-    np.testing.assert_allclose(project(np.array([0.6, 0.6, -1.0])), [0.5, 0.5, 0])
+    np.testing.assert_allclose(project_onto_simplex(np.array([0.5, 0.5])), [0.5, 0.5])
+    np.testing.assert_allclose(project_onto_simplex(np.array([2.0, 0.0])), [1, 0])
+    np.testing.assert_allclose(project_onto_simplex(np.array([0.6, 0.6, -1.0])), [0.5, 0.5, 0])
 
 
 def test_the_projection_is_the_nearest_point() -> None:
@@ -22,7 +22,7 @@ def test_the_projection_is_the_nearest_point() -> None:
     rng = np.random.default_rng(0)
     for _ in range(100):
         v = rng.normal(0, 2, rng.integers(1, 8))
-        p = project(v)
+        p = project_onto_simplex(v)
         assert p.min() >= 0
         assert p.sum() == pytest.approx(1)
         assert (np.eye(len(v)) @ (v - p) <= (v - p) @ p + 1e-12).all()
@@ -30,8 +30,8 @@ def test_the_projection_is_the_nearest_point() -> None:
 
 def test_large_entries_do_not_swallow_the_one() -> None:
     """1e20 - 1 is 1e20 to floats."""
-    np.testing.assert_array_equal(project(np.array([1e20, 0.0])), [1, 0])
-    np.testing.assert_array_equal(project(np.array([1e100, 1e100, 3.0])), [0.5, 0.5, 0])
+    np.testing.assert_array_equal(project_onto_simplex(np.array([1e20, 0.0])), [1, 0])
+    np.testing.assert_array_equal(project_onto_simplex(np.array([1e100, 1e100, 3.0])), [0.5, 0.5, 0])
 
 
 def test_the_projection_is_scipys() -> None:
@@ -40,7 +40,7 @@ def test_the_projection_is_scipys() -> None:
     for _ in range(300):
         v = rng.normal(0, rng.choice([0.1, 1.0, 100.0]), rng.integers(1, 30))
         t = brentq(lambda t, v=v: np.maximum(v - t, 0).sum() - 1, v.min() - 1, v.max(), xtol=1e-13)
-        np.testing.assert_allclose(project(v), np.maximum(v - t, 0), atol=1e-10)
+        np.testing.assert_allclose(project_onto_simplex(v), np.maximum(v - t, 0), atol=1e-10)
 
 
 def test_opposite_clients_share_and_the_lopsided_one_gets_nothing() -> None:
@@ -49,7 +49,7 @@ def test_opposite_clients_share_and_the_lopsided_one_gets_nothing() -> None:
     Equal weights give (90, 40, 40, 40) / 3, whose variance is (50/3)^2 * 3/16 = 52.083333.
     """
     X = np.array([[30.0, 10, 10, 30], [10, 30, 30, 10], [50, 0, 0, 0]])
-    w = least_variance(X)
+    w = least_variance_weights(X)
     np.testing.assert_allclose(w, [0.5, 0.5, 0], atol=1e-6)
     assert variance(w, X) == pytest.approx(0, abs=1e-6)
     assert variance(np.full(3, 1 / 3), X) == pytest.approx(52.083333, abs=1e-6)
@@ -57,16 +57,16 @@ def test_opposite_clients_share_and_the_lopsided_one_gets_nothing() -> None:
 
 def test_raw_counts_give_large_clients_little() -> None:
     """Two opposite clients, one of ten times the samples: its weight is a tenth of the other's."""
-    w = least_variance(np.array([[4.0, 0, 0, 4], [0, 40, 40, 0]]))
+    w = least_variance_weights(np.array([[4.0, 0, 0, 4], [0, 40, 40, 0]]))
     np.testing.assert_allclose(w, [10 / 11, 1 / 11], atol=1e-6)
 
 
 def test_balanced_clients_are_all_the_same() -> None:
-    np.testing.assert_array_equal(least_variance(np.full((4, 6), 5.0)), np.full(4, 0.25))
+    np.testing.assert_array_equal(least_variance_weights(np.full((4, 6), 5.0)), np.full(4, 0.25))
 
 
 def test_one_client() -> None:
-    np.testing.assert_array_equal(least_variance(np.array([[3.0, 1.0]])), [1.0])
+    np.testing.assert_array_equal(least_variance_weights(np.array([[3.0, 1.0]])), [1.0])
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -78,4 +78,6 @@ def test_the_variance_is_scipys(seed: int) -> None:
     heavy = 1e4
     reference = nnls(np.vstack([centred.T, np.full(len(X), heavy)]), np.array([0.0] * X.shape[1] + [heavy]))[0]
     reference /= reference.sum()
-    assert variance(least_variance(X), X) <= variance(reference, X) + 1e-6 * variance(np.full(len(X), 1 / len(X)), X)
+    assert variance(least_variance_weights(X), X) <= variance(reference, X) + 1e-6 * variance(
+        np.full(len(X), 1 / len(X)), X
+    )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedcohort.maths.sketch import length, sketch
+from fedcohort.maths.sketch import sketch_gradient, sketch_length
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -16,24 +16,25 @@ def rng(seed: int = 0) -> np.random.Generator:
 )
 def test_lengths(n_params: int, rate: float, d: int) -> None:
     """d' = max(2, ceil(r P)): .01 * 1000 is 10, whatever floats say."""
-    assert length(n_params, rate) == d
+    assert sketch_length(n_params, rate) == d
 
 
 def test_values_are_sorted_means() -> None:
     gradient = np.array([0.1, 0.12, 0.11, -0.5, -0.52, -0.48])
-    np.testing.assert_allclose(sketch(gradient, 1e-5, "values", rng()), [-0.5, 0.11], rtol=1e-12)
-    turned = sketch(gradient[[4, 0, 3, 1, 5, 2]], 1e-5, "values", rng(1))
+    np.testing.assert_allclose(sketch_gradient(gradient, 1e-5, "values", rng()), [-0.5, 0.11], rtol=1e-12)
+    turned = sketch_gradient(gradient[[4, 0, 3, 1, 5, 2]], 1e-5, "values", rng(1))
     np.testing.assert_allclose(turned, [-0.5, 0.11], rtol=1e-12)  # it forgets where they were
 
 
 def test_a_projection_is_linear_and_keeps_inner_products_on_average() -> None:
     """E<Ra, Rb> = <a, b>: 4 standard errors of 2000 projections; the same draws for all clients."""
     a, b = rng(1).standard_normal((2, 40))
-    one, other, both = (sketch(g, 0.25, "shared_projection", rng(2)) for g in (a, b, 2 * a - b))
+    one, other, both = (sketch_gradient(g, 0.25, "shared_projection", rng(2)) for g in (a, b, 2 * a - b))
     np.testing.assert_allclose(both, 2 * one - other, rtol=1e-12)
     assert len(one) == 10
     found = [
-        sketch(a, 0.25, "shared_projection", rng(seed)) @ sketch(b, 0.25, "shared_projection", rng(seed))
+        sketch_gradient(a, 0.25, "shared_projection", rng(seed))
+        @ sketch_gradient(b, 0.25, "shared_projection", rng(seed))
         for seed in range(2000)
     ]
     assert abs(np.mean(found) - a @ b) < 4 * np.std(found) / np.sqrt(2000)
@@ -42,4 +43,4 @@ def test_a_projection_is_linear_and_keeps_inner_products_on_average() -> None:
 @pytest.mark.parametrize("way", ["values", "shared_projection"])
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_what_is_not_finite_has_no_sketch(way: str, bad: float) -> None:
-    assert np.isnan(sketch(np.array([1.0, bad, 2.0]), 1.0, way, rng())).all()
+    assert np.isnan(sketch_gradient(np.array([1.0, bad, 2.0]), 1.0, way, rng())).all()

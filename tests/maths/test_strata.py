@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedcohort.maths.strata import equal, neyman, spread, targets
+from fedcohort.maths.strata import equal_allocation, neyman_targets, round_to_capacity, spread_of_strata
 
 N = np.array([6, 3, 1])
 
@@ -20,9 +20,9 @@ N = np.array([6, 3, 1])
     ],
 )
 def test_neyman_by_hand(S: list[float], m: int, target: list[float], draws: list[int]) -> None:
-    found = targets(N, np.array(S), m)
+    found = neyman_targets(N, np.array(S), m)
     np.testing.assert_allclose(found, target, rtol=1e-12)
-    assert neyman(found, N, m).tolist() == draws
+    assert round_to_capacity(found, N, m).tolist() == draws
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_neyman_by_hand(S: list[float], m: int, target: list[float], draws: list
     ],
 )
 def test_equal_by_hand(m: int, room: list[int], draws: list[int]) -> None:
-    assert equal(N, np.array(room), m).tolist() == draws
+    assert equal_allocation(N, np.array(room), m).tolist() == draws
 
 
 def test_allocations_of_random_inputs_add_up() -> None:
@@ -46,7 +46,7 @@ def test_allocations_of_random_inputs_add_up() -> None:
         H = int(rng.integers(1, 9))
         sizes, S = rng.integers(1, 12, H), rng.exponential(size=H) * rng.integers(0, 2, H)
         room, m = rng.integers(0, sizes + 1), int(rng.integers(0, 40))
-        for draws in (neyman(targets(sizes, S, m), room, m), equal(sizes, room, m)):
+        for draws in (round_to_capacity(neyman_targets(sizes, S, m), room, m), equal_allocation(sizes, room, m)):
             assert draws.sum() == min(m, room.sum())
             assert (draws <= room).all()
             assert (draws >= 0).all()
@@ -59,6 +59,6 @@ def test_the_spread_is_a_standard_deviation() -> None:
     which others use, is 3.30455147.
     """
     X = np.array([[3.0, 4], [6, 8], [0, 5], [7, 7]])
-    np.testing.assert_allclose(spread(X, np.array([0, 0, 0, 1]), 3), [3.65148372, 0, 0], atol=5e-9)
+    np.testing.assert_allclose(spread_of_strata(X, np.array([0, 0, 0, 1]), 3), [3.65148372, 0, 0], atol=5e-9)
     pairs = np.linalg.norm(X[:3, None] - X[:3], axis=2)
     assert pairs.mean() == pytest.approx(3.30455147, abs=5e-9)

@@ -8,9 +8,9 @@ import pytest
 from fedcohort.data import skew
 from fedcohort.errors import DataError, OptionError
 from fedcohort.partition.attribute import Attribute
-from fedcohort.partition.attribute_tables import peak
+from fedcohort.partition.attribute_tables import peaked_probabilities
 from fedcohort.partition.base import Stock
-from fedcohort.partition.tables import apportion
+from fedcohort.partition.tables import apportion_counts
 from yaml_words import node
 
 EVEN = np.array([[600, 600], [600, 600]])
@@ -74,7 +74,7 @@ def test_rounding_that_leaves_room_is_not_made_use_of() -> None:
     assert (counts.sum((1, 2)) == 11).all()
     P = np.array([[0.45, 0.05], [0.05, 0.45]])  # each kind's, by its skew
     ci, ai = ([[0.45, 0.45], [0.05, 0.05]], [[0.05, 0.05], [0.45, 0.45]]), ([[0.45, 0.05]] * 2, [[0.05, 0.45]] * 2)
-    assert (apportion(np.full(9, 12), np.array([*ci, *ai, *[P] * 5])).sum(0) <= pools).all()
+    assert (apportion_counts(np.full(9, 12), np.array([*ci, *ai, *[P] * 5])).sum(0) <= pools).all()
 
 
 def test_everybody_has_as_many_samples_and_as_many_as_there_can_be() -> None:
@@ -90,8 +90,8 @@ def test_a_share_of_one_half_is_no_skew() -> None:
 
 
 def test_a_peak_leaves_the_rest_to_the_others() -> None:
-    assert peak(1, 0, 0.9).tolist() == [1.0]
-    np.testing.assert_allclose(peak(4, 2, 0.7), [0.1, 0.1, 0.7, 0.1])
+    assert peaked_probabilities(1, 0, 0.9).tolist() == [1.0]
+    np.testing.assert_allclose(peaked_probabilities(4, 2, 0.7), [0.1, 0.1, 0.7, 0.1])
 
 
 def told(partition: Attribute, pools: np.ndarray, sizes: list[int]) -> np.ndarray:

@@ -5,7 +5,7 @@ import pytest
 
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Stock
-from fedcohort.partition.dominant_class import UNIFORM, DominantClass, Plan, level
+from fedcohort.partition.dominant_class import UNIFORM, DominantClass, SplitPlan, share_out_evenly
 from fedcohort.partition.sizes import even
 
 C = 10
@@ -80,7 +80,7 @@ def test_any_feasible_plan_is_carried_out() -> None:
         C, K = int(rng.integers(1, 5)), int(rng.integers(1, 8))
         pools = rng.integers(0, 40, C)
         sizes = even(int(pools.sum()), K)
-        plan = Plan(sizes, pools, rng.permutation(K), rng.permutation(C))
+        plan = SplitPlan(sizes, pools, rng.permutation(K), rng.permutation(C))
         share, n_skewed = float(rng.uniform(0.01, 1)), int(rng.integers(0, K + 1))
         dominant = plan.choose_dominant(n_skewed, share)
         if dominant is None:
@@ -140,4 +140,4 @@ def test_a_used_up_class_is_passed_over() -> None:
 )
 def test_levelling(total: int, low: list[int], high: list[int], expected: list[int]) -> None:
     tie = np.array([0.9, 0.1, 0.5])
-    assert level(total, np.array(low), np.array(high), tie).tolist() == expected
+    assert share_out_evenly(total, np.array(low), np.array(high), tie).tolist() == expected

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedcohort.partition.sizes import even
-from fedcohort.partition.tables import apportion, deal_cards, fit, in_whole_samples
+from fedcohort.partition.tables import apportion_counts, deal_cards, in_whole_samples, scale_to_margins
 
 
 def test_cards_are_dealt_round_after_round_where_hands_are_equal() -> None:
@@ -21,12 +21,12 @@ def test_largest_remainders_sum_to_the_size_within_one() -> None:
     rng = np.random.default_rng(0)
     for size in (1, 7, 100, 619):
         P = rng.dirichlet(np.ones(6), 9).reshape(9, 3, 2)
-        table = apportion(np.full(9, size), P)
+        table = apportion_counts(np.full(9, size), P)
         assert (table.sum((1, 2)) == size).all()
         assert np.abs(table - size * P).max() < 1
     sizes = np.array([1, 7, 100, 619, 3, 4, 5, 6, 0])
-    assert apportion(sizes, P).sum((1, 2)).tolist() == sizes.tolist()
-    ties = apportion(np.full(4, 2), np.full((4, 2, 2), 0.25))
+    assert apportion_counts(sizes, P).sum((1, 2)).tolist() == sizes.tolist()
+    ties = apportion_counts(np.full(4, 2), np.full((4, 2, 2), 0.25))
     assert (ties.sum(0) == 2).all(), "the odd samples go to other pairs for other clients"
 
 
@@ -44,7 +44,7 @@ def draw(seed: int, clients: int, kinds: int, alpha: float) -> tuple[np.ndarray,
 def test_whole_samples_have_both_margins_exactly(clients: int, kinds: int, alpha: float) -> None:
     for seed in range(5):
         log_weights, sizes, pools = draw(seed, clients, kinds, alpha)
-        wanted = fit(log_weights, sizes, pools)
+        wanted = scale_to_margins(log_weights, sizes, pools)
         np.testing.assert_allclose(wanted.sum(1), sizes)
         table = in_whole_samples(wanted, sizes, pools)
         assert (table >= 0).all()
@@ -56,17 +56,19 @@ def test_whole_samples_have_both_margins_exactly(clients: int, kinds: int, alpha
 
 def test_a_fit_keeps_the_ratios_of_the_weights() -> None:
     """The odds ratio of a table of two by two is that of the weights, 4 * 6 / (1 * 2), whatever the margins."""
-    table = fit(np.log([[4.0, 1.0], [2.0, 6.0]]), np.array([50_000, 150_000]), np.array([120_000, 80_000]))
+    table = scale_to_margins(np.log([[4.0, 1.0], [2.0, 6.0]]), np.array([50_000, 150_000]), np.array([120_000, 80_000]))
     np.testing.assert_allclose(table.sum(0), [120_000, 80_000], atol=0.5)
     assert table[0, 0] * table[1, 1] / (table[0, 1] * table[1, 0]) == pytest.approx(12, rel=1e-9)
-    even_table = fit(np.zeros((4, 5)), np.array([10, 20, 30, 40]), np.array([5, 15, 20, 25, 35]))
+    even_table = scale_to_margins(np.zeros((4, 5)), np.array([10, 20, 30, 40]), np.array([5, 15, 20, 25, 35]))
     np.testing.assert_allclose(even_table, np.outer([10, 20, 30, 40], [5, 15, 20, 25, 35]) / 100)
 
 
 def test_weights_far_apart_are_no_obstacle() -> None:
     """Each client wants one kind alone, of which there are too few for both."""
     log_weights = np.array([[0.0, -1e300], [0.0, -1e300]])
-    table = in_whole_samples(fit(log_weights, np.array([6, 4]), np.array([3, 7])), np.array([6, 4]), np.array([3, 7]))
+    table = in_whole_samples(
+        scale_to_margins(log_weights, np.array([6, 4]), np.array([3, 7])), np.array([6, 4]), np.array([3, 7])
+    )
     assert (table.sum(0).tolist(), table.sum(1).tolist()) == ([3, 7], [6, 4])
 
 
@@ -83,7 +85,9 @@ def test_a_factor_that_all_weights_of_a_client_share_does_not_matter() -> None:
     """Weights far above or below the range of a float are scaled before they are used."""
     log_weights, sizes, pools = draw(0, 7, 4, 1.0)
     shifts = np.linspace(-2000, 2000, 7)[:, None]
-    np.testing.assert_allclose(fit(log_weights + shifts, sizes, pools), fit(log_weights, sizes, pools))
+    np.testing.assert_allclose(
+        scale_to_margins(log_weights + shifts, sizes, pools), scale_to_margins(log_weights, sizes, pools)
+    )
 
 
 def test_a_debt_to_earlier_clients_is_repaid_from_kinds_that_a_client_has() -> None:

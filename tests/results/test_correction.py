@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from statsmodels.stats.multitest import multipletests
 
 from fedcohort.errors import OptionError
-from fedcohort.results.correction import ANYWHERE, IN_SETTING, adjust, adjust_families, adjust_for_claim
+from fedcohort.results.correction import ANYWHERE, IN_SETTING, adjust, adjust_families, adjust_for_claim, holm
 from fedcohort.results.difference import t_test
 from results.known_cases import case, near
 
@@ -36,3 +37,10 @@ def test_without_a_difference_a_setting_rarely_has_a_winner(n: int) -> None:
     _, ps = t_test(np.random.default_rng(n).normal(size=(2000, 25, n)))
     assert (ps.min(axis=1) * 25 < 0.05).mean() <= 0.06
     assert min(adjust(ps[0])) == pytest.approx(min(1.0, 25 * ps[0].min()))
+
+
+def test_holm_gives_what_statsmodels_gives() -> None:
+    draws = np.random.default_rng(0)
+    for m in (1, 2, 9, 40):
+        ps = draws.choice([1e-9, 0.01, 0.02, 0.4, 1.0, *draws.random(3)], m)
+        assert holm(ps).tolist() == multipletests(ps, method="holm")[1].tolist()

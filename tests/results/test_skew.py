@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedcohort.results.difference import Difference, summarise_differences
-from fedcohort.results.skew import collapses, pooled_skew
+from fedcohort.results.skew import collapses, residual_skewness
 
 
 def differences(values: np.ndarray) -> list[Difference]:
@@ -26,4 +26,4 @@ def test_few_settings_or_seeds_are_not_judged() -> None:
     x = -np.exp(np.random.default_rng(0).normal(size=(16, 10)))
     assert not collapses(differences(x[:9]))
     assert not collapses(differences(x[:, :9]))
-    assert math.isnan(pooled_skew([]))
+    assert math.isnan(residual_skewness([]))

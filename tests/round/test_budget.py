@@ -60,10 +60,10 @@ def test_what_is_met_exactly_is_reached() -> None:
 
 
 def test_what_a_round_does_not_measure_stays() -> None:
-    first = Spent().go_on(0, {"test/acc_best": 0.2})
-    after = first.go_on(1, {"time/virtual_s": 7.0, "comm/down_bytes": 2.0, "comm/up_bytes": 3.0})
+    first = Spent().after_round(0, {"test/acc_best": 0.2})
+    after = first.after_round(1, {"time/virtual_s": 7.0, "comm/down_bytes": 2.0, "comm/up_bytes": 3.0})
     assert after == Spent(1, 7.0, 5.0, 0.2)
-    spending = Spending().go_on(0, {}).go_on(1, {"time/virtual_s": 7.0})
+    spending = Spending().after_round(0, {}).after_round(1, {"time/virtual_s": 7.0})
     assert Spending.unpack(json.loads(json.dumps(spending.pack()))) == spending
 
 

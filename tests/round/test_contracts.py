@@ -24,7 +24,7 @@ def test_checks_stand_for_methods_of_the_contract(group: str) -> None:
 def test_a_selection_is_a_copy_of_the_ids() -> None:
     """The selector may write into its own array in the next round."""
     order = np.array([1, 3])
-    selection, state = contracts.selected(None, (Selection(order), 5), 4, CTX)
+    selection, state = contracts.check_selection(None, (Selection(order), 5), 4, CTX)
     order[:] = 0
     assert (selection.clients.tolist(), state) == ([1, 3], 5)
 
@@ -39,20 +39,20 @@ def test_a_selection_is_a_copy_of_the_ids() -> None:
 )
 def test_a_wrong_selection_is_described(selection: Selection, message: str) -> None:
     with pytest.raises(ComponentError, match=message):
-        contracts.selected(None, (selection, None), None, CTX)
+        contracts.check_selection(None, (selection, None), None, CTX)
 
 
 def test_negative_weights_and_unsaved_states_are_refused() -> None:
     with pytest.raises(ComponentError, match="weights must be"):
-        contracts.advised(None, (Advice(weights=np.array([1.0, -1.0])), None), None, OUTCOME)
+        contracts.check_advice(None, (Advice(weights=np.array([1.0, -1.0])), None), None, OUTCOME)
     with pytest.raises(ComponentError, match="can't be saved in a checkpoint"):
-        contracts.first_state(None, {1, 2})
+        contracts.check_first_state(None, {1, 2})
 
 
 def test_seconds_of_work_are_positive_where_the_device_is_timed() -> None:
     zeros, ones = np.zeros(2), np.ones(2)
     work = Workload(ones, ones, 1, ones, ones)
     none = Timing(zeros, zeros, zeros, zeros)
-    assert contracts.timed(SimpleNamespace(timed=False), none, np.arange(2), work, Draws(0, 2)) is none
+    assert contracts.check_timing(SimpleNamespace(timed=False), none, np.arange(2), work, Draws(0, 2)) is none
     with pytest.raises(ComponentError, match="above 0 where `timed` is true"):
-        contracts.timed(SimpleNamespace(timed=True), none, np.arange(2), work, Draws(0, 2))
+        contracts.check_timing(SimpleNamespace(timed=True), none, np.arange(2), work, Draws(0, 2))

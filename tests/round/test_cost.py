@@ -27,20 +27,20 @@ def test_a_plain_round_reads_for_the_selector_alone() -> None:
     assert fair.rates(plain=False).extra_bytes == fair.rates(plain=True).extra_bytes + 4
     assert set(cost_model((), "fedmaba").rates(plain=False).probed) == {"loss"}
     assert not cost_model((), "fedmaba").rates(plain=True).probed
-    assert cost_model(("loss_post",), "scaffold").bare == Rates(3.0, {}, 0.0, MODEL, FIXED)
+    assert cost_model(("loss_post",), "scaffold").query_rates == Rates(3.0, {}, 0.0, MODEL, FIXED)
 
 
 def test_samples_that_train() -> None:
     found = cost_model()
     assert found.count_used(ids(0, 2), [None, ids(3, 4, 5)]).tolist() == [10, 3]
-    assert found.count_seen(N, 2).tolist() == [20, 40, 80]
-    assert found.count_seen(N, np.array([0, 1, 3])).tolist() == [0, 20, 120]
+    assert found.count_samples_in_batches(N, 2).tolist() == [20, 40, 80]
+    assert found.count_samples_in_batches(N, np.array([0, 1, 3])).tolist() == [0, 20, 120]
     steps = cost_model(steps=5, batch=16)
     assert steps.units == 5
-    assert steps.count_seen(N, 5).tolist() == [5 * 10, 16 + 4 + 16 + 4 + 16, 16 + 16 + 8 + 16 + 16]
-    assert steps.count_seen(N, np.array([0, 2, 3])).tolist() == [0, 16 + 4, 16 + 16 + 8]
-    assert cost_model(steps=5, batch=None).count_seen(N, 5).tolist() == [50, 100, 200]
-    assert cost_model(steps=5, batch=None).count_seen(10_000 * N, 1).tolist() == (10_000 * N).tolist()
+    assert steps.count_samples_in_batches(N, 5).tolist() == [5 * 10, 16 + 4 + 16 + 4 + 16, 16 + 16 + 8 + 16 + 16]
+    assert steps.count_samples_in_batches(N, np.array([0, 2, 3])).tolist() == [0, 16 + 4, 16 + 16 + 8]
+    assert cost_model(steps=5, batch=None).count_samples_in_batches(N, 5).tolist() == [50, 100, 200]
+    assert cost_model(steps=5, batch=None).count_samples_in_batches(10_000 * N, 1).tolist() == (10_000 * N).tolist()
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_clients_are_told_a_deadline_where_they_use_it(
     samples: str, deadline: str, options: dict[str, Any], numbers: int
 ) -> None:
     found = cost_model(made={"samples": make("samples", samples), "deadline": make("deadline", deadline, **options)})
-    assert found.usual.down_bytes == found.plain.down_bytes == MODEL + 4 * numbers
+    assert found.usual_rates.down_bytes == found.plain.down_bytes == MODEL + 4 * numbers
 
 
 @pytest.mark.parametrize(
@@ -73,15 +73,15 @@ def test_clients_are_told_a_deadline_where_they_use_it(
     ],
 )
 def test_samples_that_a_question_takes(word: str, options: dict[str, Any], samples: list[float]) -> None:
-    assert cost_model().samples_in(find(word), ids(0, 2), options) == pytest.approx(samples)  # type: ignore[arg-type]
+    assert cost_model().count_query_passes(find(word), ids(0, 2), options) == pytest.approx(samples)  # type: ignore[arg-type]
 
 
 def test_passes_of_a_job_that_do_not_train() -> None:
     """Before it for the aggregator, after it for who reads loss_post."""
     found = cost_model(("loss_post",), "fedmaba")
-    assert found.count_inferred(ids(0, 2), found.usual).tolist() == [10 + 10, 40 + 40]
-    assert found.count_inferred(ids(0, 2), found.plain).tolist() == [10, 40]
-    assert found.count_inferred(ids(0, 2), found.bare).tolist() == [0, 0]
+    assert found.count_forward_passes(ids(0, 2), found.usual_rates).tolist() == [10 + 10, 40 + 40]
+    assert found.count_forward_passes(ids(0, 2), found.plain).tolist() == [10, 40]
+    assert found.count_forward_passes(ids(0, 2), found.query_rates).tolist() == [0, 0]
 
 
 def test_a_whole_job_is_as_many_sample_times_as_samples() -> None:
@@ -89,12 +89,12 @@ def test_a_whole_job_is_as_many_sample_times_as_samples() -> None:
 
     A forward pass over n is a third of an epoch. A step counts the samples in it.
     """
-    work = cost_model().work(N, 6.0 * N, cost_model().usual, 7.0)
+    work = cost_model().work(N, 6.0 * N, cost_model().usual_rates, 7.0)
     assert (work.load.tolist(), work.infer_load.tolist(), work.units) == ([5, 10, 20], [10, 20, 40], 2)
     assert (work.bytes_down.tolist(), work.bytes_up.tolist()) == ([MODEL] * 3, [7.0] * 3)
     heavy = cost_model((), "fedbio")
-    assert heavy.work(N, 0.0 * N, heavy.usual, 0.0).load.tolist() == [15, 30, 60]
-    steps = cost_model(steps=5, batch=16).work(N, 6.0 * N, cost_model().usual, N)
+    assert heavy.work(N, 0.0 * N, heavy.usual_rates, 0.0).load.tolist() == [15, 30, 60]
+    steps = cost_model(steps=5, batch=16).work(N, 6.0 * N, cost_model().usual_rates, N)
     assert (steps.load.tolist(), steps.infer_load.tolist(), steps.units) == ([10, 56 / 5, 72 / 5], [20, 40, 80], 5)
     assert steps.bytes_up.tolist() == N.tolist()
     for asked, trained in ((work, [20, 40, 80]), (steps, [50, 56, 72])):  # samples that train: E n, or 5 batches
@@ -103,7 +103,7 @@ def test_a_whole_job_is_as_many_sample_times_as_samples() -> None:
 
 def test_a_step_is_the_mean_of_the_job_that_a_client_is_asked_for() -> None:
     """Batches of 16 and 4 in turn of 20 samples; an epoch is an epoch, however many of them are asked."""
-    rates, jobs = cost_model().usual, np.array([1, 2, 3])
+    rates, jobs = cost_model().usual_rates, np.array([1, 2, 3])
     steps = cost_model(steps=5, batch=16).work(np.array([20, 20, 20]), np.zeros(3), rates, 0.0, units=jobs)
     assert (jobs * steps.load).tolist() == [16, 20, 36]
     assert cost_model().work(N, np.zeros(3), rates, 0.0, units=jobs).load.tolist() == [5, 10, 20]
@@ -135,7 +135,7 @@ def test_steps_of_a_pass(batch: int | None, passes: list[int]) -> None:
 def test_a_last_batch_of_one_is_merged_for_batch_norm() -> None:
     """In batches of 9, 10 samples are one of 10, and 19 are one of 9 and one of 10."""
     model = cost_model(steps=3, batch=9, merge_last=True)
-    assert model.count_seen(np.array([10, 19, 40]), 3).tolist() == [30, 9 + 10 + 9, 27]
+    assert model.count_samples_in_batches(np.array([10, 19, 40]), 3).tolist() == [30, 9 + 10 + 9, 27]
     assert model.device_facts(DRAWS)["pass_units"].tolist() == [1, 3, 5]
 
 
@@ -148,7 +148,7 @@ def test_a_client_without_samples_takes_no_pass() -> None:
 def phase(model: CostModel, *probes: Probe) -> float:
     """Return the seconds that the probes take, where everybody is always there."""
     clock = Clock(make("availability", "always"), DRAWS, 0.0)
-    seconds, gone = model.poll(model.count_asked(probes, DRAWS), DRAWS, 0.0, clock)
+    seconds, gone = model.time_queries(model.sum_query_work(probes, DRAWS), DRAWS, 0.0, clock)
     assert not gone.any()
     return seconds
 
@@ -165,10 +165,10 @@ def test_a_phase_lasts_until_the_slowest_is_done() -> None:
 def test_who_leaves_before_it_is_done_is_gone_and_not_waited_for() -> None:
     """Client 1 is done after MODEL + 24 / 6 seconds from its start, and is there for one less or one more."""
     found, took = cost_model((), "fedavg", Link()), MODEL + 24 / 6
-    asked = found.count_asked((Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2))), DRAWS)
+    asked = found.sum_query_work((Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2))), DRAWS)
     for stays, leaves in ((took - 1, True), (took + 1, False)):
         hours = (((0.0, 9 * took),), ((100.0, 100.0 + stays),), ((0.0, 9 * took),))
-        seconds, gone = found.poll(asked, DRAWS, 100.0, Clock(Listed(hours, 10 * took), DRAWS, 0.0))
+        seconds, gone = found.time_queries(asked, DRAWS, 100.0, Clock(Listed(hours, 10 * took), DRAWS, 0.0))
         assert seconds == pytest.approx(took)
         assert gone.tolist() == [False, leaves, False]
 
@@ -176,10 +176,10 @@ def test_who_leaves_before_it_is_done_is_gone_and_not_waited_for() -> None:
 def test_who_leaves_before_the_second_phase_is_done_is_gone() -> None:
     """All train nothing but client 0; then each tries the model of its update, for which client 2 doesn't stay."""
     found = cost_model((), "fedavg", Link())
-    asked = found.count_asked((Probe("shadow_loss", ids(0, 1, 2), {"trainers": (0,)}),), DRAWS)
-    whole, nobody = found.poll(asked, DRAWS, 0.0, Clock(make("availability", "always"), DRAWS, 0.0))
+    asked = found.sum_query_work((Probe("shadow_loss", ids(0, 1, 2), {"trainers": (0,)}),), DRAWS)
+    whole, nobody = found.time_queries(asked, DRAWS, 0.0, Clock(make("availability", "always"), DRAWS, 0.0))
     hours = (((0.0, 2 * whole),), ((0.0, 2 * whole),), ((0.0, whole - 1),))
-    seconds, gone = found.poll(asked, DRAWS, 0.0, Clock(Listed(hours, 2 * whole), DRAWS, 0.0))
+    seconds, gone = found.time_queries(asked, DRAWS, 0.0, Clock(Listed(hours, 2 * whole), DRAWS, 0.0))
     assert seconds == whole
     assert gone.tolist() == [False, False, True]
     assert not nobody.any()
@@ -190,5 +190,5 @@ def test_a_model_that_is_thrown_away_is_waited_for(codec: str, options: dict[str
     """Client 0 trains two epochs (3 passes a sample) and sends its update; then all have the model and try it."""
     found = cost_model((), "scaffold", Link(slow=10.0), {"codec": make("codec", codec, **options)})
     loss, shadow = Probe("loss", ids(0, 1, 2)), Probe("shadow_loss", ids(0, 1, 2), {"trainers": (0,)})
-    assert found.count_asked([loss, shadow], DRAWS).total.tolist() == [10 + 60 + 10, 20 + 20, 40 + 40]
+    assert found.sum_query_work([loss, shadow], DRAWS).total.tolist() == [10 + 60 + 10, 20 + 20, 40 + 40]
     assert phase(found, loss, shadow) == pytest.approx(10 * (MODEL + 70 / 6 + sent) + 10 * (MODEL + 40 / 6))

@@ -17,7 +17,7 @@ from yaml_words import make
 def test_what_clients_tell_of_themselves_once() -> None:
     """n_k and C counts, 4 bytes a number, of K = 3 clients; reports come later, and the true noise from nobody."""
     found = cost_model(("n_train", "label_counts", "noise_rate", "steps", "loss"))
-    assert found.registration(Populations.over(held(), 2)) == Charge(up_bytes=4 * 3 + 4 * 3 * CLASSES)
+    assert found.charge_registration(Populations.from_federation(held(), 2)) == Charge(up_bytes=4 * 3 + 4 * 3 * CLASSES)
 
 
 def closing(units: list[int]) -> DeadlineOutcome:
@@ -83,7 +83,7 @@ def test_a_client_answers_a_query_once(probe: Probe, again: tuple[int, ...]) -> 
     passes = sum({0: 10, 2: 40}[k] for k in again)
     answers = 4.0 * len(again)
     assert found == base_cost + Charge(up_bytes=answers, probe_bytes=answers, client_flops=30.0 * passes)
-    inferred = fair.count_inferred(ids(0, 2), fair.usual, [probe])
+    inferred = fair.count_forward_passes(ids(0, 2), fair.usual_rates, [probe])
     assert inferred.tolist() == [10 * (0 in again), 40 * (2 in again)]
 
 
@@ -102,7 +102,7 @@ def test_a_model_that_is_thrown_away_travels_both_ways(codec: str, options: dict
 def test_a_model_that_is_thrown_away_is_of_the_samples_that_train() -> None:
     """samples=random takes 1, 2 and 4 of 10, 20 and 40, for a shadow round as for any other."""
     probe = Probe("shadow_loss", ids(0, 1, 2), {"trainers": (1, 2)})
-    found = cost_model(made={"samples": make("samples", "random", fraction=0.1)}).count_asked([probe], DRAWS)
+    found = cost_model(made={"samples": make("samples", "random", fraction=0.1)}).sum_query_work([probe], DRAWS)
     assert found.trained.tolist() == [0, 3 * 2 * 2, 3 * 2 * 4]
 
 

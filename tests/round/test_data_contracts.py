@@ -17,9 +17,9 @@ def ids(*rows: int) -> Ids:
 
 
 def test_a_partition_may_leave_samples_out() -> None:
-    dealt = data_contracts.split(None, [ids(0, 2), ids(1)], STOCK, 2)
+    dealt = data_contracts.check_split(None, [ids(0, 2), ids(1)], STOCK, 2)
     assert dealt.rows.tolist() == [0, 2, 1]
-    assert data_contracts.split(None, dealt, STOCK, None) is dealt
+    assert data_contracts.check_split(None, dealt, STOCK, None) is dealt
 
 
 @pytest.mark.parametrize(
@@ -34,9 +34,9 @@ def test_a_partition_may_leave_samples_out() -> None:
 )
 def test_a_wrong_partition_is_described(parts: object, message: str) -> None:
     with pytest.raises(ComponentError, match=message):
-        data_contracts.split(None, parts, STOCK, 2)
+        data_contracts.check_split(None, parts, STOCK, 2)
 
 
 def test_flipped_labels_are_classes() -> None:
     with pytest.raises(ComponentError, match="in \\[0, 1\\]"):
-        data_contracts.flipped(None, ids(0, 2), ids(0, 1), 0.5, 2, None)
+        data_contracts.check_flipped_labels(None, ids(0, 2), ids(0, 1), 0.5, 2, None)

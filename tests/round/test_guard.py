@@ -13,7 +13,7 @@ from fedcohort.availability.bernoulli import Bernoulli
 from fedcohort.client.base import Client
 from fedcohort.errors import ComponentError, UndeclaredSignal
 from fedcohort.rng import Draws
-from fedcohort.round.guard import blame, guard, owners_of, prefixed
+from fedcohort.round.guard import find_faulty_component, guard, name_part_in_errors, owners_of
 from fedcohort.types import Ids, RoundOutcome, Selection, Values
 from yaml_words import make
 
@@ -95,12 +95,12 @@ def test_code_that_is_not_guarded_is_found_by_its_module() -> None:
     assert not any(module.startswith("torch") for module in owners)
     with pytest.raises(ValueError, match="ten") as caught:
         raise ValueError("ten")
-    assert "model=mine or agg=mine raised ValueError: ten" in str(blame(caught.value, owners))
-    assert blame(caught.value, {}) is None
-    assert blame(ComponentError("named already"), owners) is None
+    assert "model=mine or agg=mine raised ValueError: ten" in str(find_faulty_component(caught.value, owners))
+    assert find_faulty_component(caught.value, {}) is None
+    assert find_faulty_component(ComponentError("named already"), owners) is None
 
 
 def test_errors_of_the_engine_get_the_name_of_the_part() -> None:
     agg = guarded(None, "other")
-    with pytest.raises(UndeclaredSignal, match=r"agg=mine \(.*\): the selector reads"), prefixed(agg):
+    with pytest.raises(UndeclaredSignal, match=r"agg=mine \(.*\): the selector reads"), name_part_in_errors(agg):
         raise UndeclaredSignal("the selector reads the signal 'loss'")

@@ -4,13 +4,15 @@ import numpy as np
 
 from agg_harness import update_of
 from fedcohort.rng import generator
-from fedcohort.round.queries import ClientClaims
+from fedcohort.round.queries import ClientReports
 from yaml_words import make
 
 
-def claims(fraction: float = 0.5) -> ClientClaims:
+def claims(fraction: float = 0.5) -> ClientReports:
     """told = 10 measured + 1, of "loss" alone."""
-    return ClientClaims(make("attack", "loss_inflation", fraction=fraction, factor=10, shift=1, signals=["loss"]), 3, 8)
+    return ClientReports(
+        make("attack", "loss_inflation", fraction=fraction, factor=10, shift=1, signals=["loss"]), 3, 8
+    )
 
 
 def test_the_liars_are_those_that_the_seed_draws() -> None:
@@ -18,7 +20,7 @@ def test_the_liars_are_those_that_the_seed_draws() -> None:
     expected = found.attack.liars(8, generator(3, "attack"))
     assert len(expected) == 4
     assert np.flatnonzero(found.liars).tolist() == expected.tolist()
-    assert not ClientClaims(make("attack", "none"), 3, 8).liars.any()
+    assert not ClientReports(make("attack", "none"), 3, 8).liars.any()
 
 
 def test_what_clients_say() -> None:
@@ -41,7 +43,7 @@ def test_what_clients_say() -> None:
 def test_what_is_read_off_an_update_goes_through_its_client() -> None:
     found = claims()
     liar, honest = int(np.flatnonzero(found.liars)[0]), int(np.flatnonzero(~found.liars)[0])
-    read = found.read_through("loss", lambda update: float(update.steps))
+    read = found.apply_attack_to("loss", lambda update: float(update.steps))
     assert read(update_of(liar, [0.0], steps=7)) == 71.0
     assert read(update_of(honest, [0.0], steps=7)) == 7.0
 
@@ -50,5 +52,5 @@ def test_without_liars_nothing_stands_between() -> None:
     def read(update: object) -> float:
         return 1.0
 
-    assert ClientClaims(make("attack", "none"), 3, 8).read_through("loss", read) is read
-    assert claims().read_through("loss", read) is not read
+    assert ClientReports(make("attack", "none"), 3, 8).apply_attack_to("loss", read) is read
+    assert claims().apply_attack_to("loss", read) is not read

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedcohort.deadline.base import DeadlineOutcome
-from fedcohort.round.report import MAX_COLUMNS, columns, data_metrics, pace, spread_columns
+from fedcohort.round.report import MAX_COLUMNS, client_columns, data_metrics, deadline_metrics, spread_columns
 from fedcohort.types import ProbeResult, Selection
 
 NAN = float("nan")
@@ -38,7 +38,7 @@ def finished() -> Any:
 def test_a_column_for_each_thing_that_is_known() -> None:
     reports = {"train_loss": np.array([0.7, 0.9]), "duration": np.array([3.0, 7.0])}
     made = {"update_gram": np.array([[1.0, 2.0], [3.0, 4.0]]), "server_loss": lambda: 0.0}  # a function is no column
-    table = columns(finished(), collected(reports=reports, derived=made), 5)
+    table = client_columns(finished(), collected(reports=reports, derived=made), 5)
     expected: dict[str, list[Any]] = {
         "available": [True, True, True, False, True],
         "queried": [True, True, True, False, False],
@@ -68,11 +68,11 @@ def test_a_column_for_each_thing_that_is_known() -> None:
 def test_the_pace_of_a_round() -> None:
     """Told 9 s, closed at 8; without a deadline nothing is told, and nobody's round has no pace."""
     made = finished()
-    assert pace(made) == {"round/announced_s": 9.0, "round/closed_s": 8.0}
+    assert deadline_metrics(made) == {"round/announced_s": 9.0, "round/closed_s": 8.0}
     made.closing = replace(made.closing, announced=np.inf)
-    assert pace(made) == {"round/closed_s": 8.0}
+    assert deadline_metrics(made) == {"round/closed_s": 8.0}
     made.selection = Selection(ids(), made.selection.scores, {})
-    assert pace(made) == {}
+    assert deadline_metrics(made) == {}
 
 
 def test_rows_become_columns_unless_they_are_long() -> None:

@@ -14,7 +14,7 @@ from fedcohort.round import sampling
 from fedcohort.round.store import MappedStore, MemoryStore
 from fedcohort.samples.base import LOSSES
 from fedcohort.signal.base import Reported, find
-from fedcohort.training.evaluate import FederationLab
+from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import ClientUpdate
 from killing import die, in_a_child, stop_after
 from run_harness import Ran, go, same_bits
@@ -61,13 +61,13 @@ def test_a_look_is_charged_once(tmp_path: Path) -> None:
 def test_the_list_holds_what_was_seen_in_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After one round of one epoch in one batch, each loss is that of w_0; after the next one w_1's."""
     looks: list[int] = []
-    measure = FederationLab.per_sample_losses
+    measure = SignalMeasurer.per_sample_losses
 
-    def count(lab: FederationLab, client: int) -> Any:
+    def count(lab: SignalMeasurer, client: int) -> Any:
         looks.append(client)
         return measure(lab, client)
 
-    monkeypatch.setattr(FederationLab, "per_sample_losses", count)
+    monkeypatch.setattr(SignalMeasurer, "per_sample_losses", count)
     words = ("cohort=12", "client.epochs=1", "client.batch=null", *LISTS, "deadline.k=1000")
     first = kept(go(tmp_path / "1", *words, "rounds=1"))
     ran = go(tmp_path / "2", *words, "rounds=2")
@@ -120,7 +120,7 @@ def test_a_diverged_models_list_is_a_list_wherever_it_lies(tmp_path: Path) -> No
     """A row that begins with NaN would be none in files, and one in memory."""
     memory, files = MemoryStore(), MappedStore(tmp_path, {LOSSES: 2}, 1)
     for store in (memory, files):
-        store.commit(0, sampling.note(np.array([np.nan, 0.5])))
+        store.commit(0, sampling.pack_losses(np.array([np.nan, 0.5])))
         assert store.get(0)[LOSSES].tolist() == [np.inf, 0.5]
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fedcohort.errors import DamagedCheckpoint
-from fedcohort.hook import memory_sizes
+from fedcohort.hook import stored_vector_sizes
 from fedcohort.lightning import checkpoint
 from fedcohort.round import aggregate as closing
 from fedcohort.round.store import MappedStore, MemoryStore, check, store_for
@@ -102,7 +102,7 @@ def test_a_killed_run_goes_on_exactly(
 
 def test_what_is_kept_has_the_size_that_its_hook_says() -> None:
     hooks = (*make("agg", "fedbio").hooks, *make("agg", "scaffold").hooks, *make("regulariser", "prox").hooks)
-    assert memory_sizes(hooks, 1000, 30) == {"x": 30, "c": 1000}
+    assert stored_vector_sizes(hooks, 1000, 30) == {"x": 30, "c": 1000}
 
 
 def test_rows_of_different_lengths_in_files(tmp_path: Path) -> None:

@@ -21,14 +21,14 @@ def played(choose: Callable[[int], Ids], rounds: int = T, seed: int = 0) -> tupl
     chance, counts = UniformReference.fresh(K), np.zeros(K, dtype=np.int64)
     for t in range(rounds):
         chosen = np.sort(choose(t))
-        chance = chance.after(chosen, EVERYBODY, draw_uniform(EVERYBODY, len(chosen), Draws(seed, K, t)))
+        chance = chance.with_round(chosen, EVERYBODY, draw_uniform(EVERYBODY, len(chosen), Draws(seed, K, t)))
         counts[chosen] += 1
     return chance, counts
 
 
 def test_a_round_by_hand() -> None:
     """Twice 2 of 4: {0, 1} beside {1, 2}, then {0, 1} beside {0, 1} of the available {0, 1, 3}."""
-    one = UniformReference.fresh(4).after(np.array([0, 1]), np.arange(4), np.array([1, 2]))
+    one = UniformReference.fresh(4).with_round(np.array([0, 1]), np.arange(4), np.array([1, 2]))
     # c = (1, 1, 0, 0), e = (1/2, 1/2, 1/2, 1/2): 1/2 * 2 / 2; the twin's counts (0, 1, 1, 0) depart as far
     counts = np.array([1, 1, 0, 0])
     assert one.metrics(counts) == {
@@ -37,7 +37,7 @@ def test_a_round_by_hand() -> None:
         "select/departure": 0.5,
         "select/departure_uniform": 0.5,
     }
-    two = one.after(np.array([0, 1]), np.array([0, 1, 3]), np.array([0, 1]))
+    two = one.with_round(np.array([0, 1]), np.array([0, 1, 3]), np.array([0, 1]))
     # c = (2, 2, 0, 0), e = (7/6, 7/6, 1/2, 7/6): 1/2 (5/6 + 5/6 + 1/2 + 7/6) / 4 = 5/12
     # the twin's c = (1, 2, 1, 0): 1/2 (1/6 + 5/6 + 1/2 + 7/6) / 4 = 1/3
     assert two.metrics(2 * counts) == pytest.approx(
@@ -52,9 +52,9 @@ def test_a_round_by_hand() -> None:
 
 def test_rounds_without_a_cohort_do_not_count() -> None:
     nobody = np.empty(0, dtype=np.int64)
-    assert UniformReference.fresh(3).after(nobody, np.arange(3), nobody).metrics(np.zeros(3, dtype=np.int64)) == {}
-    one = UniformReference.fresh(3).after(np.array([2]), np.arange(3), np.array([2]))
-    found = one.after(nobody, nobody, nobody).metrics(np.array([0, 0, 1]))
+    assert UniformReference.fresh(3).with_round(nobody, np.arange(3), nobody).metrics(np.zeros(3, dtype=np.int64)) == {}
+    one = UniformReference.fresh(3).with_round(np.array([2]), np.arange(3), np.array([2]))
+    found = one.with_round(nobody, nobody, nobody).metrics(np.array([0, 0, 1]))
     assert "select/uniform_overlap" not in found
     assert found["select/uniform_overlap_mean"] == 1.0
 

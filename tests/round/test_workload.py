@@ -8,7 +8,14 @@ import pytest
 from fedcohort.errors import FedcohortError, IncompatibleConfig
 from fedcohort.flat import Block, Layout
 from fedcohort.rng import Draws
-from fedcohort.round.workload import among, assign_work, have_answered, list_queried, verify, verify_advice
+from fedcohort.round.workload import (
+    are_all_available,
+    assign_work,
+    find_answering,
+    list_queried,
+    verify_advice,
+    verify_selection,
+)
 from fedcohort.training.upload import draw_tensor_masks
 from fedcohort.types import Advice, Ids, Probe, Selection
 from yaml_words import make
@@ -23,7 +30,7 @@ def ids(*clients: int) -> Ids:
 
 def check(codec: str, *clients: int, **asks: Any) -> None:
     """Of five clients 1, 2 and 4 are available, and two are wanted."""
-    verify(Selection(ids(*clients), **asks), ids(1, 2, 4), 2, 5, make("codec", codec))
+    verify_selection(Selection(ids(*clients), **asks), ids(1, 2, 4), 2, 5, make("codec", codec))
 
 
 def test_what_can_be_done_is_let_through() -> None:
@@ -125,7 +132,7 @@ def test_among_is_what_a_comparison_with_everybody_says(seed: int) -> None:
     available = np.flatnonzero(rng.random(12) < rng.choice([0.0, 0.5, 1.0]))
     for size in range(4):
         clients = rng.integers(0, 12, size)
-        assert among(clients, available) == bool(np.isin(clients, available).all())
+        assert are_all_available(clients, available) == bool(np.isin(clients, available).all())
 
 
 def test_queried_clients_are_listed_once() -> None:
@@ -137,5 +144,5 @@ def test_queried_clients_are_listed_once() -> None:
 
 def test_concurrent_and_blocking_probes_without_options_answer_a_query() -> None:
     probes = [Probe("loss", ids(0), concurrent=True), Probe("loss", ids(1)), Probe("loss", ids(2), {"tau": 1.0})]
-    assert have_answered("loss", ids(0, 1, 2, 3), probes).tolist() == [True, True, False, False]
-    assert have_answered("val_loss", ids(0, 1), probes).tolist() == [False, False]
+    assert find_answering("loss", ids(0, 1, 2, 3), probes).tolist() == [True, True, False, False]
+    assert find_answering("val_loss", ids(0, 1), probes).tolist() == [False, False]

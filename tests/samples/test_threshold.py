@@ -9,7 +9,7 @@ import pytest
 from fedcohort.errors import OptionError
 from fedcohort.rng import generator
 from fedcohort.samples.base import SampleRequest
-from fedcohort.samples.threshold import draw, threshold
+from fedcohort.samples.threshold import draw_around_threshold, loss_threshold
 from fedcohort.types import Population, RoundOutcome, Selection
 from yaml_words import make
 
@@ -47,7 +47,7 @@ def test_the_threshold_by_hand() -> None:
     ("low", "high", "ltr", "lt"), [(0.5, 2.0, 0.0, 0.0), (-3.0, 1.0, 0.25, 0.0), (0.5, 0.2, 0.5, 0.5), (1, 2, 1.0, 2)]
 )
 def test_the_threshold_is_never_negative_and_nothing_at_first(low: float, high: float, ltr: float, lt: float) -> None:
-    assert threshold(low, high, ltr) == lt
+    assert loss_threshold(low, high, ltr) == lt
 
 
 def test_what_is_told_by_hand() -> None:
@@ -159,14 +159,14 @@ def test_nonsense_is_not_heard() -> None:
 )
 def test_how_many_of_either_group(over: int, count: int, p: float, drawn: tuple[int, int]) -> None:
     above = np.arange(10) >= 10 - over
-    chosen = draw(above, count, p, np.random.default_rng(0))
+    chosen = draw_around_threshold(above, count, p, np.random.default_rng(0))
     assert (int(above[chosen].sum()), int((~above[chosen]).sum())) == drawn
     assert len(set(chosen.tolist())) == count
 
 
 def test_every_sample_of_a_group_has_the_same_chance() -> None:
     above = np.arange(10) >= 5
-    drawn = [draw(above, 4, 0.5, np.random.default_rng(i)) for i in range(2000)]
+    drawn = [draw_around_threshold(above, 4, 0.5, np.random.default_rng(i)) for i in range(2000)]
     counts = np.bincount(np.concatenate(drawn), minlength=10)
     assert np.abs(counts - 800).max() < 4.5 * np.sqrt(2000 * 0.4 * 0.6)
 

@@ -14,7 +14,7 @@ from fedcohort.bandit import gaussian
 from fedcohort.flat import FlatModel
 from fedcohort.selector import fedcor
 from fedcohort.selector.fedcor import FedCor, State
-from fedcohort.training.evaluate import FederationLab
+from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import Population, ProbeResult
 from known import known
 from run_harness import go
@@ -232,7 +232,7 @@ def test_the_shadow_model_is_the_mean_of_its_trainers() -> None:
     """Against the engine's own lab: w_t + (10 D_0 + n_2 D_2) / (10 + n_2); without a finite update there is none."""
     federation, network = federation_of(), network_of()
     trainer = trainer_of(federation, network, epochs=1, batch=10)
-    lab = FederationLab(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
+    lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
     n, everybody = federation.n_train, np.arange(federation.n_clients)
     deltas = {k: trainer.update_of(4, k).delta.double() for k in (0, 2)}
     mean = sum(n[k] * delta for k, delta in deltas.items()) / (n[0] + n[2])
@@ -246,10 +246,10 @@ def test_the_shadow_model_is_the_mean_of_its_trainers() -> None:
     assert np.isnan(computed("shadow_loss").compute(lost, 4, everybody, {"trainers": (0, 2)})).all()
 
 
-def replace_trained(lab: FederationLab) -> FederationLab:
+def replace_trained(lab: SignalMeasurer) -> SignalMeasurer:
     """The lab where training diverges."""
     lost = update_of(0, [NAN] * len(lab.server.w))
-    return FederationLab(lab.server, lab.worker, lab.federation, lambda round, k: lost)
+    return SignalMeasurer(lab.server, lab.worker, lab.federation, lambda round, k: lost)
 
 
 def test_what_a_shadow_round_costs(tmp_path: Path) -> None:

@@ -10,9 +10,17 @@ import torch
 from agg_harness import update_of
 from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.flat import FlatModel
-from fedcohort.selector.fedpns import FedPns, State, agreement, agreement_without, find_opposing, per_step, scale
+from fedcohort.selector.fedpns import (
+    FedPns,
+    State,
+    agreement,
+    agreement_without,
+    divide_by_largest,
+    find_opposing,
+    products_per_step,
+)
 from fedcohort.signal.base import Derived, find
-from fedcohort.training.evaluate import FederationLab
+from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import Population, RoundOutcome, Selection
 from known import known
 from run_harness import go
@@ -77,7 +85,7 @@ def test_the_gram_matrix_says_what_the_updates_say() -> None:
         np.testing.assert_allclose(agreement_without(H, members), expected, atol=1e-10)
         steps = rng.integers(1, 9, 7).astype(np.float64)
         g_step = g / steps[:, None]
-        np.testing.assert_allclose(per_step(H, steps), g_step @ g_step.T, atol=1e-10)
+        np.testing.assert_allclose(products_per_step(H, steps), g_step @ g_step.T, atol=1e-10)
 
 
 def test_before_the_first_round_nobody_was_selected_or_labelled() -> None:
@@ -162,7 +170,7 @@ def test_the_size_of_updates_does_not_matter(size: float) -> None:
     advice, state = pns(keep=0.5).observe(fresh(4), arrived([0, 1, 2, 3], size * G))
     assert known(known(advice).keep).tolist() == [True, True, True, False]
     assert state.labelled.tolist() == [0, 0, 0, 1]
-    assert not scale(np.zeros((2, 2))).any()
+    assert not divide_by_largest(np.zeros((2, 2))).any()
 
 
 def test_ties_go_by_id_whatever_the_order_of_arrival() -> None:
@@ -223,7 +231,7 @@ def test_the_loss_is_that_of_the_moved_model() -> None:
     """Against the engine's own lab: w_t + (2 D_0 + D_2) / 4."""
     federation, network = federation_of(), network_of()
     trainer = trainer_of(federation, network, epochs=1, batch=10)
-    lab = FederationLab(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
+    lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
     updates = torch.stack([trainer.update_of(4, k).delta.double() for k in range(3)])
     w = trainer.server.w.clone()
     trial = derived("server_loss").make(lab, updates)

@@ -13,9 +13,9 @@ from agg_harness import update_of
 from fedcohort.selector.feel import (
     Feel,
     State,
-    des_raj,
-    fill_lagged,
-    multiplier,
+    des_raj_coefficients,
+    fill_missing_norms,
+    find_lagrange_multiplier,
     normalise_importance,
     sampling_probabilities,
 )
@@ -56,7 +56,7 @@ def chosen(norms: list[float], cohort: int = 1, seed: int = 0, **changes: Any) -
 )
 def test_probabilities_by_hand(rho: float, q: list[float], lam: float) -> None:
     np.testing.assert_allclose(sampling_probabilities(A, T, rho), q, atol=5e-9)
-    assert multiplier(A, T, rho) == pytest.approx(lam, abs=5e-7)
+    assert find_lagrange_multiplier(A, T, rho) == pytest.approx(lam, abs=5e-7)
     np.testing.assert_allclose(A * np.sqrt((1 - rho) / (rho * T + lam)), q, atol=5e-6)
 
 
@@ -81,7 +81,7 @@ def test_they_minimise_the_objective(rho: float) -> None:
 def test_equal_latencies_leave_importance_alone() -> None:
     """With s = rho T + lambda, sum a sqrt((1 - rho) / s) = 1: s = .2 * 2.3^2, and lambda is 5.6 less."""
     np.testing.assert_allclose(sampling_probabilities(A, np.full(3, 7.0), 0.8), A / 2.3, rtol=1e-12)
-    assert multiplier(A, np.full(3, 7.0), 0.8) == pytest.approx(0.2 * 2.3**2 - 0.8 * 7, rel=1e-12)
+    assert find_lagrange_multiplier(A, np.full(3, 7.0), 0.8) == pytest.approx(0.2 * 2.3**2 - 0.8 * 7, rel=1e-12)
 
 
 def test_the_scale_of_the_norms() -> None:
@@ -148,7 +148,7 @@ def test_the_second_draw_is_among_those_left(redraw: str) -> None:
         for first, second in permutations(selection.clients.tolist()):
             rest = np.setdiff1d(np.arange(3), [first])
             again = q[rest] / q[rest].sum() if redraw == "renormalise" else own(rest)
-            weights = des_raj(W[[first, second]], np.array([q[first], again[rest == second][0]]))
+            weights = des_raj_coefficients(W[[first, second]], np.array([q[first], again[rest == second][0]]))
             if np.allclose(state.weights[[first, second]], weights, rtol=1e-9):
                 orders.add((first, second))
                 break
@@ -162,7 +162,7 @@ def test_des_raj_is_unbiased_and_plain_inverse_chances_are_not() -> None:
     found, naive = np.zeros(2), np.zeros(2)
     for i, j in permutations(range(3), 2):
         pair, at_draw = [i, j], np.array([Q[i], Q[j] / (1 - Q[i])])
-        found += at_draw.prod() * (des_raj(W[pair], at_draw) @ G[pair])
+        found += at_draw.prod() * (des_raj_coefficients(W[pair], at_draw) @ G[pair])
         naive += at_draw.prod() * ((W[pair] / Q[pair]) @ G[pair]) / 2
     np.testing.assert_allclose(W @ G, [0.3, 0.8])
     np.testing.assert_allclose(found, [0.3, 0.8], rtol=1e-12)
@@ -172,7 +172,7 @@ def test_des_raj_is_unbiased_and_plain_inverse_chances_are_not() -> None:
 def test_des_raj_over_everybody_counts_each_first_draw_once() -> None:
     """m = 3 of 3: w_i ((3 - i) + 1 / q^(i)) / 3, the last with chance 1."""
     at_draw = np.array([0.2, 0.5 / 0.8, 1.0])
-    np.testing.assert_allclose(des_raj(W, at_draw), [0.5 * (2 + 5) / 3, 0.3 * (1 + 1.6) / 3, 0.2 * 1 / 3])
+    np.testing.assert_allclose(des_raj_coefficients(W, at_draw), [0.5 * (2 + 5) / 3, 0.3 * (1 + 1.6) / 3, 0.2 * 1 / 3])
 
 
 @pytest.mark.parametrize("redraw", ["renormalise", "resolve"])
@@ -240,9 +240,9 @@ def test_everybody_is_polled_or_nobody() -> None:
 
 def test_the_last_update_stands_in_for_the_gradient() -> None:
     """Norms (2, ?, 5): the unknown is their mean."""
-    assert fill_lagged(np.array([2.0, NAN, 5.0])).tolist() == [2.0, 3.5, 5.0]
-    assert fill_lagged(np.array([0.25, NAN, 0.75])).tolist() == [0.25, 0.5, 0.75]
-    assert fill_lagged(np.full(2, NAN)).tolist() == [1.0, 1.0]
+    assert fill_missing_norms(np.array([2.0, NAN, 5.0])).tolist() == [2.0, 3.5, 5.0]
+    assert fill_missing_norms(np.array([0.25, NAN, 0.75])).tolist() == [0.25, 0.5, 0.75]
+    assert fill_missing_norms(np.full(2, NAN)).tolist() == [1.0, 1.0]
     selector = feel(importance="update_lag")
     state = selector.observe(State(np.full(3, NAN), np.zeros(3)), outcome(0, [0, 2], update_norm=[2.0, 5.0]))[1]
     np.testing.assert_array_equal(state.norm, [2.0, NAN, 5.0])

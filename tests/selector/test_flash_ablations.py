@@ -79,7 +79,7 @@ def test_linucb_scores_are_upper_ends_and_draw_nothing() -> None:
     for t, step in enumerate(play(flash(bandit="linucb"), World(), 6)[1:], 1):
         X, posterior = step.before.X, step.before.posterior
         width = np.sqrt(np.einsum("ij,jk,ik->i", X, np.linalg.inv(posterior.V), X))
-        expected = X @ theta(step.before) + ridge.exploration(t - 1, 12, 4, 1.0, 0.05) * width
+        expected = X @ theta(step.before) + ridge.exploration_width(t - 1, 12, 4, 1.0, 0.05) * width
         np.testing.assert_allclose(known(step.selection.scores), expected, rtol=1e-9)
         assert step.selection.clients.tolist() == sorted(np.argsort(-expected)[:3].tolist())
 
@@ -111,7 +111,7 @@ def test_the_neural_bandit_knows_less_of_those_never_chosen() -> None:
     step = play(small("neural"), World(), 3)[2]
     before, after = step.before.posterior, step.chosen.posterior
     rows = neural.standardise(after, step.before.X[step.selection.clients])
-    G = neural.gradients(before.theta, rows)
+    G = neural.output_gradients(before.theta, rows)
     assert G.any()
     np.testing.assert_allclose(after.Z, before.Z + G.T @ G / 8, rtol=1e-12)
 

@@ -34,7 +34,9 @@ def test_the_noise_of_the_story() -> None:
     b = (np.array([0.35, 0.35, 0.0, 0.0]) + 0.4 * x) / 0.175
     squares = 0.2325 / 0.175**2
     assert belief.squares == pytest.approx(squares, rel=1e-12)
-    assert calibrated.sigma(belief) ** 2 == pytest.approx((1 + squares - b @ theta(same)) / 4, rel=1e-12)
+    assert calibrated.estimate_noise_deviation(belief) ** 2 == pytest.approx(
+        (1 + squares - b @ theta(same)) / 4, rel=1e-12
+    )
 
 
 def test_rewards_come_in_units_of_their_own_size() -> None:
@@ -54,11 +56,11 @@ def test_a_draw_is_sigma_wide_whatever_gamma_is(gamma_scale: float) -> None:
     for step in play(ours(gamma_scale=gamma_scale, delta=1e-9), world, 6)[1:]:
         belief = step.before.posterior
         z = world.context(step.ctx.round, frozenset()).rng.standard_normal(4)
-        width = gamma_scale * calibrated.sigma(belief)
+        width = gamma_scale * calibrated.estimate_noise_deviation(belief)
         C = np.linalg.cholesky(belief.ridge.V)
         expected = step.before.X @ (np.linalg.solve(belief.ridge.V, belief.ridge.b) + width * np.linalg.solve(C.T, z))
         np.testing.assert_allclose(known(step.selection.scores), expected, rtol=1e-9)
-    assert calibrated.sigma(belief) < 1.5
+    assert calibrated.estimate_noise_deviation(belief) < 1.5
 
 
 def test_trace_is_theta_with_the_deviation_that_is_believed() -> None:
@@ -68,4 +70,4 @@ def test_trace_is_theta_with_the_deviation_that_is_believed() -> None:
     unit = plain.trace(run(plain, STORY, SECONDS)[-1])
     for name, (mean, sd) in selector.trace(state).items():
         assert mean == pytest.approx(unit[name][0], rel=1e-12)
-        assert sd == pytest.approx(calibrated.sigma(state.posterior) * unit[name][1], rel=1e-12)  # type: ignore[arg-type]
+        assert sd == pytest.approx(calibrated.estimate_noise_deviation(state.posterior) * unit[name][1], rel=1e-12)  # type: ignore[arg-type]

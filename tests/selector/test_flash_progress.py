@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import OptionError
-from fedcohort.selector.contexts import Pending
+from fedcohort.selector.contexts import PendingRewards
 from fedcohort.selector.flash import Flash, State
-from fedcohort.selector.rewards import share
+from fedcohort.selector.rewards import split_reward_equally
 from flash_toy import INF, NAN, RAW, SECONDS, STORY, answers, flash, ridge, run
 from run_harness import go
 from selector_harness import World, context, ids, outcome, play
@@ -57,8 +57,8 @@ def test_who_failed_has_no_share_and_leaves_more_to_the_others() -> None:
 
 
 def test_nobody_shares_nothing() -> None:
-    for cohort in (None, Pending(ids(), np.empty((0, 4)), first=False)):
-        np.testing.assert_array_equal(share(1.0, cohort, 3), [NAN, NAN, NAN])
+    for cohort in (None, PendingRewards(ids(), np.empty((0, 4)), first=False)):
+        np.testing.assert_array_equal(split_reward_equally(1.0, cohort, 3), [NAN, NAN, NAN])
 
 
 def test_a_round_without_anybody_leaves_no_second_pay() -> None:

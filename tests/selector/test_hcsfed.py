@@ -8,10 +8,10 @@ import pytest
 
 from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.flat import FlatModel
-from fedcohort.maths.sketch import sketch
+from fedcohort.maths.sketch import sketch_gradient
 from fedcohort.rng import generator
 from fedcohort.selector.hcsfed import HcsFed, State, stratum_weights
-from fedcohort.training.evaluate import FederationLab
+from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import ProbeResult, RoundOutcome, Selection
 from known import known
 from run_harness import go
@@ -257,12 +257,12 @@ def test_the_laws_hold_for_feddiverses_version(value: float, each: int) -> None:
 def test_the_signal_is_the_sketch_of_the_gradient(way: str) -> None:
     federation, network = federation_of(), network_of()
     trainer = trainer_of(federation, network, epochs=1, batch=10)
-    lab = FederationLab(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
+    lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
     signal = computed("compressed_gradient")
     found = signal.compute(lab, 0, ids(0, 2), {"rate": 0.1, "way": way, "key": 0})
     for row, k in zip(found, (0, 2), strict=True):
         gradient = lab.gradient(k).double().numpy()
-        np.testing.assert_array_equal(row, sketch(gradient, 0.1, way, generator(0, "signal/sketch")))
+        np.testing.assert_array_equal(row, sketch_gradient(gradient, 0.1, way, generator(0, "signal/sketch")))
     assert np.abs(found[0] - found[1]).max() > 0
     assert (signal.bytes_up, signal.passes) == (4, 3)
 

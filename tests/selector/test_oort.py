@@ -11,9 +11,9 @@ from fedcohort.errors import OptionError
 from fedcohort.selector.oort import Oort
 from fedcohort.selector.ranking import (
     State,
-    admit,
-    mixture,
-    normalise,
+    clients_above_cutoff,
+    expected_cohort_shares,
+    normalise_utilities,
     speed_factor,
     split_cohort,
     staleness,
@@ -90,9 +90,11 @@ def test_the_whole_score_by_hand() -> None:
     scores = np.array([0.16006196, 0.28086338, 0.10922631, 0.61045042, 0.09249079])
     np.testing.assert_allclose(known(selection.scores), scores, atol=5e-9)
     assert selection.scores is not None
-    assert admit(selection.scores, np.arange(5), 2, 0.95).tolist() == [1, 3], "at least .95 x .28086 = .26682"
+    assert clients_above_cutoff(selection.scores, np.arange(5), 2, 0.95).tolist() == [1, 3], (
+        "at least .95 x .28086 = .26682"
+    )
     assert 0.95 * np.sort(selection.scores)[-2] == pytest.approx(0.26682, abs=5e-6)
-    assert len(admit(selection.scores, np.arange(5), 2, 0.05)) == 5
+    assert len(clients_above_cutoff(selection.scores, np.arange(5), 2, 0.05)) == 5
     np.testing.assert_allclose(known(selection.probability), [0, 0.315112, 0, 0.684888, 0], atol=5e-7)
     assert selection.clients.tolist() == [1, 3]
 
@@ -108,11 +110,11 @@ def test_admitted_are_drawn_by_score() -> None:
 def test_the_largest_utilities_are_cut() -> None:
     """c at place int(.6 5) = 3 of the sorted: 10 counts as 4; the extremes stay those before clipping."""
     U = np.array([1.0, 2.0, 3.0, 4.0, 10.0])
-    np.testing.assert_allclose(normalise(U, 0.95), (U - 0.999) / 9.001)
-    np.testing.assert_allclose(normalise(U, 0.6), (np.array([1.0, 2.0, 3.0, 4.0, 4.0]) - 0.999) / 9.001)
-    np.testing.assert_allclose(normalise(U, 1.0), normalise(U, 0.95))
-    assert normalise(np.zeros(2), 0.95).tolist() == [0.0, 0.0]
-    assert np.isnan(normalise(np.array([NAN, 1.0]), 0.95)).tolist() == [True, False]
+    np.testing.assert_allclose(normalise_utilities(U, 0.95), (U - 0.999) / 9.001)
+    np.testing.assert_allclose(normalise_utilities(U, 0.6), (np.array([1.0, 2.0, 3.0, 4.0, 4.0]) - 0.999) / 9.001)
+    np.testing.assert_allclose(normalise_utilities(U, 1.0), normalise_utilities(U, 0.95))
+    assert normalise_utilities(np.zeros(2), 0.95).tolist() == [0.0, 0.0]
+    assert np.isnan(normalise_utilities(np.array([NAN, 1.0]), 0.95)).tolist() == [True, False]
 
 
 def test_exploration_decays() -> None:
@@ -261,8 +263,8 @@ def test_who_has_had_its_rounds_is_taken_only_where_too_few_others_are_left() ->
 def test_chances_are_of_one_place_of_the_cohort() -> None:
     """2 places by (3, 1, 0), 1 by (0, 0, 5)."""
     halves = ((np.array([3.0, 1.0, 0.0]), 2), (np.array([0.0, 0.0, 5.0]), 1))
-    np.testing.assert_allclose(mixture(halves), [1 / 2, 1 / 6, 1 / 3])
-    assert mixture(((np.zeros(2), 0), (np.zeros(2), 0))).tolist() == [0.0, 0.0]
+    np.testing.assert_allclose(expected_cohort_shares(halves), [1 / 2, 1 / 6, 1 / 3])
+    assert expected_cohort_shares(((np.zeros(2), 0), (np.zeros(2), 0))).tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize(

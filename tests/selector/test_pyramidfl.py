@@ -16,8 +16,8 @@ from fedcohort.selector.pyramidfl import (
     PyramidFl,
     drop_rates,
     importances,
-    multipliers,
-    predict,
+    predict_job_seconds,
+    work_multipliers,
 )
 from fedcohort.selector.ranking import utilities
 from run_harness import Ran, go, same_bits
@@ -60,14 +60,14 @@ def test_who_matters_most_uploads_most() -> None:
 def test_the_fast_do_more_until_the_slowest_is_done() -> None:
     """c = (17.33, 29, 10.67), R = 29: floor(11.67 / 2) = 5 and floor(18.33 / 1) = 18 units more, half of them."""
     rho = drop_rates(np.array([5.0, 9, 1]), 0.1, 0.6, 3)
-    c = predict(context(0, 3, 3, signals=TIMES), ids(0, 1, 2), rho)
+    c = predict_job_seconds(context(0, 3, 3, signals=TIMES), ids(0, 1, 2), rho)
     np.testing.assert_allclose(c, [17.333333, 29.0, 10.666667], atol=5e-7)
     unit_s = TIMES["expected_unit_s"]
-    np.testing.assert_allclose(multipliers(c, unit_s, 5, 0.5), [1.5, 1, 2.8])
-    np.testing.assert_allclose(multipliers(c, unit_s, 5, 1.0), [2.0, 1, 4.6])
-    np.testing.assert_allclose(multipliers(c, unit_s / 100, 5, 1.0)[[0, 2]], 11.0)  # at most 10 E more
-    np.testing.assert_array_equal(multipliers(c, 0 * unit_s, 5, 1.0), ONE)
-    assert not len(multipliers(np.empty(0), np.empty(0), 5, 1.0))
+    np.testing.assert_allclose(work_multipliers(c, unit_s, 5, 0.5), [1.5, 1, 2.8])
+    np.testing.assert_allclose(work_multipliers(c, unit_s, 5, 1.0), [2.0, 1, 4.6])
+    np.testing.assert_allclose(work_multipliers(c, unit_s / 100, 5, 1.0)[[0, 2]], 11.0)  # at most 10 E more
+    np.testing.assert_array_equal(work_multipliers(c, 0 * unit_s, 5, 1.0), ONE)
+    assert not len(work_multipliers(np.empty(0), np.empty(0), 5, 1.0))
 
 
 def test_the_whole_selection_by_hand() -> None:
@@ -87,7 +87,7 @@ def test_nobody_exceeds_the_time_of_the_slowest() -> None:
     rng = np.random.default_rng(0)
     for beta in (0.3, 0.5, 0.9, 1.0):
         c, unit = rng.random(50) * 100, 0.1 + rng.random(50) * 5
-        units = np.floor(multipliers(c, unit, 5, beta) * 5 + 0.5)
+        units = np.floor(work_multipliers(c, unit, 5, beta) * 5 + 0.5)
         assert (c + (units - 5) * unit <= c.max() + 1e-6).all()
 
 

@@ -67,8 +67,8 @@ def test_the_class_imbalance_is_that_of_the_clients_labels() -> None:
 def test_what_is_charged_is_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forward passes over samples, a training step counted as three; the attribute classifier at most as charged."""
     done = {"trained": 0, "predicted": 0}
-    fitted, predicted = interaction.fit, interaction.predict
-    biased = interaction.judge_biased
+    fitted, predicted = interaction.train_network, interaction.predict
+    biased = interaction.find_bias_aligned
 
     def count_fit(network: Any, x: Any, *rest: Any) -> Any:
         done["trained"] += 3 * OPTIONS["epochs"] * len(x)
@@ -83,9 +83,9 @@ def test_what_is_charged_is_what_is_done(monkeypatch: pytest.MonkeyPatch) -> Non
         done["biased"] = done["trained"]
         return out
 
-    monkeypatch.setattr(interaction, "fit", count_fit)
+    monkeypatch.setattr(interaction, "train_network", count_fit)
     monkeypatch.setattr(interaction, "predict", count_predict)
-    monkeypatch.setattr(interaction, "judge_biased", only_biased)
+    monkeypatch.setattr(interaction, "find_bias_aligned", only_biased)
     for client, counts in ((0, [7, 7, 6]), (1, [6, 4, 0])):
         done.update(trained=0, predicted=0)
         asked([client])

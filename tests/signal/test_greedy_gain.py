@@ -13,7 +13,7 @@ from agg_harness import update_of
 from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
-from fedcohort.training.evaluate import FederationLab
+from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import ClientUpdate
 from run_harness import go
 from signal_kinds import BareLab, computed
@@ -86,7 +86,7 @@ def test_it_foresees_what_the_engine_does() -> None:
     """Every pair tried out: greedy's first is the best single client, its pair the best of those that contain it."""
     federation, network = federation_of(), network_of()
     trainer = trainer_of(federation, network, epochs=1, batch=10)
-    lab = FederationLab(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
+    lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
     deltas = [trainer.update_of(4, k).delta for k in range(3)]
     n = federation.n_train
 
@@ -106,13 +106,13 @@ def test_it_foresees_the_round_that_is_run_or_the_run_is_refused(
     word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With one client a round and FedAvg, the smallest loss that was foreseen is the server's after the round."""
-    foreseen, look = list[float](), FederationLab.server_loss_after
+    foreseen, look = list[float](), SignalMeasurer.server_loss_after
 
-    def note(lab: FederationLab, update: torch.Tensor) -> float:
+    def note(lab: SignalMeasurer, update: torch.Tensor) -> float:
         foreseen.append(look(lab, update))
         return foreseen[-1]
 
-    monkeypatch.setattr(FederationLab, "server_loss_after", note)
+    monkeypatch.setattr(SignalMeasurer, "server_loss_after", note)
     others = {"random": ("samples.fraction=0.1",), "oort_balancer": ("client.steps=3",)}
     typed = (f"samples={word}", *others.get(word, ()), "deadline=fixed", "deadline.k=100", "heterogeneity=iid")
     run = partial(go, tmp_path, "selector=oracle_greedy", "clients=4", "cohort=1", "split.limit=300", *typed)

@@ -10,20 +10,20 @@ from torch.nn import functional as F
 from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.round.parts import Populations
-from fedcohort.round.queries import ClientClaims, Queries
+from fedcohort.round.queries import ClientReports, Queries
 from fedcohort.signal.base import ServerMeasured, find
 from fedcohort.training import evaluate
-from fedcohort.training.evaluate import FederationLab
+from fedcohort.training.evaluate import SignalMeasurer
 from run_harness import go
 from yaml_words import make
 
 WORD = "server_val_loss"
 
 
-def made() -> FederationLab:
+def made() -> SignalMeasurer:
     federation = federation_of()
     trainer = trainer_of(federation, network_of(), batch=4)
-    return FederationLab(trainer.server, trainer.worker, federation, trainer.update_of)
+    return SignalMeasurer(trainer.server, trainer.worker, federation, trainer.update_of)
 
 
 @pytest.mark.parametrize("at_once", [1, 4, 10**6])
@@ -41,7 +41,7 @@ def test_it_is_the_mean_over_the_servers_samples(at_once: int, monkeypatch: pyte
 
 
 def test_who_declares_it_is_told_and_nobody_else_is_measured_for() -> None:
-    lab, claims = made(), ClientClaims(make("attack", "none"), 0, 3)
+    lab, claims = made(), ClientReports(make("attack", "none"), 0, 3)
     assert Queries(frozenset({"loss"}), lab, claims, Stopwatch()).measure_on_server() == {}
     own = Queries(frozenset({"loss", WORD}), lab, claims, Stopwatch()).measure_on_server()
     assert own == {WORD: lab.server_loss()}

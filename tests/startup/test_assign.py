@@ -6,7 +6,7 @@ import pytest
 from fedcohort.data import places
 from fedcohort.dataset.base import Raw
 from fedcohort.startup import assign
-from fedcohort.startup.assign import MIN_SAMPLES, positions_in_all, server_rows
+from fedcohort.startup.assign import MIN_SAMPLES, draw_server_rows, positions_in_all
 
 
 @pytest.mark.parametrize("held", [[], [0], [9], [0, 1, 5], [2, 3, 8, 9]])
@@ -37,7 +37,7 @@ def test_the_first_of_each_class_in_a_random_order_are_the_servers(
         for who in range(12):
             kept |= set([row for row in order if owner[row] == who][:MIN_SAMPLES])
     expected = sorted(sorted(set(range(60)) - kept, key=key.__getitem__)[:15])
-    assert server_rows(raw, 0.25, np.random.default_rng(2)).tolist() == expected
+    assert draw_server_rows(raw, 0.25, np.random.default_rng(2)).tolist() == expected
 
 
 def test_what_owners_cannot_spare_is_not_taken_from_others() -> None:
@@ -46,5 +46,5 @@ def test_what_owners_cannot_spare_is_not_taken_from_others() -> None:
     labels = np.where(owner < 600, 0, 1)
     x = np.zeros((len(owner), 1), dtype=np.float32)
     for seed in range(5):
-        rows = server_rows(Raw("toy", x, labels, x, labels, 2, owner), 0.05, np.random.default_rng(seed))
+        rows = draw_server_rows(Raw("toy", x, labels, x, labels, 2, owner), 0.05, np.random.default_rng(seed))
         assert np.bincount(labels[rows], minlength=2).tolist() == [0, 52]

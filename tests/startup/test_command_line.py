@@ -6,7 +6,7 @@ import pytest
 from hydra.errors import MissingConfigException
 
 from fedcohort.errors import OptionError
-from fedcohort.startup.command_line import check_sweep, check_words, in_one_line
+from fedcohort.startup.command_line import check_sweep, check_words, run_with_one_line_errors
 from fedcohort.startup.hydra_errors import LOST, explain
 from yaml_words import CONFIGS
 
@@ -89,13 +89,13 @@ def test_other_errors_keep_their_traceback(capsys: pytest.CaptureFixture[str], m
         raise OptionError("seed must be 1")
 
     with pytest.raises(ValueError, match="a bug"):
-        in_one_line(broken, [], CONFIGS)
-    assert in_one_line(mistaken, [], CONFIGS) == 2
+        run_with_one_line_errors(broken, [], CONFIGS)
+    assert run_with_one_line_errors(mistaken, [], CONFIGS) == 2
     assert capsys.readouterr().err == "seed must be 1\n"
-    assert in_one_line(lambda: None, [], CONFIGS) == 0
+    assert run_with_one_line_errors(lambda: None, [], CONFIGS) == 0
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
     with pytest.raises(OptionError):
-        in_one_line(mistaken, [], CONFIGS)
+        run_with_one_line_errors(mistaken, [], CONFIGS)
 
 
 def test_a_sweep_on_slurm_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 from fedcohort.command import line
 from fedcohort.errors import OptionError
 from fedcohort.startup import components, compose
-from fedcohort.startup.observers import watchers_of
+from fedcohort.startup.observers import make_observers
 from run_harness import compose_words, go
 
 PROGRAM = "subprocess.Popen"
@@ -45,7 +45,7 @@ def test_a_program_is_refused_before_it_is_called(
     composed = compose.Composed(config, made.choices, ())
     make: Callable[[], object] = partial(components.make, composed, place.partition(".")[0])
     if place == "callback.x":
-        make = partial(watchers_of, composed)
+        make = partial(make_observers, composed)
     with pytest.raises(OptionError, match=rf"{place}._target_ must be a"):
         make()
     assert not called

@@ -14,7 +14,7 @@ from run_harness import go
 
 def test_a_network_is_measured_without_storage(monkeypatch: pytest.MonkeyPatch) -> None:
     """64 x 10^6 + 10^6 weights and biases, then 10^6 x 10 + 10: 75,000,010 of 24 bytes."""
-    monkeypatch.setattr(memory, "available", lambda: 1e9)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 1e9)
     with pytest.raises(OptionError, match=r"model=mlp with 75,000,010 parameters for 10 classes needs at least 1.8 GB"):
         footprint.check_network(Mlp([1_000_000]), "mlp", (64,), 10)
 
@@ -59,7 +59,7 @@ def test_what_a_round_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wor
         if what.startswith("this run"):
             raise OptionError(f"{needed:.0f} {what}: {cure}")
 
-    monkeypatch.setattr(memory, "require", reject)
+    monkeypatch.setattr(memory, "require_memory", reject)
     monkeypatch.setattr(footprint, "MODEL_BYTES", 0)
     monkeypatch.setattr(footprint, "LOGIT_BYTES", 0)
     with pytest.raises(OptionError, match=refusal):

@@ -24,7 +24,7 @@ def refusal(logs: Path, *words: str) -> str:
     raise AssertionError(f"{words} ran")
 
 
-MOST = 8 * cores.available()
+MOST = 8 * cores.available_cores()
 WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
 CASES = [
     # an option, a group or a word that there is not

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from fedcohort.errors import OptionError
-from fedcohort.startup.observers import watchers_of
+from fedcohort.startup.observers import make_observers
 from run_harness import compose_words
 
 LIGHTNING = "lightning.pytorch.callbacks"
@@ -50,7 +50,7 @@ MISTAKES = [
 @pytest.mark.parametrize(("words", "said"), MISTAKES, ids=[said[:60] for _, said in MISTAKES])
 def test_a_mistake_is_refused_in_one_line(words: tuple[str, ...], said: str) -> None:
     with pytest.raises(OptionError, match=re.escape(said)) as caught:
-        watchers_of(compose_words("logger=none", *words))
+        make_observers(compose_words("logger=none", *words))
     assert "\n" not in str(caught.value)
 
 
@@ -66,7 +66,7 @@ def test_a_mistake_is_refused_in_one_line(words: tuple[str, ...], said: str) -> 
     ],
 )
 def test_these_may(words: tuple[str, ...]) -> None:
-    found = watchers_of(compose_words("logger=none", *words))
+    found = make_observers(compose_words("logger=none", *words))
     assert type(found.observers[0]).__name__ == "Journal"
     assert type(found.observers[-1]).__name__ == "RunStatus", "it says how the others ended"
 
@@ -75,9 +75,9 @@ def test_only_lightnings_may_end_a_run_early() -> None:
     timer = ("+callback.a._target_=lightning.pytorch.callbacks.Timer", "+callback.a.duration=00:01:00:00")
     collect = "+callback.c._target_=run_harness.Collect"
     stop = (STOP, "+callback.x.monitor=server_val/acc")
-    found = watchers_of(compose_words("logger=none", *timer, *stop, collect)).ends_early
+    found = make_observers(compose_words("logger=none", *timer, *stop, collect)).ends_early
     assert [node["_target_"] for node in found] == [f"{LIGHTNING}.EarlyStopping", f"{LIGHTNING}.Timer"]
     assert found == json.loads(json.dumps(found))
     moved = [word.replace("callback.a", "callback.z") for word in timer]
-    assert watchers_of(compose_words("logger=none", *stop, *moved)).ends_early == found
-    assert watchers_of(compose_words("logger=none", collect)).ends_early == []
+    assert make_observers(compose_words("logger=none", *stop, *moved)).ends_early == found
+    assert make_observers(compose_words("logger=none", collect)).ends_early == []

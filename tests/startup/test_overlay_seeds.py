@@ -7,8 +7,8 @@ import pytest
 from omegaconf import DictConfig
 
 from fedcohort.startup import compose, overlay
-from fedcohort.startup.compose import run_of
-from fedcohort.startup.overlay import job_of
+from fedcohort.startup.compose import compose_run
+from fedcohort.startup.overlay import compose_job
 from yaml_words import CONFIGS
 
 WORDS = ("selector=flash", "heterogeneity=noise_bimodal", "agg=fedprox", "data_seed=${seed}")
@@ -16,23 +16,23 @@ WORDS = ("selector=flash", "heterogeneity=noise_bimodal", "agg=fedprox", "data_s
 
 def test_a_family_is_its_members() -> None:
     for seed in (3, 0, 12):
-        own = run_of((*WORDS, f"seed={seed}"), CONFIGS)
-        assert job_of((*WORDS, f"seed={seed}"), CONFIGS) == own
+        own = compose_run((*WORDS, f"seed={seed}"), CONFIGS)
+        assert compose_job((*WORDS, f"seed={seed}"), CONFIGS) == own
         assert own.config["data_seed"] == seed
 
 
 def test_rows_of_a_regime_ask_hydra_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A study has hundreds of rows, and Hydra takes tenths of a second for a composition."""
-    asked, by_hydra = list[Sequence[str]](), compose.by_hydra
+    asked, by_hydra = list[Sequence[str]](), compose.compose_with_hydra
 
     def count(words: Sequence[str], configs: Path, *, with_hydra: bool = False) -> DictConfig:
         asked.append(words)
         return by_hydra(words, configs, with_hydra=with_hydra)
 
-    monkeypatch.setattr(compose, "by_hydra", count)
+    monkeypatch.setattr(compose, "compose_with_hydra", count)
     overlay._overlay.cache_clear()
     for selector in ("random", "flash", "fedcbs"):
         words = ("rounds=7", "heterogeneity=noise_bimodal", f"selector={selector}")
-        assert job_of((*words, "seed=5"), CONFIGS).choices["selector"] == selector
+        assert compose_job((*words, "seed=5"), CONFIGS).choices["selector"] == selector
     assert asked == [("heterogeneity=noise_bimodal",)]
     overlay._overlay.cache_clear()

@@ -8,7 +8,7 @@ import pytest
 from torch import nn
 
 from fedcohort.errors import OptionError
-from fedcohort.startup.compose import by_hydra
+from fedcohort.startup.compose import compose_with_hydra
 from fedcohort.startup.overrides import list_overrides
 from yaml_words import CONFIGS
 
@@ -38,7 +38,7 @@ def test_options_are_spelled_as_they_are_typed(options: dict[str, Any], override
 )
 def test_a_text_stays_a_text(value: str) -> None:
     (override,) = list_overrides({"dataset.path": value})
-    assert by_hydra(["dataset=folder", override], CONFIGS)["dataset"]["path"] == value
+    assert compose_with_hydra(["dataset=folder", override], CONFIGS)["dataset"]["path"] == value
 
 
 def test_values_of_a_sweep() -> None:

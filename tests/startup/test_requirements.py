@@ -180,7 +180,7 @@ def test_every_sentence_can_be_said_and_every_fact_is_known() -> None:
     parts, network = parts_of(), nn.Linear(2, 2)
     facts = Facts(parts, compose_words().config, federation_of(), 3, Layout.of(network), keeps_statistics(network))
     for requirement in all_requirements:
-        said = requirements.explain(requirement, "somebody", choices, facts)
+        said = requirements.requirement_message(requirement, "somebody", choices, facts)
         assert "somebody" in said
         assert "{" not in said
         assert bool(requirement.holds(facts)) == requirement.holds(facts)

@@ -8,9 +8,9 @@ import pytest
 from fedcohort.bandit import discounted
 from fedcohort.record import provenance
 from fedcohort.study import report
-from fedcohort.study.compare_code import compare
+from fedcohort.study.compare_code import compare_with_current_code
 from fedcohort.study.conditions import list_conditions
-from fedcohort.study.engine import Work
+from fedcohort.study.engine import StudyRunner
 from fedcohort.study.progress import describe, progress_of, resolve_changes
 from fedcohort.study.results import Results
 from fedcohort.study.results import load as load_results
@@ -32,9 +32,9 @@ class Bench:
     def define(self, common: list[str]) -> None:
         self.study = write(self.folder, common=common, cells=CELLS, selectors=["ucb_cs"], seeds=[0, 1])
 
-    def work(self, again: str = "false") -> Work:
+    def work(self, again: str = "false") -> StudyRunner:
         self.lines.clear()
-        return Work(self.study, load_results(self.study), CONFIGS, self.logs, False, self.lines.append, again)
+        return StudyRunner(self.study, load_results(self.study), CONFIGS, self.logs, False, self.lines.append, again)
 
     def run(self, again: str = "false") -> Results:
         self.work(again).run(list_conditions(self.study), self.study.seeds)
@@ -42,7 +42,7 @@ class Bench:
 
     def compare(self) -> dict[str, str]:
         """Check the rows, and return what differs by selector; both seeds have the same."""
-        compare(self.work(), list_conditions(self.study), self.study.seeds)
+        compare_with_current_code(self.work(), list_conditions(self.study), self.study.seeds)
         return {key[1]: row["differs"] for key, row in load_results(self.study).rows.items()}
 
     def status(self) -> str:
@@ -62,7 +62,7 @@ def rename(history: discounted.Discounted, sigma: float) -> Values:
     return original(history, sigma)
 
 
-original = discounted.width
+original = discounted.confidence_widths
 
 
 def test_changed_behaviour_is_found_marked_and_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def test_changed_behaviour_is_found_marked_and_run_again(tmp_path: Path, monkeyp
 
     # other names, another order of options, and rows of older code that have no fingerprint
     monkeypatch.setattr(provenance, "commit", lambda: ("renamed0001", False))
-    monkeypatch.setattr(discounted, "width", rename)
+    monkeypatch.setattr(discounted, "confidence_widths", rename)
     bench.define(bench.common[::-1])
     for row in first.rows.values():
         row["behaviour"] = ""
@@ -87,7 +87,7 @@ def test_changed_behaviour_is_found_marked_and_run_again(tmp_path: Path, monkeyp
     assert "differs" not in bench.status()
 
     monkeypatch.setattr(provenance, "commit", lambda: ("planted00012", False))
-    monkeypatch.setattr(discounted, "width", avoid)
+    monkeypatch.setattr(discounted, "confidence_widths", avoid)
     found = bench.compare()
     assert found["random"] == ""
     assert "from round" in found["ucb_cs"]

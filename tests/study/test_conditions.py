@@ -7,7 +7,7 @@ import pytest
 
 from fedcohort.record.history import read
 from fedcohort.study.conditions import list_conditions, with_own_methods
-from fedcohort.study.engine import Work
+from fedcohort.study.engine import StudyRunner
 from fedcohort.study.progress import progress_of
 from fedcohort.study.results import Results, with_oracles
 from fedcohort.study.results import load as load_results
@@ -61,7 +61,7 @@ def test_a_run_keeps_what_its_rewards_follow_without_evaluating_clients(tmp_path
     """The correlations that FLASH's run logs, of its reward with the rates of wrong labels, here 0 or .9."""
     cells = {"noisy": {"words": ["heterogeneity=noise_bimodal", "device=shifted_exponential"]}}
     study = write(tmp_path / "studies" / "tiny", selectors=["flash"], cells=cells)
-    work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", True, list[str]().append)
+    work = StudyRunner(study, load_results(study), CONFIGS, tmp_path / "logs", True, list[str]().append)
     work.run(list_conditions(study), [0])
     found = load_results(study)
     known = json.loads(found.rows["noisy", "flash", 0]["follows"])

@@ -15,7 +15,7 @@ from fedcohort.startup import compose
 from fedcohort.startup.run import run as train
 from fedcohort.study import engine, report
 from fedcohort.study.conditions import list_conditions
-from fedcohort.study.engine import Work
+from fedcohort.study.engine import StudyRunner
 from fedcohort.study.progress import COMPOSING, describe, progress_of, resolve_changes
 from fedcohort.study.result_files import DONE, FAILED, REFUSED
 from fedcohort.study.results import Results, list_runs
@@ -128,7 +128,7 @@ def test_two_cells_two_rows_two_seeds(tmp_path: Path, monkeypatch: pytest.Monkey
     again.save()
     at = progress_of(list_conditions(changed), [0, 1], load_results(changed), CONFIGS)
     assert at.count("changed") == 10
-    work = engine.Work(changed, again, CONFIGS, logs, False, said.append)
+    work = engine.StudyRunner(changed, again, CONFIGS, logs, False, said.append)
     assert resolve_changes(at, again, work.identity).count(DONE) == 10
     assert (
         resolve_changes(at, again, lambda place: None if place.setting == "noisy" else work.identity(place)).count(
@@ -154,7 +154,7 @@ def test_a_row_names_the_words_that_repeat_it(tmp_path: Path) -> None:
     )
     found = run(study, tmp_path / "logs")
     row = found.rows["equal", "round_robin", 3]
-    folder = train(compose.run_of([*row["words"].split(), f"paths.logs={tmp_path / 'own'}"], CONFIGS))
+    folder = train(compose.compose_run([*row["words"].split(), f"paths.logs={tmp_path / 'own'}"], CONFIGS))
     own = read(folder)
     assert own.fingerprints[-1] == row["fingerprint"]
     assert folder.name.split("-")[-2] == row["config_hash"]
@@ -187,14 +187,14 @@ def test_a_study_that_was_broken_off_goes_on(tmp_path: Path, monkeypatch: pytest
     def broken(self: Results) -> None:  # trained, and not written down
         raise KeyboardInterrupt
 
-    work = Work(study, load_results(study), CONFIGS, logs, True, lambda line: None)
+    work = StudyRunner(study, load_results(study), CONFIGS, logs, True, lambda line: None)
     monkeypatch.setattr(Results, "save", broken)
     with pytest.raises(KeyboardInterrupt):
         work.run(list_conditions(study), [0])
     (folder,) = (logs / "runs").iterdir()
     trained = (folder / "weights.pt").stat().st_mtime_ns
     monkeypatch.setattr(Results, "save", save)
-    work = Work(study, load_results(study), CONFIGS, logs, True, lambda line: None)
+    work = StudyRunner(study, load_results(study), CONFIGS, logs, True, lambda line: None)
     work.run(list_conditions(study), [0])
     assert len(list((logs / "runs").iterdir())) == 2  # one more selector, and no second folder of the first
     assert (folder / "weights.pt").stat().st_mtime_ns == trained
@@ -218,7 +218,7 @@ def test_what_another_commit_ran_is_done_again(tmp_path: Path, monkeypatch: pyte
             return play(task)
 
         monkeypatch.setattr(engine, "run_tasks", played_by(counted))
-        work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, said.append, "true")
+        work = StudyRunner(study, load_results(study), CONFIGS, tmp_path / "logs", False, said.append, "true")
         work.run(list_conditions(study), [0])
         return load_results(study)
 
@@ -259,7 +259,7 @@ def test_results_of_jobs_that_were_not_waited_for_are_collected(
     """The cluster has one of two jobs: the other is written down, and no second array is submitted."""
     study = write(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
     places, logs, said = list_conditions(study), tmp_path / "logs", list[str]()
-    work = Work(study, load_results(study), CONFIGS, logs, False, said.append)
+    work = StudyRunner(study, load_results(study), CONFIGS, logs, False, said.append)
     sweep = logs / "sweeps" / "a"
     jobs = [work.task(place, 0).job for place in places]
     sweep_folder.save_plan(sweep, sweep_folder.Plan(jobs))

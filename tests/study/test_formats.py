@@ -3,7 +3,7 @@ import math
 import pytest
 
 from fedcohort.results.difference import Mean
-from fedcohort.study.formats import Format, span, write_p
+from fedcohort.study.formats import Format, number_range, write_p
 
 
 @pytest.mark.parametrize(
@@ -21,4 +21,4 @@ def test_numbers_have_sign_unit_and_interval() -> None:
     assert show.difference(Mean(0.01, 0.01, 2, 0.02)) == "+1.0"
     assert show.difference(Mean(math.nan, math.nan, 0, math.nan)) == "–"
     assert (show.size(0.01), show.size(0.025)) == ("1 point", "2.5 points")
-    assert (span([3, 5, 4]), span([5, 5]), span([])) == ("3 to 5", "5", "no")
+    assert (number_range([3, 5, 4]), number_range([5, 5]), number_range([])) == ("3 to 5", "5", "no")

@@ -75,8 +75,8 @@ def test_one_correction_over_all_methods_and_cells(tmp_path: Path) -> None:
     assert flash.ps.anywhere == pytest.approx(3 * p_of(2 * math.sqrt(3)))
     assert powd.ps.anywhere == pytest.approx(2 * p_of(2.0))
     assert math.isnan(verdict.settings["equal"].methods["oracle_clean"].ps.anywhere)
-    assert verdict.settings["noisy"].is_won(0.05)
-    assert not verdict.settings["noisy"].is_won(1e-6)
+    assert verdict.settings["noisy"].has_winner(0.05)
+    assert not verdict.settings["noisy"].has_winner(1e-6)
 
 
 def test_ranks_and_seeds(tmp_path: Path) -> None:

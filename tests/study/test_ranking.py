@@ -11,7 +11,7 @@ from fedcohort.results.correction import adjust
 from fedcohort.study import report
 from fedcohort.study.judge import judge
 from fedcohort.study.outcome import Overall, compare_overall
-from fedcohort.study.ranking import rank, ranked_values, share, split_methods
+from fedcohort.study.ranking import find_shared_settings, rank_and_compare, ranked_values, split_methods
 from study.tiny import made_up, write
 
 CELLS = {name: {"words": ["heterogeneity=iid"]} for name in ("a", "b", "c")}
@@ -37,10 +37,10 @@ def test_it_is_ranked_with_half_of_the_seeds_in_every_regime(tmp_path: Path) -> 
     late = ranked_values(study, made_up(study, {"a": two, "b": two, "c": two}))
     rows, few = split_methods(study, late)
     assert (rows, few) == (["random", "flash", "powd", "mine"], [])
-    ranks = rank(study, late, rows)
+    ranks = rank_and_compare(study, late, rows)
     assert ranks is not None
     assert dict(ranks.mean) == {"mine": 1.0, "flash": 2.0, "random": 3.0, "powd": 4.0}
-    assert share(late, rows) == {"a": [0, 1], "b": [0, 1], "c": [0, 1]}
+    assert find_shared_settings(late, rows) == {"a": [0, 1], "b": [0, 1], "c": [0, 1]}
     less = ranked_values(study, made_up(study, {"a": two, "b": two, "c": one}))
     assert split_methods(study, less)[1] == ["mine"]
 
@@ -61,8 +61,8 @@ def test_a_named_row_that_was_just_begun_is_not_ranked(tmp_path: Path) -> None:
     # random has 12 runs, flash 6, powd 4; random and flash share a, and two seeds of b
     late = ranked_values(study, found)
     assert split_methods(study, late) == (["random", "flash"], ["powd"])
-    assert share(late, ["random", "flash"]) == {"a": SEEDS, "b": [0, 1]}
-    assert rank(study, late, ["random"]) is None
+    assert find_shared_settings(late, ["random", "flash"]) == {"a": SEEDS, "b": [0, 1]}
+    assert rank_and_compare(study, late, ["random"]) is None
     assert judge(study, found).ranks is None
 
 
@@ -74,7 +74,7 @@ def test_the_largest_table_without_a_gap_is_ranked(tmp_path: Path) -> None:
     late = ranked_values(study, made_up(study, found))
     # {a}: four rows; {a, b}: three rows, 6; {a, b, c}: random alone
     assert split_methods(study, late) == (["random", "flash", "powd"], ["oort"])
-    assert list(share(late, ["random", "flash", "powd"])) == ["a", "b"]
+    assert list(find_shared_settings(late, ["random", "flash", "powd"])) == ["a", "b"]
     both = ranked_values(
         study, made_up(study, {"a": found["a"], "b": {"random": [0.8] * 4}, "c": {"random": [0.8] * 4}})
     )

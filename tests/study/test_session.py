@@ -11,8 +11,8 @@ from fedcohort.errors import CheckpointError, OptionError
 from fedcohort.record import history, metadata
 from fedcohort.study import engine, results
 from fedcohort.study.conditions import list_conditions
-from fedcohort.study.engine import Work
-from fedcohort.study.session import lock
+from fedcohort.study.engine import StudyRunner
+from fedcohort.study.session import lock_study
 from fedcohort.study.tasks import Task, seconds_before
 from study.tiny import play, write
 from yaml_words import CONFIGS
@@ -37,7 +37,7 @@ def test_a_failed_run_names_file_line_and_log(tmp_path: Path) -> None:
 
 def test_two_processes_are_not_at_one_study(tmp_path: Path) -> None:
     taken = pytest.raises(CheckpointError, match="another process is at work on this study")
-    with lock(tmp_path / "s"), taken, lock(tmp_path / "s"):
+    with lock_study(tmp_path / "s"), taken, lock_study(tmp_path / "s"):
         pass
 
 
@@ -80,7 +80,7 @@ def test_a_row_that_goes_with_one_regime_alone_is_no_mistake(tmp_path: Path) -> 
     """Where it doesn't it is refused, as a combination that can't be."""
     cells = {**ONE, "noisy": {"words": ["heterogeneity=noise_bimodal"]}}
     study = write(tmp_path, cells=cells, selectors=[{"mild": ["selector=random", "label_noise.share=0.1"]}])
-    Work(study, results.load(study), CONFIGS, tmp_path / "logs", False, print).check(list_conditions(study))
+    StudyRunner(study, results.load(study), CONFIGS, tmp_path / "logs", False, print).check(list_conditions(study))
 
 
 def test_seconds_are_those_of_all_processes_of_a_run(tmp_path: Path) -> None:

@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.startup.compose import run_of
-from fedcohort.study.stamps import Stamps
+from fedcohort.startup.compose import compose_run
+from fedcohort.study.stamps import ConfigDigests
 from yaml_words import CONFIGS
 
 WORDS = ("selector=ucb_cs", "heterogeneity=noise_bimodal", "experiment=flash_cifar10_cpu")
 
 
-def edited(folder: Path, name: str, text: str) -> Stamps:
+def edited(folder: Path, name: str, text: str) -> ConfigDigests:
     """The stamps of a copy of the configs in which `text` was added to a file, or is one."""
     copy = folder / name.replace("/", "_")
     shutil.copytree(CONFIGS, copy)
     with (copy / name).open("a") as file:
         file.write(text)
-    return Stamps(copy)
+    return ConfigDigests(copy)
 
 
 @pytest.mark.parametrize(
@@ -33,13 +33,13 @@ def edited(folder: Path, name: str, text: str) -> Stamps:
     ],
 )
 def test_a_change_of_what_a_run_reads_is_another_stamp(name: str, tmp_path: Path) -> None:
-    assert edited(tmp_path, name, "\nanother: 1\n").stamp(WORDS) != Stamps(CONFIGS).stamp(WORDS)
-    assert edited(tmp_path / "said", name, "\n# another remark\n").stamp(WORDS) == Stamps(CONFIGS).stamp(WORDS)
+    assert edited(tmp_path, name, "\nanother: 1\n").stamp(WORDS) != ConfigDigests(CONFIGS).stamp(WORDS)
+    assert edited(tmp_path / "said", name, "\n# another remark\n").stamp(WORDS) == ConfigDigests(CONFIGS).stamp(WORDS)
 
 
 def test_a_method_that_is_added_or_changed_leaves_the_others_stamps(tmp_path: Path) -> None:
     own = "_target_: fedcohort.selector.random.Random\n"
-    before = Stamps(CONFIGS)
+    before = ConfigDigests(CONFIGS)
     after = edited(tmp_path, "selector/mine.yaml", own)
     assert after.stamp(WORDS) == before.stamp(WORDS)
     assert edited(tmp_path, "selector/oort.yaml", "\nalpha: 3\n").stamp(WORDS) == before.stamp(WORDS)
@@ -50,14 +50,14 @@ def test_a_method_that_is_added_or_changed_leaves_the_others_stamps(tmp_path: Pa
 def test_a_file_whose_name_is_no_word_counts_for_all_runs(tmp_path: Path) -> None:
     """Nobody can tell from a text whether `a-b` is one name or two."""
     once = edited(tmp_path, "selector/my-own.yaml", "a: 1\n")
-    assert once.stamp(WORDS) != Stamps(CONFIGS).stamp(WORDS)
+    assert once.stamp(WORDS) != ConfigDigests(CONFIGS).stamp(WORDS)
     assert edited(tmp_path / "again", "selector/my-own.yaml", "a: 2\n").stamp(WORDS) != once.stamp(WORDS)
 
 
 def test_other_words_are_another_stamp() -> None:
-    stamps = Stamps(CONFIGS)
+    stamps = ConfigDigests(CONFIGS)
     assert len({stamps.stamp(words) for words in (WORDS, WORDS[:2], (*WORDS, "rounds=3"), (*WORDS, "rounds=4"))}) == 4
-    assert Stamps(CONFIGS).stamp(WORDS) == stamps.stamp(WORDS)
+    assert ConfigDigests(CONFIGS).stamp(WORDS) == stamps.stamp(WORDS)
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_other_words_are_another_stamp() -> None:
 )
 def test_no_composition_reads_a_file_that_its_stamp_leaves_out(words: tuple[str, ...], tmp_path: Path) -> None:
     """Words compose as before where all those files are missing."""
-    kept = Stamps(CONFIGS).files_of(words)
+    kept = ConfigDigests(CONFIGS).files_of(words)
     for name in kept:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(CONFIGS / name, tmp_path / name)
     assert len(kept) < len(list(CONFIGS.rglob("*.yaml"))) / 2
-    assert run_of(words, tmp_path).config == run_of(words, CONFIGS).config
+    assert compose_run(words, tmp_path).config == compose_run(words, CONFIGS).config

@@ -11,7 +11,7 @@ from fedcohort.jobs.launch import Launch
 from fedcohort.study.conditions import list_conditions
 from fedcohort.study.definition import Study
 from fedcohort.study.definition_file import load
-from fedcohort.study.engine import Work
+from fedcohort.study.engine import StudyRunner
 from fedcohort.study.measure import Trajectory
 from fedcohort.study.result_files import DONE
 from fedcohort.study.results import Results
@@ -49,7 +49,7 @@ def write(folder: Path, **changes: object) -> Study:
 def run(study: Study, logs: Path, seeds: Sequence[int] | None = None, said: list[str] | None = None) -> Results:
     """What `fedcohort study run` does; `said` gets its lines."""
     lines = [] if said is None else said
-    work = Work(study, load_results(study), CONFIGS, logs, False, lines.append)
+    work = StudyRunner(study, load_results(study), CONFIGS, logs, False, lines.append)
     work.run(list_conditions(study), seeds or study.seeds)
     return load_results(study)
 

@@ -13,7 +13,7 @@ import pytest
 from mlflow.exceptions import MlflowException
 
 from fedcohort.errors import TrackingError
-from fedcohort.host.lock import hold
+from fedcohort.host.lock import try_to_lock
 from fedcohort.record import history
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
@@ -113,7 +113,7 @@ def running(logs: Logs, last: int) -> Iterator[RunInfo]:
     """A run that holds its lock and has committed the rounds up to `last`."""
     facts, journal = run_info(logs), Journal()
     journal.start(facts)
-    lock = hold(facts.folder / "run.lock")
+    lock = try_to_lock(facts.folder / "run.lock")
     assert lock is not None
     identity.register(facts.folder, logs.place())
     for step in range(last + 1):

@@ -14,7 +14,7 @@ import pytest
 
 from fedcohort.command.sync import sync
 from fedcohort.errors import OptionError, TrackingError
-from fedcohort.host.lock import hold
+from fedcohort.host.lock import try_to_lock
 from fedcohort.record import history
 from fedcohort.record.journal import Journal
 from fedcohort.tracking import tracker as module
@@ -45,7 +45,7 @@ def locked(logs: Logs) -> Iterator[None]:
     """Hold the lock of the run, as its process does."""
     folder = run_info(logs).folder
     folder.mkdir(parents=True, exist_ok=True)
-    lock = hold(folder / "run.lock")
+    lock = try_to_lock(folder / "run.lock")
     assert lock is not None
     yield
     lock.close()

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from fedcohort.data.federation import Rows, Shard
-from fedcohort.training.evaluate import cross_entropy, jain, mean_over_samples, rows_of, tails, worst_group
+from fedcohort.training.evaluate import cross_entropy, jain, mean_of_extremes, mean_over_samples, rows_of, worst_group
 
 
 def test_jains_index() -> None:
@@ -25,9 +25,9 @@ def test_a_diverged_model_is_not_fair(lost: float) -> None:
 
 def test_tails_are_five_percent_rounded_up() -> None:
     values = np.arange(50) / 50.0
-    assert tails(values) == pytest.approx((np.mean([0, 1, 2]) / 50, np.mean([47, 48, 49]) / 50))
-    assert tails(np.arange(40.0)) == (0.5, 38.5)  # ceil(2.0) = 2, not 3
-    assert tails(np.array([0.7])) == (0.7, 0.7)
+    assert mean_of_extremes(values) == pytest.approx((np.mean([0, 1, 2]) / 50, np.mean([47, 48, 49]) / 50))
+    assert mean_of_extremes(np.arange(40.0)) == (0.5, 38.5)  # ceil(2.0) = 2, not 3
+    assert mean_of_extremes(np.array([0.7])) == (0.7, 0.7)
 
 
 def shard() -> Shard:

@@ -8,15 +8,15 @@ import torch
 from torch.nn import functional as F
 
 from engine_toy import federation_of, network_of, task_of, trainer_of
-from fedcohort.training.evaluate import FederationLab
+from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.training.local import LocalTrainer
 
 
 @pytest.fixture
-def made() -> tuple[FederationLab, LocalTrainer, Any]:
+def made() -> tuple[SignalMeasurer, LocalTrainer, Any]:
     federation = federation_of(dtype=torch.float64)
     trainer = trainer_of(federation, network_of(torch.float64), batch=4)
-    return FederationLab(trainer.server, trainer.worker, federation, trainer.update_of), trainer, federation
+    return SignalMeasurer(trainer.server, trainer.worker, federation, trainer.update_of), trainer, federation
 
 
 def loss_of(network: torch.nn.Module, federation: Any, client: int) -> torch.Tensor:

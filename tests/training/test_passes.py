@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from fedcohort.rng import generator
-from fedcohort.training.passes import count_dealt, count_pieces, cut, deal, endless
+from fedcohort.training.passes import count_dealt, count_pieces, cut_into_batches, draw_passes, endless_batches
 
 
 def test_the_last_piece_is_what_is_left() -> None:
-    assert cut(7, 3, merge_last=True) == [(0, 3), (3, 7)]
-    assert cut(7, 3, merge_last=False) == [(0, 3), (3, 6), (6, 7)]
-    assert cut(8, 3, merge_last=True) == [(0, 3), (3, 6), (6, 8)]
-    assert cut(1, 3, merge_last=True) == [(0, 1)]
+    assert cut_into_batches(7, 3, merge_last=True) == [(0, 3), (3, 7)]
+    assert cut_into_batches(7, 3, merge_last=False) == [(0, 3), (3, 6), (6, 7)]
+    assert cut_into_batches(8, 3, merge_last=True) == [(0, 3), (3, 6), (6, 8)]
+    assert cut_into_batches(1, 3, merge_last=True) == [(0, 1)]
 
 
 @pytest.mark.parametrize(("steps", "lengths"), [(0, []), (2, [2]), (3, [3]), (7, [3, 3, 1])])
 def test_passes_end_where_the_steps_do(steps: int, lengths: list[int]) -> None:
-    passes = deal(generator(0, "x"), 5, cut(5, 2, False), steps)
+    passes = draw_passes(generator(0, "x"), 5, cut_into_batches(5, 2, False), steps)
     assert [len(pieces) for _, pieces in passes] == lengths
     assert all(sorted(order) == list(range(5)) for order, _ in passes)
     assert len({tuple(order) for order, _ in passes}) == len(passes)
@@ -28,18 +28,20 @@ def test_passes_end_where_the_steps_do(steps: int, lengths: list[int]) -> None:
 @pytest.mark.parametrize("batch", [1, 2, 3, 10, None])
 def test_what_is_counted_is_what_is_dealt(batch: int | None, merge_last: bool) -> None:
     n = np.arange(1, 14)
-    cuts = [cut(each, batch or each, merge_last) for each in n.tolist()]
+    cuts = [cut_into_batches(each, batch or each, merge_last) for each in n.tolist()]
     assert count_pieces(n, batch, merge_last).tolist() == [len(pieces) for pieces in cuts]
     for steps in range(12):
-        dealt = [deal(generator(0, "x"), each, pieces, steps) for each, pieces in zip(n.tolist(), cuts, strict=True)]
+        dealt = [
+            draw_passes(generator(0, "x"), each, pieces, steps) for each, pieces in zip(n.tolist(), cuts, strict=True)
+        ]
         seen = [sum(stop - start for _, pieces in passes for start, stop in pieces) for passes in dealt]
         assert count_dealt(n, batch, merge_last, steps).tolist() == seen
     assert count_dealt(np.array([0, 4]), batch, merge_last, np.array([3, 0])).tolist() == [0, 0]
 
 
 def test_mini_batches_without_end() -> None:
-    first, second = (list(itertools.islice(endless(generator(0, "x"), 5, 2), n)) for n in (3, 9))
+    first, second = (list(itertools.islice(endless_batches(generator(0, "x"), 5, 2), n)) for n in (3, 9))
     assert [len(rows) for rows in second] == [2, 2, 1] * 3
     assert sorted(at for rows in first for at in rows) == list(range(5))
     assert all((a == b).all() for a, b in zip(first, second, strict=False))
-    assert not list(endless(generator(0, "x"), 0, 2))
+    assert not list(endless_batches(generator(0, "x"), 0, 2))

@@ -14,7 +14,7 @@ from fedcohort.rng import torch_scope
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build
 from fedcohort.training.engines import choose
-from fedcohort.training.positions import on
+from fedcohort.training.positions import adapt_objective
 from yaml_words import make, words
 
 PLACES = Positions((0, 1))
@@ -26,14 +26,14 @@ def objective(request: pytest.FixtureRequest) -> Any:
 
 
 def test_one_class_keeps_its_objective(objective: Any) -> None:
-    assert on(ONE_CLASS, objective) is objective
+    assert adapt_objective(ONE_CLASS, objective) is objective
 
 
 def test_a_sample_is_the_mean_of_its_places_by_themselves(objective: Any) -> None:
     draws = torch.Generator().manual_seed(0)
     logits, reference = torch.randn(3, 4, 5, generator=draws), torch.randn(3, 4, 5, generator=draws).softmax(2)
     y = torch.tensor([[0, 1, 2, 3], [4, UNLABELLED, 2, UNLABELLED], [UNLABELLED, UNLABELLED, UNLABELLED, 1]])
-    whole = on(PLACES, objective)
+    whole = adapt_objective(PLACES, objective)
     assert (whole.plain, whole.uses_reference, whole.reach) == (False, objective.uses_reference, objective.reach)
     assert whole.averages == objective.averages
     value, plain = whole.per_sample(logits, y, reference if whole.uses_reference else None)

@@ -11,8 +11,8 @@ from engine_toy import federation_of, network_of, task_of, trainer_of
 from fedcohort.errors import FedcohortError
 from fedcohort.flat import Block, Layout
 from fedcohort.rng import Draws
-from fedcohort.round.workload import assign_work, verify
-from fedcohort.training.upload import draw_tensor_masks, part
+from fedcohort.round.workload import assign_work, verify_selection
+from fedcohort.training.upload import draw_tensor_masks, sent_part
 from fedcohort.types import Selection
 from yaml_words import make
 
@@ -34,11 +34,11 @@ def test_each_tensor_stays_with_its_share() -> None:
 
 
 def test_a_codec_sees_a_model_of_what_is_sent() -> None:
-    sent = part(LAYOUT, np.array([True, False, True]))
+    sent = sent_part(LAYOUT, np.array([True, False, True]))
     assert [(b.name, b.offset) for b in sent.layout.parameters] == [("a", 0), ("c", 2)]
     assert sent.positions.tolist() == [0, 1, 3, 4, 5, 6]
     assert NONE.bytes_up(sent.layout) == 4 * 6
-    assert NONE.bytes_up(part(LAYOUT, np.zeros(3, bool)).layout) == 0
+    assert NONE.bytes_up(sent_part(LAYOUT, np.zeros(3, bool)).layout) == 0
 
 
 @pytest.mark.parametrize("kind", ["ce", "flash_robust"])
@@ -76,12 +76,12 @@ def test_bytes_and_units_asked() -> None:
 )
 def test_what_can_not_be_asked(fields: dict[str, Any], match: str) -> None:
     with pytest.raises(FedcohortError, match=match):
-        verify(Selection(np.array([0, 1]), **fields), np.arange(3), 2, 3, NONE)
+        verify_selection(Selection(np.array([0, 1]), **fields), np.arange(3), 2, 3, NONE)
 
 
 def test_a_codec_that_trains_for_its_upload_is_refused() -> None:
     codec: Any = SimpleNamespace(hooks=(object(),))
-    verify(Selection(np.array([0, 1]), upload=np.ones(3)), np.arange(3), 2, 3, codec)
+    verify_selection(Selection(np.array([0, 1]), upload=np.ones(3)), np.arange(3), 2, 3, codec)
     chosen = Selection(np.array([0, 1]), upload=np.array([1.0, 0.5, 1.0]))
     with pytest.raises(FedcohortError, match="choose codec=none"):
-        verify(chosen, np.arange(3), 2, 3, codec)
+        verify_selection(chosen, np.arange(3), 2, 3, codec)

@@ -15,9 +15,9 @@ from torch import nn
 
 from engine_toy import federation_of, network_of, task_of, trainer_of
 from fedcohort.flat import FlatModel
-from fedcohort.hook import HookResult, StepView, weigher
+from fedcohort.hook import HookResult, StepView, find_weigher
 from fedcohort.training.engines import choose
-from fedcohort.training.weighted import View
+from fedcohort.training.weighted import MiniBatchView
 from run_harness import go
 from tolerances import Within
 from yaml_words import make
@@ -79,7 +79,7 @@ def images() -> nn.Sequential:
     return nn.Sequential(nn.Conv2d(2, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.Conv2d(4, 4, 3, groups=4), *ends)
 
 
-def case(kind: str, objective: str) -> tuple[FlatModel, View]:
+def case(kind: str, objective: str) -> tuple[FlatModel, MiniBatchView]:
     """A view of one mini-batch, and its model."""
     g = torch.Generator().manual_seed(0)
     network: nn.Module = images() if kind == "images" else network_of(torch.float64, nn.BatchNorm1d(8), nn.Dropout(0.5))
@@ -88,7 +88,7 @@ def case(kind: str, objective: str) -> tuple[FlatModel, View]:
     x = torch.randn((6, 2, 8, 8) if kind == "images" else (6, 5), generator=g, dtype=torch.float64)
     x = x.contiguous(memory_format=torch.channels_last) if kind == "images" else x
     y, z = torch.arange(6) % 3, torch.rand((6, 3), generator=g, dtype=torch.float64).softmax(1)
-    view = View(model, make("objective", objective), (x, y, z), torch.arange(6), lambda: (x[:4], y[:4]))
+    view = MiniBatchView(model, make("objective", objective), (x, y, z), torch.arange(6), lambda: (x[:4], y[:4]))
     return model, view
 
 
@@ -251,5 +251,5 @@ def test_a_client_without_time_keeps_its_weights() -> None:
 
 def test_hooks_without_weights_train_as_fast_as_before() -> None:
     trainer = trainer_of(federation_of(), network_of(), "ce", make("agg", "scaffold").hooks)
-    assert weigher(trainer.hooks) is None
+    assert find_weigher(trainer.hooks) is None
     assert trainer.chain is not None

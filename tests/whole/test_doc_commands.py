@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort.command.line import COMMANDS
-from fedcohort.startup.check import check
+from fedcohort.startup.check import check_before_data
 from run_harness import compose_words
 from yaml_words import ROOT
 
@@ -66,7 +66,7 @@ def test_a_run_of_the_documents_starts(words: list[str], tmp_path: Path, monkeyp
         for name, value in (("SLURM_JOB_ID", "7"), ("SLURM_NTASKS", "2"), ("SLURM_PROCID", "0")):
             monkeypatch.setenv(name, value)
     for job in list_jobs(words[words.index("train.py") + 1 :]):
-        check(compose_words(*job))
+        check_before_data(compose_words(*job))
 
 
 VERB = [

@@ -11,7 +11,7 @@ from jaxtyping import Float64
 
 from fedcohort.codec.lowrank import least_squares
 from fedcohort.round.aggregate import count_once_more
-from fedcohort.training.evaluate import tails
+from fedcohort.training.evaluate import mean_of_extremes
 from fedcohort.types import ProbeResult
 from typecheck import EVERY, OFTEN, check
 
@@ -25,14 +25,14 @@ def until_checked(function: Callable[..., Any], *args: object) -> None:
 
 def test_another_dtype_is_refused() -> None:
     with pytest.raises(TypeError, match="tails: values is"):
-        until_checked(tails, np.arange(3))
+        until_checked(mean_of_extremes, np.arange(3))
     with pytest.raises(TypeError, match="count_once_more: clients is"):
         until_checked(count_once_more, np.arange(3), np.ones(2))
 
 
 def test_another_number_of_dimensions_is_refused() -> None:
     with pytest.raises(TypeError, match="tails: values is"):
-        until_checked(tails, np.ones((3, 2)))
+        until_checked(mean_of_extremes, np.ones((3, 2)))
 
 
 def test_a_letter_is_one_length_in_one_call() -> None:

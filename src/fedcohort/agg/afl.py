@@ -30,7 +30,7 @@ from fedcohort import ranges
 from fedcohort.agg import losses
 from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
 from fedcohort.component import CLEAN_LABELS, RELATIVE_ADVICE, Requirement
-from fedcohort.maths.simplex import project
+from fedcohort.maths.simplex import project_onto_simplex
 from fedcohort.types import Ids, Population, Values
 
 FULL_PARTICIPATION = Requirement(
@@ -104,4 +104,4 @@ class Afl(Aggregator[State]):
         weight = weight / weight.sum() if state.mixture[clients].sum() > ROUNDING else share
         raised = state.mixture.copy()
         raised[clients] += self.gamma * F * (len(raised) / len(rows) if self.unbiased else 1.0)
-        return arrived.combine(losses.scatter_weights(arrived, rows, weight)), State(project(raised))
+        return arrived.combine(losses.scatter_weights(arrived, rows, weight)), State(project_onto_simplex(raised))

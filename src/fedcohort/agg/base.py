@@ -65,7 +65,7 @@ class Arrived(ReadOnly):
             that the advice excludes has 0, and counts as not arrived.
         updates: D, [m, P] in the order of `outcome.clients`, for `stacked` aggregators, else None.
         buffers: the clients' buffers, float64 [m, B], likewise.
-        workshop: the networks on the server, for this round.
+        server_models: the networks on the server, for this round.
     """
 
     outcome: RoundOutcome
@@ -74,18 +74,18 @@ class Arrived(ReadOnly):
     weights: Values
     updates: Float[Tensor, "m p"] | None
     buffers: Float[Tensor, "m b"] | None = None
-    workshop: ServerModels | None = None
+    server_models: ServerModels | None = None
 
     @property
-    def bench(self) -> ServerModels:
+    def required_server_models(self) -> ServerModels:
         """Return the networks on the server, for an aggregator that requires them."""
-        if self.workshop is None:
+        if self.server_models is None:
             raise ValueError("this aggregator needs the server's networks, and none were passed")
-        return self.workshop
+        return self.server_models
 
     def model_of(self, i: int) -> nn.Module:
         """Return the network that client i of `outcome.clients` trained, with its own buffers."""
-        return self.bench.model(self.matrix[i], None if self.buffers is None else self.buffers[i])
+        return self.required_server_models.model(self.matrix[i], None if self.buffers is None else self.buffers[i])
 
     @property
     def matrix(self) -> Float[Tensor, "m p"]:

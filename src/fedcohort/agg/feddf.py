@@ -36,7 +36,7 @@ from torch.nn import functional as F
 from fedcohort import ranges
 from fedcohort.agg.base import Arrived, Direction, SampleWeighted, ServerModels
 from fedcohort.component import CLASSES, PROXY, RELATIVE_ADVICE, UNADVISED_WEIGHTS, Requirement
-from fedcohort.maths.distil import batches, learn, predict, trainable
+from fedcohort.maths.distil import batches, predict, step_towards, trainable_parameters
 from fedcohort.types import Population
 
 
@@ -89,7 +89,7 @@ class FedDf(SampleWeighted[None]):
         start = arrived.combine(arrived.weights)
         if self.steps == 0:
             return start, None
-        bench = arrived.bench
+        bench = arrived.required_server_models
         x, order = self._rows(bench)
         t = self._teachers(arrived, x)
         if t is None:
@@ -114,7 +114,7 @@ class FedDf(SampleWeighted[None]):
             z = predict(teacher, x, self.batch)
             if not torch.isfinite(z).all():
                 continue
-            if self.drop_worst and arrived.bench.accuracy(teacher) <= 1 / z.shape[1]:
+            if self.drop_worst and arrived.required_server_models.accuracy(teacher) <= 1 / z.shape[1]:
                 continue
             count += 1
             mean = z if count == 1 else mean + (z - mean) / count
@@ -123,11 +123,11 @@ class FedDf(SampleWeighted[None]):
     def _distil(self, bench: ServerModels, student: nn.Module, x: Tensor, t: Tensor, order: list[Tensor]) -> nn.Module:
         """Return the trained student."""
         student.eval()
-        optimizer = torch.optim.Adam(trainable(student), lr=self.lr)
+        optimizer = torch.optim.Adam(trainable_parameters(student), lr=self.lr)
         best, best_student, since = -math.inf, student, 0
         for step, rows in enumerate(order):
             optimizer.param_groups[0]["lr"] = self.lr * 0.5 * (1 + math.cos(math.pi * step / self.steps))
-            learn(optimizer, t[rows], student(x[rows]), self.tau)
+            step_towards(optimizer, t[rows], student(x[rows]), self.tau)
             since += 1
             if self.eval_every is None or ((step + 1) % self.eval_every and step + 1 < self.steps):
                 continue

@@ -35,7 +35,7 @@ from fedcohort import ranges
 from fedcohort.agg import losses
 from fedcohort.agg.base import Arrived, Direction, SampleWeighted
 from fedcohort.component import CLEAN_LABELS, RELATIVE_ADVICE, UNADVISED_WEIGHTS, Requirement
-from fedcohort.maths.kl_ball import tilt
+from fedcohort.maths.kl_ball import tilt_within_kl_ball
 from fedcohort.types import Population, Values
 
 FULL_PARTICIPATION = Requirement(
@@ -110,7 +110,7 @@ class FedMaba(SampleWeighted[State]):
             return Direction(arrived.mean), state
         clients = arrived.outcome.clients[rows]
         p = state.p[clients]
-        p_hat, _ = tilt(np.log(np.maximum(p, TINY)) + self.eta * F, self.rho)
+        p_hat, _ = tilt_within_kl_ball(np.log(np.maximum(p, TINY)) + self.eta * F, self.rho)
         after = state.p.copy()
         after[clients] = p_hat if self.sync == "literal" else p.sum() * p_hat
         mixed = self.alpha * p_hat + (1 - self.alpha) * losses.normalised_weights(arrived, rows)

@@ -41,7 +41,7 @@ from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_weights
 from fedcohort.agg.losses import read_losses, scatter_weights
 from fedcohort.component import CLASSES, PROXY, RELATIVE_ADVICE, Requirement
-from fedcohort.maths.distil import batches, learn, trainable
+from fedcohort.maths.distil import batches, step_towards, trainable_parameters
 from fedcohort.types import Ids, Population, Values
 
 EQUAL_ABSENCE = Requirement(
@@ -120,7 +120,7 @@ class Rhfl(Aggregator[State]):
         if not len(rows):
             return arrived.combine(arrived.weights), state
         clients, before = arrived.outcome.clients[rows], state.before.copy()
-        omega = scatter_weights(arrived, rows, confidence(before[clients], L, self.beta, arrived.weights[rows]))
+        omega = scatter_weights(arrived, rows, client_confidence(before[clients], L, self.beta, arrived.weights[rows]))
         before[clients] = L
         if self.mode == "weights_only" or len(rows) == 1:
             return arrived.combine(omega), State(before)
@@ -131,12 +131,12 @@ class Rhfl(Aggregator[State]):
         rows = np.flatnonzero(omega)
         models = [arrived.model_of(int(i)) for i in rows]
         out = np.zeros(len(omega))
-        out[rows] = omega[rows] * self._align(arrived.bench, models, omega[rows])
+        out[rows] = omega[rows] * self._align(arrived.required_server_models, models, omega[rows])
         out /= max(out.sum(), TINY)
         displacement = torch.zeros_like(arrived.mean)
         for i, network in zip(rows, models, strict=True):
             if out[i]:
-                displacement += out[i] * arrived.bench.update_of(network)
+                displacement += out[i] * arrived.required_server_models.update_of(network)
         return Direction(displacement, out)
 
     def _align(self, bench: ServerModels, models: list[nn.Module], omega: Values) -> Values:
@@ -145,23 +145,23 @@ class Rhfl(Aggregator[State]):
         Returns:
             1 for each model, 0 where its predictions are not finite, [K].
         """
-        share = torch.from_numpy(omega).to(trainable(models[0])[0])  # inputs may be bytes, or symbols
-        optimizers = [torch.optim.Adam(trainable(network), lr=self.lr) for network in models]
+        share = torch.from_numpy(omega).to(trainable_parameters(models[0])[0])  # inputs may be bytes, or symbols
+        optimizers = [torch.optim.Adam(trainable_parameters(network), lr=self.lr) for network in models]
         n = len(bench.proxy)
         count = -(-n // self.batch) if self.batches is None else self.batches
         for rows in batches(bench.rng("align"), n, self.batch, count):
             x = bench.proxy[torch.from_numpy(rows).to(bench.proxy.device)]
-            share, targets, pull = peers(predictions(models, x), share)
+            share, targets, pull = mixture_of_others(predict_probabilities(models, x), share)
             for i, network in enumerate(models):
                 if pull[i] <= 0:
                     continue
                 if self.fresh_adam:
                     optimizers[i].state.clear()
-                learn(optimizers[i], targets[i], network(x), pull=float(pull[i]))
+                step_towards(optimizers[i], targets[i], network(x), pull=float(pull[i]))
         return (share > 0).double().cpu().numpy()
 
 
-def confidence(before: Values, now: Values, beta: float, p: Values) -> Values:
+def client_confidence(before: Values, now: Values, beta: float, p: Values) -> Values:
     """Return omega of the clients, [K], which sums to 1.
 
     Args:
@@ -182,12 +182,12 @@ def confidence(before: Values, now: Values, beta: float, p: Values) -> Values:
 
 
 @torch.no_grad()
-def predictions(models: list[nn.Module], x: Tensor) -> Float[Tensor, "k b c"]:
+def predict_probabilities(models: list[nn.Module], x: Tensor) -> Float[Tensor, "k b c"]:
     """Return the models' probabilities on x, in eval mode."""
     return torch.stack([F.softmax(network.eval()(x), 1) for network in models])
 
 
-def peers(
+def mixture_of_others(
     p: Float[Tensor, "k b c"], omega: Float[Tensor, "k"]
 ) -> tuple[Float[Tensor, "k"], Float[Tensor, "k b c"], Float[Tensor, "k"]]:
     """Return the joint prediction of the others for each model.

@@ -18,7 +18,7 @@ from fedcohort.results.matching.question import Answer, Question
 from fedcohort.results.metric import DIRECTIONS
 from fedcohort.results.run import KINDS
 from fedcohort.startup import comparison
-from fedcohort.startup.options import folder, spell, unknown
+from fedcohort.startup.options import check_writable_folder, spell_value, unknown_option_error
 from fedcohort.tracking.runs import Query
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Options:
             raise ranges.refuse("cols", f"another parameter than rows={self.rows}, or null", self.cols)
         _ = self.question
         ranges.parse_number("wait_s", self.wait_s, "(0, inf)")
-        folder("out", self.out)
+        check_writable_folder("out", self.out)
 
     @property
     def question(self) -> Question:
@@ -135,7 +135,7 @@ def compare(runs: SweepResult | Iterable[RunResult | str | Path] | None = None, 
     Raises:
         FedcohortError: with the message that the command prints.
     """
-    texts = {name: None if value is None else spell(value) for name, value in options.items()}
+    texts = {name: None if value is None else spell_value(value) for name, value in options.items()}
     if runs is None:
         chosen = make_options(texts)
         return Comparison(comparison.read_answer(chosen.query, chosen.question, float(chosen.wait_s)))
@@ -157,6 +157,6 @@ def make_options(options: Mapping[str, str | None]) -> Options:
     """Return the options of a comparison by name. Raises `OptionError`."""
     names = [field.name for field in fields(Options)]
     if wrong := next((name for name in options if name not in names), None):
-        raise unknown("", wrong, names)
+        raise unknown_option_error("", wrong, names)
     values: Any = options  # the constructor rejects a null where a text is needed
     return Options(**values)

@@ -118,9 +118,9 @@ def run_words(words: Sequence[str]) -> RunResult:
     configs = find_configs()
     messages.to_terminal()
     with plain_errors(words, configs), terminal.brief():
-        command_line.check_all(words, configs)
+        command_line.check_command_line(words, configs)
         try:
-            return RunResult(run_checked(compose.run_of(words, configs), None))
+            return RunResult(run_checked(compose.compose_run(words, configs), None))
         except Stopped as stop:
             if stop.code != INTERRUPTED:
                 raise

@@ -129,7 +129,7 @@ def sweep(*, n_jobs: int = 1, launcher: str = "local", **options: object) -> Swe
     messages.to_terminal()
     with plain_errors(words, configs), terminal.brief():
         launch = Launch(launcher, n_jobs)
-        command_line.check_all(["-m", *words], configs)
+        command_line.check_command_line(["-m", *words], configs)
         folder = begin_grid(words, configs, launcher)
         try:
             with suppress(KeyboardInterrupt):

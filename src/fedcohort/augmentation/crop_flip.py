@@ -62,10 +62,10 @@ class CropFlip(Augmentation):
     def change(self, x: "Float[Tensor, 'n *shape']", rng: np.random.Generator) -> "Float[Tensor, 'n *shape']":
         """Return the images [n, channels, height, width], each shifted and possibly mirrored."""
         down, right = rng.integers(-self.padding, self.padding + 1, (2, len(x)))
-        return shift_images(x, down, right, rng.random(len(x)) < self.flip)
+        return crop_and_flip(x, down, right, rng.random(len(x)) < self.flip)
 
 
-def shift_images(
+def crop_and_flip(
     x: "Float[Tensor, 'n c h w']", down: np.ndarray, right: np.ndarray, mirrored: np.ndarray
 ) -> "Float[Tensor, 'n c h w']":
     """Return the crop of each image that begins at (down, right), padded with 0 to the size of the image.

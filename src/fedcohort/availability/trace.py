@@ -115,7 +115,7 @@ class Trace(Availability):
         ready = np.ones(len(order), dtype=bool) if self.state is None else table.flags("state", self.state)[order]
         if not ready.any():
             raise DataError(f"availability.path: {self.path} has no client that is ever ready")
-        start, end, device = _join(start[ready], end[ready], device[ready])
+        start, end, device = _merge_intervals(start[ready], end[ready], device[ready])
         stop = np.cumsum(np.bincount(device, minlength=len(counts)))
         first = np.concatenate([[0], stop[:-1]])
         complete, missing = table.find_gap("client", self.client)
@@ -228,7 +228,7 @@ class Trace(Availability):
         return np.arange(draws.n_clients)
 
 
-def _join(start: Values, end: Values, device: Ids) -> tuple[Values, Values, Ids]:
+def _merge_intervals(start: Values, end: Values, device: Ids) -> tuple[Values, Values, Ids]:
     """Merge intervals of a device that touch or overlap; return starts, ends and devices, each [intervals]."""
     apart = (device[1:] != device[:-1]) | (start[1:] > end[:-1])
     first, last = np.concatenate([[True], apart]), np.concatenate([apart, [True]])

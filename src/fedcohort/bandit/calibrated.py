@@ -8,8 +8,8 @@ sum r^2 - b'theta_hat = |r - X theta_hat|^2 + lam |theta_hat|^2 is the part that
 prior counts as one reward with a residual of 1, the size of a reward divided by the mean reward: rewards must be scaled
 so.
 
-A draw has the standard deviation of the rewards around their expectation. The confidence set of `ridge.exploration`
-holds for any noise up to size 1 at all times, and is several times wider.
+A draw has the standard deviation of the rewards around their expectation. The confidence set of
+`ridge.exploration_width` holds for any noise up to size 1 at all times, and is several times wider.
 """
 
 import math
@@ -37,14 +37,14 @@ class NoisyRidge:
     count: int = 0
 
 
-def learn(past: NoisyRidge, X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"]) -> NoisyRidge:
+def add_rewards(past: NoisyRidge, X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"]) -> NoisyRidge:
     """Return the belief after a row of X and a reward of r for each pull; invalid rows are left out."""
-    valid = ridge.usable(X, r)
+    valid = ridge.find_valid_rows(X, r)
     X, r = X[valid], r[valid]
-    return NoisyRidge(ridge.learn(past.ridge, X, r), past.squares + float(r @ r), past.count + len(r))
+    return NoisyRidge(ridge.add_rewards(past.ridge, X, r), past.squares + float(r @ r), past.count + len(r))
 
 
-def sigma(past: NoisyRidge) -> float:
+def estimate_noise_deviation(past: NoisyRidge) -> float:
     """Return the estimated standard deviation of the noise; 1 before the first reward."""
-    unexplained = past.squares - float(past.ridge.b @ ridge.estimate(past.ridge))
+    unexplained = past.squares - float(past.ridge.b @ ridge.posterior_mean(past.ridge))
     return math.sqrt((1.0 + max(unexplained, 0.0)) / (1 + past.count))  # rounding may make it negative

@@ -89,16 +89,16 @@ class Linear:
     lam: float
 
     def prior(self, d: int, rng: Draws | None) -> Ridge:
-        return ridge.prior(d, self.lam)
+        return ridge.prior_belief(d, self.lam)
 
     def choose(self, belief: Ridge, X: Rows) -> Ridge:
         return belief
 
     def learn(self, belief: Ridge, X: Rows, r: Values) -> Ridge:
-        return ridge.learn(belief, X, r)
+        return ridge.add_rewards(belief, X, r)
 
     def coefficients(self, belief: Ridge) -> tuple[Values, Values]:
-        return ridge.estimate(belief), ridge.deviation(belief)
+        return ridge.posterior_mean(belief), ridge.posterior_deviation(belief)
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ class Thompson(Linear):
     """Thompson sampling: theta is drawn from its posterior once a round."""
 
     def judge(self, belief: Ridge, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Scores, Ridge]:
-        mean = ridge.estimate(belief)
-        theta = ridge.sample(belief, gamma, rng.standard_normal(len(mean)))
+        mean = ridge.posterior_mean(belief)
+        theta = ridge.posterior_draw(belief, gamma, rng.standard_normal(len(mean)))
         return Scores(X @ theta, X @ mean, X @ (theta - mean)), belief
 
 
@@ -116,10 +116,10 @@ class LinUCB(Linear):
     """The upper end of the confidence set; nothing is drawn."""
 
     def judge(self, belief: Ridge, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Scores, Ridge]:
-        valid = ridge.usable(X)
+        valid = ridge.find_valid_rows(X)
         width = np.full(len(X), np.nan)
-        width[valid] = linucb.width(belief, X[valid])
-        return _sum_parts(X @ ridge.estimate(belief), gamma * width), belief
+        width[valid] = linucb.confidence_widths(belief, X[valid])
+        return _sum_parts(X @ ridge.posterior_mean(belief), gamma * width), belief
 
 
 @dataclass(frozen=True)
@@ -135,20 +135,22 @@ class Calibrated:
     scale: float
 
     def prior(self, d: int, rng: Draws | None) -> NoisyRidge:
-        return NoisyRidge(ridge.prior(d, self.lam))
+        return NoisyRidge(ridge.prior_belief(d, self.lam))
 
     def judge(self, belief: NoisyRidge, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Scores, NoisyRidge]:
-        width = self.scale * calibrated.sigma(belief)
+        width = self.scale * calibrated.estimate_noise_deviation(belief)
         return Thompson(self.lam).judge(belief.ridge, X, width, round, rng)[0], belief
 
     def choose(self, belief: NoisyRidge, X: Rows) -> NoisyRidge:
         return belief
 
     def learn(self, belief: NoisyRidge, X: Rows, r: Values) -> NoisyRidge:
-        return calibrated.learn(belief, X, r)
+        return calibrated.add_rewards(belief, X, r)
 
     def coefficients(self, belief: NoisyRidge) -> tuple[Values, Values]:
-        return ridge.estimate(belief.ridge), calibrated.sigma(belief) * ridge.deviation(belief.ridge)
+        return ridge.posterior_mean(belief.ridge), calibrated.estimate_noise_deviation(
+            belief
+        ) * ridge.posterior_deviation(belief.ridge)
 
 
 @dataclass(frozen=True)
@@ -170,17 +172,17 @@ class Neural:
     lr: float
 
     def prior(self, d: int, rng: Draws | None) -> Network:
-        return neural.initial(d, self.pairs, self.lam, rng)
+        return neural.initial_network(d, self.pairs, self.lam, rng)
 
     def judge(self, belief: Network, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Scores, Network]:
-        mean, width, belief = neural.judge(belief, X)
+        mean, width, belief = neural.predict_with_bonus(belief, X)
         return _sum_parts(mean, self.nu * width), belief
 
     def choose(self, belief: Network, X: Rows) -> Network:
-        return neural.choose(belief, X)
+        return neural.add_selected_gradients(belief, X)
 
     def learn(self, belief: Network, X: Rows, r: Values) -> Network:
-        return neural.learn(belief, X, r, self.lam, self.steps, self.lr)
+        return neural.add_rewards_and_fit(belief, X, r, self.lam, self.steps, self.lr)
 
     def coefficients(self, belief: Network) -> tuple[Values, Values]:
         return np.empty(0), np.empty(0)
@@ -201,7 +203,7 @@ class Restless:
     c: float
 
     def prior(self, d: int, rng: Draws | None) -> HiddenMarkov:
-        return restless.initial(d, self.states, self.lam, rng)
+        return restless.initial_belief(d, self.states, self.lam, rng)
 
     def judge(self, belief: HiddenMarkov, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Scores, HiddenMarkov]:
         expected = restless.predict(belief, X)
@@ -214,7 +216,7 @@ class Restless:
         return belief
 
     def learn(self, belief: HiddenMarkov, X: Rows, r: Values) -> HiddenMarkov:
-        return restless.learn(belief, X, r)
+        return restless.add_rewards(belief, X, r)
 
     def coefficients(self, belief: HiddenMarkov) -> tuple[Values, Values]:
-        return restless.summarise(belief)
+        return restless.coefficient_moments(belief)

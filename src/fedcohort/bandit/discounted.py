@@ -41,12 +41,12 @@ class Discounted:
     pulled: Bool[np.ndarray, "_n"]
 
 
-def no_pulls(n_arms: int) -> Discounted:
+def initial_sums(n_arms: int) -> Discounted:
     """Return the sums before the first round."""
     return Discounted(np.zeros(n_arms), np.zeros(n_arms), 0.0, np.zeros(n_arms, bool))
 
 
-def update(past: Discounted, discount: float, arms: Ids, rewards: Values) -> Discounted:
+def discount_and_add(past: Discounted, discount: float, arms: Ids, rewards: Values) -> Discounted:
     """Return the sums after a round in which each arm of `arms` was pulled once and paid its finite reward."""
     least = np.divide(MIN_COUNT, past.count, out=np.zeros_like(past.count), where=past.pulled)
     factor = np.minimum(np.maximum(discount, least), 1.0)  # the discount, unless the count would pass its floor
@@ -57,14 +57,14 @@ def update(past: Discounted, discount: float, arms: Ids, rewards: Values) -> Dis
     return Discounted(total, count, discount * past.rounds + 1.0, pulled)
 
 
-def mean(past: Discounted) -> Values:
+def mean_rewards(past: Discounted) -> Values:
     """Return L / N of each arm, 0 for an arm that was never pulled."""
     out = np.zeros_like(past.total)
     np.divide(past.total, past.count, out=out, where=past.pulled)
     return out
 
 
-def width(past: Discounted, sigma: float) -> Values:
+def confidence_widths(past: Discounted, sigma: float) -> Values:
     """Return the confidence width of each arm, in the unit of sigma; infinite only for arms never pulled."""
     out = np.full_like(past.count, np.inf)
     pulled = past.pulled

@@ -32,11 +32,11 @@ Features = Float64[np.ndarray, "d k"]
 Square = Float64[np.ndarray, "k k"]
 Rows = Float64[np.ndarray, "n k"]
 
-RATE = 1e-2  # Adam's learning rate at the first step of a fit
+LEARNING_RATE = 1e-2  # Adam's learning rate at the first step of a fit
 
 
 @dataclass(frozen=True)
-class Group:
+class ObservationGroup:
     """Observations that lack the same clients.
 
     Attributes:
@@ -64,14 +64,14 @@ class Observations:
     mu: Float64[np.ndarray, "k"]
     weights: Float64[np.ndarray, "n"]
 
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[ObservationGroup]:
         """Return the draws by the clients that they lack; draws without a client are left out."""
         finite: Bool[np.ndarray, "n k"] = ~np.isnan(self.Y)
         groups = []
         for mask in np.unique(finite[finite.any(1)], axis=0):
             rows = (finite == mask).all(1)
             arrays = np.flatnonzero(mask), (self.Y - self.mu)[np.ix_(rows, mask)], self.weights[rows]
-            groups.append(Group(*(torch.from_numpy(array) for array in arrays)))
+            groups.append(ObservationGroup(*(torch.from_numpy(array) for array in arrays)))
         return groups
 
 
@@ -88,7 +88,7 @@ class Kernel(Protocol):
         """Return Sigma."""
         ...
 
-    def loss(self, features: Tensor, scale: Tensor, groups: list[Group]) -> Tensor:
+    def loss(self, features: Tensor, scale: Tensor, groups: list[ObservationGroup]) -> Tensor:
         """Return -sum_e weights_e log N(Y_e; mu, Sigma) in nats; missing numbers are marginalised out."""
         ...
 
@@ -109,7 +109,7 @@ class Linear:
         sigma: Square = X.T @ X + self.noise**2 * np.eye(X.shape[1])
         return sigma
 
-    def loss(self, features: Tensor, scale: Tensor, groups: list[Group]) -> Tensor:
+    def loss(self, features: Tensor, scale: Tensor, groups: list[ObservationGroup]) -> Tensor:
         d, s2 = features.shape[0], self.noise**2
         total = features.new_zeros(())
         for group in groups:
@@ -141,7 +141,7 @@ class SquaredExponential:
         sigma: Square = kernel.numpy() + self.noise**2 * np.eye(X.shape[1])
         return sigma
 
-    def loss(self, features: Tensor, scale: Tensor, groups: list[Group]) -> Tensor:
+    def loss(self, features: Tensor, scale: Tensor, groups: list[ObservationGroup]) -> Tensor:
         total = features.new_zeros(())
         for group in groups:
             X, n = features[:, group.columns], len(group.columns)
@@ -157,7 +157,7 @@ class SquaredExponential:
         return scale**2 * torch.exp(-0.5 * distance / self.length)
 
 
-def condition(sigma: Square, k: int) -> Square:
+def condition_covariance(sigma: Square, k: int) -> Square:
     """Return the covariance of all clients given the value of client k; its row and column are exactly zero."""
     out: Square = sigma - np.outer(sigma[:, k], sigma[k]) / sigma[k, k]
     out[k] = 0.0
@@ -173,7 +173,7 @@ def weighted_mean(Y: Rows, weights: Float64[np.ndarray, "n"]) -> Float64[np.ndar
     return np.asarray(mean)
 
 
-def fit(kernel: Kernel, X: Features, f: float, data: Observations, steps: int) -> tuple[Features, float]:
+def fit_features(kernel: Kernel, X: Features, f: float, data: Observations, steps: int) -> tuple[Features, float]:
     """Return X and f after `steps` steps of Adam on the kernel's loss.
 
     Both are unchanged where there are no observations, or where the result is not finite.
@@ -204,9 +204,9 @@ def _variables(kernel: Kernel, X: Features, f: float) -> tuple[Tensor, Tensor, l
 
 def _minimise(variables: list[Tensor], loss: Callable[[], Tensor], steps: int) -> None:
     """Take `steps` steps of Adam on `loss`, in place; the learning rate falls linearly to 0 in the second half."""
-    optimizer = torch.optim.Adam(variables, lr=RATE)
+    optimizer = torch.optim.Adam(variables, lr=LEARNING_RATE)
     for step in range(steps):
-        optimizer.param_groups[0]["lr"] = RATE * min(1.0, 2 * (steps - step) / steps)
+        optimizer.param_groups[0]["lr"] = LEARNING_RATE * min(1.0, 2 * (steps - step) / steps)
         for variable, slope in zip(variables, torch.autograd.grad(loss(), variables), strict=True):
             variable.grad = slope
         optimizer.step()

@@ -11,10 +11,10 @@ Departures from the paper: one theta for all arms, as in FLASH.
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.bandit.ridge import Ridge, factor
+from fedcohort.bandit.ridge import Ridge, cholesky_factor
 from fedcohort.types import Values
 
 
-def width(past: Ridge, X: Float64[np.ndarray, "n d"]) -> Values:
+def confidence_widths(past: Ridge, X: Float64[np.ndarray, "n d"]) -> Values:
     """Return sqrt(x' V^-1 x) for each row, [n]: with V = C C' it is the length of C^-1 x."""
-    return np.asarray(np.sqrt((np.linalg.solve(factor(past), X.T) ** 2).sum(axis=0)))
+    return np.asarray(np.sqrt((np.linalg.solve(cholesky_factor(past), X.T) ** 2).sum(axis=0)))

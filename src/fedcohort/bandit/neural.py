@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.bandit.ridge import usable
+from fedcohort.bandit.ridge import find_valid_rows
 from fedcohort.types import Values
 
 MAX_FULL = 512  # largest number of parameters for which Z is a full matrix
@@ -65,7 +65,7 @@ class Network:
         return len(self.theta) // (len(self.mean) + 1)
 
 
-def initial(d: int, pairs: int, lam: float, rng: np.random.Generator | None) -> Network:
+def initial_network(d: int, pairs: int, lam: float, rng: np.random.Generator | None) -> Network:
     """Return the network before the first context; rng=None leaves all weights at zero, where nothing is learnt."""
     h = 2 * pairs
     half = np.zeros((pairs, d + 1)) if rng is None else rng.normal(0.0, math.sqrt(4 / h), (pairs, d + 1))
@@ -74,29 +74,29 @@ def initial(d: int, pairs: int, lam: float, rng: np.random.Generator | None) -> 
     return Network(theta, theta, Z, np.empty((0, d)), np.empty(0), 0, np.zeros(d), np.zeros(d))
 
 
-def layers(theta: Values, d: int) -> tuple[Rows, Values]:
+def split_layers(theta: Values, d: int) -> tuple[Rows, Values]:
     """Return the layers W_1 [h, d] and W_2 [h]."""
     h = len(theta) // (d + 1)
     return theta[: h * d].reshape(h, d), theta[h * d :]
 
 
-def output(theta: Values, X: Rows) -> Values:
+def network_outputs(theta: Values, X: Rows) -> Values:
     """Return f of each row, [n]; computed half by half, so that copies of opposite sign cancel exactly."""
-    W_1, W_2 = layers(theta, X.shape[1])
+    W_1, W_2 = split_layers(theta, X.shape[1])
     half = len(W_2) // 2
     a, b = (np.maximum(X @ W_1[s].T, 0.0) @ W_2[s] for s in (slice(half), slice(half, None)))
     return np.asarray(math.sqrt(len(W_2)) * (a + b))
 
 
-def gradients(theta: Values, X: Rows) -> Rows:
+def output_gradients(theta: Values, X: Rows) -> Rows:
     """Return g of each row, [n, q]."""
-    W_1, W_2 = layers(theta, X.shape[1])
+    W_1, W_2 = split_layers(theta, X.shape[1])
     hidden = X @ W_1.T
     inner = ((hidden > 0) * W_2)[:, :, None] * X[:, None, :]
     return math.sqrt(len(W_2)) * np.concatenate([inner.reshape(len(X), W_1.size), np.maximum(hidden, 0.0)], axis=1)
 
 
-def bonus(Z: Float64[np.ndarray, "_q *_q2"], G: Rows, h: int) -> Values:
+def exploration_bonus(Z: Float64[np.ndarray, "_q *_q2"], G: Rows, h: int) -> Values:
     """Return sqrt(g' Z^-1 g / h) for each row of G, [n]; Z is [q, q], or its diagonal [q]."""
     if Z.ndim == 1:
         return np.asarray(np.sqrt((G**2 / Z).sum(axis=1) / h))
@@ -122,38 +122,38 @@ def standardise(past: Network, X: Rows) -> Rows:
     return np.asarray(np.divide(X - past.mean, sd, out=np.zeros_like(X), where=sd > floor))
 
 
-def judge(past: Network, X: Rows) -> tuple[Values, Values, Network]:
+def predict_with_bonus(past: Network, X: Rows) -> tuple[Values, Values, Network]:
     """Return f and the bonus of each row, NaN where a row is not valid, and the network with updated moments."""
-    valid = usable(X)
+    valid = find_valid_rows(X)
     past = update_moments(past, X[valid])
     mean, width = np.full(len(X), np.nan), np.full(len(X), np.nan)
     rows = standardise(past, X[valid])
-    mean[valid] = output(past.theta, rows)
-    width[valid] = bonus(past.Z, gradients(past.theta, rows), past.width())
+    mean[valid] = network_outputs(past.theta, rows)
+    width[valid] = exploration_bonus(past.Z, output_gradients(past.theta, rows), past.width())
     return mean, width, past
 
 
-def choose(past: Network, X: Rows) -> Network:
+def add_selected_gradients(past: Network, X: Rows) -> Network:
     """Return the network with the gradients of the selected contexts in Z."""
-    G = gradients(past.theta, standardise(past, X[usable(X)]))
+    G = output_gradients(past.theta, standardise(past, X[find_valid_rows(X)]))
     added = G.T @ G if past.Z.ndim == 2 else (G**2).sum(axis=0)
     return replace(past, Z=past.Z + added / past.width())
 
 
-def learn(past: Network, X: Rows, r: Values, lam: float, steps: int, lr: float) -> Network:
+def add_rewards_and_fit(past: Network, X: Rows, r: Values, lam: float, steps: int, lr: float) -> Network:
     """Return the network fitted to all rewards, with a row of X and a reward of r for each pull.
 
     Invalid rows are left out.
     """
-    valid = usable(X, r)
+    valid = find_valid_rows(X, r)
     X, r = np.concatenate([past.X, X[valid]])[-MAX_REWARDS:], np.concatenate([past.r, r[valid]])[-MAX_REWARDS:]
     if not valid.any():
         return past
-    theta = fit(past.origin, standardise(past, X), r, lam, steps, lr)
+    theta = fit_weights(past.origin, standardise(past, X), r, lam, steps, lr)
     return replace(past, theta=theta, X=X, r=r)
 
 
-def fit(origin: Values, X: Rows, r: Values, lam: float, steps: int, lr: float) -> Values:
+def fit_weights(origin: Values, X: Rows, r: Values, lam: float, steps: int, lr: float) -> Values:
     """Return theta after `steps` full-batch steps of Adam from theta_0; the learning rate falls from lr to lr / steps.
 
     Args:
@@ -164,10 +164,10 @@ def fit(origin: Values, X: Rows, r: Values, lam: float, steps: int, lr: float) -
         steps: number of steps.
         lr: first learning rate.
     """
-    penalty = lam * len(layers(origin, X.shape[1])[1])
+    penalty = lam * len(split_layers(origin, X.shape[1])[1])
     theta, first, second = origin, np.zeros_like(origin), np.zeros_like(origin)
     for step in range(1, steps + 1):
-        g = slope(theta, X, r) + penalty * (theta - origin)
+        g = loss_gradient(theta, X, r) + penalty * (theta - origin)
         first, second = BETAS[0] * first + (1 - BETAS[0]) * g, BETAS[1] * second + (1 - BETAS[1]) * g**2
         scale = np.sqrt(second / (1 - BETAS[1] ** step)) + EPSILON
         rate = lr * (steps - step + 1) / steps
@@ -175,9 +175,9 @@ def fit(origin: Values, X: Rows, r: Values, lam: float, steps: int, lr: float) -
     return theta
 
 
-def slope(theta: Values, X: Rows, r: Values) -> Values:
+def loss_gradient(theta: Values, X: Rows, r: Values) -> Values:
     """Return the gradient of 1/2 sum (f - r)^2, without the matrix of all gradients [n, q]."""
-    W_1, W_2 = layers(theta, X.shape[1])
+    W_1, W_2 = split_layers(theta, X.shape[1])
     hidden = X @ W_1.T
     active = np.maximum(hidden, 0.0)
     error = math.sqrt(len(W_2)) * (math.sqrt(len(W_2)) * active @ W_2 - r)

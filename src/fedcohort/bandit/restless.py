@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.bandit.ridge import Ridge, deviation, estimate, usable
+from fedcohort.bandit.ridge import Ridge, find_valid_rows, posterior_deviation, posterior_mean
 from fedcohort.types import Values
 
 STAY = 0.9  # initial diagonal of P
@@ -56,7 +56,7 @@ class HiddenMarkov:
     explored: int
 
 
-def initial(d: int, states: int, lam: float, rng: np.random.Generator | None) -> HiddenMarkov:
+def initial_belief(d: int, states: int, lam: float, rng: np.random.Generator | None) -> HiddenMarkov:
     """Return the belief before the first reward; rng=None leaves every theta_j at zero, where it never changes."""
     theta = np.zeros((states, d)) if rng is None else rng.uniform(-START, START, (states, d))
     off = max(states - 1, 1)
@@ -65,17 +65,17 @@ def initial(d: int, states: int, lam: float, rng: np.random.Generator | None) ->
     return HiddenMarkov(np.full(states, 1 / states), counts, V, lam * theta, 0.0, 0, 0)
 
 
-def transitions(counts: Float64[np.ndarray, "J J"]) -> Float64[np.ndarray, "J J"]:
+def transition_matrix(counts: Float64[np.ndarray, "J J"]) -> Float64[np.ndarray, "J J"]:
     """Return P from the expected numbers of transitions, [J, J]."""
     return np.asarray((counts + 1) / (counts + 1).sum(axis=1, keepdims=True))
 
 
 def coefficients(past: HiddenMarkov) -> Float64[np.ndarray, "_J _d"]:
     """Return theta_j, a row for each state, [J, d]."""
-    return np.stack([estimate(Ridge(V, b)) for V, b in zip(past.V, past.b, strict=True)])
+    return np.stack([posterior_mean(Ridge(V, b)) for V, b in zip(past.V, past.b, strict=True)])
 
 
-def update(prior: Values, theta: Rows, X: Rows, r: Values, variance: float) -> Values:
+def update_state_belief(prior: Values, theta: Rows, X: Rows, r: Values, variance: float) -> Values:
     """Return pi after the rewards r of the contexts X, in logarithms, so that no likelihood underflows."""
     fit = ((r[:, None] - X @ theta.T) ** 2).sum(axis=0) / (2 * variance)
     log = np.log(np.maximum(prior, 1e-300)) - fit
@@ -91,12 +91,12 @@ def update_regressions(past: HiddenMarkov, belief: Values, X: Rows, r: Values) -
 
 def next_belief(past: HiddenMarkov) -> Values:
     """Return pi P, the belief about the next round's state, [J]."""
-    return np.asarray(past.belief @ transitions(past.counts))
+    return np.asarray(past.belief @ transition_matrix(past.counts))
 
 
 def predict(past: HiddenMarkov, X: Rows) -> Values:
     """Return the expected reward of each row, [n], NaN where it is not valid."""
-    valid = usable(X)
+    valid = find_valid_rows(X)
     out = np.full(len(X), np.nan)
     out[valid] = X[valid] @ (next_belief(past) @ coefficients(past))
     return out
@@ -112,9 +112,9 @@ def count_exploration(past: HiddenMarkov) -> HiddenMarkov:
     return replace(past, explored=past.explored + 1)
 
 
-def learn(past: HiddenMarkov, X: Rows, r: Values) -> HiddenMarkov:
+def add_rewards(past: HiddenMarkov, X: Rows, r: Values) -> HiddenMarkov:
     """Return the belief after a round, with a row of X and a reward of r for each pull; invalid rows are left out."""
-    valid = usable(X, r)
+    valid = find_valid_rows(X, r)
     X, r, prior = X[valid], r[valid], next_belief(past)
     if not len(r):
         return replace(past, belief=prior)
@@ -122,20 +122,20 @@ def learn(past: HiddenMarkov, X: Rows, r: Values) -> HiddenMarkov:
     error = r - r.mean() if first else r - predict(past, X)
     squares, count = past.squares + float(error @ error), past.count + len(r)
     variance = squares / count if first else past.squares / past.count
-    belief = update(prior, coefficients(past), X, r, max(variance, NOISE))
-    transition = np.outer(past.belief, belief) * transitions(past.counts)
+    belief = update_state_belief(prior, coefficients(past), X, r, max(variance, NOISE))
+    transition = np.outer(past.belief, belief) * transition_matrix(past.counts)
     after = update_regressions(past, belief, X, r)
     return replace(
         after, belief=belief, counts=past.counts + transition / transition.sum(), squares=squares, count=count
     )
 
 
-def summarise(past: HiddenMarkov) -> tuple[Values, Values]:
+def coefficient_moments(past: HiddenMarkov) -> tuple[Values, Values]:
     """Return the mean and standard deviation of each coefficient in the next round, [d] each.
 
     They are over the states and within each state.
     """
     share, theta = next_belief(past), coefficients(past)
     mean = share @ theta
-    within = np.stack([deviation(Ridge(V, b)) for V, b in zip(past.V, past.b, strict=True)]) ** 2
+    within = np.stack([posterior_deviation(Ridge(V, b)) for V, b in zip(past.V, past.b, strict=True)]) ** 2
     return mean, np.sqrt(share @ (within + (theta - mean) ** 2))

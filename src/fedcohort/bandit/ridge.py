@@ -17,7 +17,7 @@ Matrix = Float64[np.ndarray, "d d"]
 Vector = Float64[np.ndarray, "d"]
 
 # Larger features and rewards are invalid: their squares are far above lam, and sums of squares overflow.
-LIMIT = 1e12
+MAX_VALUE = 1e12
 
 
 @dataclass(frozen=True)
@@ -33,25 +33,25 @@ class Ridge:
     b: Vector
 
 
-def prior(d: int, lam: float) -> Ridge:
+def prior_belief(d: int, lam: float) -> Ridge:
     """Return the belief before the first reward: theta = 0 with covariance I / lam."""
     return Ridge(lam * np.eye(d), np.zeros(d))
 
 
-def usable(X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"] | None = None) -> Bool[np.ndarray, "n"]:
+def find_valid_rows(X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"] | None = None) -> Bool[np.ndarray, "n"]:
     """Return which rows are valid, bool [n]: every value is below 1e12 in size."""
-    rows = (np.abs(X) < LIMIT).all(axis=1)
-    return np.asarray(rows if r is None else rows & (np.abs(r) < LIMIT))
+    rows = (np.abs(X) < MAX_VALUE).all(axis=1)
+    return np.asarray(rows if r is None else rows & (np.abs(r) < MAX_VALUE))
 
 
-def learn(past: Ridge, X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"]) -> Ridge:
+def add_rewards(past: Ridge, X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"]) -> Ridge:
     """Return the sums after a row of X and a reward of r for each pull; invalid rows are left out."""
-    valid = usable(X, r)
+    valid = find_valid_rows(X, r)
     X, r = X[valid], r[valid]
     return Ridge(past.V + X.T @ X, past.b + X.T @ r)
 
 
-def factor(past: Ridge) -> Matrix:
+def cholesky_factor(past: Ridge) -> Matrix:
     """Return the lower Cholesky factor C of V.
 
     With collinear features about 1e8 times larger than lam, V is singular by rounding; its diagonal is then raised by
@@ -63,25 +63,25 @@ def factor(past: Ridge) -> Matrix:
         return np.linalg.cholesky(past.V + 1e-10 * np.diag(np.diag(past.V)))
 
 
-def estimate(past: Ridge) -> Vector:
+def posterior_mean(past: Ridge) -> Vector:
     """Return theta_hat = V^-1 b, [d]."""
-    C = factor(past)
+    C = cholesky_factor(past)
     return np.linalg.solve(C.T, np.linalg.solve(C, past.b))
 
 
-def deviation(past: Ridge) -> Vector:
+def posterior_deviation(past: Ridge) -> Vector:
     """Return the posterior standard deviation of each coefficient, sqrt(diag V^-1), for noise of variance 1, [d]."""
-    inverse = np.linalg.solve(factor(past), np.eye(len(past.b)))
+    inverse = np.linalg.solve(cholesky_factor(past), np.eye(len(past.b)))
     sd: Vector = np.sqrt((inverse**2).sum(axis=0))
     return sd
 
 
-def sample(past: Ridge, gamma: float, z: Vector) -> Vector:
+def posterior_draw(past: Ridge, gamma: float, z: Vector) -> Vector:
     """Return the draw from N(theta_hat, gamma^2 V^-1) that belongs to the standard normal vector z."""
-    return estimate(past) + gamma * np.linalg.solve(factor(past).T, z)
+    return posterior_mean(past) + gamma * np.linalg.solve(cholesky_factor(past).T, z)
 
 
-def exploration(t: int, n: int, d: int, lam: float, delta: float) -> float:
+def exploration_width(t: int, n: int, d: int, lam: float, delta: float) -> float:
     """Return gamma_t of FLASH Alg. 1, line 8, with the natural logarithm.
 
     Args:

@@ -30,7 +30,7 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.codec.base import WireCodec
-from fedcohort.codec.wire import SEED, Numbers, Wire, flatten, join, seed_of, shared_draws
+from fedcohort.codec.wire import SEED, Numbers, Wire, concatenate, draw_seed, flatten, shared_generator
 from fedcohort.component import UNDECAYED_CLIENT, Requirement
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
@@ -50,7 +50,7 @@ def least_squares(A: Float[Tensor, "d1 k"], H: Float[Tensor, "d1 d2"]) -> Float[
     return B
 
 
-def rows(block: Block) -> int:
+def count_rows(block: Block) -> int:
     """Return d1, the number of rows of a tensor."""
     return block.shape[0] if len(block.shape) > 1 else 1
 
@@ -86,7 +86,7 @@ class Subspace:
     def begin(
         self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
-        bases = self.codec.bases(ctx.layout, seed_of(ctx.rng("codec")))
+        bases = self.codec.bases(ctx.layout, draw_seed(ctx.rng("codec")))
         return _Confined([(block, A.to(w)) for block, A in bases.items()])
 
 
@@ -122,18 +122,20 @@ class LowRank(WireCodec):
 
     def bytes_up(self, layout: Layout) -> int:
         """Return the bytes: 4 k d2 of each compressed tensor, 8 for their seed, and 4 a number of the others."""
-        small = {block: self.k * block.size // rows(block) for block in layout.parameters if self._compresses(block)}
+        small = {
+            block: self.k * block.size // count_rows(block) for block in layout.parameters if self._compresses(block)
+        }
         numbers = sum(small.get(block, block.size) for block in layout.parameters)
         return NUMBER * numbers + (SEED if small else 0)
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
         """Return the seed where a tensor is compressed, then each tensor, or its B."""
-        values, seed = torch.from_numpy(flatten(delta, layout)), seed_of(rng())
+        values, seed = torch.from_numpy(flatten(delta, layout)), draw_seed(rng())
         bases, parts = self.bases(layout, seed), []
         for block in layout.parameters:
             part = values[block.offset : block.offset + block.size]
             if block in bases:
-                part = least_squares(bases[block], part.view(rows(block), -1).double()).float()
+                part = least_squares(bases[block], part.view(count_rows(block), -1).double()).float()
             parts.append(part.numpy())
         return (seed, *parts) if bases else tuple(parts)
 
@@ -145,12 +147,12 @@ class LowRank(WireCodec):
             if block in bases:
                 part = (bases[block] @ torch.from_numpy(part).double()).float().numpy()
             parts.append(part.ravel())
-        return join(parts)
+        return concatenate(parts)
 
     def bases(self, layout: Layout, seed: np.ndarray) -> dict[Block, Float[Tensor, "d1 k"]]:
         """Return A of each compressed tensor, float64."""
         return {
-            block: self._draw(shared_draws(seed, block), rows(block))
+            block: self._draw(shared_generator(seed, block), count_rows(block))
             for block in layout.parameters
             if self._compresses(block)
         }
@@ -161,4 +163,4 @@ class LowRank(WireCodec):
         return torch.from_numpy(rng.standard_normal((d1, self.k)) / np.sqrt(self.k))
 
     def _compresses(self, block: Block) -> bool:
-        return block.size >= self.min_size and self.k < rows(block)
+        return block.size >= self.min_size and self.k < count_rows(block)

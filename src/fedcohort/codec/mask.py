@@ -22,7 +22,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from fedcohort.codec.sparse import Sparse
-from fedcohort.codec.wire import seed_of, subsets, unflatten
+from fedcohort.codec.wire import draw_seed, draw_sent_positions, unflatten
 from fedcohort.component import UNDECAYED_CLIENT, Requirement
 from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
 
@@ -51,7 +51,7 @@ class MaskHook:
         self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
         frozen = np.ones(ctx.layout.n_params, dtype=np.bool_)
-        for positions in subsets(self.rho, ctx.layout, seed_of(ctx.rng("codec"))):
+        for positions in draw_sent_positions(self.rho, ctx.layout, draw_seed(ctx.rng("codec"))):
             frozen[positions] = False
         return _Masked(unflatten(frozen, ctx.layout, w))
 

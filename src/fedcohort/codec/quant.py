@@ -24,7 +24,7 @@ from jaxtyping import Float, Float32, UInt8, UInt16
 
 from fedcohort import ranges
 from fedcohort.codec.base import WireCodec
-from fedcohort.codec.wire import SEED, Numbers, Wire, count, flatten, seed_of, shared_draws, subset
+from fedcohort.codec.wire import SEED, Numbers, Wire, count_sent, draw_seed, draw_sent_mask, flatten, shared_generator
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import Vector
 from fedcohort.ledger import NUMBER
@@ -150,7 +150,7 @@ class Quant(WireCodec):
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
         """Return the seed where it is needed, the ranges [tensors, 2], and a string of bits."""
         client_rng = rng()
-        values, seed = flatten(delta, layout).astype(np.float64), seed_of(client_rng)
+        values, seed = flatten(delta, layout).astype(np.float64), draw_seed(client_rng)
         ends = np.empty((len(layout.parameters), 2), dtype=np.float32)
         codes = np.empty(self._numbers(layout), dtype=np.uint16)
         start = 0
@@ -181,7 +181,7 @@ class Quant(WireCodec):
         return 1 << (block.size - 1).bit_length() if self.rotate else block.size
 
     def _encode(self, block: Block) -> int:
-        return count(self.rho, self._length(block))
+        return count_sent(self.rho, self._length(block))
 
     def _numbers(self, layout: Layout) -> int:
         return sum(self._encode(block) for block in layout.parameters)
@@ -191,6 +191,6 @@ class Quant(WireCodec):
         n, length = block.size, self._length(block)
         if not self._draws:
             return Sketch(n, length, None, None)
-        rng = shared_draws(seed, block)
+        rng = shared_generator(seed, block)
         signs = rng.choice((-1.0, 1.0), length) if self.rotate else None
-        return Sketch(n, length, signs, subset(self.rho, length, rng) if self.rho < 1 else None)
+        return Sketch(n, length, signs, draw_sent_mask(self.rho, length, rng) if self.rho < 1 else None)

@@ -8,7 +8,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.codec.base import WireCodec
-from fedcohort.codec.wire import Numbers, Wire, gather_sent, scatter, seed_of, sparse_bytes
+from fedcohort.codec.wire import Numbers, Wire, draw_seed, gather_sent, scatter_sent, sparse_bytes
 from fedcohort.flat import Layout
 from fedcohort.hook import Vector
 
@@ -35,7 +35,7 @@ class Sparse(WireCodec):
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
         """Return the seed, and the numbers at its positions."""
-        return gather_sent(delta, self.rho, layout, seed_of(rng()))
+        return gather_sent(delta, self.rho, layout, draw_seed(rng()))
 
     def decode(self, wire: Wire, layout: Layout) -> Numbers:
-        return scatter(wire, self.rho, layout, self.unbiased)
+        return scatter_sent(wire, self.rho, layout, self.unbiased)

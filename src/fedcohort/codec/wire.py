@@ -39,49 +39,51 @@ def unflatten(values: Numbers | Flags, layout: Layout, like: Tensor) -> Tensor:
     return out.to(like.device)
 
 
-def seed_of(rng: np.random.Generator) -> np.ndarray:
+def draw_seed(rng: np.random.Generator) -> np.ndarray:
     """Return the first draw of a job's generator, which is sent as seed: uint64 [1]."""
     return rng.integers(2**63, size=1, dtype=np.uint64)
 
 
-def shared_draws(seed: np.ndarray, block: Block) -> np.random.Generator:
+def shared_generator(seed: np.ndarray, block: Block) -> np.random.Generator:
     """Return the generator that client and server share for a tensor; it does not depend on the other tensors."""
     return generator(int(seed[0]), f"codec {block.name}")
 
 
-def count(rho: float, n: int) -> int:
+def count_sent(rho: float, n: int) -> int:
     """Return how many of n numbers are sent: rho n to the nearest integer, at least one."""
     return max(1, round(rho * n))
 
 
-def subset(rho: float, n: int, rng: np.random.Generator) -> Positions:
+def draw_sent_mask(rho: float, n: int, rng: np.random.Generator) -> Positions:
     """Return which `count(rho, n)` of n numbers are sent, all subsets equally likely."""
-    chosen: Positions = np.sort(rng.choice(n, count(rho, n), replace=False, shuffle=False))
+    chosen: Positions = np.sort(rng.choice(n, count_sent(rho, n), replace=False, shuffle=False))
     return chosen
 
 
-def subsets(rho: float, layout: Layout, seed: np.ndarray) -> list[Positions]:
+def draw_sent_positions(rho: float, layout: Layout, seed: np.ndarray) -> list[Positions]:
     """Return the positions of the sent numbers in the flat vector, tensor by tensor."""
-    return [block.offset + subset(rho, block.size, shared_draws(seed, block)) for block in layout.parameters]
+    return [
+        block.offset + draw_sent_mask(rho, block.size, shared_generator(seed, block)) for block in layout.parameters
+    ]
 
 
-def join(parts: Sequence[np.ndarray]) -> np.ndarray:
+def concatenate(parts: Sequence[np.ndarray]) -> np.ndarray:
     """Return the arrays joined one after the other; there may be none."""
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.float32)
 
 
 def sparse_bytes(rho: float, layout: Layout) -> int:
     """Return the bytes of a seed and of the numbers that it selects."""
-    return SEED + NUMBER * sum(count(rho, block.size) for block in layout.parameters)
+    return SEED + NUMBER * sum(count_sent(rho, block.size) for block in layout.parameters)
 
 
 def gather_sent(delta: Vector, rho: float, layout: Layout, seed: np.ndarray) -> Wire:
     """Return the seed, and the numbers that it selects."""
     values = flatten(delta, layout)
-    return seed, join([values[positions] for positions in subsets(rho, layout, seed)])
+    return seed, concatenate([values[positions] for positions in draw_sent_positions(rho, layout, seed)])
 
 
-def scatter(wire: Wire, rho: float, layout: Layout, unbiased: bool) -> Numbers:
+def scatter_sent(wire: Wire, rho: float, layout: Layout, unbiased: bool) -> Numbers:
     """Return the inverse of `gather_sent`, with 0 where nothing was sent, [P].
 
     Args:
@@ -93,7 +95,7 @@ def scatter(wire: Wire, rho: float, layout: Layout, unbiased: bool) -> Numbers:
     seed, values = wire
     out = np.zeros(layout.n_params, dtype=np.float32)
     start = 0
-    for block, positions in zip(layout.parameters, subsets(rho, layout, seed), strict=True):
+    for block, positions in zip(layout.parameters, draw_sent_positions(rho, layout, seed), strict=True):
         out[positions] = values[start : start + len(positions)] * (block.size / len(positions) if unbiased else 1.0)
         start += len(positions)
     return out

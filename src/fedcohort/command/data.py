@@ -52,7 +52,7 @@ def main(words: Sequence[str]) -> int:
     choices = [word for word in words[1:] if not word.startswith(OUT)]
     out_folder = next((word.removeprefix(OUT) for word in words if word.startswith(OUT)), None)
     if out_folder is not None:
-        options.folder("out", out_folder)
+        options.check_writable_folder("out", out_folder)
     configs = Path.cwd() / "configs"
     from fedcohort.command import user_data  # noqa: PLC0415 - imports pyarrow
 
@@ -80,7 +80,7 @@ def _show(typed: Sequence[str], out_folder: str | None, name: str, configs: Path
         configs: the folder of the groups.
     """
     command_line.check_words(typed, configs)
-    composition = compose.run_of([typed[0], "cohort=1", *typed[1:]], configs)
+    composition = compose.compose_run([typed[0], "cohort=1", *typed[1:]], configs)
     federation, info = look(composition, typed)
     info = info if out_folder is None else replace(info, name=scenario.name_of(typed))
     from rich.table import Table  # only once there is something to show
@@ -101,7 +101,7 @@ def _show(typed: Sequence[str], out_folder: str | None, name: str, configs: Path
     if (more := federation.n_clients - MAX_CLIENTS) > 0:
         out.print(f"... and {more:,} more", markup=False)
     home = info.folder if out_folder is None else Path(out_folder)
-    with disk.in_one_line(home):
+    with disk.disk_errors_in_one_line(home):
         if out_folder is not None:
             written = home / "README.md"
             scenario.write(home, federation, info, lines, clients(federation, scenario.MAX_CLIENTS), configs)

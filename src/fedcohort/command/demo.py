@@ -17,7 +17,7 @@ from fedcohort.api.comparison import Comparison, compare
 from fedcohort.api.run import INTERRUPTED, run_words
 from fedcohort.console.terminal import console
 from fedcohort.errors import OptionError
-from fedcohort.host.commands import command, fedcohort
+from fedcohort.host.commands import fedcohort_command, program_command
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -81,7 +81,7 @@ def main(words: Sequence[str] = ()) -> int:
     """Run the demo, and return the exit code. words: options that differ from the defaults. Raises `OptionError`."""
     out, runs, results = console(), list_runs(words), []
     for number, overrides in enumerate(runs.values(), 1):
-        typed = f"{command('python')} train.py {' '.join(overrides)}"
+        typed = f"{program_command('python')} train.py {' '.join(overrides)}"
         out.print(f"\nrun {number} of {len(runs)}: {typed}", soft_wrap=True, markup=False)
         results.append(run_words(overrides))
         if results[-1].status != "finished":
@@ -99,8 +99,8 @@ def main(words: Sequence[str] = ()) -> int:
         f"Report: {page}",
         "With identical clients no method is significantly better than random selection, and with label noise methods "
         "that prefer high losses are far worse: studies/regimes_digits/README.md",
-        f"One seed says little: {command('python')} train.py -m selector={','.join(runs)} {shared} seed=0,1,2",
-        f"See them all: {fedcohort('ui')} sweep=null",
+        f"One seed says little: {program_command('python')} train.py -m selector={','.join(runs)} {shared} seed=0,1,2",
+        f"See them all: {fedcohort_command('ui')} sweep=null",
     ):
         out.print(line, soft_wrap=True, markup=False)
     return 0

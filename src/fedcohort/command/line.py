@@ -74,11 +74,13 @@ def _train(words: Sequence[str]) -> int:
 
 
 def _run_command(name: str, words: Sequence[str]) -> int:
-    from fedcohort.startup.command_line import in_one_line  # noqa: PLC0415 - imports Hydra
+    from fedcohort.startup.command_line import run_with_one_line_errors  # noqa: PLC0415 - imports Hydra
 
     codes: list[int] = []
     module = import_module(f"fedcohort.command.{name}")
-    return in_one_line(lambda: codes.append(module.main(words)), words, Path.cwd() / "configs") or codes[-1]
+    return (
+        run_with_one_line_errors(lambda: codes.append(module.main(words)), words, Path.cwd() / "configs") or codes[-1]
+    )
 
 
 def _describe(chosen: str) -> "typer.Typer":

@@ -86,7 +86,7 @@ def _row(path: Path, group: str) -> str:
         module = import_module(str(node["_target_"]).rpartition(".")[0])
         summary = " ".join((module.__doc__ or "").split("\n\n")[0].split())
         return f"| `{path.stem}` | {summary} | {_spell(_needs(node, group, path.stem))} |"
-    names = [line.partition("@")[0] for line in compose.file_of(path).get("defaults", ()) if isinstance(line, str)]
+    names = [line.partition("@")[0] for line in compose.read_yaml(path).get("defaults", ()) if isinstance(line, str)]
     yamls = [yaml for name in names if (yaml := path.with_name(f"{name}.yaml")).is_file()]
     base = next((yaml for yaml in yamls if "_target_" in _options(yaml, group)), None)
     if base is None:
@@ -98,7 +98,7 @@ def _row(path: Path, group: str) -> str:
 
 def _options(path: Path, group: str) -> dict[str, Any]:
     """Return the options of the component in a yaml, uncomposed."""
-    content = compose.file_of(path)
+    content = compose.read_yaml(path)
     return content if "_target_" in content else dict(content.get(group, {}))  # it chooses others as well
 
 

@@ -15,7 +15,7 @@ from string import Template
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.host.commands import command
+from fedcohort.host.commands import program_command
 
 KINDS = {
     "selector": "selector",
@@ -64,6 +64,6 @@ def main(words: Sequence[str]) -> int:
         sys.stdout.write(f"wrote {path}\n")
     group = KINDS[kind]
     if kind != "signal":
-        sys.stdout.write(f"try it: {command('python')} train.py {group}={name}\n")
+        sys.stdout.write(f"try it: {program_command('python')} train.py {group}={name}\n")
     sys.stdout.write(f'test it: make test T="tests/{group} tests/laws -k {name}"\n')
     return 0

@@ -25,7 +25,7 @@ from fedcohort.dataset.raw.source import folder_of
 from fedcohort.errors import DataError, OptionError
 from fedcohort.host import disk
 from fedcohort.paths import expand
-from fedcohort.startup.options import unknown
+from fedcohort.startup.options import unknown_option_error
 
 KINDS = ("imagefolder", "leaf", "celeba", "waterbirds", "spawrious")
 EVERY_S = 5.0  # seconds between lines
@@ -37,7 +37,7 @@ def main(words: Sequence[str]) -> int:
     options = [word.split("=", 1) for word in words if "=" in word]
     for number, (name, _) in enumerate(options):
         if name != "size":
-            raise unknown("", name, ("size",))
+            raise unknown_option_error("", name, ("size",))
         if number:
             raise OptionError("size is there twice: name it once")
     if len(named) != 3:
@@ -49,14 +49,14 @@ def main(words: Sequence[str]) -> int:
     size = int(text) if text is not None and text.isdecimal() and len(text) < 9 else text
     ranges.integer("size", size, "[1, 4096]", optional=True)
     form = importlib.import_module(f"fedcohort.dataset.raw.{kind}")
-    with disk.in_one_line(destination):
+    with disk.disk_errors_in_one_line(destination):
         try:
             pieces = form.plan(source, size)
             rows = write(pieces, destination, lines(), getattr(form, "UNIQUE", ""))
             if hasattr(form, "finish"):
                 form.finish(destination)
         except OSError as error:
-            if disk.refuses(error):
+            if disk.is_disk_refusal(error):
                 raise
             raise DataError(f"{error.filename or destination}: {error.strerror or error}") from error
     parts = ", ".join(f"{count:,} rows in {part}.parquet" for part, count in rows.items())

@@ -67,7 +67,9 @@ def measure(words: Sequence[str], configs: Path) -> StageTimes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "times.json"
         timer = ("+callback.timer._target_=fedcohort.command.profile.StageTimer", f"+callback.timer.path={path}")
-        composition = compose.run_of(["callback=none", "logger=none", *words], configs, f"paths.logs={folder}", *timer)
+        composition = compose.compose_run(
+            ["callback=none", "logger=none", *words], configs, f"paths.logs={folder}", *timer
+        )
         ranges.integer("rounds", composition.config["rounds"], "[2, inf)")
         run.run(composition)
         return StageTimes(**json.loads(path.read_text()))

@@ -145,7 +145,7 @@ def make_selectors(log: RunLog, words: Sequence[str], configs: Path) -> tuple[Lo
     if not words:
         return original, original
     typed = next((word.partition("=")[2] for word in words if word.startswith("selector=")), None)
-    chosen = compose.part_of("selector", [*([] if typed else [f"selector={name}"]), *words], configs)
+    chosen = compose.compose_group("selector", [*([] if typed else [f"selector={name}"]), *words], configs)
     if typed is None:  # the options of the run, where they were not typed
         unchanged = set(options) - {word.partition("=")[0].removeprefix("selector.") for word in words}
         chosen |= {option: options[option] for option in unchanged}

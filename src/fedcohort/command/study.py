@@ -40,9 +40,9 @@ from typing import Any
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.host.interrupt import interrupts
-from fedcohort.host.lock import is_held
+from fedcohort.host.lock import is_locked
 from fedcohort.jobs.launch import Launch
-from fedcohort.startup.options import unknown
+from fedcohort.startup.options import unknown_option_error
 from fedcohort.study import compare_code, conditions, engine, leaderboard, own_methods, progress, results, session
 from fedcohort.study.checks import read_seeds
 from fedcohort.study.definition import STUDY_FILE, Study
@@ -123,7 +123,7 @@ def parse(words: Sequence[str]) -> tuple[str, str, Options]:
         if not equals:
             raise OptionError(f"can't read {word!r}: type name=value, where name is one of {', '.join(names)}")
         if name not in names:
-            raise unknown("", name, names)
+            raise unknown_option_error("", name, names)
         if name not in VERBS[words[0]]:
             allowed = ", ".join(VERBS[words[0]]) or "no options"
             raise OptionError(f"fedcohort study {words[0]} takes {allowed}, got {word}")
@@ -147,20 +147,20 @@ def main(words: Sequence[str]) -> int:
     seeds = options.seeds_of(study)
     requested = conditions.list_conditions(study, _names("cells", options.cells), methods)
     logs = (LOGS / name).absolute()
-    may_write = verb != "status" or not is_held(logs / session.LOCK)  # else the running command stores the results
+    may_write = verb != "status" or not is_locked(logs / session.LOCK)  # else the running command stores the results
     with _work_alone(logs) if may_write else nullcontext():
         stored = results.load(study, logs)  # under the lock, so that no other process writes to it
         keep, launch = options.keep_runs == "true", options.launch()
-        work = engine.Work(study, stored, configs, logs, keep, _say, options.again or "false", launch)
+        work = engine.StudyRunner(study, stored, configs, logs, keep, _say, options.again or "false", launch)
         if verb == "run":
             work.run(requested, seeds)
         if verb == "check":
-            compare_code.compare(work, requested, seeds)
+            compare_code.compare_with_current_code(work, requested, seeds)
         running = work.collect(requested, seeds) if may_write else []
     state = progress.progress_of(requested, seeds, stored, configs)
     if state.count(progress.CHANGED):
         _say(progress.COMPOSING)
-        with session.quiet():
+        with session.print_warnings_once():
             state = progress.resolve_changes(state, stored, work.identity)
     _say("\n".join([progress.describe(study, state, stored), *running, *own_methods.describe_ranks(study, stored)]))
     return 1 if verb == "run" and state.count(FAILED) else 0
@@ -169,7 +169,7 @@ def main(words: Sequence[str]) -> int:
 @contextmanager
 def _work_alone(logs: Path) -> Iterator[None]:
     """Lock the study, print each warning once, and exit with the code of a signal."""
-    with session.lock(logs), session.quiet():
+    with session.lock_study(logs), session.print_warnings_once():
         try:
             yield
         except (KeyboardInterrupt, SystemExit):
@@ -223,8 +223,8 @@ def _report_leaderboard(verb: str, name: str, configs: Path) -> int:
 def _read(study: Study, own_folder: Path | None, configs: Path) -> results.Results:
     """Read the results of a study for a page, with the runs marked whose configuration has changed."""
     stored = results.load(study, own_folder)
-    work = engine.Work(study, stored, configs, (LOGS / study.name).absolute(), False, _say)
-    with session.quiet():
+    work = engine.StudyRunner(study, stored, configs, (LOGS / study.name).absolute(), False, _say)
+    with session.print_warnings_once():
         return progress.mark_changed(study, stored, configs, work.identity, _say)
 
 

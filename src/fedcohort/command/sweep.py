@@ -21,7 +21,7 @@ from fedcohort.command.sync import sync
 from fedcohort.command.words import read_options
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import slurm
-from fedcohort.host.lock import is_held
+from fedcohort.host.lock import is_locked
 from fedcohort.jobs import cluster
 from fedcohort.jobs import status as sweep_status
 from fedcohort.ranges import did_you_mean, refuse
@@ -53,7 +53,7 @@ def cancel(folder: Path, plan: Plan, wait_s: float) -> str:
 
     Raises `OptionError` where another machine must do so.
     """
-    alive = is_held(folder / sweep_folder.LOCK)
+    alive = is_locked(folder / sweep_folder.LOCK)
     if alive and plan.host != socket.gethostname():
         raise OptionError(f"sweep {folder.name} was started on {plan.host}: cancel it there")
     queued = cluster.list_queued(folder)
@@ -78,7 +78,7 @@ def _end_process(folder: Path, pid: int, wait_s: float) -> list[str]:
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
     end = time.monotonic() + wait_s
-    while is_held(folder / sweep_folder.LOCK):
+    while is_locked(folder / sweep_folder.LOCK):
         if time.monotonic() > end:
             os.kill(pid, signal.SIGKILL)
             return [f"  process {pid} was killed: not ended within {wait_s:g} s"]
@@ -90,7 +90,7 @@ def _mark_killed(record: JobRecord) -> list[str]:
     """Mark a job's MLflow run as KILLED if its process could not do so itself; return a line for a failure."""
     path = record.folder
     tracked = identity.load(path) if path is not None and record.how in ("running", "stopped") else None
-    if path is None or tracked is None or identity.is_complete(path, tracked.place) or is_held(path / "run.lock"):
+    if path is None or tracked is None or identity.is_complete(path, tracked.place) or is_locked(path / "run.lock"):
         return []
     if status_of(path).get("status") == "finished":
         return []

@@ -16,7 +16,7 @@ from fedcohort.command.words import folders_and_options
 from fedcohort.console.terminal import for_each
 from fedcohort.errors import TrackingError
 from fedcohort.host import messages
-from fedcohort.host.lock import is_held
+from fedcohort.host.lock import is_locked
 from fedcohort.host.time_limit import time_limit
 from fedcohort.record import history, manifest, metadata
 from fedcohort.record.observer import RunInfo
@@ -66,7 +66,7 @@ def _check(folder: Path) -> RunInfo:
 
 
 def _send(info: RunInfo, where: server.Place) -> str:
-    running = is_held(info.folder / "run.lock")
+    running = is_locked(info.folder / "run.lock")
     feed = open_feed(info, where, running=running)
     rounds = feed.send()
     files = 0

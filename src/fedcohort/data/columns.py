@@ -78,9 +78,9 @@ class Columns:
             for row, name in enumerate(cells.to_pylist()):
                 where = f"{self.group}.{option}: {self.path}: row {row}"
                 if isinstance(name, bool) or not isinstance(name, int | str) or name == "":
-                    raise DataError(f"{where} holds {show(name)}, but a name must be an integer or a text")
+                    raise DataError(f"{where} holds {show_cell(name)}, but a name must be an integer or a text")
                 if isinstance(name, str) and name != name.strip():
-                    raise DataError(f"{where} has spaces around its name, {show(name)}: remove them")
+                    raise DataError(f"{where} has spaces around its name, {show_cell(name)}: remove them")
         _, name_ids, counts = np.unique(np.array(cells.to_pylist()), return_inverse=True, return_counts=True)
         return np.argsort(name_ids, kind="stable").astype(np.int64), counts.astype(np.int64)
 
@@ -131,8 +131,10 @@ class Columns:
             row = int(wrong.argmax())
             cell, where = cells[row].as_py(), f"{self.group}.{option}: {self.path}: column {column!r}, row {row}"
             if not np.isfinite(values[row]):
-                raise DataError(f"{where} {'is empty' if cell is None else f'holds {show(cell)}'}: expected a number")
-            raise DataError(f"{where} holds {show(cell)}, which must be in {interval}, {unit}")
+                raise DataError(
+                    f"{where} {'is empty' if cell is None else f'holds {show_cell(cell)}'}: expected a number"
+                )
+            raise DataError(f"{where} holds {show_cell(cell)}, which must be in {interval}, {unit}")
         return values
 
     def flags(self, option: str, column: str) -> Bool[np.ndarray, "_rows"]:
@@ -141,7 +143,7 @@ class Columns:
         for row, cell in enumerate(cells):
             if not isinstance(cell, int) or abs(cell) > 1:
                 where = f"{self.group}.{option}: {self.path}: column {column!r}, row {row}"
-                raise DataError(f"{where} holds {show(cell)}: expected 1, 0, or -1 for an unknown state")
+                raise DataError(f"{where} holds {show_cell(cell)}: expected 1, 0, or -1 for an unknown state")
         return np.array([cell == 1 for cell in cells], dtype=bool)
 
     def _take(self, option: str, column: str) -> Any:  # noqa: ANN401  pyarrow has no types
@@ -151,6 +153,6 @@ class Columns:
         return self.arrays[column]
 
 
-def show(cell: object) -> str:
+def show_cell(cell: object) -> str:
     """Return the text of a cell for a message, of at most `MAX_CELL` characters."""
     return repr(cell)[:MAX_CELL]

@@ -31,7 +31,7 @@ FORWARD_BATCH = 512  # samples of a forward pass
 
 
 @dataclass(frozen=True)
-class Recipe:
+class EstimateOptions:
     """Training options of the biased model and of the attribute classifier.
 
     Attributes:
@@ -47,8 +47,8 @@ class Recipe:
     batch: int
 
 
-def estimate(
-    copy: Callable[[], nn.Module], x: Tensor, y: Tensor, recipe: Recipe, rng: np.random.Generator
+def estimate_group_counts(
+    copy: Callable[[], nn.Module], x: Tensor, y: Tensor, recipe: EstimateOptions, rng: np.random.Generator
 ) -> Int64[np.ndarray, "classes 2"]:
     """Return one client's samples by class and estimated attribute.
 
@@ -59,23 +59,23 @@ def estimate(
         recipe: training options.
         rng: generator for the order of the samples.
     """
-    correct = judge_biased(copy, x, y, recipe, rng)
+    correct = find_bias_aligned(copy, x, y, recipe, rng)
     n_classes = _count_classes(copy(), x)
     labels = y.cpu().numpy()
     n_correct, sizes = np.bincount(labels[correct], minlength=n_classes), np.bincount(labels, minlength=n_classes)
     attribute = np.ones(len(labels), dtype=np.int64)
-    if (y_hat := pivot(n_correct, sizes - n_correct)) is not None:
+    if (y_hat := find_pivot_class(n_correct, sizes - n_correct)) is not None:
         # The binary classifier learns G against g on the pivot's samples, and is applied to all samples.
         in_pivot = labels == y_hat
         rows = torch.from_numpy(np.flatnonzero(in_pivot)).to(x.device)
         in_majority = torch.from_numpy(correct[in_pivot].astype(np.int64)).to(x.device)
-        network = fit(two_way(copy(), x), x[rows], in_majority, F.cross_entropy, recipe, rng)
+        network = train_network(with_binary_head(copy(), x), x[rows], in_majority, F.cross_entropy, recipe, rng)
         attribute = predict(network, x).cpu().numpy()
     return np.bincount(2 * labels + attribute, minlength=2 * n_classes).reshape(n_classes, 2)
 
 
-def judge_biased(
-    copy: Callable[[], nn.Module], x: Tensor, y: Tensor, recipe: Recipe, rng: np.random.Generator
+def find_bias_aligned(
+    copy: Callable[[], nn.Module], x: Tensor, y: Tensor, recipe: EstimateOptions, rng: np.random.Generator
 ) -> np.ndarray:
     """Train the biased models, and return which samples they classify correctly, bool [n]."""
 
@@ -83,23 +83,23 @@ def judge_biased(
         return gce(F.log_softmax(logits, 1), labels, recipe.q).mean()
 
     if _count_classes(copy(), x) == 2:
-        network = fit(copy(), x, y, loss, recipe, rng)
+        network = train_network(copy(), x, y, loss, recipe, rng)
         return (predict(network, x) == y).cpu().numpy()
     correct = np.zeros(len(y), dtype=bool)
     for c in np.unique(y.cpu().numpy()).tolist():
         in_class = y == c
-        network = fit(two_way(copy(), x), x, in_class.long(), loss, recipe, rng)
+        network = train_network(with_binary_head(copy(), x), x, in_class.long(), loss, recipe, rng)
         correct[in_class.cpu().numpy()] = (predict(network, x[in_class]) == 1).cpu().numpy()
     return correct
 
 
-def pivot(G: Int64[np.ndarray, "classes"], g: Int64[np.ndarray, "classes"]) -> int | None:
+def find_pivot_class(G: Int64[np.ndarray, "classes"], g: Int64[np.ndarray, "classes"]) -> int | None:
     """Return the class whose G and g are nearest in size; None if no class has both."""
     gap = np.where((G > 0) & (g > 0), np.abs(G - g).astype(np.float64), np.inf)
     return int(gap.argmin()) if np.isfinite(gap).any() else None
 
 
-def two_way(network: nn.Module, x: Tensor) -> nn.Module:
+def with_binary_head(network: nn.Module, x: Tensor) -> nn.Module:
     """Replace the last layer of `network` by a head of two outputs, initialised with zeros; return the network."""
     n_classes = _count_classes(network, x)
     heads = [
@@ -123,12 +123,12 @@ def two_way(network: nn.Module, x: Tensor) -> nn.Module:
     return network
 
 
-def fit(
+def train_network(
     network: nn.Module,
     x: Tensor,
     labels: Tensor,
     loss: Callable[[Tensor, Tensor], Tensor],
-    recipe: Recipe,
+    recipe: EstimateOptions,
     rng: np.random.Generator,
 ) -> nn.Module:
     """Train all parameters of `network` by plain SGD, and return it; `loss` takes logits and labels of a batch."""

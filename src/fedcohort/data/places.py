@@ -11,14 +11,14 @@ CHUNK = 2**18  # rows that are ranked at a time
 Positions = Int[np.ndarray, "_n"]  # int32 if they fit, as the array has an entry for every sample
 
 
-def shuffled(n: int, rng: np.random.Generator) -> Positions:
+def shuffled_positions(n: int, rng: np.random.Generator) -> Positions:
     """Return the positions below n in the random order of `rng.permutation(n)`, [n], with half the memory."""
     order = np.arange(n, dtype=_type_for(n))
     rng.shuffle(order)
     return order
 
 
-def rank(groups: Ids, order: Positions | None = None) -> Positions:
+def rank_within_group(groups: Ids, order: Positions | None = None) -> Positions:
     """Return the rank of each row among the rows of its group, from 0, [N].
 
     Rows are ranked chunk by chunk, as a sort of all rows would need several arrays of N entries.
@@ -46,5 +46,5 @@ def _type_for(n: int) -> type[np.signedinteger[Any]]:
 
 def keep_first(rows: Ids, groups: Ids, limits: Ids) -> Ids:
     """Return the first limits[g] of `rows` of each group g, in their order; groups: of all rows, int64 [N]."""
-    first: Ids = rows[rank(groups[rows]) < limits[groups[rows]]]
+    first: Ids = rows[rank_within_group(groups[rows]) < limits[groups[rows]]]
     return first

@@ -33,7 +33,7 @@ def split_by_owner(test_owner: Ids, owners: Ids) -> Ragged:
     return Ragged.from_sizes(order[indices], sizes)
 
 
-def deal(labels: Ids, counts: Counts, rng: np.random.Generator) -> Ragged:
+def deal_shards(labels: Ids, counts: Counts, rng: np.random.Generator) -> Ragged:
     """Distribute rows by class, and return the sorted, disjoint positions of each client's share.
 
     Args:
@@ -41,7 +41,7 @@ def deal(labels: Ids, counts: Counts, rng: np.random.Generator) -> Ragged:
         counts: training samples of each client by class, [K, C].
         rng: generator for the order of the rows of a class.
     """
-    shares = quotas(counts, np.bincount(labels, minlength=counts.shape[1]), rng)
+    shares = class_quotas(counts, np.bincount(labels, minlength=counts.shape[1]), rng)
     rows_by_class, clients_by_class = [], []
     for c, quota in enumerate(shares.T):
         of_class = rng.permutation(np.flatnonzero(labels == c))
@@ -51,7 +51,7 @@ def deal(labels: Ids, counts: Counts, rng: np.random.Generator) -> Ragged:
     return Ragged.from_sizes(rows[np.lexsort((rows, clients))], shares.sum(1))
 
 
-def quotas(counts: Counts, pool: Ids, rng: np.random.Generator) -> Counts:
+def class_quotas(counts: Counts, pool: Ids, rng: np.random.Generator) -> Counts:
     """Return the number of test rows of each class for each client, in proportion to its training samples.
 
         target_kc = pool_c counts_kc / sum_j counts_jc,   rounded by largest remainders so that column c sums to pool_c
@@ -69,12 +69,12 @@ def quotas(counts: Counts, pool: Ids, rng: np.random.Generator) -> Counts:
     for c in np.flatnonzero((counts.sum(0) > 0) & (pool > 0)):
         holders = np.flatnonzero(counts[:, c])
         target = pool[c] * counts[holders, c] / counts[:, c].sum()
-        out[holders, c] = nearest(target + carry[holders], int(pool[c]))
+        out[holders, c] = nearest_integers(target + carry[holders], int(pool[c]))
         carry[holders] += target - out[holders, c]
     return out
 
 
-def nearest(targets: np.ndarray, total: int) -> Ids:
+def nearest_integers(targets: np.ndarray, total: int) -> Ids:
     """Return integers >= 0 that sum to `total`, nearest to `targets` [n]; the largest gaps are corrected first."""
     counts: Ids = np.maximum(np.floor(targets), 0).astype(np.int64)
     while (missing := total - int(counts.sum())) != 0:

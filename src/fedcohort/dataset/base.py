@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from fedcohort.component import Component
-from fedcohort.contracts import show
+from fedcohort.contracts import describe_value
 from fedcohort.data.pixels import PixelScale
 from fedcohort.data.targets import ONE_CLASS, Labels, Targets
 from fedcohort.errors import DataError
@@ -140,16 +140,24 @@ def _check_types(raw: Raw) -> None:
     places = 1 if raw.targets.single else 2
     for part, (x, y) in pairs.items():
         if not isinstance(x, np.ndarray) or x.dtype.kind not in "fiu" or x.ndim < 2:
-            raise DataError(f"dataset={raw.name}: {part} inputs must be an array [N, ...] of numbers, got {show(x)}")
+            raise DataError(
+                f"dataset={raw.name}: {part} inputs must be an array [N, ...] of numbers, got {describe_value(x)}"
+            )
         if not _holds_integers(y) or y.ndim != places:
             axes = "[N]" if places == 1 else "[N, places]"
-            raise DataError(f"dataset={raw.name}: {part} labels must be an integer array {axes}, got {show(y)}")
+            raise DataError(
+                f"dataset={raw.name}: {part} labels must be an integer array {axes}, got {describe_value(y)}"
+            )
     for name in ("train_owner", "test_owner", "train_attribute", "test_attribute"):
         values, n = getattr(raw, name), len(raw.train_y if name.startswith("train") else raw.test_y)
         if values is not None and (not _holds_integers(values) or values.shape != (n,) or (n and values.min() < 0)):
-            raise DataError(f"dataset={raw.name}: {name} must be an integer array [{n}] from 0, got {show(values)}")
+            raise DataError(
+                f"dataset={raw.name}: {name} must be an integer array [{n}] from 0, got {describe_value(values)}"
+            )
     if isinstance(raw.n_classes, bool) or not isinstance(raw.n_classes, int | np.integer) or raw.n_classes < 1:
-        raise DataError(f"dataset={raw.name}: n_classes must be an integer of at least 1, got {show(raw.n_classes)}")
+        raise DataError(
+            f"dataset={raw.name}: n_classes must be an integer of at least 1, got {describe_value(raw.n_classes)}"
+        )
 
 
 def _holds_integers(values: object) -> bool:

@@ -65,7 +65,7 @@ def read_csv(file: Path, decimal: str = "auto") -> CsvTable:
         DataError: that names the file, and the rows that have too few or too many cells.
     """
     size = file.stat().st_size
-    memory.require(size / CSV_SHRINKS, _describe(file, size), "write it as Parquet, or use fewer rows")
+    memory.require_memory(size / CSV_SHRINKS, _describe(file, size), "write it as Parquet, or use fewer rows")
     content, notes = _decode(file)
     head = file.open("rb").read(HEAD_BYTES) if content is None else content[:HEAD_BYTES]
     separator = recognise_separator(head.decode("utf-8-sig", errors="ignore"))
@@ -119,7 +119,7 @@ def _decode(file: Path) -> tuple[bytes | None, list[str]]:
         if head.startswith(GZIP):
             packed = file.read_bytes()
             size = min(int.from_bytes(packed[-4:], "little"), MAX_RATIO * len(packed))  # of the text, modulo 2^32
-            memory.require(size, _describe(file, size), "write it as Parquet")
+            memory.require_memory(size, _describe(file, size), "write it as Parquet")
             content, notes = gzip.decompress(packed), ["unpacked from gzip"]
             head = content[:HEAD_BYTES]
         if encoding := _recognise_utf16(head):

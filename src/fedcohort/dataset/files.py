@@ -42,7 +42,7 @@ def read(file: Path, decimal: str = "auto") -> Frame:
 def give_back() -> None:
     """Return the memory of deleted tables to the system, which Arrow and the C library would keep."""
     pa.default_memory_pool().release_unused()
-    memory.give_back()
+    memory.return_free_memory()
 
 
 def part_of(path: str, part: str, option: str = "dataset.path") -> Frame:

@@ -93,7 +93,7 @@ def decode(column: pa.Array, n_rows: int) -> np.ndarray:
         image = _image(row, data.as_py())
         if not row:
             what = f"{n_rows:,} images of {' x '.join(map(str, image.shape))}"
-            memory.require((n_rows + len(column)) * image.nbytes, what, SMALLER)
+            memory.require_memory((n_rows + len(column)) * image.nbytes, what, SMALLER)
             out = np.empty((len(column), *image.shape), np.uint8)
         elif image.shape != out.shape[1:]:
             name = _path(column, row)

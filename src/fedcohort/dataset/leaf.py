@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.data.places import rank, shuffled
+from fedcohort.data.places import rank_within_group, shuffled_positions
 from fedcohort.dataset import cells
 from fedcohort.dataset.naming import difference
 from fedcohort.dataset.source import column_of
@@ -133,8 +133,10 @@ def divide(
         present = np.flatnonzero(np.bincount(owner[rows], minlength=1))
         is_train = np.isin(owner[rows], rng.permutation(present)[: int(SHARE * len(present))])
     else:
-        is_train = draw_training(owner[rows], rng) if gap is None else rank(owner[rows]) < quota_of(owner[rows])
-        in_gap = np.zeros(len(rows), bool) if not gap else rank(owner[rows]) < quota_of(owner[rows]) + gap
+        is_train = (
+            draw_training(owner[rows], rng) if gap is None else rank_within_group(owner[rows]) < quota_of(owner[rows])
+        )
+        in_gap = np.zeros(len(rows), bool) if not gap else rank_within_group(owner[rows]) < quota_of(owner[rows]) + gap
         rows, is_train = rows[is_train | ~in_gap], is_train[is_train | ~in_gap]
     sizes = np.bincount(owner[rows[is_train]], minlength=owner.max() + 1)
     poor = (sizes > 0) & (sizes < LEAST)
@@ -183,7 +185,7 @@ def subsample(owner: Ids, share: float, rng: np.random.Generator) -> Ids:
 
 def draw_training(owner: Ids, rng: np.random.Generator) -> np.ndarray:
     """Return whether each row is a training row, bool [N]: max(1, floor(.9 n)) random rows of each owner."""
-    return rank(owner, shuffled(len(owner), rng)) < quota_of(owner)
+    return rank_within_group(owner, shuffled_positions(len(owner), rng)) < quota_of(owner)
 
 
 def quota_of(owner: Ids) -> Ids:

@@ -165,7 +165,7 @@ def images_of(
     sizes = [frame.table.num_rows for frame in frames]
     rows = np.arange(sum(sizes)) if rows is None else rows
     what = f"{len(rows):,} images of {' x '.join(map(str, fit.shape))}"
-    memory.require(float(len(rows)) * np.prod(fit.shape), what, "use fewer images")
+    memory.require_memory(float(len(rows)) * np.prod(fit.shape), what, "use fewer images")
     out, start, done = np.empty((len(rows), *fit.shape), np.uint8), 0, 0
     for frame, size in zip(frames, sizes, strict=True):
         table_rows = rows[(rows >= start) & (rows < start + size)] - start

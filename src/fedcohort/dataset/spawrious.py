@@ -24,7 +24,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
-from fedcohort.data.places import rank, shuffled
+from fedcohort.data.places import rank_within_group, shuffled_positions
 from fedcohort.dataset.base import Dataset, Raw
 from fedcohort.dataset.breeds import BREEDS, PLACES
 from fedcohort.dataset.images import Fit
@@ -93,8 +93,8 @@ class Spawrious(Dataset):
                 f"of test_share={self.test_share:g} of them"
             )
         quota = np.full(len(sizes), int(self.test_share * sizes.min()))
-        order = shuffled(len(chosen_rows), generator(seed, "spawrious"))
-        is_test = rank(pair, order) < quota[pair]
+        order = shuffled_positions(len(chosen_rows), generator(seed, "spawrious"))
+        is_test = rank_within_group(pair, order) < quota[pair]
         rows = (chosen_rows[~is_test], chosen_rows[is_test])
         fit = Fit((3, self.size, self.size), resize=True)
         pictures = Pictures("spawrious", IMAGE, LABEL, tuple(self.breeds), fit, SCALE)

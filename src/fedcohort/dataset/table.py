@@ -143,7 +143,7 @@ class Frame:
         """
         rows = self.table.num_rows
         what = f"{self.where} with {rows:,} rows of {len(names):,} numbers"
-        memory.require(4.0 * rows * len(names) + 8.0 * rows, what, "use fewer rows or columns")
+        memory.require_memory(4.0 * rows * len(names) + 8.0 * rows, what, "use fewer rows or columns")
         out = np.empty((rows, len(names)), dtype=np.float32)
         problems = Problems()
         for j, name in enumerate(names):
@@ -179,7 +179,9 @@ class Frame:
             part = self._read_chunk(name, chunk, start, gaps)
             if not start:
                 size = float(part.nbytes) / len(part) * self.table.num_rows
-                memory.require(size, f"{self.where} with {self.table.num_rows:,} rows", "use fewer or smaller rows")
+                memory.require_memory(
+                    size, f"{self.where} with {self.table.num_rows:,} rows", "use fewer or smaller rows"
+                )
                 out = np.empty((self.table.num_rows, *part.shape[1:]), part.dtype)
             elif part.shape[1:] != out.shape[1:]:
                 mixed = images.MIXED if images.holds_images(chunk.type) else ""

@@ -138,7 +138,7 @@ class DeadlineOutcome(ReadOnly):
     announced: float = math.inf
 
 
-def settle(
+def compute_outcome(
     timing: Timing,
     units: "Ids | int",
     close: float,

@@ -109,11 +109,11 @@ class FedBalancer(Deadline[State]):
         """Return the deadline in seconds (Alg. 4)."""
         arrived = int(np.isfinite(state.over).sum())
         if self.warmup and 2 * arrived <= len(state.over) and arrived <= MAX_WARMUP:
-            return whole_job(ctx)
+            return mean_job_seconds(ctx)
         n, over = state.n_train[ctx.selected], state.over[ctx.selected]
         epoch = ctx.expected.unit * np.maximum(np.where(np.isnan(over), n, over), 1) / n
         travel = ctx.expected.probe() + ctx.expected.up
-        low, high = sorted(peak(travel + epochs * epoch, self.grid) for epochs in (1, ctx.units))
+        low, high = sorted(most_efficient_deadline(travel + epochs * epoch, self.grid) for epochs in (1, ctx.units))
         return low + (high - low) * state.pace.ddlr
 
     def describe(self, state: State) -> Mapping[str, float]:
@@ -130,7 +130,7 @@ class FedBalancer(Deadline[State]):
         return replace(state, pace=pace, over=over)
 
 
-def whole_job(ctx: PaceContext) -> float:
+def mean_job_seconds(ctx: PaceContext) -> float:
     """Return the mean seconds of all clients' whole jobs, with the forward passes of the selected clients.
 
     These passes are the queries of an aggregator, which every job has, and first losses, which only some of the
@@ -140,7 +140,7 @@ def whole_job(ctx: PaceContext) -> float:
     return job_s + float(ctx.expected.infer.mean()) if len(ctx.selected) else job_s
 
 
-def peak(finish: Values, grid: float | None = None) -> float:
+def most_efficient_deadline(finish: Values, grid: float | None = None) -> float:
     """Return the deadline with the most completed clients per second; the shortest of equal ones, 0 without clients.
 
     On a grid only the first deadline after a completion can be it: the next ones are longer for the same clients.

@@ -40,7 +40,7 @@ class Link:
     @classmethod
     def from_moments(cls, mean: Values, deviation: Values) -> "Link":
         """Return the links with these means and deviations."""
-        return cls(mean, deviation, average(deviation / mean, np.full(len(mean), SLOWEST), power=-1))
+        return cls(mean, deviation, bounded_normal_moment(deviation / mean, np.full(len(mean), SLOWEST), power=-1))
 
     def take(self, rows: Ids) -> "Link":
         """Return the links of the clients in `rows`."""
@@ -80,7 +80,9 @@ class Speeds:
     @classmethod
     def from_moments(cls, mean: Values, deviation: Values, least: Values, down: Link, up: Link) -> "Speeds":
         """Return the speeds with these means and deviations."""
-        return cls(mean, deviation, least, mean * average(deviation / mean, least / mean, power=1), down, up)
+        return cls(
+            mean, deviation, least, mean * bounded_normal_moment(deviation / mean, least / mean, power=1), down, up
+        )
 
     def take(self, rows: Ids) -> "Speeds":
         """Return the speeds of the clients in `rows`."""
@@ -105,7 +107,7 @@ class Speeds:
         return Timing(down=down, infer=work.infer_load * trained, unit=work.load * trained, up=up)
 
 
-def average(deviation: Values, least: Values, power: int) -> Values:
+def bounded_normal_moment(deviation: Values, least: Values, power: int) -> Values:
     """Return E[max(least, 1 + deviation Z)^power], Z standard normal, by the trapezoidal rule, [clients]."""
     pairs = deviation.round(DIGITS) + 1j * least  # complex numbers, as rows would take much longer to sort
     kinds, kind = np.unique(pairs, return_inverse=True)

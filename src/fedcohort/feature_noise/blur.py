@@ -35,11 +35,11 @@ class Blur(FeatureNoise):
     share: float
 
     def __post_init__(self) -> None:
-        levels.check(self.sigma, self.law, self.share)
+        levels.check_level_options(self.sigma, self.law, self.share)
 
     def levels(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
         """Draw the standard deviation of each client's kernel, [n_clients], in pixels."""
-        return levels.draw(self.sigma, self.law, self.share, draws)
+        return levels.draw_levels(self.sigma, self.law, self.share, draws)
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Raise `IncompatibleConfig` if inputs are not images."""

@@ -34,11 +34,11 @@ class Gaussian(FeatureNoise):
     share: float
 
     def __post_init__(self) -> None:
-        levels.check(self.sigma, self.law, self.share)
+        levels.check_level_options(self.sigma, self.law, self.share)
 
     def levels(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
         """Draw the standard deviation of each client's noise, [n_clients]."""
-        return levels.draw(self.sigma, self.law, self.share, draws)
+        return levels.draw_levels(self.sigma, self.law, self.share, draws)
 
     def disturb(self, x: Inputs, level: float, rng: np.random.Generator) -> Inputs:
         """Return the inputs with noise."""

@@ -11,14 +11,14 @@ from fedcohort import ranges
 from fedcohort.rng import Draws
 
 
-def check(sigma: float, law: str, share: float) -> None:
+def check_level_options(sigma: float, law: str, share: float) -> None:
     """Check the options of `draw`; raise `OptionError` for a value out of range."""
     ranges.number("sigma", sigma, "(0, 1000]")
     ranges.choice("law", law, "uniform", "bimodal")
     ranges.number("share", share, "[0, 1]")
 
 
-def draw(sigma: float, law: str, share: float, draws: Draws) -> Float64[np.ndarray, "clients"]:
+def draw_levels(sigma: float, law: str, share: float, draws: Draws) -> Float64[np.ndarray, "clients"]:
     """Draw each client's level, [n_clients], once per run.
 
     Args:

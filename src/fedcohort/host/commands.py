@@ -6,13 +6,17 @@ import sys
 from pathlib import Path
 
 
-def fedcohort(verb: str) -> str:
+def fedcohort_command(verb: str) -> str:
     """Return the `fedcohort` command with a verb, or `python -m fedcohort` if the script is not installed."""
     script = Path(sys.executable).with_name("fedcohort")
-    return f"{command('fedcohort')} {verb}" if script.exists() else f"{command('python')} -m fedcohort {verb}"
+    return (
+        f"{program_command('fedcohort')} {verb}"
+        if script.exists()
+        else f"{program_command('python')} -m fedcohort {verb}"
+    )
 
 
-def command(name: str) -> str:
+def program_command(name: str) -> str:
     """Return a program of this environment for a shell: its name if the shell finds it by that, else its path."""
     path = Path(sys.executable).with_name(name)
     on_path = shutil.which(name)

@@ -15,18 +15,18 @@ REFUSES = {  # errors that a user can resolve; other errors of a file are bugs, 
 }
 
 
-def refuses(error: BaseException) -> bool:
+def is_disk_refusal(error: BaseException) -> bool:
     """Return whether an error means that the disk does not accept data."""
     return isinstance(error, OSError) and error.errno in REFUSES
 
 
 @contextmanager
-def in_one_line(folder: Path) -> Iterator[None]:
+def disk_errors_in_one_line(folder: Path) -> Iterator[None]:
     """Convert an error of the disk into a `DiskError`; folder: folder that the block writes to."""
     try:
         yield
     except OSError as error:
-        if not refuses(error):
+        if not is_disk_refusal(error):
             raise
         where = error.filename or folder
         raise DiskError(
@@ -36,7 +36,7 @@ def in_one_line(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replace_atomically(path: Path) -> Iterator[Path]:
     """Yield the path of a draft, which replaces `path` when the block has ended without an error.
 
     Only this function uses the draft's name. A draft of a killed process, or a link of this name, is removed first, so
@@ -78,7 +78,7 @@ def check_outputs(folder: Path, names: Iterable[str], page: str, mark: str) -> N
         )
 
 
-def is_plain(path: Path) -> bool:
+def is_file_or_folder(path: Path) -> bool:
     """Return whether `path` is a regular file or a folder, but not a pipe or a device, whose reading may not end."""
     return path.is_file() or path.is_dir()
 

@@ -64,7 +64,8 @@ class Phase(enum.Enum):
 class Interrupts:
     """The signals of this process, and of the training processes that it forks.
 
-    The methods `prepares`, `forks`, `trains`, `writes_files` and `breaks_off` set the process's phase.
+    The methods `enter_preparation`, `enter_forking`, `enter_training`, `enter_file_writing` and `enter_failure` set the
+    process's phase.
     """
 
     def __init__(self) -> None:
@@ -85,23 +86,23 @@ class Interrupts:
         """Whether a signal has no effect before the next call of `check`."""
         return self._phase is Phase.DEAF
 
-    def prepares(self) -> None:
+    def enter_preparation(self) -> None:
         """Note that no round has begun: a signal ends the run at once."""
         self._phase = Phase.START
 
-    def forks(self) -> None:
-        """Note that training processes may be forked; each of them calls `prepares`, and handles its signals."""
+    def enter_forking(self) -> None:
+        """Note that training processes may be forked, each of which calls `enter_preparation` and handles signals."""
         self._phase = Phase.FORKED
 
-    def trains(self) -> None:
+    def enter_training(self) -> None:
         """Note that the rounds begin."""
         self._phase = Phase.ROUNDS
 
-    def writes_files(self) -> None:
+    def enter_file_writing(self) -> None:
         """Note that the rounds are over, and the last files are written."""
         self._phase = Phase.FILES
 
-    def breaks_off(self) -> None:
+    def enter_failure(self) -> None:
         """Note that an error ends the run; if a signal before the rounds caused it, further signals are ignored."""
         if self.code and self._phase is Phase.START:
             self._phase = Phase.DEAF
@@ -124,7 +125,7 @@ class Interrupts:
     def listen(self) -> None:
         """Install the handlers again, as Lightning's handlers drop the round, or ignore Ctrl-C from then on."""
         for number in self._before or ():
-            signal.signal(number, self._came)
+            signal.signal(number, self._receive_signal)
 
     @contextmanager
     def on(self) -> Iterator[None]:
@@ -170,7 +171,7 @@ class Interrupts:
         self._before = None
 
     @property
-    def on_already(self) -> bool:
+    def is_installed(self) -> bool:
         """Whether the handlers of this module are installed."""
         return self._before is not None
 
@@ -184,7 +185,7 @@ class Interrupts:
 
         return handle
 
-    def _came(self, number: int, frame: FrameType | None = None) -> None:
+    def _receive_signal(self, number: int, frame: FrameType | None = None) -> None:
         again, self._seen = self._seen or bool(self._shared[1]), True
         self._own = self._own or 128 + number
         if owner := os.getpid() == self._owner:

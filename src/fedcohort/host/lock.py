@@ -9,7 +9,7 @@ from typing import IO
 
 
 @contextmanager
-def exclusive(path: Path) -> Iterator[None]:
+def exclusive_lock(path: Path) -> Iterator[None]:
     """Let only one process at a time into the block; without effect on a file system without locks."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -21,7 +21,7 @@ def exclusive(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def hold(path: Path) -> IO[str] | None:
+def try_to_lock(path: Path) -> IO[str] | None:
     """Return the lock, held until it is closed or the process ends; None if another process holds it."""
     lock = path.open("a")  # an existing file keeps its content
     try:
@@ -32,7 +32,7 @@ def hold(path: Path) -> IO[str] | None:
     return lock
 
 
-def is_held(path: Path) -> bool:
+def is_locked(path: Path) -> bool:
     """Return whether a process holds the lock now."""
     if not path.exists():
         return False

@@ -36,10 +36,10 @@ def share_with_children() -> None:
     """
     gc.collect()
     gc.freeze()
-    give_back()
+    return_free_memory()
 
 
-def give_back() -> None:
+def return_free_memory() -> None:
     """Return free memory to the system, as it would otherwise grow with the runs of a process."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
@@ -61,15 +61,15 @@ def end_run() -> None:
     Lightning's objects refer to each other, so that a run's data stay in memory until the next full garbage collection.
     That depends on the number of new objects: up to then, data of 200 MB would be in memory twenty times.
     """
-    if resident() - _baseline.bytes > GROWTH:
+    if resident_bytes() - _baseline.bytes > GROWTH:
         gc.collect()
-        give_back()
-        _baseline.bytes = resident()
+        return_free_memory()
+        _baseline.bytes = resident_bytes()
     else:
-        give_back()
+        return_free_memory()
 
 
-def resident() -> float:
+def resident_bytes() -> float:
     """Return the bytes of the process that are in memory; infinity if the system does not tell."""
     try:
         return float(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -77,7 +77,7 @@ def resident() -> float:
         return math.inf
 
 
-def available() -> float:
+def available_bytes() -> float:
     """Return the bytes that this process can still allocate; infinity if the system does not tell.
 
     It is the minimum of the machine's free memory and of the limits of the control group and of `ulimit -v`.
@@ -95,7 +95,7 @@ def available() -> float:
     return max(0.0, min(limits))
 
 
-def require(needed: float, what: str, cure: str) -> None:
+def require_memory(needed: float, what: str, cure: str) -> None:
     """Raise `OptionError` if `needed` bytes are more than are available.
 
     Nothing else depends on the available memory, so that equal configs give equal runs on every machine.
@@ -105,6 +105,6 @@ def require(needed: float, what: str, cure: str) -> None:
         what: the part of the run that needs them, with which the message begins.
         cure: the options that the user can change.
     """
-    if needed > SMALL and needed > (free := available()):
+    if needed > SMALL and needed > (free := available_bytes()):
         needs = f"{what} needs at least {needed / 1e9:.1f} GB of memory"
         raise OptionError(f"{needs}, {free / 1e9:.1f} GB are available: {cure}")

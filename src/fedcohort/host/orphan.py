@@ -12,7 +12,7 @@ PR_SET_PDEATHSIG = 1  # prctl.h
 _WATCHING: list[int] = []  # id of the process that watches its parent; its forks have to start watching themselves
 
 
-def end_with_parent() -> None:
+def end_when_parent_ends() -> None:
     """End this process when its parent ends.
 
     A thread waits for the end of a pipe whose other end only the parent holds. This works on all platforms, and for
@@ -23,13 +23,13 @@ def end_with_parent() -> None:
         return
     _WATCHING[:] = [os.getpid()]
     if os.getppid() == parent.pid:
-        end_with_process()
+        end_when_forking_thread_ends()
     if wait([parent.sentinel], timeout=0):  # the parent has ended already
         _end()
     threading.Thread(target=_end_after, args=(parent.sentinel,), name="end with parent", daemon=True).start()
 
 
-def end_with_process() -> None:
+def end_when_forking_thread_ends() -> None:
     """Let Linux kill this process when the thread that forked it ends; without effect on other platforms."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

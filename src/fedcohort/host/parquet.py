@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import IO, Any
 
 
-def write(table: Any, file: Path | IO[bytes], **options: Any) -> None:  # noqa: ANN401 - pyarrow has no types
+def write_table(table: Any, file: Path | IO[bytes], **options: Any) -> None:  # noqa: ANN401 - pyarrow has no types
     """Write a `pa.Table`; options: those of `pyarrow.parquet.write_table`."""
     import pyarrow.parquet as pq
 
     pq.write_table(table, file, write_page_checksum=True, **options)
 
 
-def writer(file: Path, schema: Any, **options: Any) -> Any:  # noqa: ANN401
+def open_writer(file: Path, schema: Any, **options: Any) -> Any:  # noqa: ANN401
     """Return a `pyarrow.parquet.ParquetWriter` for tables that are written one after the other."""
     import pyarrow.parquet as pq
 

@@ -11,11 +11,11 @@ from fedcohort.ranges import refuse
 CLUSTER = {"SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "GROUP_RANK"}
 
 
-def count(accelerator: str, devices: int | str) -> int:
+def count_training_processes(accelerator: str, devices: int | str) -> int:
     """Return the number of training processes on this machine; "auto" is one per available core, or per GPU."""
     if devices != "auto":
         return int(devices)
-    return cores.available() if accelerator == "cpu" else max(1, torch.cuda.device_count())
+    return cores.available_cores() if accelerator == "cpu" else max(1, torch.cuda.device_count())
 
 
 def make_repeatable(accelerator: str) -> None:
@@ -41,20 +41,20 @@ def list_untried(accelerator: str, num_nodes: int) -> list[str]:
     return [f"fedcohort has not been run on {' and '.join(untried)} yet: {hint}"] if untried else []
 
 
-def check(accelerator: str, devices: int, num_nodes: int) -> None:
+def check_processes(accelerator: str, devices: int, num_nodes: int) -> None:
     """Raise `OptionError` if there are too few GPUs, or if no launcher starts the right number of processes."""
     if num_nodes > 1 and not CLUSTER & set(os.environ):
         raise refuse("trainer.num_nodes", "1 where neither SLURM nor torchrun starts the processes", num_nodes)
-    launcher, repeats = task.count_repeats()
+    launcher, repeats = task.count_repeated_launches()
     if num_nodes == 1 and repeats > 1:
         command = "srun --ntasks=1" if launcher == "srun" else "torchrun --nproc-per-node=1"
         raise OptionError(
             f"{launcher} started {repeats} processes, and with trainer.num_nodes=1 each would train the whole run: use "
             f"{command}. trainer.devices={devices} starts further processes itself; a sweep (-m) starts different runs"
         )
-    if num_nodes > 1 and task.count() != devices * num_nodes:
+    if num_nodes > 1 and task.count_cluster_processes() != devices * num_nodes:
         how = f"trainer.num_nodes={num_nodes} times trainer.devices={devices}"
         allowed = f"{devices * num_nodes}, {how}: srun --nodes={num_nodes} --ntasks-per-node={devices}"
-        raise refuse("the number of tasks that SLURM or torchrun started", allowed, task.count())
+        raise refuse("the number of tasks that SLURM or torchrun started", allowed, task.count_cluster_processes())
     if accelerator == "gpu" and (n_gpus := torch.cuda.device_count()) < devices:
         raise refuse("trainer.devices", f"at most the number of CUDA devices, which is {n_gpus}", devices)

@@ -31,23 +31,23 @@ def has_password(address: str) -> bool:
     return has_user or any(word in name for name in names for word in WORDS)
 
 
-def mask(address: str) -> str:
+def mask_password(address: str) -> str:
     """Return `address` without its user and its query."""
     return re.sub(r"\?.*", "?...", re.sub(r"//.*@", "//...@", address))
 
 
-def refusal(option: str, address: str) -> OptionError:
+def password_error(option: str, address: str) -> OptionError:
     """Return the error for an option whose value is an address with a password."""
-    return OptionError(f"{option} must be an address without a password, got {mask(address)}: {HOW}")
+    return OptionError(f"{option} must be an address without a password, got {mask_password(address)}: {HOW}")
 
 
-def check(words: Iterable[str], files: Sequence[Path] = ()) -> None:
+def check_for_passwords(words: Iterable[str], files: Sequence[Path] = ()) -> None:
     """Search options and config files; raise `OptionError` for the first address with a password."""
     for word in words:
         for address in ADDRESS.findall(word):
             if has_password(address):
-                raise refusal(word.partition("=")[0], address)
+                raise password_error(word.partition("=")[0], address)
     for path in files:
         for address in ADDRESS.findall(path.read_text(errors="replace")):
             if has_password(address):
-                raise refusal(str(path), address)
+                raise password_error(str(path), address)

@@ -17,7 +17,7 @@ AT_WORK = ("RUNNING", "SIGNALING")
 POLL_S, KILL_S = 1.0, 60.0  # seconds between two queries for jobs, and until killed jobs must have ended
 
 
-def job() -> str | None:
+def current_job_id() -> str | None:
     """Return the id of this job, such as `12`, or `12_3` for a task of an array; None outside of SLURM."""
     array, task = os.environ.get("SLURM_ARRAY_JOB_ID"), os.environ.get("SLURM_ARRAY_TASK_ID")
     return f"{array}_{task}" if array and task else os.environ.get("SLURM_JOB_ID") or None
@@ -26,7 +26,7 @@ def job() -> str | None:
 def find_restarted_job() -> str | None:
     """Return the id of this job if SLURM has started it before, None at its first start."""
     restarts = os.environ.get("SLURM_RESTART_COUNT", "")
-    return job() if restarts.isdecimal() and int(restarts) > 0 else None
+    return current_job_id() if restarts.isdecimal() and int(restarts) > 0 else None
 
 
 def requeue_if_preempted() -> None:
@@ -35,7 +35,7 @@ def requeue_if_preempted() -> None:
     SLURM only requeues jobs that it has to kill; a job that saves its state and ends within the grace period counts as
     completed. A cancelled job is not in a state of `AT_WORK`, and stays cancelled.
     """
-    job_id = job()
+    job_id = current_job_id()
     if os.environ.get("SLURM_PROCID", "0") != "0":  # only the job's first task requeues it
         return
     if job_id is None or shutil.which("scontrol") is None:

@@ -6,18 +6,18 @@ RANKS = ("SLURM_PROCID", "RANK")
 COUNTS = ("SLURM_NTASKS", "WORLD_SIZE")
 
 
-def follows(num_nodes: int) -> bool:
+def is_following_task(num_nodes: int) -> bool:
     """Return whether a cluster started this process, and not as the first, which writes the run's folder."""
     return num_nodes > 1 and int(_read(RANKS) or 0) > 0
 
 
-def count() -> int | None:
+def count_cluster_processes() -> int | None:
     """Return the number of processes that a cluster started; None outside of a cluster."""
     n_processes = _read(COUNTS)
     return int(n_processes) if n_processes else None
 
 
-def count_repeats() -> tuple[str, int]:
+def count_repeated_launches() -> tuple[str, int]:
     """Return the launcher and the number of processes that it started with the same command; ("", 1) without one.
 
     SLURM_NTASKS is not used, as a SLURM batch script has it, too, although it starts the command once.

@@ -6,7 +6,7 @@ chain, on Linux; elsewhere each worker watches the sweep's process from its firs
 
 import os
 
-from fedcohort.host.orphan import end_with_process
+from fedcohort.host.orphan import end_when_forking_thread_ends
 
-end_with_process()
-os.register_at_fork(after_in_child=end_with_process)
+end_when_forking_thread_ends()
+os.register_at_fork(after_in_child=end_when_forking_thread_ends)

@@ -11,7 +11,7 @@ from typing import IO
 
 from hydra.plugins.launcher import Launcher
 
-from fedcohort.host.lock import hold
+from fedcohort.host.lock import try_to_lock
 from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.startup.compose import Composed
 
@@ -49,7 +49,7 @@ def take(sweep: Path, gpus: list[str], number: int) -> str | None:
     if not gpus:
         return None
     for gpu in gpus:
-        if (lock := hold(sweep / f"gpu-{gpu}.lock")) is not None:
+        if (lock := try_to_lock(sweep / f"gpu-{gpu}.lock")) is not None:
             break
     else:
         gpu = gpus[number % len(gpus)]

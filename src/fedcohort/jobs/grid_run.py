@@ -11,21 +11,21 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from fedcohort.errors import OptionError
-from fedcohort.host.lock import hold
+from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import live_line, status
 from fedcohort.jobs.launch import Launch
 from fedcohort.jobs.refused import leave_out, list_refused
 from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import Plan, save_plan
 from fedcohort.startup import compat, overlay
-from fedcohort.startup.compose import initialized
+from fedcohort.startup.compose import initialised_hydra
 
 log = logging.getLogger("fedcohort")
 
 
 def expand(words: Sequence[str], configs: Path) -> list[list[str]]:
     """Return the overrides of each job: all combinations of the values that `words` hold, separated by commas."""
-    with initialized(configs):
+    with initialised_hydra(configs):
         parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
         return compat.combinations(parser.parse_overrides(list(words)))
 
@@ -36,10 +36,10 @@ def begin_grid(words: Sequence[str], configs: Path, launcher: str) -> Path:
     Raises `IncompatibleConfig` if jobs would be rejected and `sweep.skip_refused` is false.
     """
     jobs = expand(words, configs)
-    config = overlay.job_of(tuple(jobs[0]), configs).config
+    config = overlay.compose_job(tuple(jobs[0]), configs).config
     if not config["sweep"]["wait"]:
         raise OptionError("sweep.wait=false is for `python train.py -m`: a sweep from Python waits for its jobs")
-    refused = list(list_refused(jobs, lambda job: overlay.job_of(job, configs), configs))
+    refused = list(list_refused(jobs, lambda job: overlay.compose_job(job, configs), configs))
     started = leave_out(refused, jobs, skip=config["sweep"]["skip_refused"])
     folder = Path(config["paths"]["logs"]).absolute() / "sweeps" / f"{datetime.now():%Y-%m-%d_%H-%M-%S_%f}"
     save_plan(folder, Plan(started, [(refusal.words, refusal.reason) for refusal in refused], launcher))
@@ -52,7 +52,7 @@ def run_grid(sweep: Path, configs: Path, launch: Launch) -> None:
     if plan is None:
         raise FileNotFoundError(f"{sweep} holds no {sweep_folder.PLAN}")
     in_process = launch.launcher == "local" and launch.n_jobs == 1
-    lock = hold(sweep / sweep_folder.LOCK)
+    lock = try_to_lock(sweep / sweep_folder.LOCK)
 
     def announce(number: int) -> None:
         if in_process and number < len(plan.jobs):

@@ -48,7 +48,7 @@ class JobContext:
         """Run the job with this number and these overrides; return its objective metric."""
         os.environ.update(self.env)
         job = SweepJob(self.folder, number, tuple(words))
-        composition = lambda: overlay.job_of(tuple(words), self.configs, self.hydra)  # noqa: E731
+        composition = lambda: overlay.compose_job(tuple(words), self.configs, self.hydra)  # noqa: E731
         return run_job(job, composition, self)
 
 
@@ -96,7 +96,7 @@ def run_checked(composition: Composed, job: SweepJob | None, *, search: bool = F
 @contextmanager
 def own_process() -> Iterator[None]:
     """Answer signals in a process that a launcher started, and return a preempted SLURM job to the queue."""
-    outermost = not interrupts.on_already
+    outermost = not interrupts.is_installed
     try:
         with interrupts.on():
             try:

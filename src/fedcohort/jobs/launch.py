@@ -20,7 +20,7 @@ from fedcohort.jobs.local import run_local
 from fedcohort.jobs.start import start
 from fedcohort.record import sweep_folder
 from fedcohort.startup import command_line, compat
-from fedcohort.startup.compose import find_configs, initialized
+from fedcohort.startup.compose import find_configs, initialised_hydra
 
 POLL_S = 1.0  # seconds between two looks at the records of another launcher's jobs
 LIMITS = {"slurm": "array_parallelism", "submitit_slurm": "array_parallelism"}  # the option that `n_jobs` stands for
@@ -72,13 +72,13 @@ class Launch:
     def _compose(self, sweep: Path, configs: Path) -> DictConfig:
         limit = f"hydra.launcher.{LIMITS.get(self.launcher, 'n_jobs')}={self.n_jobs}"
         words = [f"hydra/launcher={self.launcher}", f"hydra.sweep.dir={sweep}", "hydra.mode=MULTIRUN", *self.options]
-        with initialized(configs):
+        with initialised_hydra(configs):
             return compose("train", overrides=[*words[:3], limit, *words[3:]], return_hydra_config=True)
 
 
 def _run_by_hydra(config: DictConfig, sweep: Path, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:
     """Run jobs by a plugin of Hydra's, in a thread; yield their numbers as their records say that they ended."""
-    with initialized(find_configs(config.hydra)):
+    with initialised_hydra(find_configs(config.hydra)):
         context = HydraContext(config_loader=GlobalHydra.instance().config_loader(), callbacks=compat.no_callbacks())
         launcher = Plugins.instance().instantiate_launcher(hydra_context=context, task_function=start, config=config)
         errors = list[BaseException]()

@@ -74,7 +74,7 @@ class Local(_Launcher):
         self.n_jobs, self.threads = n_jobs, inner_max_num_threads
 
     def _run(self, context: JobContext, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:
-        n_jobs = cores.available() if self.n_jobs == ALL else self.n_jobs
+        n_jobs = cores.available_cores() if self.n_jobs == ALL else self.n_jobs
         return run_local(context, jobs, n_jobs, self.threads)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.jobs import objective_metric
 from fedcohort.jobs.status import vary
-from fedcohort.startup.check import check
+from fedcohort.startup.check import check_before_data
 from fedcohort.startup.compose import Composed
 from fedcohort.startup.hydra_errors import explain
 
@@ -35,7 +35,7 @@ def list_refused(
     for number, words in enumerate(jobs):
         try:
             composition = compose(tuple(words))
-            check(composition)
+            check_before_data(composition)
             objective_metric.check(composition.config, by_search=False)
         except Exception as error:
             reason = explain(error, words, configs)

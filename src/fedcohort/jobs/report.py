@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fedcohort.errors import FedcohortError
-from fedcohort.host.commands import fedcohort
+from fedcohort.host.commands import fedcohort_command
 from fedcohort.report.comparison import page
 from fedcohort.report.comparison.verdicts import list_verdicts
 from fedcohort.results.matching.question import Question
@@ -47,4 +47,4 @@ def tell(sweep: Path, runs: Sequence[Run]) -> None:
 
 def _warn(why: str, options: dict[str, str]) -> None:
     again = shlex.join([*(f"{name}={value}" for name, value in options.items()), "report=true"])
-    log.warning("the sweep has no report in MLflow (%s); `%s %s` makes it", why, fedcohort("compare"), again)
+    log.warning("the sweep has no report in MLflow (%s); `%s %s` makes it", why, fedcohort_command("compare"), again)

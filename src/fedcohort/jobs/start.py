@@ -10,7 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from fedcohort.errors import ComponentError, FedcohortError
 from fedcohort.host import messages
-from fedcohort.host.orphan import end_with_parent
+from fedcohort.host.orphan import end_when_parent_ends
 from fedcohort.jobs import objective_metric
 from fedcohort.jobs.job import JobContext, own_process, run_checked, run_job
 from fedcohort.jobs.sweep import SWEEP, searches
@@ -30,7 +30,7 @@ def start(cfg: DictConfig) -> float | None:
     typed: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)  # seed=${cohort} is for our config
     overrides = tuple(typed)
     messages.to_terminal()
-    end_with_parent()
+    end_when_parent_ends()
 
     def composition() -> compose.Composed:
         return compose.compose_config(cfg, hydra.runtime.choices, overrides, compose.find_configs(hydra))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fedcohort import units
-from fedcohort.host.lock import is_held
+from fedcohort.host.lock import is_locked
 from fedcohort.jobs import cluster
 from fedcohort.jobs.time_left import TimeLeft
 from fedcohort.record import history, sweep_folder
@@ -75,7 +75,7 @@ class SweepStatus:
 
 def look(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
     """Return how the sweep in the folder `sweep` stands. waits: whether it is known that something works on it."""
-    waits = waits or is_held(sweep / sweep_folder.LOCK) or bool(cluster.list_queued(sweep))
+    waits = waits or is_locked(sweep / sweep_folder.LOCK) or bool(cluster.list_queued(sweep))
     records, cancelled = sweep_folder.read(sweep), is_cancelled(sweep)
     states = {number: _find_killed(record, waits, cancelled) for number, record in records.items()}
     return SweepStatus(plan, states, waits)
@@ -139,7 +139,7 @@ def vary(jobs: Sequence[Sequence[str]], words: Sequence[str]) -> str:
 
 def _find_killed(record: JobRecord, waited_for: bool, cancelled: bool) -> JobRecord:
     """Return the record; one that says "running" was killed if no process waits for it and none holds its run."""
-    is_running = record.folder is not None and is_held(record.folder / "run.lock")
+    is_running = record.folder is not None and is_locked(record.folder / "run.lock")
     if record.how != "running" or waited_for or is_running:
         return record
     return replace(record, how="stopped") if cancelled else fail_killed(record)

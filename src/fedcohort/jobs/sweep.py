@@ -18,8 +18,8 @@ from omegaconf import DictConfig
 
 from fedcohort.errors import CheckpointError
 from fedcohort.host import messages
-from fedcohort.host.commands import fedcohort
-from fedcohort.host.lock import hold
+from fedcohort.host.commands import fedcohort_command
+from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import cluster, preload, report, status
 from fedcohort.jobs.status import KILLED, fail_killed, is_cancelled
 from fedcohort.record import metadata, sweep_folder
@@ -60,7 +60,7 @@ class Sweep:
         """Write the plan of the sweep, before its first job starts."""
         self.folder, self.expected, self.refused = folder, jobs, refused
         save_plan(folder, Plan(jobs, refused, self.launcher))
-        self._lock = hold(folder / LOCK)
+        self._lock = try_to_lock(folder / LOCK)
 
     def results(self) -> list[JobRecord]:
         """Return the records of all jobs. A job whose record does not say how it ended has failed."""
@@ -77,7 +77,7 @@ class Sweep:
             return 0
         if not self.waits:
             arrays = cluster.list_arrays(self.folder)
-            status_command = f"{fedcohort('sweep')} status {self.folder.name}"
+            status_command = f"{fedcohort_command('sweep')} status {self.folder.name}"
             log.info("SLURM has the jobs (%s); `%s` shows how they stand", " ".join(arrays), status_command)
             return 0
         if not sweep_folder.read(self.folder):

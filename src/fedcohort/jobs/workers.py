@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.host import messages
-from fedcohort.host.orphan import end_with_parent
+from fedcohort.host.orphan import end_when_parent_ends
 from fedcohort.jobs.job import JobContext, own_process
 from fedcohort.record import sweep_folder
 
@@ -95,7 +95,7 @@ def _start(context: JobContext) -> Worker:
 
 def _serve(connection: Connection, context: JobContext) -> None:
     """Run jobs until the other end of `connection` is closed."""
-    end_with_parent()
+    end_when_parent_ends()
     os.setpgrp()  # Ctrl-C in a terminal reaches the command, which sends one signal to each worker
     with suppress(EOFError, ConnectionError, KeyboardInterrupt):
         while True:

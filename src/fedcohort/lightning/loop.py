@@ -20,7 +20,7 @@ from fedcohort.ranks import reduce_max
 from fedcohort.record.observer import Observer
 from fedcohort.round.budget import Spending
 from fedcohort.round.parts import Parts
-from fedcohort.round.round import Rounds
+from fedcohort.round.round import RoundRunner
 from fedcohort.round.settings import Settings
 from fedcohort.round.setup import Setup, choose_layout
 from fedcohort.round.shared import Shared
@@ -49,7 +49,7 @@ class FederatedLoop(pl.Callback):
         self.parts, self.settings, self.federation = parts, settings, federation
         self.observers: Sequence[Observer] = ()
         self.info: Callable[[Values], Any] = lambda expected_s: None
-        self.rounds: Rounds
+        self.rounds: RoundRunner
         self.stopwatch = Stopwatch()
         self.reason = ""
         self.folder: Path | None = None
@@ -71,7 +71,7 @@ class FederatedLoop(pl.Callback):
         self.federation = self.federation.to(module.device)
         setup = Setup(self.parts, self.settings, self.federation, module.network, self.stopwatch, self.folder)
         self.shared = Shared(self.federation)
-        self.rounds = Rounds(setup, self.stopwatch)
+        self.rounds = RoundRunner(setup, self.stopwatch)
         self._data(trainer).federation = self.federation
         module.stopwatch, module.targets = self.stopwatch, self.federation.targets
         module.engine, self.reason = setup.engine, setup.reason
@@ -128,7 +128,7 @@ class FederatedLoop(pl.Callback):
     def _report(self, trainer: pl.Trainer, module: ClientModule, step: int) -> None:
         report = self.rounds.report(step, module.evaluated)
         self.last_reported = step
-        self.spending = self.spending.go_on(step, report.metrics)
+        self.spending = self.spending.after_round(step, report.metrics)
         if trainer.is_global_zero:
             with self.stopwatch.stage("log"):
                 for observer in self.observers:

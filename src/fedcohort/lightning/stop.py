@@ -23,7 +23,7 @@ class GracefulStop(pl.Callback):
     """
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        interrupts.prepares()
+        interrupts.enter_preparation()
         interrupts.check()
 
     def on_sanity_check_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -33,18 +33,18 @@ class GracefulStop(pl.Callback):
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         interrupts.listen()
         interrupts.check()
-        interrupts.trains()
+        interrupts.enter_training()
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        interrupts.writes_files()
+        interrupts.enter_file_writing()
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         """Note that the run ends, so that further signals do not interrupt the callbacks that follow."""
-        interrupts.breaks_off()
+        interrupts.enter_failure()
 
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Note that only files remain, as a run that is resumed after its last round calls no `on_train_end`."""
-        interrupts.writes_files()
+        interrupts.enter_file_writing()
 
 
 class EndOfRound(Checkpoint):
@@ -92,7 +92,7 @@ def finish(observers: Sequence[Observer], status: str) -> None:
         try:
             observer.finish("failed" if failures else status)
         except Exception as error:
-            trace = None if isinstance(error, FedcohortError) or disk.refuses(error) else error
+            trace = None if isinstance(error, FedcohortError) or disk.is_disk_refusal(error) else error
             log.error("%s could not finish: %s", type(observer).__name__, error, exc_info=trace)
             failures.append(error)
         except KeyboardInterrupt:

@@ -13,9 +13,9 @@ import torch.distributed as dist
 from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy, Strategy
 
 from fedcohort.host.memory import share_with_children
-from fedcohort.host.orphan import end_with_parent
+from fedcohort.host.orphan import end_when_parent_ends
 from fedcohort.lightning.compat import MultiProcessingLauncher, launch_forked, timeout_of
-from fedcohort.round.guard import blame
+from fedcohort.round.guard import find_faulty_component
 
 LOOPBACKS = ("lo", "lo0")  # names of the loopback interface on Linux and BSD
 
@@ -35,7 +35,7 @@ class Launcher(MultiProcessingLauncher):
         threads = torch.get_num_threads()
 
         def work(*inner: object, **named: object) -> object:
-            end_with_parent()
+            end_when_parent_ends()
             torch.set_num_threads(threads)  # Lightning gives each process its part of the cores' instead
             try:
                 return function(*inner, **named)
@@ -43,7 +43,7 @@ class Launcher(MultiProcessingLauncher):
                 for callback in trainer.callbacks:
                     callback.on_exception(trainer, trainer.lightning_module, error)
                 owners = next((callback.owners for callback in trainer.callbacks if hasattr(callback, "owners")), None)
-                if blamed := blame(error, owners or {}):
+                if blamed := find_faulty_component(error, owners or {}):
                     raise blamed from error
                 if isinstance(error, KeyboardInterrupt):
                     raise SystemExit(1) from error  # torch takes a KeyboardInterrupt for an end without faults

@@ -13,7 +13,7 @@ from lightning.fabric.plugins.environments.cluster_environment import ClusterEnv
 from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
 
-from fedcohort.host.task import follows
+from fedcohort.host.task import is_following_task
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ class Tasks:
 
     def __init__(self, num_nodes: int) -> None:
         self.several = num_nodes > 1
-        self.follows = follows(num_nodes)
+        self.follows = is_following_task(num_nodes)
         self._has_sent = False
 
     @contextmanager

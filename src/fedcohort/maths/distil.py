@@ -18,7 +18,9 @@ from fedcohort.types import Ids
 TOLERANCE = 1e-6  # difference below which probabilities count as equal
 
 
-def distance(target: Float[Tensor, "b c"], logits: Float[Tensor, "b c"], tau: float = 1.0) -> Float[Tensor, ""]:
+def distillation_loss(
+    target: Float[Tensor, "b c"], logits: Float[Tensor, "b c"], tau: float = 1.0
+) -> Float[Tensor, ""]:
     """Return the mean KL(target || softmax(logits / tau)) in nats; its gradient is (softmax - target) / (tau b)."""
     return F.kl_div(F.log_softmax(logits / tau, 1), target, reduction="batchmean")
 
@@ -45,7 +47,7 @@ def predict(network: nn.Module, x: Tensor, size: int) -> Float[Tensor, "n c"]:
     return torch.cat([network(part) for part in torch.split(x, size)])
 
 
-def learn(
+def step_towards(
     optimizer: torch.optim.Optimizer,
     target: Float[Tensor, "b c"],
     logits: Float[Tensor, "b c"],
@@ -60,10 +62,10 @@ def learn(
         if float((F.softmax(logits / tau, 1) - target).abs().max()) <= TOLERANCE:
             return
     optimizer.zero_grad()
-    (pull * distance(target, logits, tau)).backward()
+    (pull * distillation_loss(target, logits, tau)).backward()
     optimizer.step()
 
 
-def trainable(network: nn.Module) -> list[nn.Parameter]:
+def trainable_parameters(network: nn.Module) -> list[nn.Parameter]:
     """Return the parameters that are not frozen."""
     return [parameter for parameter in network.parameters() if parameter.requires_grad]

@@ -16,7 +16,7 @@ Column = Float64[np.ndarray, "*batch 1"]
 HALVINGS = 64  # of an interval of log s of length 1500 or less, down to the spacing of floats
 
 
-def tilt(log_q: Rows, rho: float) -> tuple[Rows, Column]:
+def tilt_within_kl_ball(log_q: Rows, rho: float) -> tuple[Rows, Column]:
     """Return p [..., n] and lambda [..., 1] for finite log q, up to a constant, and rho >= 0 in nats.
 
     p is on the feasible side of the root, KL <= rho. With rho = 0 weights are equal, and lambda is infinite unless all

@@ -13,7 +13,9 @@ TOLERANCE = 1e-12  # relative improvement below which a run ends
 STEPS = 300  # largest number of steps of a run, as in scikit-learn
 
 
-def levels(values: Float64[np.ndarray, "n"], count: int, rng: np.random.Generator, steps: int = 50) -> np.ndarray:
+def cluster_numbers(
+    values: Float64[np.ndarray, "n"], count: int, rng: np.random.Generator, steps: int = 50
+) -> np.ndarray:
     """Return the sorted means of `count` clusters of numbers, [count], in O(n log n + steps count log n).
 
     Clusters of numbers are intervals whose bounds are in the middle between two means.
@@ -32,7 +34,7 @@ def levels(values: Float64[np.ndarray, "n"], count: int, rng: np.random.Generato
     return means
 
 
-def clusters(X: Points, count: int, rng: np.random.Generator, restarts: int = 10) -> Int64[np.ndarray, "_n"]:
+def cluster_vectors(X: Points, count: int, rng: np.random.Generator, restarts: int = 10) -> Int64[np.ndarray, "_n"]:
     """Return each row's cluster, 0 .. count - 1, by the best of `restarts` runs; fewer if fewer rows are distinct.
 
     Clusters are numbered by their first member in lexicographic order, so that the order of rows does not matter.

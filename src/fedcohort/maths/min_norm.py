@@ -8,7 +8,7 @@ from fedcohort.maths.descent import descend
 Vector = Float64[np.ndarray, "n"]
 
 
-def project(v: Vector, low: Vector, high: Vector) -> Vector:
+def project_onto_box_simplex(v: Vector, low: Vector, high: Vector) -> Vector:
     """Return the point of {low <= w <= high, sum w = 1} nearest to v, for sum low <= 1 <= sum high.
 
     It is clip(v + mu, low, high), whose sum is an increasing piecewise linear function of mu with breakpoints at low -
@@ -36,4 +36,4 @@ def min_norm(Q: Float64[np.ndarray, "n n"], start: Vector, epsilon: float) -> Ve
     steepest = float(np.linalg.eigvalsh(Q)[-1])
     if steepest <= 0:
         return start
-    return descend(lambda ahead: project(ahead - Q @ ahead / steepest, low, high), start)
+    return descend(lambda ahead: project_onto_box_simplex(ahead - Q @ ahead / steepest, low, high), start)

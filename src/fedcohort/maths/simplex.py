@@ -8,7 +8,7 @@ from fedcohort.maths.descent import descend
 Vector = Float64[np.ndarray, "n"]
 
 
-def project(v: Vector) -> Vector:
+def project_onto_simplex(v: Vector) -> Vector:
     """Return the point of {w >= 0, sum w = 1} nearest to v (Held, Wolfe and Crowder 1974)."""
     v = v - v.max()  # the projection is the same, but rounding of large entries would lose the 1
     u = np.sort(v)[::-1]
@@ -18,7 +18,7 @@ def project(v: Vector) -> Vector:
     return nearest
 
 
-def least_variance(X: Float64[np.ndarray, "n d"], ridge: float = 1e-8) -> Vector:
+def least_variance_weights(X: Float64[np.ndarray, "n d"], ridge: float = 1e-8) -> Vector:
     """Return argmin over the simplex of Var(sum_k w_k X_k), the population variance over the d entries.
 
     A ridge of `ridge` times the trace of the quadratic form makes the minimum unique. It is found by projected gradient
@@ -31,4 +31,4 @@ def least_variance(X: Float64[np.ndarray, "n d"], ridge: float = 1e-8) -> Vector
         return w
     M = M / np.sqrt(size)  # now the trace is 1
     rate = 1 / (float(np.linalg.norm(M, 2)) ** 2 + ridge)
-    return descend(lambda ahead: project(ahead - rate * (M @ (M.T @ ahead) + ridge * ahead)), w)
+    return descend(lambda ahead: project_onto_simplex(ahead - rate * (M @ (M.T @ ahead) + ridge * ahead)), w)

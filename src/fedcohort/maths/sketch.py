@@ -12,17 +12,17 @@ import math
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.maths.kmeans import levels
+from fedcohort.maths.kmeans import cluster_numbers
 
 WAYS = ("values", "shared_projection")
 
 
-def length(n_params: int, rate: float) -> int:
+def sketch_length(n_params: int, rate: float) -> int:
     """Return the length of a sketch, d' = max(2, ceil(rate P))."""
     return max(2, math.ceil(rate * n_params - 1e-9))
 
 
-def sketch(
+def sketch_gradient(
     gradient: Float64[np.ndarray, "p"], rate: float, way: str, rng: np.random.Generator
 ) -> Float64[np.ndarray, "d"]:
     """Return the sketch of a gradient, float64 [length(P, rate)]; all NaN if a number is not finite.
@@ -33,10 +33,10 @@ def sketch(
         way: "values" or "shared_projection".
         rng: a generator in the same state for all clients.
     """
-    d = length(len(gradient), rate)
+    d = sketch_length(len(gradient), rate)
     if not np.isfinite(gradient).all():
         return np.full(d, np.nan)
     if way == "values":
-        return levels(gradient, d, rng)
+        return cluster_numbers(gradient, d, rng)
     target, factor = rng.integers(d, size=len(gradient)), rng.standard_normal(len(gradient))
     return np.bincount(target, weights=factor * gradient, minlength=d).astype(np.float64)

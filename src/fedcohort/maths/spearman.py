@@ -5,7 +5,7 @@ import numpy as np
 from fedcohort.types import Values
 
 
-def rank(values: Values) -> Values:
+def mean_ranks(values: Values) -> Values:
     """Return the ranks of finite values, from 0, with the mean rank for equal values, [n]."""
     _, distinct, count = np.unique(values, return_inverse=True, return_counts=True)
     before = np.concatenate([[0], np.cumsum(count)[:-1]])
@@ -13,10 +13,10 @@ def rank(values: Values) -> Values:
     return ranks
 
 
-def correlate(a: Values, b: Values) -> float:
+def rank_correlation(a: Values, b: Values) -> float:
     """Return rho of two columns over the rows where both are finite; NaN if one of them is constant there."""
     finite = np.isfinite(a) & np.isfinite(b)
-    x, y = (rank(column[finite]) for column in (a, b))
+    x, y = (mean_ranks(column[finite]) for column in (a, b))
     x, y = x - x.mean() if len(x) else x, y - y.mean() if len(y) else y
     spread = float(np.sqrt((x @ x) * (y @ y)))
     return float(x @ y) / spread if spread > 0 else float("nan")

@@ -7,7 +7,7 @@ Sizes = Int64[np.ndarray, "h"]
 Reals = Float64[np.ndarray, "h"]
 
 
-def spread(X: Float64[np.ndarray, "n d"], label: Int64[np.ndarray, "n"], count: int) -> Reals:
+def spread_of_strata(X: Float64[np.ndarray, "n d"], label: Int64[np.ndarray, "n"], count: int) -> Reals:
     """Return S_h = sqrt(sum_{k in h} ||X_k - mean||^2 / (N_h - 1)) of each stratum, [count]; 0 for a single member."""
     out = np.zeros(count)
     for h in range(count):
@@ -17,13 +17,13 @@ def spread(X: Float64[np.ndarray, "n d"], label: Int64[np.ndarray, "n"], count: 
     return out
 
 
-def targets(sizes: Sizes, S: Reals, m: int) -> Reals:
+def neyman_targets(sizes: Sizes, S: Reals, m: int) -> Reals:
     """Return Neyman's allocation m N_h S_h / sum N_j S_j; m N_h / sum N_j if all S are 0."""
     weight = sizes * S if (sizes * S).sum() > 0 else sizes.astype(np.float64)
     return m * weight / max(float(weight.sum()), 1e-300)
 
 
-def neyman(target: Reals, room: Sizes, m: int) -> Sizes:
+def round_to_capacity(target: Reals, room: Sizes, m: int) -> Sizes:
     """Return integers near the targets, at most `room`, that sum to m or, if that is less, to the sum of `room`.
 
     Each stratum with room gets one draw, or those with the largest targets if m is too small for that. Each further
@@ -37,7 +37,7 @@ def neyman(target: Reals, room: Sizes, m: int) -> Sizes:
     return draws
 
 
-def equal(sizes: Sizes, room: Sizes, m: int) -> Sizes:
+def equal_allocation(sizes: Sizes, room: Sizes, m: int) -> Sizes:
     """Return equal integers, at most `room`, that sum to m or, if that is less, to the sum of `room`.
 
     The remainder of the division goes to the largest strata. Draws without room are distributed again.

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedcohort import ranges
-from fedcohort.contracts import place
+from fedcohort.contracts import find_error_line
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.model.base import Model
 
@@ -183,7 +183,7 @@ def _instead(name: str, candidates: Iterable[str], introduction: str = "its para
 
 
 def _reason(error: Exception, module: str) -> str:
-    line = place(error.__traceback__, module)
+    line = find_error_line(error.__traceback__, module)
     return f"{type(error).__name__}: {' '.join(str(error).split())}{f' ({line})' if line else ''}"
 
 

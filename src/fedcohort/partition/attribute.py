@@ -37,7 +37,7 @@ from fedcohort import ranges
 from fedcohort.errors import DataError, OptionError
 from fedcohort.partition.attribute_tables import Counts, Pools, check_pools, data_tables, even_tables
 from fedcohort.partition.base import Partition, Stock
-from fedcohort.partition.sizes import even, require
+from fedcohort.partition.sizes import even, require_samples_for_clients
 from fedcohort.partition.tables import deal_pairs
 from fedcohort.types import Ids
 
@@ -90,7 +90,7 @@ class Attribute(Partition):
         if self.counts:
             table = self._tables_of_option(pools, n_clients)
         else:
-            K = require("attribute", n_clients, len(stock))
+            K = require_samples_for_clients("attribute", n_clients, len(stock))
             table = self._tables_of_rule(pools, self.default_sizes(len(stock), K), rng.permutation(K))
         return deal_pairs(pair, table, rng)
 

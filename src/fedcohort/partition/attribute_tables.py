@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from fedcohort.errors import OptionError
-from fedcohort.partition.tables import apportion, deal_cards
+from fedcohort.partition.tables import apportion_counts, deal_cards
 from fedcohort.types import Ids, Values
 
 Counts = Int64[np.ndarray, "clients classes attributes"]
@@ -16,7 +16,7 @@ Categories = tuple[Ids, Ids]  # ids of the classes and of the attributes that th
 MIN_CLIENT_SAMPLES = 3  # smallest number of training samples of a client (`startup/holdout.py`)
 
 
-class Rule(Protocol):
+class TableRule(Protocol):
     """The options of the rule.
 
     Attributes:
@@ -35,7 +35,7 @@ class Rule(Protocol):
         ...
 
 
-def even_tables(pools: Pools, sizes: Ids, rule: Rule, categories: Categories) -> Counts:
+def even_tables(pools: Pools, sizes: Ids, rule: TableRule, categories: Categories) -> Counts:
     """Return the tables of margins=even, [K, C, A], ordered by kind.
 
     Args:
@@ -49,16 +49,20 @@ def even_tables(pools: Pools, sizes: Ids, rule: Rule, categories: Categories) ->
     """
     (C, A), n_clients, shares = pools.shape, len(sizes), sizes / sizes.max()
     n_ci, n_ai = rule.count_kinds(n_clients)
-    ci = [np.outer(peak(C, c, rule.share), np.full(A, 1 / A)) for c in rule.list_dominant("ci", n_ci, C)]
-    ai = [np.outer(np.full(C, 1 / C), peak(A, b, rule.share)) for b in rule.list_dominant("ai", n_ai, A)]
+    ci = [
+        np.outer(peaked_probabilities(C, c, rule.share), np.full(A, 1 / A)) for c in rule.list_dominant("ci", n_ci, C)
+    ]
+    ai = [
+        np.outer(np.full(C, 1 / C), peaked_probabilities(A, b, rule.share)) for b in rule.list_dominant("ai", n_ai, A)
+    ]
     shifts = rule.list_dominant("sc", n_clients - n_ci - n_ai, A)
-    sc = [np.stack([peak(A, (y + d) % A, rule.share) for y in range(C)]) / C for d in shifts]
+    sc = [np.stack([peaked_probabilities(A, (y + d) % A, rule.share) for y in range(C)]) / C for d in shifts]
     P = np.stack([*ci, *ai, *sc])
     demand = (shares[:, None, None] * P).sum(0)
     feasible = np.divide(pools, demand, out=np.full(pools.shape, np.inf), where=demand > 0)
     size = int(feasible.min())
     # Rounding may ask for one sample more of a pair than the exact shares: the size shrinks until the tables fit.
-    while size > 0 and ((table := apportion(np.floor(size * shares + 1e-9), P)).sum(0) > pools).any():
+    while size > 0 and ((table := apportion_counts(np.floor(size * shares + 1e-9), P)).sum(0) > pools).any():
         size -= 1
     if size == 0:
         y, a = divmod(int(feasible.argmin()), A)
@@ -72,7 +76,7 @@ def even_tables(pools: Pools, sizes: Ids, rule: Rule, categories: Categories) ->
     return table
 
 
-def data_tables(pools: Pools, sizes: Ids, rule: Rule, categories: Categories) -> Counts:
+def data_tables(pools: Pools, sizes: Ids, rule: TableRule, categories: Categories) -> Counts:
     """Return the tables of margins=data, [K, C, A], ordered by kind.
 
     Args:
@@ -90,7 +94,7 @@ def data_tables(pools: Pools, sizes: Ids, rule: Rule, categories: Categories) ->
     ai = [_skew_row(shares.T, b, rule.share).T for b in rule.list_dominant("ai", n_ai, pools.shape[1])]
     tables: Counts = np.zeros((len(sizes), *pools.shape), dtype=np.int64)
     if n_skewed:
-        tables[:n_skewed] = apportion(sizes[:n_skewed], np.stack([*ci, *ai]))
+        tables[:n_skewed] = apportion_counts(sizes[:n_skewed], np.stack([*ci, *ai]))
     skewed_sum = tables.sum(0)
     check_pools(skewed_sum, pools, "a smaller partition.share, partition.ci or partition.ai", categories)
     # The sc clients share the remaining samples evenly, pair by pair; the largest of them choose first.
@@ -111,7 +115,7 @@ def _skew_row(shares: Shares, row: int, share: float) -> Shares:
     return skewed
 
 
-def peak(n: int, index: int, share: float) -> Values:
+def peaked_probabilities(n: int, index: int, share: float) -> Values:
     """Return n probabilities: `share` at `index`, equal ones elsewhere."""
     weights = np.full(n, (1 - share) / max(1, n - 1))
     weights[index] = 1 - weights.sum() + weights[index]

@@ -25,8 +25,8 @@ from fedcohort import ranges
 from fedcohort.component import CLASSES, Requirement
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Partition, Stock
-from fedcohort.partition.sizes import require, require_min_samples
-from fedcohort.partition.tables import deal_pairs, fit, in_whole_samples
+from fedcohort.partition.sizes import require_min_samples, require_samples_for_clients
+from fedcohort.partition.tables import deal_pairs, in_whole_samples, scale_to_margins
 from fedcohort.types import Ids, Values
 
 
@@ -103,7 +103,7 @@ class Dirichlet(Partition):
 
         Raises `OptionError` if there are too few samples.
         """
-        K, N = require("dirichlet", n_clients, len(stock)), len(stock)
+        K, N = require_samples_for_clients("dirichlet", n_clients, len(stock)), len(stock)
         require_min_samples(self.min_samples, N, K)
         pieces: list[list[Ids]] = [[] for _ in range(K)]
         for c in range(stock.n_classes):
@@ -127,6 +127,6 @@ class Dirichlet(Partition):
             )
         pools = np.bincount(stock.labels, minlength=stock.n_classes)
         classes = np.flatnonzero(pools)
-        shares = fit(log_gamma(self.alpha, (K, len(classes)), rng), sizes, pools[classes])
+        shares = scale_to_margins(log_gamma(self.alpha, (K, len(classes)), rng), sizes, pools[classes])
         table = in_whole_samples(shares, sizes, pools[classes])
         return deal_pairs(np.searchsorted(classes, stock.labels), table, rng)

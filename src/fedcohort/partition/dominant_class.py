@@ -22,7 +22,7 @@ from fedcohort import ranges
 from fedcohort.component import CLASSES, Requirement
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Partition, Stock
-from fedcohort.partition.sizes import even, require
+from fedcohort.partition.sizes import even, require_samples_for_clients
 from fedcohort.partition.tables import deal_cards
 from fedcohort.types import Ids
 
@@ -31,7 +31,7 @@ UNIFORM = -1  # the "dominant class" of a client that has none
 
 
 @dataclass(frozen=True)
-class Plan:
+class SplitPlan:
     """Sizes, class sizes and random orders that a split is made from.
 
     Attributes:
@@ -83,14 +83,14 @@ class Plan:
             low = np.maximum(needed + remaining + n_other - remaining.sum(), 0)
             high = remaining.copy()
             low[c] = high[c] = 0
-            draws = level(n_other, low, high, rng.random(len(remaining)))
+            draws = share_out_evenly(n_other, low, high, rng.random(len(remaining)))
             table[k] += draws
             remaining -= draws
             needed[c] -= n_other
         return table
 
 
-def level(total: int, low: Ids, high: Ids, tie: np.ndarray) -> Ids:
+def share_out_evenly(total: int, low: Ids, high: Ids, tie: np.ndarray) -> Ids:
     """Return integers in [low, high] that sum to `total`, as equal as possible.
 
     tie: numbers in [0, 1); among equal integers that with the smallest `tie` is raised first.
@@ -125,7 +125,7 @@ class DominantClass(Partition):
 
         Raises `OptionError`, with feasible values, if the classes have too few samples.
         """
-        K = require("dominant_class", n_clients, len(stock))
+        K = require_samples_for_clients("dominant_class", n_clients, len(stock))
         return self.deal(stock, even(len(stock), K), rng)
 
     def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
@@ -134,14 +134,14 @@ class DominantClass(Partition):
         Raises `OptionError`, with feasible values, if the classes have too few samples.
         """
         K, pools = len(sizes), np.bincount(stock.labels, minlength=stock.n_classes)
-        plan = Plan(sizes, pools, rng.permutation(K), rng.permutation(stock.n_classes))
+        plan = SplitPlan(sizes, pools, rng.permutation(K), rng.permutation(stock.n_classes))
         dominant = plan.choose_dominant(round(self.fraction * K), self.share)
         if dominant is None:
             raise self._infeasible(plan)
         counts = plan.counts(dominant, self.share, rng)
         return [np.sort(part) for part in _deal(stock.labels, counts, plan, dominant == UNIFORM, rng)]
 
-    def _infeasible(self, plan: Plan) -> OptionError:
+    def _infeasible(self, plan: SplitPlan) -> OptionError:
         """Return the error of an impossible split, with the nearest feasible fraction and share."""
         n_skewed, K = round(self.fraction * len(plan.sizes)), len(plan.sizes)
         shares = sorted(np.arange(1, 101) / 100, key=lambda share: abs(share - self.share))
@@ -155,7 +155,7 @@ class DominantClass(Partition):
         )
 
 
-def _deal(labels: Ids, counts: Counts, plan: Plan, uniform: np.ndarray, rng: np.random.Generator) -> list[Ids]:
+def _deal(labels: Ids, counts: Counts, plan: SplitPlan, uniform: np.ndarray, rng: np.random.Generator) -> list[Ids]:
     """Return the positions of each client's samples.
 
     Args:

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort.partition.base import Partition, Stock
-from fedcohort.partition.sizes import even, require
+from fedcohort.partition.sizes import even, require_samples_for_clients
 from fedcohort.types import Ids
 
 
@@ -24,7 +24,7 @@ class Iid(Partition):
 
         Raises `OptionError` if there are fewer samples than clients.
         """
-        K = require("iid", n_clients, len(stock))
+        K = require_samples_for_clients("iid", n_clients, len(stock))
         return self.deal(stock, even(len(stock), K), rng)
 
     def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:

@@ -16,7 +16,7 @@ from fedcohort import ranges
 from fedcohort.component import CLASSES, Requirement
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Partition, Stock
-from fedcohort.partition.sizes import even, require
+from fedcohort.partition.sizes import even, require_samples_for_clients
 from fedcohort.types import Ids
 
 
@@ -41,7 +41,7 @@ class LabelShards(Partition):
 
         Raises `OptionError` if there are fewer samples than shards.
         """
-        K, N = require("label_shards", n_clients, len(stock)), len(stock)
+        K, N = require_samples_for_clients("label_shards", n_clients, len(stock)), len(stock)
         if K * self.shards > N:
             raise OptionError(
                 f"partition.shards={self.shards} for {K} clients is more than the {N} training samples; "

@@ -24,7 +24,7 @@ from fedcohort import ranges
 from fedcohort.component import Requirement
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Partition, Stock
-from fedcohort.partition.sizes import proportional, require, require_min_samples
+from fedcohort.partition.sizes import proportional, require_min_samples, require_samples_for_clients
 from fedcohort.types import Ids, Values
 
 
@@ -65,7 +65,7 @@ class Quantity(Partition):
 
         Raises `OptionError` if there are too few samples.
         """
-        K, N = require("quantity", n_clients, len(stock)), len(stock)
+        K, N = require_samples_for_clients("quantity", n_clients, len(stock)), len(stock)
         require_min_samples(self.min_samples, N, K)
         sizes = proportional(N, self.weights(K, rng), self.min_samples)
         try:

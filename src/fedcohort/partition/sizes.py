@@ -6,7 +6,7 @@ from fedcohort.errors import OptionError
 from fedcohort.types import Ids, Values
 
 
-def require(partition: str, n_clients: int | None, n_samples: int) -> int:
+def require_samples_for_clients(partition: str, n_clients: int | None, n_samples: int) -> int:
     """Return `n_clients`; raise `OptionError` if `partition` can't split `n_samples` among as many clients."""
     if n_clients is None:
         raise OptionError(

@@ -12,7 +12,7 @@ MAX_STEPS = 200  # of `fit`; `in_whole_samples` then corrects the margins by who
 MIN_WEIGHT = 1e-30  # of a kind relative to the client's largest weight, so that no column is zero
 
 
-def apportion(
+def apportion_counts(
     sizes: Ids | Values, P: Float64[np.ndarray, "clients classes attributes"]
 ) -> Int64[np.ndarray, "clients classes attributes"]:
     """Return integers near sizes[k] * P[k] with the sum sizes[k] for each client k, by largest remainders.
@@ -58,7 +58,7 @@ def deal_cards(sizes: Ids) -> list[Ids]:
     return np.split(position, np.cumsum(sizes)[:-1]) if len(sizes) else []
 
 
-def fit(
+def scale_to_margins(
     log_weights: Float64[np.ndarray, "clients kinds"], sizes: Ids, pools: Ids
 ) -> Float64[np.ndarray, "clients kinds"]:
     """Scale rows and columns of the weights to the given sums, by iterative proportional fitting.

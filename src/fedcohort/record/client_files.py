@@ -48,7 +48,7 @@ def find_damage(folder: Path, digests: Mapping[int, str | None]) -> dict[int, st
 
 def replace(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file, sync it and rename it to `path`, which is never incomplete."""
-    with disk.replacing(path) as draft:
+    with disk.replace_atomically(path) as draft:
         write(draft)
         with draft.open("rb") as file:
             os.fsync(file.fileno())

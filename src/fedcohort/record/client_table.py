@@ -84,7 +84,7 @@ def write_part(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> st
     }
     table = pa.table({**ids, **flags, **numbers})
     packed = io.BytesIO()
-    parquet.write(table, packed)
+    parquet.write_table(table, packed)
     (folder / client_files.PARTS).mkdir(exist_ok=True)
     client_files.replace(client_files.part_of(folder, step), lambda draft: draft.write_bytes(packed.getbuffer()))
     return digest.of_bytes(packed.getbuffer())
@@ -145,7 +145,7 @@ def consolidate(folder: Path, steps: Collection[int], digests: Mapping[int, str]
     schema = pa.schema(fields, metadata={client_files.STEPS: json.dumps(present)})
 
     def write(draft: Path) -> None:
-        with parquet.writer(draft, schema) as writer:
+        with parquet.open_writer(draft, schema) as writer:
             for group in _groups(sources):
                 writer.write_table(_fit_schema(group, schema))
 

@@ -17,7 +17,7 @@ from typing import IO, Any
 from fedcohort.errors import DamagedFile
 from fedcohort.host import disk
 from fedcohort.host.disk import is_file
-from fedcohort.host.lock import hold
+from fedcohort.host.lock import try_to_lock
 from fedcohort.record import digest
 from fedcohort.roles import Identity, select_options
 from fedcohort.round.budget import Spending, Spent
@@ -76,7 +76,7 @@ def config_hash(config: Mapping[str, Any]) -> str:
 
 def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
     """Replace the file: after a kill it holds either the whole content or its earlier content."""
-    with disk.replacing(path) as draft, draft.open("xb") as file:
+    with disk.replace_atomically(path) as draft, draft.open("xb") as file:
         file.write(content.encode() if isinstance(content, str) else content)
         file.flush()
         os.fsync(file.fileno())
@@ -134,4 +134,4 @@ def log_of(path: Path | None) -> str:
 def take_lock(path: Path) -> IO[str] | None:
     """Return the locked file of the run folder; None if another process holds it. The lock ends with its process."""
     is_file(path / LOCK)  # raises for a pipe, which would block
-    return hold(path / LOCK)
+    return try_to_lock(path / LOCK)

@@ -144,7 +144,7 @@ def count_spent(committed: Sequence[Line]) -> Spent:
     """Return what a run has spent by the last of its lines."""
     spent = Spent()
     for line in committed:
-        spent = spent.go_on(line.step, line.metrics)
+        spent = spent.after_round(line.step, line.metrics)
     return spent
 
 

@@ -29,7 +29,7 @@ class RunStatus(Observer):
         self._write("running")
 
     def observe(self, report: RoundReport) -> None:
-        self.spending = self.spending.go_on(report.step, report.metrics)
+        self.spending = self.spending.after_round(report.step, report.metrics)
 
     def note_checkpoint(self) -> None:
         """Write the number of rounds that the checkpoint holds."""
@@ -57,7 +57,7 @@ class RunStatus(Observer):
             "commit": info.commit,
             "dirty": info.dirty,
             "versions": dict(info.versions),
-            "slurm_job": slurm.job(),
+            "slurm_job": slurm.current_job_id(),
             "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         }
         write_atomically(info.folder / "status.json", digest.seal(json.dumps(record, indent=1)) + "\n")

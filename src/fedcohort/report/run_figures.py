@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.host.commands import fedcohort
+from fedcohort.host.commands import fedcohort_command
 from fedcohort.record import metadata
 from fedcohort.record.history import History, expect, read
 from fedcohort.record.observer import Observer, RunInfo
@@ -67,7 +67,7 @@ class Figures(Observer):
         try:
             draw(self._info, status, self._formats)
         except (ValueError, LookupError, OSError) as error:  # a result without figures is better than none
-            again = f"{fedcohort('figures')} {shlex.quote(str(self._info.folder))}"
+            again = f"{fedcohort_command('figures')} {shlex.quote(str(self._info.folder))}"
             log.warning("no figures (%s); try again: %s", error, again)
 
 

@@ -30,15 +30,25 @@ def adjust(ps: Sequence[float], correction: Correction = "holm") -> list[float]:
     ranges.choice("correction", correction, *CORRECTIONS)
     finite = np.array([math.isfinite(p) for p in ps], dtype=bool)
     adjusted = np.array(ps, dtype=float)
-    if finite.any() and correction == "holm":
-        from statsmodels.stats.multitest import multipletests
-
-        adjusted[finite] = multipletests(adjusted[finite], method="holm")[1]
+    if correction == "holm":
+        adjusted[finite] = holm(adjusted[finite])
     elif finite.any():
         from scipy.stats import false_discovery_control
 
         adjusted[finite] = false_discovery_control(adjusted[finite])
     return [float(p) for p in adjusted]
+
+
+def holm(ps: np.ndarray) -> np.ndarray:
+    """Return the p-values of one family adjusted by Holm's step-down rule, at most 1.
+
+    The i-th smallest of m is multiplied by m - i + 1, and none may be below a smaller one's. `multipletests` of
+    statsmodels gives the same, but collects the process's garbage in each call, which took most of a report's time.
+    """
+    order = np.argsort(ps, kind="stable")
+    adjusted = np.empty_like(ps)
+    adjusted[order] = np.minimum(np.maximum.accumulate(ps[order] * np.arange(len(ps), 0, -1)), 1.0)
+    return adjusted
 
 
 def adjust_families(

@@ -18,7 +18,7 @@ THRESHOLD = -0.35
 SETTINGS, SEEDS = 10, 10  # least numbers for an estimate
 
 
-def pooled_skew(differences: Iterable[Difference]) -> float:
+def residual_skewness(differences: Iterable[Difference]) -> float:
     """Return the skew of a method's residuals over its settings; NaN below ten settings of ten seeds each."""
     from scipy.stats import skew
 
@@ -29,4 +29,4 @@ def pooled_skew(differences: Iterable[Difference]) -> float:
 
 def collapses(differences: Iterable[Difference]) -> bool:
     """Return whether a method collapses on some seeds, so that verdicts in single settings are not reliable."""
-    return pooled_skew(differences) < THRESHOLD
+    return residual_skewness(differences) < THRESHOLD

@@ -33,7 +33,7 @@ def summarise(info: RunInfo, history: History, status: str, now_ms: int | None =
     final = history.final
     last = {name: steps[-1] for name, steps in history.measured.items() if name.startswith(EVALUATIONS)}
     now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-    spent = Spent().go_on(history.steps[-1] if history.steps else 0, final)
+    spent = Spent().after_round(history.steps[-1] if history.steps else 0, final)
     return {
         "status": status,
         "name": info.name,

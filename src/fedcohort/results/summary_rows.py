@@ -78,8 +78,10 @@ def more_rows(summary: Mapping[str, Any]) -> Rows:
         low, high = units.percent(final["select/share_min"]), units.percent(final["select/share_max"])
         table.append(("share of rounds that selected a client, min to max", f"{low} to {high}"))
     if "select/departure" in final:
-        departure, uniform = (units.number(final[f"select/departure{end}"]) for end in ("", "_uniform"))
-        table.append(("departure from uniform selection", f"{departure} (a uniform draw: {uniform})"))
+        names = ("select/departure", "select/departure_uniform")
+        departure_from_uniform, departure_of_uniform_draw = (units.number(final[name]) for name in names)
+        text = f"{departure_from_uniform} (a uniform draw: {departure_of_uniform_draw})"
+        table.append(("departure from uniform selection", text))
     return table
 
 

@@ -18,10 +18,10 @@ from fedcohort.ranks import rank
 from fedcohort.round import backoff
 from fedcohort.round.collected import Collected, fill_unsent, reweight
 from fedcohort.round.finish import Finished
-from fedcohort.round.guard import prefixed
+from fedcohort.round.guard import name_part_in_errors
 from fedcohort.round.parts import Parts, ServerState
 from fedcohort.round.readings import derive, outcome_for
-from fedcohort.round.sampling import note
+from fedcohort.round.sampling import pack_losses
 from fedcohort.round.server_models import RoundModels
 from fedcohort.round.settings import Settings
 from fedcohort.round.store import ClientStore
@@ -80,7 +80,7 @@ class ServerStep:
             )
         state = _count(finished, collected, state)
         for client, losses in finished.first_losses.items():
-            self._keep(client, note(losses))
+            self._keep(client, pack_losses(losses))
         if not len(finished.selection.clients):
             return collected, state
         if not len(finished.arrived):
@@ -111,7 +111,7 @@ class ServerStep:
         selector = self.parts.selector
         outcome = outcome_for(selector, "the selector", finished, collected)
         advice, after = selector.observe(state.selector, outcome)
-        with prefixed(selector):
+        with name_part_in_errors(selector):
             verify_advice(advice, selector)
         failures = backoff.update(state.failures, outcome) if selector.backs_off else state.failures
         return advice, replace(state, selector=after, failures=failures)
@@ -196,7 +196,7 @@ def _count(finished: Finished, collected: Collected, state: ServerState) -> Serv
         spent=state.spent + finished.charge,
         choices=extend_choices(state.choices, finished, collected),
         times_selected=count_once_more(state.times_selected, clients),
-        uniform=state.uniform.after(clients, dispatched.ready, dispatched.uniform),
+        uniform=state.uniform.with_round(clients, dispatched.ready, dispatched.uniform),
     )
 
 

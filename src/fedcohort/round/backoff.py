@@ -67,6 +67,7 @@ def withhold(past: Backoff, ctx: RoundContext, shortlist: int) -> RoundContext:
     back = np.full(ctx.n_clients, ctx.round)
     back[past.clients[failing]] = np.maximum(past.last[failing] + 1 + lap * laps, ctx.round)
     back = back[ctx.available]
-    soonest = np.partition(back, least - 1)[least - 1]  # ties are readmitted together, so that no id is preferred
-    offered = back <= soonest
+    # clients that return in the same round are readmitted together, so that no id is preferred
+    earliest_return_round = np.partition(back, least - 1)[least - 1]
+    offered = back <= earliest_return_round
     return replace(ctx, available=ctx.available[offered], backed_off=ctx.available[~offered])

@@ -31,7 +31,7 @@ class Spent:
     bytes: float = 0.0
     acc: float = 0.0
 
-    def go_on(self, step: int, metrics: Mapping[str, float]) -> "Spent":
+    def after_round(self, step: int, metrics: Mapping[str, float]) -> "Spent":
         """Return the amounts after round `step`; an amount that is not among its metrics stays the same."""
         down, up = (metrics.get(f"comm/{way}_bytes") for way in ("down", "up"))
         return Spent(
@@ -49,9 +49,9 @@ class Spending:
     now: Spent = field(default_factory=Spent)
     before: Spent = field(default_factory=Spent)
 
-    def go_on(self, step: int, metrics: Mapping[str, float]) -> "Spending":
+    def after_round(self, step: int, metrics: Mapping[str, float]) -> "Spending":
         """Return both amounts after round `step`."""
-        return Spending(self.now.go_on(step, metrics), self.now)
+        return Spending(self.now.after_round(step, metrics), self.now)
 
     def pack(self) -> dict[str, dict[str, float]]:
         """Return plain data."""

@@ -11,17 +11,17 @@ import numpy as np
 
 from fedcohort.availability.schedule import Schedule
 from fedcohort.contracts import (
-    array,
-    broken,
-    ids,
-    integer,
-    number,
-    numbers,
-    pair,
-    same_state,
-    tensor,
-    typed,
-    vectors,
+    check_array,
+    check_ids,
+    check_integer,
+    check_number,
+    check_numbers_by_name,
+    check_result_and_state,
+    check_state_type,
+    check_tensor,
+    check_type,
+    check_vectors_by_name,
+    contract_error,
 )
 from fedcohort.device.base import Timing, Workload
 from fedcohort.errors import ComponentError
@@ -36,7 +36,7 @@ Check = Callable[..., Result]
 ROUNDING = 1 + 1e-9  # upper bound of probabilities that are sums
 
 
-def first_state(part: Part, state: State, *args: object) -> State:
+def check_first_state(part: Part, state: State, *args: object) -> State:
     """Check that the state can be saved in a checkpoint."""
     from fedcohort.state import pack  # noqa: PLC0415 - options are checked before torch is imported
 
@@ -47,197 +47,222 @@ def first_state(part: Part, state: State, *args: object) -> State:
     return state
 
 
-def observed(part: Part, result: Result, state: State, *args: object) -> State:
-    return same_state(result, state)
+def check_observed_state(part: Part, result: Result, state: State, *args: object) -> State:
+    return check_state_type(result, state)
 
 
-def described(part: Part, result: Result, *args: object) -> Result:
-    numbers("the result", result)
+def check_state_metrics(part: Part, result: Result, *args: object) -> Result:
+    check_numbers_by_name("the result", result)
     return result
 
 
 # --- selector ------------------------------------------------------------------------------------------------------
-def planned(part: Part, result: Result, state: State, ctx: RoundContext) -> Sequence[Probe]:
+def check_probes(part: Part, result: Result, state: State, ctx: RoundContext) -> Sequence[Probe]:
     """Check the probes, and return them as a tuple, as a generator can be read only once."""
     probes = tuple(result)
     for probe in probes:
-        typed("a probe", probe, Probe)
-        typed("Probe.signal", probe.signal, str)
-        ids("Probe.clients", probe.clients, ctx.n_clients)
-        typed("Probe.options", probe.options, Mapping)  # type: ignore[type-abstract]
-        typed("Probe.concurrent", probe.concurrent, bool)
+        check_type("a probe", probe, Probe)
+        check_type("Probe.signal", probe.signal, str)
+        check_ids("Probe.clients", probe.clients, ctx.n_clients)
+        check_type("Probe.options", probe.options, Mapping)  # type: ignore[type-abstract]
+        check_type("Probe.concurrent", probe.concurrent, bool)
     return probes
 
 
-def selected(part: Part, result: Result, state: State, ctx: RoundContext, *args: object) -> Result:
-    selection, after = pair(result, Selection, state)
-    chosen = typed("the first item of the result", selection, Selection)
+def check_selection(part: Part, result: Result, state: State, ctx: RoundContext, *args: object) -> Result:
+    selection, after = check_result_and_state(result, Selection, state)
+    chosen = check_type("the first item of the result", selection, Selection)
     shape = (ctx.n_clients,)
-    ids("Selection.clients", chosen.clients, ctx.n_clients)
+    check_ids("Selection.clients", chosen.clients, ctx.n_clients)
     for name in ("uncapped", "plain", "zero_fill"):
-        typed(f"Selection.{name}", getattr(chosen, name), bool)
+        check_type(f"Selection.{name}", getattr(chosen, name), bool)
     for name in ("scores", "reward"):
         if (values := getattr(chosen, name)) is not None:
-            array(f"Selection.{name}", values, shape, "if", nan=True)
-    for name, values in typed("Selection.parts", chosen.parts, Mapping).items():  # type: ignore[type-abstract]
-        array(f"Selection.parts[{name!r}]", values, shape, "if", nan=True)
+            check_array(f"Selection.{name}", values, shape, "if", nan=True)
+    for name, values in check_type("Selection.parts", chosen.parts, Mapping).items():  # type: ignore[type-abstract]
+        check_array(f"Selection.parts[{name!r}]", values, shape, "if", nan=True)
     if chosen.probability is not None:
-        array("Selection.probability", chosen.probability, shape, "if", 0, ROUNDING, nan=True)
+        check_array("Selection.probability", chosen.probability, shape, "if", 0, ROUNDING, nan=True)
     if chosen.units is not None:
-        array("Selection.units", chosen.units, shape, "i")
+        check_array("Selection.units", chosen.units, shape, "i")
     if chosen.upload is not None:
-        array("Selection.upload", chosen.upload, shape, "f", nan=True)
+        check_array("Selection.upload", chosen.upload, shape, "f", nan=True)
     return replace(chosen, clients=chosen.clients.copy()), after  # the selector may reuse its array
 
 
-def advised(part: Part, result: Result, state: State, outcome: RoundOutcome) -> Result:
-    advice, _ = pair(result, Advice, state, optional=True)
+def check_advice(part: Part, result: Result, state: State, outcome: RoundOutcome) -> Result:
+    advice, _ = check_result_and_state(result, Advice, state, optional=True)
     if advice is None:
         return result
     shape = (len(outcome.clients),)
     if advice.keep is not None:
-        array("Advice.keep", advice.keep, shape, "b")
+        check_array("Advice.keep", advice.keep, shape, "b")
     if advice.weights is not None:
-        array("Advice.weights", advice.weights, shape, "if", low=0)
-    typed("Advice.absolute", advice.absolute, bool)
+        check_array("Advice.weights", advice.weights, shape, "if", low=0)
+    check_type("Advice.absolute", advice.absolute, bool)
     return result
 
 
-def traced(part: Part, result: Result, state: State) -> Result:
-    for name, spread in typed("the result", result, Mapping).items():  # type: ignore[type-abstract]
+def check_trace(part: Part, result: Result, state: State) -> Result:
+    for name, spread in check_type("the result", result, Mapping).items():  # type: ignore[type-abstract]
         if not isinstance(spread, tuple) or len(spread) != 2:
-            raise broken(f"the result for {name!r}", "a pair (mean, standard deviation)", spread)
-        numbers("the result", {name: spread[0], f"{name}, deviation": spread[1]})
+            raise contract_error(f"the result for {name!r}", "a pair (mean, standard deviation)", spread)
+        check_numbers_by_name("the result", {name: spread[0], f"{name}, deviation": spread[1]})
     return result
 
 
 # --- aggregator, server optimizer, codec ------------------------------------------------------------------------------
-def broadcast(part: Part, result: Result, state: State) -> Result:
-    vectors("the result", result)
+def check_broadcast(part: Part, result: Result, state: State) -> Result:
+    check_vectors_by_name("the result", result)
     names = {name for hook in part.hooks for name in hook.downloads}
     if not names <= set(result):
-        raise broken(
+        raise contract_error(
             "the result", f"a mapping with the vectors {sorted(names)} that the hooks download", sorted(result)
         )
     return result
 
 
-def weighted(part: Part, result: Result, n_used: Ids, n_train: Ids) -> Result:
-    array("the result", result, (len(n_used),), "if", low=0)
+def check_weights(part: Part, result: Result, n_used: Ids, n_train: Ids) -> Result:
+    check_array("the result", result, (len(n_used),), "if", low=0)
     return result
 
 
-def directed(part: Part, result: Result, state: State, arrived: Any) -> Result:  # noqa: ANN401  an `agg.base.Arrived`
+def check_direction(part: Part, result: Result, state: State, arrived: Any) -> Result:  # noqa: ANN401  an `agg.base.Arrived`
     from fedcohort.agg.base import Direction  # noqa: PLC0415 - imports torch
 
-    first, _ = pair(result, Direction, state)
-    direction = typed("the first item of the result", first, Direction)
-    tensor("Direction.displacement", direction.displacement, tuple(arrived.mean.shape))
+    first, _ = check_result_and_state(result, Direction, state)
+    direction = check_type("the first item of the result", first, Direction)
+    check_tensor("Direction.displacement", direction.displacement, tuple(arrived.mean.shape))
     if direction.weights is not None:
-        array("Direction.weights", direction.weights, (len(arrived.outcome.clients),), "if", nan=True)
+        check_array("Direction.weights", direction.weights, (len(arrived.outcome.clients),), "if", nan=True)
     return result
 
 
-def stepped(part: Part, result: Result, state: State, direction: Any) -> Result:  # noqa: ANN401  a tensor
+def check_server_step(part: Part, result: Result, state: State, direction: Any) -> Result:  # noqa: ANN401  a tensor
     from torch import Tensor  # noqa: PLC0415
 
-    displacement, _ = pair(result, Tensor, state)
-    tensor("the displacement", displacement, tuple(direction.shape))
+    displacement, _ = check_result_and_state(result, Tensor, state)
+    check_tensor("the displacement", displacement, tuple(direction.shape))
     return result
 
 
-def encoded_bytes(part: Part, result: Result, layout: object) -> Result:
-    integer("the result", result, 0)
+def check_encoded_bytes(part: Part, result: Result, layout: object) -> Result:
+    check_integer("the result", result, 0)
     return result
 
 
-def transmitted(part: Part, result: Result, delta: Any, *args: object) -> Result:  # noqa: ANN401  a tensor
-    tensor("the result", result, tuple(delta.shape))
+def check_decoded_update(part: Part, result: Result, delta: Any, *args: object) -> Result:  # noqa: ANN401  a tensor
+    check_tensor("the result", result, tuple(delta.shape))
     return result
 
 
 # --- samples, deadline, device, availability, client, attack ----------------------------------------------------------
-def looking(part: Part, result: Result, state: State, n: Ids) -> Result:
-    array("the result", result, (len(n),), "b")
+def check_measuring_clients(part: Part, result: Result, state: State, n: Ids) -> Result:
+    check_array("the result", result, (len(n),), "b")
     return result
 
 
-def chosen_samples(part: Part, result: Result, state: State, request: Any) -> Result:  # noqa: ANN401  a `SampleRequest`
-    ids("the result", result, request.n, least=1)
+def check_sample_positions(part: Part, result: Result, state: State, request: Any) -> Result:  # noqa: ANN401  a `SampleRequest`
+    check_ids("the result", result, request.n, least=1)
     return result
 
 
-def count_asked(part: Part, result: Result, cohort: int) -> Result:
-    integer("the result", result, 1)
+def check_cohort_size(part: Part, result: Result, cohort: int) -> Result:
+    check_integer("the result", result, 1)
     return result
 
 
-def deadline_seconds(part: Part, result: Result, *args: object) -> float:
-    return number("the result", result, 0.0, infinite=True)
+def check_deadline_seconds(part: Part, result: Result, *args: object) -> float:
+    return check_number("the result", result, 0.0, infinite=True)
 
 
-def timed(part: Part, result: Result, clients: Ids, work: Workload, draws: Draws) -> Timing:
-    timing = typed("the result", result, Timing)
+def check_timing(part: Part, result: Result, clients: Ids, work: Workload, draws: Draws) -> Timing:
+    timing = check_type("the result", result, Timing)
     for name in ("down", "infer", "unit", "up"):
-        array(f"Timing.{name}", getattr(timing, name), (len(clients),), "if", low=0)
+        check_array(f"Timing.{name}", getattr(timing, name), (len(clients),), "if", low=0)
     if part.timed and (work.load > 0).any() and not (timing.finish(1)[work.load > 0] > 0).all():
-        raise broken("the seconds of a client with work", "above 0 where `timed` is true", timing.finish(1))
+        raise contract_error("the seconds of a client with work", "above 0 where `timed` is true", timing.finish(1))
     return timing
 
 
-def ready(part: Part, result: Result, draws: Draws) -> Result:
-    array("the result", result, (draws.n_clients,), "b")
+def check_ready(part: Part, result: Result, draws: Draws) -> Result:
+    check_array("the result", result, (draws.n_clients,), "b")
     return result
 
 
-def scheduled(part: Part, result: Result, draws: Draws) -> Schedule | None:
+def check_schedule(part: Part, result: Result, draws: Draws) -> Schedule | None:
     if result is None:
         return None
-    schedule, n = typed("the result", result, Schedule), draws.n_clients
+    schedule, n = check_type("the result", result, Schedule), draws.n_clients
     starts = getattr(schedule.start, "shape", (0,))
-    array("Schedule.start", schedule.start, starts[:1], "if", low=0)
-    array("Schedule.end", schedule.end, starts[:1], "if", low=0)
-    array("Schedule.period", schedule.period, (n,), "if", low=0)
+    check_array("Schedule.start", schedule.start, starts[:1], "if", low=0)
+    check_array("Schedule.end", schedule.end, starts[:1], "if", low=0)
+    check_array("Schedule.period", schedule.period, (n,), "if", low=0)
     if not schedule.period.all():
-        raise broken("Schedule.period", "above 0 for every client", schedule.period)
+        raise contract_error("Schedule.period", "above 0 for every client", schedule.period)
     for name in ("first", "stop"):
-        array(f"Schedule.{name}", getattr(schedule, name), (n,), "i", 0, len(schedule.start))
+        check_array(f"Schedule.{name}", getattr(schedule, name), (n,), "i", 0, len(schedule.start))
     if (schedule.end < schedule.start).any():
-        raise broken("Schedule.end", "at least the start of each interval", schedule.end)
+        raise contract_error("Schedule.end", "at least the start of each interval", schedule.end)
     return schedule
 
 
-def learning_rate(part: Part, result: Result, round: int) -> float:
-    return number("the result", result, 0.0, above=True)
+def check_learning_rate(part: Part, result: Result, round: int) -> float:
+    return check_number("the result", result, 0.0, above=True)
 
 
-def optimizer(part: Part, result: Result, y: object, lr: float) -> Result:
+def check_optimizer(part: Part, result: Result, y: object, lr: float) -> Result:
     from torch.optim import Optimizer  # noqa: PLC0415
 
-    return typed("the result", result, Optimizer)
+    return check_type("the result", result, Optimizer)
 
 
-def liars(part: Part, result: Result, n_clients: int, rng: object) -> Result:
-    ids("the result", result, n_clients)
+def check_liars(part: Part, result: Result, n_clients: int, rng: object) -> Result:
+    check_ids("the result", result, n_clients)
     return result
 
 
-def claimed(part: Part, result: Result, signal: str, values: np.ndarray) -> Result:
-    array("the result", result, values.shape, "if", nan=True)
+def check_reported_values(part: Part, result: Result, signal: str, values: np.ndarray) -> Result:
+    check_array("the result", result, values.shape, "if", nan=True)
     return result
 
 
-STATEFUL: Mapping[str, Check] = {"init": first_state, "observe": observed, "describe": described}
+STATEFUL: Mapping[str, Check] = {
+    "init": check_first_state,
+    "observe": check_observed_state,
+    "describe": check_state_metrics,
+}
 CHECKS: Mapping[str, Mapping[str, Check]] = {
-    "selector": {"init": first_state, "plan": planned, "select": selected, "observe": advised, "trace": traced},
-    "agg": {"init": first_state, "broadcast": broadcast, "weights": weighted, "direction": directed},
-    "server": {"init": first_state, "step": stepped},
-    "codec": {"bytes_up": encoded_bytes, "transmit": transmitted},
-    "samples": {**STATEFUL, "look": looking, "choose": chosen_samples, "tell": described},
-    "deadline": {**STATEFUL, "ask": count_asked, "announce": deadline_seconds, "close": deadline_seconds},
-    "device": {"expect": timed, "sample": timed},
-    "availability": {"ready": ready, "schedule": scheduled},
-    "client": {"lr_at": learning_rate, "optimizer": optimizer},
-    "attack": {"liars": liars, "claim": claimed},
+    "selector": {
+        "init": check_first_state,
+        "plan": check_probes,
+        "select": check_selection,
+        "observe": check_advice,
+        "trace": check_trace,
+    },
+    "agg": {
+        "init": check_first_state,
+        "broadcast": check_broadcast,
+        "weights": check_weights,
+        "direction": check_direction,
+    },
+    "server": {"init": check_first_state, "step": check_server_step},
+    "codec": {"bytes_up": check_encoded_bytes, "transmit": check_decoded_update},
+    "samples": {
+        **STATEFUL,
+        "look": check_measuring_clients,
+        "choose": check_sample_positions,
+        "tell": check_state_metrics,
+    },
+    "deadline": {
+        **STATEFUL,
+        "ask": check_cohort_size,
+        "announce": check_deadline_seconds,
+        "close": check_deadline_seconds,
+    },
+    "device": {"expect": check_timing, "sample": check_timing},
+    "availability": {"ready": check_ready, "schedule": check_schedule},
+    "client": {"lr_at": check_learning_rate, "optimizer": check_optimizer},
+    "attack": {"liars": check_liars, "claim": check_reported_values},
     **DATA_CHECKS,
 }

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from fedcohort.availability.schedule import NANOSECOND
-from fedcohort.contracts import array
+from fedcohort.contracts import check_array
 from fedcohort.data.federation import Federation
 from fedcohort.deadline.base import DeadlineOutcome
 from fedcohort.device.base import Workload, check_jobs
@@ -19,8 +19,8 @@ from fedcohort.round.clock import Clock, WallTime
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.parts import Parts, Populations
 from fedcohort.round.rates import QueryWork, Rates
-from fedcohort.round.sampling import foresee
-from fedcohort.round.workload import have_answered, list_heard, list_queried
+from fedcohort.round.sampling import foresee_samples
+from fedcohort.round.workload import find_answering, list_answered_probes, list_queried
 from fedcohort.signal.base import Computed, Probed, Static, find
 from fedcohort.training.passes import count_dealt, count_pieces
 from fedcohort.types import Ids, Probe, ProbeResult, Values
@@ -36,9 +36,9 @@ class CostModel:
         flops: FLOPs of one sample's forward pass.
         merge_last: whether a last mini-batch of one sample joins the one before it (`training/passes.py`).
         units: epochs or steps of a whole job.
-        usual: rates of a usual round.
+        usual_rates: rates of a usual round.
         plain: rates of a plain round.
-        bare: rates of a query, for which a client gets w_t only.
+        query_rates: rates of a query, for which a client gets w_t only.
         update_bytes: bytes of an encoded update.
     """
 
@@ -47,15 +47,15 @@ class CostModel:
         self.merge_last = merge_last
         client = parts.client
         self.units = client.epochs if client.steps is None else client.steps
-        extra = parts.samples.bytes_down + NUMBER * parts.tells_deadline
-        self.usual = Rates.from_signals(parts.needs(), parts.agg.needs, parts.hooks, layout, extra)
+        extra = parts.samples.bytes_down + NUMBER * parts.announces_deadline
+        self.usual_rates = Rates.from_signals(parts.needs(), parts.agg.needs, parts.hooks, layout, extra)
         self.plain = Rates.from_signals(parts.needs(plain=True), (), parts.hooks_in(plain=True), layout, extra)
-        self.bare = Rates.from_signals((), (), (), layout)
+        self.query_rates = Rates.from_signals((), (), (), layout)
         self.update_bytes = parts.codec.bytes_up(layout)
 
     def rates(self, plain: bool) -> Rates:
         """Return the rates of a plain round (`Selection.plain`), or of a usual one."""
-        return self.plain if plain else self.usual
+        return self.plain if plain else self.usual_rates
 
     # --- work and time ---------------------------------------------------------------------------------------------
     def count_used(self, clients: Ids, rows: Sequence[Ids | None]) -> Ids:
@@ -63,24 +63,26 @@ class CostModel:
         n = self.federation.n_train[clients]
         return np.array([n[i] if r is None else len(r) for i, r in enumerate(rows)], dtype=np.int64)
 
-    def count_seen(self, used: Ids, units: "Ids | int") -> Values:
+    def count_samples_in_batches(self, used: Ids, units: "Ids | int") -> Values:
         """Return the number of samples in all mini-batches of a job, repetitions included, [len(used)]."""
         client = self.parts.client
         if client.steps is None:
             return np.asarray(used * units, dtype=np.float64)
         return count_dealt(used, client.batch, self.merge_last, units).astype(np.float64)
 
-    def samples_in(self, signal: Probed, clients: Ids, options: Mapping[str, Any] = MappingProxyType({})) -> Values:
+    def count_query_passes(
+        self, signal: Probed, clients: Ids, options: Mapping[str, Any] = MappingProxyType({})
+    ) -> Values:
         """Return the forward passes of a signal at each client, in samples, [len(clients)]."""
         offsets = (self.federation.train if signal.split == "train" else self.federation.val).offsets
         passes_per_sample: Values | float = signal.passes  # type: ignore[assignment]  # a number if it isn't callable
         if callable(signal.passes):
             passes_per_sample = signal.passes(options, self.federation.label_counts[clients])
-            array("the forward passes of a signal", passes_per_sample, (len(clients),), "if", low=0)
+            check_array("the forward passes of a signal", passes_per_sample, (len(clients),), "if", low=0)
         samples: Values = np.diff(offsets)[clients] * passes_per_sample
         return samples
 
-    def trained_for(self, signal: Probed, clients: Ids, options: Mapping[str, Any], draws: Draws) -> Values:
+    def count_training_passes(self, signal: Probed, clients: Ids, options: Mapping[str, Any], draws: Draws) -> Values:
         """Return the training that a signal needs of each client, in samples' forward passes, [len(clients)].
 
         draws: random numbers of the round, for the choice of samples.
@@ -89,13 +91,13 @@ class CostModel:
             return np.zeros(len(clients))
         works, n = np.isin(clients, signal.jobs(options)), self.federation.n_train
         rows = [
-            foresee(self.parts.samples, k, int(n[k]), draws) if trains else None
+            foresee_samples(self.parts.samples, k, int(n[k]), draws) if trains else None
             for k, trains in zip(clients.tolist(), works.tolist(), strict=True)
         ]
-        samples: Values = 3 * works * self.count_seen(self.count_used(clients, rows), self.units)
+        samples: Values = 3 * works * self.count_samples_in_batches(self.count_used(clients, rows), self.units)
         return samples
 
-    def count_inferred(self, clients: Ids, rates: Rates, heard: Sequence[Probe] = ()) -> Values:
+    def count_forward_passes(self, clients: Ids, rates: Rates, heard: Sequence[Probe] = ()) -> Values:
         """Return the forward passes of a job before and after its training, in samples, [len(clients)].
 
         They serve the aggregator's queries before the training, and reports after it. heard: the selector's queries of
@@ -103,7 +105,9 @@ class CostModel:
         """
         passes: Values = rates.passes_after * self.federation.n_train[clients]
         for word, signal in rates.probed.items():
-            passes = passes + np.where(have_answered(word, clients, heard), 0.0, self.samples_in(signal, clients))
+            passes = passes + np.where(
+                find_answering(word, clients, heard), 0.0, self.count_query_passes(signal, clients)
+            )
         return passes
 
     def work(
@@ -132,10 +136,10 @@ class CostModel:
         reference = self.units if self.parts.client.steps is None else 1
         ones = np.ones(len(used))
         return Workload(
-            load=self.count_seen(used, n_units) / n_units * (rates.step_passes / 3.0) / reference,
+            load=self.count_samples_in_batches(used, n_units) / n_units * (rates.step_passes / 3.0) / reference,
             infer_load=inferred / (3.0 * reference),
             units=self.units,
-            bytes_down=(rates.down_bytes - self.bare.down_bytes * np.asarray(has_model)) * ones,
+            bytes_down=(rates.down_bytes - self.query_rates.down_bytes * np.asarray(has_model)) * ones,
             bytes_up=up * ones,
             epochs=reference,
         )
@@ -143,7 +147,7 @@ class CostModel:
     def device_facts(self, draws: Draws) -> dict[str, Values]:
         """Return the expected times of every client's whole job, each [n_clients], by the names in `round/parts.py`."""
         n, client = self.federation.n_train, self.parts.client
-        work = self.work(n, np.zeros(len(n)), self.usual, self.update_bytes + self.usual.extra_bytes)
+        work = self.work(n, np.zeros(len(n)), self.usual_rates, self.update_bytes + self.usual_rates.extra_bytes)
         timing = self.parts.device.expect(np.arange(self.federation.n_clients), work, draws)
         if self.parts.device.timed:
             check_jobs(timing.finish(self.units), n)
@@ -155,19 +159,19 @@ class CostModel:
             "pass_units": np.ones(len(n)) if steps is None else steps.astype(np.float64),
         }
 
-    def count_asked(self, probes: Sequence[Probe], draws: Draws) -> QueryWork:
+    def sum_query_work(self, probes: Sequence[Probe], draws: Draws) -> QueryWork:
         """Return the work that queries need of each client in the round of `draws`."""
         work = QueryWork(*np.zeros((3, self.federation.n_clients)))
         for probe in probes:
             signal, clients = find(probe.signal), probe.clients
             if isinstance(signal, Probed):
-                trained = self.trained_for(signal, clients, probe.options, draws)
+                trained = self.count_training_passes(signal, clients, probe.options, draws)
                 work.trained[clients] += trained
                 passes = work.passes_after if trained.any() else work.passes
-                passes[clients] += self.samples_in(signal, clients, probe.options)
+                passes[clients] += self.count_query_passes(signal, clients, probe.options)
         return work
 
-    def poll(
+    def time_queries(
         self, work: QueryWork, draws: Draws, start_s: float, clock: Clock
     ) -> tuple[float, Bool[np.ndarray, "clients"]]:
         """Return the seconds from virtual second `start_s` that queries take, and the clients that left before the end.
@@ -195,13 +199,13 @@ class CostModel:
         polled, has_left = np.flatnonzero(samples), np.zeros(len(samples), dtype=bool)
         if not len(polled):
             return 0.0, has_left
-        work = self.work(np.zeros_like(polled), samples[polled], self.bare, up[polled])
+        work = self.work(np.zeros_like(polled), samples[polled], self.query_rates, up[polled])
         seconds = self.parts.device.sample(polled, work, draws).finish(0)
         has_left[polled] = wall_time(polled, seconds) > seconds + NANOSECOND
         return float(seconds.max()), has_left
 
     # --- charges ---------------------------------------------------------------------------------------------------
-    def registration(self, populations: Populations) -> Charge:
+    def charge_registration(self, populations: Populations) -> Charge:
         """Return the charge of the signals that clients send when they register."""
         facts = {w: s for w in self.parts.needs() if isinstance(s := find(w), Static)}
         return Charge(up_bytes=float(sum(s.bytes_up * populations.facts[s.fact].size for s in facts.values())))
@@ -229,19 +233,21 @@ class CostModel:
             plain: whether the round is plain.
             draws: random numbers of the round.
         """
-        chosen, rates, model = jobs.client, self.rates(plain), self.bare.down_bytes
+        chosen, rates, model = jobs.client, self.rates(plain), self.query_rates.down_bytes
         extra = len(np.setdiff1d(list_queried(probes), chosen)) * model
-        trained_for = [(p, s.jobs(p.options)) for p in probes if isinstance(s := find(p.signal), Computed) and s.jobs]
-        extra += sum(len(p.clients) for p, _ in trained_for) * model
+        simulated = [(p, s.jobs(p.options)) for p in probes if isinstance(s := find(p.signal), Computed) and s.jobs]
+        extra += sum(len(p.clients) for p, _ in simulated) * model
         answers = sum(find(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)
-        heard = list_heard(probes, results)
-        answers += sum(s.bytes_up * int((~have_answered(w, chosen, heard)).sum()) for w, s in rates.probed.items())
+        heard = list_answered_probes(probes, results)
+        answers += sum(s.bytes_up * int((~find_answering(w, chosen, heard)).sum()) for w, s in rates.probed.items())
         answers += (
-            sum(np.isin(workers, results[p.signal].clients).sum() for p, workers in trained_for) * self.update_bytes
+            sum(np.isin(workers, results[p.signal].clients).sum() for p, workers in simulated) * self.update_bytes
         )
-        passes = float(self.count_inferred(chosen, rates, heard).sum() + self.count_asked(probes, draws).total.sum())
+        passes = float(
+            self.count_forward_passes(chosen, rates, heard).sum() + self.sum_query_work(probes, draws).total.sum()
+        )
         done = np.where(closing.arrived, closing.units, jobs.assigned)
-        trained = float(self.count_seen(self.count_used(chosen, jobs.rows), done).sum())
+        trained = float(self.count_samples_in_batches(self.count_used(chosen, jobs.rows), done).sum())
         return Charge(
             down_bytes=float(len(chosen) * rates.down_bytes + extra),
             up_bytes=float(jobs.bytes_up[closing.arrived].sum() + answers),

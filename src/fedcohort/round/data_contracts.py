@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.contracts import array, broken, ids, typed
+from fedcohort.contracts import check_array, check_ids, check_type, contract_error
 from fedcohort.data.ragged import Ragged
 from fedcohort.dataset.base import Raw
 from fedcohort.rng import Draws
@@ -16,7 +16,7 @@ Result = Any
 Check = Callable[..., Result]
 
 
-def split(part: Part, result: Result, stock: Any, size: Any, *args: object) -> Ragged:  # noqa: ANN401
+def check_split(part: Part, result: Result, stock: Any, size: Any, *args: object) -> Ragged:  # noqa: ANN401
     """Check the positions of the clients' samples, and return them as a `Ragged`.
 
     size: number of clients, None for any number; or the sizes of the clients.
@@ -25,66 +25,70 @@ def split(part: Part, result: Result, stock: Any, size: Any, *args: object) -> R
     if isinstance(result, Ragged):
         positions = result
     else:
-        for client, rows in enumerate(typed("the result", result, Sequence)):  # type: ignore[type-abstract]
-            ids(f"the samples of client {client}", rows, len(stock))
+        for client, rows in enumerate(check_type("the result", result, Sequence)):  # type: ignore[type-abstract]
+            check_ids(f"the samples of client {client}", rows, len(stock))
         positions = Ragged.from_parts(result)
     if not len(positions) or (n_clients is not None and len(positions) != n_clients):
-        raise broken("the number of clients", "at least 1" if n_clients is None else f"{n_clients}", len(positions))
-    ids("the samples of all clients", np.sort(positions.rows), len(stock), least=1)
+        raise contract_error(
+            "the number of clients", "at least 1" if n_clients is None else f"{n_clients}", len(positions)
+        )
+    check_ids("the samples of all clients", np.sort(positions.rows), len(stock), least=1)
     return positions
 
 
-def shares(part: Part, result: Result, draws: Draws) -> Result:
-    array("the result", result, (draws.n_clients,), "if", 0, 1)
+def check_shares(part: Part, result: Result, draws: Draws) -> Result:
+    check_array("the result", result, (draws.n_clients,), "if", 0, 1)
     return result
 
 
-def levels(part: Part, result: Result, draws: Draws) -> Result:
-    array("the result", result, (draws.n_clients,), "if", low=0)
+def check_noise_levels(part: Part, result: Result, draws: Draws) -> Result:
+    check_array("the result", result, (draws.n_clients,), "if", low=0)
     return result
 
 
-def flipped(part: Part, result: Result, labels: Ids, rate: float, n_classes: int, rng: object) -> Result:
-    array("the result", result, labels.shape, "i", 0, n_classes - 1)
+def check_flipped_labels(part: Part, result: Result, labels: Ids, rate: float, n_classes: int, rng: object) -> Result:
+    check_array("the result", result, labels.shape, "i", 0, n_classes - 1)
     return result
 
 
-def disturbed(part: Part, result: Result, x: np.ndarray, *args: object) -> Result:
-    array("the result", result, x.shape, "f")
+def check_disturbed_inputs(part: Part, result: Result, x: np.ndarray, *args: object) -> Result:
+    check_array("the result", result, x.shape, "f")
     return result
 
 
-def public_inputs(part: Part, result: Result, federation: Any, seed: int) -> Result:  # noqa: ANN401  a `Federation`
+def check_proxy_inputs(part: Part, result: Result, federation: Any, seed: int) -> Result:  # noqa: ANN401  a `Federation`
     if part.holds or result is not None:
         like = federation.server_test.x
         shape = tuple(getattr(result, "shape", (0,)))
         if not shape[:1] > (0,) or shape[1:] != tuple(like.shape[1:]) or result.dtype != like.dtype:
-            raise broken("the result", f"a {like.dtype} tensor [n, {', '.join(map(str, like.shape[1:]))}]", result)
+            raise contract_error(
+                "the result", f"a {like.dtype} tensor [n, {', '.join(map(str, like.shape[1:]))}]", result
+            )
     return result
 
 
-def changed(part: Part, result: Result, x: Any, rng: object) -> Result:  # noqa: ANN401  a tensor
+def check_augmented_images(part: Part, result: Result, x: Any, rng: object) -> Result:  # noqa: ANN401  a tensor
     if getattr(result, "shape", None) != x.shape or result.dtype != x.dtype:
-        raise broken("the result", f"a tensor {list(x.shape)} of type {x.dtype}, like the inputs", result)
+        raise contract_error("the result", f"a tensor {list(x.shape)} of type {x.dtype}, like the inputs", result)
     return result
 
 
-def loaded(part: Part, result: Result, seed: int) -> Raw:
-    return typed("the result", result, Raw)
+def check_dataset(part: Part, result: Result, seed: int) -> Raw:
+    return check_type("the result", result, Raw)
 
 
-def built(part: Part, result: Result, *args: object) -> Result:
+def check_network(part: Part, result: Result, *args: object) -> Result:
     from torch import nn  # noqa: PLC0415
 
-    return typed("the result", result, nn.Module)
+    return check_type("the result", result, nn.Module)
 
 
 DATA_CHECKS: Mapping[str, Mapping[str, Check]] = {
-    "partition": {"split": split, "deal": split},
-    "label_noise": {"rates": shares, "flip": flipped},
-    "feature_noise": {"levels": levels, "disturb": disturbed},
-    "proxy": {"inputs": public_inputs},
-    "augmentation": {"change": changed},
-    "dataset": {"load": loaded},
-    "model": {"build": built},
+    "partition": {"split": check_split, "deal": check_split},
+    "label_noise": {"rates": check_shares, "flip": check_flipped_labels},
+    "feature_noise": {"levels": check_noise_levels, "disturb": check_disturbed_inputs},
+    "proxy": {"inputs": check_proxy_inputs},
+    "augmentation": {"change": check_augmented_images},
+    "dataset": {"load": check_dataset},
+    "model": {"build": check_network},
 }

@@ -13,15 +13,15 @@ from fedcohort.rng import Draws
 from fedcohort.round.backoff import withhold
 from fedcohort.round.clock import Clock
 from fedcohort.round.cost import CostModel
-from fedcohort.round.guard import prefixed
+from fedcohort.round.guard import name_part_in_errors
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.parts import Parts, Populations, ServerState
-from fedcohort.round.queries import ClientClaims, Queries
+from fedcohort.round.queries import ClientReports, Queries
 from fedcohort.round.rates import Rates
 from fedcohort.round.sampling import SampleSelection
 from fedcohort.round.settings import Settings
 from fedcohort.round.uniform import draw_uniform
-from fedcohort.round.workload import assign_work, list_heard, verify
+from fedcohort.round.workload import assign_work, list_answered_probes, verify_selection
 from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Values
 
 
@@ -50,7 +50,7 @@ class Queried:
     @property
     def answering(self) -> list[Probe]:
         """The queries, with the clients that answered them."""
-        return list_heard(self.probes, self.answers)
+        return list_answered_probes(self.probes, self.answers)
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,11 @@ class Dispatcher:
         draws = Draws(settings.seed, federation.n_clients)
         self.clock = Clock(parts.availability, draws, settings.window_s)
         self.cohort = parts.deadline.ask(settings.cohort)
-        self.populations = Populations.over(federation, settings.cohort, cost_model.device_facts(draws))
+        self.populations = Populations.from_federation(federation, settings.cohort, cost_model.device_facts(draws))
         self.whole_jobs: dict[int, Timing] = {}  # by the id of a `Rates` object; the cost model has two
 
     @property
-    def claims(self) -> ClientClaims:
+    def claims(self) -> ClientReports:
         """The values that clients report under the run's attack."""
         return self.queries.claims
 
@@ -126,8 +126,8 @@ class Dispatcher:
         start_s = state.spent.virtual_s + before_s
         queried = self._query(state.selector, ctx, draws, start_s)
         selection, selector_state = selector.select(state.selector, ctx, queried.answers_to(concurrent=False))
-        with prefixed(selector):
-            verify(selection, ctx.available, self.cohort, self.federation.n_clients, self.parts.codec)
+        with name_part_in_errors(selector):
+            verify_selection(selection, ctx.available, self.cohort, self.federation.n_clients, self.parts.codec)
         rates = self.cost_model.rates(selection.plain)
         jobs = assign_work(
             selection,
@@ -146,13 +146,13 @@ class Dispatcher:
         """Send the selector's queries from virtual second `start_s` on; clients that leave early give no answer."""
         selector, cost_model = self.parts.selector, self.cost_model
         probes = list(selector.plan(selector_state, ctx)) if len(ctx.ready) else []
-        with prefixed(selector):
+        with name_part_in_errors(selector):
             answers = self.queries.ask_all(probes, ctx.ready, ctx.round)
         blocking, concurrent = (
-            cost_model.count_asked([p for p in probes if p.concurrent == kind], draws) for kind in (False, True)
+            cost_model.sum_query_work([p for p in probes if p.concurrent == kind], draws) for kind in (False, True)
         )
-        blocking_s, leavers = cost_model.poll(blocking, draws, start_s, self.clock)
-        concurrent_s, late_leavers = cost_model.poll(concurrent, draws, start_s + blocking_s, self.clock)
+        blocking_s, leavers = cost_model.time_queries(blocking, draws, start_s, self.clock)
+        concurrent_s, late_leavers = cost_model.time_queries(concurrent, draws, start_s + blocking_s, self.clock)
         answers = {p.signal: answers[p.signal].without(late_leavers if p.concurrent else leavers) for p in probes}
         return Queried(probes, answers, blocking_s, concurrent_s, blocking.total > 0)
 
@@ -166,8 +166,8 @@ class Dispatcher:
         """
         parts, cost_model, clients, n = self.parts, self.cost_model, jobs.client, self.federation.n_train
         has_model = queried.has_model[clients]
-        measuring = self.samples.find_without_losses(state.samples, clients)
-        inferred = cost_model.count_inferred(clients, rates, queried.answering)
+        measuring = self.samples.find_clients_without_losses(state.samples, clients)
+        inferred = cost_model.count_forward_passes(clients, rates, queried.answering)
         inferred = inferred + np.where(np.isin(clients, measuring), n[clients], 0)
         work = cost_model.work(n[clients], inferred, rates, jobs.bytes_up, has_model, jobs.assigned)
         expected = parts.device.expect(clients, work, draws.once())
@@ -189,7 +189,7 @@ class Dispatcher:
             cost_model, everyone = self.cost_model, self.clock.everyone
             draws = Draws(self.settings.seed, self.federation.n_clients)
             bytes_up = cost_model.update_bytes + rates.extra_bytes
-            inferred = cost_model.count_inferred(everyone, rates)
+            inferred = cost_model.count_forward_passes(everyone, rates)
             work = cost_model.work(self.federation.n_train, inferred, rates, bytes_up)
             self.whole_jobs[id(rates)] = self.parts.device.expect(everyone, work, draws)
         return self.whole_jobs[id(rates)]

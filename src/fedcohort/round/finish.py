@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from fedcohort.deadline.base import DeadlineOutcome, settle
+from fedcohort.deadline.base import DeadlineOutcome, compute_outcome
 from fedcohort.ledger import Charge
 from fedcohort.rng import Draws
 from fedcohort.round.dispatch import Dispatch, Dispatcher
@@ -65,7 +65,7 @@ def finish(dispatched: Dispatch, dispatcher: Dispatcher, state: ServerState) -> 
     # The deadline closes the round: jobs that end later are dropped, or reduced to the units that are done by then.
     announced = float(jobs.announced_s[0]) if len(jobs) else np.inf
     closes_s = parts.deadline.close(state.deadline, jobs.duration_s, announced) if len(jobs) else 0.0
-    closing = settle(jobs.timing, jobs.assigned, closes_s, parts.deadline.partial_work, announced, wall)
+    closing = compute_outcome(jobs.timing, jobs.assigned, closes_s, parts.deadline.partial_work, announced, wall)
     ended = replace(jobs, units=closing.units, duration_s=closing.finish)
     arrived = ended.take(closing.arrived)
     used = cost_model.count_used(arrived.client, arrived.rows)
@@ -85,7 +85,7 @@ def finish(dispatched: Dispatch, dispatcher: Dispatcher, state: ServerState) -> 
         arrived,
         in_flight=ended.take(np.zeros(len(jobs), dtype=bool)),
         dropped=ended.take(~closing.arrived),
-        samples=cost_model.count_seen(used, arrived.units),
+        samples=cost_model.count_samples_in_batches(used, arrived.units),
         weights=used.astype(np.float64) if selection.plain else parts.agg.weights(used, n_train[arrived.client]),
         measured={w: dispatcher.queries.ask_measured(w, s, arrived.client) for w, s in rates.probed.items()},
         first_losses={k: losses for k, losses in dispatched.first_losses.items() if k in in_time},

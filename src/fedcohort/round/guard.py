@@ -12,7 +12,7 @@ from types import FunctionType, UnionType
 from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
 from fedcohort.component import RENAMED
-from fedcohort.contracts import broken, describe
+from fedcohort.contracts import contract_error, describe_exception
 from fedcohort.errors import ComponentError, FedcohortError, UndeclaredSignal
 from fedcohort.round.contracts import CHECKS, Check
 from fedcohort.types import read_only
@@ -49,11 +49,11 @@ def _guarded(part: object, method: Callable[..., Any], check: Check, where: str)
 
     @functools.wraps(method)
     def call(*args: object) -> object:
-        handed = list(_tensors(args)) if handles_tensors else []
-        versions = [tensor._version for tensor in handed]
-        with named(where, type(part).__module__):
+        argument_tensors = list(_tensors(args)) if handles_tensors else []
+        versions = [tensor._version for tensor in argument_tensors]
+        with name_component_in_errors(where, type(part).__module__):
             result = check(part, method(*map(read_only, args)), *args)
-            if versions != [tensor._version for tensor in handed]:
+            if versions != [tensor._version for tensor in argument_tensors]:
                 raise ComponentError("it changes a tensor that it was handed, which other parts read as well")
         return result
 
@@ -61,7 +61,7 @@ def _guarded(part: object, method: Callable[..., Any], check: Check, where: str)
 
 
 @contextmanager
-def named(where: str, module: str) -> Iterator[None]:
+def name_component_in_errors(where: str, module: str) -> Iterator[None]:
     """Put the name of a component and of its method in front of its errors.
 
     Args:
@@ -79,7 +79,7 @@ def named(where: str, module: str) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, RuntimeError) and "alloc" in str(error):  # torch raises no MemoryError
             raise
-        raise ComponentError(f"{where} raised {describe(error, module)}") from error
+        raise ComponentError(f"{where} raised {describe_exception(error, module)}") from error
 
 
 def _tensors(args: Iterable[Any]) -> Iterator[Any]:
@@ -92,7 +92,7 @@ def _tensors(args: Iterable[Any]) -> Iterator[Any]:
 
 
 @contextmanager
-def prefixed(part: object) -> Iterator[None]:
+def name_part_in_errors(part: object) -> Iterator[None]:
     """Put the name of a component in front of errors in the block, which its choices or declarations cause."""
     try:
         yield
@@ -100,7 +100,7 @@ def prefixed(part: object) -> Iterator[None]:
         raise type(error)(f"{getattr(part, NAME, type(part).__name__)}: {error}") from error
 
 
-def blame(error: BaseException, owners: Mapping[str, str]) -> ComponentError | None:
+def find_faulty_component(error: BaseException, owners: Mapping[str, str]) -> ComponentError | None:
     """Return an error that names the component in whose code `error` was raised; None if it was in no component.
 
     owners: name of the component by module.
@@ -109,7 +109,7 @@ def blame(error: BaseException, owners: Mapping[str, str]) -> ComponentError | N
         return None
     modules = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
     module = next((name for name in reversed(modules) if name in owners), None)
-    return None if module is None else ComponentError(f"{owners[module]} raised {describe(error, module)}")
+    return None if module is None else ComponentError(f"{owners[module]} raised {describe_exception(error, module)}")
 
 
 def owners_of(code: Mapping[str, Iterable[object]], signals: Iterable[str]) -> dict[str, str]:
@@ -132,22 +132,22 @@ def owners_of(code: Mapping[str, Iterable[object]], signals: Iterable[str]) -> d
 def _check_attributes(part: object, contract: type, who: str) -> None:
     """Check the type of each attribute and property that the contract declares. Raises `ComponentError`."""
     for name, hint in _declared(contract).items():
-        with named(f"{who}: {name}", type(part).__module__):
+        with name_component_in_errors(f"{who}: {name}", type(part).__module__):
             value = getattr(part, name)
         kind: Hint = hint if isinstance(hint, UnionType) else get_origin(hint) or hint
         accepted = kind | int if float in (get_args(kind) or (kind,)) else kind  # 5 is a valid float, too
         if isinstance(kind, type | UnionType) and not isinstance(value, accepted):
-            raise ComponentError(f"{who}: {broken(name, str(getattr(kind, '__name__', kind)), value)}")
+            raise ComponentError(f"{who}: {contract_error(name, str(getattr(kind, '__name__', kind)), value)}")
     for old, new in RENAMED.items():
         if hasattr(part, old):
             raise ComponentError(f"{who}: {old} is called {new} now: rename it in {type(part).__qualname__}")
     for hook in getattr(part, "hooks", ()):
         for name in ("begin", "downloads", "uploads", "remembers"):
             if not hasattr(hook, name):
-                raise ComponentError(f"{who}: {broken('each of hooks', f'an object with {name}', hook)}")
+                raise ComponentError(f"{who}: {contract_error('each of hooks', f'an object with {name}', hook)}")
     for name in dir(contract):
         if isinstance(getattr(contract, name), FunctionType) and not callable(getattr(part, name)):
-            raise ComponentError(f"{who}: {broken(name, 'a method', getattr(part, name))}")
+            raise ComponentError(f"{who}: {contract_error(name, 'a method', getattr(part, name))}")
 
 
 @functools.cache

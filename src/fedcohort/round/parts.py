@@ -18,13 +18,13 @@ from fedcohort.deadline.base import Deadline
 from fedcohort.device.base import Device
 from fedcohort.errors import CheckpointError, ComponentError
 from fedcohort.flat import Layout
-from fedcohort.hook import ClientHook, memory_sizes
+from fedcohort.hook import ClientHook, stored_vector_sizes
 from fedcohort.ledger import Charge
 from fedcohort.objective.base import Objective
 from fedcohort.proxy.base import Proxy
 from fedcohort.regulariser.base import Regulariser
 from fedcohort.round.backoff import NO_FAILURES, Backoff
-from fedcohort.round.guard import prefixed
+from fedcohort.round.guard import name_part_in_errors
 from fedcohort.round.uniform import UniformReference
 from fedcohort.samples.base import LOSSES, Samples
 from fedcohort.selector.base import Selector
@@ -64,7 +64,7 @@ class Parts:
         return (*self.agg.hooks, *self.regulariser.hooks, *self.codec.hooks)
 
     @property
-    def tells_deadline(self) -> bool:
+    def announces_deadline(self) -> bool:
         """Whether clients are told the deadline, which they need for partial work or for the choice of samples."""
         return self.deadline.announces and (
             self.deadline.partial_work or ANNOUNCED_DEADLINE in self.samples.requirements
@@ -92,7 +92,7 @@ class Parts:
             layout: layout of the model.
             n_samples: largest number of samples of a client.
         """
-        sizes = memory_sizes(self.hooks_in(plain), layout.n_params, n_samples)
+        sizes = stored_vector_sizes(self.hooks_in(plain), layout.n_params, n_samples)
         return sizes | ({LOSSES: n_samples} if self.samples.keeps_losses else {})
 
 
@@ -117,7 +117,7 @@ class ServerState:
         """Make the state before round 0."""
         return cls(
             selector=parts.selector.init(
-                population.asking(parts.deadline).for_reader(parts.selector.needs, "the selector")
+                population.for_selector(parts.deadline).for_reader(parts.selector.needs, "the selector")
             ),
             agg=parts.agg.init(population.for_reader(parts.agg.needs, "the aggregator"), n_params),
             server=parts.server.init(n_params),
@@ -137,7 +137,7 @@ class ServerState:
             try:
                 packed[name] = pack(value)
             except TypeError as error:
-                with prefixed(getattr(parts, name, None)):
+                with name_part_in_errors(getattr(parts, name, None)):
                     raise ComponentError(f"the state can't be saved in a checkpoint: {error}") from error
         return packed
 
@@ -184,7 +184,7 @@ class Populations:
         values = {name: self.facts[signal.fact] for name in needs if isinstance(signal := find(name), Static)}
         return Signals({**values, **measured}, needs, reader)
 
-    def asking(self, deadline: Deadline[Any]) -> "Populations":
+    def for_selector(self, deadline: Deadline[Any]) -> "Populations":
         """Return the populations of a selector, whose cohort has the size that the deadline asks for."""
         return replace(self, cohort=deadline.ask(self.cohort))
 
@@ -192,7 +192,7 @@ class Populations:
         return Population(self.n_clients, self.n_classes, self.cohort, self.signals(needs, reader))
 
     @classmethod
-    def over(
+    def from_federation(
         cls, federation: "Federation", cohort: int, timed: Mapping[str, Values] = MappingProxyType({})
     ) -> "Populations":
         """Make the populations of a federation.

@@ -5,17 +5,17 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from fedcohort.attack.base import Answers, Attack
-from fedcohort.contracts import number
+from fedcohort.contracts import check_number
 from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.rng import generator
-from fedcohort.round.workload import among
+from fedcohort.round.workload import are_all_available
 from fedcohort.signal.base import Measured, Probed, ServerMeasured, find, verify_answers
 from fedcohort.signal.lab import Lab
 from fedcohort.types import ClientUpdate, Ids, Probe, ProbeResult, Values
 
 
-class ClientClaims:
+class ClientReports:
     """The values that clients report under the run's attack.
 
     Attributes:
@@ -36,7 +36,7 @@ class ClientClaims:
         out[lying] = self.attack.claim(signal, values[lying])
         return out
 
-    def read_through(self, signal: str, read: Callable[[ClientUpdate], float]) -> Callable[[ClientUpdate], float]:
+    def apply_attack_to(self, signal: str, read: Callable[[ClientUpdate], float]) -> Callable[[ClientUpdate], float]:
         """Return a function that reads an update and applies the attack if its client lies."""
 
         def read_report(update: ClientUpdate) -> float:
@@ -55,7 +55,7 @@ class Queries:
         stopwatch: measures the time of the queries.
     """
 
-    def __init__(self, needs: frozenset[str], lab: Lab, claims: ClientClaims, stopwatch: Stopwatch) -> None:
+    def __init__(self, needs: frozenset[str], lab: Lab, claims: ClientReports, stopwatch: Stopwatch) -> None:
         self.needs, self.lab, self.claims, self.stopwatch = needs, lab, claims, stopwatch
         self.server_signals = {w: signal for w in sorted(needs) if isinstance(signal := find(w), ServerMeasured)}
 
@@ -75,7 +75,7 @@ class Queries:
         signal = find(probe.signal)
         if not isinstance(signal, Probed):
             raise FedcohortError(f"the selector can't probe {probe.signal!r}, which clients do not measure on request")
-        if not among(probe.clients, available):
+        if not are_all_available(probe.clients, available):
             raise FedcohortError(f"the selector can't probe {probe.signal!r} of clients that are not available")
         with self.stopwatch.stage("probe"):
             if isinstance(signal, Measured):
@@ -94,4 +94,6 @@ class Queries:
         """Return the signals that the server measures for the selector, by name."""
         with self.stopwatch.stage("probe"):
             values = {name: signal.measure(self.lab) for name, signal in self.server_signals.items()}
-        return {name: number(f"the signal {name!r}: the result", value, nan=True) for name, value in values.items()}
+        return {
+            name: check_number(f"the signal {name!r}: the result", value, nan=True) for name, value in values.items()
+        }

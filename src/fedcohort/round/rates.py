@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fedcohort.flat import Layout
-from fedcohort.hook import ClientHook, weigher
+from fedcohort.hook import ClientHook, find_weigher
 from fedcohort.ledger import NUMBER
 from fedcohort.signal.base import Measured, Reported, find
 from fedcohort.types import Values
@@ -45,7 +45,7 @@ class Rates:
         fixed = NUMBER * layout.n_buffers + 8 * sum(b.size for b in layout.counters)
         vector = NUMBER * layout.n_params
         return cls(
-            step_passes=3.0 + (weighs.passes if (weighs := weigher(hooks)) else 0.0),
+            step_passes=3.0 + (weighs.passes if (weighs := find_weigher(hooks)) else 0.0),
             probed={w: s for w in sorted(by_agg) if isinstance(s := find(w), Measured)},
             passes_after=float(sum(s.passes for s in reports)),
             down_bytes=fixed + down + vector * (1 + sum(len(h.downloads) for h in hooks)),

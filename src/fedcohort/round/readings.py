@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.contracts import number
+from fedcohort.contracts import check_number
 from fedcohort.round.collected import Collected
 from fedcohort.round.finish import Finished
 from fedcohort.round.parts import Parts
-from fedcohort.round.queries import ClientClaims
+from fedcohort.round.queries import ClientReports
 from fedcohort.signal.base import Derived, RawUpdate, Reported, find, verify_answers
 from fedcohort.signal.lab import Lab
 from fedcohort.types import ClientUpdate, RoundOutcome, Signals
@@ -22,15 +22,15 @@ def keeps_updates(parts: Parts) -> bool:
     return parts.agg.stacked or parts.selector.advises or reads_them
 
 
-def declared_reports(parts: Parts, claims: ClientClaims, plain: bool) -> dict[str, Callable[[ClientUpdate], float]]:
+def declared_reports(parts: Parts, claims: ClientReports, plain: bool) -> dict[str, Callable[[ClientUpdate], float]]:
     """Return functions that read the declared signals and the training loss from an update, by signal."""
     signals = {name: find(name) for name in sorted(parts.needs(plain) | {"train_loss"})}
     reported = {name: signal for name, signal in signals.items() if isinstance(signal, Reported)}
-    return {name: claims.read_through(name, partial(_read, name, signal)) for name, signal in reported.items()}
+    return {name: claims.apply_attack_to(name, partial(_read, name, signal)) for name, signal in reported.items()}
 
 
 def _read(name: str, signal: Reported, update: ClientUpdate) -> float:
-    return number(f"the signal {name!r}: the result of read", signal.read(update), nan=True)
+    return check_number(f"the signal {name!r}: the result of read", signal.read(update), nan=True)
 
 
 def derive(parts: Parts, lab: Lab, collected: Collected, plain: bool) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from fedcohort.round.finish import Finished
 from fedcohort.round.parts import Parts, Populations, ServerState
 from fedcohort.round.setup import Setup
 from fedcohort.signal.base import Static, find
-from fedcohort.training.evaluate import client_metrics, scored, worst_group
+from fedcohort.training.evaluate import choose_evaluated_clients, client_metrics, worst_group
 from fedcohort.types import Ids, RoundReport
 
 MAX_COLUMNS = 64  # of a signal in the per-client table
@@ -49,10 +49,10 @@ def make_report(
     if finished is None or collected is None:
         table = registered_columns(setup.parts, setup.dispatcher.populations)
     else:
-        table = columns(finished, collected, federation.n_clients)
+        table = client_columns(finished, collected, federation.n_clients)
     if every and step % every == 0:
         with stopwatch.stage("evaluate"):
-            clients = scored(federation.n_clients, settings.clients_sample, settings.seed)
+            clients = choose_evaluated_clients(federation.n_clients, settings.clients_sample, settings.seed)
             scalars, per_client = client_metrics(network, federation, clients)
         metrics |= scalars
         table |= per_client
@@ -63,9 +63,9 @@ def make_report(
         if (attribute := federation.server_test_attribute) is not None:
             with stopwatch.stage("evaluate"):
                 metrics["test/acc_worst_group"] = worst_group(network, federation.server_test, attribute)
-        metrics["test/acc_best"] = state.best_acc = best_of(state.best_acc, metrics["test/acc"])
+        metrics["test/acc_best"] = state.best_acc = best_accuracy(state.best_acc, metrics["test/acc"])
     metrics |= data_metrics(federation, collected, setup.dispatcher.claims.liars)
-    metrics |= {**setup.parts.describe(state), **progress(step, finished, collected, state)}
+    metrics |= {**setup.parts.describe(state), **progress_metrics(step, finished, collected, state)}
     return RoundReport(
         step,
         cohort=NONE if finished is None else finished.selection.clients,
@@ -78,7 +78,7 @@ def make_report(
     )
 
 
-def best_of(best: float, accuracy: float) -> float:
+def best_accuracy(best: float, accuracy: float) -> float:
     """Return the larger of two accuracies; `best` is NaN before the first evaluation."""
     return accuracy if math.isnan(best) else max(best, accuracy)
 
@@ -94,7 +94,7 @@ def weights_hash(server: FlatModel) -> str:
     return digest.hexdigest()
 
 
-def columns(finished: Finished, collected: Collected, n_clients: int) -> ClientFacts:
+def client_columns(finished: Finished, collected: Collected, n_clients: int) -> ClientFacts:
     """Return the per-client columns of a round; n_clients: size of the population."""
     selection, arrived = finished.selection, collected.clients
     done = finished.closing.units > 0
@@ -107,7 +107,7 @@ def columns(finished: Finished, collected: Collected, n_clients: int) -> ClientF
     table: dict[str, tuple[Ids | None, np.ndarray]] = {
         "units": (selection.clients, finished.closing.units),
         "finish_s": (selection.clients, np.where(done, finished.closing.finish, np.nan)),
-        **{name: (selection.clients, values) for name, values in phases(finished.closing).items()},
+        **{name: (selection.clients, values) for name, values in phase_columns(finished.closing).items()},
         "train_loss": (arrived, collected.reports["train_loss"]),
         "weight": (arrived, collected.weights),
     }
@@ -123,12 +123,12 @@ def columns(finished: Finished, collected: Collected, n_clients: int) -> ClientF
     return ClientFacts(n_clients, flags, table)
 
 
-def phases(closing: DeadlineOutcome) -> Mapping[str, np.ndarray]:
+def phase_columns(closing: DeadlineOutcome) -> Mapping[str, np.ndarray]:
     """Return the assigned units and the phases of each selected client's whole job, in seconds, by column name."""
     return {"units_asked": closing.units_asked, **{f"{name}_s": seconds for name, seconds in closing.phases.items()}}
 
 
-def pace(finished: Finished) -> Mapping[str, float]:
+def deadline_metrics(finished: Finished) -> Mapping[str, float]:
     """Return the announced deadline, if there is one, and the duration of the round; {} without a cohort."""
     closing = finished.closing
     if not len(finished.selection.clients):
@@ -180,7 +180,7 @@ def data_metrics(federation: Federation, collected: Collected | None, liars: np.
     return metrics
 
 
-def progress(
+def progress_metrics(
     step: int, finished: Finished | None, collected: Collected | None, state: ServerState
 ) -> Mapping[str, float]:
     """Return the metrics of the run's costs and of the round's selection, by name."""
@@ -195,6 +195,6 @@ def progress(
         "round/dropped_step": float(collected.step_dropped),
         "select/share_max": float(state.times_selected.max() / step),
         "select/share_min": float(state.times_selected.min() / step),
-        **pace(finished),
+        **deadline_metrics(finished),
         **state.uniform.metrics(state.times_selected),
     }

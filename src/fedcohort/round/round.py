@@ -16,7 +16,7 @@ from fedcohort.training.client_task import ClientTask
 from fedcohort.types import RoundReport
 
 
-class Rounds:
+class RoundRunner:
     """Runs the rounds of a run one after the other: `begin`, training of the tasks by the caller, `end`, `report`.
 
     Attributes:

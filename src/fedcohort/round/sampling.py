@@ -38,7 +38,7 @@ class SampleSelection:
     ) -> None:
         self.part, self.n, self.batch, self.store, self.lab = part, federation.n_train, batch, store, lab
 
-    def find_without_losses(self, state: object, selected: Ids) -> Ids:
+    def find_clients_without_losses(self, state: object, selected: Ids) -> Ids:
         """Return the sorted ids of the selected clients that must keep a list of losses, and have none yet."""
         if not self.part.keeps_losses:
             return selected[:0]
@@ -110,10 +110,10 @@ class SampleSelection:
         losses = request.losses.copy()
         chosen = slice(None) if rows is None else rows
         losses[chosen] = np.where(np.isnan(trained), losses[chosen], trained)
-        return note(losses), self.part.tell(state, request, losses)
+        return pack_losses(losses), self.part.tell(state, request, losses)
 
 
-def foresee(part: Samples[Any], client: int, n: int, draws: Draws) -> Ids | None:
+def foresee_samples(part: Samples[Any], client: int, n: int, draws: Draws) -> Ids | None:
     """Return the positions of the samples that a client would train on in a round, None for all of its n samples.
 
     It serves queries for which clients train before the selection, when neither the deadline nor losses are available.
@@ -132,7 +132,7 @@ def foresee(part: Samples[Any], client: int, n: int, draws: Draws) -> Ids | None
     return None if len(chosen) == n else chosen
 
 
-def note(losses: Values) -> Mapping[str, Tensor]:
+def pack_losses(losses: Values) -> Mapping[str, Tensor]:
     """Return losses in the form in which a client keeps them, float32 by name.
 
     The NaN of a diverged model becomes inf, as a row that begins with NaN means that nothing is kept when rows are in

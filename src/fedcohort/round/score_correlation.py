@@ -6,7 +6,7 @@ import numpy as np
 
 from fedcohort.data.federation import Federation
 from fedcohort.data.skew import triplets
-from fedcohort.maths.spearman import correlate
+from fedcohort.maths.spearman import rank_correlation
 from fedcohort.types import Selection, Values
 
 PREFIX = "select/"
@@ -41,7 +41,9 @@ class ScoreCorrelation:
         }
         columns = {name: np.asarray(values, dtype=np.float64) for name, values in facts.items()}
         self.facts = {name: column for name, column in columns.items() if np.nanmax(column) > np.nanmin(column)}
-        if {"seconds", "samples"} <= set(self.facts) and correlate(columns["seconds"], columns["samples"]) > 1 - 1e-9:
+        if {"seconds", "samples"} <= set(self.facts) and rank_correlation(
+            columns["seconds"], columns["samples"]
+        ) > 1 - 1e-9:
             del self.facts["seconds"]
 
     def measure(self, selection: Selection) -> Mapping[str, float]:
@@ -49,7 +51,7 @@ class ScoreCorrelation:
         columns = {"score": selection.scores, **selection.parts, "reward": selection.reward}
         parts = {part: values for part, values in columns.items() if values is not None}
         correlations = {
-            f"{PREFIX}{part}_{fact}": correlate(values, column)
+            f"{PREFIX}{part}_{fact}": rank_correlation(values, column)
             for part, values in parts.items()
             for fact, column in self.facts.items()
         }

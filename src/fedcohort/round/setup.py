@@ -16,13 +16,13 @@ from fedcohort.round.aggregate import ServerStep
 from fedcohort.round.cost import CostModel
 from fedcohort.round.dispatch import Dispatcher
 from fedcohort.round.parts import Parts, ServerState
-from fedcohort.round.queries import ClientClaims, Queries
-from fedcohort.round.sampling import SampleSelection, foresee
+from fedcohort.round.queries import ClientReports, Queries
+from fedcohort.round.sampling import SampleSelection, foresee_samples
 from fedcohort.round.score_correlation import ScoreCorrelation
 from fedcohort.round.settings import Settings
 from fedcohort.round.store import store_for
 from fedcohort.training.engines import choose
-from fedcohort.training.evaluate import FederationLab
+from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.training.flops import forward_flops
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.local_method import LocalMethod
@@ -64,13 +64,13 @@ class Setup:
         worker = FlatModel(copy.deepcopy(network), last, settings.precision == "bf16")
         self.server = FlatModel(network, last)
         layout = self.server.layout
-        lab = FederationLab(
+        lab = SignalMeasurer(
             self.server, worker, federation, partial(self._foresee, self._trainer(worker, parts.codec.hooks))
         )
         self.cost_model = CostModel(parts, federation, layout, flops, worker.has_batch_norm)
         self.store = store_for(folder, self.stored_sizes(plain=False), federation.n_clients, settings.store_limit_gb)
         self.samples = SampleSelection(parts.samples, federation, parts.client.batch, self.store, lab)
-        claims = ClientClaims(parts.attack, settings.seed, federation.n_clients)
+        claims = ClientReports(parts.attack, settings.seed, federation.n_clients)
         queries = Queries(parts.selector.needs, lab, claims, stopwatch)
         self.dispatcher = Dispatcher(parts, settings, federation, self.cost_model, queries, self.samples)
         self.server_step = ServerStep(parts, self.server, self.store, federation, settings, lab, flops)
@@ -80,7 +80,7 @@ class Setup:
     def fresh_state(self) -> ServerState:
         """Return the server's state before round 0, charged with the signals that clients send when they register."""
         state = ServerState.fresh(self.parts, self.dispatcher.populations, self.server.layout.n_params)
-        state.spent = self.cost_model.registration(self.dispatcher.populations)
+        state.spent = self.cost_model.charge_registration(self.dispatcher.populations)
         return state
 
     def stored_sizes(self, plain: bool) -> dict[str, int]:
@@ -96,7 +96,7 @@ class Setup:
     def _foresee(self, trainer: LocalTrainer, round: int, client: int) -> ClientUpdate:
         """Return the update that a client would send in a round, for `signal.base.Lab.train`."""
         n, draws = self.federation.n_train, Draws(self.settings.seed, self.federation.n_clients, round)
-        return trainer.update_of(round, client, foresee(self.parts.samples, client, int(n[client]), draws))
+        return trainer.update_of(round, client, foresee_samples(self.parts.samples, client, int(n[client]), draws))
 
 
 def choose_layout(settings: Settings, network: nn.Module, federation: Federation) -> bool:

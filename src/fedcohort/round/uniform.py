@@ -48,7 +48,7 @@ class UniformReference:
     def fresh(cls, n_clients: int) -> "UniformReference":
         return cls(np.zeros(n_clients), np.zeros(n_clients, dtype=np.int64))
 
-    def after(self, selected: Ids, available: Ids, reference: Ids) -> "UniformReference":
+    def with_round(self, selected: Ids, available: Ids, reference: Ids) -> "UniformReference":
         """Return the record after another round.
 
         Args:
@@ -75,11 +75,11 @@ class UniformReference:
         this = {} if np.isnan(self.last) else {"select/uniform_overlap": self.last}
         return this | {
             "select/uniform_overlap_mean": self.overlaps / self.rounds,
-            "select/departure": self._departure(times_selected),
-            "select/departure_uniform": self._departure(self.drawn),
+            "select/departure": self._departure_from_uniform(times_selected),
+            "select/departure_uniform": self._departure_from_uniform(self.drawn),
         }
 
-    def _departure(self, counts: Ids) -> float:
+    def _departure_from_uniform(self, counts: Ids) -> float:
         """Return the departure of counts [n_clients] from their expectation.
 
         c_k and e_k have the same sum, so that half of the sum of |c_k - e_k| is the sum of the positive differences.

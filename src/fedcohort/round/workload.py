@@ -13,14 +13,14 @@ from fedcohort.flat import Layout
 from fedcohort.rng import Draws
 from fedcohort.round.jobs import Jobs
 from fedcohort.selector.base import Selector
-from fedcohort.training.upload import TensorMask, draw_tensor_masks, part
+from fedcohort.training.upload import TensorMask, draw_tensor_masks, sent_part
 from fedcohort.types import Advice, Ids, Probe, ProbeResult, Selection
 
 
-def verify(selection: Selection, available: Ids, cohort: int, n_clients: int, codec: Codec) -> None:
+def verify_selection(selection: Selection, available: Ids, cohort: int, n_clients: int, codec: Codec) -> None:
     """Raise an error if clients are not available, or if units or shares of updates are out of range."""
     chosen, units, upload = selection.clients, selection.units, selection.upload
-    if not among(chosen, available):
+    if not are_all_available(chosen, available):
         raise FedcohortError(f"the selector chose clients {chosen.tolist()}, but not all of them are available")
     if len(chosen) > cohort and not selection.uncapped:
         raise FedcohortError(f"the selector chose {len(chosen)} clients, but cohort={cohort}")
@@ -36,7 +36,7 @@ def verify(selection: Selection, available: Ids, cohort: int, n_clients: int, co
         )
 
 
-def among(clients: Ids, available: Ids) -> bool:
+def are_all_available(clients: Ids, available: Ids) -> bool:
     """Return whether all of `clients` are in the sorted `available`, by binary search."""
     if not len(available):
         return not len(clients)
@@ -86,7 +86,7 @@ def assign_work(
 
 
 def _count_bytes(codec: Codec, layout: Layout, mask: TensorMask) -> int:
-    return codec.bytes_up(part(layout, mask).layout) if mask.any() else 0
+    return codec.bytes_up(sent_part(layout, mask).layout) if mask.any() else 0
 
 
 def list_queried(probes: Sequence[Probe], clients: Ids | None = None) -> Ids:
@@ -95,12 +95,12 @@ def list_queried(probes: Sequence[Probe], clients: Ids | None = None) -> Ids:
     return np.unique(np.concatenate(ids)).astype(np.int64)
 
 
-def list_heard(probes: Sequence[Probe], results: Mapping[str, ProbeResult]) -> list[Probe]:
+def list_answered_probes(probes: Sequence[Probe], results: Mapping[str, ProbeResult]) -> list[Probe]:
     """Return the probes with only the clients that answered."""
     return [replace(probe, clients=results[probe.signal].clients) for probe in probes]
 
 
-def have_answered(signal: str, clients: Ids, probes: Sequence[Probe]) -> Bool[np.ndarray, "_n"]:
+def find_answering(signal: str, clients: Ids, probes: Sequence[Probe]) -> Bool[np.ndarray, "_n"]:
     """Return which clients answer `signal` of w_t, without options, to one of the selector's probes, bool [n].
 
     This includes concurrent probes: their answers arrive before the aggregation, and a client measures a signal once.

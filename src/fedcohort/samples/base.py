@@ -54,7 +54,7 @@ class Samples(Component, Protocol[S]):
     Attributes:
         everything: whether all clients train on all of their samples, so that `choose` is not called.
         foreseen: whether `choose` depends on the request's n and rng only, so that any client's samples of a round are
-            known before the round is planned (`round.sampling.foresee`).
+            known before the round is planned (`round.sampling.foresee_samples`).
         keeps_losses: whether clients keep a list of their samples' losses. A client without one computes it with a
             forward pass of w_t over all of its samples. Later the list follows from the first local epoch of each
             round that arrives.

@@ -28,7 +28,7 @@ import numpy as np
 
 from fedcohort.component import EPOCHS, Requirement
 from fedcohort.samples.base import SampleRequest
-from fedcohort.samples.threshold import LossThreshold, State, draw
+from fedcohort.samples.threshold import LossThreshold, State, draw_around_threshold
 from fedcohort.types import Ids
 
 
@@ -44,7 +44,7 @@ class FedBalancer(LossThreshold):
         if fit >= request.n:
             return np.arange(request.n)
         over = request.losses >= state.threshold
-        return draw(over, max(fit, int(over.sum()), 1), self.p, request.rng("samples"))
+        return draw_around_threshold(over, max(fit, int(over.sum()), 1), self.p, request.rng("samples"))
 
     def _fit(self, request: SampleRequest) -> int:
         """Return S, the number of samples of which all units of work fit before the deadline."""

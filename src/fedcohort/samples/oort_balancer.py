@@ -22,7 +22,7 @@ import numpy as np
 
 from fedcohort.component import Requirement
 from fedcohort.samples.base import SampleRequest
-from fedcohort.samples.threshold import LossThreshold, State, draw
+from fedcohort.samples.threshold import LossThreshold, State, draw_around_threshold
 from fedcohort.types import Ids
 
 STEPS = Requirement(
@@ -48,4 +48,4 @@ class OortBalancer(LossThreshold):
         count = request.units * request.batch
         if count >= request.n:
             return np.arange(request.n)
-        return draw(request.losses >= state.threshold, count, self.p, request.rng("samples"))
+        return draw_around_threshold(request.losses >= state.threshold, count, self.p, request.rng("samples"))

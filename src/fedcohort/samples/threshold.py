@@ -150,15 +150,15 @@ class LossThreshold(Samples[State]):
         if self.as_released or not count:
             low, high, count = min(low, state.low), high + state.high, count + state.told
         updated = State(pace, 0.0, low, high, count, tellings)
-        return replace(updated, threshold=threshold(low, high / count, pace.ltr)) if count else updated
+        return replace(updated, threshold=loss_threshold(low, high / count, pace.ltr)) if count else updated
 
 
-def threshold(low: float, high: float, ltr: float) -> float:
+def loss_threshold(low: float, high: float, ltr: float) -> float:
     """Return lt in nats, at least 0 (Alg. 2); `low` where noise has put it above `high`, and 0 while ltr is 0."""
     return max(0.0, low + max(high - low, 0.0) * ltr) if ltr > 0 else 0.0
 
 
-def draw(over: np.ndarray, count: int, p: float, rng: np.random.Generator) -> Ids:
+def draw_around_threshold(over: np.ndarray, count: int, p: float, rng: np.random.Generator) -> Ids:
     """Return `count` random positions, a share p of them above the threshold; each group fills up the other.
 
     Args:

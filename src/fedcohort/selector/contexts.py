@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.bandit.ridge import usable
+from fedcohort.bandit.ridge import find_valid_rows
 from fedcohort.types import Ids, ProbeResult, Values
 
 Contexts = Float64[np.ndarray, "_n _d"]
@@ -17,7 +17,7 @@ FLAT = 1e-9  # of the largest variance: a direction that varies less is rounding
 
 
 @dataclass(frozen=True)
-class Unit:
+class FeatureScale:
     """The scale of a feature: the mean absolute value of the observations so far, 1 before the first.
 
     Attributes:
@@ -32,7 +32,7 @@ class Unit:
         """Return the scale."""
         return self.total / self.count if self.count else 1.0
 
-    def after(self, sizes: Values, scale: str) -> "Unit":
+    def after(self, sizes: Values, scale: str) -> "FeatureScale":
         """Return the scale after more observations; zeros carry no scale and are left out.
 
         Args:
@@ -43,14 +43,14 @@ class Unit:
         if scale == "none" or (scale == "first_round" and self.count):
             return self
         positive = sizes[sizes > 0]
-        return Unit(self.total + float(positive.sum()), self.count + len(positive))
+        return FeatureScale(self.total + float(positive.sum()), self.count + len(positive))
 
 
-NO_UNIT = Unit()
+INITIAL_SCALE = FeatureScale()
 
 
 @dataclass(frozen=True)
-class Baseline:
+class LossRatios:
     """The loss that a client's later losses are divided by.
 
     Attributes:
@@ -61,13 +61,13 @@ class Baseline:
     first: Values
     ratio: Values
 
-    def after(self, answers: ProbeResult) -> "Baseline":
+    def after(self, answers: ProbeResult) -> "LossRatios":
         """Return the baselines and ratios after these answers."""
         first, ratio = self.first.copy(), self.ratio.copy()
         k, value = answers.clients, answers.values
         first[k] = np.where(np.isnan(first[k]) & np.isfinite(value), value, first[k])
         ratio[k] = value / np.maximum(first[k], FLOOR)
-        return Baseline(first, ratio)
+        return LossRatios(first, ratio)
 
 
 @dataclass(frozen=True)
@@ -83,18 +83,18 @@ class Measurements:
         r_unit: scale of r.
     """
 
-    train: Baseline
-    val: Baseline
+    train: LossRatios
+    val: LossRatios
     tau: Values
     r: Values
-    tau_unit: Unit = NO_UNIT
-    r_unit: Unit = NO_UNIT
+    tau_unit: FeatureScale = INITIAL_SCALE
+    r_unit: FeatureScale = INITIAL_SCALE
 
     @classmethod
     def none(cls, n_clients: int) -> "Measurements":
         """Return the measurements before round 0."""
         missing = np.full(n_clients, np.nan)
-        blank = Baseline(missing, np.ones(n_clients))
+        blank = LossRatios(missing, np.ones(n_clients))
         return cls(blank, blank, missing, np.zeros(n_clients))
 
     def timed(self, clients: Ids, seconds: Values, scale: str) -> "Measurements":
@@ -103,7 +103,7 @@ class Measurements:
         tau[clients[finite]] = seconds[finite]
         return replace(self, tau=tau, tau_unit=self.tau_unit.after(seconds[finite], scale))
 
-    def rewarded(self, clients: Ids, gain: Values, scale: str) -> "Measurements":
+    def with_rewards(self, clients: Ids, gain: Values, scale: str) -> "Measurements":
         """Return the measurements with the rewards that these clients are credited with."""
         r = self.r.copy()
         r[clients] = gain
@@ -135,7 +135,7 @@ def whiten(X: Contexts) -> Contexts:
     ratios are nearly collinear, and without an intercept a draw of theta ranks the clients along one line, in either
     direction. With contexts of size 1 the confidence width gamma_t has the scale that its derivation assumes.
     """
-    valid = usable(X)
+    valid = find_valid_rows(X)
     out = np.full((len(X), X.shape[1] + 1), np.nan)
     if not valid.any():
         return out
@@ -148,7 +148,7 @@ def whiten(X: Contexts) -> Contexts:
 
 
 @dataclass(frozen=True)
-class Pending:
+class PendingRewards:
     """Rows of contexts whose rewards are not known yet.
 
     Attributes:

@@ -173,7 +173,7 @@ class FedCor(Selector[State]):
         weights = self.gamma ** (ctx.round - np.array(list(state.changes), dtype=np.float64))
         mu = gaussian.weighted_mean(Y, weights) if self.update_mean else state.mu
         steps = self.first_steps if first else self.steps
-        X, f = gaussian.fit(self._kernel(), X, state.f, gaussian.Observations(Y, mu, weights), steps)
+        X, f = gaussian.fit_features(self._kernel(), X, state.f, gaussian.Observations(Y, mu, weights), steps)
         return replace(state, X=X, f=f, mu=mu)
 
     def _kernel(self) -> "Kernel":
@@ -213,7 +213,7 @@ class FedCor(Selector[State]):
             score = np.where(varies, alpha * (p @ sigma) / np.sqrt(np.where(varies, variance, 1.0)), -np.inf)
             (k,) = top(score, remaining, 1, ctx.rng, self.tie)
             order, remaining, scores = np.append(order, k), remaining[remaining != k], [*scores, score]
-            sigma = gaussian.condition(sigma, int(k)) if varies[k] else sigma
+            sigma = gaussian.condition_covariance(sigma, int(k)) if varies[k] else sigma
         return order, scores
 
 

@@ -48,7 +48,7 @@ from jaxtyping import Bool, Float64
 from fedcohort import ranges
 from fedcohort.component import ATTRIBUTES, Requirement
 from fedcohort.data import skew
-from fedcohort.maths.simplex import least_variance
+from fedcohort.maths.simplex import least_variance_weights
 from fedcohort.selector.base import Selector, answers, draw, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, Selection, Values
 
@@ -128,7 +128,7 @@ class FedDiverse(Selector[State]):
             return blank
         N = population.signals["group_counts"]
         if self.source == "known_matrix":
-            weight = least_variance(N.astype(np.float64))
+            weight = least_variance_weights(N.astype(np.float64))
             return replace(blank, weight=np.where(weight > MIN_WEIGHT, weight, 0.0))
         return replace(blank, delta=skew.triplets(N.reshape(K, population.n_classes, -1)))
 
@@ -184,13 +184,13 @@ class FedDiverse(Selector[State]):
                 turn += 1
             else:
                 p, c = chosen[-1 - (step - 1)], chosen[-1]
-                scores = -(D @ D[p]) if step == 1 else self._orient(D @ np.cross(D[p], D[c]))
+                scores = -(D @ D[p]) if step == 1 else self._apply_cross_option(D @ np.cross(D[p], D[c]))
                 k = int(top(np.where(finite, scores, -np.inf), remaining, 1, ctx.rng, self.tie)[0])
             chosen.append(k)
             remaining = remaining[remaining != k]
         return chosen
 
-    def _orient(self, product: Values) -> Values:
+    def _apply_cross_option(self, product: Values) -> Values:
         """Return the products of the cross product, or their absolute values with cross=abs."""
         return np.abs(product) if self.cross == "abs" else product
 

@@ -46,7 +46,7 @@ from fedcohort.selector.base import TIE, Selector, draw
 from fedcohort.types import Advice, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 FLOOR = 1e-8  # of a probability
-IDLE = (
+NEVER_EXCLUDES = (
     "{option} keeps ceil(keep x m) of the m clients that arrive in a round, which is all of them: no client is left "
     "out, and clients are drawn as with selector=random. Choose a larger cohort, or a smaller selector.keep"
 )
@@ -100,7 +100,7 @@ class FedPns(Selector[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({Requirement(self._can_exclude, IDLE)})
+        return frozenset({Requirement(self._can_exclude, NEVER_EXCLUDES)})
 
     def _can_exclude(self, run: Facts) -> bool | None:
         """Return whether any client can be left out of a round in which all selected clients arrive.
@@ -125,12 +125,14 @@ class FedPns(Selector[State]):
         return Selection(clients, scores=state.prob, probability=chance), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
-        H = per_step(outcome.signals["update_gram"], outcome.signals["steps"])
+        H = products_per_step(outcome.signals["update_gram"], outcome.signals["steps"])
         rows = np.argsort(outcome.clients)  # ties go by id, whatever the order of arrival
         rows = rows[np.isfinite(np.diag(H))[rows]]
         least = self._min_kept(len(outcome.clients))
         worse = self._check(outcome, rows) if self.loss_check else None
-        labels, out = find_opposing(scale(H[np.ix_(rows, rows)]), least - (len(outcome.clients) - len(rows)), worse)
+        labels, out = find_opposing(
+            divide_by_largest(H[np.ix_(rows, rows)]), least - (len(outcome.clients) - len(rows)), worse
+        )
         selected, labelled = state.selected.copy(), state.labelled.copy()
         selected[outcome.clients] += 1
         bad = outcome.clients[rows[labels]]
@@ -173,7 +175,7 @@ class FedPns(Selector[State]):
         return np.asarray(out / out.sum())
 
 
-def per_step(products: Gram, steps: Values) -> Gram:
+def products_per_step(products: Gram, steps: Values) -> Gram:
     """Return <g_i, g_j> up to the learning rate; a client that reports no steps counts with one.
 
     Args:
@@ -185,7 +187,7 @@ def per_step(products: Gram, steps: Values) -> Gram:
     return H
 
 
-def scale(H: Gram) -> Gram:
+def divide_by_largest(H: Gram) -> Gram:
     """Return H over its largest entry, which is on the diagonal, so that no sum of entries overflows."""
     size = float(np.diag(H).max(initial=0.0))
     return H / size if size > 0 else H

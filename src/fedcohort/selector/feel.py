@@ -105,7 +105,9 @@ class Feel(Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         available, n = ctx.available, ctx.signals["n_train"].astype(float)
         norm = (
-            answers(probes, "grad_norm").dense(ctx.n_clients) if self.importance == "grad" else fill_lagged(state.norm)
+            answers(probes, "grad_norm").dense(ctx.n_clients)
+            if self.importance == "grad"
+            else fill_missing_norms(state.norm)
         )
         w = n / max(n[available].sum(), 1.0)
         a, T, q = (np.full(ctx.n_clients, np.nan) for _ in range(3))
@@ -115,7 +117,7 @@ class Feel(Selector[State]):
         q[available] = sampling_probabilities(a[available], T[available], self.rho)
         order, at_draw = self._draw(a, T, q, ctx)
         weights = np.zeros(ctx.n_clients)
-        weights[order] = des_raj(w[order], at_draw)
+        weights[order] = des_raj_coefficients(w[order], at_draw)
         parts = {"importance": a, "latency": T}
         return Selection(np.sort(order), q, parts, q), replace(state, weights=weights)
 
@@ -154,7 +156,7 @@ class Feel(Selector[State]):
         return order, at_draw
 
 
-def fill_lagged(norm: Values) -> Values:
+def fill_missing_norms(norm: Values) -> Values:
     """Return the norms, with their mean for clients without a finite one; ones where there is none at all, [K]."""
     finite = np.isfinite(norm)
     largest = norm[finite].max(initial=0.0)
@@ -195,7 +197,7 @@ def sampling_probabilities(a: Values, T: Values, rho: float) -> Values:
     return np.asarray(q / q.sum())
 
 
-def multiplier(a: Values, T: Values, rho: float) -> float:
+def find_lagrange_multiplier(a: Values, T: Values, rho: float) -> float:
     """Return lambda, which may be negative."""
     return _root(a, T, rho) - rho * float(T.min())
 
@@ -232,7 +234,7 @@ def _unnormalised_probabilities(a: Values, cost: Values, rho: float, s: float) -
     return q
 
 
-def des_raj(w: Values, at_draw: Values) -> Values:
+def des_raj_coefficients(w: Values, at_draw: Values) -> Values:
     """Return the coefficient of each g in (1/m) sum t_j, w_i ((m - i) + 1 / q^(i)) / m with i from 1, [m].
 
     Args:

@@ -44,7 +44,7 @@ from fedcohort.bandit.contextual import Bandit, Belief, Calibrated, LinUCB, Neur
 from fedcohort.component import Requirement
 from fedcohort.selector import contexts, rewards
 from fedcohort.selector.base import Selector, answers, begins_with_all, top
-from fedcohort.selector.contexts import FEATURES, Contexts, Measurements, Pending
+from fedcohort.selector.contexts import FEATURES, Contexts, Measurements, PendingRewards
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 ONE_LOSS = Requirement(
@@ -80,7 +80,7 @@ class State:
     p: Values
     round_tau: float = float("nan")
     server_loss: float = float("nan")
-    pending: Pending | None = None
+    pending: PendingRewards | None = None
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Flash(Selector[State]):
         ranges.choice("context", self.context, "lagged", "fresh")
         ranges.choice("credit", self.credit, "causal", "literal", "answered")
         ranges.choice("reward", self.reward, "client", "global", "progress")
-        rewards.check(self.reward, self.credit, self.scale, self.bandit)
+        rewards.check_reward_options(self.reward, self.credit, self.scale, self.bandit)
         ranges.choice("change", self.change, "abs", "signed")
         ranges.choice("reward_tau", self.reward_tau, "round", "client")
         ranges.choice("scale", self.scale, "running", "first_round", "none")
@@ -140,7 +140,7 @@ class Flash(Selector[State]):
     def needs(self) -> frozenset[str]:
         val = {"val_loss"} if "val_ratio" in self.features else set()
         robust = {"robust_loss"} if self.reward != "progress" or "train_ratio" in self.features else set()
-        return frozenset({"duration"} | robust | val | rewards.NEEDS[self.reward])
+        return frozenset({"duration"} | robust | val | rewards.SIGNALS_OF_REWARD[self.reward])
 
     @property
     def robust_loss(self) -> Mapping[str, float]:
@@ -180,15 +180,15 @@ class Flash(Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if self.reward == "progress":  # the server's loss of w_t is known before any query
             loss = float(ctx.signals["server_val_loss"])
-            fall = rewards.share(state.server_loss - loss, state.pending, len(state.loss))
-            state = self._renew(self._pay(replace(state, server_loss=loss), fall))
+            fall = rewards.split_reward_equally(state.server_loss - loss, state.pending, len(state.loss))
+            state = self._renew_contexts(self._reward_pending(replace(state, server_loss=loss), fall))
         if self.context == "fresh" and probes:  # empty where no client is available
             state = self._measure(state, probes)
         if ctx.round == 0:
             state = replace(state, posterior=self.estimator.prior(state.X.shape[1], ctx.rng))
             return Selection(ctx.available, uncapped=True), state
         d = len(FEATURES if self.gamma_dim == "fixed4" else self.used_features)  # Alg. 1 draws S_{t+1} with gamma_t
-        gamma = self.gamma_scale * ridge.exploration(ctx.round - 1, ctx.n_clients, d, self.lam, self.delta)
+        gamma = self.gamma_scale * ridge.exploration_width(ctx.round - 1, ctx.n_clients, d, self.lam, self.delta)
         verdict, posterior = self.estimator.judge(state.posterior, state.X, gamma, ctx.round, ctx.rng)
         scores = np.where(np.isfinite(verdict.score), verdict.score, -np.inf)
         clients = top(scores, ctx.available, ctx.cohort, ctx.rng)
@@ -202,10 +202,12 @@ class Flash(Selector[State]):
             state = self._measure(state, outcome.probes)
         if self.credit == "literal":  # x_t contains tau_{t-1} and r_{t-1}, so it is used as it was measured
             gain = np.zeros(len(arrived)) if first else state.gain[arrived]
-            return None, self._time(self._credit(state, Pending(arrived, state.X[arrived], first), gain), outcome)
+            return None, self._store_durations(
+                self._store_rewards(state, PendingRewards(arrived, state.X[arrived], first), gain), outcome
+            )
         rows = np.arange(len(chosen_by)) if self.credit == "answered" else arrived
-        state = self._time(replace(state, pending=Pending(rows, chosen_by[rows], first)), outcome)
-        return None, self._renew(state)
+        state = self._store_durations(replace(state, pending=PendingRewards(rows, chosen_by[rows], first)), outcome)
+        return None, self._renew_contexts(state)
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
         means, deviations = self.estimator.coefficients(state.posterior)
@@ -220,31 +222,33 @@ class Flash(Selector[State]):
         measurements = replace(state.known, train=state.known.train.after(robust), val=state.known.val.after(val))
         state = replace(state, known=measurements, loss=loss)
         if self.reward != "progress":
-            state = self._pay(state, rewards.pool(fall, state.p) if self.reward == "global" else fall)
-        return self._renew(state)
+            state = self._reward_pending(
+                state, rewards.mean_loss_decrease(fall, state.p) if self.reward == "global" else fall
+            )
+        return self._renew_contexts(state)
 
-    def _pay(self, state: State, fall: Values) -> State:
+    def _reward_pending(self, state: State, fall: Values) -> State:
         """Reward the pending rows; NaN marks a decrease that is not known."""
         seconds = state.known.tau if self.reward_tau == "client" else np.full_like(fall, state.round_tau)
-        gain = rewards.per_second(fall, seconds, self.change)
+        gain = rewards.reward_per_second(fall, seconds, self.change)
         state, rows = replace(state, gain=gain, pending=None), state.pending
-        return state if rows is None else self._credit(state, rows, gain[rows.clients])
+        return state if rows is None else self._store_rewards(state, rows, gain[rows.clients])
 
-    def _credit(self, state: State, rows: Pending, gain: Values) -> State:
+    def _store_rewards(self, state: State, rows: PendingRewards, gain: Values) -> State:
         """Store clients' rewards, and regress them on their contexts."""
         finite = np.isfinite(gain)
         clients, gain = rows.clients[finite], gain[finite]
-        measurements, posterior = state.known.rewarded(clients, gain, self.scale), state.posterior
+        measurements, posterior = state.known.with_rewards(clients, gain, self.scale), state.posterior
         if not (rows.first and self.skip_first_update):
             posterior = self.estimator.learn(posterior, rows.X[finite], gain / measurements.r_unit.value())
         return replace(state, posterior=posterior, known=measurements)
 
-    def _time(self, state: State, outcome: RoundOutcome) -> State:
+    def _store_durations(self, state: State, outcome: RoundOutcome) -> State:
         """Store the durations of the arrivals, and that of the slowest as the round's."""
         seconds = outcome.signals["duration"]
         slowest = float(max(seconds[np.isfinite(seconds)], default=np.nan))
         return replace(state, known=state.known.timed(outcome.clients, seconds, self.scale), round_tau=slowest)
 
-    def _renew(self, state: State) -> State:
+    def _renew_contexts(self, state: State) -> State:
         """Return the state with the contexts of the next selection."""
         return replace(state, X=contexts.select_features(state.known.contexts(), self.used_features, self.form))

@@ -49,11 +49,11 @@ from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundCo
 UNCLUSTERED = -1  # the stratum of clients without a sketch
 LIMIT = 1e12
 KEY = 0  # all clients compress with the same random numbers, in all rounds and runs
-TOO_MANY = (
+TOO_MANY_STRATA = (
     "{option} has more strata than the cohort has clients: the same strata are drawn from in every round, and clients "
     "of the others never train. Set selector.strata=null"
 )
-TOO_SHORT = (
+SKETCH_TOO_SHORT = (
     "{option} compresses a gradient of this network into two numbers, which tell little more than its length: set a "
     "larger selector.rate"
 )
@@ -109,15 +109,20 @@ class HcsFed(Selector[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({Requirement(self._fits, TOO_MANY), Requirement(self._tells, TOO_SHORT)})
+        return frozenset(
+            {
+                Requirement(self._has_place_for_each_stratum, TOO_MANY_STRATA),
+                Requirement(self._is_sketch_informative, SKETCH_TOO_SHORT),
+            }
+        )
 
-    def _fits(self, run: Facts) -> bool | None:
+    def _has_place_for_each_stratum(self, run: Facts) -> bool | None:
         """Return whether every stratum has a place in a cohort; None where the cohort is not known yet."""
         return None if run.cohort is None else self.strata is None or self.strata <= run.cohort
 
-    def _tells(self, run: Facts) -> bool | None:
+    def _is_sketch_informative(self, run: Facts) -> bool | None:
         """Return whether a sketch is longer than two numbers; None where the network is not known yet."""
-        return run.layout and sketch.length(run.layout.n_params, self.rate) > sketch.length(1, self.rate)
+        return run.layout and sketch.sketch_length(run.layout.n_params, self.rate) > sketch.sketch_length(1, self.rate)
 
     @property
     def needs(self) -> frozenset[str]:
@@ -131,13 +136,13 @@ class HcsFed(Selector[State]):
         return State(np.empty((K, 0)), np.zeros(K, bool), np.full(K, UNCLUSTERED), False)
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        unqueried = ctx.ready if self.due(ctx.round) else ctx.ready[~state.asked[ctx.ready]]
+        unqueried = ctx.ready if self.is_reclustering_due(ctx.round) else ctx.ready[~state.asked[ctx.ready]]
         if not self.probes or not len(unqueried):
             return ()
         return (Probe("compressed_gradient", unqueried, {"rate": self.rate, "way": self.compress, "key": KEY}),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        if self.due(ctx.round):
+        if self.is_reclustering_due(ctx.round):
             state = replace(state, asked=np.zeros(ctx.n_clients, bool))
         if "compressed_gradient" in probes:
             answer = answers(probes, "compressed_gradient")
@@ -155,10 +160,10 @@ class HcsFed(Selector[State]):
         if self.probes or not len(unqueried):
             return advice, state
         delta = outcome.signals["update"][unqueried]
-        rows = [sketch.sketch(row, self.rate, self.compress, generator(KEY, "signal/sketch")) for row in delta]
+        rows = [sketch.sketch_gradient(row, self.rate, self.compress, generator(KEY, "signal/sketch")) for row in delta]
         return advice, store_sketches(state, outcome.clients[unqueried], np.stack(rows))
 
-    def due(self, round: int) -> bool:
+    def is_reclustering_due(self, round: int) -> bool:
         """Return whether all sketches are computed again in this round."""
         return self.recluster is not None and round > 0 and round % self.recluster == 0
 
@@ -170,7 +175,7 @@ class HcsFed(Selector[State]):
         if len(sketched):
             X = state.X[sketched]
             distinct = len(np.unique(X, axis=0))
-            stratum[sketched] = kmeans.clusters(X, min(H, distinct), ctx.rng)
+            stratum[sketched] = kmeans.cluster_vectors(X, min(H, distinct), ctx.rng)
         return stratum
 
     def _draw(self, state: State, ctx: RoundContext) -> Selection:
@@ -212,10 +217,10 @@ class HcsFed(Selector[State]):
         """
         sizes = np.bincount(state.stratum[state.stratum != UNCLUSTERED], minlength=H)
         if not self.probes:
-            return strata.equal(sizes, room, m)
+            return strata.equal_allocation(sizes, room, m)
         clustered = state.stratum != UNCLUSTERED
-        S = strata.spread(state.X[clustered], state.stratum[clustered], H)
-        return strata.neyman(strata.targets(sizes, S, m), room, m)
+        S = strata.spread_of_strata(state.X[clustered], state.stratum[clustered], H)
+        return strata.round_to_capacity(strata.neyman_targets(sizes, S, m), room, m)
 
 
 def store_sketches(state: State, clients: Ids, values: Float64[np.ndarray, "_n _d"]) -> State:

@@ -20,7 +20,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.selector import pool
 from fedcohort.selector.base import Selector, answers, begins_with_all
-from fedcohort.selector.contexts import Baseline
+from fedcohort.selector.contexts import LossRatios
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
 
@@ -32,7 +32,7 @@ class State:
         train: first losses and current ratios.
     """
 
-    train: Baseline
+    train: LossRatios
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class LowRatio(Selector[State]):
 
     def init(self, population: Population) -> State:
         K = population.n_clients
-        return State(Baseline(np.full(K, np.nan), np.full(K, np.nan)))
+        return State(LossRatios(np.full(K, np.nan), np.full(K, np.nan)))
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         return (Probe("loss", ctx.ready, concurrent=True),)
@@ -64,7 +64,7 @@ class LowRatio(Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if ctx.round == 0:
             return Selection(ctx.available, uncapped=True), state
-        return pool.choose(-state.train.ratio, self.share, ctx), state
+        return pool.draw_from_pool(-state.train.ratio, self.share, ctx), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         train = state.train.after(answers(outcome.probes, "loss"))

@@ -16,12 +16,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedcohort.selector.pool import FromTheBest
+from fedcohort.selector.pool import PoolSelector
 from fedcohort.types import RoundContext, Values
 
 
 @dataclass(frozen=True)
-class OracleClean(FromTheBest):
+class OracleClean(PoolSelector):
     """The clean oracle, a client selector; a client's score is 1 - noise_rate.
 
     Attributes:

@@ -14,12 +14,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedcohort.selector.pool import FromTheBest
+from fedcohort.selector.pool import PoolSelector
 from fedcohort.types import RoundContext, Values
 
 
 @dataclass(frozen=True)
-class OracleFast(FromTheBest):
+class OracleFast(PoolSelector):
     """The fast oracle, a client selector; a client's score is its negative expected duration in seconds.
 
     Attributes:

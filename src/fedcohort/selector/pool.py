@@ -20,7 +20,7 @@ from fedcohort.types import ProbeResult, RoundContext, Selection, Values
 
 
 @dataclass(frozen=True)
-class FromTheBest(StatelessSelector):
+class PoolSelector(StatelessSelector):
     """A selector that draws from the clients with the highest fixed scores.
 
     Attributes:
@@ -41,10 +41,10 @@ class FromTheBest(StatelessSelector):
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
-        return choose(self.score(ctx), self.share, ctx), state
+        return draw_from_pool(self.score(ctx), self.share, ctx), state
 
 
-def choose(scores: Values, share: float, ctx: RoundContext) -> Selection:
+def draw_from_pool(scores: Values, share: float, ctx: RoundContext) -> Selection:
     """Draw the cohort from the pool.
 
     Args:

@@ -144,7 +144,7 @@ class PyramidFl(Ranking, Selector[State]):
         rho, M = np.zeros(ctx.n_clients), np.ones(ctx.n_clients)
         rho[chosen] = drop_rates(state.importance[chosen], self.low, self.high, ctx.cohort)
         unit_s = ctx.signals["expected_unit_s"][chosen]
-        M[chosen] = multipliers(predict(ctx, chosen, rho[chosen]), unit_s, ctx.units, self.beta)
+        M[chosen] = work_multipliers(predict_job_seconds(ctx, chosen, rho[chosen]), unit_s, ctx.units, self.beta)
         parts = {"importance": state.importance, "drop": rho, "work": M}
         selection = replace(
             choice,
@@ -196,13 +196,13 @@ def drop_rates(importance: Values, low: float, high: float, m: int) -> Values:
     return np.asarray(low + rank * (high - low) / m)
 
 
-def predict(ctx: RoundContext, chosen: Ids, rho: Values) -> Values:
+def predict_job_seconds(ctx: RoundContext, chosen: Ids, rho: Values) -> Values:
     """Return c, the seconds that each of `chosen` is expected to take, [len(chosen)]."""
     job_s, upload_s = ctx.signals["expected_s"][chosen], ctx.signals["expected_up_s"][chosen]
     return np.asarray(job_s - rho * upload_s)
 
 
-def multipliers(seconds: Values, unit_s: Values, E: int, beta: float) -> Values:
+def work_multipliers(seconds: Values, unit_s: Values, E: int, beta: float) -> Values:
     """Return M, [m].
 
     Args:

@@ -100,7 +100,7 @@ class Ranking:
         """Return the cohort with its scores, and the state with a decayed share of exploration."""
         eps = max(self.eps_decay * state.eps, self.eps_min)
         T = self._preferred_s(state, ctx)
-        utility, bonus = normalise(state.utility, self.clip), staleness(ctx.round + 1, state.last)
+        utility, bonus = normalise_utilities(state.utility, self.clip), staleness(ctx.round + 1, state.last)
         system = speed_factor(state.seconds, T, self.penalty)
         scores = (utility + bonus) * system
         available = ctx.available
@@ -108,7 +108,9 @@ class Ranking:
         capped = state.rounds >= (np.inf if self.cap is None else self.cap)
         candidates = available[np.isfinite(scores[available]) & ~capped[available]]
         n_explore, n_exploit = split_cohort(min(ctx.cohort, len(available)), eps, len(untried), len(candidates))
-        exploited = mask_weights(np.maximum(scores, 1e-12), admit(scores, candidates, n_exploit, self.cutoff))
+        exploited = mask_weights(
+            np.maximum(scores, 1e-12), clients_above_cutoff(scores, candidates, n_exploit, self.cutoff)
+        )
         explored = mask_weights(self._exploration_weights(state, ctx, T), untried)
         chosen = np.concatenate(
             [draw(w, np.flatnonzero(w), n, ctx.rng) for w, n in ((exploited, n_exploit), (explored, n_explore))]
@@ -121,7 +123,7 @@ class Ranking:
         )
         clients = np.sort(np.concatenate([chosen, filling]))
         parts = {"utility": utility, "staleness": bonus, "system": system}
-        probability = mixture(((exploited, n_exploit), (explored, n_explore)))
+        probability = expected_cohort_shares(((exploited, n_exploit), (explored, n_explore)))
         return Selection(clients, scores, parts, probability), replace(state, eps=eps)
 
     def learn(self, state: State, outcome: RoundOutcome) -> State:
@@ -178,7 +180,7 @@ def utilities(count: Values, squares: Values) -> Values:
     return np.where(sane, np.sqrt(n) * np.sqrt(s), np.nan)  # n s would overflow first
 
 
-def normalise(utility: Values, clip: float) -> Values:
+def normalise_utilities(utility: Values, clip: float) -> Values:
     """Return (min(U, c) - .999 min U) / max(max U - .999 min U, 1e-4), [n_clients]; NaN where U is NaN."""
     ascending = np.sort(utility[np.isfinite(utility)])
     if not len(ascending):
@@ -220,7 +222,7 @@ def split_cohort(m: int, eps: float, n_new: int, n_known: int) -> tuple[int, int
     return n_explore, min(n_known, m - n_explore)
 
 
-def admit(scores: Values, candidates: Ids, count: int, cutoff: float) -> Ids:
+def clients_above_cutoff(scores: Values, candidates: Ids, count: int, cutoff: float) -> Ids:
     """Return the candidates whose score is at least `cutoff` times the count-th largest."""
     if count == 0:
         return candidates[:0]
@@ -235,7 +237,7 @@ def mask_weights(weights: Values, clients: Ids) -> Values:
     return out
 
 
-def mixture(halves: Sequence[tuple[Values, int]]) -> Values:
+def expected_cohort_shares(halves: Sequence[tuple[Values, int]]) -> Values:
     """Return each client's expected share of the places of the cohort, [n_clients].
 
     Each half's places are shared by its weights.

@@ -19,17 +19,17 @@ from collections.abc import Mapping
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector.contexts import Pending
+from fedcohort.selector.contexts import PendingRewards
 from fedcohort.types import Values
 
-NEEDS: Mapping[str, frozenset[str]] = {
+SIGNALS_OF_REWARD: Mapping[str, frozenset[str]] = {
     "client": frozenset(),
     "global": frozenset({"n_train"}),
     "progress": frozenset({"server_val_loss"}),
 }
 
 
-def check(reward: str, credit: str, scale: str, bandit: str) -> None:
+def check_reward_options(reward: str, credit: str, scale: str, bandit: str) -> None:
     """Raise `OptionError` for combinations of reward, credit, scale and bandit that are not defined."""
     if reward == "progress" and credit != "causal":
         raise ranges.refuse("credit", "causal with reward=progress, which the cohort shares", credit)
@@ -40,7 +40,7 @@ def check(reward: str, credit: str, scale: str, bandit: str) -> None:
         raise ranges.refuse("scale", allowed, scale)
 
 
-def pool(fall: Values, p: Values) -> Values:
+def mean_loss_decrease(fall: Values, p: Values) -> Values:
     """Return the mean decrease, weighted by p over the clients that have one, for all clients; NaN where none has.
 
     Args:
@@ -52,7 +52,7 @@ def pool(fall: Values, p: Values) -> Values:
     return np.full_like(fall, p[finite] @ fall[finite] / weight if weight > 0 else np.nan)
 
 
-def share(fall: float, cohort: Pending | None, n_clients: int) -> Values:
+def split_reward_equally(fall: float, cohort: PendingRewards | None, n_clients: int) -> Values:
     """Return the decrease in equal shares for the clients of the cohort, [n_clients]; NaN for all others."""
     out = np.full(n_clients, np.nan)
     if cohort is not None and len(cohort.clients):
@@ -60,7 +60,7 @@ def share(fall: float, cohort: Pending | None, n_clients: int) -> Values:
     return out
 
 
-def per_second(fall: Values, seconds: Values, change: str) -> Values:
+def reward_per_second(fall: Values, seconds: Values, change: str) -> Values:
     """Return the rewards per second, NaN where no time passed.
 
     Args:

@@ -97,7 +97,7 @@ class UcbCs(Selector[State]):
     def init(self, population: Population) -> State:
         K = population.n_clients
         never = np.full(K, np.inf)
-        return State(discounted.no_pulls(K), np.full(K, np.nan), 0.0, np.zeros(K), never, np.zeros(K, bool))
+        return State(discounted.initial_sums(K), np.full(K, np.nan), 0.0, np.zeros(K), never, np.zeros(K, bool))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         n = ctx.signals["n_train"]
@@ -119,9 +119,9 @@ class UcbCs(Selector[State]):
         latest[arrivals] = np.where(np.isfinite(std), std, latest[outcome.clients])[good]
         pulled = np.concatenate([arrivals, outcome.failed])
         rewards = np.concatenate([loss[good], np.zeros(len(outcome.failed))])
-        past = discounted.update(state.past, self.discount, pulled, rewards)
+        past = discounted.discount_and_add(state.past, self.discount, pulled, rewards)
         sigma = self._sigma(state.sigma, latest if self.sigma == "all_latest" else latest[arrivals])
-        mean, width = discounted.mean(past), discounted.width(past, sigma)
+        mean, width = discounted.mean_rewards(past), discounted.confidence_widths(past, sigma)
         if self.index == "algorithm1":
             mean, width = (self._stale(old, new, pulled) for old, new in ((state.mean, mean), (state.width, width)))
         return None, State(past, latest, sigma, mean, width, shunned)

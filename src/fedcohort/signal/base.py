@@ -22,7 +22,15 @@ import numpy as np
 
 import fedcohort.signal
 from fedcohort.component import Requirement
-from fedcohort.contracts import array, broken, describe, integer, number, tensor, typed
+from fedcohort.contracts import (
+    check_array,
+    check_integer,
+    check_number,
+    check_tensor,
+    check_type,
+    contract_error,
+    describe_exception,
+)
 from fedcohort.errors import ComponentError, IncompatibleConfig
 from fedcohort.types import ClientUpdate, Ids, Values
 
@@ -70,7 +78,7 @@ class Measured:
 
         def per_sample(logp: "Tensor", y: "Tensor") -> "Tensor":
             values = self.per_sample(logp, y, options)
-            tensor("the result of per_sample of a signal", values, tuple(y.shape))
+            check_tensor("the result of per_sample of a signal", values, tuple(y.shape))
             return values
 
         return lab.mean_over_samples(self.split, clients, per_sample)
@@ -188,10 +196,12 @@ def find(name: str) -> Signal:
         signal: Signal = importlib.import_module(module).signal
     except Exception as error:
         hint = "; wants is called requirement now" if "'wants'" in str(error) else ""
-        raise ComponentError(f"the signal {name!r} can't be imported: {describe(error, module)}{hint}") from error
+        raise ComponentError(
+            f"the signal {name!r} can't be imported: {describe_exception(error, module)}{hint}"
+        ) from error
     if not isinstance(signal, Signal):
         kinds = ", ".join(kind.__name__ for kind in get_args(Signal))
-        raise broken(f"`signal` of the signal {name!r}", f"one of {kinds}", signal)
+        raise contract_error(f"`signal` of the signal {name!r}", f"one of {kinds}", signal)
     return _verify(name, signal)
 
 
@@ -203,17 +213,17 @@ def _verify(name: str, signal: Signal) -> Signal:
         ComponentError: a field is of another kind.
     """
     prefix = f"the signal {name!r}: "
-    integer(f"{prefix}bytes_up", signal.bytes_up, 0)
+    check_integer(f"{prefix}bytes_up", signal.bytes_up, 0)
     passes = getattr(signal, "passes", 0.0)
     if not callable(passes):
-        number(f"{prefix}passes", passes, 0.0)
+        check_number(f"{prefix}passes", passes, 0.0)
     if (split := getattr(signal, "split", "train")) not in ("train", "val"):
-        raise broken(f"{prefix}split", "train or val", split)
+        raise contract_error(f"{prefix}split", "train or val", split)
     if signal.requirement is not None:
-        typed(f"{prefix}requirement", signal.requirement, Requirement)
+        check_type(f"{prefix}requirement", signal.requirement, Requirement)
     for field in ("per_sample", "compute", "read", "make", "measure"):
         if not callable(getattr(signal, field, verify_answers)):
-            raise broken(f"{prefix}{field}", "a function", getattr(signal, field))
+            raise contract_error(f"{prefix}{field}", "a function", getattr(signal, field))
     return signal
 
 
@@ -224,7 +234,7 @@ def verify_answers(name: str, values: object, n: int) -> np.ndarray:
         ComponentError: the answers have another shape.
     """
     shape = (n, *getattr(values, "shape", ())[1:2])
-    array(f"the signal {name!r}: the result", values, shape, "if", nan=True)
+    check_array(f"the signal {name!r}: the result", values, shape, "if", nan=True)
     return np.asarray(values)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.maths.sketch import sketch
+from fedcohort.maths.sketch import sketch_gradient
 from fedcohort.rng import generator
 from fedcohort.signal.base import Computed
 from fedcohort.signal.lab import Lab
@@ -23,7 +23,9 @@ def compress(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> 
     rows = []
     for k in clients:
         gradient = lab.gradient(int(k)).double().cpu().numpy()
-        rows.append(sketch(gradient, options["rate"], options["way"], generator(options["key"], "signal/sketch")))
+        rows.append(
+            sketch_gradient(gradient, options["rate"], options["way"], generator(options["key"], "signal/sketch"))
+        )
     return np.stack(rows)
 
 

@@ -9,7 +9,7 @@ server does not know how many samples the attribute classifier trains on, and ch
 upper bound. With ten classes and five epochs the work is that of about 27 jobs of two epochs. All clients wait for the
 slowest, so that it takes the virtual time of about 50 rounds.
 
-Options: q, epochs, lr and batch (`interaction.Recipe`), and seed, from which the batch orders follow.
+Options: q, epochs, lr and batch (`interaction.EstimateOptions`), and seed, from which the batch orders follow.
 """
 
 from collections.abc import Mapping
@@ -28,14 +28,14 @@ from fedcohort.types import Ids, Values
 
 def compute(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> np.ndarray:
     """Return the triplets, float64 [len(clients), 3]."""
-    from fedcohort.data.interaction import Recipe, estimate  # noqa: PLC0415 - imports torch
+    from fedcohort.data.interaction import EstimateOptions, estimate_group_counts  # noqa: PLC0415 - imports torch
 
-    recipe = Recipe(**{name: options[name] for name in ("q", "epochs", "lr", "batch")})
+    recipe = EstimateOptions(**{name: options[name] for name in ("q", "epochs", "lr", "batch")})
     out = np.empty((len(clients), 3))
     for row, k in zip(out, clients.tolist(), strict=True):
         orders = generator(options["seed"], "dht", round, k)
         with torch_scope(options["seed"], "dht_dropout", round, k):
-            row[:] = skew.triplet(estimate(lab.copy, *lab.samples(k), recipe, orders))
+            row[:] = skew.triplet(estimate_group_counts(lab.copy, *lab.samples(k), recipe, orders))
     return out
 
 

@@ -24,7 +24,7 @@ from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids, Values
 
 
-def places(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
+def order_greedily(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
     """Return the cohort's size for the client added first, down to 1 for the last, 0 for the others, [len(clients)].
 
     Ties go to the lowest id. A client whose update is not finite has NaN: the server would leave it out. A loss that
@@ -64,7 +64,7 @@ signal = Computed(
     reveals="how the training of every client would change the server's validation loss",
     bytes_up=0,
     passes=0.0,
-    compute=places,
+    compute=order_greedily,
     requirement=FORESEEN_SAMPLES,
     knowable=False,
 )

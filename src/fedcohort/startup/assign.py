@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from fedcohort.data.places import CHUNK, keep_first, rank, shuffled
+from fedcohort.data.places import CHUNK, keep_first, rank_within_group, shuffled_positions
 from fedcohort.data.ragged import Ragged
 from fedcohort.data.shards import Counts, natural_owners
 from fedcohort.data.targets import Labels
@@ -83,8 +83,8 @@ class Assignment:
 def assign(raw: Raw, options: SplitOptions) -> Assignment:
     """Draw the rows of the server and of the clients, and the labels that clients see."""
     seed = options.seed
-    server = server_rows(raw, options.server_val, generator(seed, "server_val"))
-    memory.give_back()
+    server = draw_server_rows(raw, options.server_val, generator(seed, "server_val"))
+    memory.return_free_memory()
     clients = _partition(raw, server, options)
     digest = _hash_holders(clients, server, len(raw.train_y))
     owners = None if raw.train_owner is None else natural_owners(raw.train_owner, clients)
@@ -99,7 +99,7 @@ def assign(raw: Raw, options: SplitOptions) -> Assignment:
     return Assignment(server, train, val, train_y, val_y, counts, rates, owners, unused, digest)
 
 
-def thin(raw: Raw, limit: int | None, seed: int) -> Raw:
+def thin_samples(raw: Raw, limit: int | None, seed: int) -> Raw:
     """Keep about `limit` training rows: an equal random share of each class, or of each owner where there are owners.
 
     At least MIN_SAMPLES rows of each class or owner are kept. The test split is unchanged.
@@ -109,7 +109,9 @@ def thin(raw: Raw, limit: int | None, seed: int) -> Raw:
     groups = raw.train_class if raw.train_owner is None else raw.train_owner
     sizes = np.bincount(groups)
     quota = np.maximum(np.floor(sizes * (limit / len(groups)) + 0.5), MIN_SAMPLES)
-    rows = np.flatnonzero(rank(groups, shuffled(len(groups), generator(seed, "limit"))) < quota[groups])
+    rows = np.flatnonzero(
+        rank_within_group(groups, shuffled_positions(len(groups), generator(seed, "limit"))) < quota[groups]
+    )
     return replace(
         raw,
         train_x=raw.train_x[rows],
@@ -126,7 +128,7 @@ def positions_in_all(server: Ids, rows: Ids) -> Ids:
     return positions
 
 
-def server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
+def draw_server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
     """Draw the positions of server_val, sorted: `share` of each class, rounded up or down.
 
     Their total is `share` of all rows, so that a large class makes up for the rounding of many small ones. There are
@@ -136,14 +138,14 @@ def server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
     if raw.valid is not None:
         return np.empty(0, dtype=np.int64)
     y, n, size = raw.train_class, raw.n_strata, max(1, round(share * len(raw.train_y)))
-    place = rank(y, shuffled(len(y), rng))
+    place = rank_within_group(y, shuffled_positions(len(y), rng))
     first, sizes, in_class = rng.random(n), np.bincount(y, minlength=n), np.empty(len(y))
     for start in range(0, len(y), CHUNK):  # in chunks: an array of all rows may be a tenth as large as the inputs
         chunk = slice(start, start + CHUNK)
         in_class[chunk] = (first[y[chunk]] + place[chunk]) / sizes[y[chunk]]
     del place
     if raw.train_owner is not None:
-        in_class[rank(raw.train_owner, shuffled(len(y), rng)) < MIN_SAMPLES] = np.inf
+        in_class[rank_within_group(raw.train_owner, shuffled_positions(len(y), rng)) < MIN_SAMPLES] = np.inf
     rows = np.flatnonzero(
         in_class <= np.partition(in_class, size - 1)[size - 1]
     )  # more than `size` where keys are equal
@@ -173,7 +175,7 @@ def _partition(raw: Raw, server: Ids, options: SplitOptions) -> Ragged:
         )
     owners = stock.all_owners
     K = 1 + int(owners.max()) if clients is None and owners is not None else clients or 1
-    memory.require(
+    memory.require_memory(
         16 * K * raw.n_strata,
         f"dataset={raw.name}: counting {raw.n_strata:,} classes at {K:,} clients",
         "reduce dataset.n_classes or clients",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fedcohort.errors import OptionError
 from fedcohort.record import folder
 from fedcohort.rng import torch_scope
-from fedcohort.round.guard import name_of, named
+from fedcohort.round.guard import name_component_in_errors, name_of
 from fedcohort.startup.compose import Composed
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ def probe(composition: Composed, model: "Model", network: "nn.Module", facts: "F
     federation, objective = facts.federation, facts.parts.objective
     own_classes = [module for module in network.modules() if not type(module).__module__.startswith("torch.")]
     code = own_classes[0] if own_classes else model
-    with named(f"{name_of(code, composition.option('model'))}: forward", type(code).__module__):
+    with name_component_in_errors(f"{name_of(code, composition.option('model'))}: forward", type(code).__module__):
         logits = probe_network(network, federation)
-    with named(name_of(objective, composition.option("objective")), type(objective).__module__):
+    with name_component_in_errors(name_of(objective, composition.option("objective")), type(objective).__module__):
         probe_objective(objective, logits, federation)
 
 

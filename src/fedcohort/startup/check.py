@@ -26,12 +26,12 @@ LIGHT = (  # groups whose classes import no torch
 HEAVY = ("objective", "regulariser", "codec", "server", "agg", "proxy")
 
 
-def check(composition: Composed) -> None:
+def check_before_data(composition: Composed) -> None:
     """Raise `FedcohortError` where a run of this config would be rejected before its data are read."""
-    make_parts(composition, make_light(composition))
+    make_components(composition, make_light_components(composition))
 
 
-def make_light(composition: Composed) -> dict[str, Any]:
+def make_light_components(composition: Composed) -> dict[str, Any]:
     """Check the options, and make the components of the groups in LIGHT. Raises `FedcohortError`."""
     check_options(composition)
     objects = {group: components.make(composition, group) for group in LIGHT}
@@ -39,7 +39,7 @@ def make_light(composition: Composed) -> dict[str, Any]:
     return objects
 
 
-def make_parts(composition: Composed, light: Mapping[str, Any]) -> "Parts":
+def make_components(composition: Composed, light: Mapping[str, Any]) -> "Parts":
     """Make the components of the groups in HEAVY, and check the requirements of all. This imports torch.
 
     Args:
@@ -59,16 +59,16 @@ def make_parts(composition: Composed, light: Mapping[str, Any]) -> "Parts":
     facts = Facts(parts, composition.config)
     requirements.check(composition.choices, facts)
     requirements.check_clock(composition.choices, facts)
-    processes.check(**count_processes(composition.config))
+    processes.check_processes(**count_processes(composition.config))
     return parts
 
 
 def count_processes(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the accelerator, the number of processes per machine (`devices`), and the number of machines."""
-    from fedcohort.host.processes import count
+    from fedcohort.host.processes import count_training_processes
 
     trainer = config["trainer"]
-    devices = count(trainer["accelerator"], trainer["devices"])
+    devices = count_training_processes(trainer["accelerator"], trainer["devices"])
     return {"accelerator": trainer["accelerator"], "devices": devices, "num_nodes": trainer["num_nodes"]}
 
 
@@ -82,10 +82,10 @@ def check_options(composition: Composed) -> None:
     config = composition.config
     top_level = {option.split(".")[0] for option in options.CHECKS} | {*LIGHT, *HEAVY, "logger", "callback", "requires"}
     if unknown := next((name for name in config if name not in top_level), None):
-        raise options.unknown("", unknown, top_level)
+        raise options.unknown_option_error("", unknown, top_level)
     for group in (*LIGHT, *HEAVY, "engine", "trainer", "logger", "callback"):
         node, may_be_empty = config.get(group), group in ("logger", "callback")
-        options_of_run = () if group in ("engine", "trainer") else options.options_in(group)
+        options_of_run = () if group in ("engine", "trainer") else options.list_node_options(group)
         if not isinstance(node, Mapping) or not (set(node).difference(options_of_run) or may_be_empty):
             raise OptionError(f"{group} must be one of the choices in configs/{group}, got nothing")
         if group not in composition.choices:
@@ -106,11 +106,11 @@ def check_aliases(composition: Composed) -> None:
         for name, value in required.items():
             node, _, option = name.partition(".")
             actual = composition.config[node].get(option) if option else composition.choices.get(node)
-            meaning = f"{composition.option(group)} stands for {name}={options.spell(value)}"
+            meaning = f"{composition.option(group)} stands for {name}={options.spell_value(value)}"
             if actual != value:
                 raise IncompatibleConfig(
-                    f"{meaning}, but {name}={options.spell(actual)} was asked for: leave {name} out, or choose another "
-                    f"{group}"
+                    f"{meaning}, but {name}={options.spell_value(actual)} was asked for: leave {name} out, or choose "
+                    f"another {group}"
                 )
             if option and not _takes(composition.config[node], option):
                 raise IncompatibleConfig(f"{meaning}, and {composition.option(node)} has none: choose another")

@@ -44,7 +44,7 @@ INSTEAD = {  # what to type in place of a rejected option
 LOGS = "${paths.logs}"
 
 
-def in_one_line(main: Callable[[], object], words: Sequence[str], configs: Path) -> int:
+def run_with_one_line_errors(main: Callable[[], object], words: Sequence[str], configs: Path) -> int:
     """Check the command line and call `main`. Print a user's mistake in one line.
 
     Args:
@@ -59,7 +59,7 @@ def in_one_line(main: Callable[[], object], words: Sequence[str], configs: Path)
     _ENCLOSING.append(before)
     os.environ[FULL] = "1"  # Hydra then raises its errors instead of printing them
     try:
-        check_all(words, configs)
+        check_command_line(words, configs)
         main()
     except Exception as error:
         line = None if before == "1" else hydra_errors.explain(error, words, configs)
@@ -74,10 +74,12 @@ def in_one_line(main: Callable[[], object], words: Sequence[str], configs: Path)
     return 0
 
 
-def check_all(words: Sequence[str], configs: Path) -> None:
+def check_command_line(words: Sequence[str], configs: Path) -> None:
     """Check all that can be checked before Hydra composes the overrides. Raises `OptionError`."""
     is_sweep = bool({"-m", "--multirun"} & set(words))
-    secrets.check(words, list(configs.rglob("*.yaml")) if is_sweep else ())  # Hydra writes a sweep's config to a file
+    secrets.check_for_passwords(
+        words, list(configs.rglob("*.yaml")) if is_sweep else ()
+    )  # Hydra writes a sweep's config to a file
     check_words(words, configs)
     check_sweep(words)
 
@@ -107,7 +109,7 @@ def check_words(words: Sequence[str], configs: Path) -> None:
         if (configs / name.partition("@")[0]).is_dir():
             for choice in re.split(r"[,\[\]()\s'\"]+", value):
                 if choice.startswith("/") or choice.endswith(".yaml") or {".", ".."} & set(choice.split("/")):
-                    raise OptionError(hydra_errors.one_of(configs, name, choice))
+                    raise OptionError(hydra_errors.unknown_choice_message(configs, name, choice))
 
 
 def _check_form(words: Sequence[str], configs: Path) -> None:

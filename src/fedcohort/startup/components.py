@@ -15,7 +15,7 @@ from hydra.utils import get_object
 
 from fedcohort import ranges
 from fedcohort.component import Component
-from fedcohort.contracts import place
+from fedcohort.contracts import find_error_line
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.record.observer import Observer
 from fedcohort.round.guard import guard
@@ -82,7 +82,7 @@ def make(composition: Composed, group: str, *, foreign: bool = False) -> Instanc
     node = composition.config.get(group)
     if not node:
         return None
-    arguments = {name: value for name, value in node.items() if name not in options.options_in(group)}
+    arguments = {name: value for name, value in node.items() if name not in options.list_node_options(group)}
     option = composition.option(group)
     return guard(build(arguments, group, option, foreign=foreign), group, option, protocol_of(group))
 
@@ -125,7 +125,7 @@ def _instantiate(node: object, where: str, word: str) -> Instance:
     except TypeError as error:
         raise OptionError(f"{word}: {_compare_arguments(target, arguments, error)}") from error
     except Exception as error:
-        line = place(error.__traceback__, str(node[TARGET]).rpartition(".")[0])
+        line = find_error_line(error.__traceback__, str(node[TARGET]).rpartition(".")[0])
         reason = f"{' '.join(str(error).split())}{f' ({type(error).__name__} in {line})' if line else ''}"
         raise OptionError(f"{word}: {node[TARGET]} rejects its options: {reason}") from error
 
@@ -161,7 +161,7 @@ def _check_classes(node: object, where: str, word: str, contract: Contract, *, f
         return
     names = [str(key) for key in node if not str(key).startswith("_")]
     if strange := next((str(key) for key in node if str(key).startswith("_") and key != TARGET), None):
-        raise options.unknown(where, strange, names)
+        raise options.unknown_option_error(where, strange, names)
     target = None
     if TARGET in node:
         target = _import_class(node[TARGET], where, word, foreign=foreign)

@@ -45,7 +45,7 @@ class Composed:
         return f"{group}={self.choices.get(group, '?')}"
 
 
-def run_of(words: Sequence[str], configs: Path, *extra: str) -> Composed:
+def compose_run(words: Sequence[str], configs: Path, *extra: str) -> Composed:
     """Compose the config of `python train.py <words>`.
 
     Args:
@@ -57,17 +57,17 @@ def run_of(words: Sequence[str], configs: Path, *extra: str) -> Composed:
         OptionError: for a value that is missing or can't be resolved.
         HydraException: for an invalid override; `hydra_errors` explains it.
     """
-    cfg = by_hydra([*words, *extra], configs, with_hydra=True)
+    cfg = compose_with_hydra([*words, *extra], configs, with_hydra=True)
     return compose_config(cfg, cfg.hydra.runtime.choices, tuple(words), configs)
 
 
-def part_of(group: str, words: Sequence[str], configs: Path) -> dict[str, Any]:
+def compose_group(group: str, words: Sequence[str], configs: Path) -> dict[str, Any]:
     """Return the options of one group, including `_target_`, as Hydra composes them from the overrides."""
-    options: Any = OmegaConf.to_container(by_hydra(words, configs)[group], resolve=True)
+    options: Any = OmegaConf.to_container(compose_with_hydra(words, configs)[group], resolve=True)
     return dict(options)
 
 
-def file_of(path: Path) -> dict[str, Any]:
+def read_yaml(path: Path) -> dict[str, Any]:
     """Return the content of a yaml, uncomposed. Raises `OptionError` where it can't be parsed."""
     if path.exists() and not path.is_file():  # reading a named pipe would block
         raise OptionError(f"{path} must be a file, and is a folder, a named pipe or a device")
@@ -144,7 +144,7 @@ def _includes(config: object, options: object) -> bool:
 
 
 @contextmanager
-def initialized(configs: Path) -> Iterator[None]:
+def initialised_hydra(configs: Path) -> Iterator[None]:
     """Initialise Hydra with a folder of groups inside the context, and restore its previous state after it."""
     hydra, version = GlobalHydra.instance().hydra, VersionBase.instance().version_base
     GlobalHydra.instance().clear()
@@ -155,9 +155,9 @@ def initialized(configs: Path) -> Iterator[None]:
         GlobalHydra.instance().hydra, VersionBase.instance().version_base = hydra, version
 
 
-def by_hydra(words: Sequence[str], configs: Path, *, with_hydra: bool = False) -> DictConfig:
+def compose_with_hydra(words: Sequence[str], configs: Path, *, with_hydra: bool = False) -> DictConfig:
     """Return the config that Hydra composes from the overrides; with_hydra: including the node `hydra`."""
-    with initialized(configs):
+    with initialised_hydra(configs):
         return compose("train", overrides=list(words), return_hydra_config=with_hydra)
 
 

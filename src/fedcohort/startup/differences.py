@@ -10,8 +10,8 @@ from hydra.utils import get_object
 
 from fedcohort.record.observer import Observer
 from fedcohort.roles import Identity, flat, role_of, select_options
-from fedcohort.startup.compose import PRESET, Composed, file_of
-from fedcohort.startup.options import spell
+from fedcohort.startup.compose import PRESET, Composed, read_yaml
+from fedcohort.startup.options import spell_value
 
 OF_PRESET = ("partition", "label_noise", "feature_noise")  # groups whose choices a preset sets
 TARGET = "_target_"
@@ -54,10 +54,10 @@ def list_changed(composition: Composed) -> dict[str, str]:
         has_default = option in defaults and "${" not in str(defaults[option])
         is_inside = option.rpartition(".")[0] in defaults  # of an option that is null or a mapping
         if value != defaults[option] if has_default else is_inside or option in typed:
-            changed[option] = spell(value)
+            changed[option] = spell_value(value)
     for name, node in config[CALLBACK].items():
         if node and not _is_observer(node):
-            changed |= {option: spell(value) for option, value in flat(node, f"{CALLBACK}.{name}.")}
+            changed |= {option: spell_value(value) for option, value in flat(node, f"{CALLBACK}.{name}.")}
     return changed
 
 
@@ -96,7 +96,7 @@ def _read_inner_choices(configs: Path, group: str, choice: str) -> dict[str, str
 
 def _load(path: Path) -> dict[str, Any]:
     """Return the content of a yaml, uncomposed; {} where the file does not exist."""
-    return file_of(path) if path.is_file() else {}
+    return read_yaml(path) if path.is_file() else {}
 
 
 def describe_nearest_run(runs: Path, new: Path, config: Mapping[str, Any]) -> str:
@@ -150,4 +150,4 @@ def _spell_choice(name: str, options: Mapping[str, Any]) -> str:
     value = options.get(name)
     modules = str(value).split(".")
     is_choice = name.endswith(TARGET) and modules[0] == "fedcohort" and len(modules) > 2
-    return modules[-2] if is_choice else spell(value)
+    return modules[-2] if is_choice else spell_value(value)

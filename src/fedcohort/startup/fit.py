@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import messages
-from fedcohort.host.commands import command
+from fedcohort.host.commands import program_command
 from fedcohort.host.interrupt import NOTHING, PIPE, Stopped, interrupts
 from fedcohort.host.processes import make_repeatable
 from fedcohort.lightning import trainer
@@ -22,18 +22,18 @@ from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.tasks import Tasks
 from fedcohort.record import folder, manifest, provenance
 from fedcohort.roles import Identity, select_options
-from fedcohort.round.guard import blame, owners_of
+from fedcohort.round.guard import find_faulty_component, owners_of
 from fedcohort.startup.check import count_processes
 from fedcohort.startup.compose import Composed
-from fedcohort.startup.observers import Watchers
-from fedcohort.startup.restart import Restart, find
+from fedcohort.startup.observers import RunObservers
+from fedcohort.startup.restart import ResumePoint, find_restart
 from fedcohort.startup.run_info import describe_run
 
 log = logging.getLogger("fedcohort")
 
 
 @dataclass(frozen=True)
-class Beginning:
+class StartState:
     """The state on which the tasks of a run agree before they train. It is sent to the other processes.
 
     Attributes:
@@ -44,14 +44,14 @@ class Beginning:
 
     path: Path
     is_new: bool
-    restart: Restart
+    restart: ResumePoint
 
 
 def fit(
     composition: Composed,
     loop: FederatedLoop,
     network: torch.nn.Module,
-    watchers: Watchers,
+    watchers: RunObservers,
     tasks: Tasks,
     sweep: str | None,
     home: folder.RunFolder | None,
@@ -96,7 +96,7 @@ def fit(
             log.info("resuming %s %s", path, where)
         training = trainer.Training(config, path, loop, watchers.callbacks, processes, origin)
         lightnings = training.trainer(fresh=not done)
-        interrupts.forks()  # `GracefulStop` reverts this in the process that trains
+        interrupts.enter_forking()  # `GracefulStop` reverts this in the process that trains
         training.fit(lightnings, network, path / folder.NEWEST if done else None)
         if home is not None:
             manifest.seal(path, folder.SEALED)
@@ -114,11 +114,11 @@ def _owners(composition: Composed, loop: FederatedLoop, network: torch.nn.Module
 
 def _begin(
     home: folder.RunFolder | None, loop: FederatedLoop, config: Mapping[str, Any], origin: provenance.Start
-) -> Beginning:
+) -> StartState:
     """Find the checkpoint from which the run resumes, and record the start."""
     if home is None:
         raise TypeError("only the first task of a run finds its checkpoint")
-    restart = find(home, loop.settings.config_hash, config["resume"], origin)
+    restart = find_restart(home, loop.settings.config_hash, config["resume"], origin)
     done, rounds = restart.rounds, config["rounds"]
     if done > rounds:
         raise OptionError(f"rounds must be at least {done}, as many as {home.path} has already, got {rounds}")
@@ -127,7 +127,7 @@ def _begin(
     folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
     start = {"round": done, "resume": config["resume"], "forced": restart.forced, **origin}
     provenance.note_start(home.path, start)
-    return Beginning(home.path, home.is_new, restart)
+    return StartState(home.path, home.is_new, restart)
 
 
 @contextmanager
@@ -142,7 +142,7 @@ def _report_ending(path: Path, resume_command: str, owners: Mapping[str, str]) -
     try:
         yield
     except BaseException as error:
-        if explained := trainer.refusal(error) or blame(error, owners):
+        if explained := trainer.refusal(error) or find_faulty_component(error, owners):
             raise explained from error
         rank_died = trainer.is_death(error)
         stopped = rank_died or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.waits
@@ -151,7 +151,7 @@ def _report_ending(path: Path, resume_command: str, owners: Mapping[str, str]) -
         if not interrupts.code or not stopped:
             raise
     finally:
-        interrupts.prepares()
+        interrupts.enter_preparation()
         interrupts.listen()
     if interrupts.code:
         status = folder.status_of(path)
@@ -168,4 +168,4 @@ def _resume_command(composition: Composed, sweep: str | None) -> str:
     if sweep:
         return "the same sweep and resume=true"
     overrides = [override for override in composition.overrides if not override.startswith("resume=")]
-    return f"{command('python')} {shlex.join(['train.py', *overrides, 'resume=true'])}"
+    return f"{program_command('python')} {shlex.join(['train.py', *overrides, 'resume=true'])}"

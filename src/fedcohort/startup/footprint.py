@@ -35,7 +35,9 @@ def check_network(model: "Model", choice: str, shape: tuple[int, ...], n_classes
     except Exception:  # the actual build and the probe report errors of the model; lazy layers have no shape yet
         return
     what = f"model={choice} with {n_params:,} parameters for {n_classes:,} classes"
-    memory.require(MODEL_BYTES * n_params, what, "choose a smaller model (model.width), or reduce dataset.n_classes")
+    memory.require_memory(
+        MODEL_BYTES * n_params, what, "choose a smaller model (model.width), or reduce dataset.n_classes"
+    )
 
 
 def check_rounds(facts: "Facts", *, keeps_updates: bool) -> None:
@@ -64,7 +66,7 @@ def check_rounds(facts: "Facts", *, keeps_updates: bool) -> None:
     }
     total = sum(size for size, _ in needs.values())
     largest, (size, cure) = max(needs.items(), key=lambda need: need[1][0])
-    memory.require(total, f"this run (of which {largest}: {size / 1e9:.1f} GB)", cure)
+    memory.require_memory(total, f"this run (of which {largest}: {size / 1e9:.1f} GB)", cure)
 
 
 def _measure_store(facts: "Facts") -> float:

@@ -13,7 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fedcohort import ranges
 from fedcohort.errors import FedcohortError
-from fedcohort.startup.options import unknown
+from fedcohort.startup.options import unknown_option_error
 
 LOST = ("UncompletedJobError", "FailedJobError", "TerminatedWorkerError")  # errors of submitit and joblib
 SWEEP = "{0}: several values are a sweep, put -m first (python train.py -m ...); a list is typed as [a,b]"
@@ -58,8 +58,8 @@ def explain(error: BaseException, words: Sequence[str], configs: Path) -> str | 
         return text
     if isinstance(error, ValueError) and "Config group override must be" in text:  # null, or a number, for a group
         for group, _, value in (word.lstrip("+").partition("=") for word in words):
-            if (choices := choices_of(configs, group)) and value not in choices:
-                return one_of(configs, group, value)
+            if (choices := list_choices(configs, group)) and value not in choices:
+                return unknown_choice_message(configs, group, value)
         return f"can't read {' '.join(words)}: type name=value"
     if type(error).__name__ in LOST:
         lines = [line for line in str(error).splitlines() if line.strip("- ")]
@@ -69,12 +69,12 @@ def explain(error: BaseException, words: Sequence[str], configs: Path) -> str | 
     return f"SLURM rejected the jobs: {text}" if type(error).__module__.startswith("submitit") else None
 
 
-def choices_of(configs: Path, group: str) -> list[str]:
+def list_choices(configs: Path, group: str) -> list[str]:
     """Return the choices of a group, the names of the yamls in its folder, sorted."""
     return sorted(path.stem for path in (configs / group).glob("*.yaml")) if group else []
 
 
-def one_of(configs: Path, name: str, value: str, choices: Iterable[str] = ()) -> str:
+def unknown_choice_message(configs: Path, name: str, value: str, choices: Iterable[str] = ()) -> str:
     """Return the message for a choice that does not exist in its group.
 
     Args:
@@ -83,7 +83,7 @@ def one_of(configs: Path, name: str, value: str, choices: Iterable[str] = ()) ->
         value: the choice that was typed.
         choices: those of the group; by default the files in its folder.
     """
-    return str(ranges.not_one_of(name, value, list(choices) or choices_of(configs, name.partition("@")[0])))
+    return str(ranges.unknown_choice_error(name, value, list(choices) or list_choices(configs, name.partition("@")[0])))
 
 
 def _explain_missing(error: MissingConfigException, text: str, words: Sequence[str], configs: Path) -> str:
@@ -93,7 +93,7 @@ def _explain_missing(error: MissingConfigException, text: str, words: Sequence[s
         return text
     file, group, value = match.groups()
     inside = [name for name in (word.rpartition("=")[0] for word in words) if name.startswith(f"{group}@")]
-    line = one_of(configs, inside[0] if inside else group, value, error.options or ())
+    line = unknown_choice_message(configs, inside[0] if inside else group, value, error.options or ())
     return line if file in ("train", "hydra/config") or inside else f"configs/{file}.yaml: {line}"
 
 
@@ -116,10 +116,10 @@ def _explain_unknown_option(cause: OmegaConfBaseException, configs: Path) -> str
     names = [str(name) for name in node if name not in ("_target_", "hydra")]
     if not where:
         groups = {path.name for path in configs.iterdir() if path.is_dir()}
-        return str(unknown("", key, {*names, *groups} - {"hydra"}))
+        return str(unknown_option_error("", key, {*names, *groups} - {"hydra"}))
     if not node:
         return f"{where} has no option {key!r}; it is a single value: type {where}=VALUE"
     target = str(node.get("_target_", "")).split(".")
     if target[:2] == ["fedcohort", where] and len(target) > 2:  # a choice is its path: fedcohort.selector.ucb_cs.UcbCs
         where = f"{where}={target[2]}"
-    return str(unknown(where, key, names))
+    return str(unknown_option_error(where, key, names))

@@ -41,7 +41,7 @@ def load_federation(composition: Composed, objects: Mapping[str, Any]) -> "Feder
 
     def read() -> "Raw":
         raw: Raw = check(objects["dataset"].load(seed))
-        memory.give_back()
+        memory.return_free_memory()
         check_targets({group: objects[group] for group in PARTS}, composition.choices, raw)
         return raw
 
@@ -66,14 +66,14 @@ def load(composition: Composed, objects: Mapping[str, Any], parts: "Parts") -> "
     """
     from fedcohort.component import Facts
     from fedcohort.rng import Draws
-    from fedcohort.round.sampling import foresee
+    from fedcohort.round.sampling import foresee_samples
     from fedcohort.startup import requirements
 
     federation = load_federation(composition, objects)
     largest = int(federation.n_train.argmax())
     most_samples = int(federation.n_train[largest])
     if parts.samples.foreseen:
-        rows = foresee(parts.samples, largest, most_samples, Draws(0, federation.n_clients))
+        rows = foresee_samples(parts.samples, largest, most_samples, Draws(0, federation.n_clients))
         most_samples = most_samples if rows is None else len(rows)
     facts = Facts(parts, composition.config, federation, most_samples)
     requirements.check_population(composition.choices, facts)

@@ -6,7 +6,7 @@ from typing import Any
 
 from fedcohort.component import PROXY, Facts, Requirement
 from fedcohort.signal.base import unknowable
-from fedcohort.startup.requirements import GROUPS, READERS, explain, in_order
+from fedcohort.startup.requirements import GROUPS, READERS, requirement_message, sort_requirements
 
 EVALUATIONS = {"every": "", "clients_every": " on the clients"}  # options of the node `eval`, and where they evaluate
 
@@ -26,10 +26,10 @@ def list_notices(choices: Mapping[str, str], facts: Facts, typed: Sequence[str] 
     ]
     unmet: dict[Requirement, list[str]] = {}  # recommendations of several components may be the same
     for group in GROUPS:
-        for recommendation in in_order(getattr(facts.parts, group).recommendations, choices[group]):
+        for recommendation in sort_requirements(getattr(facts.parts, group).recommendations, choices[group]):
             if recommendation.holds(facts) is False:
                 unmet.setdefault(recommendation, []).append(f"{group}={choices[group]}")
-    lines += [explain(item, " and ".join(options), choices, facts) for item, options in unmet.items()]
+    lines += [requirement_message(item, " and ".join(options), choices, facts) for item, options in unmet.items()]
     lines += _without_effect(choices, facts, typed)
     for group in (field.name for field in fields(facts.parts)):
         lines += getattr(facts.parts, group).notices(choices[group])

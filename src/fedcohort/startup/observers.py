@@ -19,7 +19,7 @@ FOLDERS = frozenset({"dirpath", "save_dir", "root_dir", "logs"})  # options of c
 
 
 @dataclass(frozen=True)
-class Watchers:
+class RunObservers:
     """The observers and callbacks of a run.
 
     Attributes:
@@ -33,7 +33,7 @@ class Watchers:
     ends_early: Sequence[Any]
 
 
-def watchers_of(composition: Composed) -> Watchers:
+def make_observers(composition: Composed) -> RunObservers:
     """Make the observers and callbacks that the config names. Raises `OptionError`."""
     nodes = {f"callback.{name}": node for name, node in composition.config["callback"].items() if node}
     _check_folders({**nodes, "logger": composition.config["logger"]}, composition.config["paths"]["logs"])
@@ -45,7 +45,7 @@ def watchers_of(composition: Composed) -> Watchers:
     ends_early = [json.loads(text) for text in texts]  # equal to those that are read from a file
     observers = [item for item in watchers.values() if isinstance(item, Observer)]
     observers += [*([] if tracker is None else [tracker]), RunStatus(ends_early)]
-    return Watchers(observers, list(callbacks.values()), ends_early)
+    return RunObservers(observers, list(callbacks.values()), ends_early)
 
 
 def _build(where: str, node: object) -> Instance:

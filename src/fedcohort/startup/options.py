@@ -15,17 +15,17 @@ from fedcohort.round.settings import Check, choice, integer, number, options
 PER_CORE = 8  # processes or threads per core, at most: several can be useful to test that results do not depend on it
 
 
-def name(option: str, value: object) -> None:
+def check_run_name(option: str, value: object) -> None:
     """Check the option that begins the name of the run's folder."""
     if value is not None and not (isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", value)):
         raise ranges.refuse(option, "letters, digits, '.', '_' and '-', as in a file's name, or null", value)
 
 
-def per_core(option: str, value: object, *, auto: bool = False) -> None:
+def check_count_per_core(option: str, value: object, *, auto: bool = False) -> None:
     """Check a number of processes or threads; auto: whether the value auto is allowed."""
     if auto and value == "auto":
         return
-    n_cores = cores.available()
+    n_cores = cores.available_cores()
     interval = f"[1, {PER_CORE * n_cores}]"
     try:
         ranges.integer(option, value, interval)
@@ -35,16 +35,16 @@ def per_core(option: str, value: object, *, auto: bool = False) -> None:
         raise ranges.refuse(option, f"{allowed} ({reason})", value) from error
 
 
-def one_pool(trainer: Mapping[str, Any]) -> None:
+def check_threads_of_forks(trainer: Mapping[str, Any]) -> None:
     """Check that forked processes have one thread each: a pool of threads does not survive a fork."""
-    devices = cores.available() if trainer["devices"] == "auto" else trainer["devices"]
+    devices = cores.available_cores() if trainer["devices"] == "auto" else trainer["devices"]
     forked = trainer["accelerator"] == "cpu" and trainer["num_nodes"] == 1 and devices > 1
     if forked and trainer["threads"] > 1:
         allowed = f"1 where trainer.devices={trainer['devices']} forks {devices} processes on one machine"
         raise ranges.refuse("trainer.threads", allowed, trainer["threads"])
 
 
-def precision(engine: Mapping[str, Any], accelerator: str) -> None:
+def check_precision(engine: Mapping[str, Any], accelerator: str) -> None:
     """Check that a processor that is to train in bf16 has instructions for it, unless `engine.force` is true."""
     emulated = engine["precision"] == "bf16" and accelerator == "cpu" and processor.has_bf16() is False
     if emulated and not engine["force"]:
@@ -52,13 +52,13 @@ def precision(engine: Mapping[str, Any], accelerator: str) -> None:
         raise ranges.refuse("engine.precision", f"{allowed} (engine.force=true overrides)", "bf16")
 
 
-def resume(option: str, value: object) -> None:
+def check_resume(option: str, value: object) -> None:
     """Check the option that decides how a run resumes."""
     if not isinstance(value, bool) and value not in ("previous", "force"):
         raise ranges.refuse(option, "true, false, previous or force", value)
 
 
-def objective_metric(option: str, value: object) -> None:
+def check_objective_metric(option: str, value: object) -> None:
     """Check the metric that a run returns to a sweeper."""
     allowed = ("server_val/acc", "server_val/loss")
     if value is not None and value not in allowed:
@@ -66,7 +66,7 @@ def objective_metric(option: str, value: object) -> None:
         raise OptionError(f"{option} must be one of {', '.join(allowed)}, or null, got {value!r}{reason}")
 
 
-def folder(option: str, value: object) -> None:
+def check_writable_folder(option: str, value: object) -> None:
     """Check that a folder can be written, or created. A temporary file is written for this."""
     ranges.text(option, value)
     existing = Path(str(value)).absolute()
@@ -81,11 +81,11 @@ def folder(option: str, value: object) -> None:
 
 CHECKS: Mapping[str, Check] = {  # `round/settings.py` has the options that rounds read
     **{option: check for _, option, check in options()},
-    "name": name,
+    "name": check_run_name,
     "data_seed": integer("[0, inf)", optional=True),
     "clients": integer("[1, inf)", optional=True),
-    "resume": resume,
-    "objective_metric": objective_metric,
+    "resume": check_resume,
+    "objective_metric": check_objective_metric,
     "split.server_val": number("(0, 0.5]"),
     "split.client_val": number("[0, 0.5]"),
     "split.limit": integer("[1, inf)", optional=True),
@@ -95,15 +95,15 @@ CHECKS: Mapping[str, Check] = {  # `round/settings.py` has the options that roun
     "sweep.report": ranges.flag,
     "sweep.skip_refused": ranges.flag,
     "sweep.wait": ranges.flag,
-    "paths.logs": folder,
+    "paths.logs": check_writable_folder,
     "trainer.accelerator": choice("cpu", "gpu"),
-    "trainer.devices": partial(per_core, auto=True),
+    "trainer.devices": partial(check_count_per_core, auto=True),
     "trainer.num_nodes": integer("[1, inf)"),
-    "trainer.threads": per_core,
+    "trainer.threads": check_count_per_core,
 }
 
 
-def spell(value: object) -> str:
+def spell_value(value: object) -> str:
     """Return the value as it is typed on the command line."""
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -113,7 +113,7 @@ def list_options(names: Collection[str]) -> str:
     return f"its options are {', '.join(names)}" if names else "it has none"
 
 
-def unknown(where: str, option: str, names: Collection[str]) -> OptionError:
+def unknown_option_error(where: str, option: str, names: Collection[str]) -> OptionError:
     """Return the error for an option that does not exist.
 
     Args:
@@ -127,7 +127,7 @@ def unknown(where: str, option: str, names: Collection[str]) -> OptionError:
     return OptionError(f"there is no option {option!r}; there are {', '.join(sorted(names))}{guess}")
 
 
-def options_in(node: str) -> list[str]:
+def list_node_options(node: str) -> list[str]:
     """Return the options of a node that belong to no component: all of `engine`, and `window_s` of `deadline`."""
     return [option.split(".")[1] for option in CHECKS if option.startswith(f"{node}.")]
 
@@ -135,21 +135,21 @@ def options_in(node: str) -> list[str]:
 def check(config: Mapping[str, Any]) -> None:
     """Check that every option exists and is in its range, and that there is no unknown option. Raises `OptionError`."""
     for node in dict.fromkeys(option.split(".")[0] for option in CHECKS if "." in option):
-        names, content = options_in(node), config.get(node)
+        names, content = list_node_options(node), config.get(node)
         if not isinstance(content, Mapping):
             raise ranges.refuse(
                 node, f"set option by option ({', '.join(f'{node}.{name}' for name in names)})", content
             )
         for option in content if "_target_" not in content else ():  # a component's constructor checks its options
             if option not in names:
-                raise unknown(node, option, names)
+                raise unknown_option_error(node, option, names)
     for option, allowed in CHECKS.items():
         node, _, name = option.rpartition(".")
         content = config[node] if node else config
         if name not in content:
             raise OptionError(f"{option} is missing: leave out ~{option}")
         allowed(option, content[name])
-    one_pool(config["trainer"])
+    check_threads_of_forks(config["trainer"])
     if config["clients"] is not None and config["cohort"] > config["clients"]:
         raise IncompatibleConfig(f"cohort={config['cohort']} exceeds clients={config['clients']}")
-    precision(config["engine"], config["trainer"]["accelerator"])
+    check_precision(config["engine"], config["trainer"]["accelerator"])

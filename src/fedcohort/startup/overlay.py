@@ -57,7 +57,7 @@ class Overlay:
         cfg, choices = self._copy(tuple(word for word, _ in composed))
         for group, choice in laid.items():
             common = {
-                name: cfg[group][name] for name in options.options_in(group)
+                name: cfg[group][name] for name in options.list_node_options(group)
             }  # options of the run, not the choice
             cfg[group] = OmegaConf.merge(self._options(group, choice), common)
             choices[group] = choice
@@ -140,7 +140,7 @@ def _parse(word: str) -> Override:
     return override
 
 
-def job_of(words: tuple[str, ...], configs: Path, hydra: tuple[str, ...] = ()) -> compose.Composed:
+def compose_job(words: tuple[str, ...], configs: Path, hydra: tuple[str, ...] = ()) -> compose.Composed:
     """Return the composed config of a job. Jobs that differ only in a final override of `seed` share the work.
 
     Args:
@@ -163,4 +163,4 @@ def _lay(words: tuple[str, ...], configs: Path, hydra: tuple[str, ...]) -> tuple
 
 @cache
 def _overlay(configs: Path, hydra: tuple[str, ...]) -> Overlay:
-    return Overlay(lambda words: compose.by_hydra((*hydra, *words), configs, with_hydra=True), configs)
+    return Overlay(lambda words: compose.compose_with_hydra((*hydra, *words), configs, with_hydra=True), configs)

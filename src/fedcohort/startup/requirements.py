@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from fedcohort.component import CLASSES, Component, Facts, Requirement
 from fedcohort.errors import IncompatibleConfig, OptionError
-from fedcohort.round.guard import prefixed
+from fedcohort.round.guard import name_part_in_errors
 from fedcohort.round.parts import Populations
 from fedcohort.signal.base import find
 
@@ -31,26 +31,28 @@ def check(choices: Mapping[str, str], facts: Facts) -> None:
     required: list[tuple[str, Requirement]] = []
     for group in GROUPS:
         component = getattr(facts.parts, group)
-        with prefixed(component):
-            required += [(group, item) for item in in_order(component.requirements, choices[group])]
+        with name_part_in_errors(component):
+            required += [(group, item) for item in sort_requirements(component.requirements, choices[group])]
     for group in READERS:
         component = getattr(facts.parts, group)
-        with prefixed(component):
+        with name_part_in_errors(component):
             signals = [find(name) for name in sorted(component.needs)]
         required += [(group, signal.requirement) for signal in signals if signal.requirement is not None]
     for group, requirement in required:
         if requirement.holds(facts) is False:
-            raise IncompatibleConfig(explain(requirement, f"{group}={choices[group]}", choices, facts))
+            raise IncompatibleConfig(requirement_message(requirement, f"{group}={choices[group]}", choices, facts))
 
 
-def explain(requirement: Requirement, option: str, choices: Mapping[str, str], facts: Facts | None = None) -> str:
+def requirement_message(
+    requirement: Requirement, option: str, choices: Mapping[str, str], facts: Facts | None = None
+) -> str:
     """Return the message of a requirement that does not hold; option: the one that requires it."""
     options = {group: f"{group}={choice}" for group, choice in choices.items()}
     absence = " and ".join((facts and facts.absence) or ())
     return requirement.message.format(**options, option=option, full_participation=absence)
 
 
-def in_order(requirements: Iterable[Requirement], choice: str) -> list[Requirement]:
+def sort_requirements(requirements: Iterable[Requirement], choice: str) -> list[Requirement]:
     """Sort the requirements of a component by their messages: the order of a set differs from process to process.
 
     Raises `IncompatibleConfig` for an item that is not a `Requirement`.
@@ -80,7 +82,7 @@ def check_targets(components: Mapping[str, Component], choices: Mapping[str, str
     """
     for group, component in components.items():
         if CLASSES in component.requirements and not raw.targets.single:
-            raise IncompatibleConfig(explain(CLASSES, f"{group}={choices[group]}", choices))
+            raise IncompatibleConfig(requirement_message(CLASSES, f"{group}={choices[group]}", choices))
 
 
 def check_population(choices: Mapping[str, str], facts: Facts) -> None:
@@ -101,7 +103,7 @@ def check_population(choices: Mapping[str, str], facts: Facts) -> None:
         )
     check(choices, facts)
     try:
-        population = Populations.over(federation, cohort).asking(deadline)
+        population = Populations.from_federation(federation, cohort).for_selector(deadline)
         facts.parts.selector.init(population.for_reader(facts.parts.selector.needs, "the selector"))
     except OptionError as error:
         raise OptionError(f"selector.{error}") from error

@@ -24,7 +24,7 @@ FALLS_BACK, FORCE = ("previous", "force"), "force"
 
 
 @dataclass(frozen=True)
-class Restart:
+class ResumePoint:
     """The state from which a run resumes.
 
     Attributes:
@@ -38,7 +38,7 @@ class Restart:
     spending: Spending = field(default_factory=Spending)
 
 
-def find(home: RunFolder, config_hash: str, resume: bool | str, now: provenance.Start) -> Restart:
+def find_restart(home: RunFolder, config_hash: str, resume: bool | str, now: provenance.Start) -> ResumePoint:
     """Find the newest intact checkpoint of a run. Journal, per-client tables and all files of the manifest are checked.
 
     Args:
@@ -53,7 +53,7 @@ def find(home: RunFolder, config_hash: str, resume: bool | str, now: provenance.
     manifest.check_all(home.path)
     paths = [path for path in (home.checkpoint, home.previous) if path.exists()]
     if not paths:
-        return Restart()
+        return ResumePoint()
     path = paths[0]
     try:
         payload = load_usable(path, config_hash)
@@ -85,7 +85,7 @@ def find(home: RunFolder, config_hash: str, resume: bool | str, now: provenance.
         log.warning("resume=force: %s", difference)
     packed = [state["spending"] for state in states if "spending" in state]  # older versions saved none
     spending = Spending.unpack(packed[0]) if packed else Spending(Spent(done))
-    return Restart(done, differences if resume == FORCE else None, spending)
+    return ResumePoint(done, differences if resume == FORCE else None, spending)
 
 
 def load_usable(path: Path, config_hash: str) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from fedcohort.record import claim, folder, manifest
 from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.round.budget import Budget
 from fedcohort.startup import build, differences, load
-from fedcohort.startup.check import make_light, make_parts
+from fedcohort.startup.check import make_components, make_light_components
 from fedcohort.startup.compose import Composed
-from fedcohort.startup.observers import Watchers, watchers_of
+from fedcohort.startup.observers import RunObservers, make_observers
 from fedcohort.tracking import membership
 
 log = logging.getLogger("fedcohort")
@@ -46,14 +46,14 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
     config, sweep = composition.config, job.id if job else None
     num_nodes = config["trainer"]["num_nodes"]
     # Step 2: check
-    objects = make_light(composition)
-    watchers = watchers_of(composition)
-    if task.follows(num_nodes):  # the first task has the observers, and logs for all
+    objects = make_light_components(composition)
+    watchers = make_observers(composition)
+    if task.is_following_task(num_nodes):  # the first task has the observers, and logs for all
         log.setLevel(logging.ERROR)
         watchers = replace(watchers, observers=())
     for observer in watchers.observers:
         observer.prepare()  # a tracker starts its process, which imports MLflow while this one imports torch
-    parts = make_parts(composition, objects)
+    parts = make_components(composition, objects)
     # Step 3: load
     facts = load.load(composition, objects, parts)
     # Step 4: build
@@ -95,7 +95,7 @@ def _name(composition: Composed) -> str:
     return composition.config["name"] or f"{method}-{choices['agg']}-{choices['dataset']}"
 
 
-def _reuse(path: Path, budget: Budget, watchers: Watchers, job: SweepJob | None) -> None:
+def _reuse(path: Path, budget: Budget, watchers: RunObservers, job: SweepJob | None) -> None:
     """Check the folder of a finished run, let the observers complete their records, and note the run in the sweep."""
     manifest.check_all(path)
     reached = budget.list_reached(folder.spending_of(folder.status_of(path)).now)
@@ -114,11 +114,11 @@ def _reuse(path: Path, budget: Budget, watchers: Watchers, job: SweepJob | None)
 def _claim(logs: Path, name: str, request: claim.Request, resume: bool) -> Iterator[folder.RunFolder]:
     """Lock the run's folder until the end of the context. A new folder is removed where nothing is written into it."""
     interrupts.check()
-    with interrupts.hold(), disk.in_one_line(logs):
+    with interrupts.hold(), disk.disk_errors_in_one_line(logs):
         home = claim.claim(logs, name, request, resume)
     try:
         interrupts.check()
-        with disk.in_one_line(home.path):
+        with disk.disk_errors_in_one_line(home.path):
             yield home
     except BaseException as error:
         if isinstance(error, FedcohortError | KeyboardInterrupt | SystemExit) or not folder.status_of(home.path):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from fedcohort.data.federation import Federation
     from fedcohort.lightning.loop import FederatedLoop
-    from fedcohort.startup.restart import Restart
+    from fedcohort.startup.restart import ResumePoint
     from fedcohort.types import Values
 
 OF_DATA = ("n_train", "class_counts", "noise_rate", "skew", "feature_noise", "client_names")
@@ -27,7 +27,7 @@ def describe_run(
     network: "nn.Module",
     sweep: str | None,
     path: Path,
-    restart: "Restart",
+    restart: "ResumePoint",
     expected_s: "Values",
 ) -> RunInfo:
     """Return the description of a run whose folder is claimed.

@@ -24,7 +24,7 @@ import torch
 
 from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.data.ragged import Ragged
-from fedcohort.data.shards import Counts, deal, split_by_owner
+from fedcohort.data.shards import Counts, deal_shards, split_by_owner
 from fedcohort.data.targets import Labels
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.checksum import checksum_of
@@ -32,7 +32,7 @@ from fedcohort.errors import DataError
 from fedcohort.feature_noise.base import disturb_clients
 from fedcohort.host import memory
 from fedcohort.rng import generator
-from fedcohort.startup.assign import SplitOptions, assign, thin
+from fedcohort.startup.assign import SplitOptions, assign, thin_samples
 from fedcohort.types import Ids
 
 BLOCKS = 20  # of the columns of the inputs; one block is copied at a time when samples are reordered in place
@@ -50,18 +50,18 @@ def build(raw: Raw, options: SplitOptions) -> Federation:
     """
     checksum = checksum_of(raw)  # before the inputs are overwritten
     seed = options.seed
-    raw = thin(raw, options.limit, seed)
+    raw = thin_samples(raw, options.limit, seed)
     assigned = assign(raw, options)
     server, train, val = assigned.server, assigned.train, assigned.val
     test_owners = None if raw.pooled_test or raw.test_owner is None else assigned.owners  # None: dealt by class
     has_names = raw.owner_names and assigned.owners is not None
     notes = [*([raw.inputs] if raw.inputs else []), *_describe_unused(raw, assigned.unused, test_owners)]
     raw = replace(raw, train_owner=None)  # for small samples this array is a tenth of the inputs
-    memory.give_back()
+    memory.return_free_memory()
     test = _test_rows(raw, test_owners, len(train), assigned.class_counts, seed)
     train_x, val_x, server_x = _arrange(raw, raw.train_x, (train.rows, val.rows, server))
     train_y, val_y, server_y = _arrange(raw, raw.train_y, (train.rows, val.rows, server))
-    memory.give_back()
+    memory.return_free_memory()
     noise = options.feature_noise
     disturbed = disturb_clients(noise, [(train_x, train), (val_x, val)], seed) if noise else None
     seen_train = train_y if assigned.train_y is None else assigned.train_y
@@ -112,7 +112,7 @@ def _test_rows(raw: Raw, owners: Ids | None, n_clients: int, counts: Counts, see
     if raw.pooled_test:
         return Ragged.from_sizes(np.empty(0, dtype=np.int64), np.zeros(n_clients, dtype=np.int64))
     if owners is None or raw.test_owner is None:
-        return deal(raw.test_class, counts, generator(seed, "test_shards"))
+        return deal_shards(raw.test_class, counts, generator(seed, "test_shards"))
     test = split_by_owner(raw.test_owner, owners)
     if not len(test.rows):
         raise DataError(

@@ -12,7 +12,7 @@ from fedcohort.results.compare_cost import BASELINE, Target
 from fedcohort.results.metric import is_share
 from fedcohort.results.verdict import Rules
 from fedcohort.startup.components import TARGET
-from fedcohort.startup.options import unknown
+from fedcohort.startup.options import unknown_option_error
 from fedcohort.study.overrides import Overrides, option_of
 
 RULES = {"alpha": "(0, 1)", "least": "[0, inf)", "equal": "(0, inf)", "seeds": "[2, inf)", "worth": "(0, inf)"}
@@ -33,7 +33,7 @@ def check_keys(where: str, options: Mapping[str, Any], names: Sequence[str], req
     """Check that options are among `names`, and that no required one is missing; where: their node, "" for the file."""
     for key in options:
         if key not in names:
-            raise unknown(where, str(key), names)
+            raise unknown_option_error(where, str(key), names)
     for key in required:
         if key not in options:
             raise OptionError(f"{where}.{key} is missing" if where else f"{key} is missing")

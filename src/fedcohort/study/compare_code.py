@@ -9,7 +9,7 @@ from contextlib import closing
 from fedcohort.record import provenance
 from fedcohort.study import behaviour
 from fedcohort.study.conditions import Condition, Key
-from fedcohort.study.engine import Run, Work
+from fedcohort.study.engine import Run, StudyRunner
 from fedcohort.study.overrides import merge
 from fedcohort.study.progress import progress_of, resolve_changes
 from fedcohort.study.result_files import DONE
@@ -19,7 +19,7 @@ SAVED = 50  # number of reference runs after which the results are saved
 GROUP = ("config_hash", "budget", "commit", "dirty")
 
 
-def compare(work: Work, conditions: Sequence[Condition], seeds: Sequence[int]) -> None:
+def compare_with_current_code(work: StudyRunner, conditions: Sequence[Condition], seeds: Sequence[int]) -> None:
     """Repeat the first rounds with today's code, once for each configuration and commit, and store the differences.
 
     Rows that were compared with the present commit before are left out.
@@ -42,7 +42,7 @@ def compare(work: Work, conditions: Sequence[Condition], seeds: Sequence[int]) -
         work.results.save()
 
 
-def list_groups(work: Work, conditions: Sequence[Condition], seeds: Sequence[int]) -> list[list[Run]]:
+def list_groups(work: StudyRunner, conditions: Sequence[Condition], seeds: Sequence[int]) -> list[list[Run]]:
     """Return the done runs that were not compared with the present commit, by configuration and commit."""
     rows = work.results.rows
     progress = resolve_changes(progress_of(conditions, seeds, work.results, work.configs), work.results, work.identity)
@@ -55,13 +55,13 @@ def list_groups(work: Work, conditions: Sequence[Condition], seeds: Sequence[int
     return list(groups.values())
 
 
-def _reference(work: Work, condition: Condition, seed: int) -> Task:
+def _reference(work: StudyRunner, condition: Condition, seed: int) -> Task:
     rounds = min(behaviour.ROUNDS, work.results.rows[condition.key(seed)]["rounds"])
     overrides = merge(condition.overrides, (f"rounds={rounds}",))
     return Task(overrides, seed, work.configs, work.logs, work.study.metric, keep=False, resume=False)
 
 
-def _store_difference(work: Work, keys: Sequence[Key], outcome: Outcome, compared: str) -> str:
+def _store_difference(work: StudyRunner, keys: Sequence[Key], outcome: Outcome, compared: str) -> str:
     """Store in the rows of a group how the first of them compares with the reference run, and describe it."""
     if outcome.curve is None:
         return f"not compared, {outcome.status}: {outcome.reason}"

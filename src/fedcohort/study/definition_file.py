@@ -38,7 +38,7 @@ from fedcohort.results.compare_cost import Target
 from fedcohort.results.metric import lower_is_better
 from fedcohort.results.run import KINDS
 from fedcohort.results.target import LEVEL
-from fedcohort.startup.compose import file_of
+from fedcohort.startup.compose import read_yaml
 from fedcohort.study import checks, space
 from fedcohort.study.definition import BASELINE, METHOD, ORACLE, REFERENCE, STUDY_FILE, Setting, Study
 from fedcohort.study.overrides import Overrides
@@ -73,7 +73,7 @@ def load(folder: Path) -> Study:
         names = ", ".join(sorted(file.parent.name for file in folder.parent.glob(f"*/{STUDY_FILE}")))
         raise OptionError(f"there is no study {folder.name!r}; there are {names or 'none'} in {folder.parent}")
     with checks.name_file(path, REQUIRED):
-        return _read(folder, file_of(path))
+        return _read(folder, read_yaml(path))
 
 
 def _read(folder: Path, options: Mapping[str, Any]) -> Study:
@@ -92,7 +92,7 @@ def _read(folder: Path, options: Mapping[str, Any]) -> Study:
     checks.check_effective("common", common, overrides)
     for name, setting in settings.items():
         checks.check_effective(f"cells.{name}.words", setting.overrides, overrides)
-    tuned = space.load(folder)
+    tuned = space.load_tuned(folder)
     for name, result in tuned.items():
         base = overrides.get(result.row, (f"selector={result.row}",))
         overrides[name], roles[name] = (*base, *result.words), METHOD
@@ -107,7 +107,9 @@ def _read(folder: Path, options: Mapping[str, Any]) -> Study:
         settings=settings,
         seeds=seeds,
         rules=checks.read_rules(node["win"]),
-        space=None if node["tune"] is None else space.read(checks.mapping("tune", node["tune"]), settings, seeds),
+        space=None
+        if node["tune"] is None
+        else space.read_search_space(checks.mapping("tune", node["tune"]), settings, seeds),
         tuned=tuned,
         few=checks.read_few(node["few"], non_baseline, len(seeds)),
         variants=checks.read_variants(node["variants"], [method for method in non_baseline if roles[method] == METHOD]),

@@ -18,15 +18,15 @@ from fedcohort.study.definition import Study
 from fedcohort.study.overrides import Overrides, option_of
 from fedcohort.study.result_files import DONE, REFUSED, Row
 from fedcohort.study.results import Results
-from fedcohort.study.stamps import Stamps
+from fedcohort.study.stamps import ConfigDigests
 from fedcohort.study.tasks import Outcome, Task, run_tasks
 
-Say = Callable[[str], None]
+PrintLine = Callable[[str], None]
 Run = tuple[Condition, int]  # a condition and a seed
 
 
 @dataclass
-class Work:
+class StudyRunner:
     """A study with its results, and how its runs are started.
 
     Attributes:
@@ -43,14 +43,14 @@ class Work:
     configs: Path
     logs: Path
     keep: bool
-    say: Say
+    say: PrintLine
     again: str = "false"
     launch: Launch = field(default_factory=Launch)
-    stamps: Stamps = field(init=False)
+    stamps: ConfigDigests = field(init=False)
     _refusals: dict[Overrides, Refusal | None] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.stamps = Stamps(self.configs)
+        self.stamps = ConfigDigests(self.configs)
 
     def run(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> None:
         """Do the missing runs, store each result at once, and report refusals and failures.

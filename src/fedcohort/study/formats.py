@@ -81,7 +81,7 @@ def write_rank(rank: float) -> str:
     return f"{rank:.1f}".removesuffix(".0") if math.isfinite(rank) else EMPTY
 
 
-def count(n: int, noun: str) -> str:
+def count_noun(n: int, noun: str) -> str:
     """Return `1 seed`, `2 seeds`."""
     return f"{n} {noun}{'s' * (n != 1)}"
 
@@ -91,7 +91,7 @@ def join_first(texts: Sequence[str], n: int) -> str:
     return ", ".join(texts[:n]) + (f" and {len(texts) - n} more" if len(texts) > n else "")
 
 
-def span(numbers: Iterable[int]) -> str:
+def number_range(numbers: Iterable[int]) -> str:
     """Return `3 to 5`, or `5` where all are equal."""
     ordered = sorted(set(numbers))
     return " to ".join(dict.fromkeys((str(ordered[0]), str(ordered[-1])))) if ordered else "no"

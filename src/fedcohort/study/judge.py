@@ -29,7 +29,7 @@ from fedcohort.study.ranking import (
     RANKED,
     Runs,
     half_of_seeds,
-    rank,
+    rank_and_compare,
     ranked_values,
     sort_runs,
     split_methods,
@@ -45,7 +45,7 @@ Differences = Mapping[str, Difference]  # of a setting, by method
 def judge(study: Study, results: Results) -> Verdict:
     """Return the verdict on a study; methods are ranked over two settings or more, and three methods or more."""
     values = ranked_values(study, results)
-    ranks = rank(study, values, split_methods(study, values)[0])
+    ranks = rank_and_compare(study, values, split_methods(study, values)[0])
     is_ranked = ranks is not None and len(ranks.mean) > 2 and len(ranks.by_setting) > 1
     return replace(judge_settings(study, results), ranks=ranks if is_ranked else None)
 

@@ -16,7 +16,7 @@ from typing import Any
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.results.metric import unit_of
-from fedcohort.startup.compose import file_of
+from fedcohort.startup.compose import read_yaml
 from fedcohort.study import definition_file, results
 from fedcohort.study.checks import check_keys, name_file, named_mapping, read_rules
 from fedcohort.study.definition import STUDY_FILE, Setting, Study
@@ -51,7 +51,7 @@ class Leaderboard:
 def is_leaderboard(folder: Path) -> bool:
     """Return whether the folder has a leaderboard; False for an unreadable file, which `definition_file.load` names."""
     try:
-        return "of" in file_of(folder / STUDY_FILE)
+        return "of" in read_yaml(folder / STUDY_FILE)
     except (OptionError, OSError, TypeError, ValueError):
         return False
 
@@ -116,7 +116,7 @@ def _check_alike(option: str, study: Study, first: Study) -> None:
 def _read_options(folder: Path) -> dict[str, Any]:
     """Return the options of a leaderboard, `win` as rules."""
     with name_file(folder / STUDY_FILE, REQUIRED):
-        options = file_of(folder / STUDY_FILE)
+        options = read_yaml(folder / STUDY_FILE)
         check_keys("", options, (*REQUIRED, "win"), REQUIRED)
         for key in ("title", "question"):
             ranges.text(key, options[key])

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from fedcohort.report.table import Table
 from fedcohort.study import ranking, report
-from fedcohort.study.formats import Format, count, format_of, write_rank
+from fedcohort.study.formats import Format, count_noun, format_of, write_rank
 from fedcohort.study.judge import judge_settings
 from fedcohort.study.leaderboard import Leaderboard
 from fedcohort.study.numbers import numbers_frame
@@ -25,10 +25,12 @@ def write(board: Leaderboard) -> list[Path]:
     study, results = board.joint, board.results
     values = ranking.ranked_values(study, results)
     methods, unranked = ranking.split_methods(study, values)
-    ranks = ranking.rank(study, values, methods, board.groups)
+    ranks = ranking.rank_and_compare(study, values, methods, board.groups)
     verdict = replace(judge_settings(study, results), ranks=ranks)
     show = format_of(study, next(iter(board.studies.values())).metric)
-    with_other = {method: ranking.rank(study, values, [*methods, method], board.groups) for method in unranked}
+    with_other = {
+        method: ranking.rank_and_compare(study, values, [*methods, method], board.groups) for method in unranked
+    }
     tables = {"settings": settings_table(study, verdict, show)}
     if ranks is not None:
         tables["overall"] = _ranked_table(board, ranks, verdict, show)
@@ -92,7 +94,7 @@ def _list_missing(board: Leaderboard, verdict: Verdict, unplaced: list[str]) -> 
             setting for setting, study in board.groups.items() if study == name and setting not in verdict.settings
         ]
         if empty:
-            lines.append(f"{count(len(empty), 'setting')} of {name} without runs: `fedcohort study run {name}`")
+            lines.append(f"{count_noun(len(empty), 'setting')} of {name} without runs: `fedcohort study run {name}`")
     labels: dict[str, list[str]] = {}
     ranks = verdict.ranks
     for name, setting in verdict.settings.items() if ranks else ():

@@ -13,7 +13,7 @@ from fedcohort.results.difference import Difference
 from fedcohort.results.speed_up import judge_speed
 from fedcohort.results.verdict import sign_of
 from fedcohort.study.definition import BOUND, METHOD, ORACLE, REFERENCE, Study
-from fedcohort.study.formats import span
+from fedcohort.study.formats import number_range
 from fedcohort.study.overrides import clock_of
 from fedcohort.study.ranking import Ranks
 from fedcohort.study.results import Results
@@ -90,10 +90,10 @@ def find_outcome(study: Study, results: Results, verdict: Verdict, speeds: Speed
         "settings": sorted(settings, key=lambda setting: (WON, UNUSED, OPEN, NOTHING).index(setting.kind)),
         "counts": {kind: kinds[kind] for kind in KINDS},
         "tests": verdict.tests,
-        "anywhere": sum(setting.is_won(study.rules.alpha) for setting in verdict.settings.values()),
+        "anywhere": sum(setting.has_winner(study.rules.alpha) for setting in verdict.settings.values()),
         "horizons": list(dict.fromkeys(_write_horizon(budget) for budget in budgets if budget)),
         "has_clock": any(clock_of((*study.common, *setting.overrides)) for setting in study.settings.values()),
-        "seeds": span(method.over.n for method in verdict.methods if method.role == METHOD),
+        "seeds": number_range(method.over.n for method in verdict.methods if method.role == METHOD),
         "overall": compare_overall(study, verdict.ranks),
         "faster": _count_faster(study, speeds),
     }

@@ -14,7 +14,7 @@ from fedcohort.errors import OptionError
 from fedcohort.record.folder import write_atomically
 from fedcohort.report.render import render
 from fedcohort.results.correction import adjust
-from fedcohort.startup.compose import file_of
+from fedcohort.startup.compose import read_yaml
 from fedcohort.study import leaderboard
 from fedcohort.study.definition import METHOD, STUDY_FILE, Study
 from fedcohort.study.formats import EMPTY, Format, join_first
@@ -126,7 +126,7 @@ def _read(path: Path) -> "pd.DataFrame":
 def _title_of(folder: Path) -> str:
     """Return the title of a study without a page; "" for a leaderboard, and a remark for an unreadable file."""
     try:
-        return "" if leaderboard.is_leaderboard(folder) else str(file_of(folder / STUDY_FILE)["title"])
+        return "" if leaderboard.is_leaderboard(folder) else str(read_yaml(folder / STUDY_FILE)["title"])
     except (OptionError, OSError, KeyError, TypeError, ValueError):  # it is being written
         return f"its {STUDY_FILE} can't be read"
 

@@ -5,7 +5,7 @@ with the study's results for status and reports.
 """
 
 from fedcohort.study.definition import Study
-from fedcohort.study.formats import count
+from fedcohort.study.formats import count_noun
 from fedcohort.study.ranking import Values, rank_over, ranked_values
 from fedcohort.study.results import Results
 
@@ -30,5 +30,5 @@ def _describe_rank(study: Study, values: Values, own_method: str) -> str:
     n_seeds = len({seed for seeds in settings.values() for seed in seeds})
     return (
         f"{own_method}: mean rank {mean:.1f} of {len(methods)} methods by {study.metric}, "
-        f"{count(len(settings), 'setting')}, {count(n_seeds, 'seed')}"
+        f"{count_noun(len(settings), 'setting')}, {count_noun(n_seeds, 'seed')}"
     )

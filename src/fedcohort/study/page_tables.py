@@ -107,10 +107,10 @@ def _short_difference(study: Study, setting: SettingVerdict, name: str, show: Fo
     if not math.isfinite(method.over.mean):
         return "diverged" if method.diverged else EMPTY
     marks = SIGNS[method.sign] + OTHER_CODE * (method.other_code > 0)
-    return f"{show.signed(method.over.mean)}{marks}{write_few(method.over.n, setting.methods[study.baseline])}"
+    return f"{show.signed(method.over.mean)}{marks}{write_few_seeds(method.over.n, setting.methods[study.baseline])}"
 
 
-def write_few(n: int, base: MethodVerdict) -> str:
+def write_few_seeds(n: int, base: MethodVerdict) -> str:
     """Return ` (n=3)` for fewer seeds than the baseline has; else ""."""
     return f" (n={n})" if n < base.value.n else ""
 

@@ -10,7 +10,7 @@ from fedcohort.study.conditions import Condition, Key, Pair, list_conditions, wi
 from fedcohort.study.definition import Study, display_name
 from fedcohort.study.result_files import DONE, FAILED, REFUSED, Row
 from fedcohort.study.results import Results
-from fedcohort.study.stamps import Stamps
+from fedcohort.study.stamps import ConfigDigests
 
 MISSING, CHANGED = "missing", "changed"
 TO_DO = (MISSING, CHANGED, FAILED)
@@ -39,7 +39,7 @@ class Progress:
 
 def progress_of(conditions: Sequence[Condition], seeds: Sequence[int], results: Results, configs: Path) -> Progress:
     """Compare the requested runs with the stored results."""
-    stamp = Stamps(configs).stamp
+    stamp = ConfigDigests(configs).stamp
     commit = provenance.commit()
     runs, states = [], {}
     stamps = {condition.key(0): stamp(condition.overrides) for condition in conditions}

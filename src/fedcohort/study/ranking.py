@@ -149,14 +149,14 @@ def _largest_table(settings: Mapping[str, frozenset[str]], baseline: str) -> lis
 
 def _fits(study: Study, values: Values, methods: Sequence[str], method: str) -> bool:
     """Return whether a method has enough seeds in each setting that `methods` share, and removes none of these."""
-    shared = share(values, methods)
+    shared = find_shared_settings(values, methods)
     has_enough = all(
         len(values[name].get(method, {}).keys() & values[name][study.baseline].keys())
         >= half_of_seeds(study, values[name])
         for name in shared
         if study.baseline in values[name]
     )
-    return has_enough and set(shared) == set(share(values, [*methods, method]))
+    return has_enough and set(shared) == set(find_shared_settings(values, [*methods, method]))
 
 
 def half_of_seeds(study: Study, runs: Mapping[str, Sized]) -> float:
@@ -164,7 +164,7 @@ def half_of_seeds(study: Study, runs: Mapping[str, Sized]) -> float:
     return min(len(runs.get(study.baseline, ())), len(study.seeds)) / 2
 
 
-def share(values: Values, methods: Sequence[str]) -> Shared:
+def find_shared_settings(values: Values, methods: Sequence[str]) -> Shared:
     """Return the settings that all methods have, with the seeds that all of them have there."""
     shared = {
         name: sorted(set.intersection(*(set(of_setting[method]) for method in methods)))
@@ -193,12 +193,14 @@ def rank_over(
     return rank_methods(settings, study.name)
 
 
-def rank(study: Study, values: Values, methods: Sequence[str], groups: Mapping[str, str] | None = None) -> Ranks | None:
+def rank_and_compare(
+    study: Study, values: Values, methods: Sequence[str], groups: Mapping[str, str] | None = None
+) -> Ranks | None:
     """Rank methods in the settings that they share, and compare them with the baseline.
 
     Returns None for fewer than two methods, or without a shared setting. groups: see `rank_over`.
     """
-    shared = share(values, methods)
+    shared = find_shared_settings(values, methods)
     if len(methods) < 2 or not shared:
         return None
     ranking = rank_over(study, values, methods, shared, groups)

@@ -13,7 +13,7 @@ from fedcohort.report.render import document, render
 from fedcohort.report.table import Table
 from fedcohort.study import overview, page_tables
 from fedcohort.study.definition import METHOD, ORACLE, REFERENCE, Study
-from fedcohort.study.formats import Format, format_of, power_of, relative_costs, span, write_p, write_share
+from fedcohort.study.formats import Format, format_of, number_range, power_of, relative_costs, write_p, write_share
 from fedcohort.study.judge import judge
 from fedcohort.study.numbers import numbers_frame
 from fedcohort.study.outcome import find_outcome
@@ -26,7 +26,7 @@ from fedcohort.study.verdict import Verdict
 MAP, RANKS, TABLES = "map.png", "ranks.png", "tables"
 PAGES = ("report.html", "README.md")
 GENERATED = ("setting", "differences", "speed", "overall", "others", "correlations")  # beginnings of tables' names
-WRITERS = {"p": write_p, "share": write_share, "power": power_of, "costs": relative_costs, "span": span}
+WRITERS = {"p": write_p, "share": write_share, "power": power_of, "costs": relative_costs, "span": number_range}
 
 
 def write(study: Study, results: Results) -> list[Path]:
@@ -137,7 +137,7 @@ def _map_of(study: Study, verdict: Verdict, show: Format) -> SettingMap:
     is_clear = [[method is not None and method.sign != 0 for method in row] for row in methods]
     ends = (len(groups[0]), len(groups[0]) + len(groups[1]))
     cuts = [end for end in dict.fromkeys(ends) if 0 < end < len(names)]
-    seeds = span(method.value.n for method in verdict.methods)
+    seeds = number_range(method.value.n for method in verdict.methods)
     statistic = "mean of the last evaluations" if study.result == "late" else f"{study.result} evaluation"
     note = f"{statistic} of {study.metric}, seeds: {seeds}; methods | oracles | for reference"
     labels = [study.settings[name].label for name in verdict.settings]

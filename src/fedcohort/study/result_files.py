@@ -42,7 +42,7 @@ def write(folder: Path, rows: Any, curves: Any) -> None:  # noqa: ANN401 - pyarr
     """Write both tables, each whole or not at all, curves first, and the manifest."""
     packed = {CURVES: io.BytesIO(), RESULTS: io.BytesIO()}
     for file, table in ((packed[CURVES], curves), (packed[RESULTS], rows)):
-        parquet.write(table, file, compression="zstd")
+        parquet.write_table(table, file, compression="zstd")
     manifest.replace(folder, {name: file.getbuffer() for name, file in packed.items()}, create=True)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from fedcohort.study.behaviour import ROUNDS
 from fedcohort.study.definition import BOUND, BOUND_PREFIX, Study, display_name
-from fedcohort.study.formats import count
+from fedcohort.study.formats import count_noun
 from fedcohort.study.result_files import DONE, Row
 from fedcohort.study.results import Results
 from fedcohort.study.verdict import Verdict
@@ -78,7 +78,7 @@ def list_changed(study: Study, results: Results) -> list[str]:
     own_methods = [method for method in settings if method not in study.overrides and study.role_of(method) != BOUND]
     hint = f" (own methods: add `selectors={','.join(own_methods)}`)" if own_methods else ""
     return [
-        f"{count(len(results.changed), 'run')} left out, since the configuration has changed or is rejected now: "
+        f"{count_noun(len(results.changed), 'run')} left out, since the configuration has changed or is rejected now: "
         f"{what}; `fedcohort study run {study.name}` runs them again{hint}"
     ]
 

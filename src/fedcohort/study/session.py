@@ -7,16 +7,16 @@ from pathlib import Path
 
 from fedcohort.errors import CheckpointError
 from fedcohort.host import messages
-from fedcohort.host.lock import hold
+from fedcohort.host.lock import try_to_lock
 
 LOCK = "study.lock"  # in the folder of the study's logs
 
 
 @contextmanager
-def lock(logs: Path) -> Iterator[None]:
+def lock_study(logs: Path) -> Iterator[None]:
     """Hold the lock of a study, whose results two processes would overwrite. Raises `CheckpointError` if it is held."""
     logs.mkdir(parents=True, exist_ok=True)
-    file = hold(logs / LOCK)
+    file = try_to_lock(logs / LOCK)
     if file is None:
         raise CheckpointError(
             f"{logs.name}: another process is at work on this study; n_jobs=2 runs two jobs in one command"
@@ -26,7 +26,7 @@ def lock(logs: Path) -> Iterator[None]:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def print_warnings_once() -> Iterator[None]:
     """Print each warning once, since hundreds of runs have the same warnings, and no other message."""
     messages.to_terminal()
     printed = set[str]()

@@ -25,7 +25,7 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.startup.compose import file_of
+from fedcohort.startup.compose import read_yaml
 from fedcohort.study.checks import check_keys, mapping, name_file, named_mapping, read_seeds
 
 TUNED_FILE, SUFFIX = "tuned.yaml", "_tuned"
@@ -72,7 +72,7 @@ class Interval:
 Range = Choice | Interval
 
 
-def spell(value: object) -> str:
+def spell_value(value: object) -> str:
     """Return the value as it is typed in an override."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
@@ -124,7 +124,7 @@ class Tuned:
     commits: Mapping[str, int]
 
 
-def read(node: Mapping[str, Any], settings: Collection[str], seeds: Collection[int]) -> Space:
+def read_search_space(node: Mapping[str, Any], settings: Collection[str], seeds: Collection[int]) -> Space:
     """Return the search space of the option `tune`.
 
     Args:
@@ -167,12 +167,12 @@ def _read_range(where: str, value: Any) -> Range:  # noqa: ANN401 - any value of
         return Interval(low, high, log)
     is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 1
     is_plain = is_list and all(item is None or isinstance(item, str | int | float) for item in value)
-    if is_plain and len(set(map(spell, value))) == len(value):
+    if is_plain and len(set(map(spell_value, value))) == len(value):
         return Choice(tuple(value))
     raise ranges.refuse(where, "a list of two values or more, none twice, or {low: 0.1, high: 10, log: true}", value)
 
 
-def load(folder: Path) -> dict[str, Tuned]:
+def load_tuned(folder: Path) -> dict[str, Tuned]:
     """Return the results of finished searches in which a trial succeeded, by the names of the tuned methods."""
     return {
         f"{method}{SUFFIX}": Tuned(
@@ -191,7 +191,7 @@ def load_all(folder: Path) -> dict[str, dict[str, Any]]:
     if not path.is_file():
         return {}
     with name_file(path, ()):
-        tuned = {method: mapping(method, facts) for method, facts in named_mapping("rows", file_of(path)).items()}
+        tuned = {method: mapping(method, facts) for method, facts in named_mapping("rows", read_yaml(path)).items()}
         for method, facts in tuned.items():
             if missing := [name for name in (*RESULT, *SEARCH) if name not in facts]:
                 raise OptionError(f"{method}.{missing[0]} is missing; remove the file to start a new search")

@@ -8,7 +8,7 @@ from fedcohort.results.speed_up import RESTRICTED
 from fedcohort.results.verdict import UNREACHED
 from fedcohort.study.definition import METHOD, Study
 from fedcohort.study.formats import EMPTY, SIGNS, join_first
-from fedcohort.study.page_tables import label_method, make_table, split_settings, write_few
+from fedcohort.study.page_tables import label_method, make_table, split_settings, write_few_seeds
 from fedcohort.study.speed import AXES, Speed, Speeds
 from fedcohort.study.verdict import MethodVerdict, Verdict
 
@@ -28,7 +28,7 @@ def speed_tables(study: Study, verdict: Verdict, speeds: Speeds) -> list[tuple[s
             for method in dict.fromkeys(method for name in settings for method in verdict.settings[name].methods):
                 of_method = {name: by_pair[name, method] for name in settings if (name, method) in by_pair}
                 line = {
-                    labels[name]: f"{write_speed(speed)} {write_costs(speed)}{write_few(speed.up.n, base[name])}"
+                    labels[name]: f"{write_speed(speed)} {write_costs(speed)}{write_few_seeds(speed.up.n, base[name])}"
                     for name, speed in of_method.items()
                 }
                 if line:

@@ -30,7 +30,7 @@ class File:
         return frozenset(NAME.findall(self.text))
 
 
-class Stamps:
+class ConfigDigests:
     """The stamps under the present yaml files of `configs`, the folder of the groups."""
 
     def __init__(self, configs: Path) -> None:

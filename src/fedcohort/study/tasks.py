@@ -81,7 +81,7 @@ def compose(task: Task) -> Composed:
     """Compose the configuration of a task. Raises `FedcohortError`, for Hydra's errors too."""
     try:
         command_line.check_words(task.overrides, task.configs)
-        return overlay.job_of(task.job, task.configs)
+        return overlay.compose_job(task.job, task.configs)
     except FedcohortError:
         raise
     except Exception as error:

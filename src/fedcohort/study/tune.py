@@ -26,15 +26,15 @@ from fedcohort.jobs.launch import Launch
 from fedcohort.record import provenance
 from fedcohort.record.folder import write_atomically
 from fedcohort.results.run import SHARE
-from fedcohort.startup.options import unknown
+from fedcohort.startup.options import unknown_option_error
 from fedcohort.study import space
 from fedcohort.study.checks import name_file
 from fedcohort.study.definition import STUDY_FILE, Study
-from fedcohort.study.engine import Say
+from fedcohort.study.engine import PrintLine
 from fedcohort.study.measure import evaluations_of, summarise
 from fedcohort.study.overrides import QUIET, Overrides, clock_of, merge
 from fedcohort.study.result_files import DONE
-from fedcohort.study.space import TUNED_FILE, Choice, Range, Space, spell
+from fedcohort.study.space import TUNED_FILE, Choice, Range, Space, spell_value
 from fedcohort.study.tasks import Task, compose, run_tasks
 
 EXTRA = 'pip install --constraint constraints.txt --editable ".[sweep]"'
@@ -56,7 +56,7 @@ class Tuning:
     space: Space
     configs: Path
     logs: Path
-    say: Say
+    say: PrintLine
     launch: Launch = field(default_factory=Launch)
 
     def run(self, methods: Sequence[str]) -> None:
@@ -111,11 +111,11 @@ class Tuning:
             for part in name.split("."):
                 names = list(value) if isinstance(value, Mapping) else []
                 if part not in names:
-                    raise unknown(f"tune.space.{method}: {node}", part, names)
+                    raise unknown_option_error(f"tune.space.{method}: {node}", part, names)
                 value, node = value[part], part
             if not options.holds(value):
                 raise OptionError(
-                    f"tune.space.{method}.{name} must hold the default, {spell(value)}: it is the first trial"
+                    f"tune.space.{method}.{name} must hold the default, {spell_value(value)}: it is the first trial"
                 )
             defaults[name] = value
         return defaults
@@ -197,7 +197,7 @@ def import_optuna() -> Any:  # noqa: ANN401 - it has no types, and is imported l
 
 
 def _spell_overrides(options: Mapping[str, object]) -> Overrides:
-    return tuple(f"{name}={spell(value)}" for name, value in options.items())
+    return tuple(f"{name}={spell_value(value)}" for name, value in options.items())
 
 
 def _find_combination(options: Mapping[str, Range], tried: Collection[Overrides]) -> dict[str, object] | None:

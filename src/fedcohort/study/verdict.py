@@ -130,7 +130,7 @@ class SettingVerdict:
         worse = [method for method in self.methods.values() if method.sign < 0 and method.role == METHOD]
         return sorted(worse, key=lambda method: method.over.mean)
 
-    def is_won(self, alpha: float) -> bool:
+    def has_winner(self, alpha: float) -> bool:
         """Return whether a method is still better after one correction over all methods and settings."""
         return any(method.ps.anywhere < alpha for method in self.better())
 

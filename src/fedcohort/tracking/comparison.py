@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Mapping, Sequence
 
-from fedcohort.host.commands import fedcohort
+from fedcohort.host.commands import fedcohort_command
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.tags import BUDGET
 from fedcohort.roles import Identity, role_of
@@ -38,7 +38,7 @@ def command_of(sweep: str, runs: Sequence[Run]) -> str:
     words = [f"{option}={value}" for option, value in options_of(sweep, runs).items()]
     fixed = choose_axes(runs)[1]
     which = f"the runs of {', '.join(f'{key}={values[0]}' for key, values in fixed.items())}" if fixed else "them"
-    return f"Compare {which}: {fedcohort('compare')} {shlex.join(words)}"
+    return f"Compare {which}: {fedcohort_command('compare')} {shlex.join(words)}"
 
 
 def choose_axes(runs: Sequence[Run]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:

@@ -20,8 +20,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from fedcohort.errors import FedcohortError
-from fedcohort.host.commands import fedcohort
-from fedcohort.host.lock import is_held
+from fedcohort.host.commands import fedcohort_command
+from fedcohort.host.lock import is_locked
 from fedcohort.host.time_limit import time_limit
 from fedcohort.record import metadata
 from fedcohort.record.folder import status_of
@@ -117,7 +117,7 @@ class Sender:
 
 def command_to_send(folder: Path) -> str:
     """Return the command that sends what MLflow lacks of the run in `folder`."""
-    return f"{fedcohort('sync')} {shlex.quote(str(folder))}"
+    return f"{fedcohort_command('sync')} {shlex.quote(str(folder))}"
 
 
 def status_at_end(folder: Path) -> str:
@@ -147,7 +147,7 @@ def follow(folder: Path, every_s: float, wait_s: float, wait: Wait) -> None:
     while status is None:
         shortest, longest = POLL_S
         status = wait(min(max(sender.due - time.monotonic(), shortest), longest))
-        if status is None and not is_held(folder / "run.lock"):
+        if status is None and not is_locked(folder / "run.lock"):
             status = wait(0) or status_at_end(folder)
         if status is None:
             sender.observe()

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from fedcohort.errors import TrackingError
-from fedcohort.host.lock import exclusive
+from fedcohort.host.lock import exclusive_lock
 from fedcohort.record import metadata
 from fedcohort.record.folder import write_atomically
 from fedcohort.record.observer import RunInfo
@@ -64,13 +64,13 @@ def load(folder: "Path") -> TrackedRun | None:
 
 def register(folder: "Path", where: Place) -> None:
     """Record where the run is tracked, so that it can be sent later even if the server does not answer."""
-    with exclusive(folder / LOCK):
+    with exclusive_lock(folder / LOCK):
         _intend(folder, where)
 
 
 def complete(folder: "Path", where: Place) -> None:
     """Record that the place has the complete run."""
-    with exclusive(folder / LOCK):
+    with exclusive_lock(folder / LOCK):
         _write(folder, replace(_intend(folder, where), complete=True))
 
 
@@ -91,7 +91,7 @@ def _intend(folder: "Path", where: Place) -> TrackedRun:
 
 def adopt(client: "MlflowClient", info: RunInfo, where: Place) -> str:
     """Return the id of the folder's MLflow run: the recorded one, one that a killed process created, or a new one."""
-    with exclusive(info.folder / LOCK):
+    with exclusive_lock(info.folder / LOCK):
         experiment = experiment_id(client, where)  # first: a server that is down leaves mlflow.json unchanged
         identity = _intend(info.folder, where)
         run = _find_recorded(client, identity)

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from fedcohort.errors import TrackingError
-from fedcohort.host.lock import exclusive
-from fedcohort.host.secrets import has_password, refusal
+from fedcohort.host.lock import exclusive_lock
+from fedcohort.host.secrets import has_password, password_error
 from fedcohort.ranges import refuse
 from fedcohort.tracking import view
 from fedcohort.tracking.compat import is_locked
@@ -69,7 +69,7 @@ def place(uri: str | None, experiment: str, logs: Path) -> Place:
     """
     uri = uri or f"{SQLITE}{logs.absolute() / 'mlflow.db'}"
     if has_password(uri):
-        raise refusal("tracking_uri", uri)
+        raise password_error("tracking_uri", uri)
     if uri.startswith("file:") or ("://" not in uri and uri != "databricks"):
         allowed = "null, sqlite:///<file>, or the address of a server (MLflow >= 3.13 rejects folders of files)"
         raise refuse("tracking_uri", allowed, uri)
@@ -133,7 +133,7 @@ def locked(where: Place) -> AbstractContextManager[None]:
     """Prevent other processes from creating tables or an experiment in the same SQLite file; no-op for a server."""
     if where.database is None:
         return nullcontext()
-    return exclusive(where.database.with_name(f".{where.database.name}.lock"))
+    return exclusive_lock(where.database.with_name(f".{where.database.name}.lock"))
 
 
 def experiment_id(client: "MlflowClient", where: Place) -> str:

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from fedcohort import ranges
 from fedcohort.errors import TrackingError
-from fedcohort.host.commands import fedcohort
+from fedcohort.host.commands import fedcohort_command
 from fedcohort.record import metadata
 from fedcohort.record.history import expect
 from fedcohort.record.observer import Observer, RunInfo
@@ -87,7 +87,7 @@ class MlflowTracker(Observer):
         if self._place.uri.startswith("http"):
             return self._place.uri
         options = server.options_of(self._place)
-        return shlex.join([*fedcohort("ui").split(), *(f"{name}={value}" for name, value in options.items())])
+        return shlex.join([*fedcohort_command("ui").split(), *(f"{name}={value}" for name, value in options.items())])
 
     def prepare(self) -> None:
         """Start the follower, which imports MLflow while this process imports torch."""

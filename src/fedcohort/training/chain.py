@@ -23,7 +23,7 @@ from fedcohort.data.pixels import Conversion, PixelScale
 from fedcohort.flat import FlatModel
 from fedcohort.hook import Correction
 from fedcohort.objective.base import Objective
-from fedcohort.training.step import Move, on_host
+from fedcohort.training.step import ParameterStep, on_host
 from fedcohort.types import Values
 
 Piece = tuple[int, int]
@@ -35,10 +35,10 @@ class Layer:
     """A layer as views into the flat model: weight [out, in], its transpose, bias [out], and the gradients of both."""
 
     weight: Tensor
-    across: Tensor
+    transposed_weight: Tensor
     bias: Tensor
-    dw: Tensor
-    db: Tensor
+    weight_gradient: Tensor
+    bias_gradient: Tensor
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Chain:
     ) -> None:
         self.front, self.tensors, self.layers = network.front, network.tensors, network.layers
         self.objective, self.corrections, self.lr = objective, corrections, lr
-        self.move = None if client.plain and not corrections else Move(model, client, lr)
+        self.move = None if client.plain and not corrections else ParameterStep(model, client, lr)
         self.simple = objective.plain
         self.w = model.w
 
@@ -180,9 +180,9 @@ class Chain:
         h = features.detach()
         inputs = [h]
         for layer in self.layers[:-1]:
-            h = torch.addmm(layer.bias, h, layer.across).relu_()
+            h = torch.addmm(layer.bias, h, layer.transposed_weight).relu_()
             inputs.append(h)
-        return features, inputs, torch.addmm(self.layers[-1].bias, h, self.layers[-1].across)
+        return features, inputs, torch.addmm(self.layers[-1].bias, h, self.layers[-1].transposed_weight)
 
     def _backward(self, features: Tensor, inputs: list[Tensor], delta: Tensor, scale: float, ones: Tensor) -> None:
         """Make the step for dL/dlogits = scale * delta."""
@@ -197,8 +197,8 @@ class Chain:
                 layer.weight.addmm_(transposed, h, alpha=step)
                 layer.bias.addmv_(transposed, ones, alpha=step)
             else:
-                torch.addmm(layer.dw, transposed, h, beta=0, alpha=scale, out=layer.dw)
-                torch.addmv(layer.db, transposed, ones, beta=0, alpha=scale, out=layer.db)
+                torch.addmm(layer.weight_gradient, transposed, h, beta=0, alpha=scale, out=layer.weight_gradient)
+                torch.addmv(layer.bias_gradient, transposed, ones, beta=0, alpha=scale, out=layer.bias_gradient)
         if self.tensors:
             self._move_front(torch.autograd.grad(features, self.tensors, delta), step, scale)
         if self.move is not None:

@@ -18,10 +18,13 @@ def count_at_once(network: nn.Module, x: Tensor) -> int:
 
     The widest output of the network is measured once for each shape, by a forward pass of one sample in eval mode.
     """
-    widest_by_shape, shape = _widest.setdefault(network, {}), x.shape[1:]
-    if len(x) and shape not in widest_by_shape:
-        widest_by_shape[shape] = _measure(network, x[:1])
-    inputs, outputs = INPUT_BYTES // (4 * max(1, shape.numel())), LAYER_BYTES // (4 * widest_by_shape.get(shape, 1))
+    widest_output_by_shape, shape = _widest.setdefault(network, {}), x.shape[1:]
+    if len(x) and shape not in widest_output_by_shape:
+        widest_output_by_shape[shape] = _measure(network, x[:1])
+    inputs, outputs = (
+        INPUT_BYTES // (4 * max(1, shape.numel())),
+        LAYER_BYTES // (4 * widest_output_by_shape.get(shape, 1)),
+    )
     return max(LEAST, min(inputs, outputs))
 
 

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from fedcohort.training.chain import onehot
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
-from fedcohort.training.passes import LossRecord, cut
+from fedcohort.training.passes import LossRecord, cut_into_batches
 from fedcohort.types import ClientUpdate, UpdateGroup
 
 RATE = 5e10  # FLOPs per second of a small matrix product; RATE and STEP_S only decide between dual and plain steps
@@ -114,7 +114,7 @@ class Dual:
         """Return the shape of a task; None if plain steps are faster, as the client has too many samples."""
         trainer = self.trainer
         n, batch = trainer.count(task), trainer.client.batch
-        steps = len(cut(n, batch or n, False))
+        steps = len(cut_into_batches(n, batch or n, False))
         width = batch if batch is not None and steps > 1 else -(-n // 8) * 8
         passes = task.units if trainer.client.steps is None else task.units / steps
         classes, inputs = self.layer.weight.shape
@@ -162,7 +162,7 @@ class Dual:
         |lr A' X|^2 = lr^2 sum of A * (X X') A, where gram is X X' + 1 because of the bias. None if the server does not
         get all updates unchanged.
         """
-        if not all(self.trainer.sends_all(task) for task in tasks):
+        if not all(self.trainer.sends_whole_update(task) for task in tasks):
             return None
         lr, place = tasks[0].lr, {task.client: k for k, task in enumerate(tasks)}
         squares = (a * torch.bmm(gram, a)).sum((1, 2), dtype=torch.float64)
@@ -187,7 +187,7 @@ class Dual:
         share = np.full((k, rows), 1.0 / shape.width)
         for i, (x, client_labels) in enumerate(zip(inputs, labels, strict=True)):
             n = x.shape[0]
-            torch.addmm(bias, x, self.layer.across, out=logits[i, :n])
+            torch.addmm(bias, x, self.layer.transposed_weight, out=logits[i, :n])
             gram[i, :n, :n] = x @ x.t()
             y[i, :n] = client_labels
             last = (shape.steps - 1) * shape.width

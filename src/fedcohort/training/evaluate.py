@@ -19,7 +19,7 @@ from fedcohort.training.memory_layout import gather
 from fedcohort.types import ClientUpdate, Ids, Values
 
 PerSample = Callable[[Tensor, Tensor], Tensor]
-GRADIENT_BATCH = 256  # samples of a backward pass of `FederationLab.gradient`
+GRADIENT_BATCH = 256  # samples of a backward pass of `SignalMeasurer.gradient`
 
 
 def rows_of(offsets: Ids, clients: Ids) -> Ids:
@@ -95,7 +95,7 @@ def over_ranks(network: nn.Module, clients: Ids, *evaluations: tuple[Shard, PerS
     return list(reduce_sum(table).numpy())
 
 
-class FederationLab:
+class SignalMeasurer:
     """Measures signals with the global model on the data of clients and of the server (`signal.base.Lab`).
 
     Args:
@@ -189,7 +189,7 @@ def cross_entropy(logp: Tensor, y: Tensor) -> Tensor:
     return -logp.gather(1, y[:, None])[:, 0]
 
 
-def tails(values: Values, share: float = 0.05) -> tuple[float, float]:
+def mean_of_extremes(values: Values, share: float = 0.05) -> tuple[float, float]:
     """Return the mean of the ceil(share K) smallest values, and the mean of as many largest values."""
     count = max(1, int(np.ceil(share * len(values) - 1e-9)))
     ordered = np.sort(values)
@@ -207,7 +207,7 @@ def jain(losses: Values) -> float:
     return float(losses.sum() ** 2 / (len(losses) * square)) if square > 0 else 1.0
 
 
-def scored(n_clients: int, sample: int | None, seed: int) -> Ids:
+def choose_evaluated_clients(n_clients: int, sample: int | None, seed: int) -> Ids:
     """Return the sorted ids of the clients that are evaluated: all, or `sample` of them, drawn once per seed."""
     if sample is None or sample >= n_clients:
         return np.arange(n_clients)
@@ -226,7 +226,7 @@ def client_metrics(
     has_test = accuracy[~np.isnan(accuracy)]
     metrics = {"clients/jain": jain(loss), "clients/loss_mean": float(loss.mean())}
     if len(has_test):
-        worst, best = tails(has_test)
+        worst, best = mean_of_extremes(has_test)
         metrics |= {
             "clients/acc_mean": float(has_test.mean()),
             "clients/acc_var": float(np.var(100 * has_test)),

@@ -15,18 +15,18 @@ from torch.nn import functional as F
 
 from fedcohort.data.federation import Federation
 from fedcohort.flat import FlatModel
-from fedcohort.hook import ClientContext, Correction, begin_all, finish_all, weigher
+from fedcohort.hook import ClientContext, Correction, begin_all, find_weigher, finish_all
 from fedcohort.rng import Rekeyed, generator, torch_scope
 from fedcohort.training.chain import Chain, find_chain
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.evaluate import cross_entropy, mean_over_samples
 from fedcohort.training.local_method import LocalMethod
 from fedcohort.training.memory_layout import gather
-from fedcohort.training.passes import LossRecord, Pieces, cut, deal
-from fedcohort.training.positions import on
+from fedcohort.training.passes import LossRecord, Pieces, cut_into_batches, draw_passes
+from fedcohort.training.positions import adapt_objective
 from fedcohort.training.response import Response
 from fedcohort.training.step import Corrected, Pass, Plain, Step, Stepwise
-from fedcohort.training.upload import part
+from fedcohort.training.upload import sent_part
 from fedcohort.training.weighted import Weighted, validation_batches
 from fedcohort.types import ClientUpdate, Ids, UpdateGroup
 
@@ -51,9 +51,9 @@ class LocalTrainer:
         closed_form: bool = True,
     ) -> None:
         self.server, self.worker, self.federation = server, worker, federation
-        self.objective, self.client = on(federation.targets, method.objective), method.client
+        self.objective, self.client = adapt_objective(federation.targets, method.objective), method.client
         self.codec, self.hooks, self.seed = method.codec, method.hooks, seed
-        self.weighs = weigher(method.hooks) is not None
+        self.weighs = find_weigher(method.hooks) is not None
         augmentation = method.augmentation
         self.augmentation = None if augmentation is None or augmentation.identity else augmentation
         closed_form &= federation.targets.single and not (federation.is_symbolic or worker.bf16 or self.weighs)
@@ -129,9 +129,9 @@ class LocalTrainer:
     def passes(self, task: ClientTask, n: int) -> list[tuple[Ids, Pieces]]:
         """Return the passes over n samples, whose order depends on the seed, the round and the client."""
         rng = self.rng.rekey(self.seed, "batches", task.round, task.client)
-        pieces = cut(n, self.client.batch or n, self.worker.has_batch_norm)
+        pieces = cut_into_batches(n, self.client.batch or n, self.worker.has_batch_norm)
         steps = task.units if self.client.steps is not None else task.units * len(pieces)
-        return deal(rng, n, pieces, steps)
+        return draw_passes(rng, n, pieces, steps)
 
     def _fit(self, task: ClientTask, data: Data, corrections: Sequence[Correction]) -> LossRecord:
         """Train `worker` on the task, and return the losses."""
@@ -210,7 +210,9 @@ class LocalTrainer:
             units_done=task.units,
             units_asked=task.units_asked,
             lr=task.lr,
-            vector=delta if self.sends_all(task) else self._transmit(task, delta() if callable(delta) else delta),
+            vector=delta
+            if self.sends_whole_update(task)
+            else self._transmit(task, delta() if callable(delta) else delta),
             buffers=worker.buffers.clone() if len(worker.buffers) else worker.buffers,
             counters=worker.counters.clone() if len(worker.counters) else worker.counters,
             uploads={name: vector for part in results for name, vector in part.uploads.items()},
@@ -232,7 +234,7 @@ class LocalTrainer:
         (loss,) = mean_over_samples(self.worker.network, self.federation.train, client, [cross_entropy])
         return float(loss[0])
 
-    def sends_all(self, task: ClientTask) -> bool:
+    def sends_whole_update(self, task: ClientTask) -> bool:
         """Return whether the server gets the whole update unchanged."""
         return task.tensor_mask is None and self.codec.identity
 
@@ -243,7 +245,7 @@ class LocalTrainer:
             return self.codec.transmit(delta, self.worker.layout, rng)
         out = torch.zeros_like(delta)
         if task.tensor_mask.any():
-            fragment = part(self.worker.layout, task.tensor_mask)
+            fragment = sent_part(self.worker.layout, task.tensor_mask)
             positions = fragment.positions.to(delta.device)
             out[positions] = self.codec.transmit(delta[positions], fragment.layout, rng)
         return out

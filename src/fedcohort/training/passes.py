@@ -10,7 +10,7 @@ from fedcohort.types import Ids, Values
 Pieces = list[tuple[int, int]]  # mini-batches, as [start, stop) of a pass's order
 
 
-def cut(n: int, batch: int, merge_last: bool) -> Pieces:
+def cut_into_batches(n: int, batch: int, merge_last: bool) -> Pieces:
     """Cut [0, n) into mini-batches of `batch` samples, of which the last may be shorter.
 
     merge_last: whether a last mini-batch of one sample joins the one before it, as batch norm needs two samples.
@@ -21,13 +21,19 @@ def cut(n: int, batch: int, merge_last: bool) -> Pieces:
     return list(itertools.pairwise([*starts, n]))
 
 
-def deal(rng: np.random.Generator, n: int, pieces: Pieces, steps: int) -> list[tuple[Ids, Pieces]]:
+def draw_passes(rng: np.random.Generator, n: int, pieces: Pieces, steps: int) -> list[tuple[Ids, Pieces]]:
     """Return passes with `steps` mini-batches in all, each in another random order; the last pass may be incomplete."""
     return [(rng.permutation(n), pieces[: steps - done]) for done in range(0, steps, len(pieces))]
 
 
 def count_pieces(n: Ids, batch: int | None, merge_last: bool) -> Ids:
-    """Return the number of mini-batches that `cut` makes, in the shape of n; batch: None for all samples at once."""
+    """Return the number of mini-batches that `cut_into_batches` makes of n samples, in the shape of n.
+
+    Args:
+        n: numbers of samples.
+        batch: samples of a mini-batch; None for all samples at once.
+        merge_last: whether a last mini-batch of one sample joins the one before it.
+    """
     pieces: Ids = np.minimum(n, 1) if batch is None else -(-n // batch)
     if not merge_last or batch is None:
         return pieces
@@ -36,7 +42,7 @@ def count_pieces(n: Ids, batch: int | None, merge_last: bool) -> Ids:
 
 
 def count_dealt(n: Ids, batch: int | None, merge_last: bool, steps: "Ids | int") -> Ids:
-    """Return the number of samples, repetitions included, in the `steps` mini-batches of `deal`, in the shape of n.
+    """Return the number of samples, repetitions included, in `steps` mini-batches of `draw_passes`, in the shape of n.
 
     These are complete passes, and full mini-batches of the last pass, as only a pass's last mini-batch is not full.
     """
@@ -45,9 +51,9 @@ def count_dealt(n: Ids, batch: int | None, merge_last: bool, steps: "Ids | int")
     return samples
 
 
-def endless(rng: np.random.Generator, n: int, batch: int) -> Iterator[Ids]:
+def endless_batches(rng: np.random.Generator, n: int, batch: int) -> Iterator[Ids]:
     """Yield the positions of mini-batches, pass after pass, without end; nothing if there are no samples."""
-    pieces = cut(n, batch, False)
+    pieces = cut_into_batches(n, batch, False)
     while pieces:
         order = rng.permutation(n)
         yield from (order[start:stop] for start, stop in pieces)

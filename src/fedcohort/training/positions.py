@@ -47,6 +47,6 @@ class PerPosition(Objective):
         return self.base.outer(mean)
 
 
-def on(targets: Targets, objective: Objective) -> Objective:
+def adapt_objective(targets: Targets, objective: Objective) -> Objective:
     """Return the objective of samples with this kind of labels."""
     return PerPosition(objective, targets) if isinstance(targets, Positions) else objective

@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fedcohort.contracts import broken, tensor
+from fedcohort.contracts import check_tensor, contract_error
 from fedcohort.data.federation import Federation
 from fedcohort.errors import ComponentError
 from fedcohort.objective.base import Objective
 from fedcohort.rng import torch_scope
-from fedcohort.training.positions import on
+from fedcohort.training.positions import adapt_objective
 
 
 def probe_network(network: nn.Module, federation: Federation) -> Tensor:
@@ -28,7 +28,7 @@ def probe_network(network: nn.Module, federation: Federation) -> Tensor:
         ComponentError: the network has no usable parameters, or changes its inputs, or returns invalid logits.
     """
     _check_parameters(network)
-    with _generators_kept():
+    with _restore_generators():
         copied = copy.deepcopy(network)
         _logits(copied.eval(), federation)
         logits = _logits(copied.train(), federation)
@@ -46,13 +46,13 @@ def _check_parameters(network: nn.Module) -> None:
         raise ComponentError("the network must have at least one trainable parameter, got none")
     for name, p in trained:
         if p.dtype not in (torch.float32, torch.float64) or p.dtype != trained[0][1].dtype:
-            raise broken(f"the parameter {name!r}", "a float32 tensor as all others", p)
+            raise contract_error(f"the parameter {name!r}", "a float32 tensor as all others", p)
 
 
 def _logits(network: nn.Module, federation: Federation) -> Tensor:
     """Return the logits of two samples, and check their shape and that the samples are unchanged."""
     data, mode = federation.server_test, "train" if network.training else "eval"
-    x = _two(data.x)
+    x = _two_rows(data.x)
     before = x.clone()
     logits: object = network(x)
     if not torch.equal(x, before):
@@ -65,9 +65,9 @@ def _logits(network: nn.Module, federation: Federation) -> Tensor:
             f"forward in {mode} mode must return a tensor of logits, got a {type(logits).__name__} with {heads}: "
             "model=module selects one of them by model.head"
         )
-    tensor(f"the logits in {mode} mode", logits, (*_two(data.y).shape, federation.n_classes))
+    check_tensor(f"the logits in {mode} mode", logits, (*_two_rows(data.y).shape, federation.n_classes))
     if not isinstance(logits, Tensor):
-        raise broken("the logits", "a tensor", logits)
+        raise contract_error("the logits", "a tensor", logits)
     return logits
 
 
@@ -77,30 +77,30 @@ def probe_objective(objective: Objective, logits: Tensor, federation: Federation
     Raises:
         ComponentError: results have a wrong shape or no gradient, or the objective changes logits or labels.
     """
-    y = _two(federation.server_test.y)
+    y = _two_rows(federation.server_test.y)
     reference = logits.detach().softmax(-1) if objective.uses_reference else None
     before = logits.detach().clone(), y.clone()
-    with _generators_kept():
-        result: object = on(federation.targets, objective).per_sample(logits, y, reference)
+    with _restore_generators():
+        result: object = adapt_objective(federation.targets, objective).per_sample(logits, y, reference)
         if not isinstance(result, tuple) or len(result) != 2:
-            raise broken("the result of per_sample", "a pair (objective, cross-entropy)", result)
+            raise contract_error("the result of per_sample", "a pair (objective, cross-entropy)", result)
         for name, values in zip(("objective", "cross-entropy"), result, strict=True):
-            tensor(f"the {name} of per_sample", values, (2,))
+            check_tensor(f"the {name} of per_sample", values, (2,))
         minimised: object = objective.outer(result[0].mean())
-    tensor("the result of outer", minimised, ())
+    check_tensor("the result of outer", minimised, ())
     if not (torch.equal(logits.detach(), before[0]) and torch.equal(y, before[1])):
         raise ComponentError("per_sample must not change logits and labels in place")
     if not isinstance(minimised, Tensor) or not minimised.requires_grad:
         raise ComponentError("per_sample and outer must keep the gradient to the logits, got detached values")
 
 
-def _two(rows: Tensor) -> Tensor:
+def _two_rows(rows: Tensor) -> Tensor:
     """Return copies of two rows, or of the same row twice if there is only one."""
     return rows[[0, min(1, len(rows) - 1)]].clone()
 
 
 @contextmanager
-def _generators_kept() -> Iterator[None]:
+def _restore_generators() -> Iterator[None]:
     """Restore the global generators of Python, numpy and torch at the end."""
     saved = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:

@@ -52,7 +52,9 @@ class Stepwise:
         return on_host([self.step(x[a:b], y[a:b], None if reference is None else reference[a:b]) for a, b in pieces])
 
 
-def losses(model: FlatModel, objective: Objective, x: Tensor, y: Tensor, z: Tensor | None) -> tuple[Tensor, Tensor]:
+def objective_and_losses(
+    model: FlatModel, objective: Objective, x: Tensor, y: Tensor, z: Tensor | None
+) -> tuple[Tensor, Tensor]:
     """Return the mini-batch's objective, with its graph, and its samples' cross-entropies [batch], detached."""
     value, ce = objective.per_sample(model.logits(x), y, z)
     return objective.outer(value.mean()), ce.detach()
@@ -65,7 +67,7 @@ class Plain:
         self.model, self.objective, self.lr = model, objective, lr
 
     def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
-        loss, ce = losses(self.model, self.objective, x, y, reference)
+        loss, ce = objective_and_losses(self.model, self.objective, x, y, reference)
         grads = torch.autograd.grad(loss, self.model.tensors)
         with torch.no_grad():
             torch._foreach_add_(self.model.tensors, grads, alpha=-self.lr)
@@ -79,17 +81,17 @@ class Corrected:
         self, model: FlatModel, objective: Objective, client: Client, lr: float, corrections: Sequence[Correction]
     ) -> None:
         self.model, self.objective, self.corrections = model, objective, corrections
-        self.move = Move(model, client, lr)
+        self.move = ParameterStep(model, client, lr)
 
     def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
-        loss, ce = losses(self.model, self.objective, x, y, reference)
+        loss, ce = objective_and_losses(self.model, self.objective, x, y, reference)
         self.model.g.zero_()
         loss.backward()
         self.move(self.corrections)
         return ce
 
 
-class Move:
+class ParameterStep:
     """Updates `model.w` by the raw gradient in `model.g`: hooks, clipping and optimizer, in this order."""
 
     def __init__(self, model: FlatModel, client: Client, lr: float) -> None:

@@ -42,7 +42,7 @@ class SentPart:
     positions: Int64[Tensor, "q"]
 
 
-def part(layout: Layout, mask: TensorMask) -> SentPart:
+def sent_part(layout: Layout, mask: TensorMask) -> SentPart:
     """Return the part of a model that a client sends."""
     blocks: list[Block] = []
     offset = 0

@@ -19,15 +19,15 @@ from fedcohort.flat import FlatModel
 from fedcohort.hook import Correction, Weighing
 from fedcohort.objective.base import Objective
 from fedcohort.training.memory_layout import gather
-from fedcohort.training.passes import endless
+from fedcohort.training.passes import endless_batches
 from fedcohort.training.recurrent import spelled_out
-from fedcohort.training.step import Move
+from fedcohort.training.step import ParameterStep
 
 Batch = tuple[Tensor, Tensor]  # inputs, labels
 
 
 @contextmanager
-def still(network: nn.Module) -> Iterator[None]:
+def eval_mode(network: nn.Module) -> Iterator[None]:
     """Keep the network in eval mode, so that batch norm's statistics and dropout's random numbers do not change."""
     training = network.training
     network.eval()
@@ -37,7 +37,7 @@ def still(network: nn.Module) -> Iterator[None]:
 
 def validation_batches(x: Tensor, y: Tensor, batch: int | None, rng: np.random.Generator) -> Iterator[Batch]:
     """Yield mini-batches of a client's validation samples without end; batch: None for all samples at once."""
-    for order in endless(rng, len(y), batch or len(y)):
+    for order in endless_batches(rng, len(y), batch or len(y)):
         rows = torch.from_numpy(order).to(y.device)
         yield gather(x, rows), y.index_select(0, rows)
 
@@ -47,7 +47,7 @@ def _dual(value: Tensor, slope: Tensor) -> Tensor:
     return dual
 
 
-class View:
+class MiniBatchView:
     """A mini-batch before its step, as hooks that weigh samples see it (`hook.StepView`).
 
     Attributes:
@@ -69,7 +69,7 @@ class View:
 
     def validation_gradient(self) -> Float[Tensor, "p"]:
         x, y = self.validation()
-        with still(self.model.network):
+        with eval_mode(self.model.network):
             return self._gradient(F.cross_entropy(self.model.network(x), y))
 
     def along(self, u: Float[Tensor, "p"]) -> Float[Tensor, "b"]:
@@ -79,7 +79,7 @@ class View:
         layout, as torch's forward mode of group norm supports no other.
         """
         network, blocks = self.model.network, self.model.layout.parameters
-        with still(network), spelled_out(network), torch.no_grad(), forward_ad.dual_level():
+        with eval_mode(network), spelled_out(network), torch.no_grad(), forward_ad.dual_level():
             duals = {block.name: _dual(block.of(self.model.w), block.of(u)) for block in blocks}
             logits = functional_call(network, duals, (self.x.contiguous(),))
             objective, _ = self.objective.per_sample(logits, self.y, self.reference)
@@ -88,7 +88,7 @@ class View:
 
     def curvature(self, u: Float[Tensor, "p"], weights: Float[Tensor, "b"]) -> Float[Tensor, "p"]:
         """Return H u, [P], as the gradient of <gradient, u>."""
-        with still(self.model.network):
+        with eval_mode(self.model.network):
             values, _ = self.objective.per_sample(self.model.network(self.x), self.y, self.reference)
             loss = self.objective.outer((weights * values).mean())
             gradients = torch.autograd.grad(loss, self.model.tensors, create_graph=True)
@@ -122,11 +122,11 @@ class Weighted:
         self.model, self.objective, self.corrections = model, objective, corrections
         self.weighing = next(hook for hook in corrections if isinstance(hook, Weighing))
         self.positions, self.validation = positions, validation
-        self.move = Move(model, client, lr)
+        self.move = ParameterStep(model, client, lr)
 
     def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
         positions = next(self.positions)
-        view = View(self.model, self.objective, (x, y, reference), positions, self.validation.__next__)
+        view = MiniBatchView(self.model, self.objective, (x, y, reference), positions, self.validation.__next__)
         weights = self.weighing.weigh(view)
         values, plain = self.objective.per_sample(self.model.logits(x), y, reference)
         self.model.g.zero_()

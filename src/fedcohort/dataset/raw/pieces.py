@@ -70,7 +70,7 @@ def write(
     rows = {part: _join(part_files, folder / f"{part}.parquet", unique) for part, part_files in files.items()}
     for part in absent:
         os.replace(folder / f"{part}.parquet", destination / f"{part}.parquet")
-    with disk.replacing(destination / DONE) as draft:
+    with disk.replace_atomically(destination / DONE) as draft:
         draft.write_text(json.dumps({"plan": digest, "rows": rows}) + "\n")
     shutil.rmtree(folder)
     return rows
@@ -91,7 +91,7 @@ def _read_done(destination: Path, digest: str) -> dict[str, int] | None:
     if not os.path.lexists(file):
         return None
     try:
-        notes: Any = json.loads(file.read_text()) if disk.is_plain(file) else None
+        notes: Any = json.loads(file.read_text()) if disk.is_file_or_folder(file) else None
         rows = {str(part): int(count) for part, count in notes["rows"].items()} if notes["plan"] == digest else None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         rows = None
@@ -118,8 +118,8 @@ def _check_free(destination: Path, names: Sequence[str], folder: Path) -> None:
 
 
 def _save(table: Any, file: Path) -> None:  # noqa: ANN401  pyarrow has no types
-    with disk.replacing(file) as draft:
-        parquet.write(table, draft, row_group_size=ROWS, compression="zstd")
+    with disk.replace_atomically(file) as draft:
+        parquet.write_table(table, draft, row_group_size=ROWS, compression="zstd")
 
 
 def _join(files: Sequence[Path], target: Path, unique: str) -> int:
@@ -132,7 +132,7 @@ def _join(files: Sequence[Path], target: Path, unique: str) -> int:
     file, rows, first = files[0], 0, dict[str, Path]()
     try:
         schema = parquet.open_file(files[0]).schema_arrow
-        with disk.replacing(target) as draft, parquet.writer(draft, schema, compression="zstd") as writer:
+        with disk.replace_atomically(target) as draft, parquet.open_writer(draft, schema, compression="zstd") as writer:
             for file in files:
                 stored = parquet.open_file(file, pre_buffer=False)
                 if not stored.schema_arrow.equals(schema):

@@ -45,7 +45,7 @@ def inside(source: Path, name: str | Path) -> Path:
         raise DataError(f"{source}: {name} leads out of the folder, to {target}: it is not read")
     if not exists:
         raise DataError(f"{source} has no {name}")
-    if not disk.is_plain(path):
+    if not disk.is_file_or_folder(path):
         raise DataError(f"{source}: {name} is neither a file nor a folder: it is not read")
     return path
 

@@ -34,5 +34,7 @@ def finish(destination: Path) -> None:
         del counts[name]
     ranked = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     words, uses = zip(*ranked, strict=True) if ranked else ((), ())
-    with disk.replacing(destination / NAME) as draft:
-        parquet.write(pa.table({"word": pa.array(words, pa.string()), "count": pa.array(uses, pa.int64())}), draft)
+    with disk.replace_atomically(destination / NAME) as draft:
+        parquet.write_table(
+            pa.table({"word": pa.array(words, pa.string()), "count": pa.array(uses, pa.int64())}), draft
+        )

@@ -33,7 +33,7 @@ def read_frames(folder: Path) -> dict[str, Frame]:
     check_sizes(folder, [picture.file for pictures in by_part.values() for picture in pictures])
     for part, pictures in by_part.items():
         total = sum(picture.file.stat().st_size for picture in pictures)
-        memory.require(total, f"dataset.path: {folder} with {len(pictures):,} images", _prepare(folder))
+        memory.require_memory(total, f"dataset.path: {folder} with {len(pictures):,} images", _prepare(folder))
         images = [
             {"bytes": picture.file.read_bytes(), "path": str(picture.file.relative_to(folder))} for picture in pictures
         ]

@@ -8,10 +8,10 @@ from fedcohort.dataset import cells
 from fedcohort.dataset.naming import list_names
 from fedcohort.dataset.user_table import notices
 from fedcohort.dataset.user_table.columns import MAX_AUTO_LEVELS
-from fedcohort.dataset.user_table.look import MAX_NAMES, Decision, Look
+from fedcohort.dataset.user_table.look import MAX_NAMES, Look, OpenQuestion
 
 
-def decide_inputs(look: Look) -> Iterator[Decision]:
+def decide_inputs(look: Look) -> Iterator[OpenQuestion]:
     """Propose the columns that are inputs, how they are encoded, and whether they are standardised."""
     inputs = {name: kind for name, kind in look.kinds.items() if name not in look.roles}
     numbers = [name for name, kind in inputs.items() if kind in ("number", "truth value")]
@@ -23,23 +23,23 @@ def decide_inputs(look: Look) -> Iterator[Decision]:
         options: dict[str, object] = {} if is_folder else {"dataset.features": features}
         if pictures:
             options |= {"dataset.scale": 255, "model": "cnn"}
-        yield Decision("inputs", options, f"columns of {'images' if pictures else 'lists'}: {list_names(features)}")
+        yield OpenQuestion("inputs", options, f"columns of {'images' if pictures else 'lists'}: {list_names(features)}")
         return
     categories = [name for name, kind in inputs.items() if kind == "text" and 2 <= look.levels[name] <= MAX_AUTO_LEVELS]
     if categories:
         named = ", ".join(f"{name} ({look.levels[name]} values)" for name in categories[:MAX_NAMES])
-        yield Decision("categories", {"dataset.categories": categories}, f"{named}: one number for each value")
+        yield OpenQuestion("categories", {"dataset.categories": categories}, f"{named}: one number for each value")
     if days := [name for name, kind in inputs.items() if kind == "date"]:
-        yield Decision("dates", {"dataset.dates": days}, "as days since 1970")
+        yield OpenQuestion("dates", {"dataset.dates": days}, "as days since 1970")
     x = look.train.numbers(numbers, gaps=True)
     x = np.where(np.isnan(x), 0, x)
     scale = next(iter(notices.of_scale(x, numbers)), "") if numbers else ""
     if scale or days:
         reason = scale.partition(", which")[0] or "dates are far from unit scale"
-        yield Decision("scale", {"dataset.standardise": True}, reason)
+        yield OpenQuestion("scale", {"dataset.standardise": True}, reason)
 
 
-def decide_missing(look: Look) -> Iterator[Decision]:
+def decide_missing(look: Look) -> Iterator[OpenQuestion]:
     """Propose what becomes of missing cells."""
     keys = [name for name, role in look.roles.items() if role in ("label", "client")]
     counts: dict[str, int] = {}
@@ -56,10 +56,10 @@ def decide_missing(look: Look) -> Iterator[Decision]:
         return
     named = ", ".join(f"{name} ({n:,})" for name, n in list(counts.items())[:MAX_NAMES])
     if any(counts.get(name) for name in keys):
-        yield Decision("missing", {"dataset.missing": "drop"}, f"cells hold no value: {named}; drops these rows")
+        yield OpenQuestion("missing", {"dataset.missing": "drop"}, f"cells hold no value: {named}; drops these rows")
     else:
         reason = f"cells hold no number or value: {named}; takes the mean (drop leaves the rows out)"
-        yield Decision("missing", {"dataset.missing": "mean"}, reason)
+        yield OpenQuestion("missing", {"dataset.missing": "mean"}, reason)
 
 
 def _is_used(look: Look, name: str) -> bool:

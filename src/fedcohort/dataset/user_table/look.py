@@ -26,7 +26,7 @@ MAX_NAMES = 4  # classes, columns or values that a reason names
 
 
 @dataclass(frozen=True)
-class Decision:
+class OpenQuestion:
     """What must be decided about the data.
 
     Attributes:
@@ -82,19 +82,21 @@ class Look:
         values = pc.unique(self.train.column(name)).slice(0, MAX_NAMES).to_pylist()
         return ", ".join(repr(str(value)[:20]) for value in values if value is not None)
 
-    def decide_roles(self) -> Iterator[Decision]:
+    def decide_roles(self) -> Iterator[OpenQuestion]:
         """Yield the decisions on the roles of columns, in the order in which they depend on each other."""
         yield self._label()
         yield from self._series()
         yield from self._ids()
         yield from self._client()
         if self.is_cut:
-            yield Decision("test", {"dataset.test_share": 0.2}, "there is no test table: a fifth of the rows is cut")
+            yield OpenQuestion(
+                "test", {"dataset.test_share": 0.2}, "there is no test table: a fifth of the rows is cut"
+            )
 
-    def _label(self) -> Decision:
+    def _label(self) -> OpenQuestion:
         if (label := self.typed.get("dataset.label")) is not None:
             self.roles[label] = "label"
-            return Decision("label", {}, f"dataset.label={label}, as typed")
+            return OpenQuestion("label", {}, f"dataset.label={label}, as typed")
         max_classes = min(MAX_CLASSES, max(2, self.train.table.num_rows // 5))
         candidates = [name for name, n in self.levels.items() if 2 <= n <= max_classes and self._may_be_label(name)]
         named = [name for word in LABELS.split() for name in candidates if name.casefold() == word]
@@ -111,7 +113,7 @@ class Look:
         largest = ", ".join(f"{str(entry['values']).strip()} ({entry['counts']:,})" for entry in counts)
         possible = [name for name in dict.fromkeys(ranked) if name != label]
         also = f"; also possible: {', '.join(possible[:MAX_NAMES])}" if possible else ""
-        return Decision("label", self._label_options(label), f"{self.levels[label]} classes: {largest}{also}")
+        return OpenQuestion("label", self._label_options(label), f"{self.levels[label]} classes: {largest}{also}")
 
     def _may_be_label(self, name: str) -> bool:
         column = self.train.column(name)
@@ -127,7 +129,7 @@ class Look:
                 options["dataset.n_classes"] = high + 1
         return options
 
-    def _series(self) -> Iterator[Decision]:
+    def _series(self) -> Iterator[OpenQuestion]:
         label = next(name for name, role in self.roles.items() if role == "label")
         columns = None if "dataset.window" in self.typed else find_series(self.train, label)
         if columns is None:
@@ -140,9 +142,9 @@ class Look:
         reason = (
             f"one row per time step {time!r}: {len(lengths):,} series of {lengths.min():,} to {lengths.max():,} rows"
         )
-        yield Decision("series", options, f"{reason}; a sample is {window} rows")
+        yield OpenQuestion("series", options, f"{reason}; a sample is {window} rows")
 
-    def _client(self) -> Iterator[Decision]:
+    def _client(self) -> Iterator[OpenQuestion]:
         name = self.typed.get("dataset.client")
         candidates = [name for name in self.levels if _is_client(name) and self._may_be_client(name)]
         name = name or next(iter(candidates), None)
@@ -151,7 +153,7 @@ class Look:
         if name is None or name not in self.levels:
             n = int(min(50, max(2, n_rows * (0.8 if self.is_cut else 1) // ROWS_PER_CLIENT)))
             options: dict[str, object] = {"clients": n, "cohort": _cohort(n)}
-            yield Decision(
+            yield OpenQuestion(
                 "client", options, f"no column of clients is recognised: {n} clients are made, each a random sample"
             )
             return
@@ -168,7 +170,7 @@ class Look:
                 options["dataset.pool_small"] = True
                 n += int(training[training < MIN_SAMPLES].sum() // (2 * MIN_SAMPLES))
             reason += f", {n_small:,} of them with fewer than {MIN_SAMPLES} training samples"
-        yield Decision("client", {**options, "cohort": _cohort(n)}, reason)
+        yield OpenQuestion("client", {**options, "cohort": _cohort(n)}, reason)
 
     def _may_be_client(self, name: str) -> bool:
         """Return whether a column of texts or whole numbers has several values, with two or more rows on average."""
@@ -178,7 +180,7 @@ class Look:
     def _window(self) -> int:
         return 1 if "series" not in self.roles.values() else MAX_WINDOW
 
-    def _ids(self) -> Iterator[Decision]:
+    def _ids(self) -> Iterator[OpenQuestion]:
         """Propose to leave out columns of numbers that identify rows, and the time of a series."""
         rows = self.train.table.num_rows
         ids = [name for name, role in self.roles.items() if role == "time" and self.kinds[name] == "number"]
@@ -189,7 +191,7 @@ class Look:
                 ids.append(name)
         if ids:
             self.roles |= dict.fromkeys(ids, "left out")
-            yield Decision("left out", {"dataset.leave_out": ids}, "these numbers identify rows")
+            yield OpenQuestion("left out", {"dataset.leave_out": ids}, "these numbers identify rows")
 
 
 def _is_client(name: str) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fedcohort.dataset.problems import Problems
 from fedcohort.dataset.user_table.find import find, load_tables
 from fedcohort.dataset.user_table.input_decisions import decide_inputs, decide_missing
-from fedcohort.dataset.user_table.look import Decision, Look
+from fedcohort.dataset.user_table.look import Look, OpenQuestion
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Proposal:
 
     files: Sequence[str]
     columns: Sequence[tuple[str, str, str]]
-    decisions: Sequence[Decision]
+    decisions: Sequence[OpenQuestion]
 
     @property
     def options(self) -> dict[str, object]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedcohort.data.places import keep_first, rank
+from fedcohort.data.places import keep_first, rank_within_group
 from fedcohort.dataset import cells
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
@@ -39,10 +39,10 @@ def held_out(labels: Ids, owner: Ids | None, share: float, rng: np.random.Genera
     """
     groups = labels if owner is None else np.unique(np.stack([owner, labels]), axis=1, return_inverse=True)[1].ravel()
     order = rng.permutation(len(labels))
-    place = (rank(groups, order) + rng.random(1 + groups.max())[groups]) / np.bincount(groups)[groups]
-    place[rank(labels, order[::-1]) == 0] = np.inf
+    place = (rank_within_group(groups, order) + rng.random(1 + groups.max())[groups]) / np.bincount(groups)[groups]
+    place[rank_within_group(labels, order[::-1]) == 0] = np.inf
     if owner is not None:
-        place[rank(owner, order[::-1]) < MIN_TRAINING_ROWS] = np.inf
+        place[rank_within_group(owner, order[::-1]) < MIN_TRAINING_ROWS] = np.inf
     rows = np.argsort(place, kind="stable")[: max(1, round(share * len(labels)))]
     rows = keep_first(rows, groups, np.floor(share * np.bincount(groups)).astype(np.int64) + 1)
     rows = np.sort(rows[np.isfinite(place[rows])])

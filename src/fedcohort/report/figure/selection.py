@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Int, Int64
 
-from fedcohort.maths.spearman import correlate
+from fedcohort.maths.spearman import rank_correlation
 from fedcohort.record import population
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
@@ -54,7 +54,7 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
     if fact is not None:
         values = fact.values[clients]
         partition.draw_strip(grid[2], values, style.bins(len(clients)), fact.label, partition.COLOURS[fact.word])
-        if np.isfinite(rho := correlate((fate >= TOO_LATE).sum(axis=1).astype(float), values)):
+        if np.isfinite(rho := rank_correlation((fate >= TOO_LATE).sum(axis=1).astype(float), values)):
             grid[1].set_xlabel(f"{grid[1].get_xlabel()}\n(rank correlation\nwith {fact.word} {rho:+.2f})")
     grid[0].set_xlim(0.5, rounds + 0.5)
     grid[0].set_ylim(len(clients) - 0.5, -0.5)

@@ -189,7 +189,7 @@ def save(canvas: "Figure", path: Path, formats: Sequence[str] = ("png",)) -> lis
     """
     files = [path.with_suffix(f".{name}") for name in formats]
     for file in files:
-        with disk.replacing(file) as draft:
+        with disk.replace_atomically(file) as draft:
             canvas.savefig(draft, dpi=DPI, format=file.suffix[1:])
     return files
 
