@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedcohort.record import history, manifest
-from fedcohort.selector.oracles import reads_unknowable
+from fedcohort.results.oracles import reads_unknowable
 
 if TYPE_CHECKING:
     import pandas as pd
