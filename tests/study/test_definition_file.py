@@ -85,7 +85,7 @@ from yaml_words import CONFIGS, ROOT
             {"selectors": ["flash", "powd", "oort"], "variants": {"a": ["flash", "powd"], "b": ["oort", "powd"]}},
             "variants.b must be a list of two methods or more, each in one list, got ['oort', 'powd']",
         ),
-        ({"target": "high"}, "target must be a number in (-inf, inf) or null, got 'high'"),
+        ({"target": "high"}, "target must be a number, baseline or null, got 'high'"),
     ],
 )
 def test_a_mistake_is_named_with_its_file(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
