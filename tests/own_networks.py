@@ -172,3 +172,6 @@ class Fails(nn.Module):
 
 class Plain:
     """Refused: no network at all."""
+
+
+EXISTING = Convolution(1, 10)  # refused: an instance

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 
@@ -90,14 +91,17 @@ def test_a_result_has_frames_a_summary_and_a_page(tmp_path: Path) -> None:
     assert '<th scope="row">test accuracy</th>' in html
 
 
-def test_ctrl_c_ends_the_run_after_the_round_and_resume_continues(tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_run_after_the_round_and_leaves_no_trace_in_the_process(tmp_path: Path) -> None:
     whole = run(tmp_path / "whole")
     press = {"+callback.press._target_": f"{__name__}.PressCtrlC"}
     before = signal.getsignal(signal.SIGINT)
+    torch.set_num_threads(2)
     stopped = run(tmp_path / "stopped", **press, **{"+callback.press.step": 2})
     assert (stopped.status, len(stopped.rounds)) == ("interrupted", 3)
     assert "resume=True" in repr(stopped)
     assert signal.getsignal(signal.SIGINT) is before
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(1)
     again = run(tmp_path / "stopped", resume=True)
     assert again.folder == stopped.folder
     assert again.fingerprint == whole.fingerprint

@@ -8,7 +8,7 @@ import pytest
 
 import fedcohort
 from api.test_run import OPTIONS, PressCtrlC, run
-from fedcohort.errors import IncompatibleConfig, OptionError
+from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError, TrackingError
 from fedcohort.record import sweep_folder
 
 
@@ -48,6 +48,11 @@ def test_a_sweep_is_compared_by_what_it_varies(swept: fedcohort.SweepResult, tmp
     assert found.write(tmp_path)[0] == tmp_path / "report.html"
     by_folder = fedcohort.compare([swept.folders[0], *swept.results[1:]], baseline="random")
     assert by_folder.table.equals(found.table)
+    assert fedcohort.compare(swept.results[0]).table["selector"].tolist() == ["random"]
+    with pytest.raises(TrackingError, match="there is no finished run to compare"):
+        fedcohort.compare([])
+    with pytest.raises(CheckpointError, match="/last is not the folder of a run"):
+        fedcohort.compare("last")
 
 
 @pytest.mark.parametrize(

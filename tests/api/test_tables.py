@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.datasets import load_digits
 
 from api.test_run import run
@@ -36,8 +37,24 @@ def test_arrays_keep_their_shape(tmp_path: Path, shape: tuple[int, ...]) -> None
     assert options["dataset.test_share"] == 0.2
 
 
-@pytest.mark.parametrize("data", [(X[:5], Y[:4]), (Y, Y), (X[:0], Y[:0])])
+@pytest.mark.parametrize("data", [(X[:5], Y[:4]), [Y, Y], (X[:0], Y[:0])])
 def test_arrays_that_do_not_fit_are_rejected(data: Any) -> None:
     with pytest.raises(OptionError, match=r"dataset must be samples \[n, \.\.\.\] and labels \[n\], as \(x, y\), got"):
         replace_data({"dataset": data})
-    assert replace_data({"dataset": "digits"}) == {"dataset": "digits"}
+
+
+@pytest.mark.parametrize("data", [X, object(), torch.utils.data.TensorDataset(torch.zeros(2, 3))])
+def test_other_data_are_rejected_with_what_is_read(data: Any) -> None:
+    with pytest.raises(OptionError, match=r"dataset must be the name of a choice, a data frame, or a pair \(x, y\) of"):
+        replace_data({"dataset": data})
+
+
+@pytest.mark.parametrize("option", ["digits", ["digits", "mnist"], {"limit": 3}, None])
+def test_choices_and_options_are_left_as_they_are(option: Any) -> None:
+    assert replace_data({"dataset": option}) == {"dataset": option}
+
+
+def test_an_index_with_a_name_is_a_column(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": [0.5, 1.5], "label": [0, 1]}, index=pd.Index(["a", "b"], name="user"))
+    options = replace_data({"dataset": frame, "paths.logs": tmp_path})
+    assert list(pd.read_parquet(Path(options["dataset.path"]) / "train.parquet")) == ["user", "x", "label"]

@@ -121,7 +121,7 @@ def test_the_pages_that_are_kept_are_of_the_federations_that_are_made(
         ([], "name the dataset, or a file or folder of your own: fedcohort data digits"),
         (["clients=3"], "name the dataset, or a file or folder of your own: fedcohort data digits"),
         (["digit"], "dataset must be one of celeba, cifar10"),
-        (["mnist", "dataset.path=/nowhere"], "dataset.path=/nowhere: there is no such folder"),
+        (["mnist", "dataset.path=/nowhere"], "dataset.path=/nowhere: there is no such file or folder"),
         (["digits", "out="], "out must be a text that is not empty, got ''"),
         (["digits", "out=pyproject.toml"], "out must be a folder that can be written, got 'pyproject.toml'"),
         (["digits", "out=/proc/x"], "out must be a folder that can be written, got '/proc/x'"),

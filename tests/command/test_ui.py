@@ -78,6 +78,20 @@ def test_the_server_runs_until_ctrl_c(
     assert ended == [Server.pid]
 
 
+def test_a_signal_while_the_server_starts_ends_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    def press_ctrl_c(*args: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    ended: list[int] = []
+    monkeypatch.setattr(subprocess, "Popen", Server)
+    monkeypatch.setattr(Server, "wait", lambda self: 0)
+    monkeypatch.setattr(urllib.request, "urlopen", press_ctrl_c)
+    monkeypatch.setattr(os, "killpg", lambda group, number: ended.append(group))
+    with pytest.raises(KeyboardInterrupt):
+        ui.start("sqlite:///x", 5999)
+    assert ended == [Server.pid]
+
+
 def test_a_server_that_does_not_start_and_a_port_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", Server)
     monkeypatch.setattr(Server, "code", 1)

@@ -20,20 +20,11 @@ def test_paths_are_told_from_names_of_datasets(word: str, expected: bool) -> Non
     assert user_data.is_path(word) is expected
 
 
-@pytest.mark.parametrize(
-    ("value", "spelled"),
-    [
-        (True, "true"),
-        (0.2, "0.2"),
-        ("my_label", "my_label"),
-        ("my label", "'my label'"),
-        ("it's", "'it\\'s'"),
-        ("7", "'7'"),
-        (["a", "b c"], "[a,'b c']"),
-    ],
-)
-def test_values_are_spelled_as_hydra_reads_them(value: object, spelled: str) -> None:
-    assert user_data.spell(value) == spelled
+def test_commands_are_quoted_for_a_shell() -> None:
+    words = ["dataset.path='my table.csv'", "dataset.label=x", "a=['$b']", "dataset.leave_out=[a,b]"]
+    command = user_data.command(words)
+    assert command.startswith("python train.py \"dataset.path='my table.csv'\" dataset.label=x ")
+    assert shlex.split(command)[2:] == words
 
 
 def test_the_printed_command_runs(
@@ -58,4 +49,4 @@ def test_the_printed_command_runs(
 def test_a_path_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(ROOT)
     assert line.main(["data", "nowhere/patients.csv"]) == 2
-    assert "dataset.path=nowhere/patients.csv: there is no such folder" in capsys.readouterr().err
+    assert "dataset.path=nowhere/patients.csv: there is no such file or folder" in capsys.readouterr().err

@@ -67,7 +67,12 @@ def test_all_rows_of_a_wrong_length_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"PK\x03\x04" + bytes(30), "is a ZIP archive or an Excel workbook"),
+        (b"PK\x03\x04" + bytes(30), "is a ZIP archive, an Excel workbook or a file of NumPy or PyTorch"),
+        (b"\x93NUMPY" + bytes(9), "is an array of NumPy: pass it in Python"),
+        (b"\x80\x04\x95" + bytes(9), "is a pickle: pass its content in Python"),
+        (b"\xfd7zXZ" + bytes(9), "is packed with xz: unpack it with xz -dk"),
+        (b"BZh9" + bytes(9), "is packed with bzip2: unpack it with bunzip2 -k"),
+        (b'{"a": [1, 2]}', "is JSON: pandas.read_json"),
         (b"PAR1" + bytes(30), "rename it to .parquet"),
         (b"version https://git-lfs.github.com/spec/v1\n", "run git lfs pull"),
         (b"\x1f\x8b\x08\x00" + bytes(99), "damaged or incomplete gzip"),

@@ -68,7 +68,9 @@ def test_one_column_of_lists_with_shape_and_scale(tmp_path: Path) -> None:
     assert raw.n_classes == 6
     with pytest.raises(DataError, match=r"dataset.shape=\[5, 5\] holds 25 values, .*train.parquet has 12"):
         replace(made, shape=[5, 5]).load(0)
-    with pytest.raises(DataError, match=r"dataset.features: .*no column of numbers besides the label; .*pixels, label"):
+    with pytest.raises(
+        DataError, match=r"dataset.features: .*no column of numbers besides the label. Its other columns: pixels"
+    ):
         folder(tmp_path).load(0)
 
 
@@ -144,7 +146,8 @@ def test_two_columns_of_one_name_are_refused(csv: Path) -> None:
 def test_a_folder_without_test_file_says_so(csv: Path) -> None:
     (csv / "test.csv").unlink()
     with pytest.raises(
-        DataError, match=r"needs test.parquet or test.csv; it holds train.csv, of which dataset.test_share=0.2"
+        DataError,
+        match=r"has no test table: dataset.test_share=0.2 cuts a fifth of train.csv, or write test.parquet or test.csv",
     ):
         folder(csv).load(0)
 

@@ -157,6 +157,7 @@ PROGRAM = (
     [
         ("7", 7, ""),
         ("signal.raise_signal(signal.SIGTERM)", 143, NOTHING),
+        ("signal.raise_signal(signal.SIGTERM), 'stopped'", 143, "stopped"),
         ("interrupts.note(143) or 1 / 0", 143, NOTHING),  # an import that was broken off raises what it likes
         ("interrupts.note_closed_pipe()", 141, ""),
     ],

@@ -67,7 +67,7 @@ def test_a_component_error_is_printed_once(logs: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(command_line, "_ENCLOSING", [None])  # as while `train.py` calls Hydra
     with pytest.raises(SystemExit, match="2"):
         called(cfg)
-    line = "model=module (own_networks.InPlace): forward: forward in eval mode must not change its inputs in place"
+    line = "forward of inputs [2, 1, 8, 8]: forward in eval mode must not change its inputs in place"
     assert [line in text for text in lines] == [True, True]
 
 

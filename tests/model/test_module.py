@@ -52,6 +52,10 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("model.path=nowhere.Net",), "there is no module 'nowhere' in the working folder .* or on PYTHONPATH"),
     (("model.path=own_networks.Dens",), "own_networks has no class 'Dens'; did you mean Dense?"),
     (("model.path=own_networks.Plain",), "must be a class or function that makes an nn.Module, got 'Plain'"),
+    (
+        ("model.path=own_networks.EXISTING",),
+        "own_networks.EXISTING is a network that exists already, .*: name its class",
+    ),
     (("model.path=own_networks.Dense", "model.args={widht:3}"), "has no parameter 'widht'; did you mean width?"),
     (
         ("model.path=own_networks.Fails",),
@@ -65,7 +69,10 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("model.path=own_networks.Lazy",), "the network must have no lazy layer, got the parameter 'out.weight'"),
     (("model.path=own_networks.Unseeded",), "'out.bias' differs between two networks of one seed"),
     (("model.path=own_networks.NamedHeads",), "must return a tensor of logits, got a dict with auxiliary, logits: "),
-    (("model.path=own_networks.NamedHeads", "model.head=loss"), "forward raised KeyError: 'loss'"),
+    (
+        ("model.path=own_networks.NamedHeads", "model.head=loss"),
+        r"forward of inputs \[2, 1, 8, 8\] raised KeyError: 'loss'",
+    ),
     (("model.path=own_networks.Dense", "model.head=true"), "model.head must be an integer, a text or null, got True"),
     (("model.path=own_networks.Dense", "model.inputs=tokens"), "reads symbols, and the inputs of dataset=digits are"),
 ]

@@ -112,7 +112,7 @@ def test_the_alias_is_a_composition(tmp_path: Path) -> None:
     ("typed", "line"),
     [
         ("objective.base.q=2", r"^objective\.base\.q must be a number in \(0, 1\], got 2$"),
-        ("+objective.base.r=2", r"^objective\.base: has no option 'r'; its options are q$"),
+        ("+objective.base.r=2", r"^objective\.base: has no option 'r'; its only option is q$"),
         ("objective.M=0.5", r"^objective\.M must be above 1\.42857, what"),
     ],
 )

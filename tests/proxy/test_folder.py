@@ -58,7 +58,7 @@ def test_what_it_refuses(tmp_path: Path) -> None:
     ):
         public(tmp_path, label=0).inputs(federation_of(), 0)
     assert len(replace(public(tmp_path, label=0), leave_out=["label"]).inputs(federation_of(), 0)) == 8
-    with pytest.raises(DataError, match=r"^proxy.path=.*nowhere: there is no such folder"):
+    with pytest.raises(DataError, match=r"^proxy.path=.*nowhere: there is no such file or folder"):
         replace(public(tmp_path), path=str(tmp_path / "nowhere")).inputs(federation_of(), 0)
     with pytest.raises(OptionError, match=r"^leave_out must be a list of texts"):
         replace(public(tmp_path), leave_out="id")

@@ -33,7 +33,22 @@ CASES = [
         "selector=ucb_cs has no option 'discont'; its options are discount, index",
     ),
     ("client.LR=1", "client=sgd has no option 'LR'; its options are lr, decay"),
-    ("dataset.path=data", "dataset=digits has no option 'path'; it has none"),
+    (
+        "dataset.path=data",
+        "dataset=digits has no option 'path'; it has no options; 'path' is an option of dataset=celeba,",
+    ),
+    (
+        "model.path=my.Net",
+        "model=mlp has no option 'path'; its only option is hidden; 'path' is an option of model=module",
+    ),
+    ("lr=0.1", "there is no option 'lr'; did you mean client.lr or server.lr?"),
+    ("client_lr=0.1", "there is no option 'client_lr'; did you mean client.lr?"),
+    ("dataset=./my.csv", "got './my.csv'. For your own, type dataset=folder dataset.path=./my.csv"),
+    ("model=my_networks.Net", "got 'my_networks.Net'. For your own, type model=module model.path=my_networks.Net"),
+    (
+        "model=module model.args.width=8",
+        "model.args has no option 'width'; it is a single value: type model.args=VALUE, or 'model.args={width: VALUE}'",
+    ),
     ("eval.evry=2", "eval has no option 'evry'; its options are every, clients_every, clients_sample"),
     ("callback.figure=null", "callback has no option 'figure'; its options are journal, progress, summary, figures"),
     ("seed.x=3", "seed has no option 'x'; it is a single value: type seed=VALUE"),
@@ -65,7 +80,7 @@ CASES = [
         "client.batch=1 leaves batch norm a single value per channel",
     ),
     # nothing but a class that has what its group needs, built whole
-    ("+selector._partial_=true", "selector has no option '_partial_'; its options are weights"),
+    ("+selector._partial_=true", "selector has no option '_partial_'; its only option is weights"),
     ("selector=ucb_cs +selector._args_=[1]", "selector has no option '_args_'; its options are discount, index"),
     ("objective=propfair +objective.base._partial_=true", "objective.base has no option '_partial_'"),
     ("selector._target_=os.system", "selector._target_ must be a class, got 'os.system'"),
@@ -101,21 +116,24 @@ CASES = [
     ),
     ("engine.slices=99999999999", "engine.slices must be an integer in [1, 100000], got 99999999999"),
     # a user's own data
-    ("dataset=folder dataset.path='~nobody-here/x'", "dataset.path=~nobody-here/x: there is no such folder"),
+    ("dataset=folder dataset.path='~nobody-here/x'", "dataset.path=~nobody-here/x: there is no such file or folder"),
     (
         "dataset=folder dataset.n_classes=1000000000000",
         "dataset.n_classes must be an integer in [2, 100000] or null, got",
     ),
     ("dataset=folder dataset.client=site partition=dirichlet", "dataset.client=site names the clients, and partition="),
     ("dataset=folder dataset.client=site experiment=drift", "and partition=label_shards makes its own: choose hetero"),
-    ("dataset=folder partition.fraction=0.3", "partition=iid has no option 'fraction'; it has none"),
+    (
+        "dataset=folder partition.fraction=0.3",
+        "partition=iid has no option 'fraction'; it has no options; 'fraction' is an option of partition=",
+    ),
     # parts inside of parts
     (
         "objective@objective.base=gce",
         "objective@objective.base: no chosen component contains this one; objective=",
     ),
     ("objective=propfair objective@objective.base=best", "objective@objective.base must be one of ce, "),
-    ("objective=propfair objective.base.q=1", "objective.base has no option 'q'; it has none"),
+    ("objective=propfair objective.base.q=1", "objective.base has no option 'q'; it has no options"),
     ("objective=propfair objective@objective.base=propfair", "objective.base must be an objective other than propfair"),
     ("objective=propfair objective@objective.base=flash_robust", "objective.M must be above 16, what"),
     ("agg=feddf proxy=dataset dataset@proxy.source=cmnist", "dataset=cmnist sets the clients too"),

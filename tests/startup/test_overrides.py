@@ -24,7 +24,10 @@ class Net(nn.Module):
         ({"client": {"lr": 0.05, "momentum": None}}, ["client.lr=0.05", "client.momentum=null"]),
         ({"model.args": {"width": 16}}, ["model.args={width:16}"]),
         ({"model": {"path": "a.Net", "args": {"width": 16}}}, ["model.path=a.Net", "model.args={width:16}"]),
-        ({"dataset.leave_out": ["id", "my age"]}, ["dataset.leave_out=[id,'my age']"]),
+        (
+            {"dataset.leave_out": ["id", "my age"], "dataset.label": "7"},
+            ["dataset.leave_out=[id,'my age']", "dataset.label='7'"],
+        ),
         ({"resume": True, "cohort": np.int64(3)}, ["resume=true", "cohort=3"]),
         ({"model": Net}, ["model=module", f"model.path={Net.__module__}.Net"]),
     ],
@@ -34,7 +37,24 @@ def test_options_are_spelled_as_they_are_typed(options: dict[str, Any], override
 
 
 @pytest.mark.parametrize(
-    "value", ["a b", "null", "True", "", "it's", "a,b", "a=b", "{x}", "back\\", "1e3", "~/data", "-1"]
+    "value",
+    [
+        "a b",
+        "null",
+        "True",
+        "",
+        "it's",
+        "a,b",
+        "a=b",
+        "{x}",
+        "back\\",
+        "1e3",
+        "~/data",
+        "-1",
+        "größe",
+        "ärzte",
+        "a(b)[c]",
+    ],
 )
 def test_a_text_stays_a_text(value: str) -> None:
     (override,) = list_overrides({"dataset.path": value})
@@ -51,9 +71,16 @@ def test_values_of_a_sweep() -> None:
         list_overrides({"seed": []}, several=True)
 
 
-@pytest.mark.parametrize("model", [Net(), lambda: Net()])
-def test_a_network_is_made_by_each_run(model: Any) -> None:
-    with pytest.raises(OptionError, match="model must be the name of a choice, or a class or function at the top"):
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (Net(), "got a network of the class Net. Each run makes its own network, .*: pass model=Net$"),
+        (nn.Linear(2, 2), "got a network of the class Linear. .*: write a function at the top that returns it, and"),
+        (lambda: Net(), "function at the top of a module, got <lambda>. .*: write a function at the top"),
+    ],
+)
+def test_a_network_is_made_by_each_run(model: Any, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
         list_overrides({"model": model})
 
 

@@ -247,7 +247,7 @@ def test_an_alias_is_never_silently_something_else(overrides: list[str], refused
 
 def test_an_unknown_option_is_named_with_those_there_are() -> None:
     made = compose.Composed({"server": {**node("server", "sgd"), "speed": 1}}, {"server": "sgd"}, ())
-    with pytest.raises(OptionError, match=r"server=sgd: has no option 'speed'; its options are lr"):
+    with pytest.raises(OptionError, match=r"server=sgd: has no option 'speed'; its only option is lr"):
         components.make(made, "server")
 
 

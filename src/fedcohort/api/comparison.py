@@ -120,7 +120,9 @@ class Comparison:
         return page.show_in_notebook(self.answer)
 
 
-def compare(runs: SweepResult | Iterable[RunResult | str | Path] | None = None, **options: object) -> Comparison:
+def compare(
+    runs: SweepResult | Iterable[RunResult | str | Path] | RunResult | str | Path | None = None, **options: object
+) -> Comparison:
     """Compare runs over seeds, with paired differences to a baseline.
 
         compare(fedcohort.sweep(selector=["random", "flash"], seed=range(3)))
@@ -128,7 +130,7 @@ def compare(runs: SweepResult | Iterable[RunResult | str | Path] | None = None, 
         compare(sweep="last", rows="selector", cols="agg", baseline="random")
 
     Args:
-        runs: the result of a sweep, or results or folders of runs; None for runs that are in MLflow.
+        runs: the result of a sweep, or one or several results or folders of runs; None for runs that are in MLflow.
         options: those of `fedcohort compare`, which its `--help` explains. Rows, columns and baseline of a sweep
             follow from the options that it varies, unless they are passed.
 
@@ -148,7 +150,8 @@ def compare(runs: SweepResult | Iterable[RunResult | str | Path] | None = None, 
         folders = runs.folders
     else:
         chosen, only, source = make_options(texts), {}, "folders"
-        folders = [run.folder if isinstance(run, RunResult) else Path(run) for run in runs]
+        several = [runs] if isinstance(runs, RunResult | str | Path) else runs
+        folders = [run.folder if isinstance(run, RunResult) else Path(run) for run in several]
     question = replace(chosen.question, source=source)
     return Comparison(comparison.answer_folders(folders, question, only))
 

@@ -26,14 +26,22 @@ def replace_data(options: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         options: `dataset` may be a data frame, whose columns `dataset.label`, `dataset.client` and so on name, or a
-            pair of arrays: samples [n, ...] and labels [n].
+            pair of arrays: samples [n, ...] and labels [n]. An index with a name counts as a column.
+
+    Raises:
+        OptionError: for data of another kind.
     """
     data: Any = options.get("dataset")
     frame, described = data, dict[str, Any]()
-    if isinstance(data, tuple) and len(data) == 2:
+    if isinstance(data, tuple | list) and len(data) == 2 and not all(isinstance(part, str) for part in data):
         frame, described = _tabulate(*data)
-    elif not hasattr(data, "to_parquet"):
+    elif isinstance(data, str | Mapping | tuple | list | None):
         return dict(options)
+    elif not hasattr(data, "to_parquet"):
+        allowed = "the name of a choice, a data frame, or a pair (x, y) of samples [n, ...] and labels [n]"
+        raise ranges.refuse("dataset", allowed, type(data).__name__)
+    elif any(name is not None for name in frame.index.names):
+        frame = frame.reset_index()
     content = io.BytesIO()
     frame.to_parquet(content, index=False)
     logs = options.get("paths.logs", dict(options.get("paths", {})).get("logs", "logs"))

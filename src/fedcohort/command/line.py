@@ -28,11 +28,11 @@ COMMANDS = {
     "figures": "Draw a run's figures again, or explain one round.",
     "methods": "Print the choices of a group, or the signals with their costs, as a table.",
     "profile": "Measure where a round's time goes, stage by stage.",
-    "data": "Load a dataset and show how it is split among clients, without training.",
+    "data": "Propose the options for your own table or images, or show a dataset's split; no training.",
     "prepare": "Convert raw files (images, LEAF's JSON, CelebA, WaterBirds, Spawrious) to Parquet tables.",
     "sync": "Send the missing rounds and files of a run to MLflow.",
     "ui": "Start MLflow's server, and print the page with the runs of the newest sweep.",
-    "new": "Write the three files of a new selector, aggregator, signal or dataset.",
+    "new": "Write the three files of a new selector, aggregator, signal, dataset or model.",
     "completion": "Print the lines that make a shell complete commands, groups and choices.",
 }
 HELP = {"-h", "--help", "help"}
@@ -63,7 +63,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def console() -> None:
     """Run the installed script `fedcohort`."""
-    raise SystemExit(interrupt.run_main(main))
+    raise SystemExit(interrupt.run_main(main, "stopped"))
 
 
 def _train(words: Sequence[str]) -> int:

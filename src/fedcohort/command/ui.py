@@ -78,13 +78,17 @@ def start(uri: str, port: int) -> "subprocess.Popen[bytes]":
         env={**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},  # a dozen processes for language models
         start_new_session=True,  # so that `stop` ends the server's own processes, too
     )
+    sys.stderr.write("starting MLflow's server, which can take half a minute\n")
     end = time.monotonic() + START_S
-    while process.poll() is None and time.monotonic() < end:
-        with suppress(OSError), urllib.request.urlopen(f"http://{HOST}:{port}/health", timeout=1):
-            return process
-        time.sleep(0.2)
-    stop(process)
-    raise TrackingError(f"MLflow's server did not start; see why with: mlflow {' '.join(words)}")
+    try:
+        while process.poll() is None and time.monotonic() < end:
+            with suppress(OSError), urllib.request.urlopen(f"http://{HOST}:{port}/health", timeout=1):
+                return process
+            time.sleep(0.2)
+        raise TrackingError(f"MLflow's server did not start; see why with: mlflow {' '.join(words)}")
+    except BaseException:  # also where a signal ends the command meanwhile: the server would keep the port
+        stop(process)
+        raise
 
 
 def stop(process: "subprocess.Popen[bytes]") -> None:

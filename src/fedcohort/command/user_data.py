@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fedcohort.dataset.user_table.propose import Proposal, propose
+from fedcohort.startup.overrides import spell_value
 
 WIDTH = 12  # of the labels at the left
 
@@ -25,25 +26,16 @@ def options_of(path: str, words: Sequence[str]) -> tuple[Proposal, list[str]]:
     typed = dict(word.split("=", 1) for word in words if "=" in word)
     proposal = propose(path, {name: value.strip("'\"") for name, value in typed.items()})
     proposed = {"dataset": "folder", "dataset.path": path, **proposal.options}
-    return proposal, [*(f"{name}={spell(value)}" for name, value in proposed.items() if name not in typed), *words]
-
-
-def spell(value: object) -> str:
-    """Return a value as Hydra reads it: texts with characters that Hydra gives a meaning are quoted."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list | tuple):
-        return f"[{','.join(spell(item) for item in value)}]"
-    text = str(value)
-    if not isinstance(value, str) or re.fullmatch(r"[A-Za-z_./~][\w./~-]*", text):
-        return text
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    return proposal, [
+        *(f"{name}={spell_value(name, value)}" for name, value in proposed.items() if name not in typed),
+        *words,
+    ]
 
 
 def command(words: Sequence[str]) -> str:
     """Return the command that trains with these options, as a shell reads it."""
-    return f"python train.py {shlex.join(words)}"
+    quoted = [f'"{word}"' if "'" in word and not set(word) & set('"$`\\!') else shlex.quote(word) for word in words]
+    return " ".join(["python train.py", *quoted])
 
 
 def lines(proposal: Proposal) -> Iterator[str]:
@@ -56,7 +48,7 @@ def lines(proposal: Proposal) -> Iterator[str]:
         yield f"{'' if number else 'columns':<{WIDTH}}{name:<{width}}{kind:<13}{details}".rstrip()
     yield ""
     for decision in proposal.decisions:
-        options = " ".join(f"{name}={spell(value)}" for name, value in decision.options.items())
+        options = " ".join(f"{name}={spell_value(name, value)}" for name, value in decision.options.items())
         yield f"{decision.topic:<{WIDTH}}{options or '(default)'}"
         yield f"{'':<{WIDTH}}  {decision.reason}"
     yield ""

@@ -33,7 +33,13 @@ GZIP = b"\x1f\x8b"
 MAX_RATIO = 1032  # of the sizes of a text and its gzip file
 BYTE_ORDER_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 OTHER_FORMATS = {  # first bytes of files that are no CSV, and what to do with them
-    b"PK\x03\x04": "is a ZIP archive or an Excel workbook: unpack it, or save its sheet as CSV",
+    b"PK\x03\x04": "is a ZIP archive, an Excel workbook or a file of NumPy or PyTorch: unpack it, save the sheet as "
+    "CSV, or pass the arrays in Python, as fedcohort.run(dataset=(x, y))",
+    b"\x93NUMPY": "is an array of NumPy: pass it in Python, as fedcohort.run(dataset=(x, y))",
+    b"\x80": "is a pickle: pass its content in Python, as fedcohort.run(dataset=frame)",
+    b"\xfd7zXZ": "is packed with xz: unpack it with xz -dk, or pack it with gzip",
+    b"BZh": "is packed with bzip2: unpack it with bunzip2 -k, or pack it with gzip",
+    b"{": "is JSON: pandas.read_json(...).to_parquet(...) makes a table of it",
     b"\xd0\xcf\x11\xe0": "is an Excel workbook: save its sheet as CSV",
     b"PAR1": "is a Parquet file: rename it to .parquet",
     b"version https://git-lfs": "is a pointer of Git LFS, not the file itself: run git lfs pull",

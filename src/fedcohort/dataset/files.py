@@ -1,11 +1,14 @@
 """Find and read the tables of a folder: train, test and valid, as Parquet or CSV files."""
 
 import os
+import re
 from pathlib import Path
 
 import pyarrow as pa
 
+from fedcohort.dataset import cells
 from fedcohort.dataset.csv_file import read_csv
+from fedcohort.dataset.naming import list_names
 from fedcohort.dataset.parquet import StoredTable, list_parts
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
@@ -27,7 +30,7 @@ def read(file: Path, decimal: str = "auto") -> Frame:
         locate = table.locate if file.is_dir() else None
     else:
         csv_table = read_csv(file, decimal)
-        table, notes = csv_table.table, csv_table.notes
+        table, notes = csv_table.table, (*csv_table.notes, *_check_header(file, csv_table.table.column_names))
     names = list(table.column_names)
     if file.suffix != ".parquet" and len(names) == 1 and " " in names[0]:
         raise DataError(f"dataset.path: {file} separates columns by ' ': separate them by commas")
@@ -37,6 +40,23 @@ def read(file: Path, decimal: str = "auto") -> Frame:
         repeated = next(name for name in names if names.count(name) > 1)
         raise DataError(f"dataset.path: {file} has {names.count(repeated)} columns called {repeated!r}")
     return Frame(str(file), table, notes=notes, locate=locate)
+
+
+def _check_header(file: Path, names: list[str]) -> list[str]:
+    """Return a note where half or more of the names are numbers; 0, 1, 2, ... are names that pandas gives.
+
+    Raises:
+        DataError: where all are numbers, so that the file has no header.
+    """
+    n_numbers = sum(re.fullmatch(cells.NUMBER, name.strip()) is not None for name in names)
+    if 2 * n_numbers < len(names) or names[:n_numbers] == [str(k) for k in range(n_numbers)]:
+        return []
+    if n_numbers == len(names):
+        raise DataError(
+            f"dataset.path: {file} begins with numbers, and its first line must hold the names of the columns: add a "
+            "line such as x0,x1,label"
+        )
+    return [f"its first line names the columns ({list_names(names, 3)})"]
 
 
 def give_back() -> None:
@@ -83,7 +103,10 @@ def folder_of(path: str, option: str = "dataset.path") -> Path:
     except (OSError, RuntimeError, ValueError) as error:  # forbidden, too long, or the home of an unknown user
         raise DataError(f"{option}={path[:200]} can't be read: {getattr(error, 'strerror', None) or error}") from error
     if not is_folder:
-        raise DataError(f"{option}={path[:200]}: there is no such folder (from {Path.cwd()})")
+        fault = (
+            "this is no folder" if os.path.exists(folder) else f"there is no such file or folder (from {Path.cwd()})"
+        )
+        raise DataError(f"{option}={path[:200]}: {fault}")
     return folder
 
 

@@ -209,8 +209,13 @@ class Interrupts:
 interrupts = Interrupts()
 
 
-def run_main(main: Callable[[], int]) -> int:
-    """Return the exit code of `main`; if a signal ended it, end the process with the signal's exit code."""
+def run_main(main: Callable[[], int], message: str = NOTHING) -> int:
+    """Return the exit code of `main`; if a signal ended it, end the process with the signal's exit code.
+
+    Args:
+        main: the program.
+        message: printed where a signal ended it.
+    """
     interrupts.start()
     try:
         return main()
@@ -218,7 +223,7 @@ def run_main(main: Callable[[], int]) -> int:
         if not interrupts.code or (isinstance(error, SystemExit) and error.code != interrupts.code):
             raise
         if not isinstance(error, SystemExit) and interrupts.code != PIPE:
-            sys.stderr.write(f"{NOTHING}\n")
+            sys.stderr.write(f"{message}\n")
     finally:
         interrupts.stop()
     with suppress(OSError):

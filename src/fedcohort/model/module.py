@@ -168,6 +168,11 @@ def _load(path: str) -> Callable[..., object]:
     except Exception as error:
         raise OptionError(f"model.path={path}: importing {module_name} raises {_reason(error, module_name)}") from error
     make = getattr(module, name, None)
+    if hasattr(make, "state_dict") and not inspect.isclass(make):
+        raise OptionError(
+            f"model.path={path} is a network that exists already, and each run makes its own: name its class, or a "
+            "function that returns it"
+        )
     if not callable(make):
         defined = [key for key, value in vars(module).items() if inspect.isclass(value) and not key.startswith("_")]
         raise OptionError(f"model.path={path}: {module_name} has no class {name!r}{_instead(name, defined, 'it has ')}")

@@ -59,7 +59,9 @@ def probe(composition: Composed, model: "Model", network: "nn.Module", facts: "F
     federation, objective = facts.federation, facts.parts.objective
     own_classes = [module for module in network.modules() if not type(module).__module__.startswith("torch.")]
     code = own_classes[0] if own_classes else model
-    with name_component_in_errors(f"{name_of(code, composition.option('model'))}: forward", type(code).__module__):
+    shape = [2, *federation.server_test.x.shape[1:]]
+    where = f"{name_of(code, composition.option('model'))}: forward of inputs {shape}"
+    with name_component_in_errors(where, type(code).__module__):
         logits = probe_network(network, federation)
     with name_component_in_errors(name_of(objective, composition.option("objective")), type(objective).__module__):
         probe_objective(objective, logits, federation)

@@ -81,7 +81,6 @@ def fit(
     if beginning is None:
         return None
     path, restart, done = beginning.path, beginning.restart, beginning.restart.rounds
-    torch.set_num_threads(config["trainer"]["threads"])
     make_repeatable(config["trainer"]["accelerator"])
     loop.observers, loop.spending = watchers.observers, restart.spending
     loop.ends_early = watchers.ends_early
@@ -90,7 +89,8 @@ def fit(
     loop.lay_out(network)
     to_file = nullcontext() if home is None else messages.to_file(path)
     loop.owners = _owners(composition, loop, network)
-    with to_file, _report_ending(path, _resume_command(composition, sweep), loop.owners):
+    ending = _report_ending(path, _resume_command(composition, sweep), loop.owners)
+    with to_file, _threads(config["trainer"]["threads"]), ending:
         if not beginning.is_new:
             where = f"after round {done}" if done else "from the start: no round was saved"
             log.info("resuming %s %s", path, where)
@@ -128,6 +128,17 @@ def _begin(
     start = {"round": done, "resume": config["resume"], "forced": restart.forced, **origin}
     provenance.note_start(home.path, start)
     return StartState(home.path, home.is_new, restart)
+
+
+@contextmanager
+def _threads(number: int) -> Iterator[None]:
+    """Let torch use this number of threads in the block; afterwards, a caller of `fedcohort.run` has its own again."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from fedcohort.startup.options import unknown_option_error
 
 LOST = ("UncompletedJobError", "FailedJobError", "TerminatedWorkerError")  # errors of submitit and joblib
 SWEEP = "{0}: several values are a sweep, put -m first (python train.py -m ...); a list is typed as [a,b]"
+OWN = {"dataset": "dataset=folder dataset.path={}", "model": "model=module model.path={}"}  # for a file, a class
 MESSAGES = (  # pattern of the first line of Hydra's error, and the message
     (r"Ambiguous value for argument '(.*)'$", SWEEP),
     (r"Sweep parameters '(.*)' requires", SWEEP),
@@ -49,7 +50,8 @@ def explain(error: BaseException, words: Sequence[str], configs: Path) -> str | 
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return f"there is not enough memory ({text[:200] or 'no reason given'}): HYDRA_FULL_ERROR=1 shows where"
     if isinstance(error, OverrideParseException):
-        return f"can't read {error.override!r}: type name=value, lists as [1,2], texts with spaces as \"name='a b'\""
+        form = "type name=value, lists as [1,2], texts with spaces or accents as \"name='a b'\""
+        return f"can't read {error.override!r}: {form}"
     if isinstance(error, MissingConfigException):
         return _explain_missing(error, text, words, configs)
     if isinstance(error, HydraException):
@@ -83,12 +85,15 @@ def unknown_choice_message(configs: Path, name: str, value: str, choices: Iterab
         value: the choice that was typed.
         choices: those of the group; by default the files in its folder.
     """
-    return str(ranges.unknown_choice_error(name, value, list(choices) or list_choices(configs, name.partition("@")[0])))
+    group = name.partition("@")[0]
+    error = ranges.unknown_choice_error(name, value, list(choices) or list_choices(configs, group))
+    own = OWN.get(group) if re.search(r"[./]", value) else None
+    return f"{error}{f'. For your own, type {own.format(value)}' if own else ''}"
 
 
 def _explain_missing(error: MissingConfigException, text: str, words: Sequence[str], configs: Path) -> str:
     """Explain a choice without a yaml, which was typed or is named in another yaml."""
-    match = re.match(r"In '(.*?)': Could not \w+ '(.*)/(.*?)'", str(error))
+    match = re.match(r"In '(.*?)': Could not \w+ '((?:hydra/)?[^/']*)/(.*?)'", str(error))
     if match is None:
         return text
     file, group, value = match.groups()
@@ -116,10 +121,20 @@ def _explain_unknown_option(cause: OmegaConfBaseException, configs: Path) -> str
     names = [str(name) for name in node if name not in ("_target_", "hydra")]
     if not where:
         groups = {path.name for path in configs.iterdir() if path.is_dir()}
+        inner = [f"{name}.{option}" for name in names if isinstance(node[name], DictConfig) for option in node[name]]
+        if paths := [path for path in inner if path.endswith(f".{key}") or path.replace(".", "_") == key]:
+            return f"there is no option {key!r}; did you mean {' or '.join(paths)}?"
         return str(unknown_option_error("", key, {*names, *groups} - {"hydra"}))
     if not node:
-        return f"{where} has no option {key!r}; it is a single value: type {where}=VALUE"
+        mapping = f"{where}={{{key}: VALUE}}"
+        return f"{where} has no option {key!r}; it is a single value: type {where}=VALUE, or '{mapping}' for a mapping"
+    others = [
+        choice
+        for choice in list_choices(configs, where)
+        if re.search(rf"^(  )?{re.escape(key)}:", (configs / where / f"{choice}.yaml").read_text(), re.MULTILINE)
+    ]
+    hint = f"; {key!r} is an option of {where}={', '.join(others)}" if others else ""
     target = str(node.get("_target_", "")).split(".")
     if target[:2] == ["fedcohort", where] and len(target) > 2:  # a choice is its path: fedcohort.selector.ucb_cs.UcbCs
         where = f"{where}={target[2]}"
-    return str(unknown_option_error(where, key, names))
+    return f"{unknown_option_error(where, key, names)}{hint}"

@@ -110,7 +110,9 @@ def spell_value(value: object) -> str:
 
 def list_options(names: Collection[str]) -> str:
     """Return the clause of a message that lists the valid options."""
-    return f"its options are {', '.join(names)}" if names else "it has none"
+    if len(names) == 1:
+        return f"its only option is {next(iter(names))}"
+    return f"its options are {', '.join(names)}" if names else "it has no options"
 
 
 def unknown_option_error(where: str, option: str, names: Collection[str]) -> OptionError:

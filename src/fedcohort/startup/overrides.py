@@ -13,7 +13,7 @@ from hydra.core.override_parser.types import Quote, QuotedString
 
 from fedcohort.errors import OptionError
 
-PLAIN = re.compile(r"[A-Za-z_/.][\w./@+%-]*")  # texts that Hydra reads as texts without quotes
+PLAIN = re.compile(r"[A-Za-z_/.][\w./@+%-]*", re.ASCII)  # texts that Hydra reads as texts without quotes
 NOT_TEXT = {"null", "true", "false", "nan", "inf"}
 KINDS = "a number, a text, True, False, None, a path, or a list or dict of these"
 
@@ -36,7 +36,7 @@ def list_overrides(options: Mapping[str, object], *, several: bool = False) -> l
         values = {name: value}
         if isinstance(value, Mapping) and "." not in name:
             values = {f"{name}.{key}": each for key, each in value.items()}
-        spell = _spell_values if several else _spell
+        spell = _spell_values if several else spell_value
         overrides += [f"{key}={spell(key, each)}" for key, each in values.items()]
     return overrides
 
@@ -46,14 +46,14 @@ def _spell_values(name: str, value: object) -> str:
     if isinstance(value, str) and "," in value:
         return value  # as typed on the command line
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
-        return _spell(name, value)
-    if not (values := [_spell(name, each) for each in value]):
+        return spell_value(name, value)
+    if not (values := [spell_value(name, each) for each in value]):
         raise OptionError(f"{name} has no values: a list of a sweep holds at least one")
     return ",".join(values)
 
 
-def _spell(name: str, value: Any) -> str:  # noqa: ANN401 - what a user passes
-    """Return one value in Hydra's grammar."""
+def spell_value(name: str, value: Any) -> str:  # noqa: ANN401 - what a user passes
+    """Return one value in Hydra's grammar. name: of the option, for the message of an `OptionError`."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -65,11 +65,13 @@ def _spell(name: str, value: Any) -> str:  # noqa: ANN401 - what a user passes
         plain = PLAIN.fullmatch(text) and text.lower() not in NOT_TEXT
         return text if plain else str(QuotedString(text, Quote.single).with_quotes())
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{_spell(name, key)}:{_spell(name, each)}" for key, each in value.items()) + "}"
+        return (
+            "{" + ",".join(f"{spell_value(name, key)}:{spell_value(name, each)}" for key, each in value.items()) + "}"
+        )
     if isinstance(value, list | tuple | range):
-        return "[" + ",".join(_spell(name, each) for each in value) + "]"
+        return "[" + ",".join(spell_value(name, each) for each in value) + "]"
     if hasattr(value, "tolist"):  # NumPy's scalars and arrays
-        return _spell(name, value.tolist())
+        return spell_value(name, value.tolist())
     raise OptionError(f"{name} must be {KINDS}, got {type(value).__name__}")
 
 
@@ -80,10 +82,15 @@ def _is_network(value: object) -> bool:
 def _path_of(make: Any) -> str:  # noqa: ANN401 - a class, a function or what was passed instead
     """Return the dotted name by which another process finds a class or function that makes a network."""
     name = getattr(make, "__qualname__", "")
-    if not name or not name.isidentifier():
-        kind = "a network" if _is_network(make) and not isinstance(make, type) else name or type(make).__name__
+    if not name.isidentifier():
+        kind = type(make)
+        is_own = _is_network(make) and not kind.__module__.startswith("torch.")
+        remedy = (
+            f"pass model={kind.__name__}" if is_own else "write a function at the top that returns it, and pass that"
+        )
         raise OptionError(
-            f"model must be the name of a choice, or a class or function at the top of a module, got {kind}: "
-            "each run makes its own network, with the weights of its seed"
+            "model must be the name of a choice, or a class or function at the top of a module, got "
+            f"{name or f'a network of the class {kind.__name__}'}. Each run makes its own network, with the weights of "
+            f"its seed: {remedy}"
         )
     return f"{make.__module__}.{name}"

@@ -49,7 +49,27 @@ def test_part_files_of_one_table_are_read_in_order_and_errors_name_the_part(tmp_
 def test_one_of_several_tables_is_asked_for(tmp_path: Path) -> None:
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_text(ROWS)
-    with pytest.raises(DataError, match=r"needs train.*it holds a.csv, b.csv; name one of its tables, as dataset"):
+    with pytest.raises(
+        DataError, match=r"holds a.csv, b.csv; name one of its tables, as dataset.*a.csv, or join parts"
+    ):
+        folder(tmp_path).load(0)
+
+
+@pytest.mark.parametrize(
+    ("files", "advice"),
+    [
+        (
+            ("year=2020/part-0.parquet", "year=2021/part-0.parquet"),
+            r"pandas.read_parquet\('.*'\).to_parquet\('.*parquet'\)",
+        ),
+        (("cat1.png", "dog1.png"), "put the images into one folder for each class, as <class>/"),
+    ],
+)
+def test_folders_that_are_not_read_are_named_with_a_remedy(tmp_path: Path, files: tuple[str, ...], advice: str) -> None:
+    for name in files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    with pytest.raises(DataError, match=rf"needs train.parquet or train.csv; it holds .*; .*{advice}"):
         folder(tmp_path).load(0)
 
 

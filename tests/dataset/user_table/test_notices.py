@@ -15,6 +15,7 @@ from folder_toy import at, folder, table, write
         ("0,13", "numbers with decimal commas as text ('0,13') and is left out: read them with dataset.decimal=comma"),
         ("12 %", "percentages as text ('12 %') and is left out: write plain numbers"),
         ("1,234.5", "numbers with thousands separators as text ('1,234.5') and is left out: write plain numbers"),
+        ("[1.5, 2.5]", "lists as text ('[1.5, 2.5]') and is left out: write the table as Parquet, with lists"),
         ("31.12.2020", "dates as text ('31.12.2020') and is left out: write them as 2024-12-31"),
     ],
 )
@@ -29,16 +30,19 @@ def test_numbers_and_dates_written_as_text_are_named(
 def test_more_columns_left_out_than_taken_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     table(tmp_path, sex=["f", "m"] * 20, note=[f"n{k}" for k in range(40)])
     folder(tmp_path).load(0)
-    assert "2 columns are left out (sex, note) and only 1 are inputs: dataset.categories=auto" in caplog.text
+    assert "2 columns are left out (sex, note) and only 1 used as inputs: dataset.categories=auto" in caplog.text
     caplog.clear()
     folder(tmp_path, categories="auto").load(0)
     assert not caplog.text
 
 
-def test_features_far_from_unit_scale_propose_to_standardise(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    table(tmp_path, income=np.full(40, 4e4))
+@pytest.mark.parametrize(("value", "shown"), [(4e4, "40,000"), (2e-4, "0.0002")])
+def test_features_far_from_unit_scale_propose_to_standardise(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, value: float, shown: str
+) -> None:
+    table(tmp_path, income=np.full(40, value))
     folder(tmp_path).load(0)
-    assert "1 of 2 features are far from unit scale (root mean square: income (40,000))" in caplog.text
+    assert f"1 of 2 features are far from unit scale (root mean square: income ({shown}))" in caplog.text
     assert "dataset.standardise=true" in caplog.text
     caplog.clear()
     raw = folder(tmp_path, standardise=True).load(0)
@@ -65,7 +69,7 @@ def test_all_problems_are_one_message(tmp_path: Path) -> None:
         folder(tmp_path).load(0)
     lines = str(raised.value).splitlines()
     assert lines[0] == "the data have 4 problems:"
-    assert "needs test.parquet" in lines[1]
+    assert "has no test table: dataset.test_share=0.2" in lines[1]
     assert "has no column 'label'; it has x, z, kind" in lines[2]
     assert "column 'x', row 3 is empty" in lines[3]
     assert "column 'z', row 5 is empty" in lines[4]

@@ -28,9 +28,9 @@ def test_small_clients_are_left_out(tmp_path: Path) -> None:
     write_clients(tmp_path, [20, 1, 2, 30])
     raw = folder(tmp_path, client="who", min_client_samples=5).load(0)
     assert np.bincount(known(raw.train_owner))[[0, 3]].tolist() == [20, 30]
-    assert "2 clients with fewer than 5 training samples left out" in raw.inputs
+    assert "2 clients with fewer than 5 samples left out" in raw.inputs
     assert build(raw, SplitOptions(Natural(), NoNoise(), **KINDS)).n_clients == 2
-    with pytest.raises(DataError, match=r"no client has as many training samples, the largest has 30; dataset.pool_sm"):
+    with pytest.raises(DataError, match=r"no client has 31 samples, the largest has 30; dataset.pool_small=true"):
         folder(tmp_path, client="who", min_client_samples=31).load(0)
 
 
@@ -40,7 +40,7 @@ def test_small_clients_are_pooled_in_the_order_of_their_names(tmp_path: Path) ->
     assert np.bincount(known(raw.train_owner)).tolist() == [5, 20, 7]
     assert np.bincount(known(raw.test_owner)).tolist() == [5, 20, 7]
     assert raw.owner_names == ("c0 + 1 more", "c1", "c3 + 2 more")
-    assert "5 clients with fewer than 5 training samples pooled to 2" in raw.inputs
+    assert "5 clients with fewer than 5 samples pooled to 2" in raw.inputs
 
 
 def test_many_clients_of_three_rows_are_rejected_with_a_remedy_and_pooled(tmp_path: Path) -> None:
@@ -55,6 +55,9 @@ def test_many_clients_of_three_rows_are_rejected_with_a_remedy_and_pooled(tmp_pa
     (tmp_path / "other").rename(tmp_path / "test.parquet")
     pooled = folder(tmp_path, client="who", min_client_samples=10, pool_small=True).load(0)
     assert build(pooled, SplitOptions(Natural(), NoNoise(), **KINDS)).n_clients == 500
+    (tmp_path / "test.parquet").unlink()
+    cut = folder(tmp_path, client="who", min_client_samples=10, pool_small=True, test_share=0.2).load(0)
+    assert "fewer than 13 samples pooled to 400 (10 remain after the test part is cut)" in cut.inputs
 
 
 def test_pools_that_cannot_be_filled_are_rejected(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fedcohort.dataset import cells, images
-from fedcohort.dataset.naming import list_names
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 
@@ -16,17 +15,23 @@ AUTO = "auto"
 MAX_AUTO_LEVELS = 20  # of a text column that dataset.categories=auto encodes
 MIN_SHARE = 0.9  # of a text column's cells that look like numbers or dates, so that the column is named
 MAX_CELLS = 10_000  # of a text column, by which numbers and dates are recognised
+MAX_NAMES = 12  # columns that a message names
 EXAMPLE_LENGTH = 20  # characters of a cell in a message
 TEXT_NUMBERS = (  # what a text column holds, how its cells look, and what to do
     (
         "percentages",
         re.compile(r"[+-]?[\d.,]+\s*%"),
-        "write plain numbers, as 0.12 for 12 %",
+        "write plain numbers, as 0.12 for 12 % (docs/data.md has the lines of pandas)",
     ),
     (
         "numbers with thousands separators",
         re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?|[+-]?\d{1,3}(,\d{3})*\.\d+"),
-        "write plain numbers, as 1234.5 for 1,234.5",
+        "write plain numbers, as 1234.5 for 1,234.5 (docs/data.md has the lines of pandas)",
+    ),
+    (
+        "lists",
+        re.compile(r"[\[(].*[\])]", re.DOTALL),
+        "write the table as Parquet, with lists of numbers as cells",
     ),
     (
         "numbers with decimal commas",
@@ -126,13 +131,15 @@ def _no_inputs(frame: Frame, kinds: dict[str, str]) -> DataError:
     texts = [name for name, kind in kinds.items() if kind == "text"]
     advice = [f"{name!r} holds {what}: {remedy}" for name in texts for what, remedy in text_numbers(frame, name)]
     if lists:
-        advice.append(f"dataset.features=[{','.join(lists)}] takes the columns of lists")
+        advice.append(f"dataset.features=[{','.join(lists)}] takes the columns of lists or images")
     if any(2 <= count_levels(frame, name) <= MAX_AUTO_LEVELS for name in texts):
         advice.append("dataset.categories=auto encodes texts of few values")
-    ending = "".join(f"; {line}" for line in advice)
+    if not advice:
+        advice.append("turn texts into numbers, or columns of lists of numbers, and write them as Parquet")
+    columns = ", ".join(f"{name} ({kind})" for name, kind in list(kinds.items())[:MAX_NAMES])
     return DataError(
-        f"dataset.features: {frame.where} has no column of numbers besides the label; name one column of lists "
-        f"or images: {list_names(frame.names)}{ending}"
+        f"dataset.features: {frame.where} has no column of numbers besides the label. Its other columns: "
+        f"{columns or 'none'}; {'; '.join(advice)}"
     )
 
 

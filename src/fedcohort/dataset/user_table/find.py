@@ -1,5 +1,6 @@
 """Find the tables of `dataset.path`: a folder of tables, one table file, Parquet part files, or a folder of images."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 from fedcohort.dataset.files import file_of, folder_of, list_folder, read
 from fedcohort.dataset.parquet import list_parts
 from fedcohort.dataset.problems import Problems
+from fedcohort.dataset.raw.source import IMAGES
 from fedcohort.dataset.table import Frame
 from fedcohort.dataset.user_table import image_folder
 from fedcohort.errors import DataError
@@ -36,11 +38,7 @@ class TableFiles:
 def find(path: str) -> TableFiles:
     """Find the files; a single table of any name is the training table. Raises `DataError`."""
     single = expand(path)
-    try:
-        is_file = single.is_file()
-    except (OSError, ValueError):
-        is_file = False
-    if is_file:
+    if os.path.isfile(single):
         return TableFiles(single)
     folder = folder_of(path)
     train, test, valid = (file_of(path, part) for part in PARTS)
@@ -57,10 +55,23 @@ def find(path: str) -> TableFiles:
         return TableFiles(candidates[0], test, valid)
     if not candidates and image_folder.holds_classes(folder):
         return TableFiles(folder, images=folder)
-    hint = ""
-    if candidates:
-        hint = f"; name one of its tables, as dataset.path={folder / candidates[0].name}"
+    hint = _advise(folder, candidates)
     raise DataError(f"dataset.path={path} needs train.parquet or train.csv; it holds {list_folder(path)}{hint}")
+
+
+def _advise(folder: Path, tables: Sequence[Path]) -> str:
+    """Return what a user can do about a folder that is not read, as the end of a message."""
+    entries = list(folder.iterdir())
+    if tables:
+        return f"; name one of its tables, as dataset.path={tables[0]}, or join parts of one table to train.csv"
+    if any(entry.is_dir() and "=" in entry.name for entry in entries):
+        return (
+            "; a table that is partitioned into folders is not read: "
+            f"pandas.read_parquet({str(folder)!r}).to_parquet('{folder.name}.parquet') makes one file of it"
+        )
+    if any(entry.suffix.lower() in IMAGES for entry in entries):
+        return "; put the images into one folder for each class, as <class>/*.png"
+    return ""
 
 
 def _is_spark(folder: Path) -> bool:
@@ -107,15 +118,15 @@ def load_tables(path: str, cut: bool, with_valid: bool, decimal: str, problems: 
 def _no_test(path: str, train: str, valid: Path | None) -> DataError:
     also = f"; call {valid.name} test{valid.suffix} where it is to be the test" if valid else ""
     return DataError(
-        f"dataset.path={path} needs test.parquet or test.csv; it holds {train}, of which dataset.test_share=0.2 would "
-        f"cut a fifth of the rows{also}"
+        f"dataset.path={path} has no test table: dataset.test_share=0.2 cuts a fifth of {train}, or write "
+        f"test.parquet or test.csv next to it{also}"
     )
 
 
 def _load_images(path: str, folder: Path, cut: bool, with_valid: bool, problems: Problems) -> list[Frame]:
     frames = image_folder.read_frames(folder)
     if "train" not in frames:
-        raise DataError(f"dataset.path={path} has no training images: train/<class>/*.png is meant")
+        raise DataError(f"dataset.path={path} has no training images: they belong in train/<class>/*.png")
     if "test" in frames and cut:
         problems.add(DataError(f"dataset.test_share must be null where there is a test part ({folder / 'test'})"))
     elif "test" not in frames and not cut:

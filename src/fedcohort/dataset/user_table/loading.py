@@ -215,7 +215,8 @@ class Loading:
             remaining, note = small_clients.leave_out(owners, train, least)
             frames = [frames[0].take(self._rows(remaining)), *frames[1:]] if note else frames
             owners = small_clients.compress(replace(owners, train=train[remaining]))
-        self.notes += [note] if note else []
+        after = f" ({options.min_client_samples} remain after the test part is cut)" if options.test_share else ""
+        self.notes += [note + after] if note else []
         return owners, frames
 
     def _reader(self, names: Sequence[str], inputs: Inputs, train: Frame) -> Reader:

@@ -1,6 +1,7 @@
 """Look at the columns of a user's table, and give them roles: label, series, client, inputs."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,9 +16,11 @@ from fedcohort.dataset.user_table.columns import count_levels, kind_of, text_num
 from fedcohort.dataset.user_table.windows import find_series, number_blocks
 from fedcohort.errors import DataError
 
-LABELS = "label labels target class y outcome diagnosis category species activity"
-CLIENTS = "client client_id user user_id subject subject_id site site_id hospital owner device device_id person writer"
-CLIENTS += " patient patient_id participant customer customer_id clinic centre center station sensor sensor_id"
+LABELS = ("label", "labels", "target", "class", "y", "outcome", "diagnosis", "category", "species", "activity")
+CLIENTS = (  # alone or before "id", as in user_id, userId or "User ID"
+    *("client", "user", "subject", "site", "hospital", "owner", "device", "person", "writer", "patient", "participant"),
+    *("customer", "clinic", "centre", "center", "station", "sensor"),
+)
 MAX_CLASSES = 100  # of a column that is proposed for the labels
 ROWS_PER_CLIENT = 20  # of clients that are made
 MIN_SAMPLES = 10  # of a client, below which small clients are proposed to be left out or pooled
@@ -49,12 +52,14 @@ class Look:
         typed: the values of typed options.
         is_cut: whether the test part is cut of the training rows.
         roles: columns that are no inputs, by their role.
+        window: rows of a sample.
     """
 
     frames: Sequence[Frame]
     typed: Mapping[str, str]
     is_cut: bool
     roles: dict[str, str] = field(default_factory=dict)
+    window: int = 1
 
     def __post_init__(self) -> None:
         """Find the kind and the number of different values of each column."""
@@ -79,8 +84,8 @@ class Look:
         return name, self.kinds[name], "; ".join(details)
 
     def _example(self, name: str) -> str:
-        values = pc.unique(self.train.column(name)).slice(0, MAX_NAMES).to_pylist()
-        return ", ".join(repr(str(value)[:20]) for value in values if value is not None)
+        values = [value for value in pc.unique(self.train.column(name)).to_pylist() if value and value.strip()]
+        return ", ".join(repr(value[:20]) for value in values[:MAX_NAMES])
 
     def decide_roles(self) -> Iterator[OpenQuestion]:
         """Yield the decisions on the roles of columns, in the order in which they depend on each other."""
@@ -89,42 +94,53 @@ class Look:
         yield from self._ids()
         yield from self._client()
         if self.is_cut:
-            yield OpenQuestion(
-                "test", {"dataset.test_share": 0.2}, "there is no test table: a fifth of the rows is cut"
-            )
+            is_long = "series" in self.roles.values()
+            part = "windows is cut, of the series that training windows are of" if is_long else "rows is cut"
+            yield OpenQuestion("test", {"dataset.test_share": 0.2}, f"there is no test table: a fifth of the {part}")
 
     def _label(self) -> OpenQuestion:
-        if (label := self.typed.get("dataset.label")) is not None:
-            self.roles[label] = "label"
+        label = self.typed.get("dataset.label")
+        others: list[str] = []
+        if label is None:
+            label, *others = self._rank_labels()
+        self.roles[label] = "label"
+        if label not in self.levels:
             return OpenQuestion("label", {}, f"dataset.label={label}, as typed")
+        counts: Counter[str] = Counter()
+        for entry in pc.value_counts(self.train.column(label)).to_pylist():
+            counts[str(entry["values"]).strip()] += entry["counts"]
+        largest = ", ".join(f"{value} ({n:,})" for value, n in counts.most_common(MAX_NAMES))
+        also = f"; also possible: {', '.join(others[:MAX_NAMES])}" if others else ""
+        return OpenQuestion("label", self._label_options(label), f"{self.levels[label]} classes: {largest}{also}")
+
+    def _rank_labels(self) -> list[str]:
+        """Return the columns that may hold labels, the most likely one first. Raises `DataError` for none."""
         max_classes = min(MAX_CLASSES, max(2, self.train.table.num_rows // 5))
         candidates = [name for name, n in self.levels.items() if 2 <= n <= max_classes and self._may_be_label(name)]
-        named = [name for word in LABELS.split() for name in candidates if name.casefold() == word]
-        unnamed = [name for name in reversed(candidates) if not _is_client(name)]
-        if not (ranked := [*named, *unnamed]):
+        named = [name for word in LABELS for name in candidates if name.casefold() == word]
+        named += [name for name in candidates if set(_words(name)) & (set(LABELS) - {"y"})]
+        unnamed = [name for name in reversed(candidates) if not (_is_client(name) or _is_id(name))]
+        if not (ranked := list(dict.fromkeys([*named, *unnamed]))):
             raise DataError(
                 f"{self.train.where}: no column can hold labels (texts or whole numbers with 2 to {max_classes} "
-                f"values): name one with dataset.label=NAME; the columns are {list_names(self.train.names)}"
+                f"values): name one with dataset.label=NAME; the columns are {list_names(self.train.names)}. "
+                "Numbers with fractions are no labels: models are classifiers"
             )
-        label = ranked[0]
-        self.roles[label] = "label"
-        counts = pc.value_counts(self.train.column(label)).to_pylist()
-        counts = sorted(counts, key=lambda entry: -entry["counts"])[:MAX_NAMES]
-        largest = ", ".join(f"{str(entry['values']).strip()} ({entry['counts']:,})" for entry in counts)
-        possible = [name for name in dict.fromkeys(ranked) if name != label]
-        also = f"; also possible: {', '.join(possible[:MAX_NAMES])}" if possible else ""
-        return OpenQuestion("label", self._label_options(label), f"{self.levels[label]} classes: {largest}{also}")
+        return ranked
 
     def _may_be_label(self, name: str) -> bool:
         column = self.train.column(name)
+        if pa.types.is_floating(column.type):  # 0.0 and 1.0 are labels only in a column that is called so
+            is_whole = pc.and_(pc.is_finite(column), pc.equal(column, pc.floor(column)))
+            return name.casefold() in LABELS and bool(pc.all(is_whole).as_py())
         return self.kinds[name] in ("text", "truth value") or pa.types.is_integer(column.type)
 
     def _label_options(self, label: str) -> dict[str, object]:
         """Return the options for a label; whole numbers that leave some out need the number of classes."""
         options: dict[str, object] = {} if label == "label" else {"dataset.label": label}
         column = self.train.column(label)
-        if pa.types.is_integer(column.type):
-            low, high = pc.min(column).as_py(), pc.max(column).as_py()
+        if self.kinds[label] == "number" and self._may_be_label(label):
+            low, high = pc.min(column).as_py(), int(pc.max(column).as_py())
             if low >= 0 and high + 1 != self.levels[label]:
                 options["dataset.n_classes"] = high + 1
         return options
@@ -137,24 +153,27 @@ class Look:
         series, time = columns
         lengths = np.bincount(number_blocks(self.train, [series, label]))
         self.roles |= {series: "series", time: "time"}
-        window = int(min(MAX_WINDOW, max(2, np.median(lengths) // 2)))
-        options: dict[str, object] = {"dataset.series": series, "dataset.window": window}
+        self.window = int(min(MAX_WINDOW, max(2, np.median(lengths) // 2)))
+        options: dict[str, object] = {"dataset.series": series, "dataset.window": self.window}
         reason = (
-            f"one row per time step {time!r}: {len(lengths):,} series of {lengths.min():,} to {lengths.max():,} rows"
+            f"one row per time step {time!r}: {len(lengths):,} series of {_span(lengths.min(), lengths.max())} rows"
         )
-        yield OpenQuestion("series", options, f"{reason}; a sample is {window} rows")
+        yield OpenQuestion("series", options, f"{reason}; a sample is {self.window} rows")
 
     def _client(self) -> Iterator[OpenQuestion]:
         name = self.typed.get("dataset.client")
+        if name is not None and name not in self.levels:
+            return  # a column that does not exist is an error when the table is loaded
         candidates = [name for name in self.levels if _is_client(name) and self._may_be_client(name)]
         name = name or next(iter(candidates), None)
-        window = int(str(self.typed.get("dataset.window") or self._window()))
+        window = int(self.typed.get("dataset.window") or self.window)
         n_rows = self.train.table.num_rows // window
-        if name is None or name not in self.levels:
+        if name is None:
             n = int(min(50, max(2, n_rows * (0.8 if self.is_cut else 1) // ROWS_PER_CLIENT)))
             options: dict[str, object] = {"clients": n, "cohort": _cohort(n)}
+            reason = f"no column of clients is recognised: {n} clients are made, each a random sample"
             yield OpenQuestion(
-                "client", options, f"no column of clients is recognised: {n} clients are made, each a random sample"
+                "client", options, f"{reason}; dataset.client=NAME takes each value of a column as a client"
             )
             return
         self.roles[name] = "client"
@@ -162,7 +181,7 @@ class Look:
         training = sizes * (0.8 if self.is_cut else 1) / window
         n_small, n = int((training < MIN_SAMPLES).sum()), len(sizes)
         options = {"dataset.client": name}
-        reason = f"{n:,} clients of {sizes[0]:,} to {sizes[-1]:,} rows"
+        reason = f"{n:,} clients of {_span(sizes[0], sizes[-1])} rows"
         if n_small:
             options["dataset.min_client_samples"] = MIN_SAMPLES
             n -= n_small
@@ -173,29 +192,43 @@ class Look:
         yield OpenQuestion("client", {**options, "cohort": _cohort(n)}, reason)
 
     def _may_be_client(self, name: str) -> bool:
-        """Return whether a column of texts or whole numbers has several values, with two or more rows on average."""
-        is_free = name not in self.roles and not pa.types.is_floating(self.train.column(name).type)
-        return is_free and 2 <= self.levels[name] <= self.train.table.num_rows // 2
+        """Return whether a column of texts or whole numbers has several values, with two or more rows on average.
 
-    def _window(self) -> int:
-        return 1 if "series" not in self.roles.values() else MAX_WINDOW
+        Where the name says that it holds clients, one repeated value is enough.
+        """
+        is_free = name not in self.roles and not pa.types.is_floating(self.train.column(name).type)
+        rows = self.train.table.num_rows
+        return is_free and 2 <= self.levels[name] <= (rows - 1 if _is_client(name) else rows // 2)
 
     def _ids(self) -> Iterator[OpenQuestion]:
         """Propose to leave out columns of numbers that identify rows, and the time of a series."""
         rows = self.train.table.num_rows
         ids = [name for name, role in self.roles.items() if role == "time" and self.kinds[name] == "number"]
         for name, n in self.levels.items():
-            column = self.train.column(name)
-            is_id = re.search(r"(^|_)(id|nr|no|index|row)$", name.casefold()) is not None
-            if n == rows and is_id and pa.types.is_integer(column.type) and name not in self.roles:
+            is_integer = pa.types.is_integer(self.train.column(name).type)
+            if n == rows and is_integer and (_is_id(name) or _is_client(name)) and name not in self.roles:
                 ids.append(name)
         if ids:
             self.roles |= dict.fromkeys(ids, "left out")
             yield OpenQuestion("left out", {"dataset.leave_out": ids}, "these numbers identify rows")
 
 
+def _words(name: str) -> list[str]:
+    """Return the words of a column's name in lower case: `userId`, `user_id` and `User ID` are user and id."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).casefold().replace("_", " ").split()
+
+
 def _is_client(name: str) -> bool:
-    return name.casefold() in CLIENTS.split()
+    words = _words(name)
+    return (words[0] if len(words) == 1 or words[1:] == ["id"] else "") in CLIENTS
+
+
+def _is_id(name: str) -> bool:
+    return bool(words := _words(name)) and words[-1] in ("id", "nr", "no", "index", "row")
+
+
+def _span(low: int, high: int) -> str:
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _cohort(n_clients: int) -> int:

@@ -11,6 +11,7 @@ from fedcohort.dataset.user_table.columns import MAX_AUTO_LEVELS, Inputs, count_
 from fedcohort.dataset.user_table.windows import find_series
 
 MAX_SIZE = 10.0  # root mean square of a feature, above which it is far from unit scale
+MIN_SIZE = 0.01  # largest value of a feature, below which it is far from unit scale
 MAX_NAMES = 3  # features that a notice names
 
 
@@ -39,7 +40,7 @@ def of_columns(train: Frame, inputs: Inputs, label: str, excluded: Sequence[str]
         ending = f": {' and '.join(remedies)}" if remedies else ""
         yield (
             f"{train.where}: {len(dropped)} columns are left out ({list_names(dropped)}) and only "
-            f"{len(inputs.names)} are inputs{ending}"
+            f"{len(inputs.names)} used as inputs{ending}"
         )
 
 
@@ -62,15 +63,20 @@ def of_scale(x: np.ndarray, names: Sequence[str]) -> Iterator[str]:
         names: of the features.
     """
     size = np.sqrt(np.einsum("nf,nf->f", x, x, dtype=np.float64, casting="same_kind") / len(x))
-    too_large = np.flatnonzero(size > MAX_SIZE)
-    if len(too_large):
-        order = too_large[np.argsort(-size[too_large], kind="stable")]
-        largest = ", ".join(f"{names[j]} ({size[j]:,.0f})" for j in order[:MAX_NAMES])
-        rest_note = f" and {len(too_large) - MAX_NAMES} more" if len(too_large) > MAX_NAMES else ""
+    largest_value = np.maximum(x.max(0), -x.min(0))
+    extreme = np.flatnonzero((size > MAX_SIZE) | ((largest_value > 0) & (largest_value < MIN_SIZE)))
+    if len(extreme):
+        order = extreme[np.argsort(-np.abs(np.log(size[extreme])), kind="stable")]
+        examples = ", ".join(f"{names[j]} ({_round(size[j])})" for j in order[:MAX_NAMES])
+        rest_note = f" and {len(extreme) - MAX_NAMES} more" if len(extreme) > MAX_NAMES else ""
         yield (
-            f"{len(too_large)} of {len(names)} features are far from unit scale (root mean square: {largest}"
-            f"{rest_note}), which slows or stops training: dataset.standardise=true"
+            f"{len(extreme)} of {len(names)} features are far from unit scale (root mean square: {examples}"
+            f"{rest_note}), which slows or stops training: set dataset.standardise=true"
         )
+
+
+def _round(size: float) -> str:
+    return f"{size:,.0f}" if size >= 1 else f"{size:.2g}"
 
 
 def of_labels(names: Sequence[str], label: str) -> Iterator[str]:

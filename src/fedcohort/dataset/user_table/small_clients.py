@@ -25,12 +25,12 @@ def leave_out(owners: Owners, train: Ids, least: int) -> tuple[Ids, str]:
     rows = np.flatnonzero(~small[train])
     if not len(rows):
         raise DataError(
-            f"dataset.min_client_samples={least}: no client has as many training samples, the largest has "
-            f"{sizes.max()}; dataset.pool_small=true makes one client of several small ones"
+            f"dataset.min_client_samples: no client has {least} samples, the largest has {sizes.max()}; "
+            "dataset.pool_small=true makes one client of several small ones"
         )
     if not small.any():
         return rows, ""
-    return rows, f"{small.sum():,} clients with fewer than {least} training samples left out"
+    return rows, f"{small.sum():,} clients with fewer than {least} samples left out"
 
 
 def pool(owners: Owners, train: Ids, least: int) -> tuple[Owners, str]:
@@ -70,7 +70,7 @@ def pool(owners: Owners, train: Ids, least: int) -> tuple[Owners, str]:
     for members in pools:
         numbers[members] = members[0]
         names[members[0]] += f" + {len(members) - 1} more" if len(members) > 1 else ""
-    note = f"{len(small):,} clients with fewer than {least} training samples pooled to {len(pools):,}"
+    note = f"{len(small):,} clients with fewer than {least} samples pooled to {len(pools):,}"
     pooled = replace(
         owners,
         train=numbers[owners.train] if owners.train is not None else None,

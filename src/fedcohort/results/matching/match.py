@@ -200,6 +200,8 @@ def match(runs: Sequence[Run], rows: str, cols: str | None, *metrics: str) -> Ma
         OptionError: no run has the parameter, tag or metric.
         TrackingError: no run can be compared.
     """
+    if not runs:
+        raise TrackingError("there is no finished run to compare")
     for option, name in (("rows", rows), ("cols", cols)):
         if name is not None and all(run.fact(name) is None for run in runs):
             values: dict[str, set[str]] = {}
