@@ -30,7 +30,7 @@ GROUPS = ("selector", "agg", "heterogeneity", "client")
 
 @pytest.fixture(autouse=True)
 def _plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(comparison, "fedcohort", lambda verb: f"fedcohort {verb}")
+    monkeypatch.setattr(comparison, "fedcohort_command", lambda verb: f"fedcohort {verb}")
     monkeypatch.chdir(tmp_path)
 
 
