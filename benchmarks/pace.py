@@ -86,7 +86,7 @@ def rounds(
         took = -time.perf_counter()
         ready, wait = clock.gather(draws, now)
         took += time.perf_counter()
-        asked = min(deadline.ask(cohort), len(ready))
+        asked = min(deadline.cohort_size(cohort), len(ready))
         selected = np.sort(np.random.default_rng(t).choice(ready, asked, replace=False))
         took -= time.perf_counter()
         expected = device.expect(selected, work(selected), draws.once())

@@ -28,7 +28,7 @@ from fedcohort.lightning.module import ClientModule
 from fedcohort.lightning.strategy import strategy_for
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.rng import NO_CLIENT, NO_ROUND, Rekeyed
-from fedcohort.round.parts import Parts
+from fedcohort.round.components import Components
 from fedcohort.round.settings import Settings
 from fedcohort.selector.base import Selector
 from fedcohort.types import Population, ProbeResult, RoundContext, RoundReport, Selection
@@ -142,20 +142,20 @@ def run(
     """The run; every option as `train.py` has it, but for the fixed cohorts and the order of samples."""
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
-    groups = [g for g in Parts.__dataclass_fields__ if g not in ("selector", "client")]
+    groups = [g for g in Components.__dataclass_fields__ if g not in ("selector", "client")]
     words = {"agg": "fedavg", "server": "sgd", "objective": "ce", "samples": "all", "deadline": "wait_for_all"}
     words |= {"regulariser": "none", "codec": "none", "device": "shifted_exponential", "availability": "always"}
     words |= {"attack": "none", "proxy": "none", "augmentation": "none"}
     objects = {group: part(group, words[group]) for group in groups}
     client = part("client", "sgd", lr=lr, epochs=1, batch=batch)
-    parts = Parts(selector=FixedCohorts(chosen), client=client, **objects)
+    components = Components(selector=FixedCohorts(chosen), client=client, **objects)
     config: dict[str, Any] = {str(k): v for k, v in OmegaConf.load(f"{CONFIGS}/train.yaml").items_ex(resolve=False)}
     config["engine"] = {**OmegaConf.load(f"{CONFIGS}/engine/auto.yaml"), **engine}
     options = {**config, "cohort": cohort, "rounds": rounds, "eval": {**config["eval"], **EVALUATED}}
     settings = Settings.from_config(options, "bench")
     accelerator = "gpu" if device == "cuda" else "cpu"
     make_repeatable(accelerator)
-    loop, clock = Loop(parts, settings, federation), Clock(workload)
+    loop, clock = Loop(components, settings, federation), Clock(workload)
     loop.observers = [clock]
     loop.lay_out(network)
     trainer = pl.Trainer(

@@ -10,8 +10,8 @@ from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.device.base import Timing, Workload
 from fedcohort.flat import Block, Layout
 from fedcohort.rng import Draws
+from fedcohort.round.components import Components
 from fedcohort.round.cost import CostModel
-from fedcohort.round.parts import Parts
 from fedcohort.types import Ids
 from yaml_words import make
 
@@ -77,7 +77,7 @@ def cost_model(
     chosen = {name: make(name, word) for name, word in WORDS.items()} | (made or {})
     chosen["client"] = make("client", "sgd", **{"epochs": 2, "batch": 8, **client})
     chosen["agg"] = make("agg", agg) if isinstance(agg, str) else agg
-    parts = Parts(selector=Asks(frozenset(needs)), **{**chosen, "device": device or Link()})  # type: ignore[arg-type]
+    parts = Components(selector=Asks(frozenset(needs)), **{**chosen, "device": device or Link()})  # type: ignore[arg-type]
     return CostModel(parts, held(), LAYOUT, flops=30.0, merge_last=merge_last)
 
 

@@ -13,7 +13,7 @@ from torch import nn
 from fedcohort.component import Facts
 from fedcohort.flat import keeps_statistics
 from fedcohort.record.observer import Observer
-from fedcohort.round.parts import Parts
+from fedcohort.round.components import Components
 from fedcohort.startup import build, check, components, load, notices, run
 from fedcohort.startup.compose import Composed, compose_with_hydra
 from fedcohort.startup.overlay import Overlay
@@ -117,7 +117,7 @@ def facts_of(composition: Composed) -> Facts:
     return load.load(composition, objects, check.make_components(composition, objects))
 
 
-def parts_of(*overrides: str, **others: Any) -> Parts:
+def parts_of(*overrides: str, **others: Any) -> Components:
     """The parts of `python train.py <overrides>`; others: in their place."""
     config = compose_words(*overrides)
     return replace(check.make_components(config, check.make_light_components(config)), **others)

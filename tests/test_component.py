@@ -3,14 +3,16 @@
 import importlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from fedcohort.component import Requirement
+from fedcohort.component import RENAMED, Facts, Requirement
 from fedcohort.errors import ComponentError
 from fedcohort.round.guard import guard
 from fedcohort.selector.base import Selector
 from fedcohort.selector.random import Random
 from fedcohort.signal.base import find
+from fedcohort.types import Selection
 
 
 def test_importing_from_the_former_module_names_the_new_one() -> None:
@@ -19,9 +21,7 @@ def test_importing_from_the_former_module_names_the_new_one() -> None:
         from fedcohort.part import Want  # noqa: F401, PLC0415
 
 
-@pytest.mark.parametrize(
-    ("old", "new"), [("wants", "requirements"), ("prefers", "recommendations"), ("remarks", "notices")]
-)
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
 def test_a_former_declaration_names_the_new_one(old: str, new: str) -> None:
     Former = type("Former", (Random,), {old: frozenset()})
     with pytest.raises(ComponentError, match=f"selector=former .*Former.: {old} is called {new} now: rename it in"):
@@ -41,3 +41,10 @@ def test_a_signal_with_the_former_argument_names_the_new_one(tmp_path: Path, mon
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ComponentError, match="wants is called requirement now"):
         find("former_package.speed")
+
+
+def test_a_former_attribute_of_a_record_names_the_new_one() -> None:
+    with pytest.raises(ComponentError, match=r"Selection\.parts is called score_terms now"):
+        Selection(np.arange(2)).parts  # noqa: B018
+    with pytest.raises(ComponentError, match=r"Facts\.parts is called components now"):
+        Facts(None, {}).parts  # noqa: B018

@@ -45,7 +45,7 @@ def test_good_values_pass() -> None:
         (lambda: contracts.check_array("x", np.array([NAN, 7.0]), (2,), "f", 0, 1, nan=True), "in \\[0, 1\\]"),
         (lambda: contracts.check_ids("x", np.array([1, 1]), 4), "sorted distinct numbers in \\[0, 3\\]"),
         (lambda: contracts.check_ids("x", np.array([4]), 4), "sorted distinct"),
-        (lambda: contracts.check_ids("x", np.empty(0, np.int64), 4, least=1), "at least 1"),
+        (lambda: contracts.check_ids("x", np.empty(0, np.int64), 4, min_length=1), "at least 1"),
         (lambda: contracts.check_number("x", True), "a finite number"),
         (lambda: contracts.check_number("x", NAN, 0, infinite=True), "a number of at least 0"),
         (lambda: contracts.check_number("x", 0.0, 0, above=True), "above 0"),

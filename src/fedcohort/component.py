@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from fedcohort.errors import ComponentError
+from fedcohort.errors import ComponentError, renamed
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Facts:
     """A read-only view of a run, which requirements read. A value that is not known yet is None.
 
     Attributes:
-        parts: the components (`round.parts.Parts`).
+        components: the components (`round.components.Components`).
         config: the composed config.
         federation: the data (`data.federation.Federation`), once they are read.
         most_samples: training samples per round of the client with the largest data set, once the data are read.
@@ -24,17 +24,18 @@ class Facts:
         batch_norm: whether the network has batch norm that keeps its statistics, once it is built.
     """
 
-    parts: Any
+    components: Any
     config: Mapping[str, Any]
     federation: Any = None
     most_samples: int | None = None
     layout: Any = None
     batch_norm: bool | None = None
+    parts = renamed("Facts.parts", "components")
 
     @property
     def timed(self) -> bool:
         """Whether work takes virtual time, so that durations carry information."""
-        return bool(self.parts.device.timed)
+        return bool(self.components.device.timed)
 
     @property
     def time_passes(self) -> bool:
@@ -44,25 +45,25 @@ class Facts:
     @property
     def cohort(self) -> int | None:
         """Number of clients that are selected in a round, once the data are read."""
-        return self.federation and int(self.parts.deadline.ask(self.config["cohort"]))
+        return self.federation and int(self.components.deadline.cohort_size(self.config["cohort"]))
 
     @property
     def arriving(self) -> int | None:
         """Largest number of clients that arrive in a round, once the data are read."""
         if self.federation is None or not self.timed:
             return self.cohort
-        return int(self.parts.deadline.max_arrivals(self.config["cohort"]))
+        return int(self.components.deadline.max_arrivals(self.config["cohort"]))
 
     @property
     def absence(self) -> tuple[str, ...] | None:
         """The options to set so that all clients take part in every round; None before the data are read."""
         if self.federation is None:
             return None
-        parts, has_deadline = self.parts, self.parts.deadline.bounded and self.timed
+        components, has_deadline = self.components, self.components.deadline.bounded and self.timed
         arriving = self.config["cohort"] if has_deadline else self.cohort
         is_needed = {
-            "cohort=clients": arriving < self.federation.n_clients and not parts.selector.uncapped,
-            "availability=always": not parts.availability.always,
+            "cohort=clients": arriving < self.federation.n_clients and not components.selector.uncapped,
+            "availability=always": not components.availability.always,
             "deadline=wait_for_all": has_deadline,
         }
         return tuple(option for option, needed in is_needed.items() if needed)
@@ -97,7 +98,16 @@ class Requirement:
         return replace(self, message=f"{self.message}, or {alternative}")
 
 
-RENAMED = {"wants": "requirements", "prefers": "recommendations", "remarks": "notices"}  # old names of declarations
+RENAMED = {  # old names of what components declare and do, for one release
+    "wants": "requirements",
+    "prefers": "recommendations",
+    "remarks": "notices",
+    "holds": "has_inputs",
+    "ask": "cohort_size",
+    "tell": "report_losses",
+    "look": "keeps_list",
+    "tells_losses": "reports_losses",
+}
 
 
 class Component(Protocol):
@@ -127,22 +137,22 @@ TIMED_DEVICE = Requirement(
     "{option} reads how long clients take, but device=instant takes no time: choose device=shifted_exponential",
 )
 ANNOUNCED_DEADLINE = Requirement(
-    lambda run: run.parts.deadline.announces,
+    lambda run: run.components.deadline.announces,
     "{option} uses the deadline that is announced to clients, and {deadline} announces none: choose deadline=fixed or "
     "deadline=fedbalancer",
 )
 EPOCHS = Requirement(
-    lambda run: run.parts.client.steps is None,
+    lambda run: run.components.client.steps is None,
     "{option} shortens a round by training on fewer samples, but client.steps fixes the number of steps: choose "
     "client.steps=null",
 )
 FORESEEN_SAMPLES = Requirement(
-    lambda run: run.parts.samples.foreseen,
+    lambda run: run.components.samples.foreseen,
     "{option} has clients train before the cohort is selected, but {samples} chooses samples by the deadline or the "
     "losses of the cohort: choose samples=all or samples=random",
 )
 LOSS_LISTS = Requirement(
-    lambda run: run.parts.samples.tells_losses,
+    lambda run: run.components.samples.reports_losses,
     "{option} reads statistics of the clients' lists of losses, and {samples} keeps no such lists: choose "
     "samples=fedbalancer",
 )
@@ -152,13 +162,13 @@ PASSING_TIME = Requirement(
     "clients are ready in all rounds",
 )
 UNDECAYED_CLIENT = Requirement(
-    lambda run: run.parts.client.weight_decay == 0,
+    lambda run: run.components.client.weight_decay == 0,
     "{option} restricts local training to the parameters that are sent, but client.weight_decay changes every "
     "parameter: choose client.weight_decay=0, or a codec that works on finished updates (codec=subsample, "
     "codec=quant, or codec.mode=posthoc for codec=lowrank)",
 )
 FREE_UPDATE = Requirement(
-    lambda run: not run.parts.codec.hooks,
+    lambda run: not run.components.codec.hooks,
     "{option} compares or corrects clients in all parameters, but the codec restricts the training of each client to "
     "a random subset of them: choose a codec that works on finished updates (codec=subsample, codec=quant, or "
     "codec.mode=posthoc for codec=lowrank)",
@@ -174,25 +184,25 @@ CLASSES = Requirement(
     "another option of the group",
 )
 PROXY = Requirement(
-    lambda run: run.parts.proxy.holds,
+    lambda run: run.components.proxy.has_inputs,
     "{option} trains networks on inputs of the server, and it holds none (proxy=none): choose proxy=dataset, "
     "proxy=client_heldout or proxy=noise",
 )
 RELATIVE_ADVICE = Requirement(
-    lambda run: not run.parts.selector.absolute,
+    lambda run: not run.components.selector.absolute,
     "{option} normalises the weights of clients, but the weights that {selector} advises must keep their sum "
     "for an unbiased estimate: choose agg=fedavg, or a form of the selector that advises no weights "
     "(selector.agg=fedavg where it has one)",
 )
 UNADVISED_WEIGHTS = Requirement(
-    lambda run: not run.parts.selector.weighs,
+    lambda run: not run.components.selector.weighs,
     "{option} computes its own weights for a part of its step, where the weights that {selector} advises have no "
     "effect: choose agg=fedavg, or a form of the selector that advises no weights (selector.agg=fedavg where it has "
     "one)",
 )
 CLEAN_LABELS = Requirement(
     lambda run: run.federation and not run.federation.noise_rate.any(),
-    "with {option} clients with high losses count more, and label noise ({label_noise}) raises losses, too",
+    "{option} gives more weight to clients with high losses, and label noise ({label_noise}) also raises losses",
 )
 NO_BATCH_NORM = Requirement(
     lambda run: None if run.batch_norm is None else not run.batch_norm,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 KINDS = {"f": "a float", "i": "an integer", "b": "a bool", "if": "a numeric"}  # by the letters of numpy's dtype kinds
+RENAMED_ARGUMENTS = {"parts": "score_terms"}  # old names of arguments of records, for one release
 MAX_CHARACTERS = 60  # of a value in a message
 
 
@@ -68,25 +69,27 @@ def check_array(
         high: the greatest allowed value.
         nan: whether NaN and infinite values are allowed.
     """
-    good = isinstance(value, np.ndarray) and value.shape == shape and value.dtype.kind in kinds
-    if good and isinstance(value, np.ndarray) and kinds != "b" and value.size:
+    is_valid = isinstance(value, np.ndarray) and value.shape == shape and value.dtype.kind in kinds
+    if is_valid and isinstance(value, np.ndarray) and kinds != "b" and value.size:
         if nan:
-            good = not ((value < low) | (value > high)).any()
+            is_valid = not ((value < low) | (value > high)).any()
         else:
-            good = bool(value.min() >= low and value.max() <= high and np.isfinite(value).all())
-    if not good:
+            is_valid = bool(value.min() >= low and value.max() <= high and np.isfinite(value).all())
+    if not is_valid:
         bounds = "" if math.isinf(low) and math.isinf(high) else f" in [{low:g}, {high:g}]"
         finite = "" if nan or "f" not in kinds else " of finite numbers"
         raise contract_error(what, f"{KINDS[kinds]} array {list(shape)}{finite}{bounds}", value)
 
 
-def check_ids(what: str, value: object, n: int, least: int = 0) -> None:
+def check_ids(what: str, value: object, n: int, min_length: int = 0) -> None:
     """Check sorted distinct integers in [0, n), `least` of them or more."""
-    good = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i" and len(value) >= least
-    if good and isinstance(value, np.ndarray) and len(value):
-        good = bool(value[0] >= 0 and value[-1] < n and (value[1:] > value[:-1]).all())
-    if not good:
-        minimum = f", at least {least}" if least else ""
+    is_valid = (
+        isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i" and len(value) >= min_length
+    )
+    if is_valid and isinstance(value, np.ndarray) and len(value):
+        is_valid = bool(value[0] >= 0 and value[-1] < n and (value[1:] > value[:-1]).all())
+    if not is_valid:
+        minimum = f", at least {min_length}" if min_length else ""
         raise contract_error(what, f"an integer array of sorted distinct numbers in [0, {n - 1}]{minimum}", value)
 
 
@@ -103,11 +106,11 @@ def check_number(
         above: whether `low` itself is rejected.
         nan: whether NaN and infinite values are allowed.
     """
-    good = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if good and not nan:
+    is_valid = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if is_valid and not nan:
         x = float(value)  # type: ignore[arg-type]  # mypy does not carry the check above over
-        good = (x > low if above else x >= low) and (infinite or math.isfinite(x))
-    if not good:
+        is_valid = (x > low if above else x >= low) and (infinite or math.isfinite(x))
+    if not is_valid:
         least = "" if math.isinf(low) else f" {'above' if above else 'of at least'} {low:g}"
         raise contract_error(what, f"a {'' if infinite or nan else 'finite '}number{least}", value)
     return float(value)  # type: ignore[arg-type]
@@ -170,6 +173,9 @@ def check_state_type(value: object, state: object) -> object:
 def describe_exception(error: BaseException, module: str) -> str:
     """Describe an exception in one line; module: of the component, whose innermost frame is named."""
     text = " ".join(str(error).split("\n")[:2]).strip()
+    for old, new in RENAMED_ARGUMENTS.items():
+        if f"unexpected keyword argument '{old}'" in text:
+            text += f"; {old} is called {new} now"
     line = find_error_line(error.__traceback__, module)
     return f"{type(error).__name__}{f': {text}' if text else ''}{f' ({line})' if line else ''}"
 

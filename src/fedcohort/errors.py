@@ -48,6 +48,15 @@ class ComponentError(FedcohortError):
     """A component raised an exception, or returned a value that its contract does not allow."""
 
 
+def renamed(old: str, new: str) -> property:
+    """Return a property that raises `ComponentError` with the new name of an attribute, for one release."""
+
+    def raise_error(_: object) -> None:
+        raise ComponentError(f"{old} is called {new} now")
+
+    return property(raise_error)
+
+
 class ClientError(FedcohortError):
     """A client's local training failed. The message names client, round and stage (engine=debug)."""
 
@@ -65,7 +74,7 @@ class ForeignChange(FedcohortError):
     def __init__(self, library: str, part: str, use: str, read_in: str) -> None:
         installed = version(library)
         super().__init__(
-            f"{library} {installed} is installed, and {part}, which {use}, is not as it was in {library} {read_in}: "
+            f"{library} {installed} is installed, and {part}, which {use}, differs from that of {library} {read_in}: "
             f"install {library}=={read_in} (constraints.txt), or adapt the compat.py that uses it"
         )
 

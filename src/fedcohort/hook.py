@@ -186,16 +186,12 @@ def stored_vector_sizes(hooks: Iterable[ClientHook], n_params: int, n_samples: i
 
 
 def begin_all(
-    hooks: Sequence[ClientHook],
-    w: Vector,
-    down: Mapping[str, Tensor],
-    stored: Mapping[str, Tensor],
-    ctx: ClientContext,
+    hooks: Sequence[ClientHook], w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
 ) -> list[Correction]:
     """Begin the local training of one client for each hook. The arguments are those of `ClientHook.begin`.
 
     Raises:
-        ComponentError: where a hook returns something else than a correction.
+        ComponentError: if a hook returns something else than a correction.
     """
     corrections = [hook.begin(w, down, stored, ctx) for hook in hooks]
     for hook, correction in zip(hooks, corrections, strict=True):
@@ -213,7 +209,7 @@ def finish_all(
     """Return the vectors of each hook after the last step. The arguments are those of `Correction.finish`.
 
     Raises:
-        ComponentError: where the vectors are not those that the hook declares.
+        ComponentError: if the vectors are not those that the hook declares.
     """
     results = []
     for hook, correction in zip(hooks, corrections, strict=True):

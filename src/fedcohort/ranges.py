@@ -18,7 +18,7 @@ def refuse(option: str, allowed: str, value: object) -> OptionError:
 
 
 def closest(value: object, names: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Return the name of which `value` is probably a misspelling; None where no name is similar.
+    """Return the name of which `value` is probably a misspelling; None if no name is similar.
 
     Args:
         value: the text that was typed.
@@ -30,14 +30,14 @@ def closest(value: object, names: Iterable[str], cutoff: float = 0.6) -> str | N
 
 def did_you_mean(value: object, names: Iterable[str], cutoff: float = 0.6) -> str:
     """Return the end of a message, "; did you mean NAME?", or an empty text where no name is similar (`closest`)."""
-    near = closest(value, names, cutoff)
-    return f"; did you mean {near}?" if near else ""
+    similar_name = closest(value, names, cutoff)
+    return f"; did you mean {similar_name}?" if similar_name else ""
 
 
 def unknown_choice_error(option: str, value: object, choices: Sequence[str]) -> OptionError:
     """Return the error for a choice that does not exist. It begins with the most similar one that does."""
-    near = None if value == "null" else closest(value, choices)
-    guess = f"did you mean {option}={near}? " if near else ""
+    similar_choice = None if value == "null" else closest(value, choices)
+    guess = f"did you mean {option}={similar_choice}? " if similar_choice else ""
     return OptionError(f"{guess}{refuse(option, 'one of ' + ', '.join(choices), value)}")
 
 
@@ -51,9 +51,9 @@ def _inside(value: float, interval: str) -> bool:
     low, high = bounds(interval)
     if abs(value) > sys.float_info.max:  # infinite, or an integer above the range of floats
         return False
-    above = value >= low if interval[0] == "[" else value > low
+    is_above_low = value >= low if interval[0] == "[" else value > low
     below = value <= high if interval[-1] == "]" else value < high
-    return above and below
+    return is_above_low and below
 
 
 def number(option: str, value: object, interval: str, *, optional: bool = False) -> None:

@@ -43,7 +43,7 @@ def unpack(payload: Packed, like: object = Any) -> Unpacked:
         like: the type of the value, from which the classes of its records are known.
 
     Raises:
-        CheckpointError: where the payload has other fields than the class.
+        CheckpointError: if the payload has other fields than the class.
     """
     if not isinstance(payload, dict):
         return payload

@@ -16,7 +16,7 @@ from fedcohort.arrays import Ids as Ids
 from fedcohort.arrays import ReadOnly as ReadOnly
 from fedcohort.arrays import Values as Values
 from fedcohort.arrays import read_only as read_only
-from fedcohort.errors import UndeclaredSignal
+from fedcohort.errors import UndeclaredSignal, renamed
 from fedcohort.update import ClientUpdate as ClientUpdate
 from fedcohort.update import UpdateGroup as UpdateGroup
 
@@ -48,7 +48,7 @@ class Signals(Mapping[str, Any]):
 
 @dataclass(frozen=True)
 class Population:
-    """What a method may know when a run starts.
+    """The information on the clients that a method may read when a run starts.
 
     Attributes:
         n_clients: number of clients, K.
@@ -65,7 +65,7 @@ class Population:
 
 @dataclass(frozen=True)
 class RoundContext(ReadOnly):
-    """What the server knows in a round before it queries a client.
+    """The information that the server has in a round before it queries clients.
 
     Attributes:
         round: number of the round, from 0.
@@ -130,11 +130,11 @@ class ProbeResult(ReadOnly):
         out[self.clients] = self.values
         return out
 
-    def without(self, absent: Bool[np.ndarray, "clients"]) -> "ProbeResult":
+    def without(self, is_absent: Bool[np.ndarray, "clients"]) -> "ProbeResult":
         """Return the values of the clients that are not marked in `absent`, [n_clients]."""
-        if not absent.any():
+        if not is_absent.any():
             return self
-        return ProbeResult(self.clients[~absent[self.clients]], self.values[~absent[self.clients]])
+        return ProbeResult(self.clients[~is_absent[self.clients]], self.values[~is_absent[self.clients]])
 
 
 @dataclass(frozen=True)
@@ -143,8 +143,8 @@ class Selection(ReadOnly):
 
     Attributes:
         clients: sorted distinct ids of available clients. At most `cohort` of them, unless `uncapped`.
-        scores: float64 [n_clients], NaN where a client has no score.
-        parts: terms of the score by name (exploit, explore, ...), each float64 [n_clients].
+        scores: float64 [n_clients], NaN if a client has no score.
+        score_terms: terms of the score by name (exploit, explore, ...), each float64 [n_clients].
         probability: float64 [n_clients] of being drawn, where the method draws.
         uncapped: whether the cohort may be larger than `cohort` (FLASH's first round, selector=full).
         plain: whether this round is one of plain FedAvg. Aggregator, regulariser and server optimizer of the run then
@@ -156,12 +156,12 @@ class Selection(ReadOnly):
             zero with `zero_fill`. None: all clients send everything.
         zero_fill: see `upload`.
         reward: float64 [n_clients], the reward of each client's last update for a method that learns from rewards,
-            NaN where there is none. It is only logged.
+            NaN if there is none. It is only logged.
     """
 
     clients: Ids
     scores: Values | None = None
-    parts: Mapping[str, Values] = field(default_factory=dict)
+    score_terms: Mapping[str, Values] = field(default_factory=dict)
     probability: Values | None = None
     uncapped: bool = False
     plain: bool = False
@@ -169,6 +169,7 @@ class Selection(ReadOnly):
     upload: Values | None = None
     zero_fill: bool = False
     reward: Values | None = None
+    parts = renamed("Selection.parts", "score_terms")
 
 
 @dataclass(frozen=True)
@@ -201,7 +202,7 @@ class RoundOutcome(ReadOnly):
         signals: each [len(clients)], aligned with `clients`.
         probes: results of the concurrent probes, by signal.
         round_s: virtual seconds that the round took, including those until a client was ready.
-        announced_s: the deadline that clients were told, in virtual seconds after the broadcast; inf for none.
+        announced_s: the deadline that was announced to clients, in virtual seconds after the broadcast; inf for none.
     """
 
     round: int

@@ -27,9 +27,9 @@ def seconds(value: float) -> str:
         return "-"
     if value < 120:
         return f"{value:.3g} s"
-    unit, per, large, small, _ = next(scale for scale in TIMES if round(value / scale[0]) * scale[0] < scale[4])
+    unit, unit_s, large, small, _ = next(scale for scale in TIMES if round(value / scale[0]) * scale[0] < scale[4])
     count = round(value / unit)
-    return f"{count // per} {large} {count % per} {small}"
+    return f"{count // unit_s} {large} {count % unit_s} {small}"
 
 
 def rough_seconds(value: float) -> str:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from fedcohort.arrays import Ids, ReadOnly, Values
-from fedcohort.errors import ComponentError
+from fedcohort.errors import renamed
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,7 +28,7 @@ class UpdateGroup:
 
 @dataclass(frozen=True)
 class ClientUpdate(ReadOnly):
-    """What one client sends to the server after local training.
+    """The result of one client's local training that the server receives.
 
     Attributes:
         client: id of the client.
@@ -39,7 +39,7 @@ class ClientUpdate(ReadOnly):
         response: displacement of the model after these steps under a constant gradient of 1, in units of the local
             learning rate (`training/response.py`).
         units_done: local epochs done; steps, where the client trains a fixed number of steps.
-        units_asked: epochs or steps that the server asked for.
+        units_asked: epochs or steps that the server requested.
         lr: local learning rate of the round.
         vector: the update y - w_t, float [P], or a function that returns it: see `delta`.
         buffers: the network's float buffers and frozen parameters, [B].
@@ -51,9 +51,9 @@ class ClientUpdate(ReadOnly):
         sample_loss: cross-entropy of each sample when it was first trained on, in nats, float64 [n_used]; NaN for a
             sample that was not trained on.
         duration: virtual seconds from the broadcast to the arrival of the update.
-        loss_after: mean cross-entropy of y on all n_train samples, in nats; NaN where no component reads it.
-        group: the clients that were trained in one batch with this one; None where its update must be formed.
-        loss_report: statistics of the client's list of losses, by signal (`samples.base.Samples.tell`).
+        loss_after: mean cross-entropy of y on all n_train samples, in nats; NaN if no component reads it.
+        group: the clients that were trained in one batch with this one; None if its update must be formed.
+        loss_report: statistics of the client's list of losses, by signal (`samples.base.Samples.report_losses`).
     """
 
     client: int
@@ -82,7 +82,4 @@ class ClientUpdate(ReadOnly):
         """The update y - w_t, [P]. An engine that can sum updates without forming them computes it on first access."""
         return self.vector() if callable(self.vector) else self.vector
 
-    @property
-    def told(self) -> None:
-        """Raise the error that gives the new name of this field."""
-        raise ComponentError("ClientUpdate.told is called loss_report now")
+    told = renamed("ClientUpdate.told", "loss_report")

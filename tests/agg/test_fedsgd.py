@@ -82,11 +82,11 @@ def test_weight_decay_is_part_of_the_loss(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_fedsgd_is_refused(word: str, tmp_path: Path) -> None:
-    with pytest.raises(FedcohortError, match=r"agg=fedsgd stands for (client|regulariser).*, but .* was asked for"):
+    with pytest.raises(FedcohortError, match=r"agg=fedsgd stands for (client|regulariser).*, but .* was requested"):
         go(tmp_path, "agg=fedsgd", word)
     assert not list(tmp_path.iterdir())
 
 
 def test_the_error_is_typed_as_on_the_command_line(tmp_path: Path) -> None:
-    with pytest.raises(FedcohortError, match=r"stands for client\.batch=null, but client\.batch=10 was asked for"):
+    with pytest.raises(FedcohortError, match=r"stands for client\.batch=null, but client\.batch=10 was requested"):
         go(tmp_path, "agg=fedsgd", "client.batch=10")

@@ -70,7 +70,7 @@ def test_a_wrong_question_is_an_exception(swept: fedcohort.SweepResult, options:
 
 
 def test_jobs_that_would_be_rejected_keep_a_sweep_from_starting(tmp_path: Path) -> None:
-    with pytest.raises(IncompatibleConfig, match=r"1 of 2 jobs would be refused(.|\n)*cohort=400 exceeds clients=12"):
+    with pytest.raises(IncompatibleConfig, match=r"1 of 2 jobs would be rejected(.|\n)*cohort=400 exceeds clients=12"):
         sweep(tmp_path, cohort=[4, 400])
     assert not list(tmp_path.iterdir())
     skipped = sweep(tmp_path, cohort=[4, 400], **{"sweep.skip_refused": True})

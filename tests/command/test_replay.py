@@ -107,7 +107,7 @@ def test_facts_are_read_and_not_only_drawn_again(fedcbs: Path) -> None:
         ),
         (
             ("selector=flash_progress",),
-            "selector=flash_progress reads .*server_val_loss, which .*: what the server measures itself is not logged$",
+            "selector=flash_progress reads .*server_val_loss, .*: values that the server measures are not logged$",
         ),
         (
             ("selector=hcsfed", "selector.variant=feddiverse_paper"),
@@ -157,7 +157,7 @@ def test_rows_that_are_too_wide_in_some_rounds(tmp_path: Path, monkeypatch: pyte
     log = read(folder)
     step = next(now.t + 1 for now in log.rounds if len(now.arrived) == 4)
     assert "update_gram" in log.words
-    says = rf"reads update_gram, which .*: rows of 4 numbers are too long for it \(round {step}\)$"
+    says = rf"reads update_gram, which .*: its rows of 4 numbers are too long to be logged \(round {step}\)$"
     with pytest.raises(IncompatibleConfig, match=says):
         again(folder)
 
@@ -194,7 +194,7 @@ def test_options_that_are_not_typed_are_the_runs(tmp_path: Path) -> None:
 def test_what_the_log_lacks_is_named(ucb: Path, flash: Path) -> None:
     with pytest.raises(IncompatibleConfig, match=r"selector=flash reads duration, robust_loss, val_loss, which"):
         again(ucb, "selector=flash")
-    with pytest.raises(IncompatibleConfig, match=r"asks for robust_loss alpha=9\S* .* in round 1 "):
+    with pytest.raises(IncompatibleConfig, match=r"queries robust_loss alpha=9\S* .*in round 1 "):
         again(flash, "selector.alpha=9")
 
 

@@ -158,7 +158,7 @@ def test_seeds_that_are_tuned_on_are_not_studied(tmp_path: Path, monkeypatch: py
     write(tmp_path / "studies" / "bare")
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(OptionError, match="seeds must be none that is tuned on, as 7 is, got '6,7'"):
+    with pytest.raises(OptionError, match="seeds must be seeds without those of the tuning, such as 7, got '6,7'"):
         study.main(["status", "tiny", "seeds=6,7"])
     with pytest.raises(OptionError, match="selectors must be one of flash, got 'random'"):
         study.main(["tune", "tiny", "selectors=random"])

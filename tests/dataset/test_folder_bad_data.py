@@ -103,7 +103,9 @@ def test_clients_of_the_test_part_alone_are_counted(tmp_path: Path) -> None:
     others = [(8 + k // 20) if site == 3 else site for k, site in enumerate(SITES)]
     write(tmp_path, "test", x=np.arange(N) / N, label=np.arange(N) % 3, site=others)
     federation = made(folder(tmp_path, client="site").load(0), Natural(), clients=None)
-    assert federation.inputs.endswith("; 10 test samples of 2 without training samples are the server's alone")
+    assert federation.inputs.endswith(
+        "; 10 test samples of 2 owners without training samples are held by the server only"
+    )
     assert np.diff(federation.test.offsets).tolist() == [10, 10, 10, 0]
     assert len(federation.server_test.y) == N
     same = made(load(tmp_path, {"site": SITES}, client="site"), Natural(), clients=None)

@@ -14,7 +14,7 @@ from known import known
 @pytest.mark.parametrize(
     ("cell", "said"),
     [
-        ("oops", "holds 'oops', which is no number"),
+        ("oops", "holds 'oops', which is not a number"),
         ("", "is empty"),
         ("inf", "has a value that is NaN or infinite"),
         ("1e300", "holds 1e\\+300, which float32 can't hold"),
@@ -28,7 +28,7 @@ def test_a_bad_cell_is_refused_by_row_or_as_you_say(tmp_path: Path, part: str, c
     for name in ("train", "test"):
         lines = at(rows, 5, f"5,{cell},1") if name == part else rows
         (tmp_path / f"{name}.csv").write_text("\n".join(["a,b,label", *lines]) + "\n")
-    remedy = "; mend it, or choose dataset.missing=drop.* or dataset.missing=mean"
+    remedy = "; correct it, or choose dataset.missing=drop.* or dataset.missing=mean"
     with pytest.raises(DataError, match=rf"^dataset.path: .*{part}.csv: column 'b', row 5 {said}{remedy}"):
         folder(tmp_path).load(0)
     short = folder(tmp_path, missing="drop").load(0)

@@ -43,7 +43,7 @@ def test_a_named_client_column_makes_them_the_clients_and_no_label_is_changed(da
     rows = dict(list_run_facts(ran.info))
     assert "heterogeneity=natural" in rows["run"]
     assert rows["labels"] == "0 sick, 1 well"
-    strangers = "20 test samples of 2 without training samples are the server's alone"
+    strangers = "20 test samples of 2 owners without training samples are held by the server only"
     assert rows["inputs"] == f"3: a, b, c (left out: site); {strangers}"
     assert np.isfinite(ran.last.clients["test_acc"]).tolist() == [False, False, True, True]
 
@@ -78,7 +78,7 @@ def test_test_rows_of_strangers_are_the_servers_alone(data: Path) -> None:
     assert {"test/acc", "clients/jain", "clients/loss_mean"} <= ran.last.metrics.keys()
     assert not [name for name in ran.last.metrics if name.startswith("clients/acc")]
     assert np.isnan(ran.last.clients["test_acc"]).all()
-    assert ran.info.tags["inputs"].endswith("; the server alone holds the test rows: no clients/acc_*")
+    assert ran.info.tags["inputs"].endswith("; only the server holds test rows: no metrics clients/acc_*")
 
 
 def test_the_pages_example_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

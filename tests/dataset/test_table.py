@@ -143,13 +143,13 @@ def test_grey_images_have_one_channel_and_palettes_become_colours() -> None:
 def test_images_that_are_none() -> None:
     good = encoded(np.zeros((4, 4), np.uint8))
     broken = {"bytes": good["bytes"][:40], "path": None}  # type: ignore[index]
-    with pytest.raises(DataError, match=r"column 'image', row 1 is no image that can be read"):
+    with pytest.raises(DataError, match=r"column 'image', row 1 can't be read as an image"):
         frame(image=[good, broken]).arrays("image")
     other = encoded(np.zeros((4, 5), np.uint8))
     with pytest.raises(DataError, match=r"row 1 is an image of \(1, 4, 5\), and the first is one of \(1, 4, 4\)"):
         frame(image=[good, other]).arrays("image")
     deep = encoded(np.full((4, 4), 1000, np.uint16))
-    with pytest.raises(DataError, match=r"row 1 has more than 8 bits a pixel \(mode I;16\), and 8 are meant"):
+    with pytest.raises(DataError, match=r"row 1 has more than 8 bits per pixel \(mode I;16\), but 8 are supported"):
         frame(image=[good, deep]).arrays("image")
 
 
@@ -256,7 +256,7 @@ def test_notes_of_pandas_that_nobody_can_read_are_left(notes: bytes) -> None:
 def test_images_of_absurd_size_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
     for side in (11, 30):  # a warning of Pillow's, and an error
-        with pytest.raises(DataError, match=rf"row 0 is no image that can be read: Image size \({side**2} pixels\)"):
+        with pytest.raises(DataError, match=rf"row 0 can't be read as an image: Image size \({side**2} pixels\)"):
             frame(image=[encoded(np.zeros((side, side), np.uint8))]).arrays("image")
     with pytest.raises(DataError, match=r"row 0 is empty"):
         frame(image=[{"bytes": None, "path": "a.png"}]).arrays("image")

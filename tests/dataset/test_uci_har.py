@@ -163,7 +163,7 @@ def test_a_run_has_people_for_clients_and_strangers_for_the_test(tmp_path: Path)
     assert (len(ran.info.n_train), ran.info.n_train.sum()) == (3, 24 - 1 - 3 * 2), "server_val, two samples each"
     assert "test/acc" in ran.last.metrics
     assert not [name for name in ran.last.metrics if name.startswith("clients/acc")]
-    assert ran.info.tags["inputs"].endswith("; the server alone holds the test rows: no clients/acc_*")
+    assert ran.info.tags["inputs"].endswith("; only the server holds test rows: no metrics clients/acc_*")
 
 
 def test_the_pages_lines_make_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ def played(factor: float, wanted: int, finish: np.ndarray) -> DeadlineOutcome:
     [(1.3, 10, 13), (1.3, 1, 2), (1.3, 3, 4), (1.1, 30, 33), (1.0, 7, 7), (2.0, 7, 14), (1.3, 100, 130), (1.5, 5, 8)],
 )
 def test_the_wanted_of_those_asked_arrive(factor: float, wanted: int, asked: int) -> None:
-    assert OverCommit(factor).ask(wanted) == asked
+    assert OverCommit(factor).cohort_size(wanted) == asked
     finish = np.random.default_rng(asked).permutation(np.arange(1.0, asked + 1))
     closing = played(factor, wanted, finish)
     assert closing.train_s == wanted

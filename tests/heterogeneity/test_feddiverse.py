@@ -140,7 +140,7 @@ def test_a_run_of_small_data_is_dealt_the_same_whatever_the_selector(word: str, 
     assert one.tags["data"] == other.tags["data"]
     if word == "spawrious_gsc":
         assert one.skew["global_sc"] > 0.1 > 0.05 > max(one.skew["global_ci"], one.skew["global_ai"])
-        assert "training samples are no client's" in one.tags["inputs"]
+        assert "training samples are not assigned to any client" in one.tags["inputs"]
     else:
         assert one.class_counts.sum() == 174 + 9 + 2 + 52
         assert "40 validation images are the server's" in one.tags["inputs"]

@@ -193,7 +193,7 @@ def test_jobs_of_a_sweep_that_is_ended_go_on_until_they_are_cancelled(tmp_path: 
     process.terminate()
     _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 143
-    (job,) = re.findall(r"^the jobs go on without this process; `scancel (\d+)` ends them$", said, re.MULTILINE)
+    (job,) = re.findall(r"^the jobs continue without this process; `scancel (\d+)` ends them$", said, re.MULTILINE)
     (id,) = (path.name for path in (tmp_path / "sweeps").iterdir())
     sweep = [sys.executable, "-m", "fedcohort", "sweep"]
     assert told(*sweep, "status", id, f"logs={tmp_path}").startswith(f"sweep {id}: 2 running; about ")

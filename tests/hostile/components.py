@@ -64,11 +64,15 @@ GROUPS = {
     "regulariser": Group("regulariser.prox", "Prox", "prox", (), ()),
     "client": Group("client.sgd", "Sgd", "sgd", (), ("lr_at",)),
     "samples": Group(
-        "samples.random", "Random", "random", (), ("init", "look", "choose", "observe", "describe", "tell"),
+        "samples.random",
+        "Random",
+        "random",
+        (),
+        ("init", "keeps_list", "choose", "observe", "describe", "report_losses"),
         "keeps_losses: ClassVar = True\n    foreseen: ClassVar = False",
     ),
     "deadline": Group(
-        "deadline.fixed", "Fixed", "fixed", (), ("init", "ask", "announce", "close", "observe", "describe")
+        "deadline.fixed", "Fixed", "fixed", (), ("init", "cohort_size", "announce", "close", "observe", "describe")
     ),
     "codec": Group("codec.subsample", "Subsample", "subsample", (), ("bytes_up", "transmit")),
     "device": Group(

@@ -25,7 +25,7 @@ IMPORTED = (
         "fedcohort.console.progress",
         "fedcohort.report.run_figures",
         "fedcohort.console.summary",
-        "fedcohort.round.parts",
+        "fedcohort.round.components",
     ),
     *("fedcohort.command.study", "fedcohort.command.compare", "fedcohort.command.data", "fedcohort.command.replay"),
 )

@@ -77,7 +77,7 @@ def test_nothing_starts_where_a_job_would_be_refused(tmp_path: Path, launched: l
     with pytest.raises(IncompatibleConfig) as caught:
         gridded(tmp_path, "selector=random,flash", "cohort=4,40").sweep([])
     assert str(caught.value).splitlines() == [
-        "2 of 4 jobs would be refused, and none was started; the others run with sweep.skip_refused=true:",
+        "2 of 4 jobs would be rejected, and none was started; the others run with sweep.skip_refused=true:",
         "  job 2 (selector=random cohort=40): cohort=40 exceeds clients=12",
         "  job 4 (selector=flash cohort=40): cohort=40 exceeds clients=12",
     ]
@@ -96,7 +96,7 @@ def test_the_others_run_where_that_is_wanted(tmp_path: Path, launched: list[list
         ([f"selector={name}", "cohort=40"], "cohort=40 exceeds clients=12") for name in ("random", "flash")
     ]
     sweep.SWEEP.folder = None
-    with pytest.raises(IncompatibleConfig, match=r"^2 of 2 jobs would be refused, and none was started:\n  job 1 "):
+    with pytest.raises(IncompatibleConfig, match=r"^2 of 2 jobs would be rejected, and none was started:\n  job 1 "):
         gridded(tmp_path, "cohort=40,41", "sweep.skip_refused=true").sweep([])
 
 

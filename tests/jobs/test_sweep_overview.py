@@ -215,7 +215,7 @@ def test_a_signal_names_what_has_failed_so_far(tmp_path: Path, said: pytest.LogC
     assert said.messages == ["failed: seed=0: why"]
     sweep.launcher = "JoblibLauncher"
     sweep.stop(143)
-    assert said.messages[1:] == ["failed: seed=0: why", "stopped; go on with: the same sweep and resume=true"]
+    assert said.messages[1:] == ["failed: seed=0: why", "stopped; resume with the same sweep and resume=true"]
 
 
 def test_on_slurm_the_jobs_outlive_the_sweep(
@@ -228,7 +228,7 @@ def test_on_slurm_the_jobs_outlive_the_sweep(
     (tmp_path / "squeue").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     sweep.stop(130)
-    assert said.messages == ["the jobs go on without this process; `scancel 12` ends them"]
+    assert said.messages == ["the jobs continue without this process; `scancel 12` ends them"]
 
 
 def test_what_cannot_be_written_down_is_said(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:

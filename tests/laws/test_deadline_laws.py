@@ -75,7 +75,7 @@ def test_nobody_is_late_where_it_says_so(deadline: Any) -> None:
     """`bounded` says whether partial work can have an effect."""
     announced = {deadline.announce(deadline.init(POPULATION), context(seed)) for seed in range(20)}
     assert deadline.bounded or announced == {np.inf}
-    ctx = context(asked=deadline.ask(COHORT))
+    ctx = context(asked=deadline.cohort_size(COHORT))
     slow = closing(deadline, ctx, 100 * ctx.expected.finish(UNITS))
     assert (slow < 100 * ctx.expected.finish(UNITS).max()) == deadline.bounded
 
@@ -122,8 +122,8 @@ def test_a_first_round_without_arrivals_changes_nothing(deadline: Any) -> None:
 
 @remedy("Return from `ask` an int that is at least the cohort and grows with it.")
 def test_it_asks_the_cohort_at_least_and_never_fewer_for_a_larger_one(deadline: Any) -> None:
-    asked = np.array([deadline.ask(cohort) for cohort in range(1, 60)])
-    assert all(isinstance(deadline.ask(cohort), int) for cohort in (1, 10))
+    asked = np.array([deadline.cohort_size(cohort) for cohort in range(1, 60)])
+    assert all(isinstance(deadline.cohort_size(cohort), int) for cohort in (1, 10))
     assert (asked >= np.arange(1, 60)).all()
     assert (np.diff(asked) >= 0).all()
 
@@ -180,7 +180,7 @@ def test_saved_and_loaded_it_goes_on(deadline: Any) -> None:
 def test_no_more_arrive_than_it_says(deadline: Any) -> None:
     """Of those asked, who all take another time; as many do where it counts who has answered."""
     for seed in range(20):
-        ctx = context(seed, asked=deadline.ask(COHORT))
+        ctx = context(seed, asked=deadline.cohort_size(COHORT))
         finish = ctx.expected.finish(UNITS)
         arrived = compute_outcome(
             ctx.expected, UNITS, closing(deadline, ctx, finish), deadline.partial_work

@@ -83,7 +83,7 @@ def test_what_is_wrong_is_named_by_file_column_and_row(word: str, tmp_path: Path
     cases: list[tuple[dict[str, Any], str]] = [
         ({label: None}, rf"test.parquet has no column '{label}'.*; it has {image}"),
         ({image: None}, rf"test.parquet has no column '{image}'.*; it has {label}"),
-        ({image: cut}, rf"test.parquet: column '{image}', row 5 is no image that can be read"),
+        ({image: cut}, rf"test.parquet: column '{image}', row 5 can't be read as an image"),
         ({image: [*good[image][:5], None, *good[image][6:]]}, rf"'{image}', row 5 is empty"),
         ({label: [0] * 9 + [top + 1] * 15}, rf"'{label}', row 9 has label {top + 1}; .* at most {top}"),
         ({label: [0.0] * 9 + [0.5] * 15}, rf"'{label}', row 9 has label 0.5; labels must be whole"),

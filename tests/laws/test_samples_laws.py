@@ -99,7 +99,7 @@ def test_what_clients_tell_of_their_lists_is_read_or_refused(samples: Any) -> No
     resting = [word for word in list_signals() if find(word).requirement is LOSS_LISTS]
     assert {"loss_low", "loss_high"} <= set(resting)
     asked = request(30, 40.0)
-    told = samples.tell(samples.init(population()), asked, asked.losses)
+    told = samples.report_losses(samples.init(population()), asked, asked.losses)
     for word in resting:
         if LOSS_LISTS.holds(known):
             assert np.isfinite(reported(word).read(update_of(0, [0.0], loss_report=told)))

@@ -177,7 +177,7 @@ def test_the_order_of_arrival_does_not_matter(choice: str) -> None:
 @remedy("Return scores for all clients, [n_clients], and parts `exploit` and `explore` that add up to them.")
 def test_scores_are_one_a_client_and_their_parts_add_up(choice: str) -> None:
     for step in played(choice, "everybody available"):
-        scores, parts = step.selection.scores, step.selection.parts
+        scores, parts = step.selection.scores, step.selection.score_terms
         if scores is None:
             assert not parts
             continue

@@ -152,7 +152,7 @@ def test_a_full_disk_keeps_the_checkpoint_before_it(copied: Path, tmp_path: Path
             raise SystemExit(3) from error
 
     assert os.waitstatus_to_exitcode(in_a_child(limited)) == 3
-    assert "the one before it is intact" in (tmp_path / "said").read_text()
+    assert "the previous checkpoint is intact" in (tmp_path / "said").read_text()
     assert "resume=true" in (tmp_path / "said").read_text()
     assert path.read_bytes() == before
     assert not path.with_suffix(".partial").exists()

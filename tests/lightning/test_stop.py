@@ -133,7 +133,7 @@ def test_in_a_round_it_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.Mon
     code, said = child(tmp_path, *WORDS)
     status = only(tmp_path / "logs")[1]
     assert (code, status["status"], status["rounds_done"]) == (143, "interrupted", 2)
-    assert "SIGTERM: finishing the round; once more to drop it\n" in said
+    assert "SIGTERM: finishing the round; a further signal drops it\n" in said
     assert re.search(r"stopped after round 2; resume with: \S*python train.py .*selector=flash ", said)
     assert said.endswith(" resume=true\n")
     monkeypatch.undo()
@@ -151,7 +151,7 @@ def test_files_are_finished_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     signals(monkeypatch, Collect, "finish", INT)
     code, said = child(tmp_path, *WORDS)
     assert (code, only(tmp_path / "logs")[1]["status"]) == (130, "finished")
-    assert said.removeprefix(BEGINS) == "SIGINT: finishing figures and tracking; once more to leave them out\n"
+    assert said.removeprefix(BEGINS) == "SIGINT: finishing figures and tracking; a further signal leaves them out\n"
 
 
 @pytest.mark.parametrize("number", [TERM, signal.SIGKILL])

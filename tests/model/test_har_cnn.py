@@ -89,4 +89,4 @@ def test_it_trains_on_the_real_windows(tmp_path: Path) -> None:
     assert 1 / 6 < last["test/acc"] <= 1
     assert last["comm/up_bytes"] == 5 * 6_410_008
     assert not [name for name in last if name.startswith("clients/acc")]
-    assert ran.info.tags["inputs"].endswith("; the server alone holds the test rows: no clients/acc_*")
+    assert ran.info.tags["inputs"].endswith("; only the server holds test rows: no metrics clients/acc_*")

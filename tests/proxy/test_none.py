@@ -5,4 +5,4 @@ from yaml_words import make
 def test_there_is_nothing() -> None:
     proxy = make("proxy", "none")
     assert proxy.inputs(federation_of(), 0) is None
-    assert not proxy.holds
+    assert not proxy.has_inputs

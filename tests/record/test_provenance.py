@@ -70,7 +70,7 @@ def test_a_start_without_a_checksum_is_accepted() -> None:
     now = provenance.this({}, {}, "0123456789abcdef")
     assert provenance.differences({name: value for name, value in now.items() if name != "data"}, now) == []
     assert provenance.differences({**now, "data": "other"}, now) == [
-        "dataset has other data than it had (checksum 0123456789abcdef, was other)"
+        "the dataset has other data than before (checksum 0123456789abcdef, was other)"
     ]
 
 
@@ -81,6 +81,6 @@ def test_a_changed_table_is_other_data(tmp_path: Path) -> None:
     words = ("availability=trace", f"availability.path={table}", "availability.period_s=2000")
     go(tmp_path, *words, "rounds=1")
     table.write_text(table.read_text().replace(",0,1003", ",0,1500"))
-    with pytest.raises(CheckpointError, match=r"the content behind availability\.path has changed"):
+    with pytest.raises(CheckpointError, match=r"the files that availability\.path names have changed"):
         go(tmp_path, *words, "rounds=2", "resume=true")
     assert go(tmp_path, *words, "rounds=2", "resume=force").last.step == 2

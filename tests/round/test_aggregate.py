@@ -13,7 +13,7 @@ from torch import nn
 from fedcohort.errors import FedcohortError
 from fedcohort.round.aggregate import ServerStep
 from fedcohort.round.collected import Collected
-from fedcohort.round.parts import ServerState
+from fedcohort.round.components import ServerState
 from fedcohort.selector.random import Random
 from fedcohort.server.sgd import Sgd
 from fedcohort.startup import build

@@ -71,7 +71,7 @@ def test_more_than_the_budget_is_refused_by_name() -> None:
     """20 s before the last round, 30 s after it: any budget in (20, 30] ends it just there."""
     spending = Spending(Spent(3, virtual_s=30.0, acc=0.8), Spent(2, virtual_s=20.0, acc=0.8))
     Budget(9, virtual_s=20.5).check(spending, Path("run"))
-    with pytest.raises(OptionError, match=r"until.virtual_s must be above 20, which run had reached before its last"):
+    with pytest.raises(OptionError, match=r"until.virtual_s must be above 20, which run reached before its last"):
         Budget(9, virtual_s=20.0).check(spending, Path("run"))
     with pytest.raises(OptionError, match=r"until.acc must be above 0.8, .*, got 0.7; .* resume=false"):
         Budget(9, acc=0.7).check(spending, Path("run"))
@@ -105,7 +105,7 @@ def test_a_larger_budget_extends_and_the_same_is_finished(
     longer = go(tmp_path, *LONG, f"until.virtual_s={second!r}", "resume=true")
     assert (longer.folder, longer.reports[0].step, longer.last.step) == (short.folder, 3, 4)
     assert same_bits(longer, go(tmp_path / "alone", *LONG, f"until.virtual_s={second!r}"))
-    with pytest.raises(OptionError, match=r"until.virtual_s must be above .*, which .* had reached before its"):
+    with pytest.raises(OptionError, match=r"until.virtual_s must be above .*, which .* reached before its"):
         go(tmp_path, *LONG, f"until.virtual_s={first!r}", "resume=true")
     assert longer.folder.exists()
     assert len(list((tmp_path / "runs").iterdir())) == 1

@@ -46,7 +46,7 @@ def test_negative_weights_and_unsaved_states_are_refused() -> None:
     with pytest.raises(ComponentError, match="weights must be"):
         contracts.check_advice(None, (Advice(weights=np.array([1.0, -1.0])), None), None, OUTCOME)
     with pytest.raises(ComponentError, match="can't be saved in a checkpoint"):
-        contracts.check_first_state(None, {1, 2})
+        contracts.check_init(None, {1, 2})
 
 
 def test_seconds_of_work_are_positive_where_the_device_is_timed() -> None:

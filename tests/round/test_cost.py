@@ -33,14 +33,14 @@ def test_a_plain_round_reads_for_the_selector_alone() -> None:
 def test_samples_that_train() -> None:
     found = cost_model()
     assert found.count_used(ids(0, 2), [None, ids(3, 4, 5)]).tolist() == [10, 3]
-    assert found.count_samples_in_batches(N, 2).tolist() == [20, 40, 80]
-    assert found.count_samples_in_batches(N, np.array([0, 1, 3])).tolist() == [0, 20, 120]
+    assert found.count_processed(N, 2).tolist() == [20, 40, 80]
+    assert found.count_processed(N, np.array([0, 1, 3])).tolist() == [0, 20, 120]
     steps = cost_model(steps=5, batch=16)
     assert steps.units == 5
-    assert steps.count_samples_in_batches(N, 5).tolist() == [5 * 10, 16 + 4 + 16 + 4 + 16, 16 + 16 + 8 + 16 + 16]
-    assert steps.count_samples_in_batches(N, np.array([0, 2, 3])).tolist() == [0, 16 + 4, 16 + 16 + 8]
-    assert cost_model(steps=5, batch=None).count_samples_in_batches(N, 5).tolist() == [50, 100, 200]
-    assert cost_model(steps=5, batch=None).count_samples_in_batches(10_000 * N, 1).tolist() == (10_000 * N).tolist()
+    assert steps.count_processed(N, 5).tolist() == [5 * 10, 16 + 4 + 16 + 4 + 16, 16 + 16 + 8 + 16 + 16]
+    assert steps.count_processed(N, np.array([0, 2, 3])).tolist() == [0, 16 + 4, 16 + 16 + 8]
+    assert cost_model(steps=5, batch=None).count_processed(N, 5).tolist() == [50, 100, 200]
+    assert cost_model(steps=5, batch=None).count_processed(10_000 * N, 1).tolist() == (10_000 * N).tolist()
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_clients_are_told_a_deadline_where_they_use_it(
     ],
 )
 def test_samples_that_a_question_takes(word: str, options: dict[str, Any], samples: list[float]) -> None:
-    assert cost_model().count_query_passes(find(word), ids(0, 2), options) == pytest.approx(samples)  # type: ignore[arg-type]
+    assert cost_model().query_passes(find(word), ids(0, 2), options) == pytest.approx(samples)  # type: ignore[arg-type]
 
 
 def test_passes_of_a_job_that_do_not_train() -> None:
@@ -135,7 +135,7 @@ def test_steps_of_a_pass(batch: int | None, passes: list[int]) -> None:
 def test_a_last_batch_of_one_is_merged_for_batch_norm() -> None:
     """In batches of 9, 10 samples are one of 10, and 19 are one of 9 and one of 10."""
     model = cost_model(steps=3, batch=9, merge_last=True)
-    assert model.count_samples_in_batches(np.array([10, 19, 40]), 3).tolist() == [30, 9 + 10 + 9, 27]
+    assert model.count_processed(np.array([10, 19, 40]), 3).tolist() == [30, 9 + 10 + 9, 27]
     assert model.device_facts(DRAWS)["pass_units"].tolist() == [1, 3, 5]
 
 
@@ -148,7 +148,7 @@ def test_a_client_without_samples_takes_no_pass() -> None:
 def phase(model: CostModel, *probes: Probe) -> float:
     """Return the seconds that the probes take, where everybody is always there."""
     clock = Clock(make("availability", "always"), DRAWS, 0.0)
-    seconds, gone = model.time_queries(model.sum_query_work(probes, DRAWS), DRAWS, 0.0, clock)
+    seconds, gone = model.time_queries(model.query_work(probes, DRAWS), DRAWS, 0.0, clock)
     assert not gone.any()
     return seconds
 
@@ -165,7 +165,7 @@ def test_a_phase_lasts_until_the_slowest_is_done() -> None:
 def test_who_leaves_before_it_is_done_is_gone_and_not_waited_for() -> None:
     """Client 1 is done after MODEL + 24 / 6 seconds from its start, and is there for one less or one more."""
     found, took = cost_model((), "fedavg", Link()), MODEL + 24 / 6
-    asked = found.sum_query_work((Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2))), DRAWS)
+    asked = found.query_work((Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2))), DRAWS)
     for stays, leaves in ((took - 1, True), (took + 1, False)):
         hours = (((0.0, 9 * took),), ((100.0, 100.0 + stays),), ((0.0, 9 * took),))
         seconds, gone = found.time_queries(asked, DRAWS, 100.0, Clock(Listed(hours, 10 * took), DRAWS, 0.0))
@@ -176,7 +176,7 @@ def test_who_leaves_before_it_is_done_is_gone_and_not_waited_for() -> None:
 def test_who_leaves_before_the_second_phase_is_done_is_gone() -> None:
     """All train nothing but client 0; then each tries the model of its update, for which client 2 doesn't stay."""
     found = cost_model((), "fedavg", Link())
-    asked = found.sum_query_work((Probe("shadow_loss", ids(0, 1, 2), {"trainers": (0,)}),), DRAWS)
+    asked = found.query_work((Probe("shadow_loss", ids(0, 1, 2), {"trainers": (0,)}),), DRAWS)
     whole, nobody = found.time_queries(asked, DRAWS, 0.0, Clock(make("availability", "always"), DRAWS, 0.0))
     hours = (((0.0, 2 * whole),), ((0.0, 2 * whole),), ((0.0, whole - 1),))
     seconds, gone = found.time_queries(asked, DRAWS, 0.0, Clock(Listed(hours, 2 * whole), DRAWS, 0.0))
@@ -190,5 +190,5 @@ def test_a_model_that_is_thrown_away_is_waited_for(codec: str, options: dict[str
     """Client 0 trains two epochs (3 passes a sample) and sends its update; then all have the model and try it."""
     found = cost_model((), "scaffold", Link(slow=10.0), {"codec": make("codec", codec, **options)})
     loss, shadow = Probe("loss", ids(0, 1, 2)), Probe("shadow_loss", ids(0, 1, 2), {"trainers": (0,)})
-    assert found.sum_query_work([loss, shadow], DRAWS).total.tolist() == [10 + 60 + 10, 20 + 20, 40 + 40]
+    assert found.query_work([loss, shadow], DRAWS).total.tolist() == [10 + 60 + 10, 20 + 20, 40 + 40]
     assert phase(found, loss, shadow) == pytest.approx(10 * (MODEL + 70 / 6 + sent) + 10 * (MODEL + 40 / 6))

@@ -8,8 +8,8 @@ import pytest
 from cost_toy import CLASSES, CODECS, DRAWS, MODEL, cost_model, held, ids
 from fedcohort.deadline.base import DeadlineOutcome
 from fedcohort.ledger import Charge
+from fedcohort.round.components import Populations
 from fedcohort.round.jobs import Jobs
-from fedcohort.round.parts import Populations
 from fedcohort.types import Ids, Probe, ProbeResult
 from yaml_words import make
 
@@ -102,7 +102,7 @@ def test_a_model_that_is_thrown_away_travels_both_ways(codec: str, options: dict
 def test_a_model_that_is_thrown_away_is_of_the_samples_that_train() -> None:
     """samples=random takes 1, 2 and 4 of 10, 20 and 40, for a shadow round as for any other."""
     probe = Probe("shadow_loss", ids(0, 1, 2), {"trainers": (1, 2)})
-    found = cost_model(made={"samples": make("samples", "random", fraction=0.1)}).sum_query_work([probe], DRAWS)
+    found = cost_model(made={"samples": make("samples", "random", fraction=0.1)}).query_work([probe], DRAWS)
     assert found.trained.tolist() == [0, 3 * 2 * 2, 3 * 2 * 4]
 
 

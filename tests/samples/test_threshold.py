@@ -54,20 +54,20 @@ def test_what_is_told_by_hand() -> None:
     """Of .1 to 1 at least .55 are five; .36 + .49 + .64 + .81 + 1 = 3.3; the 80th percentile of ten is .82."""
     samples = part()
     state = replace(samples.init(POPULATION), threshold=0.55)
-    told = samples.tell(state, request(np.zeros(10)), LOSSES)
+    told = samples.report_losses(state, request(np.zeros(10)), LOSSES)
     assert told == pytest.approx({"loss_low": 0.1, "loss_high": 0.82, "loss_count": 5, "loss_squares": 3.3})
 
 
 def test_a_loss_at_the_threshold_is_above_it() -> None:
     samples = part()
     state = replace(samples.init(POPULATION), threshold=0.5)
-    assert samples.tell(state, request(), LOSSES)["loss_count"] == 6
-    assert part(as_released=True).tell(state, request(), LOSSES)["loss_count"] == 5
+    assert samples.report_losses(state, request(), LOSSES)["loss_count"] == 6
+    assert part(as_released=True).report_losses(state, request(), LOSSES)["loss_count"] == 5
 
 
 def test_as_released_tells_of_the_list_before_training() -> None:
     samples = part(as_released=True)
-    told = samples.tell(samples.init(POPULATION), request(), np.zeros(10))
+    told = samples.report_losses(samples.init(POPULATION), request(), np.zeros(10))
     assert told["loss_high"] == pytest.approx(0.82)
     assert (told["loss_sum"], told["n_used"]) == pytest.approx((5.5, 10.0))
 
@@ -90,15 +90,15 @@ def test_as_released_remembers_all_rounds() -> None:
 
 def test_noise_is_the_client_s_own_and_on_each_number() -> None:
     samples, state = part(noise=0.5), part().init(POPULATION)
-    plain = part().tell(state, request(), LOSSES)
-    noise = np.array([samples.tell(state, request(client=k), LOSSES)["loss_high"] for k in range(1000)]) - 0.82
+    plain = part().report_losses(state, request(), LOSSES)
+    noise = np.array([samples.report_losses(state, request(client=k), LOSSES)["loss_high"] for k in range(1000)]) - 0.82
     assert abs(noise.mean()) < 4 * 0.5 / np.sqrt(1000)
     assert noise.std() == pytest.approx(0.5, rel=4.5 / np.sqrt(2 * 1000))
     drawn = generator(0, "metadata", 3, 7).standard_normal(4)
-    report = samples.tell(state, request(client=7), LOSSES)
+    report = samples.report_losses(state, request(client=7), LOSSES)
     np.testing.assert_allclose(list(report.values())[:2], np.array(list(plain.values())[:2]) + 0.5 * drawn[:2])
-    again = samples.tell(state, request(client=7), LOSSES)
-    assert again == samples.tell(state, request(client=7), LOSSES)
+    again = samples.report_losses(state, request(client=7), LOSSES)
+    assert again == samples.report_losses(state, request(client=7), LOSSES)
     assert all(again[word] != plain[word] for word in plain)
 
 
@@ -116,12 +116,12 @@ def test_privacy_that_is_spent_adds_up_over_a_client_s_rounds() -> None:
 
 def test_noise_leaves_no_negative_count() -> None:
     samples, state = part(noise=50.0), part().init(POPULATION)
-    told = [samples.tell(state, request(client=k), LOSSES) for k in range(50)]
+    told = [samples.report_losses(state, request(client=k), LOSSES) for k in range(50)]
     assert min(each["loss_count"] for each in told) == min(each["loss_squares"] for each in told) == 0
 
 
 def test_losses_are_cut_before_they_are_told() -> None:
-    told = part(clip=0.5).tell(part().init(POPULATION), request(), LOSSES)
+    told = part(clip=0.5).report_losses(part().init(POPULATION), request(), LOSSES)
     assert told["loss_high"] == 0.5
     assert told["loss_squares"] == pytest.approx(0.01 + 0.04 + 0.09 + 0.16 + 6 * 0.25)
 
@@ -130,7 +130,9 @@ def test_losses_are_cut_before_they_are_told() -> None:
 def test_infinite_losses_are_told_without_a_warning() -> None:
     """Of a model that diverges; the server hears numbers that are none, and leaves them out."""
     samples = part()
-    told = samples.tell(samples.init(POPULATION), request(np.zeros(10)), np.where(LOSSES > 0.5, np.inf, LOSSES))
+    told = samples.report_losses(
+        samples.init(POPULATION), request(np.zeros(10)), np.where(LOSSES > 0.5, np.inf, LOSSES)
+    )
     assert told["loss_low"] == 0.1
     assert not np.isfinite(told["loss_high"])
 

@@ -93,10 +93,12 @@ def test_the_first_score_by_hand() -> None:
     rounds = State(ids(1, 1, 1, 4))
     selection = cbs().select(rounds, context(4, 1, K, signals={"label_counts": H}), {})[0]
     explore = 10 * np.sqrt(3 * np.log(5) / 2) * np.array([1, 1, 1, 0.5])
-    np.testing.assert_allclose(selection.parts["exploit"], [1000, 30, 6, 6], rtol=1e-12)
-    np.testing.assert_allclose(selection.parts["explore"], explore, rtol=1e-12)
+    np.testing.assert_allclose(selection.score_terms["exploit"], [1000, 30, 6, 6], rtol=1e-12)
+    np.testing.assert_allclose(selection.score_terms["explore"], explore, rtol=1e-12)
     np.testing.assert_allclose(known(selection.scores), np.array([1000, 30, 6, 6]) + explore, rtol=1e-12)
-    assert (cbs().select(rounds, context(0, 1, K, signals={"label_counts": H}), {})[0].parts["explore"] == 0).all()
+    assert (
+        cbs().select(rounds, context(0, 1, K, signals={"label_counts": H}), {})[0].score_terms["explore"] == 0
+    ).all()
 
 
 def test_rounds_count_for_those_who_fail_too() -> None:

@@ -227,5 +227,5 @@ def test_estimates_that_tell_no_attribute_are_said(monkeypatch: pytest.MonkeyPat
         start = State(np.full((len(rows), 3), NAN), np.zeros(len(rows), bool), 0, np.zeros(len(rows)))
         selector.select(start, ctx, {"dht": ProbeResult(np.arange(len(rows)), blind[rows])})
         assert len(lines) == expected
-    assert lines[0].startswith("selector=feddiverse: the estimates of 2 of 3 clients tell no attribute")
+    assert lines[0].startswith("selector=feddiverse: the estimates of 2 of 3 clients hold no information on attributes")
     assert find_uninformative(blind).tolist() == [True, True, False, False]

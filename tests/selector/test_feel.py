@@ -121,8 +121,8 @@ def test_a_selection_scales_importance_by_its_sum_and_time_by_its_mean() -> None
     expected = sampling_probabilities(A / 2.3, T / (7 / 3), 0.5)
     np.testing.assert_allclose(known(selection.scores), expected, rtol=1e-10)
     np.testing.assert_allclose(known(selection.probability), expected, rtol=1e-10)
-    np.testing.assert_allclose(selection.parts["importance"], A / 2.3)
-    np.testing.assert_allclose(selection.parts["latency"], T / (7 / 3))
+    np.testing.assert_allclose(selection.score_terms["importance"], A / 2.3)
+    np.testing.assert_allclose(selection.score_terms["latency"], T / (7 / 3))
 
 
 @pytest.mark.parametrize("redraw", ["renormalise", "resolve"])

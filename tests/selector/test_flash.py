@@ -155,7 +155,7 @@ def test_without_exploration_it_is_greedy_ridge_regression() -> None:
     for step in play(flash(gamma_scale=0.0), World(), 8)[1:]:
         scores = step.before.X @ theta(step.before)
         np.testing.assert_allclose(known(step.selection.scores), scores, rtol=1e-9, atol=1e-12)
-        np.testing.assert_array_equal(step.selection.parts["explore"], np.zeros(12))
+        np.testing.assert_array_equal(step.selection.score_terms["explore"], np.zeros(12))
         if scores.any():  # all zero before the first reward
             assert step.selection.clients.tolist() == sorted(np.argsort(-scores)[:3].tolist())
 

@@ -117,7 +117,9 @@ def test_the_neural_bandit_knows_less_of_those_never_chosen() -> None:
 
 
 def test_gamma_scale_is_the_neural_bandits_nu() -> None:
-    one, two, none = (play(small("neural", gamma_scale=g), World(), 2)[1].selection.parts for g in (1.0, 2.0, 0.0))
+    one, two, none = (
+        play(small("neural", gamma_scale=g), World(), 2)[1].selection.score_terms for g in (1.0, 2.0, 0.0)
+    )
     np.testing.assert_allclose(two["explore"], 2 * one["explore"], rtol=1e-12)
     assert one["explore"].any()
     assert not none["explore"].any()
@@ -183,6 +185,6 @@ def test_aliases_are_flash_with_another_bandit(word: str) -> None:
     plain = made("selector.scale=none")
     check.check_aliases(plain)
     assert components.make(plain, "selector") == flash(bandit=word, scale="none")
-    said = f"selector={word}_bandit stands for selector.bandit={word}, but selector.bandit=linucb was asked for"
+    said = f"selector={word}_bandit stands for selector.bandit={word}, but selector.bandit=linucb was requested"
     with pytest.raises(IncompatibleConfig, match=re.escape(said)):
         check.check_aliases(made("selector.bandit=linucb"))

@@ -10,7 +10,7 @@ import pytest
 from fedcohort.errors import OptionError
 from fedcohort.selector.contexts import PendingRewards
 from fedcohort.selector.flash import Flash, State
-from fedcohort.selector.rewards import split_reward_equally
+from fedcohort.selector.rewards import share_equally
 from flash_toy import INF, NAN, RAW, SECONDS, STORY, answers, flash, ridge, run
 from run_harness import go
 from selector_harness import World, context, ids, outcome, play
@@ -58,7 +58,7 @@ def test_who_failed_has_no_share_and_leaves_more_to_the_others() -> None:
 
 def test_nobody_shares_nothing() -> None:
     for cohort in (None, PendingRewards(ids(), np.empty((0, 4)), first=False)):
-        np.testing.assert_array_equal(split_reward_equally(1.0, cohort, 3), [NAN, NAN, NAN])
+        np.testing.assert_array_equal(share_equally(1.0, cohort, 3), [NAN, NAN, NAN])
 
 
 def test_a_round_without_anybody_leaves_no_second_pay() -> None:

@@ -61,7 +61,7 @@ def test_chances_within_a_stratum_follow_the_norms() -> None:
     sketches = np.array([[3.0, 4], [6, 8], [0, 5]])
     selection, state = asked(1, sketches=sketches, strata=1)
     np.testing.assert_allclose(known(selection.probability), [0.25, 0.5, 0.25])
-    np.testing.assert_allclose(selection.parts["norm"], [5, 10, 5])
+    np.testing.assert_allclose(selection.score_terms["norm"], [5, 10, 5])
     selector = hcs()
     picks = [selector.select(state, context(1, 1, 3, seed=seed), {})[0].clients[0] for seed in range(1000)]
     p = np.array([0.25, 0.5, 0.25])

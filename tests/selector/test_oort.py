@@ -84,7 +84,7 @@ def test_the_slow_are_penalised() -> None:
 def test_the_whole_score_by_hand() -> None:
     """norm(U) = (U - .999) / 9.001 in round 10; then clients 2 and 4 are 2 and 4 times too slow."""
     selection = chosen(five(), eps=0.0, eps_min=0.0)
-    parts = selection.parts
+    parts = selection.score_terms
     before = [0.16006196, 0.28086338, 0.43690524, 0.61045042, 1.47985259]
     np.testing.assert_allclose(parts["utility"] + parts["staleness"], before, atol=5e-9)
     scores = np.array([0.16006196, 0.28086338, 0.10922631, 0.61045042, 0.09249079])
@@ -185,14 +185,14 @@ def test_exploring_by_size_counts_duration() -> None:
 @pytest.mark.parametrize(("percent", "T"), [(0.1, 5.0), (30.0, 5.0), (40.0, 10.0), (99.0, 40.0), (100.0, INF)])
 def test_the_preferred_duration_is_a_percentile(percent: float, T: float) -> None:
     """Sorted: 5, 5, 10, 20, 40; place int(5 percent / 100)."""
-    system = chosen(five(preferred=percent), preferred_in="percentile", preferred=percent).parts["system"]
+    system = chosen(five(preferred=percent), preferred_in="percentile", preferred=percent).score_terms["system"]
     np.testing.assert_allclose(system, speed_factor(five().seconds, T, 2.0))
 
 
 def test_a_client_that_never_trained_counts_with_its_expected_duration() -> None:
     """NaN stands for the 1 s of EXPECTED: place int(.3 5) = 1 of 1, 1, 10, 20, 40 is 1 s; nobody slow is spared."""
     state = five(seconds=np.array([NAN, 10.0, 20.0, NAN, 40.0]), preferred=30.0)
-    system = chosen(state, preferred_in="percentile", preferred=30.0).parts["system"]
+    system = chosen(state, preferred_in="percentile", preferred=30.0).score_terms["system"]
     np.testing.assert_allclose(system, [1, 1 / 100, 1 / 400, 1, 1 / 1600])
 
 

@@ -73,9 +73,9 @@ def test_the_fast_do_more_until_the_slowest_is_done() -> None:
 def test_the_whole_selection_by_hand() -> None:
     """1.5, 1 and 2.8 times 5 units: 7.5 is 8 when rounded, 14."""
     selection = chosen(beta=0.5)
-    np.testing.assert_allclose(selection.parts["drop"], [0.266667, 0.1, 0.433333], atol=5e-7)
-    np.testing.assert_allclose(selection.upload, 1 - selection.parts["drop"])
-    np.testing.assert_allclose(selection.parts["work"], [1.5, 1, 2.8])
+    np.testing.assert_allclose(selection.score_terms["drop"], [0.266667, 0.1, 0.433333], atol=5e-7)
+    np.testing.assert_allclose(selection.upload, 1 - selection.score_terms["drop"])
+    np.testing.assert_allclose(selection.score_terms["work"], [1.5, 1, 2.8])
     assert selection.units.tolist() == [8, 5, 14]
     assert selection.units.dtype == np.int64
     assert not selection.zero_fill
@@ -141,7 +141,7 @@ def test_what_is_learned() -> None:
 def test_importance_decides_from_the_second_time_on() -> None:
     """All 12 of 12 train: who had the largest ||D|| |B| has the smallest drop in the next round."""
     steps = play(pyramid(), World(cohort=12), 3)
-    importance, drop = steps[1].after.importance, steps[2].selection.parts["drop"]
+    importance, drop = steps[1].after.importance, steps[2].selection.score_terms["drop"]
     assert np.argsort(-importance).tolist() == np.argsort(drop).tolist()
     assert drop.min() == pytest.approx(0.1)
     assert drop.max() == pytest.approx(0.1 + 11 * 0.5 / 12)

@@ -55,7 +55,7 @@ def test_three_rounds_by_hand() -> None:
 
 
 def test_parts_are_the_two_terms_of_eq_4() -> None:
-    parts = chosen(ucb(), after(ucb(), ONE_EACH)).parts
+    parts = chosen(ucb(), after(ucb(), ONE_EACH)).score_terms
     np.testing.assert_allclose(parts["exploit"], [1.0, 0.3, 0.6], rtol=1e-14)  # p_k (2, 1, 3)
     np.testing.assert_allclose(parts["explore"], [0.447185515, 0.224485347, 0.125211944], atol=1e-8)
 
@@ -200,8 +200,8 @@ def test_rounds_pass_where_nobody_arrives() -> None:
 
 def test_who_was_never_visited_has_nothing_to_exploit() -> None:
     (step,) = play(make("selector", "ucb_cs"), World(), 1)
-    assert step.selection.parts["exploit"].tolist() == [0.0] * 12
-    assert np.isinf(step.selection.parts["explore"]).all()
+    assert step.selection.score_terms["exploit"].tolist() == [0.0] * 12
+    assert np.isinf(step.selection.score_terms["explore"]).all()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.host.stopwatch import Stopwatch
-from fedcohort.round.parts import Populations
+from fedcohort.round.components import Populations
 from fedcohort.round.queries import ClientReports, Queries
 from fedcohort.signal.base import ServerMeasured, find
 from fedcohort.training import evaluate

@@ -180,7 +180,7 @@ CASES = [
         "agg=fedprox deadline=over_commit",
         "agg=fedprox stands for deadline.partial_work=true, and deadline=over_commit has none: choose",
     ),
-    ("agg=fedprox deadline=fixed deadline.partial_work=false", "but deadline.partial_work=false was asked for"),
+    ("agg=fedprox deadline=fixed deadline.partial_work=false", "but deadline.partial_work=false was requested"),
 ]
 
 
@@ -203,7 +203,10 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("agg=fedprox",), "no effect with deadline=wait_for_all, where all clients finish; agg=fedprox is meant with"),
+        (
+            ("agg=fedprox",),
+            "no effect with deadline=wait_for_all, where all clients finish; agg=fedprox is intended for use with",
+        ),
         (("deadline.partial_work=true",), "deadline.partial_work=true has no effect with deadline=wait_for_all"),
         (("agg=fedprox", "deadline=fixed"), None),
         (

@@ -63,7 +63,7 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         (("selector=pyramidfl", "deadline=fixed", "deadline.partial_work=true", CLEAN), []),
         (("agg=qffl", "agg.q=0"), []),
         (("agg=propfair",), [NOISY.format("objective=propfair")]),
-        ((*LISTS,), ["high losses draw samples=fedbalancer to samples, and wrong labels"]),
+        ((*LISTS,), ["samples=fedbalancer prefers samples with high losses, and wrong labels"]),
         ((*LISTS, CLEAN), []),
         ((*LISTS, "samples.w=5", CLEAN), []),
         ((*PACED, CLEAN), []),
@@ -78,7 +78,7 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
             ["deadline=fedbalancer tries deadlines in seconds, and device=shifted_exponential has multiples"],
         ),
         (("deadline=fedbalancer", "deadline.grid=1", "device=phones", CLEAN), []),
-        ((*LISTS, "samples.noise=0.5", CLEAN), ["samples.noise=0.5 leaves the threshold of samples=fedbalancer lower"]),
+        ((*LISTS, "samples.noise=0.5", CLEAN), ["samples.noise=0.5 lowers the threshold of samples=fedbalancer"]),
         # weights that only those who arrive move
         (("agg=afl", CLEAN), [f"agg=afl {OFTEN}"]),
         (("agg=afl", "agg.gamma=0", CLEAN), []),

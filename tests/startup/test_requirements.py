@@ -55,7 +55,7 @@ from yaml_words import make, words
             "selector=pyramidfl gives fast clients more local work, and agg=fedsgd needs the same number of steps at "
             "every client: choose another aggregator, or set selector.beta=0",
         ),
-        (("agg=fedsgd", "client.steps=2"), "agg=fedsgd stands for client.steps=1, but client.steps=2 was asked for"),
+        (("agg=fedsgd", "client.steps=2"), "agg=fedsgd stands for client.steps=1, but client.steps=2 was requested"),
         *(
             (
                 (f"agg={agg}", "selector=feel", "selector.agg=unbiased", "proxy=noise"),

@@ -215,7 +215,7 @@ def other_data(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (other_code, (), "true", r"other code of fedcohort \(commit .*, now commit .*, sources 0badc0de0bad\)"),
         (other_torch, (), "previous", r"torch 9\.9 \(was .*\)"),
-        (other_data, (), "true", r"dataset has other data than it had \(checksum 0badda7a, was \w{16}\)"),
+        (other_data, (), "true", r"the dataset has other data than before \(checksum 0badda7a, was \w{16}\)"),
         (None, ("trainer.threads=2",), "true", r"trainer\.threads=2 \(was 1\)"),
         (None, ("trainer.devices=2",), "previous", r"trainer\.devices=2 \(was 1\)"),
     ],

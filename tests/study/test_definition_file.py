@@ -59,7 +59,7 @@ from yaml_words import CONFIGS, ROOT
         ({"cells": {}}, "cells must be one cell or more, got {}"),
         ({"cells": {"a": {"label": "A"}}}, "cells.a.words is missing"),
         ({"cells": {"a": {"words": [], "word": []}}}, "cells.a has no option 'word'; its options are "),
-        ({"cells": {"a": {"words": ["seed=1"]}}}, "cells.a.words: seed is the study's own: leave seed=1 out"),
+        ({"cells": {"a": {"words": ["seed=1"]}}}, "cells.a.words: seed is set by the study itself: leave seed=1 out"),
         (
             {"cells": {"a": {"words": [], "rows": ["random"]}}},
             "cells.a.rows must be a list of one or more of round_robin,",

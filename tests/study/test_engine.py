@@ -100,7 +100,9 @@ def test_two_cells_two_rows_two_seeds(tmp_path: Path, monkeypatch: pytest.Monkey
     assert refused["reason"].startswith("selector.limit must be an integer of at least 12")
     # the bound is the other cell's run: it is found, not done
     assert any(
-        line.split("] ")[1].startswith("noisy bound:clean seed 0: ") for line in said if "which is equal random" in line
+        line.split("] ")[1].startswith("noisy bound:clean seed 0: ")
+        for line in said
+        if "the same run as equal random" in line
     )
     assert first.rows["noisy", "bound:clean", 0]["fingerprint"] == first.rows["equal", "random", 0]["fingerprint"]
     assert not list((logs / "runs").iterdir())  # what is written down needs no folder

@@ -36,7 +36,7 @@ def test_a_failed_run_names_file_line_and_log(tmp_path: Path) -> None:
 
 
 def test_two_processes_are_not_at_one_study(tmp_path: Path) -> None:
-    taken = pytest.raises(CheckpointError, match="another process is at work on this study")
+    taken = pytest.raises(CheckpointError, match="another process runs this study")
     with lock_study(tmp_path / "s"), taken, lock_study(tmp_path / "s"):
         pass
 

@@ -15,7 +15,7 @@ from yaml_words import CONFIGS
     ("changes", "said"),
     [
         ({"trials": 0}, "tune.trials must be an integer in [1, inf), got 0"),
-        ({"seeds": [1, 7]}, "tune.seeds must be none of the study's own, as 1 is, got [1, 7]"),
+        ({"seeds": [1, 7]}, "tune.seeds must be seeds without those of the study, such as 1, got [1, 7]"),
         ({"cells": ["loud"]}, "tune.cells must be a list of one or more of equal, noisy"),
         ({"metric": "test/acc"}, "tune.metric must be one of server_val/acc, got 'test/acc'"),
         ({"colour": 1}, "tune has no option 'colour'"),

@@ -223,7 +223,7 @@ def test_a_cohort_larger_than_the_population() -> None:
     ("overrides", "refused"),
     [
         (["agg=fedavgm"], ""),
-        (["agg=fedavgm", "server=sgd"], "agg=fedavgm stands for server=momentum, but server=sgd was asked for"),
+        (["agg=fedavgm", "server=sgd"], "agg=fedavgm stands for server=momentum, but server=sgd was requested"),
         (["agg=fedprox"], ""),
         (["agg=fedprox", "regulariser=none"], "agg=fedprox stands for regulariser=prox"),
         (["agg=fedprox", "deadline=fixed"], ""),

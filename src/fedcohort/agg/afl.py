@@ -43,7 +43,7 @@ ROUNDING = 1e-12  # a smaller sum of lambda is rounding of the projection
 
 @dataclass(frozen=True)
 class State:
-    """What AFL remembers between rounds.
+    """State of AFL that is kept between rounds.
 
     Attributes:
         mixture: lambda, on the simplex, float64 [n_clients].
@@ -102,6 +102,8 @@ class Afl(Aggregator[State]):
         clients, share = arrived.outcome.clients[rows], losses.normalised_weights(arrived, rows)
         weight = state.mixture[clients] * share
         weight = weight / weight.sum() if state.mixture[clients].sum() > ROUNDING else share
-        raised = state.mixture.copy()
-        raised[clients] += self.gamma * F * (len(raised) / len(rows) if self.unbiased else 1.0)
-        return arrived.combine(losses.scatter_weights(arrived, rows, weight)), State(project_onto_simplex(raised))
+        ascended_mixture = state.mixture.copy()
+        ascended_mixture[clients] += self.gamma * F * (len(ascended_mixture) / len(rows) if self.unbiased else 1.0)
+        return arrived.combine(losses.scatter_weights(arrived, rows, weight)), State(
+            project_onto_simplex(ascended_mixture)
+        )

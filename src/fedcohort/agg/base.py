@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from fedcohort import ranges
 from fedcohort.component import Component
+from fedcohort.errors import renamed
 from fedcohort.hook import ClientHook
 from fedcohort.types import Ids, Population, ReadOnly, RoundOutcome, Values
 
@@ -64,7 +65,7 @@ class Arrived(ReadOnly):
         weights: p_i, aligned with `outcome.clients`. They sum to 1, unless a selector's advice is absolute. A client
             that the advice excludes has 0, and counts as not arrived.
         updates: D, [m, P] in the order of `outcome.clients`, for `stacked` aggregators, else None.
-        buffers: the clients' buffers, float64 [m, B], likewise.
+        buffers: the clients' buffers, float64 [m, B], for `stacked` aggregators, else None.
         server_models: the networks on the server, for this round.
     """
 
@@ -75,6 +76,8 @@ class Arrived(ReadOnly):
     updates: Float[Tensor, "m p"] | None
     buffers: Float[Tensor, "m b"] | None = None
     server_models: ServerModels | None = None
+    workshop = renamed("Arrived.workshop", "server_models")
+    bench = renamed("Arrived.bench", "required_server_models")
 
     @property
     def required_server_models(self) -> ServerModels:
@@ -105,7 +108,7 @@ class Direction:
 
     Attributes:
         displacement: the vector that the server optimizer applies, float64 [P].
-        weights: weight of each of `outcome.clients` in it, [m]; None where they are `Arrived.weights`.
+        weights: weight of each of `outcome.clients` in it, [m]; None if they are `Arrived.weights`.
     """
 
     displacement: Float[Tensor, "p"]
@@ -118,8 +121,8 @@ class Aggregator(Component, Protocol[S]):
     Attributes:
         needs: names of the client signals that it reads. A ClassVar, or a property where options decide.
         stacked: whether it needs the matrix of updates, not only their weighted sum.
-        hooks: its part of local training.
-        own_length: whether the method sets the length of the step itself, other than as a mean of updates.
+        hooks: the part of the method that runs in local training.
+        own_length: whether the method computes the length of the step itself, and not as that of a mean of updates.
     """
 
     @property

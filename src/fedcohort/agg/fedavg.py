@@ -8,7 +8,7 @@ Data", AISTATS 2017, arXiv 1602.05629.
     direction:  sum_i p_i D_i
 
 u_i is the number of samples that client i draws its mini-batches from: its whole training set, or what a sample
-selection leaves of it. With client.steps a client may see fewer of them. agg=fedavgm is FedAvg with server=momentum,
+selection chooses from it. With client.steps a client may see fewer of them. agg=fedavgm is FedAvg with server=momentum,
 agg=fedprox is FedAvg with regulariser=prox and partial work.
 
 Departures from the paper: none. FLASH (Alg. 1, line 18) and FedDiverse (Sec. III) print weights N_i / N that sum to

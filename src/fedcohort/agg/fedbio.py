@@ -40,12 +40,12 @@ from fedcohort.hook import ClientContext, ClientHook, HookResult, StepView, Vect
 from fedcohort.types import Population
 
 GIVEN_LABELS = Requirement(
-    lambda run: not run.parts.objective.uses_reference,
+    lambda run: not run.components.objective.uses_reference,
     "{option} learns the weights of noisy labels, and {objective} corrects labels by the predictions of w_t: choose "
     "another objective",
 )
 MEAN_OBJECTIVE = Requirement(
-    lambda run: run.parts.objective.averages,
+    lambda run: run.components.objective.averages,
     "{option} moves the weight of a sample along the gradient of that sample's loss, and with {objective} clients "
     "minimise a function of their mean loss, whose gradient has another length: choose another objective",
 )
@@ -70,7 +70,7 @@ SLOPES, GRADIENT, HESSIAN = 3.0, 3.0, 6.0  # matrix products of each derivative,
 
 @dataclass(frozen=True)
 class State:
-    """What FedBiO's server remembers between rounds.
+    """State of FedBiO's server that is kept between rounds.
 
     Attributes:
         u: joint solution of H u = grad f, float64 [P]; [0] in first order.

@@ -108,7 +108,7 @@ class FedDf(SampleWeighted[None]):
         return bench.proxy[torch.from_numpy(union).to(device)], [torch.from_numpy(p).to(device) for p in pieces]
 
     def _teachers(self, arrived: Arrived, x: Tensor) -> Float[Tensor, "n c"] | None:
-        """Return t(x), [n, C]; None where no teacher is left."""
+        """Return t(x), [n, C]; None if no teacher is left."""
         mean, count = torch.zeros(()), 0
         for i in np.flatnonzero(arrived.weights):
             teacher = arrived.model_of(int(i))
@@ -125,16 +125,16 @@ class FedDf(SampleWeighted[None]):
         """Return the trained student."""
         student.eval()
         optimizer = uncompiled(torch.optim.Adam)(trainable_parameters(student), lr=self.lr)
-        best, best_student, since = -math.inf, student, 0
+        best, best_student, evaluations_without_gain = -math.inf, student, 0
         for step, rows in enumerate(order):
             optimizer.param_groups[0]["lr"] = self.lr * 0.5 * (1 + math.cos(math.pi * step / self.steps))
             step_towards(optimizer, t[rows], student(x[rows]), self.tau)
-            since += 1
+            evaluations_without_gain += 1
             if self.eval_every is None or ((step + 1) % self.eval_every and step + 1 < self.steps):
                 continue
             accuracy = bench.accuracy(student)
             if accuracy > best:
-                best, best_student, since = accuracy, copy.deepcopy(student), 0
-            elif since >= self.patience:
+                best, best_student, evaluations_without_gain = accuracy, copy.deepcopy(student), 0
+            elif evaluations_without_gain >= self.patience:
                 break
         return best_student

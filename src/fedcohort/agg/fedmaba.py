@@ -5,7 +5,7 @@ Wang, Wang, Guo, Zhang, Tang, "FedMABA: Towards Fair Federated Learning through 
 
     prior:  log q_i = log p_i + eta F_i(w_t)
     weights:  p^_i = q_i^s / sum_j q_j^s, s = 1 / (1 + lambda)    (Eq. 9)
-    lambda:  0 where KL(p^ || 1/n) <= rho, else the root of KL(p^ || 1/n) = rho    (Eq. 10)
+    lambda:  0 if KL(p^ || 1/n) <= rho, else the root of KL(p^ || 1/n) = rho    (Eq. 10)
     direction:  alpha sum_i p^_i D_i + (1 - alpha) mean_i D_i    (Eq. 11)
     after it:  p_i <- p^_i sum_{j arrived} p_j for the n clients that arrived;  p = 1/N at the start
 
@@ -48,7 +48,7 @@ TINY = 1e-300  # smallest weight that a logarithm is taken of
 
 @dataclass(frozen=True)
 class State:
-    """What FedMABA remembers between rounds.
+    """State of FedMABA that is kept between rounds.
 
     Attributes:
         p: weights of the bandit, float64 [n_clients].
@@ -111,7 +111,7 @@ class FedMaba(SampleWeighted[State]):
         clients = arrived.outcome.clients[rows]
         p = state.p[clients]
         p_hat, _ = tilt_within_kl_ball(np.log(np.maximum(p, TINY)) + self.eta * F, self.rho)
-        after = state.p.copy()
-        after[clients] = p_hat if self.sync == "literal" else p.sum() * p_hat
+        next_p = state.p.copy()
+        next_p[clients] = p_hat if self.sync == "literal" else p.sum() * p_hat
         mixed = self.alpha * p_hat + (1 - self.alpha) * losses.normalised_weights(arrived, rows)
-        return arrived.combine(losses.scatter_weights(arrived, rows, mixed)), State(after)
+        return arrived.combine(losses.scatter_weights(arrived, rows, mixed)), State(next_p)

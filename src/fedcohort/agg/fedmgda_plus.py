@@ -32,7 +32,7 @@ from fedcohort.maths.min_norm import min_norm
 from fedcohort.types import Population
 
 PLAIN_SERVER = Requirement(
-    lambda run: run.parts.server.plain,
+    lambda run: run.components.server.plain,
     "{option} chooses a step that lowers the loss of every client, and {server} changes its direction (server=sgd "
     "keeps it)",
 )

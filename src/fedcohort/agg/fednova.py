@@ -32,7 +32,7 @@ from fedcohort.component import NO_BATCH_NORM, Requirement
 from fedcohort.types import Population
 
 LINEAR_CLIENT = Requirement(
-    lambda run: run.parts.client.linear,
+    lambda run: run.components.client.linear,
     "{option} divides updates by the displacement of the local optimizer, which is not defined for {client}: the "
     "number of steps replaces it, which the paper does not cover (choose client=sgd)",
 )
@@ -64,10 +64,10 @@ class FedNova(SampleWeighted[None]):
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         a, K = (np.asarray(arrived.outcome.signals[signal]) for signal in ("response_norm", "steps"))
-        usable = np.isfinite(a) & (a >= MIN_RESPONSE) & (K > 0)
-        p = np.where(usable, arrived.weights, 0.0)
+        is_usable = np.isfinite(a) & (a >= MIN_RESPONSE) & (K > 0)
+        p = np.where(is_usable, arrived.weights, 0.0)
         if not p.any():
             return arrived.combine(np.zeros(len(p))), None
-        tau_eff = float(p[usable] @ (a if self.tau_eff == "response" else K)[usable]) / p.sum()
+        tau_eff = float(p[is_usable] @ (a if self.tau_eff == "response" else K)[is_usable]) / p.sum()
         p *= arrived.weights.sum() / p.sum()
-        return arrived.combine(tau_eff * p / np.where(usable, a, 1.0)), None
+        return arrived.combine(tau_eff * p / np.where(is_usable, a, 1.0)), None

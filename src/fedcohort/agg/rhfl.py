@@ -57,7 +57,7 @@ TINY = 1e-12
 
 @dataclass(frozen=True)
 class State:
-    """What RHFL remembers between rounds.
+    """State of RHFL that is kept between rounds.
 
     Attributes:
         before: loss that each client reported last, in nats, NaN for one that never did, [n_clients].
@@ -144,7 +144,7 @@ class Rhfl(Aggregator[State]):
         """Train the models towards each other.
 
         Returns:
-            1 for each model, 0 where its predictions are not finite, [K].
+            1 for each model, 0 if its predictions are not finite, [K].
         """
         share = torch.from_numpy(omega).to(trainable_parameters(models[0])[0])  # inputs may be bytes, or symbols
         optimizers = [uncompiled(torch.optim.Adam)(trainable_parameters(network), lr=self.lr) for network in models]
@@ -166,7 +166,7 @@ def client_confidence(before: Values, now: Values, beta: float, p: Values) -> Va
     """Return omega of the clients, [K], which sums to 1.
 
     Args:
-        before: their previous losses in nats, NaN where there is none, [K].
+        before: their previous losses in nats, NaN if there is none, [K].
         now: their losses in nats, [K].
         beta: weight of the client confidence.
         p: their weights at equal confidence, positive, in any unit, [K].
@@ -199,10 +199,10 @@ def mixture_of_others(
         omega [k], 0 for models whose predictions are not finite; the mixture for each model, [k, b, c]; and pull, its
         weight, [k].
     """
-    sound = torch.isfinite(p).all(2).all(1)
-    omega = torch.where(sound, omega, 0.0)
-    p = torch.where(sound[:, None, None], p, 0.0)
+    is_finite = torch.isfinite(p).all(2).all(1)
+    omega = torch.where(is_finite, omega, 0.0)
+    p = torch.where(is_finite[:, None, None], p, 0.0)
     weighted = omega[:, None, None] * p
     pull = omega.sum() - omega
     mixture = (weighted.sum(0) - weighted) / pull.clamp(min=TINY)[:, None, None]
-    return omega, mixture, torch.where(sound, pull, 0.0)
+    return omega, mixture, torch.where(is_finite, pull, 0.0)

@@ -30,7 +30,7 @@ from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Ve
 from fedcohort.types import Population
 
 PLAIN_CLIENT = Requirement(
-    lambda run: run.parts.client.plain and not run.parts.regulariser.hooks,
+    lambda run: run.components.client.plain and not run.components.regulariser.hooks,
     "{option} computes the loss's gradient from the displacement of the model, which holds only for plain SGD on the "
     "loss: choose client=sgd without momentum, weight_decay and clip and regulariser=none, or "
     "agg.control=mean_gradient",
@@ -39,7 +39,7 @@ PLAIN_CLIENT = Requirement(
 
 @dataclass(frozen=True)
 class State:
-    """What SCAFFOLD's server remembers between rounds.
+    """State of SCAFFOLD's server that is kept between rounds.
 
     Attributes:
         c: control variate, float64 [P].

@@ -82,7 +82,7 @@ class Options:
 
 
 def split_metrics(text: str) -> list[str]:
-    """Return the names between the commas. Raises `OptionError` where there is none, or one twice."""
+    """Return the names between the commas. Raises `OptionError` if there is no name, or a name is given twice."""
     names = text.split(",")
     if not all(names) or len(set(names)) < len(names):
         raise ranges.refuse("metric", "a metric, or several of them, each once, as test/acc,clients/acc_worst5", text)

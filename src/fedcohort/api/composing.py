@@ -11,7 +11,7 @@ from fedcohort.startup.hydra_errors import explain
 def find_configs() -> Path:
     """Return the folder of the config groups: of the working folder, a folder above it, or this installation.
 
-    Raises `OptionError` where none of them has one.
+    Raises `OptionError` if none of them has one.
     """
     places = [Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[3]]
     for folder in places:

@@ -44,7 +44,7 @@ class RunResult:
 
     @cached_property
     def rounds(self) -> "pd.DataFrame":
-        """One row a round (`step`; 0 is the untrained model) and one column a metric; NaN where it was not measured."""
+        """One row a round (`step`; 0 is the untrained model) and one column a metric; NaN if it was not measured."""
         return self._history.metrics
 
     @cached_property
@@ -65,7 +65,7 @@ class RunResult:
 
     @property
     def accuracy(self) -> float:
-        """The last test accuracy, in [0, 1]; NaN where none was measured."""
+        """The last test accuracy, in [0, 1]; NaN if none was measured."""
         return float(self.summary["final"].get(history.HEADLINE, float("nan")))
 
     @property

@@ -19,11 +19,11 @@ class Attack(Component, Protocol):
 
     @property
     def about(self) -> frozenset[str]:
-        """Return the signals that are falsified."""
+        """Return the names of the signals whose reports attackers falsify."""
         return frozenset()
 
     def liars(self, n_clients: int, rng: np.random.Generator) -> Ids:
-        """Return the ids of the clients that lie in the whole run, sorted.
+        """Return the sorted ids of the clients that falsify their reports in all rounds.
 
         Args:
             n_clients: number of clients.
@@ -32,5 +32,5 @@ class Attack(Component, Protocol):
         return np.empty(0, dtype=np.int64)
 
     def claim(self, signal: str, values: Answers) -> Answers:
-        """Return what liars report for `signal`, a number or a row of numbers each, where `values` are true."""
+        """Return the attackers' false reports of `signal`, with the shape of the true `values`: a row per attacker."""
         return values

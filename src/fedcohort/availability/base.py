@@ -31,7 +31,7 @@ class Availability(Component, Protocol):
         return np.ones(draws.n_clients, dtype=bool)
 
     def schedule(self, draws: Draws) -> Schedule | None:
-        """Return when each client is ready, None where it does not depend on the clock.
+        """Return when each client is ready, None if it does not depend on the clock.
 
         Args:
             draws: the draws that are made once a run.

@@ -42,9 +42,9 @@ class Diurnal(Availability):
     def schedule(self, draws: Draws) -> Schedule:
         """Return a schedule with one interval for each client, or two where it is ready at midnight."""
         phase, K = self.day_s * draws.uniform("diurnal"), draws.n_clients
-        over = np.maximum(phase + self.share * self.day_s - self.day_s, 0.0)  # seconds of the next day
-        start = np.stack([np.zeros(K), np.maximum(phase, over)], axis=1)
-        end = np.stack([over, np.minimum(phase + self.share * self.day_s, self.day_s)], axis=1)
+        seconds_past_midnight = np.maximum(phase + self.share * self.day_s - self.day_s, 0.0)  # seconds of the next day
+        start = np.stack([np.zeros(K), np.maximum(phase, seconds_past_midnight)], axis=1)
+        end = np.stack([seconds_past_midnight, np.minimum(phase + self.share * self.day_s, self.day_s)], axis=1)
         nonempty = end > start
         stop = np.cumsum(nonempty.sum(axis=1)).astype(np.int64)
         return Schedule(

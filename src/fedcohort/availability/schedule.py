@@ -51,14 +51,16 @@ class Schedule(ReadOnly):
         return np.concatenate([[0.0], np.cumsum(self.end - self.start)])
 
     def waits(self, now: float) -> Values:
-        """Return the seconds from `now` until each client is ready: 0 where it is, inf where it never is, [clients]."""
+        """Return the seconds from `now` until each client is ready: 0 if it is, inf if it never is, [clients]."""
         waits = np.full(len(self.first), np.inf)
         (clients,) = np.nonzero(self.stop > self.first)
         first, stop, time = self.first[clients], self.stop[clients], now % self.period[clients]
         latest = _last_at_most(self.start, first, stop, time)
         is_ready = (latest >= first) & (time < self.end[latest])
-        over = latest + 1 == stop
-        following = self.start[np.where(over, first, latest + 1)] + np.where(over, self.period[clients], 0.0)
+        is_after_last_interval = latest + 1 == stop
+        following = self.start[np.where(is_after_last_interval, first, latest + 1)] + np.where(
+            is_after_last_interval, self.period[clients], 0.0
+        )
         waits[clients] = np.where(is_ready, 0.0, following - time)
         return waits
 
@@ -76,15 +78,19 @@ class Schedule(ReadOnly):
         (rows,) = np.nonzero((seconds > 0) & (total > 0))
         first, stop, period, time, total = (array[rows] for array in (first, stop, period, time, total))
         latest = _last_at_most(self.start, first, stop, time)
-        inside = np.where(latest >= first, np.minimum(time, self.end[latest]) - self.start[latest], 0.0)
-        done = np.where(latest >= first, self.seconds_before[latest] - self.seconds_before[first] + inside, 0.0)
+        seconds_inside_interval = np.where(
+            latest >= first, np.minimum(time, self.end[latest]) - self.start[latest], 0.0
+        )
+        done = np.where(
+            latest >= first, self.seconds_before[latest] - self.seconds_before[first] + seconds_inside_interval, 0.0
+        )
         due = done + seconds[rows]
         laps = np.maximum(np.ceil((due - NANOSECOND) / total) - 1, 0.0)
         remainder = due - laps * total + self.seconds_before[first]
         final = np.maximum(_last_at_most(self.seconds_before, first, stop, remainder - NANOSECOND), first)
         ends = laps * period + self.start[final] + remainder - self.seconds_before[final]
-        stays = (latest >= first) & (time + seconds[rows] <= self.end[latest])
-        completion[rows] = np.where(stays, seconds[rows], np.maximum(ends - time, seconds[rows]))
+        fits_in_interval = (latest >= first) & (time + seconds[rows] <= self.end[latest])
+        completion[rows] = np.where(fits_in_interval, seconds[rows], np.maximum(ends - time, seconds[rows]))
         return completion
 
 
@@ -99,7 +105,7 @@ def _last_at_most(values: Values, first: Ids, stop: Ids, bound: Values) -> Ids:
     """
     low, high = first - 1, stop.copy()
     while (open_ := high - low > 1).any():
-        middle = (low + high) // 2
-        below = open_ & (values[np.minimum(middle, len(values) - 1)] <= bound)
-        low, high = np.where(below, middle, low), np.where(open_ & ~below, middle, high)
+        midpoint = (low + high) // 2
+        below = open_ & (values[np.minimum(midpoint, len(values) - 1)] <= bound)
+        low, high = np.where(below, midpoint, low), np.where(open_ & ~below, midpoint, high)
     return low

@@ -53,8 +53,8 @@ class Trace(Availability):
         client: column of names.
         start: column of seconds, or of steps with `step_s`.
         end: column of seconds, not read with `step_s`.
-        step_s: seconds of a step, None where the table has intervals.
-        state: column that is 1 where the client is ready, None where it is in all rows.
+        step_s: seconds of a step, None if the table has intervals.
+        state: column that is 1 where the client is ready, None if it is in all rows.
         period_s: seconds after which the table repeats, None for its last end.
         period: column of each client's own period, or None.
         assign: "by_id" or "drawn".
@@ -161,8 +161,8 @@ class Trace(Availability):
                 origin,
             )
         start, end = start - origin, end - origin
-        if (beyond := end > MAX_S).any():
-            row = int(beyond.argmax())
+        if (ends_too_late := end > MAX_S).any():
+            row = int(ends_too_late.argmax())
             raise DataError(
                 f"availability.{'end' if self.step_s is None else 'start'}: {self.path}: row {row} ends {end[row]:g} "
                 f"seconds after the table begins; at most 1e9 are allowed: count all rows from the same second"
@@ -199,8 +199,8 @@ class Trace(Availability):
         option, periods = "period_s", np.full(len(order), end.max() if self.period_s is None else float(self.period_s))
         if self.period is not None:
             option, periods = "period", table.numbers("period", self.period, "[1e-3, 1e9]", "seconds")[order]
-        if (odd := (device[1:] == device[:-1]) & (periods[1:] != periods[:-1])).any():
-            i = int(odd.argmax())
+        if (differs_from_previous := (device[1:] == device[:-1]) & (periods[1:] != periods[:-1])).any():
+            i = int(differs_from_previous.argmax())
             raise DataError(
                 f"availability.period: {self.path}: row {order[i + 1]} has a period of {periods[i + 1]:g} seconds, and "
                 f"row {order[i]} of the same client {periods[i]:g}"
@@ -218,8 +218,8 @@ class Trace(Availability):
         """Return the device of each client, in the order of names."""
         devices = np.arange(len(first)) if self.idle else np.flatnonzero(stop > first)
         if self.assign == "drawn":
-            drawn: Ids = devices[(len(devices) * draws.uniform("available_device")).astype(np.int64)]
-            return drawn
+            drawn_devices: Ids = devices[(len(devices) * draws.uniform("available_device")).astype(np.int64)]
+            return drawn_devices
         if len(first) < draws.n_clients:
             raise DataError(
                 f"availability.path: {self.path} has {len(first)} clients, too few for {draws.n_clients}: "
@@ -230,6 +230,6 @@ class Trace(Availability):
 
 def _merge_intervals(start: Values, end: Values, device: Ids) -> tuple[Values, Values, Ids]:
     """Merge intervals of a device that touch or overlap; return starts, ends and devices, each [intervals]."""
-    apart = (device[1:] != device[:-1]) | (start[1:] > end[:-1])
-    first, last = np.concatenate([[True], apart]), np.concatenate([apart, [True]])
+    starts_new_interval = (device[1:] != device[:-1]) | (start[1:] > end[:-1])
+    first, last = np.concatenate([[True], starts_new_interval]), np.concatenate([starts_new_interval, [True]])
     return start[first], end[last], device[first]

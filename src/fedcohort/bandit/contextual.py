@@ -46,7 +46,7 @@ class Bandit(Protocol[B]):
 
         Args:
             d: number of features.
-            rng: generator of random initial values; None where the belief is not used for scores.
+            rng: generator of random initial values; None if the belief is not used for scores.
         """
         ...
 

@@ -50,11 +50,11 @@ def discount_and_add(past: Discounted, discount: float, arms: Ids, rewards: Valu
     """Return the sums after a round in which each arm of `arms` was pulled once and paid its finite reward."""
     least = np.divide(MIN_COUNT, past.count, out=np.zeros_like(past.count), where=past.pulled)
     factor = np.minimum(np.maximum(discount, least), 1.0)  # the discount, unless the count would pass its floor
-    total, count, pulled = factor * past.total, factor * past.count, past.pulled.copy()
+    total, count, was_pulled = factor * past.total, factor * past.count, past.pulled.copy()
     total[arms] += rewards
     count[arms] += 1.0
-    pulled[arms] = True
-    return Discounted(total, count, discount * past.rounds + 1.0, pulled)
+    was_pulled[arms] = True
+    return Discounted(total, count, discount * past.rounds + 1.0, was_pulled)
 
 
 def mean_rewards(past: Discounted) -> Values:
@@ -67,8 +67,8 @@ def mean_rewards(past: Discounted) -> Values:
 def confidence_widths(past: Discounted, sigma: float) -> Values:
     """Return the confidence width of each arm, in the unit of sigma; infinite only for arms never pulled."""
     out = np.full_like(past.count, np.inf)
-    pulled = past.pulled
-    np.divide(2 * math.log(max(past.rounds, 1.0)), past.count, out=out, where=pulled)
+    was_pulled = past.pulled
+    np.divide(2 * math.log(max(past.rounds, 1.0)), past.count, out=out, where=was_pulled)
     with np.errstate(over="ignore"):
-        out[pulled] = np.minimum(sigma * np.sqrt(out[pulled]), MAX_WIDTH)  # sigma**2 would overflow first
+        out[was_pulled] = np.minimum(sigma * np.sqrt(out[was_pulled]), MAX_WIDTH)  # sigma**2 would overflow first
     return out

@@ -54,7 +54,7 @@ class ObservationGroup:
 
 @dataclass(frozen=True)
 class Observations:
-    """Draws of y, NaN where a client's number is not known.
+    """Draws of y, NaN if a client's number is not known.
 
     Attributes:
         Y: a draw in each row, [n, k].
@@ -190,7 +190,7 @@ def fit_features(kernel: Kernel, X: Features, f: float, data: Observations, step
 
 
 def loss_and_slopes(kernel: Kernel, X: Features, f: float, data: Observations) -> tuple[float, Features, float]:
-    """Return the kernel's loss in nats and its gradient in X and in f, which is 0 where f is not fitted."""
+    """Return the kernel's loss in nats and its gradient in X and in f, which is 0 if f is not fitted."""
     features, scale, variables = _variables(kernel, X, f)
     loss = kernel.loss(features, scale, data.groups())
     slopes = torch.autograd.grad(loss, variables)

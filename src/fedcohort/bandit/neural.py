@@ -91,9 +91,11 @@ def network_outputs(theta: Values, X: Rows) -> Values:
 def output_gradients(theta: Values, X: Rows) -> Rows:
     """Return g of each row, [n, q]."""
     W_1, W_2 = split_layers(theta, X.shape[1])
-    hidden = X @ W_1.T
-    inner = ((hidden > 0) * W_2)[:, :, None] * X[:, None, :]
-    return math.sqrt(len(W_2)) * np.concatenate([inner.reshape(len(X), W_1.size), np.maximum(hidden, 0.0)], axis=1)
+    hidden_units = X @ W_1.T
+    inner = ((hidden_units > 0) * W_2)[:, :, None] * X[:, None, :]
+    return math.sqrt(len(W_2)) * np.concatenate(
+        [inner.reshape(len(X), W_1.size), np.maximum(hidden_units, 0.0)], axis=1
+    )
 
 
 def exploration_bonus(Z: Float64[np.ndarray, "_q *_q2"], G: Rows, h: int) -> Values:
@@ -110,9 +112,9 @@ def update_moments(past: Network, X: Rows) -> Network:
     if not n:
         return past
     count, mean = past.count + n, X.mean(axis=0)
-    apart = mean - past.mean
-    spread = past.spread + ((X - mean) ** 2).sum(axis=0) + apart**2 * (past.count * n / count)
-    return replace(past, count=count, mean=past.mean + apart * (n / count), spread=spread)
+    mean_shift = mean - past.mean
+    spread = past.spread + ((X - mean) ** 2).sum(axis=0) + mean_shift**2 * (past.count * n / count)
+    return replace(past, count=count, mean=past.mean + mean_shift * (n / count), spread=spread)
 
 
 def standardise(past: Network, X: Rows) -> Rows:
@@ -123,7 +125,7 @@ def standardise(past: Network, X: Rows) -> Rows:
 
 
 def predict_with_bonus(past: Network, X: Rows) -> tuple[Values, Values, Network]:
-    """Return f and the bonus of each row, NaN where a row is not valid, and the network with updated moments."""
+    """Return f and the bonus of each row, NaN if a row is not valid, and the network with updated moments."""
     valid = find_valid_rows(X)
     past = update_moments(past, X[valid])
     mean, width = np.full(len(X), np.nan), np.full(len(X), np.nan)
@@ -178,8 +180,8 @@ def fit_weights(origin: Values, X: Rows, r: Values, lam: float, steps: int, lr: 
 def loss_gradient(theta: Values, X: Rows, r: Values) -> Values:
     """Return the gradient of 1/2 sum (f - r)^2, without the matrix of all gradients [n, q]."""
     W_1, W_2 = split_layers(theta, X.shape[1])
-    hidden = X @ W_1.T
-    active = np.maximum(hidden, 0.0)
+    hidden_units = X @ W_1.T
+    active = np.maximum(hidden_units, 0.0)
     error = math.sqrt(len(W_2)) * (math.sqrt(len(W_2)) * active @ W_2 - r)
-    inner = (error[:, None] * ((hidden > 0) * W_2)).T @ X
+    inner = (error[:, None] * ((hidden_units > 0) * W_2)).T @ X
     return np.concatenate([inner.ravel(), error @ active])

@@ -59,8 +59,8 @@ class HiddenMarkov:
 def initial_belief(d: int, states: int, lam: float, rng: np.random.Generator | None) -> HiddenMarkov:
     """Return the belief before the first reward; rng=None leaves every theta_j at zero, where it never changes."""
     theta = np.zeros((states, d)) if rng is None else rng.uniform(-START, START, (states, d))
-    off = max(states - 1, 1)
-    counts = (STAY / (1 - STAY) * off - 1) * np.eye(states)  # (C + 1) over its row sums is .9 and .1 / (J - 1)
+    other_states = max(states - 1, 1)
+    counts = (STAY / (1 - STAY) * other_states - 1) * np.eye(states)  # (C + 1) over its row sums is .9 and .1 / (J - 1)
     V = np.tile(lam * np.eye(d), (states, 1, 1))
     return HiddenMarkov(np.full(states, 1 / states), counts, V, lam * theta, 0.0, 0, 0)
 
@@ -95,7 +95,7 @@ def next_belief(past: HiddenMarkov) -> Values:
 
 
 def predict(past: HiddenMarkov, X: Rows) -> Values:
-    """Return the expected reward of each row, [n], NaN where it is not valid."""
+    """Return the expected reward of each row, [n], NaN if it is not valid."""
     valid = find_valid_rows(X)
     out = np.full(len(X), np.nan)
     out[valid] = X[valid] @ (next_belief(past) @ coefficients(past))
@@ -124,9 +124,9 @@ def add_rewards(past: HiddenMarkov, X: Rows, r: Values) -> HiddenMarkov:
     variance = squares / count if first else past.squares / past.count
     belief = update_state_belief(prior, coefficients(past), X, r, max(variance, NOISE))
     transition = np.outer(past.belief, belief) * transition_matrix(past.counts)
-    after = update_regressions(past, belief, X, r)
+    updated = update_regressions(past, belief, X, r)
     return replace(
-        after, belief=belief, counts=past.counts + transition / transition.sum(), squares=squares, count=count
+        updated, belief=belief, counts=past.counts + transition / transition.sum(), squares=squares, count=count
     )
 
 
@@ -137,5 +137,7 @@ def coefficient_moments(past: HiddenMarkov) -> tuple[Values, Values]:
     """
     share, theta = next_belief(past), coefficients(past)
     mean = share @ theta
-    within = np.stack([posterior_deviation(Ridge(V, b)) for V, b in zip(past.V, past.b, strict=True)]) ** 2
-    return mean, np.sqrt(share @ (within + (theta - mean) ** 2))
+    variance_within_states = (
+        np.stack([posterior_deviation(Ridge(V, b)) for V, b in zip(past.V, past.b, strict=True)]) ** 2
+    )
+    return mean, np.sqrt(share @ (variance_within_states + (theta - mean) ** 2))

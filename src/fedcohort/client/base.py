@@ -40,10 +40,10 @@ class Client(Component, Protocol):
         return False
 
     def takes_several(self, samples: int | None = None) -> bool | None:
-        """Return whether a client takes more than one step in a round; None where it depends on unknown data.
+        """Return whether a client takes more than one step in a round; None if it depends on unknown data.
 
         Args:
-            samples: the client's training samples, None where unknown.
+            samples: the client's training samples, None if unknown.
         """
         if self.steps is not None or self.epochs > 1:
             return self.steps is None or self.steps > 1

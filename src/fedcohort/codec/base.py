@@ -17,7 +17,7 @@ from fedcohort.hook import ClientHook, Vector
 from fedcohort.ledger import NUMBER
 
 SMALLER_UPDATE = Requirement(
-    lambda run: run.layout and run.parts.codec.shrinks(run.layout),
+    lambda run: run.layout and run.components.codec.shrinks(run.layout),
     "{option} makes no update of this network smaller: with its options every tensor is sent whole, or in more bytes",
 )
 

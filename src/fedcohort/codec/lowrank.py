@@ -37,7 +37,7 @@ from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Ve
 from fedcohort.ledger import NUMBER
 
 LINEAR_CLIENT = Requirement(
-    lambda run: run.parts.client.linear,
+    lambda run: run.components.client.linear,
     "{option} trains a factor of the update by changing gradients, which holds only where steps are linear in them: "
     "choose client=sgd, or codec.mode=posthoc",
 )

@@ -84,7 +84,7 @@ def gather_sent(delta: Vector, rho: float, layout: Layout, seed: np.ndarray) -> 
 
 
 def scatter_sent(wire: Wire, rho: float, layout: Layout, unbiased: bool) -> Numbers:
-    """Return the inverse of `gather_sent`, with 0 where nothing was sent, [P].
+    """Return the inverse of `gather_sent`, with 0 if nothing was sent, [P].
 
     Args:
         wire: seed and numbers.

@@ -19,7 +19,7 @@ COMPOSED = ("run", "replay", "profile", "data", "demo")  # commands that take th
 def candidates(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return what the last word of a command line may be completed to.
 
-    bash hands over `selector=fl` as three words: what is behind the = is the incomplete one.
+    bash passes `selector=fl` as three words: what is behind the = is the incomplete one.
     """
     command, before, configs = ctx.info_name, list(ctx.params.get("words") or ()), Path("configs")
     groups = sorted(path.name for path in configs.glob("*") if path.is_dir())
@@ -35,10 +35,12 @@ def candidates(ctx: typer.Context, incomplete: str) -> list[str]:
     behind = before[-2:] if before[-1:] == ["="] else before[-1:]
     if not equals and behind and behind[0] in groups:
         return [choice for choice in _choices(configs, behind[0]) if choice.startswith(incomplete)]
-    fitting = [name for name in groups if (name == group if equals else name.startswith(group))]
-    if len(fitting) > 1:
-        return [f"{name}=" for name in fitting]
-    return [f"{name}={choice}" for name in fitting for choice in _choices(configs, name) if choice.startswith(start)]
+    matching_groups = [name for name in groups if (name == group if equals else name.startswith(group))]
+    if len(matching_groups) > 1:
+        return [f"{name}=" for name in matching_groups]
+    return [
+        f"{name}={choice}" for name in matching_groups for choice in _choices(configs, name) if choice.startswith(start)
+    ]
 
 
 def _choices(configs: Path, group: str) -> list[str]:

@@ -7,7 +7,7 @@ PATH is a table, a folder of tables or a folder of images. The command shows how
 options that it proposes with the reason for each, and the federation that results; options that are typed replace those
 proposed.
 
-NAME is a dataset; it is downloaded once where it isn't there. The options are those of a run, and so are the clients:
+NAME is a dataset; it is downloaded if it is not in the cache. The options are those of a run, and so are the clients:
 equal data, seed and options give equal clients. The command shows samples, classes and clients, differences to the
 original, and the checksum that a run's info.json has. logs/data/<name>.png shows the classes of each client.
 
@@ -98,8 +98,8 @@ def _show(typed: Sequence[str], out_folder: str | None, name: str, configs: Path
     for row in clients(federation, MAX_CLIENTS):
         table.add_row(*map(Text, row))
     out.print(table)
-    if (more := federation.n_clients - MAX_CLIENTS) > 0:
-        out.print(f"... and {more:,} more", markup=False)
+    if (hidden_clients := federation.n_clients - MAX_CLIENTS) > 0:
+        out.print(f"... and {hidden_clients:,} more", markup=False)
     home = info.folder if out_folder is None else Path(out_folder)
     with disk.disk_errors_in_one_line(home):
         if out_folder is not None:
@@ -154,7 +154,7 @@ def facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str]]:
     if n_classes > 1:
         yield "a class", _spread(np.bincount(labels, minlength=n_classes), "test samples")
     else:
-        yield "a target", f"one of {federation.n_classes:,}, at each place of a sample"
+        yield "a target", f"one of {federation.n_classes:,}, at each position of a sample"
     for label in LINES:
         if label in rows:
             yield label, rows[label]
@@ -164,10 +164,12 @@ def clients(federation: Federation, first: int) -> Iterator[tuple[str, ...]]:
     """Yield a row of the table for each of the `first` clients."""
     for k, counts in enumerate(federation.class_counts[:first]):
         order = np.argsort(-counts, kind="stable")[: min(MAX_CLASSES, np.count_nonzero(counts))]
-        most = ", ".join(f"{_name(federation, int(c))} {100 * counts[c] / counts.sum():.0f} %" for c in order)
+        largest_classes = ", ".join(
+            f"{_name(federation, int(c))} {100 * counts[c] / counts.sum():.0f} %" for c in order
+        )
         sizes = (f"{counts.sum():,}", f"{federation.n_train[k]:,}", str(np.count_nonzero(counts)))
-        called = "" if federation.client_names is None else f" {federation.client_names[k]}"
-        yield (f"{k}{called}", *sizes, most)
+        client_name = "" if federation.client_names is None else f" {federation.client_names[k]}"
+        yield (f"{k}{client_name}", *sizes, largest_classes)
 
 
 def _name(federation: Federation, c: int) -> str:
@@ -175,5 +177,5 @@ def _name(federation: Federation, c: int) -> str:
 
 
 def _spread(counts: np.ndarray, what: str) -> str:
-    low, middle, high = counts.min(), np.median(counts), counts.max()
-    return f"{low:,} / {middle:,.0f} / {high:,} {what} (min / median / max)"
+    low, median, high = counts.min(), np.median(counts), counts.max()
+    return f"{low:,} / {median:,.0f} / {high:,} {what} (min / median / max)"

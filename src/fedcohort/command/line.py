@@ -21,9 +21,9 @@ RUN = "run"  # train.py itself, so that both ways to start a run are one
 COMMANDS = {
     RUN: "Train: the same as python train.py, in the folder that holds it.",
     "demo": "Compare a selector with random selection and the best one on digits, in about a minute.",
-    "sweep": "Show how a sweep stands (status), or end it (cancel).",
+    "sweep": "Show the status of a sweep, or cancel it.",
     "compare": "Compare runs that MLflow knows: a table over seeds with paired differences, and figures.",
-    "replay": "Ask a logged run what another selector would have chosen, without training.",
+    "replay": "Replay a logged run with another selector, without training.",
     "study": "Run, follow, tune and report a study: settings x selectors x seeds.",
     "figures": "Draw a run's figures again, or explain one round.",
     "methods": "Print the choices of a group, or the signals with their costs, as a table.",
@@ -50,8 +50,8 @@ def main(words: Sequence[str] | None = None) -> int:
     if name in COMMANDS and not HELP & set(arguments):
         return _run_command(name, arguments)
     if name and not name.startswith("-") and name not in (*COMMANDS, *HELP):
-        near = next(iter(difflib.get_close_matches(name, COMMANDS, 1)), None)
-        guess = f"did you mean {near}? " if near else ""
+        similar_command = next(iter(difflib.get_close_matches(name, COMMANDS, 1)), None)
+        guess = f"did you mean {similar_command}? " if similar_command else ""
         sys.stderr.write(f"there is no command {name!r}: {guess}fedcohort --help lists the commands\n")
         return 2
     try:

@@ -11,16 +11,7 @@ from fedcohort.rng import Draws
 from fedcohort.round.backoff import NO_FAILURES, update, withhold
 from fedcohort.selector.base import Selector
 from fedcohort.signal.base import Computed, Derived, Measured, RawUpdate, ServerMeasured, Signal, Static, find
-from fedcohort.types import (
-    Advice,
-    Population,
-    Probe,
-    ProbeResult,
-    RoundContext,
-    RoundOutcome,
-    Selection,
-    Signals,
-)
+from fedcohort.types import Advice, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
 
 
 class LoggedSelector:
@@ -35,7 +26,7 @@ class LoggedSelector:
         self.pairwise: frozenset[str] = frozenset()  # signals whose rows have a number for each arrived client
 
     def start(self, queried: frozenset[str]) -> None:
-        """Initialise the state. Raises `IncompatibleConfig` where the selector reads what the log does not hold.
+        """Initialise the state. Raises `IncompatibleConfig` if the selector reads what the log does not hold.
 
         queried: signals that the run's selector may have queried. FedCor queries some after its warm-up only.
         """
@@ -75,7 +66,7 @@ class LoggedSelector:
         return ctx, list(self.selector.plan(self.state, ctx)) if len(round.available) else []
 
     def select(self, round: LoggedRound, ctx: RoundContext, probes: Sequence[Probe]) -> Selection:
-        """Return the selection, with the logged answers to the queries that come before it."""
+        """Return the selection, given the logged answers to the queries made before it."""
         answers = {probe.signal: self._answer(round, probe) for probe in probes if not probe.concurrent}
         selection, self.state = self.selector.select(self.state, ctx, answers)
         return selection
@@ -116,10 +107,14 @@ def find_wide_round(log: RunLog) -> LoggedRound | None:
 
 
 def explain_unlogged(log: RunLog, signal: Signal) -> str:
-    """Return why no log of such a run holds the signal; "" where another run's log might."""
+    """Return why a log of a run with this selector cannot hold the signal; "" if it can."""
     if isinstance(signal, Derived) and signal.pairs:
         wide = find_wide_round(log)
-        return "" if wide is None else f"rows of {len(wide.arrived)} numbers are too long for it (round {wide.t + 1})"
+        return (
+            ""
+            if wide is None
+            else f"its rows of {len(wide.arrived)} numbers are too long to be logged (round {wide.t + 1})"
+        )
     if isinstance(signal, ServerMeasured):
-        return "what the server measures itself is not logged"
+        return "values that the server measures are not logged"
     return "whole updates are not logged" if isinstance(signal, Derived | RawUpdate) else ""

@@ -1,4 +1,4 @@
-"""Write the files of a new method, which run as they stand.
+"""Write the files of a new method, which work without changes.
 
     fedcohort new selector my_method        or aggregator, signal, dataset, model
 
@@ -46,15 +46,15 @@ def files(kind: str, name: str) -> dict[Path, str]:
 
 
 def main(words: Sequence[str]) -> int:
-    """Write the files into the working folder. Raises `OptionError` where one exists already."""
+    """Write the files into the working folder. Raises `OptionError` if one exists already."""
     if len(words) != 2:
         raise OptionError(f"name what is new, and how it is called: fedcohort new {'|'.join(KINDS)} my_method")
     kind, name = words
     contents = files(kind, name)
-    if existing := next((path for path in contents if path.exists()), None):
-        raise OptionError(f"{existing} is there already")
-    if absent := next((path.parent for path in contents if not path.parent.is_dir()), None):
-        raise OptionError(f"there is no folder {absent}: call this in the folder that has train.py")
+    if existing_file := next((path for path in contents if path.exists()), None):
+        raise OptionError(f"{existing_file} is there already")
+    if missing_folder := next((path.parent for path in contents if not path.parent.is_dir()), None):
+        raise OptionError(f"there is no folder {missing_folder}: call this in the folder that has train.py")
     for path, text in contents.items():
         try:
             with path.open("x") as file:  # follows no link

@@ -8,7 +8,7 @@ waterbirds    metadata.csv and the images that it names: for dataset=waterbirds
 spawrious     <0 or 1>/<place>/<breed>/*: for dataset=spawrious
 
 DST gets train.parquet, and test.parquet and valid.parquet where there are such parts. Images keep their bytes, or are
-made N x N pixels and stored as PNG with size=N. Typed again, it continues where it was stopped. SRC is a folder:
+made N x N pixels and stored as PNG with size=N. The same command resumes an interrupted conversion. SRC is a folder:
 archives are not opened, nothing is unpickled, and what leads out of SRC, a link or a name in a list, is refused.
 No file of DST is replaced.
 """
@@ -39,7 +39,7 @@ def main(words: Sequence[str]) -> int:
         if name != "size":
             raise unknown_option_error("", name, ("size",))
         if number:
-            raise OptionError("size is there twice: name it once")
+            raise OptionError("size is given twice: name it once")
     if len(named) != 3:
         raise OptionError(f"name the kind ({', '.join(KINDS)}), the folder with the raw files, and the folder to make")
     kind, source = named[0], folder_of(named[1])
@@ -65,15 +65,15 @@ def main(words: Sequence[str]) -> int:
 
 
 def _destination(path: str, source: Path) -> Path:
-    """Return the folder to make. Raises `OptionError` where it lies in the source, or its name can't be used."""
+    """Return the folder to make. Raises `OptionError` if it lies in the source, or its name can't be used."""
     try:
         destination = expand(path)
-        lies_within = destination.resolve().is_relative_to(source.resolve())
+        is_inside_source = destination.resolve().is_relative_to(source.resolve())
     except (OSError, RuntimeError, ValueError) as error:
         raise OptionError(f"{path[:200]!r} can't be used as a folder's name: {error}") from error
     if not path.strip():
         raise OptionError("the folder to make has an empty name")
-    if lies_within:
+    if is_inside_source:
         raise OptionError(f"{destination} lies in {source}, whose files are read: name another folder to make")
     return destination
 

@@ -8,7 +8,7 @@ followed to the first round in which it chooses otherwise; from there on it woul
 What the log doesn't hold can't be read again: the updates themselves (selector.variant=feddiverse_paper of HCSFed, and
 selector.loss_check=true of FedPNS, which tries models), and rows of more than 64 numbers (HCSFed's sketches of larger
 models; FedPNS where more clients arrive).
-Exit code 0 where all choices are the same, 1 where a round differs, 2 where that can't be found out.
+Exit code 0 if all choices are the same, 1 if a round differs, 2 where that can't be found out.
 """
 
 import sys
@@ -34,7 +34,7 @@ class Replayed:
 
     Attributes:
         rounds: of the log.
-        step: the first round that differs, counting from 1; None where all are the same.
+        step: the first round that differs, counting from 1; None if all are the same.
         chosen: clients that the run selected in that round.
         instead: clients that the replayed selector selects in it.
     """
@@ -54,8 +54,8 @@ def replay(log: RunLog, original: LoggedSelector, candidate: LoggedSelector) -> 
         candidate: the selector that is compared with the run; may be the same object.
 
     Raises:
-        IncompatibleConfig: where `candidate` queries what the run did not query.
-        CheckpointError: where `original` departs from the log.
+        IncompatibleConfig: if `candidate` queries what the run did not query.
+        CheckpointError: if `original` departs from the log.
     """
     for selector in {id(selector): selector for selector in (original, candidate)}.values():
         selector.start(original.selector.needs)
@@ -81,7 +81,7 @@ def replay(log: RunLog, original: LoggedSelector, candidate: LoggedSelector) -> 
         if not _equal(original.observe(round, selection, logged_probes), candidate.observe(round, choice, probes)):
             raise IncompatibleConfig(
                 f"selector={candidate.name} chooses as the run up to round {round.t + 1}, then weighs the updates "
-                "otherwise: the log does not hold the model that results"
+                "differently, and the log does not hold the resulting model"
             )
     return Replayed(len(log.rounds))
 
@@ -93,7 +93,9 @@ def _describe_difference(log: RunLog, round: LoggedRound, selection: Selection) 
 def _check_queries(
     log: RunLog, round: LoggedRound, name: str, logged: Sequence[Probe], probes: Sequence[Probe]
 ) -> None:
-    """Raise `IncompatibleConfig` for a query that the run did not make: a NaN in the log does not tell.
+    """Raise `IncompatibleConfig` for a query that the run did not make.
+
+    A NaN in the log does not show whether the client was queried.
 
     Args:
         log: of the run.
@@ -107,8 +109,8 @@ def _check_queries(
         if not match or not np.isin(probe.clients, match[0].clients).all():
             options = "".join(f" {option}={value}" for option, value in probe.options.items())
             raise IncompatibleConfig(
-                f"selector={name} asks for {probe.signal}{options} of clients in round {round.t + 1} "
-                f"of whom the log of {log.info.folder} doesn't have it"
+                f"selector={name} queries {probe.signal}{options} in round {round.t + 1} from clients for which the "
+                f"log of {log.info.folder} has no value"
             )
 
 
@@ -147,8 +149,8 @@ def make_selectors(log: RunLog, words: Sequence[str], configs: Path) -> tuple[Lo
     typed = next((word.partition("=")[2] for word in words if word.startswith("selector=")), None)
     chosen = compose.compose_group("selector", [*([] if typed else [f"selector={name}"]), *words], configs)
     if typed is None:  # the options of the run, where they were not typed
-        unchanged = set(options) - {word.partition("=")[0].removeprefix("selector.") for word in words}
-        chosen |= {option: options[option] for option in unchanged}
+        unchanged_options = set(options) - {word.partition("=")[0].removeprefix("selector.") for word in words}
+        chosen |= {option: options[option] for option in unchanged_options}
     return original, make(typed or name, chosen, foreign=typed is None)
 
 
@@ -164,7 +166,7 @@ def describe(result: Replayed, name: str) -> str:
 
 
 def main(words: Sequence[str], configs: Path | None = None) -> int:
-    """Run the command; return 1 where a round differs. configs: the groups' folder, None for the one here."""
+    """Run the command; return 1 if a round differs. configs: the groups' folder, None for the one here."""
     folders = [word.removeprefix("run=") for word in words if word.startswith("run=") or "=" not in word]
     options = [word for word in words if "=" in word and not word.startswith("run=")]
     wrong = next((word for word in options if not word.startswith(("selector=", "selector."))), None)

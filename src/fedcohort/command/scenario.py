@@ -50,10 +50,10 @@ def write(
     disk.check_outputs(folder, (PAGE, PICTURE), PAGE, "```bash\nfedcohort data ")
     folder.mkdir(parents=True, exist_ok=True)
     dataset, *options = info.name.split()
-    heads: Sequence[str] = ("client", "samples", "training", f"of {federation.n_classes} classes", "most of")
+    column_heads: Sequence[str] = ("client", "samples", "training", f"of {federation.n_classes} classes", "most of")
     counts = federation.group_counts
     if counts is not None:
-        heads, clients = _count_by_attribute(counts.reshape(federation.n_clients, federation.n_classes, -1))
+        column_heads, clients = _count_by_attribute(counts.reshape(federation.n_clients, federation.n_classes, -1))
     text = render(
         "scenario.md.j2",
         title=" ".join(word for word in (dataset, *options) if word.split("=")[0] not in OF_MACHINE),
@@ -63,7 +63,7 @@ def write(
         metrics=list(metrics(info.skew)),
         picture=PICTURE,
         by_attribute=counts is not None,
-        heads=heads,
+        heads=column_heads,
         clients=list(clients),
         more=federation.n_clients - MAX_CLIENTS,
     )
@@ -72,7 +72,7 @@ def write(
 
 
 def about(preset: Path) -> str:
-    """Return the comment of a preset's yaml in one line; "" where there is none."""
+    """Return the comment of a preset's yaml in one line; "" if there is none."""
     lines = preset.read_text().splitlines() if preset.is_file() else []
     return " ".join(line.lstrip("# ") for line in lines if line.startswith("#") and "@package" not in line)
 

@@ -93,7 +93,7 @@ class Options:
             raise ranges.refuse("seeds", "integers in [0, inf), as seeds=0,1,2", self.seeds)
         seeds = read_seeds("seeds", [int(part) for part in parts])
         if study.space is not None and (used := set(seeds) & set(study.space.seeds)):
-            raise ranges.refuse("seeds", f"none that is tuned on, as {min(used)} is", self.seeds)
+            raise ranges.refuse("seeds", f"seeds without those of the tuning, such as {min(used)}", self.seeds)
         return seeds
 
 
@@ -132,7 +132,7 @@ def parse(words: Sequence[str]) -> tuple[str, str, Options]:
 
 
 def main(words: Sequence[str]) -> int:
-    """Run the command, and return its exit status: 1 where a run has failed. Raises `FedcohortError`."""
+    """Run the command, and return its exit status: 1 if a run has failed. Raises `FedcohortError`."""
     verb, name, options = parse(words)
     ranges.identifier("the name of a study", name)
     configs = Path.cwd() / "configs"
@@ -179,7 +179,9 @@ def _work_alone(logs: Path) -> Iterator[None]:
 
 def _tune(study: Study, methods: Sequence[str] | None, configs: Path, launch: Launch) -> int:
     if study.space is None:
-        raise OptionError(f"{study.folder / STUDY_FILE} has no option `tune`: what is tuned, and on which seeds")
+        raise OptionError(
+            f"{study.folder / STUDY_FILE} has no option `tune`, which states the tuned options and their seeds"
+        )
     from fedcohort.study import tune  # noqa: PLC0415 - Optuna
 
     for method in methods or ():

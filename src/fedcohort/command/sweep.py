@@ -49,9 +49,9 @@ def status(folder: Path, plan: Plan) -> str:
 
 
 def cancel(folder: Path, plan: Plan, wait_s: float) -> str:
-    """End the sweep in `folder` within about `wait_s` seconds, and return how it stands then.
+    """End the sweep in `folder` within about `wait_s` seconds, and return its status.
 
-    Raises `OptionError` where another machine must do so.
+    Raises `OptionError` if another machine must do so.
     """
     alive = is_locked(folder / sweep_folder.LOCK)
     if alive and plan.host != socket.gethostname():
@@ -71,7 +71,7 @@ def cancel(folder: Path, plan: Plan, wait_s: float) -> str:
 
 
 def _end_process(folder: Path, pid: int, wait_s: float) -> list[str]:
-    """End the process that was started by hand, by SIGTERM and after `wait_s` by SIGKILL; return a line for the latter.
+    """End a process by SIGTERM, and by SIGKILL after `wait_s` seconds; return a line to print if SIGKILL was needed.
 
     It holds a lock as long as it lives. Under SLURM it trains nothing, and ends at once.
     """

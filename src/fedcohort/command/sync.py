@@ -28,7 +28,7 @@ EVERY_S = 1.0  # between two sends of a run that is followed
 
 
 def sync(folder: Path, tracking_uri: str | None = None, experiment: str | None = None, wait_s: float = WAIT_S) -> str:
-    """Send the missing rounds and files of the run in `folder`, and return a line that says what was sent.
+    """Send the missing rounds and files of the run in `folder`, and return a line that describes what was sent.
 
     Args:
         folder: of the run.
@@ -36,7 +36,7 @@ def sync(folder: Path, tracking_uri: str | None = None, experiment: str | None =
         experiment: another experiment than the run's own, None for that.
         wait_s: seconds that it may take.
 
-    Raises `CheckpointError` where `folder` holds no run or a damaged one, `TrackingError` where the server is gone or
+    Raises `CheckpointError` if `folder` holds no run or a damaged one, `TrackingError` where the server is gone or
     none is known.
     """
     info = _check(folder)
@@ -92,11 +92,11 @@ def _place(folder: Path, tracking_uri: str | None, experiment: str | None) -> se
 
 
 def main(words: Sequence[str]) -> int:
-    """Run the command; return 0 where MLflow has every folder's run completely. Raises `OptionError`."""
+    """Run the command; return 0 if MLflow has every folder's run completely. Raises `OptionError`."""
     folders, options = folders_and_options(words, ("follow", "tracking_uri", "experiment", "wait_s"))
     ranges.choice("follow", options.get("follow", "false"), "true", "false")
     wait_s = ranges.parse_number("wait_s", options.get("wait_s", str(WAIT_S)), "(0, inf)")
     where = options.get("tracking_uri"), options.get("experiment")
     messages.to_terminal()
-    act = follow_then_sync if options.get("follow") == "true" else sync
-    return for_each(folders, lambda folder: act(folder, *where, wait_s))
+    send_run = follow_then_sync if options.get("follow") == "true" else sync
+    return for_each(folders, lambda folder: send_run(folder, *where, wait_s))

@@ -1,4 +1,4 @@
-"""fedcohort data PATH: look at a user's own files, and print what must be decided and the command that runs."""
+"""fedcohort data PATH: inspect a user's files, and print the open decisions and the command that trains on them."""
 
 import re
 import shlex
@@ -21,7 +21,7 @@ def options_of(path: str, words: Sequence[str]) -> tuple[Proposal, list[str]]:
     """Return what is proposed for the files of `path`, and the options of a run: those typed and those proposed.
 
     Raises:
-        DataError: where no table can be read.
+        DataError: if no table can be read.
     """
     typed = dict(word.split("=", 1) for word in words if "=" in word)
     proposal = propose(path, {name: value.strip("'\"") for name, value in typed.items()})

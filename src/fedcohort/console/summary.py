@@ -24,7 +24,7 @@ class Summary(Observer):
     """Write and print the summary when the run ends, however it ends; it is read from the journal.
 
     Attributes:
-        full: whether the printed table has all lines, or those for a first look.
+        full: whether the printed table has all rows, or only the most important ones.
     """
 
     def __init__(self, *, full: bool) -> None:
@@ -33,7 +33,7 @@ class Summary(Observer):
         self._info: RunInfo | None = None
 
     def start(self, info: RunInfo) -> None:
-        """Keep the facts of the run. Raises `IncompatibleConfig` where there is no journal."""
+        """Keep the facts of the run. Raises `IncompatibleConfig` if there is no journal."""
         expect(info.folder, "callback.summary")
         self._info = info
 

@@ -1,1 +1,1 @@
-"""The federation: who holds which samples, and how unequal that is."""
+"""The federation: the samples of each client and of the server, and measures of their heterogeneity."""

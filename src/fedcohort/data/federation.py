@@ -159,13 +159,13 @@ class Federation(ReadOnly):
 
     def notices(self) -> list[str]:
         """Return start-up notices about the data."""
-        absent = np.flatnonzero(self.class_counts.sum(0) == 0)
-        if not len(absent):
+        unheld_classes = np.flatnonzero(self.class_counts.sum(0) == 0)
+        if not len(unheld_classes):
             return []
-        names = ", ".join(self.class_names[c] if self.class_names[c:] else str(c) for c in absent[:MAX_NAMES])
-        n_unnamed = len(absent) - MAX_NAMES
+        names = ", ".join(self.class_names[c] if self.class_names[c:] else str(c) for c in unheld_classes[:MAX_NAMES])
+        n_unnamed = len(unheld_classes) - MAX_NAMES
         return [
-            f"dataset={self.name}: no client has samples of {len(absent)} of the {self.n_classes} classes "
+            f"dataset={self.name}: no client has samples of {len(unheld_classes)} of the {self.n_classes} classes "
             f"({names}{f' and {n_unnamed} more' if n_unnamed > 0 else ''}), so that no model can learn these classes"
         ]
 

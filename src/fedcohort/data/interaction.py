@@ -103,24 +103,26 @@ def find_pivot_class(G: Int64[np.ndarray, "classes"], g: Int64[np.ndarray, "clas
 def with_binary_head(network: nn.Module, x: Tensor) -> nn.Module:
     """Replace the last layer of `network` by a head of two outputs, initialised with zeros; return the network."""
     n_classes = _count_classes(network, x)
-    heads = [
+    candidate_layers = [
         (name, layer)
         for name, layer in network.named_modules()
         if isinstance(layer, nn.Linear) and layer.out_features == n_classes
     ]
-    if not heads:
+    if not candidate_layers:
         raise FedcohortError(
             f"signal dht replaces the network's last linear layer, of {n_classes} outputs (one per class), by a layer "
             "of two outputs, but this network has no such layer: choose another model"
         )
-    name, old = heads[-1]
-    head = nn.Linear(old.in_features, 2, device=old.weight.device, dtype=old.weight.dtype)
-    nn.init.zeros_(head.weight)
-    nn.init.zeros_(head.bias)
+    name, replaced_layer = candidate_layers[-1]
+    binary_head = nn.Linear(
+        replaced_layer.in_features, 2, device=replaced_layer.weight.device, dtype=replaced_layer.weight.dtype
+    )
+    nn.init.zeros_(binary_head.weight)
+    nn.init.zeros_(binary_head.bias)
     path, _, leaf = name.rpartition(".")
     if not leaf:
-        return head
-    setattr(network.get_submodule(path), leaf, head)
+        return binary_head
+    setattr(network.get_submodule(path), leaf, binary_head)
     return network
 
 

@@ -55,8 +55,8 @@ class Ragged:
         Returns:
             Whether each position is before the cut, bool [N]; the positions before it; the positions after it.
         """
-        halves = np.stack([sizes, self.sizes - sizes], axis=1)
-        first = np.repeat(np.tile([True, False], len(self)), halves.ravel())
+        sizes_of_halves = np.stack([sizes, self.sizes - sizes], axis=1)
+        first = np.repeat(np.tile([True, False], len(self)), sizes_of_halves.ravel())
         return (
             first,
             Ragged.from_sizes(self.rows[first], sizes),

@@ -20,8 +20,8 @@ def natural_owners(owner: Ids, parts: Ragged) -> Ids | None:
         return None
     owners, starts = owner[parts.rows], parts.offsets[:-1]
     first: Ids = owners[starts]
-    several = (np.minimum.reduceat(owners, starts) != first) | (np.maximum.reduceat(owners, starts) != first)
-    return None if several.any() or len(np.unique(first)) < len(parts) else first
+    has_several_owners = (np.minimum.reduceat(owners, starts) != first) | (np.maximum.reduceat(owners, starts) != first)
+    return None if has_several_owners.any() or len(np.unique(first)) < len(parts) else first
 
 
 def split_by_owner(test_owner: Ids, owners: Ids) -> Ragged:
@@ -65,12 +65,12 @@ def class_quotas(counts: Counts, pool: Ids, rng: np.random.Generator) -> Counts:
         rng: generator that breaks ties.
     """
     out = np.zeros_like(counts)
-    carry = rng.random(len(counts)) * 1e-6
+    rounding_remainder = rng.random(len(counts)) * 1e-6
     for c in np.flatnonzero((counts.sum(0) > 0) & (pool > 0)):
         holders = np.flatnonzero(counts[:, c])
         target = pool[c] * counts[holders, c] / counts[:, c].sum()
-        out[holders, c] = nearest_integers(target + carry[holders], int(pool[c]))
-        carry[holders] += target - out[holders, c]
+        out[holders, c] = nearest_integers(target + rounding_remainder[holders], int(pool[c]))
+        rounding_remainder[holders] += target - out[holders, c]
     return out
 
 

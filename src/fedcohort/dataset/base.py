@@ -29,11 +29,11 @@ class Raw:
         train_y, test_y: int64 labels in [0, n_classes), [N]; or [N, T] with `targets`.
         train_owner, test_owner: the natural client of each row, int64 counted from 0, or None.
         train_attribute, test_attribute: an attribute of each row besides its class (a background, a colour), int64
-            counted from 0; None where the dataset has none; both or neither.
+            counted from 0; None if the dataset has none; both or neither.
         owner_names: names of the natural clients in the data, by number; empty without names.
         inputs: description of a sample's numbers and of what was left out, for people; may be empty.
-        class_names: names of the classes in the data; empty where labels are whole numbers.
-        columns: the columns of numbers of a sample, in order; empty where samples are no rows of numbers.
+        class_names: names of the classes in the data; empty if labels are whole numbers.
+        columns: the columns of numbers of a sample, in order; empty if samples are no rows of numbers.
         pooled_test: whether the test split belongs to the server, so that no client has a share of it.
         standard: mean and standard deviation by which each feature was standardised, float32 [...], or None.
         scale: normalisation of uint8 inputs; None for other inputs.
@@ -85,7 +85,7 @@ class Raw:
 
     @property
     def n_strata(self) -> int:
-        """The number of classes of samples: n_classes, or 1 where a sample has several targets."""
+        """The number of classes of samples: n_classes, or 1 if a sample has several targets."""
         return self.targets.strata(self.test_y, self.n_classes)[1]
 
     @property

@@ -46,7 +46,7 @@ class Celeba(Dataset):
     Attributes:
         path: a local folder, or None for the hub.
         hub: the name on the hub.
-        columns: the tables' names of columns, by the names above; None where they are the same.
+        columns: the tables' names of columns, by the names above; None if they are the same.
         test, users, least: LEAF's rules (`dataset.leaf`).
         attribute: a further column of truth values, used as the attribute; or None.
         pixels: their type in memory: "float32", "uint8" (converted batch by batch), or "auto", which is uint8 where

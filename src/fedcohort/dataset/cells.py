@@ -1,6 +1,6 @@
 """Read the cells of a column as numbers, and describe cells that hold none.
 
-A cell counts as missing where it is empty, NaN, infinite, beyond float32, or a text that is no number.
+A cell counts as missing where it is empty, NaN, infinite, beyond float32, or a text that is not a number.
 """
 
 import json
@@ -35,7 +35,7 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def numbers(column: pa.ChunkedArray) -> Values:
-    """Return the numbers, float64 [rows]; NaN where a cell is missing."""
+    """Return the numbers, float64 [rows]; NaN if a cell is missing."""
     if is_text(column.type):
         column = pc.utf8_trim_whitespace(column)
         column = pc.if_else(pc.match_substring_regex(column, NUMBER), column, pa.scalar(None, column.type))
@@ -64,7 +64,7 @@ def pieces(column: pa.ChunkedArray) -> Iterator[tuple[slice, pa.ChunkedArray]]:
 def share_of_numbers(column: pa.ChunkedArray) -> float:
     """Return the share of numbers among the cells of a column of texts that are not empty.
 
-    It is 0 where all are.
+    It is 0 if all are.
     """
     full_cells = len(column) - int(np.count_nonzero(empty(column)))
     return int(np.isfinite(numbers(column)).sum()) / full_cells if full_cells else 0.0
@@ -96,7 +96,7 @@ def fault(column: pa.ChunkedArray, row: int) -> str:
     if value is None or (isinstance(value, str) and not value.strip()):
         return "is empty"
     if isinstance(value, str):
-        return f"holds {value[:LONGEST]!r}, which is no number"
+        return f"holds {value[:LONGEST]!r}, which is not a number"
     if not np.isfinite(float(value)):
         return "has a value that is NaN or infinite"
     return f"holds {float(value):g}, which float32 can't hold"

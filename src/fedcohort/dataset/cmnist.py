@@ -50,7 +50,7 @@ class Cmnist(Dataset):
     Attributes:
         path: a local folder, or None for the hub.
         hub: the name on the hub.
-        columns: the tables' names of columns, by the names above; None where they are the same.
+        columns: the tables' names of columns, by the names above; None if they are the same.
         clients: number of natural clients.
         ci, ai: shares of the clients with class and attribute imbalance; the others have spurious correlation.
         share: share of the dominant class, colour or pair of both in a client's samples.
@@ -70,8 +70,8 @@ class Cmnist(Dataset):
         check_columns(self.columns, IMAGE, LABEL)
         if self.clients is None:  # it follows the option `clients`
             raise OptionError(
-                "clients must be an integer in [1, inf), got null: clients=null is for datasets that bring their "
-                "clients, this one makes as many as you say (clients=24)"
+                "clients must be an integer in [1, inf), got null: clients=null is for datasets with natural clients, "
+                "and this one generates its clients: set their number, such as clients=24"
             )
         ranges.integer("clients", self.clients, "[1, inf)")
         ranges.number("ci", self.ci, "[0, 1]")

@@ -109,12 +109,12 @@ def _describe(file: Path, size: int) -> str:
 
 
 def _open(file: Path, content: bytes | None) -> Any:  # noqa: ANN401  pyarrow has no types
-    """Return the file, whatever its suffix says of its compression, or its decoded content."""
+    """Open the file by its content, not by its suffix; return it, or its content after decompression and decoding."""
     return pa.input_stream(str(file), compression=None) if content is None else io.BytesIO(content)
 
 
 def _decode(file: Path) -> tuple[bytes | None, list[str]]:
-    """Return the text as UTF-8 bytes and notes; None where the file is plain UTF-8 and can be read as it stands."""
+    """Return the text as UTF-8 bytes and notes; None if the file is plain UTF-8 and can be read as it stands."""
     try:
         with file.open("rb") as stream:
             head = stream.read(HEAD_BYTES)
@@ -152,7 +152,7 @@ def _recognise_utf16(head: bytes) -> str | None:
 
 
 def _name_bad_rows(file: Path, content: bytes | None, separator: str) -> DataError | None:
-    """Return the error that names each row with too few or too many cells, None where rows are not to blame."""
+    """Return the error that names each row with too few or too many cells, None if rows are not to blame."""
     bad_rows: list[Any] = []
 
     def note(row: Any) -> str:  # noqa: ANN401  pyarrow has no types

@@ -50,8 +50,8 @@ class Emnist(Dataset):
 
     Attributes:
         path: a local folder, or None for the hub.
-        hub: the name on the hub, or None where there is a folder.
-        columns: the tables' names of columns, by the names above; None where they are the same.
+        hub: the name on the hub, or None if there is a folder.
+        columns: the tables' names of columns, by the names above; None if they are the same.
         kind: the variant that the files hold, one of `KINDS`.
         pixels: their type in memory: "float32", "uint8" (converted batch by batch), or "auto", which is uint8 where
             float32 would take more than 2 GB.

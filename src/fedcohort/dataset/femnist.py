@@ -48,7 +48,7 @@ class Femnist(Dataset):
     Attributes:
         path: a local folder, or None for the hub.
         hub: the name on the hub.
-        columns: the tables' names of columns, by the names above; None where they are the same.
+        columns: the tables' names of columns, by the names above; None if they are the same.
         test, users, least: LEAF's rules (`dataset.leaf`).
         pixels: their type in memory: "float32", "uint8" (converted batch by batch), or "auto", which is uint8 where
             float32 would take more than 2 GB.

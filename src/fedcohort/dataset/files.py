@@ -66,7 +66,7 @@ def give_back() -> None:
 
 
 def part_of(path: str, part: str, option: str = "dataset.path") -> Frame:
-    """Read the table `part` (train, test) of the folder `path`. Raises `DataError` where there is none."""
+    """Read the table `part` (train, test) of the folder `path`. Raises `DataError` if there is none."""
     if (file := file_of(path, part, option)) is None:
         raise DataError(f"{option}={path} needs {part}.parquet or {part}.csv; it holds {list_folder(path)}")
     return read(file)
@@ -79,7 +79,7 @@ def list_folder(path: str) -> str:
 
 
 def file_of(path: str, part: str, option: str = "dataset.path") -> Path | None:
-    """Return the file of `part` in the folder `path`, None where there is none. Raises `DataError`."""
+    """Return the file of `part` in the folder `path`, None if there is none. Raises `DataError`."""
     folder = folder_of(path, option)
     try:
         files = [file for kind in KINDS if os.path.lexists(file := folder / (part + kind))]
@@ -94,7 +94,7 @@ def file_of(path: str, part: str, option: str = "dataset.path") -> Path | None:
 
 
 def folder_of(path: str, option: str = "dataset.path") -> Path:
-    """Return the folder. Raises `DataError` where it is none, or can't be read."""
+    """Return the folder. Raises `DataError` if it is none, or can't be read."""
     try:
         folder = expand(path)
         is_folder = folder.is_dir()

@@ -26,7 +26,7 @@ WITHOUT = "without a network set dataset.path to a folder that holds train.parqu
 
 
 def splits(name: str, required: Sequence[str], perhaps: Sequence[str] = ()) -> list[Frame]:
-    """Return the named splits of a dataset of the hub (option dataset.hub), and those of `perhaps` that it has."""
+    """Return the required splits of a dataset of the hub (option dataset.hub), and the optional ones that it has."""
     match = NAME.fullmatch(name)
     path, options = (match["path"], match.groupdict()) if match else (name, {})
     named = {option: options[option] for option in ("name", "revision") if options.get(option)}
@@ -57,7 +57,7 @@ def _frame(name: str, part: str, split: Any) -> Frame:  # noqa: ANN401  datasets
 
 
 def commit_of(split: Any) -> str:  # noqa: ANN401  datasets has no types
-    """Return the commit of the hub that a split was read from, "" where the `datasets` library doesn't have it.
+    """Return the commit of the hub that a split was read from, "" if the `datasets` library doesn't have it.
 
     It is in the addresses of the downloads, where these were noted, and in the name of the cache folder.
     """
@@ -80,7 +80,7 @@ def plain(table: Any) -> Any:  # noqa: ANN401  pyarrow has no types
 
 
 def out_of_reach() -> str:
-    """Return why the hub can't be reached, "" where it answers in any way."""
+    """Return why the hub can't be reached; "" if it answers a request, also with an error."""
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
     try:
         urllib.request.urlopen(urllib.request.Request(endpoint, method="HEAD"), timeout=TIMEOUT_S).close()

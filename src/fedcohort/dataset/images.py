@@ -71,7 +71,7 @@ class Fit:
         """Return the encoded image of `row` as uint8 of `shape`. Raises `BadImage`."""
         pixels = self.pixels(row, data)
         if pixels.shape != self.shape:
-            raise BadImage(row, f"is an image of {pixels.shape}, and {self.shape} is meant")
+            raise BadImage(row, f"is an image of {pixels.shape}, but {self.shape} is expected")
         return pixels
 
 
@@ -135,11 +135,11 @@ def _image(row: int, data: bytes | None, change: "Change" = plain) -> np.ndarray
             warnings.filterwarnings("ignore", "Corrupt EXIF")
             with Image.open(io.BytesIO(data)) as image:
                 if image.mode.startswith(DEEP):
-                    raise BadImage(row, f"has more than 8 bits a pixel (mode {image.mode}), and 8 are meant")
+                    raise BadImage(row, f"has more than 8 bits per pixel (mode {image.mode}), but 8 are supported")
                 pixels = np.asarray(change(upright(image)))
     except BadImage:
         raise
     except Exception as error:  # Pillow's decoders raise errors of many kinds for damaged bytes
         reason = (str(error) or type(error).__name__).splitlines()[0].partition(" <_io")[0]
-        raise BadImage(row, f"is no image that can be read: {reason}") from error
+        raise BadImage(row, f"can't be read as an image: {reason}") from error
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)

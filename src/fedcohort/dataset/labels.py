@@ -103,14 +103,12 @@ def _check_classes(
     frames: Sequence[Frame], name: str, parts: Sequence[Ids], words: Sequence[str], n_classes: int
 ) -> None:
     """Raise `DataError` for labels that no training row has, and numbers that no row has. words: the classes' names."""
-    way_out = f"set dataset.n_classes={max(n_classes, 2)} if that is meant"
+    way_out = f"set dataset.n_classes={max(n_classes, 2)} if that is intended"
     for frame, labels in zip(frames[1:], parts[1:], strict=True):
         if len(unseen := np.setdiff1d(labels, parts[0])):
             unseen_names = list_names([words[int(c)] for c in unseen])
-            what = (
-                f": column {name!r} has labels that no training row has: {unseen_names}; mend the split, or {way_out}"
-            )
-            raise frame.error(name, what)
+            what = f": column {name!r} has labels that no training row has: {unseen_names}"
+            raise frame.error(name, f"{what}; correct the split, or {way_out}")
     if n_classes == 1:
         raise frames[0].error(
             name, f": column {name!r} has one label only, {words[0]}: there is nothing to learn; {way_out}"
@@ -148,7 +146,7 @@ def _texts(frame: Frame, name: str, column: "pa.ChunkedArray") -> np.ndarray:
     is_whole = np.asarray(pc.match_substring_regex(column, WHOLE_NUMBER).to_numpy(), dtype=bool)
     if not is_whole.all() and 2 * is_whole.sum() >= len(is_whole):
         row = int((~is_whole).argmax())
-        what = f"holds {column[row].as_py()[: cells.LONGEST]!r} among whole numbers: labels are all of one kind"
+        what = f"holds {column[row].as_py()[: cells.LONGEST]!r} among whole numbers: all labels must be of one kind"
         raise frame.blame(name, row, what)
     return np.array(column.to_pylist(), dtype=np.str_)
 

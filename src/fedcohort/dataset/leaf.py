@@ -115,11 +115,11 @@ def divide(
         rules: the options.
         rng: for all draws.
         n_train_file: rows of the file's training part, which come first, for test=given.
-        gap: None where a person's samples have no order. Otherwise test=sample divides them in their order: the first
+        gap: None if a person's samples have no order. Otherwise test=sample divides them in their order: the first
             .9 are training samples, and `gap` samples after them are left out.
 
     Raises:
-        DataError: where no training or no test sample remains.
+        DataError: if no training or no test sample remains.
     """
     if not len(owner):
         raise DataError(f"dataset={name} has no samples")
@@ -133,10 +133,9 @@ def divide(
         present = np.flatnonzero(np.bincount(owner[rows], minlength=1))
         is_train = np.isin(owner[rows], rng.permutation(present)[: int(SHARE * len(present))])
     else:
-        is_train = (
-            draw_training(owner[rows], rng) if gap is None else rank_within_group(owner[rows]) < quota_of(owner[rows])
-        )
-        in_gap = np.zeros(len(rows), bool) if not gap else rank_within_group(owner[rows]) < quota_of(owner[rows]) + gap
+        position, quota = rank_within_group(owner[rows]), quota_of(owner[rows])
+        is_train = draw_training(owner[rows], rng) if gap is None else position < quota
+        in_gap = np.zeros(len(rows), bool) if not gap else position < quota + gap
         rows, is_train = rows[is_train | ~in_gap], is_train[is_train | ~in_gap]
     sizes = np.bincount(owner[rows[is_train]], minlength=owner.max() + 1)
     poor = (sizes > 0) & (sizes < LEAST)
@@ -147,13 +146,12 @@ def divide(
     if not strangers:
         tested = tested[~poor[owner[tested]]]
     if not len(train) or not len(tested):
-        part = "training" if not len(train) else "test"
         raise DataError(
-            f"dataset={name}: no {part} samples are left with test={rules.test}, users={rules.users:g} and "
-            f"least={rules.least}"
+            f"dataset={name}: no {'test' if len(train) else 'training'} samples are left with test={rules.test}, "
+            f"users={rules.users:g} and least={rules.least}"
         )
     remark = f"{len(np.unique(owner))} people, {len(clients)} of them clients"
-    remark += "; the test is of others: no clients/acc_*" * strangers
+    remark += "; the test samples are of other people: no metrics clients/acc_*" * strangers
     if n_left_out := int((small | poor).sum()):
         remark += f"; {n_left_out} with too few samples left out"
     numbered = np.concatenate([clients, np.setdiff1d(owner[tested], clients)])

@@ -26,7 +26,7 @@ def renumber(frame: Frame, name: str, values: Ids, classes: Sequence[str]) -> Id
         classes: names of the classes here, in the order of their numbers.
 
     Raises:
-        DataError: where a name belongs to another number, and the numbers can't be mapped.
+        DataError: if a name belongs to another number, and the numbers can't be mapped.
     """
     names = cells.class_names(frame.table.schema.metadata, name)
     spell = _spell if len({_spell(word) for word in classes}) == len(classes) else str
@@ -34,7 +34,7 @@ def renumber(frame: Frame, name: str, values: Ids, classes: Sequence[str]) -> Id
     places = [number_of_class.get(spell(word)) for word in names]
     if names and not any(place is not None for place in places):
         log.warning(
-            "%s: column %r calls its classes %s, and here they are %s: labels are taken by their numbers",
+            "%s: column %r names its classes %s, but the dataset names them %s: labels are matched by number",
             *(frame.where, name, list_names(names), list_names(classes)),
         )
     moved = [c for c, place in enumerate(places) if place not in (None, c)]
@@ -44,7 +44,7 @@ def renumber(frame: Frame, name: str, values: Ids, classes: Sequence[str]) -> Id
         c = moved[0]
         raise frame.error(
             name,
-            f": column {name!r} calls its class {c} {names[c]!r}, which is class {places[c]} here; labels may be the "
+            f": column {name!r} names its class {c} {names[c]!r}, which is class {places[c]} here; labels may be the "
             "classes' names",
         )
     numbers: Ids = np.array(places, dtype=np.int64)[values]

@@ -16,7 +16,7 @@ from fedcohort.host import parquet
 
 
 def unreadable(file: Path, error: Exception) -> DataError:
-    """Return the error for a file whose content is not what its name says."""
+    """Return the error for a file whose content does not have the format of its suffix."""
     if isinstance(error, MemoryError):
         size = file.stat().st_size / 1e9
         return DataError(f"dataset.path: {file} ({size:.3f} GB) needs more memory than is available: use fewer rows")
@@ -25,7 +25,7 @@ def unreadable(file: Path, error: Exception) -> DataError:
 
 
 def list_parts(folder: Path) -> list[Path]:
-    """Return the part files of a folder in the order of their names; hidden files and `_SUCCESS` are none."""
+    """Return the part files of a folder in the order of their names; hidden files and `_SUCCESS` are left out."""
     return sorted(file for file in folder.glob("*.parquet") if file.is_file() and file.name[0] not in "._")
 
 
@@ -46,7 +46,7 @@ class StoredTable:
             if (names := list(part.schema_arrow.names)) != self.column_names:
                 different = sorted(set(names) ^ set(self.column_names)) or names
                 raise DataError(
-                    f"dataset.path: {file} has other columns than {self._paths[0].name}: {', '.join(different[:9])}"
+                    f"dataset.path: {file} has columns other than {self._paths[0].name}: {', '.join(different[:9])}"
                 )
         self._ends = list(accumulate(part.metadata.num_rows for part in self._files))
         self.num_rows: int = self._ends[-1]

@@ -22,7 +22,7 @@ class Source:
     Attributes:
         path: a local folder, or None for the hub.
         hub: the name on the hub.
-        columns: the tables' names of columns, by the dataset's; None where they are the same.
+        columns: the tables' names of columns, by the dataset's; None if they are the same.
         parts: parts that the hub has; a folder must have the first.
     """
 

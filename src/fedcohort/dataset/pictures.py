@@ -29,7 +29,7 @@ from fedcohort.types import Ids
 
 LARGE = 2_000_000_000  # bytes of float32 above which pixels=auto keeps bytes
 NEAR = 0.01  # how far 255 times a number may be from a whole one
-NO_PIXELS = "no pixels: whole numbers from 0 to 255, or such divided by 255, are meant"
+NO_PIXELS = "not pixels, which are whole numbers from 0 to 255, or such numbers divided by 255"
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Pictures:
         classes: names of the classes, in the order of their numbers.
         fit: shape of an image, and how images of other sizes are changed.
         scale: normalisation of pixels.
-        original: images for training and test of the original; None where options change them.
-        pool: images and people of the original, where its parts are one pool; None where they are not known.
+        original: images for training and test of the original; None if options change them.
+        pool: images and people of the original, where its parts are one pool; None if they are not known.
     """
 
     name: str
@@ -196,7 +196,7 @@ def _read(frame: Frame, name: str, fit: Fit, rows: Ids, out: np.ndarray) -> None
 
 
 def _top(frame: Frame, name: str) -> int:
-    """Return the value of white in a column of lists: 1 where no number of the column is larger, else 255."""
+    """Return the value of white in a column of lists: 1 if no number of the column is larger, else 255."""
     for chunk in frame.chunks(name):
         while cells.is_list(chunk.type):
             chunk = chunk.flatten()

@@ -11,7 +11,7 @@ class TableProblem(DataError):
 
     Attributes:
         what: the option, the file, the column, the row and what is wrong there.
-        remedy: what a user can do about it; empty where `what` says it.
+        remedy: the action that solves the problem; empty if `what` says it.
     """
 
     def __init__(self, what: str, remedy: str = "") -> None:

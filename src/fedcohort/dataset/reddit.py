@@ -57,7 +57,7 @@ class Reddit(Dataset):
 
     Attributes:
         path: a local folder; None is an error, since the Hugging Face hub has no such tables.
-        columns: the tables' names of columns, by the names above; None where they are the same.
+        columns: the tables' names of columns, by the names above; None if they are the same.
         vocabulary: maximum number of tokens, including <PAD> and <UNK>.
         users, least: LEAF's rules (`dataset.leaf`), where samples are sequences.
     """

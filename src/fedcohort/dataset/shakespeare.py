@@ -64,7 +64,7 @@ class Shakespeare(Dataset):
     Attributes:
         path: a local folder, or None for the hub.
         hub: the name on the hub.
-        columns: the tables' names of columns, by the names above; None where they are the same.
+        columns: the tables' names of columns, by the names above; None if they are the same.
         test, users, least: LEAF's rules (`dataset.leaf`).
         step: characters between the starts of consecutive sequences, where the tables hold lines.
     """

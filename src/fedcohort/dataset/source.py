@@ -53,7 +53,7 @@ def frames_of(
         name: the dataset.
         path: a local folder, or None for the hub.
         hub: the name on the hub.
-        columns: the tables' names of columns, by the dataset's; None where they are the same.
+        columns: the tables' names of columns, by the dataset's; None if they are the same.
         parts: parts that are required.
         perhaps: names of an optional part, of which the first that exists is taken.
 

@@ -47,8 +47,8 @@ class Spawrious(Dataset):
 
     Attributes:
         path: a local folder, or None for the hub.
-        hub: the name on the hub, or None where there is a folder.
-        columns: the tables' names of columns, by the names above; None where they are the same.
+        hub: the name on the hub, or None if there is a folder.
+        columns: the tables' names of columns, by the names above; None if they are the same.
         breeds, places: the breeds and places that are used, in the order of their numbers.
         size: width and height of the images in pixels.
         test_share: share of the smallest pair of breed and place that is test data, taken of each pair.

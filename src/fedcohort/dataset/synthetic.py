@@ -56,8 +56,8 @@ class Synthetic(Dataset):
         ranges.number("beta", self.beta, "[0, 1e9]")
         if self.clients is None:  # it follows the option `clients`
             raise OptionError(
-                "clients must be an integer in [1, inf), got null: clients=null is for datasets that bring their "
-                "clients, this one makes as many as you say (clients=50)"
+                "clients must be an integer in [1, inf), got null: clients=null is for datasets with natural clients, "
+                "and this one generates its clients: set their number, such as clients=50"
             )
         ranges.integer("clients", self.clients, "[1, inf)")
         ranges.integer("min_samples", self.min_samples, "[5, inf)")

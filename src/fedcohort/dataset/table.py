@@ -41,7 +41,7 @@ class Frame:
         option: the option that names the table, for errors.
         named: the option that names a column, by column.
         renamed: the table's name of a column, by the dataset's name for it (`source.column_of`).
-        rows: the row of the file that each row is, int64; None where the table has all rows.
+        rows: the row of the file that each row is, int64; None if the table has all rows.
         remedy: what a user can do about an empty cell; the end of an error message.
         for_numbers: what a user can do besides where the column holds numbers.
         revision: of the hub, `user/data@commit`; empty for a file.
@@ -216,7 +216,7 @@ class Frame:
         return np.asarray(values)
 
     def _check_length(self, name: str, array: pa.Array, lists_per_row: int, start: int) -> int:
-        """Return the length of all lists in `array`. Raises `DataError` where they differ."""
+        """Return the length of all lists in `array`. Raises `DataError` if they differ."""
         lengths = pc.fill_null(pc.list_value_length(array), -1).to_numpy(zero_copy_only=False)
         if len(lengths) and lengths[0] == 0:
             raise self.blame(name, start, "is an empty list")

@@ -36,7 +36,7 @@ SIGNALS = tuple(f"{signal}_{axis}" for signal in ("total_acc", "body_acc", "body
 SAMPLES = 128
 WINDOWS = (7_352, 2_947)  # of the training and the test part
 ACTIVITIES = ("WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING")
-SERVER_TEST = "the server alone holds the test rows: no clients/acc_*"
+SERVER_TEST = "only the server holds test rows: no metrics clients/acc_*"
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class UciHar(Dataset):
 
     Attributes:
         path: a local folder, or None for the hub.
-        hub: the name on the hub of a dataset with these columns, or None where there is a folder.
-        columns: the tables' names of columns, by the names above; None where they are the same.
+        hub: the name on the hub of a dataset with these columns, or None if there is a folder.
+        columns: the tables' names of columns, by the names above; None if they are the same.
     """
 
     path: str | None
@@ -99,7 +99,7 @@ class UciHar(Dataset):
 
 
 def check_counted_from_zero(frame: Frame) -> None:
-    """Raise `DataError` where labels are 1 to 6, the numbers of UCI's archive, instead of 0 to 5."""
+    """Raise `DataError` if labels are 1 to 6, the numbers of UCI's archive, instead of 0 to 5."""
     name = column_of(frame, "label")
     column = frame.require_full(name)
     if (

@@ -50,7 +50,7 @@ class Waterbirds(Dataset):
     Attributes:
         path: a local folder, or None for the hub.
         hub: the name on the hub.
-        columns: the tables' names of columns, by the names above; None where they are the same.
+        columns: the tables' names of columns, by the names above; None if they are the same.
         size: width and height of the images in pixels.
         pixels: their type in memory: "float32", "uint8" (converted batch by batch), or "auto", which is uint8 where
             float32 would take more than 2 GB.

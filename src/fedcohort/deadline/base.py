@@ -70,14 +70,14 @@ class Deadline(Component, Protocol[S]):
         return frozenset({LATE_CLIENTS} if self.bounded else ())
 
     def suggest(self, units: int) -> str:
-        """Return what to type where no client is in time.
+        """Return the options that the user should change if no client is in time.
 
         Args:
-            units: largest number of units of local work that a client was asked for.
+            units: largest number of units of local work that was requested from a client.
         """
         return "" if self.partial_work or not self.announces or units < 2 else "set deadline.partial_work=true"
 
-    def ask(self, cohort: int) -> int:
+    def cohort_size(self, cohort: int) -> int:
         """Return how many clients are selected in a round where the run requests `cohort`: as many, or more."""
         return cohort
 
@@ -86,7 +86,7 @@ class Deadline(Component, Protocol[S]):
 
         Clients that take equally long may add to it.
         """
-        return self.ask(cohort)
+        return self.cohort_size(cohort)
 
     @abstractmethod
     def init(self, population: Population) -> S:
@@ -120,12 +120,12 @@ class DeadlineOutcome(ReadOnly):
     """The end of a round.
 
     Attributes:
-        units: units completed by each selected client, 0 where it is late.
+        units: units completed by each selected client, 0 if it is late.
         arrived: whether each client is in time.
         finish: seconds until each has answered with these units.
         train_s: seconds until the round closed.
         phases: seconds of each of `PHASES` of a client's job, by name; for a late client those of the whole job.
-        asked: units requested of each.
+        units_asked: units of local work requested of each client.
         announced: the announced deadline in seconds; inf without one.
     """
 
@@ -185,9 +185,15 @@ def _fit(timing: Timing, units: "Ids | int", close: float, wall_time: Callable[[
 
     Bisection finds them: the completion time does not decrease with the units.
     """
-    fits, fails = np.zeros(len(timing.unit), dtype=np.int64), np.zeros(len(timing.unit), dtype=np.int64) + units + 1
-    while (fails - fits > 1).any():
-        middle = (fits + fails) // 2
-        in_time = wall_time(timing.finish(middle)) <= close + 1e-9 * timing.unit
-        fits, fails = np.where(in_time, middle, fits), np.where(in_time, fails, np.maximum(middle, fits + 1))
-    return fits
+    feasible_units, infeasible_units = (
+        np.zeros(len(timing.unit), dtype=np.int64),
+        np.zeros(len(timing.unit), dtype=np.int64) + units + 1,
+    )
+    while (infeasible_units - feasible_units > 1).any():
+        tried_units = (feasible_units + infeasible_units) // 2
+        in_time = wall_time(timing.finish(tried_units)) <= close + 1e-9 * timing.unit
+        feasible_units, infeasible_units = (
+            np.where(in_time, tried_units, feasible_units),
+            np.where(in_time, infeasible_units, np.maximum(tried_units, feasible_units + 1)),
+        )
+    return feasible_units

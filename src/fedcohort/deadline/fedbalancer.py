@@ -39,11 +39,14 @@ from fedcohort.maths.pace_control import PaceControl, Paced, PaceState, utility
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
 DEVICE_SECONDS = Requirement(
-    lambda run: run.parts.device.in_seconds,
+    lambda run: run.components.device.in_seconds,
     "{option} tries deadlines in seconds, and {device} has multiples of the time of a sample, in a unit of choice",
 )
 ONE_PACE = Requirement(
-    lambda run: not isinstance(run.parts.samples, Paced) or run.parts.samples.control.w == run.parts.deadline.control.w,
+    lambda run: (
+        not isinstance(run.components.samples, Paced)
+        or run.components.samples.control.w == run.components.deadline.control.w
+    ),
     "{option} has one controller with {samples} in the paper, but samples.w differs from deadline.w, so that each "
     "decides in other rounds",
 )
@@ -52,7 +55,7 @@ MAX_WARMUP = 200  # clients whose arrival ends the warm-up, whatever the populat
 
 @dataclass(frozen=True)
 class State:
-    """What the deadline remembers between rounds.
+    """State of the deadline that is kept between rounds.
 
     Attributes:
         pace: the state of the pace controller.
@@ -110,8 +113,12 @@ class FedBalancer(Deadline[State]):
         arrived = int(np.isfinite(state.over).sum())
         if self.warmup and 2 * arrived <= len(state.over) and arrived <= MAX_WARMUP:
             return mean_job_seconds(ctx)
-        n, over = state.n_train[ctx.selected], state.over[ctx.selected]
-        epoch = ctx.expected.unit * np.maximum(np.where(np.isnan(over), n, over), 1) / n
+        n, samples_above_threshold = state.n_train[ctx.selected], state.over[ctx.selected]
+        epoch = (
+            ctx.expected.unit
+            * np.maximum(np.where(np.isnan(samples_above_threshold), n, samples_above_threshold), 1)
+            / n
+        )
         travel = ctx.expected.probe() + ctx.expected.up
         low, high = sorted(most_efficient_deadline(travel + epochs * epoch, self.grid) for epochs in (1, ctx.units))
         return low + (high - low) * state.pace.ddlr
@@ -124,10 +131,12 @@ class FedBalancer(Deadline[State]):
         """Return the state after the controller's decision (Alg. 3), with the reports of the arrivals."""
         signals, failed = outcome.signals, outcome.failed
         pace = self.control.observe(state.pace, utility(signals["loss_sum"], signals["n_used"], outcome.announced_s))
-        over = state.over.copy()
-        over[outcome.clients] = signals["loss_count"]
-        over[failed] = np.where(np.isnan(over[failed]), np.nan, state.n_train[failed])
-        return replace(state, pace=pace, over=over)
+        samples_above_threshold = state.over.copy()
+        samples_above_threshold[outcome.clients] = signals["loss_count"]
+        samples_above_threshold[failed] = np.where(
+            np.isnan(samples_above_threshold[failed]), np.nan, state.n_train[failed]
+        )
+        return replace(state, pace=pace, over=samples_above_threshold)
 
 
 def mean_job_seconds(ctx: PaceContext) -> float:

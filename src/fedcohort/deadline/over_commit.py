@@ -48,7 +48,7 @@ class OverCommit(Deadline[int]):
         """Return whether a client may be late: with a factor of 1 all are waited for."""
         return self.factor > 1
 
-    def ask(self, cohort: int) -> int:
+    def cohort_size(self, cohort: int) -> int:
         """Return factor x cohort, rounded up."""
         return math.ceil(self.factor * cohort - ROUNDING)
 

@@ -88,8 +88,8 @@ class Device(Component, Protocol):
     """How long clients take.
 
     Attributes:
-        timed: False where nothing takes time, so that durations carry no information.
-        in_seconds: False where seconds are multiples of the time of a sample, in a unit of choice.
+        timed: False if nothing takes time, so that durations carry no information.
+        in_seconds: False if seconds are multiples of the time of a sample, in a unit of choice.
     """
 
     @property

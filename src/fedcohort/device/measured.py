@@ -114,7 +114,9 @@ def bounded_normal_moment(deviation: Values, least: Values, power: int) -> Value
     means = np.empty(len(kinds))
     for start in range(0, len(kinds), BLOCK):
         block = kinds[start : start + BLOCK, None]
-        drawn = np.maximum(block.imag, 1.0 + block.real * SPREAD) ** power
-        means[start : start + BLOCK] = (drawn * DENSITY).sum(axis=1)  # a matrix product would round by its size
+        bounded_powers = np.maximum(block.imag, 1.0 + block.real * SPREAD) ** power
+        means[start : start + BLOCK] = (bounded_powers * DENSITY).sum(
+            axis=1
+        )  # a matrix product would round by its size
     by_client: Values = means[kind]
     return by_client

@@ -121,10 +121,12 @@ class Phones(Device):
         return self._speeds(clients, draws).sample(clients, work, draws)
 
     def _speeds(self, clients: Ids, draws: Draws) -> Speeds:
-        once, time = draws.once(), BATCH_TIMES[self.workload]
-        heaped = np.cumsum(self.proportions)
-        kind = np.searchsorted(heaped / heaped[-1], once.uniform("phone")[clients], side="right")
-        person = (len(LINKS) * once.uniform("link")[clients]).astype(np.int64)
+        run_draws, time = draws.once(), BATCH_TIMES[self.workload]
+        cumulative_proportions = np.cumsum(self.proportions)
+        kind = np.searchsorted(
+            cumulative_proportions / cumulative_proportions[-1], run_draws.uniform("phone")[clients], side="right"
+        )
+        person = (len(LINKS) * run_draws.uniform("link")[clients]).astype(np.int64)
         mean, deviation = (self.scale / (1000 * time.batch) * np.array(time.ms)[kind]).T
         least = np.full(len(clients), MIN_MS * self.scale / (1000 * time.batch))
         return Speeds.from_moments(mean, deviation, least, DOWN.take(person), UP.take(person))

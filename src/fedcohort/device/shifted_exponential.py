@@ -68,6 +68,6 @@ class ShiftedExponential(Device):
         return lam_i
 
     def _timing(self, work: Workload, factor: Values) -> Timing:
-        none = np.zeros(len(factor))
+        zero_seconds = np.zeros(len(factor))
         seconds = factor * self.unit_s
-        return Timing(down=none, infer=work.infer_load * seconds, unit=work.load * seconds, up=none)
+        return Timing(down=zero_seconds, infer=work.infer_load * seconds, unit=work.load * seconds, up=zero_seconds)

@@ -46,8 +46,8 @@ class Trace(Device):
         up: column of mean upload speeds.
         unit: of both speeds.
         seconds_cv: column of relative standard deviations between rounds; None for no deviation.
-        down_cv: likewise of the download.
-        up_cv: likewise of the upload.
+        down_cv: column of relative deviations of the download speed between rounds, None for no deviation.
+        up_cv: column of relative deviations of the upload speed between rounds, None for no deviation.
         draw: whether a row is drawn for each client.
     """
 
@@ -125,8 +125,8 @@ class Trace(Device):
         table = self._table
         order, counts = table.sort(CLIENT, self.client)
         if (counts > 1).any():
-            first, again = order[np.cumsum(counts)[counts.argmax()] - counts.max() :][:2]
-            raise DataError(f"device.{CLIENT}: {self.path}: row {again} has the name of row {first}")
+            first, repeated_row = order[np.cumsum(counts)[counts.argmax()] - counts.max() :][:2]
+            raise DataError(f"device.{CLIENT}: {self.path}: row {repeated_row} has the name of row {first}")
         columns = {}
         for option in (*MEANS, *DEVIATIONS):
             column = getattr(self, option)
@@ -135,7 +135,7 @@ class Trace(Device):
                 columns[option] = table.numbers(option, column, *self._range(option))[order]
         mean, byte = columns["seconds"] / (self.batch or 1), BYTES[self.unit]
         down, up = (
-            Link.from_moments(columns[way] * byte, columns[f"{way}_cv"] * (columns[way] * byte))
-            for way in ("down", "up")
+            Link.from_moments(columns[direction] * byte, columns[f"{direction}_cv"] * (columns[direction] * byte))
+            for direction in ("down", "up")
         )
         return Speeds.from_moments(mean, columns["seconds_cv"] * mean, SLOWEST * mean, down, up)

@@ -52,5 +52,5 @@ class Blur(FeatureNoise):
         """Return the blurred images; `rng` is not used."""
         from scipy.ndimage import gaussian_filter1d
 
-        across: Inputs = gaussian_filter1d(gaussian_filter1d(x, level, axis=-1), level, axis=-2)
-        return across
+        blurred: Inputs = gaussian_filter1d(gaussian_filter1d(x, level, axis=-1), level, axis=-2)
+        return blurred

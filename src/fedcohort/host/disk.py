@@ -65,8 +65,8 @@ def check_outputs(folder: Path, names: Iterable[str], page: str, mark: str) -> N
     Raises:
         OptionError: one of the files exists, and this command did not write the page.
     """
-    existing = next((name for name in names if os.path.lexists(folder / name)), None)
-    if existing is None:
+    existing_name = next((name for name in names if os.path.lexists(folder / name)), None)
+    if existing_name is None:
         return
     try:
         is_output = (folder / page).is_file() and mark in (folder / page).read_text()
@@ -74,7 +74,7 @@ def check_outputs(folder: Path, names: Iterable[str], page: str, mark: str) -> N
         is_output = False
     if not is_output:
         raise OptionError(
-            f"{folder} holds {existing}, which this command did not write: move it, or name another folder"
+            f"{folder} holds {existing_name}, which this command did not write: move it, or name another folder"
         )
 
 

@@ -53,12 +53,12 @@ class Stopped(SystemExit):
 
 
 class Phase(enum.Enum):
-    """The activity of a process when a signal arrives; the value is the message about a signal that has to wait."""
+    """The activity of a process when a signal arrives; the value is the message printed if the signal has to wait."""
 
     START = ""
-    FORKED = "stopping; once more to stop at once"  # training processes handle their signals
-    ROUNDS = "finishing the round; once more to drop it"
-    FILES = "finishing figures and tracking; once more to leave them out"
+    FORKED = "stopping; a further signal stops at once"  # training processes handle their signals
+    ROUNDS = "finishing the round; a further signal drops it"
+    FILES = "finishing figures and tracking; a further signal leaves them out"
     DEAF = "ending"
 
 
@@ -142,12 +142,12 @@ class Interrupts:
             self._shared[:], self._own = b"\0\0", 0
 
     def stop(self) -> None:
-        """Prepare for the end of the process: after a signal, further ones are ignored; else they end it at once."""
+        """Prepare for the end of the process: a first signal ends it at once; after one, others are ignored."""
         self._give_back(dict.fromkeys(self._before or (), signal.SIG_IGN if self.code else signal.SIG_DFL))
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Let signals wait in the block; `check` handles them."""
+        """Delay signals in the block until the next call of `check`."""
         before, self._phase = self._phase, Phase.DEAF
         try:
             yield
@@ -187,13 +187,13 @@ class Interrupts:
         return handle
 
     def _receive_signal(self, number: int, frame: FrameType | None = None) -> None:
-        again, self._seen = self._seen or bool(self._shared[1]), True
+        is_repeated, self._seen = self._seen or bool(self._shared[1]), True
         self._own = self._own or 128 + number
         if owner := os.getpid() == self._owner:
             self.note(128 + number)
         if self._phase is Phase.DEAF:
             return
-        if not again and self._phase is not Phase.START:
+        if not is_repeated and self._phase is not Phase.START:
             if owner:
                 log.warning("%s: %s", signal.Signals(number).name, self._phase.value)
             return

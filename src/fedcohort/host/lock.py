@@ -10,7 +10,7 @@ from typing import IO
 
 @contextmanager
 def exclusive_lock(path: Path) -> Iterator[None]:
-    """Let only one process at a time into the block; without effect on a file system without locks."""
+    """Allow only one process at a time in the block; without effect on a file system without locks."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:

@@ -81,7 +81,7 @@ def end_run() -> None:
 
 
 def resident_bytes() -> float:
-    """Return the bytes of the process that are in memory; infinity if the system does not tell."""
+    """Return the bytes of the process that are in memory; infinity if the system does not report it."""
     try:
         return float(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
@@ -89,7 +89,7 @@ def resident_bytes() -> float:
 
 
 def available_bytes() -> float:
-    """Return the bytes that this process can still allocate; infinity if the system does not tell.
+    """Return the bytes that this process can still allocate; infinity if the system does not report it.
 
     It is the minimum of the machine's free memory and of the limits of the control group and of `ulimit -v`.
     """

@@ -37,7 +37,7 @@ def list_untried(accelerator: str, num_nodes: int) -> list[str]:
     """Return a notice about hardware on which fedcohort has not been run; [] for other hardware."""
     untried = ["GPUs (trainer.accelerator=gpu)"] if accelerator == "gpu" else []
     untried += [f"several machines (trainer.num_nodes={num_nodes})"] if num_nodes > 1 else []
-    hint = "compare a short run with trainer=cpu before you trust a long one"
+    hint = "compare a short run with trainer=cpu before you rely on a long one"
     return [f"fedcohort has not been run on {' and '.join(untried)} yet: {hint}"] if untried else []
 
 
@@ -53,8 +53,8 @@ def check_processes(accelerator: str, devices: int, num_nodes: int) -> None:
             f"{command}. trainer.devices={devices} starts further processes itself; a sweep (-m) starts different runs"
         )
     if num_nodes > 1 and task.count_cluster_processes() != devices * num_nodes:
-        how = f"trainer.num_nodes={num_nodes} times trainer.devices={devices}"
-        allowed = f"{devices * num_nodes}, {how}: srun --nodes={num_nodes} --ntasks-per-node={devices}"
+        meaning_of_options = f"trainer.num_nodes={num_nodes} times trainer.devices={devices}"
+        allowed = f"{devices * num_nodes}, {meaning_of_options}: srun --nodes={num_nodes} --ntasks-per-node={devices}"
         raise refuse("the number of tasks that SLURM or torchrun started", allowed, task.count_cluster_processes())
     if accelerator == "gpu" and (n_gpus := torch.cuda.device_count()) < devices:
         raise refuse("trainer.devices", f"at most the number of CUDA devices, which is {n_gpus}", devices)

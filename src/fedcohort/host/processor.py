@@ -8,7 +8,7 @@ BF16 = {"avx512_bf16", "amx_bf16", "bf16", "svebf16"}  # the first two are of x8
 
 
 def has_bf16(info: Path = INFO) -> bool | None:
-    """Return whether the processor has instructions for bfloat16; None if the system does not tell.
+    """Return whether the processor has instructions for bfloat16; None if the system does not report it.
 
     info: file in which Linux lists the processor's instruction sets.
     """

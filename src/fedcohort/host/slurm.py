@@ -49,8 +49,8 @@ def requeue_if_preempted() -> None:
 
 def list_tasks() -> set[str] | None:
     """Return the ids of SLURM's jobs, such as `12`, or `12_3` for a task of an array; None if SLURM does not answer."""
-    head, *ids = _answer("squeue", "--array", "--format=%i").split() or [""]
-    return set(ids) if head else None
+    header, *ids = _answer("squeue", "--array", "--format=%i").split() or [""]
+    return set(ids) if header else None
 
 
 def list_queued(jobs: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Measurement of a round's wall time by stage; it is always on, as it only takes a few clock reads per round."""
+"""Measurement of a round's wall time by stage, which costs a few clock reads per round and is always on."""
 
 import time
 from collections.abc import Iterator

@@ -17,7 +17,7 @@ class _OutOfTime(BaseException):
 def time_limit(seconds: float, what: str) -> Iterator[None]:
     """Raise `TimeoutError` if the block takes longer than `seconds`.
 
-    Signals reach the main thread alone: in another thread there is no limit.
+    Signals reach only the main thread: in another thread there is no limit.
 
     Args:
         seconds: wall time, above 0.
@@ -26,10 +26,10 @@ def time_limit(seconds: float, what: str) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    armed, text = True, f"{what} took longer than {seconds:g} s"
+    is_running, text = True, f"{what} took longer than {seconds:g} s"
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        if armed:
+        if is_running:
             raise _OutOfTime(text)  # with the text: messages name the innermost error
 
     before = signal.signal(signal.SIGALRM, interrupt)
@@ -37,9 +37,9 @@ def time_limit(seconds: float, what: str) -> Iterator[None]:
     try:
         yield
     except _OutOfTime as error:
-        armed = False
+        is_running = False
         raise TimeoutError(text) from error
     finally:
-        armed = False
+        is_running = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

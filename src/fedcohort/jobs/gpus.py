@@ -45,7 +45,7 @@ def fit_jobs(launcher: Launcher) -> None:
 
 
 def take(sweep: Path, gpus: list[str], number: int) -> str | None:
-    """Take a free GPU of `gpus`, or the one whose turn job `number` has; returns it, None where there is none."""
+    """Take a free GPU of `gpus`, or the one whose turn job `number` has; returns it, None if there is none."""
     if not gpus:
         return None
     for gpu in gpus:

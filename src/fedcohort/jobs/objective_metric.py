@@ -10,18 +10,18 @@ from fedcohort.record import history
 
 
 def check(config: Mapping[str, Any], *, by_search: bool) -> None:
-    """Raise `OptionError` where a run has no number for its sweeper; by_search: whether a sweeper searches."""
+    """Raise `OptionError` if a run has no number for its sweeper; by_search: whether a sweeper searches."""
     metric = config["objective_metric"]
     if by_search and metric is None:
-        raise OptionError("hydra/sweeper asks for a number that each run returns: say objective_metric=server_val/acc")
+        raise OptionError("hydra/sweeper needs a number from each run: set objective_metric=server_val/acc")
     if metric is not None and not config["callback"].get("journal"):
-        raise OptionError(f"objective_metric={metric} is read from the journal: leave callback.journal in")
+        raise OptionError(f"objective_metric={metric} is read from the journal: do not remove callback.journal")
 
 
 def value(folder: Path, metric: str | None) -> float | None:
-    """Return the last `metric` in the journal of the run in `folder`; None where `metric` is None.
+    """Return the last `metric` in the journal of the run in `folder`; None if `metric` is None.
 
-    Raises `FedcohortError` where no trained model was measured, or the value is not finite: the job has then failed.
+    Raises `FedcohortError` if no trained model was measured, or the value is not finite: the job has then failed.
     """
     if metric is None:
         return None

@@ -57,7 +57,7 @@ def leave_out(refused: Sequence[Refusal], jobs: Sequence[Sequence[str]], *, skip
     """
     if refused and (not skip or len(refused) == len(jobs)):
         hint = "; the others run with sweep.skip_refused=true" if len(refused) < len(jobs) else ""
-        raise IncompatibleConfig(_describe(refused, jobs, f"would be refused, and none was started{hint}"))
+        raise IncompatibleConfig(_describe(refused, jobs, f"would be rejected, and none was started{hint}"))
     if refused:
         log.warning("%s", _describe(refused, jobs, "left out"))
     numbers = {refusal.number for refusal in refused}

@@ -42,7 +42,7 @@ class SweepStatus:
         return max(0, len(self.plan.jobs) - len(self.records))
 
     def seconds_left(self, now: float) -> float | None:
-        """Return about how long the jobs that aren't done will take, None where nothing is known yet.
+        """Return about how long the jobs that aren't done will take, None if nothing is known yet.
 
         A job takes as long as those of its condition took, else as those of its selector, else as all. Where none is
         done, the rounds of the running jobs tell. As many run at a time as now. now: in seconds since 1970.
@@ -105,7 +105,7 @@ def describe(name: str, standing: SweepStatus) -> str:
 
 
 def describe_best(standing: SweepStatus, prefix: str) -> str:
-    """Return the best validation accuracy and its job, after `prefix`; "" where no job has one."""
+    """Return the best validation accuracy and its job, after `prefix`; "" if no job has one."""
     if (best := standing.best()) is None:
         return ""
     jobs = standing.plan.jobs or [record.words for record in standing.records.values()]

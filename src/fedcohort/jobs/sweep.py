@@ -38,9 +38,9 @@ class Sweep:
     """The sweep of this process, which a user started.
 
     Attributes:
-        folder: of the sweep, None where there is none.
+        folder: of the sweep, None if there is none.
         launcher: the class that starts the jobs.
-        expected: overrides of each job; empty where the sweeper chooses them as it goes.
+        expected: overrides of each job; empty if the sweeper chooses them as it goes.
         refused: overrides and reason of each job that was left out.
         report: whether its runs are compared at the end (`sweep.report`).
         waits: whether this process waits for the jobs (`sweep.wait`).
@@ -72,7 +72,7 @@ class Sweep:
         return [record for _, record in sorted(records.items())]
 
     def exit_code(self) -> int:
-        """Print, after the last job, the failures and the counts; return 1 where a job failed or was stopped."""
+        """Print, after the last job, the failures and the counts; return 1 if a job failed or was stopped."""
         if self.folder is None:
             return 0
         if not self.waits:
@@ -112,7 +112,7 @@ class Sweep:
     def stop(self, code: int) -> bool:
         """Print what failed before a signal ended this process or a job's, and what becomes of the other jobs.
 
-        code: 128 + the signal's number, 0 where only a job received it. Returns whether nothing more is to be printed.
+        code: 128 + the signal's number, 0 if only a job received it. Returns whether nothing more is to be printed.
         """
         if self.folder is None:
             return False
@@ -120,12 +120,12 @@ class Sweep:
         if self.launcher.endswith("BasicLauncher"):  # the job that received the signal prints how to resume
             return False
         if not is_cancelled(self.folder) and (arrays := cluster.list_queued(self.folder)):
-            log.warning("the jobs go on without this process; `scancel %s` ends them", " ".join(arrays))
+            log.warning("the jobs continue without this process; `scancel %s` ends them", " ".join(arrays))
             return code > 0
         for number, record in sweep_folder.read(self.folder).items():  # their processes have ended
             if record.how == "running":
                 SweepJob(self.folder, number, record.words, record.folder, began=record.began).note("stopped")
-        log.warning("stopped; go on with: the same sweep and resume=true")
+        log.warning("stopped; resume with the same sweep and resume=true")
         return code > 0
 
     def opening_line(self, number: int) -> str:
@@ -163,7 +163,7 @@ def searches(config: DictConfig | HydraConf) -> bool:
 
 
 def split_jobs(config: DictConfig) -> list[list[str]]:
-    """Return the overrides of each job of a sweep over all combinations; [] where the sweeper searches."""
+    """Return the overrides of each job of a sweep over all combinations; [] if the sweeper searches."""
     if searches(config.hydra):
         return []
     params = [f"{key}={value}" for key, value in (config.hydra.sweeper.params or {}).items()]

@@ -41,7 +41,7 @@ class TimeLeft(Generic[T]):
         self.add(run, seconds / self._pace)
 
     def seconds(self, runs: Iterable[T]) -> float:
-        """Return the sum over `runs`, one after the other; 0 where nothing is known."""
+        """Return the sum over `runs`, one after the other; 0 if nothing is known."""
         return self._pace * sum(self._expect(run) for run in runs)
 
     @property

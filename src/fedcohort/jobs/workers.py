@@ -29,7 +29,7 @@ Worker = tuple[Connection, BaseProcess]  # this process's end of the pipe to it
 def run_in_workers(
     context: JobContext, jobs: Mapping[int, Sequence[str]], n_jobs: int
 ) -> Generator[tuple[int, str], None, None]:
-    """Run `jobs`, and yield the number of each as it ends, with how its process died: "" where it did not.
+    """Run `jobs`, and yield the number of each as it ends, with how its process died: "" if it did not.
 
     Closing the generator, an error or a signal ends the workers: they finish their round and save.
     """

@@ -85,7 +85,7 @@ class RoundCheckpoint(Checkpoint):
                 os.replace(self.path, self.previous)
             rename(partial, self.path)
         except OSError as error:
-            earlier = "the one before it is intact" if self.path.exists() else "there is none yet"
+            earlier = "the previous checkpoint is intact" if self.path.exists() else "there is none yet"
             what = f"the checkpoint of round {trainer.current_epoch + 1} could not be written to {self.path.parent}"
             raise CheckpointError(
                 f"{what} ({error}); {earlier}. Free disk space and resume with resume=true"
@@ -184,7 +184,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise DamagedCheckpoint(f"{path} is damaged and can't be resumed ({type(error).__name__})") from error
     entry = checkpoint.get(ENTRY, {}) if isinstance(checkpoint, dict) else {}
     if not complete and entry.get("format") != 1:  # format 1 had no digest
-        raise DamagedCheckpoint(f"{path} is damaged and can't be resumed (its digest is another)")
+        raise DamagedCheckpoint(f"{path} is damaged and can't be resumed (its digest differs)")
     return checkpoint
 
 

@@ -19,7 +19,7 @@ from fedcohort.lightning.stop import end, finish, status_of
 from fedcohort.ranks import reduce_max
 from fedcohort.record.observer import Observer
 from fedcohort.round.budget import Spending
-from fedcohort.round.parts import Parts
+from fedcohort.round.components import Components
 from fedcohort.round.round import RoundRunner
 from fedcohort.round.settings import Settings
 from fedcohort.round.setup import Setup, choose_layout
@@ -45,8 +45,8 @@ class FederatedLoop(pl.Callback):
         spending: amounts that the run has reached, including rounds before a resume.
     """
 
-    def __init__(self, parts: Parts, settings: Settings, federation: Federation) -> None:
-        self.parts, self.settings, self.federation = parts, settings, federation
+    def __init__(self, components: Components, settings: Settings, federation: Federation) -> None:
+        self.components, self.settings, self.federation = components, settings, federation
         self.observers: Sequence[Observer] = ()
         self.info: Callable[[Values], Any] = lambda expected_s: None
         self.rounds: RoundRunner
@@ -69,7 +69,7 @@ class FederatedLoop(pl.Callback):
         keep_freed_memory()
         module = self._module(pl_module)
         self.federation = self.federation.to(module.device)
-        setup = Setup(self.parts, self.settings, self.federation, module.network, self.stopwatch, self.folder)
+        setup = Setup(self.components, self.settings, self.federation, module.network, self.stopwatch, self.folder)
         self.shared = Shared(self.federation)
         self.rounds = RoundRunner(setup, self.stopwatch)
         self._data(trainer).federation = self.federation
@@ -97,7 +97,7 @@ class FederatedLoop(pl.Callback):
         module.evaluated = {}
         tasks, module.collector = self.rounds.begin(trainer.current_epoch)
         self._data(trainer).slices.deal(tasks)
-        module.down = self.parts.agg.broadcast(self.rounds.state.agg)
+        module.down = self.components.agg.broadcast(self.rounds.state.agg)
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: object, batch_idx: int
@@ -152,7 +152,7 @@ class FederatedLoop(pl.Callback):
         digests = (observer.digest(self.last_reported) for observer in self.observers)
         return {
             "config_hash": self.settings.config_hash,
-            "server": self.rounds.state.pack(self.parts),
+            "server": self.rounds.state.pack(self.components),
             "clients": self.rounds.setup.store.state_dict(),
             "spending": self.spending.pack(),
             "journal": next(filter(None, digests), None),

@@ -72,16 +72,16 @@ def find_stopper(trainer: pl.Trainer) -> str:
     """Return which callback ended a run before its last round, and why if it has a message, like EarlyStopping."""
     callbacks: list[pl.Callback] = getattr(trainer, "callbacks", [])
     reasons = [(type(callback).__name__, getattr(callback, "stopping_reason_message", None)) for callback in callbacks]
-    why = "; ".join(f"{name}: {reason}" for name, reason in reasons if reason)
-    return why or "a callback asked for it"
+    reasons_text = "; ".join(f"{name}: {reason}" for name, reason in reasons if reason)
+    return reasons_text or "a callback asked for it"
 
 
 def end(trainer: pl.Trainer, budget: Budget, spent: Spent, asked_to_stop: bool) -> str:
     """Return the status at the end of `fit`: finished by its budget or a callback, or interrupted by a signal."""
     done = bool(budget.list_reached(spent))
-    why = budget.describe(spent) or (find_stopper(trainer) if not done and not asked_to_stop else "")
-    if why and trainer.is_global_zero:
-        log.info("ended after round %d of %d. %s", spent.rounds, budget.rounds, why)
+    reason = budget.describe(spent) or (find_stopper(trainer) if not done and not asked_to_stop else "")
+    if reason and trainer.is_global_zero:
+        log.info("ended after round %d of %d. %s", spent.rounds, budget.rounds, reason)
     return "finished" if done or not asked_to_stop else "interrupted"
 
 

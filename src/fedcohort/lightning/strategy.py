@@ -43,8 +43,8 @@ class Launcher(MultiProcessingLauncher):
                 for callback in trainer.callbacks:
                     callback.on_exception(trainer, trainer.lightning_module, error)
                 owners = next((callback.owners for callback in trainer.callbacks if hasattr(callback, "owners")), None)
-                if blamed := find_faulty_component(error, owners or {}):
-                    raise blamed from error
+                if component_error := find_faulty_component(error, owners or {}):
+                    raise component_error from error
                 if isinstance(error, KeyboardInterrupt):
                     raise SystemExit(1) from error  # torch takes a KeyboardInterrupt for an end without faults
                 raise

@@ -53,8 +53,10 @@ class Training:
 
     def trainer(self, *, fresh: bool) -> pl.Trainer:
         """Return the `Trainer`; fresh: whether the run is new. Raise `IncompatibleConfig` if callbacks conflict."""
-        pauses = (self.config["checkpoint"]["every"], self.config["checkpoint"]["every_s"])
-        last = RoundCheckpoint(self.path, *pauses, self.loop.stopwatch, self.loop.note_checkpoint, self.origin)
+        checkpoint_intervals = (self.config["checkpoint"]["every"], self.config["checkpoint"]["every_s"])
+        last = RoundCheckpoint(
+            self.path, *checkpoint_intervals, self.loop.stopwatch, self.loop.note_checkpoint, self.origin
+        )
         # Processes on one node are forked; in a SLURM job Lightning would otherwise take each for SLURM's rank 0.
         cluster = LightningEnvironment() if self.processes["num_nodes"] == 1 else environment()
         try:

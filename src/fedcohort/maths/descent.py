@@ -21,17 +21,17 @@ def descend(step: Callable[[Vector], Vector], start: Vector, steps: int = 20_000
         steps: largest number of steps.
         tolerance: largest change of an entry at the end.
     """
-    w, ahead, momentum = start, start, 1.0
+    w, extrapolated, momentum = start, start, 1.0
     for _ in range(steps):
-        new = step(ahead)
-        still = np.abs(new - w).max() <= tolerance
-        uphill = float((ahead - new) @ (new - w)) > 0
-        if still and momentum == 1.0:
-            return new
-        if uphill or still:
-            ahead, momentum = new, 1.0
+        next_w = step(extrapolated)
+        has_converged = np.abs(next_w - w).max() <= tolerance
+        points_uphill = float((extrapolated - next_w) @ (next_w - w)) > 0
+        if has_converged and momentum == 1.0:
+            return next_w
+        if points_uphill or has_converged:
+            extrapolated, momentum = next_w, 1.0
         else:
             grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-            ahead, momentum = new + (momentum - 1) / grown * (new - w), float(grown)
-        w = new
+            extrapolated, momentum = next_w + (momentum - 1) / grown * (next_w - w), float(grown)
+        w = next_w
     return w

@@ -24,14 +24,14 @@ def tilt_within_kl_ball(log_q: Rows, rho: float) -> tuple[Rows, Column]:
     """
     z = log_q - log_q.max(-1, keepdims=True)
     high = np.zeros_like(z[..., :1])
-    inside = _divergence(z, high) <= rho
+    is_inside_ball = _divergence(z, high) <= rho
     with np.errstate(divide="ignore"):  # rho = 0
-        start = np.log(np.sqrt(8 * rho) / np.where(inside, 1.0, -z.min(-1, keepdims=True)))
-    low = np.where(inside, 0.0, np.minimum(start, 0.0))
+        start = np.log(np.sqrt(8 * rho) / np.where(is_inside_ball, 1.0, -z.min(-1, keepdims=True)))
+    low = np.where(is_inside_ball, 0.0, np.minimum(start, 0.0))
     for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        feasible = _divergence(z, middle) <= rho
-        low, high = np.where(feasible, middle, low), np.where(feasible, high, middle)
+        midpoint = (low + high) / 2
+        feasible = _divergence(z, midpoint) <= rho
+        low, high = np.where(feasible, midpoint, low), np.where(feasible, high, midpoint)
     e = np.exp(np.exp(low) * z)
     with np.errstate(over="ignore"):
         return e / e.sum(-1, keepdims=True), np.expm1(-low)

@@ -21,13 +21,13 @@ def cluster_numbers(
     Clusters of numbers are intervals whose bounds are in the middle between two means.
     """
     values = np.sort(values)
-    sums = np.concatenate([[0.0], np.cumsum(values)])
+    cumulative_sums = np.concatenate([[0.0], np.cumsum(values)])
     means = np.sort(_starts(values[:, None], count, rng)[:, 0])
     for _ in range(steps):
         cuts = np.searchsorted(values, (means[1:] + means[:-1]) / 2)
         edges = np.concatenate([[0], cuts, [len(values)]])
         sizes = np.diff(edges)
-        new = np.where(sizes > 0, np.diff(sums[edges]) / np.maximum(sizes, 1), means)
+        new = np.where(sizes > 0, np.diff(cumulative_sums[edges]) / np.maximum(sizes, 1), means)
         if np.array_equal(new, means):
             break
         means = new

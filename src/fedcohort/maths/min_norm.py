@@ -17,8 +17,8 @@ def project_onto_box_simplex(v: Vector, low: Vector, high: Vector) -> Vector:
     breakpoints = np.concatenate([low - v, high - v])
     order = np.argsort(breakpoints, kind="stable")
     breakpoints, slopes = breakpoints[order], np.repeat([1.0, -1.0], len(v))[order]
-    sums = low.sum() + np.concatenate([[0.0], np.cumsum(np.diff(breakpoints) * np.cumsum(slopes)[:-1])])
-    nearest: Vector = np.clip(v + np.interp(1.0, sums, breakpoints), low, high)
+    sums_at_breakpoints = low.sum() + np.concatenate([[0.0], np.cumsum(np.diff(breakpoints) * np.cumsum(slopes)[:-1])])
+    nearest: Vector = np.clip(v + np.interp(1.0, sums_at_breakpoints, breakpoints), low, high)
     return nearest
 
 

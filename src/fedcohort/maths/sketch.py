@@ -23,20 +23,20 @@ def sketch_length(n_params: int, rate: float) -> int:
 
 
 def sketch_gradient(
-    gradient: Float64[np.ndarray, "p"], rate: float, way: str, rng: np.random.Generator
+    gradient: Float64[np.ndarray, "p"], rate: float, kind: str, rng: np.random.Generator
 ) -> Float64[np.ndarray, "d"]:
     """Return the sketch of a gradient, float64 [length(P, rate)]; all NaN if a number is not finite.
 
     Args:
         gradient: float64 [P].
         rate: length of the sketch as a fraction of P.
-        way: "values" or "shared_projection".
+        kind: "values" or "shared_projection".
         rng: a generator in the same state for all clients.
     """
     d = sketch_length(len(gradient), rate)
     if not np.isfinite(gradient).all():
         return np.full(d, np.nan)
-    if way == "values":
+    if kind == "values":
         return cluster_numbers(gradient, d, rng)
     target, factor = rng.integers(d, size=len(gradient)), rng.standard_normal(len(gradient))
     return np.bincount(target, weights=factor * gradient, minlength=d).astype(np.float64)

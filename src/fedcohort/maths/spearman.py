@@ -7,9 +7,9 @@ from fedcohort.types import Values
 
 def mean_ranks(values: Values) -> Values:
     """Return the ranks of finite values, from 0, with the mean rank for equal values, [n]."""
-    _, distinct, count = np.unique(values, return_inverse=True, return_counts=True)
+    _, index_of_value, count = np.unique(values, return_inverse=True, return_counts=True)
     before = np.concatenate([[0], np.cumsum(count)[:-1]])
-    ranks: Values = (before + (count - 1) / 2)[distinct]
+    ranks: Values = (before + (count - 1) / 2)[index_of_value]
     return ranks
 
 

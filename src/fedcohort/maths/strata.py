@@ -23,30 +23,30 @@ def neyman_targets(sizes: Sizes, S: Reals, m: int) -> Reals:
     return m * weight / max(float(weight.sum()), 1e-300)
 
 
-def round_to_capacity(target: Reals, room: Sizes, m: int) -> Sizes:
+def round_to_capacity(target: Reals, capacity: Sizes, m: int) -> Sizes:
     """Return integers near the targets, at most `room`, that sum to m or, if that is less, to the sum of `room`.
 
     Each stratum with room gets one draw, or those with the largest targets if m is too small for that. Each further
     draw goes to the stratum that is farthest below its target, the first one in case of ties.
     """
     draws = np.zeros(len(target), np.int64)
-    first = np.flatnonzero(room > 0)
+    first = np.flatnonzero(capacity > 0)
     draws[first[np.argsort(-target[first], kind="stable")][:m]] = 1
-    while draws.sum() < min(m, room.sum()):
-        draws[int(np.where(draws < room, target - draws, -np.inf).argmax())] += 1
+    while draws.sum() < min(m, capacity.sum()):
+        draws[int(np.where(draws < capacity, target - draws, -np.inf).argmax())] += 1
     return draws
 
 
-def equal_allocation(sizes: Sizes, room: Sizes, m: int) -> Sizes:
+def equal_allocation(sizes: Sizes, capacity: Sizes, m: int) -> Sizes:
     """Return equal integers, at most `room`, that sum to m or, if that is less, to the sum of `room`.
 
     The remainder of the division goes to the largest strata. Draws without room are distributed again.
     """
     draws = np.zeros(len(sizes), np.int64)
-    while (remaining := int(min(m, room.sum()) - draws.sum())) > 0:
-        free = np.flatnonzero(draws < room)
+    while (remaining := int(min(m, capacity.sum()) - draws.sum())) > 0:
+        free = np.flatnonzero(draws < capacity)
         per_stratum, remainder = divmod(remaining, len(free))
         share = np.full(len(free), per_stratum)
         share[np.argsort(-sizes[free], kind="stable")[:remainder]] += 1
-        draws[free] = np.minimum(draws[free] + share, room[free])
+        draws[free] = np.minimum(draws[free] + share, capacity[free])
     return draws

@@ -22,10 +22,10 @@ class Block(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, stride: int, expand: int, norm: str, groups: int) -> None:
         super().__init__()
-        inside = inputs * expand
-        layers: list[nn.Module] = [_conv(inputs, inside, 1, 1, 1, norm, groups)] if expand > 1 else []
-        layers.append(_conv(inside, inside, 3, stride, inside, norm, groups))
-        layers += [nn.Conv2d(inside, outputs, 1, bias=False), norms.make(norm, groups, outputs)]
+        expanded_channels = inputs * expand
+        layers: list[nn.Module] = [_conv(inputs, expanded_channels, 1, 1, 1, norm, groups)] if expand > 1 else []
+        layers.append(_conv(expanded_channels, expanded_channels, 3, stride, expanded_channels, norm, groups))
+        layers += [nn.Conv2d(expanded_channels, outputs, 1, bias=False), norms.make(norm, groups, outputs)]
         self.conv = nn.Sequential(*layers)
         self.is_residual = stride == 1 and inputs == outputs
 

@@ -182,8 +182,8 @@ def _load(path: str) -> Callable[..., object]:
 def _instead(name: str, candidates: Iterable[str], introduction: str = "its parameters are ") -> str:
     """Return the end of a message about an unknown `name`: the closest candidate, or all candidates."""
     names = list(candidates)
-    if near := ranges.closest(name, names):
-        return f"; did you mean {near}?"
+    if similar_name := ranges.closest(name, names):
+        return f"; did you mean {similar_name}?"
     return f"; {introduction}{', '.join(names[:MAX_NAMES]) or 'none'}{', ...' if len(names) > MAX_NAMES else ''}"
 
 

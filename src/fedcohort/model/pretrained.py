@@ -27,10 +27,12 @@ def load(network: nn.Module, path: Path, classifier: str) -> None:
         OptionError: the file can't be read, or tensors don't fit; the message names the first ones.
     """
     weights, initial = _read(path), network.state_dict()
-    head = {name: tensor for name, tensor in initial.items() if name.startswith(classifier)}
-    fits = all(name in weights and weights[name].shape[1:] == tensor.shape[1:] for name, tensor in head.items())
-    if fits and any(weights[name].shape != tensor.shape for name, tensor in head.items()):
-        weights |= head
+    head_tensors = {name: tensor for name, tensor in initial.items() if name.startswith(classifier)}
+    head_fits = all(
+        name in weights and weights[name].shape[1:] == tensor.shape[1:] for name, tensor in head_tensors.items()
+    )
+    if head_fits and any(weights[name].shape != tensor.shape for name, tensor in head_tensors.items()):
+        weights |= head_tensors
     weights = {name: w for name, w in weights.items() if name in initial or not name.endswith(STATISTICS)}
     wrong = [f"{name} is missing" for name in initial if name not in weights]
     wrong += [f"{name} is unknown" for name in weights if name not in initial]
@@ -40,8 +42,8 @@ def load(network: nn.Module, path: Path, classifier: str) -> None:
         if name in weights and weights[name].shape != initial[name].shape
     ]
     if wrong:
-        further = f", and {len(wrong) - MAX_NAMES} more" if len(wrong) > MAX_NAMES else ""
-        raise OptionError(f"model.weights={path}: the weights don't fit: {'; '.join(wrong[:MAX_NAMES])}{further}")
+        others_text = f", and {len(wrong) - MAX_NAMES} more" if len(wrong) > MAX_NAMES else ""
+        raise OptionError(f"model.weights={path}: the weights don't fit: {'; '.join(wrong[:MAX_NAMES])}{others_text}")
     network.load_state_dict(weights)
 
 
@@ -57,8 +59,10 @@ def _read(path: Path) -> dict[str, Tensor]:
     except ImportError as error:
         raise OptionError(f"model.weights={path} needs the package safetensors: pip install safetensors") from error
     except (OSError, EOFError, RuntimeError, ValueError, KeyError, pickle.UnpicklingError) as error:
-        why = str(error).split("\n")[0][:120]
-        raise OptionError(f"model.weights={path} can't be read as weights ({type(error).__name__}: {why})") from error
+        reason = str(error).split("\n")[0][:120]
+        raise OptionError(
+            f"model.weights={path} can't be read as weights ({type(error).__name__}: {reason})"
+        ) from error
     if not isinstance(tensors, dict) or not all(isinstance(tensor, Tensor) for tensor in tensors.values()):
         raise OptionError(f"model.weights={path} must hold a state dict, tensors by name, and nothing else")
     return dict(tensors)

@@ -89,7 +89,11 @@ class PropFair(Objective):
         return self.base.per_sample(logits, y, reference)
 
     def outer(self, mean: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
-        room = self.M - mean
-        bent = math.log(self.M) - room.clamp(min=self.epsilon).log()  # clamped: no NaN reaches the gradient
-        tangent = math.log(self.M / self.epsilon) - (room - self.epsilon) / self.epsilon
-        return torch.where(room >= self.epsilon, bent, tangent if self.tail == "huber" else mean / self.M)
+        margin = self.M - mean
+        logarithmic_part = (
+            math.log(self.M) - margin.clamp(min=self.epsilon).log()
+        )  # clamped: no NaN reaches the gradient
+        linear_part = math.log(self.M / self.epsilon) - (margin - self.epsilon) / self.epsilon
+        return torch.where(
+            margin >= self.epsilon, logarithmic_part, linear_part if self.tail == "huber" else mean / self.M
+        )

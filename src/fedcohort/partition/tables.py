@@ -51,8 +51,8 @@ def deal_cards(sizes: Ids) -> list[Ids]:
     in dealing cards.
     """
     client = np.repeat(np.arange(len(sizes)), sizes)
-    nth = np.arange(len(client)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    order = np.argsort((nth + 0.5) / sizes[client], kind="stable")
+    position_in_client = np.arange(len(client)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    order = np.argsort((position_in_client + 0.5) / sizes[client], kind="stable")
     position = np.empty(len(client), dtype=np.int64)
     position[order] = np.arange(len(client))
     return np.split(position, np.cumsum(sizes)[:-1]) if len(sizes) else []
@@ -93,15 +93,15 @@ def in_whole_samples(
         sizes: sums of the rows.
         pools: sums of the columns, with the same total.
     """
-    table, remaining, owed = np.zeros(shares.shape, dtype=np.int64), pools.copy(), np.zeros(len(pools))
+    table, remaining, rounding_error = np.zeros(shares.shape, dtype=np.int64), pools.copy(), np.zeros(len(pools))
     for k, size in enumerate(sizes.tolist()):
-        owed += shares[k]
-        counts = np.minimum(np.floor(np.maximum(owed, 0) + 1e-9).astype(np.int64), remaining)
+        rounding_error += shares[k]
+        counts = np.minimum(np.floor(np.maximum(rounding_error, 0) + 1e-9).astype(np.int64), remaining)
         while counts.sum() > size:  # earlier clients' rounding errors add up to more than this client's size
-            counts[np.argmax(np.where(counts > 0, counts - owed, -np.inf))] -= 1
+            counts[np.argmax(np.where(counts > 0, counts - rounding_error, -np.inf))] -= 1
         for _ in range(size - int(counts.sum())):
-            counts[np.argmax(np.where(counts < remaining, owed - counts, -np.inf))] += 1
+            counts[np.argmax(np.where(counts < remaining, rounding_error - counts, -np.inf))] += 1
         table[k] = counts
         remaining -= counts
-        owed -= counts
+        rounding_error -= counts
     return table

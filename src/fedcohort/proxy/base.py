@@ -22,11 +22,11 @@ class Proxy(Component, Protocol):
     """Provides inputs without labels that the server holds.
 
     Attributes:
-        holds: whether the server holds such inputs.
+        has_inputs: whether the server holds such inputs.
     """
 
     @property
-    def holds(self) -> bool:
+    def has_inputs(self) -> bool:
         return True
 
     @abstractmethod

@@ -39,5 +39,9 @@ class Noise(Proxy):
             )
         pixels = like.double()
         z = torch.from_numpy(generator(seed, "proxy").standard_normal((self.n, *pixels.shape[1:]))).to(pixels)
-        drawn = pixels.mean(0) + pixels.std(0, correction=0) * z
-        return drawn.to(like.dtype) if like.is_floating_point() else drawn.round().clamp(0, 255).to(like.dtype)
+        noise_images = pixels.mean(0) + pixels.std(0, correction=0) * z
+        return (
+            noise_images.to(like.dtype)
+            if like.is_floating_point()
+            else noise_images.round().clamp(0, 255).to(like.dtype)
+        )

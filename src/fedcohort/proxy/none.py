@@ -9,7 +9,7 @@ from fedcohort.proxy.base import Proxy
 
 @dataclass(frozen=True)
 class NoProxy(Proxy):
-    holds: ClassVar[bool] = False
+    has_inputs: ClassVar[bool] = False
 
     def inputs(self, federation: Federation, seed: int) -> None:
         """Return None."""

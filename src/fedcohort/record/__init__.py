@@ -1,1 +1,1 @@
-"""What a run leaves behind: its folder, journal, tables and history, and how they are read again."""
+"""The files of a run: folder, journal, tables and history, with functions that write and read them."""

@@ -8,15 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.errors import CheckpointError, OptionError
-from fedcohort.record.folder import (
-    RunFolder,
-    check_kinds,
-    has_checkpoint,
-    list_runs,
-    spending_of,
-    status_of,
-    take_lock,
-)
+from fedcohort.record.folder import RunFolder, check_kinds, has_checkpoint, list_runs, spending_of, status_of, take_lock
 from fedcohort.round.budget import Budget
 
 log = logging.getLogger("fedcohort")
@@ -56,8 +48,12 @@ class Request:
 
     def use_of(self, path: Path) -> Use:
         """Return what the run in `path` is to this one: resuming it must give the bits of an uninterrupted run."""
-        use = self._use_without_siblings(path)
-        return Use.UNRELATED if path in self.siblings and use is not Use.FINISHED else use
+        use_without_siblings = self._use_without_siblings(path)
+        return (
+            Use.UNRELATED
+            if path in self.siblings and use_without_siblings is not Use.FINISHED
+            else use_without_siblings
+        )
 
     def _use_without_siblings(self, path: Path) -> Use:
         status = status_of(path)

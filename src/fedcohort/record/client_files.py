@@ -78,7 +78,7 @@ def sources(folder: Path, steps: Collection[int], digests: Mapping[int, str]) ->
 
 
 def open_checked(path: Path, expected: str | None = None) -> Any:  # noqa: ANN401 - pyarrow has no types
-    """Open a file that is what was written: by its digest, by the manifest, or where it has neither by its pages."""
+    """Open a file, and check its content by its digest, by the manifest or, without either, by page checksums."""
     if path.name == TABLE:
         manifest.check(path)
     elif not is_file(path):

@@ -136,13 +136,13 @@ def consolidate(folder: Path, steps: Collection[int], digests: Mapping[int, str]
     if not sources or sources == [folder / client_files.TABLE]:
         shutil.rmtree(folder / client_files.PARTS, ignore_errors=True)
         return
-    present = sorted(step for path in sources for step in client_files.steps_of(path))
+    present_steps = sorted(step for path in sources for step in client_files.steps_of(path))
     schemas = [
         client_files.open_checked(path, digests.get(client_files.step_of(path))).schema_arrow for path in sources
     ]
     schema = pa.unify_schemas(schemas, promote_options="permissive")
     fields = sorted(schema, key=lambda field: _position(field.name))
-    schema = pa.schema(fields, metadata={client_files.STEPS: json.dumps(present)})
+    schema = pa.schema(fields, metadata={client_files.STEPS: json.dumps(present_steps)})
 
     def write(draft: Path) -> None:
         with parquet.open_writer(draft, schema) as writer:

@@ -55,7 +55,7 @@ class RunFolder:
 
     @property
     def previous(self) -> Path:
-        """The checkpoint before the newest; the only one if a kill came while the newest was being renamed."""
+        """The checkpoint before the newest; the only one if the process was killed while it renamed the newest."""
         return self.path / BEFORE
 
     def discard(self) -> None:

@@ -130,11 +130,11 @@ def scan(path: Path, offset: int = 0, before: str = "") -> tuple[list[Line], int
         texts = file.read().split(b"\n")[:-1]
     committed: list[Line] = []
     for number, text in enumerate(texts):
-        line, sound = _parse(text, before)
-        if line is None or not sound:
-            torn = line is None and number == len(texts) - 1
-            after = f"after round {committed[-1].step}" if committed else "at its first line"
-            return committed, offset, "" if torn else f"the content of the line {after} has changed"
+        line, is_undamaged = _parse(text, before)
+        if line is None or not is_undamaged:
+            is_incomplete_last_line = line is None and number == len(texts) - 1
+            place = f"after round {committed[-1].step}" if committed else "at its first line"
+            return committed, offset, "" if is_incomplete_last_line else f"the content of the line {place} has changed"
         committed.append(line)
         offset, before = offset + len(text) + 1, line.digest
     return committed, offset, ""
@@ -165,8 +165,8 @@ def _parse(text: bytes, before: str) -> tuple[Line | None, bool]:
     try:
         value: Any = json.loads(text)
         trace = {name: (mean, sd) for name, (mean, sd) in value["trace"].items()}
-        expected, sound = digest.unseal(text.decode(), before)
-        return Line(**{**value, "trace": trace, "digest": expected}), bool(sound) or "digest" not in value
+        expected, is_undamaged = digest.unseal(text.decode(), before)
+        return Line(**{**value, "trace": trace, "digest": expected}), bool(is_undamaged) or "digest" not in value
     except (ValueError, TypeError, KeyError, AttributeError):
         return None, False
 

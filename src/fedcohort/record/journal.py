@@ -36,7 +36,7 @@ class Committed(NamedTuple):
 
 
 class Journal(Observer):
-    """Commit every step, once."""
+    """Write each step to the journal exactly once."""
 
     def __init__(self) -> None:
         self._folder = Path()
@@ -119,18 +119,18 @@ def check(folder: Path, done: int, expected: str | None) -> None:
         CheckpointError: the journal or a table is damaged or lacks rounds.
     """
     committed, _, damage = scan(folder / NAME)
-    sound = [line for line in committed if line.step <= done]
-    if damage and len(sound) <= done:
+    committed_lines = [line for line in committed if line.step <= done]
+    if damage and len(committed_lines) <= done:
         lines(folder / NAME)  # raises
     if expected is not None:
-        _refuse_gap(folder, done, {line.step for line in sound})
-        if sound[-1].digest != expected:
+        _refuse_gap(folder, done, {line.step for line in committed_lines})
+        if committed_lines[-1].digest != expected:
             raise DamagedFile(
                 f"{folder / NAME} is damaged: up to round {done} it differs from the journal at the checkpoint. "
                 f"Restore the file from a copy, or {RESTART}"
             )
-    for why in client_files.find_damage(folder, {line.step: line.table for line in sound}).values():
-        raise DamagedFile(why)
+    for damage in client_files.find_damage(folder, {line.step: line.table for line in committed_lines}).values():
+        raise DamagedFile(damage)
 
 
 def cut_unsound(path: Path, done: int) -> list[Line]:
@@ -149,8 +149,8 @@ def cut_unsound(path: Path, done: int) -> list[Line]:
     committed, _, damage = scan(path)
     if damage and len(committed) <= done:
         lines(path)  # raises
-    ahead = {line.step: line.table for line in committed if line.step > done}
-    if broken := client_files.find_damage(path.parent, ahead):
+    digests_after_checkpoint = {line.step: line.table for line in committed if line.step > done}
+    if broken := client_files.find_damage(path.parent, digests_after_checkpoint):
         committed, damage = [line for line in committed if line.step < min(broken)], broken[min(broken)]
     if damage:
         log.warning("%s: %s. The rounds after round %d are trained again", path, damage, max(done, 0))

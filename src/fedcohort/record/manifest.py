@@ -48,13 +48,15 @@ def replace(folder: Path, contents: Mapping[str, bytes | memoryview], *, create:
         for name, content in contents.items():
             write_atomically(folder / name, content)
         return
-    fresh = {name: {"bytes": len(content), "blake2b": digest.of_bytes(content)} for name, content in contents.items()}
+    new_entries = {
+        name: {"bytes": len(content), "blake2b": digest.of_bytes(content)} for name, content in contents.items()
+    }
     before = {name: _entry_of(folder / name) if is_file(folder / name) else None for name in contents}
     entries = entries or {}
-    _write(folder, {**entries, **{name: [before[name], fresh[name]] for name in contents}})
+    _write(folder, {**entries, **{name: [before[name], new_entries[name]] for name in contents}})
     for name, content in contents.items():
         write_atomically(folder / name, content)
-    _write(folder, {**entries, **{name: [fresh[name]] for name in contents}})
+    _write(folder, {**entries, **{name: [new_entries[name]] for name in contents}})
 
 
 def check(path: Path) -> None:
@@ -95,13 +97,13 @@ def _read(folder: Path) -> Entries | None:
     try:
         text = path.read_text()
         content = json.loads(text)
-        sound, number = digest.unseal(text)[1], content["format"]
+        is_undamaged, number = digest.unseal(text)[1], content["format"]
         files = {name: list(entries) for name, entries in content["files"].items()}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise DamagedFile(_damaged(path)) from error
     if number != FORMAT:
         raise DamagedFile(f"{path} has the format {number}, this version of fedcohort reads {FORMAT}: update fedcohort")
-    if not sound:
+    if not is_undamaged:
         raise DamagedFile(_damaged(path))
     return files
 

@@ -27,10 +27,14 @@ def changed(info: RunInfo) -> str:
 
 def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
     """Return (label, value) of each fact, in the order of the start-up table."""
-    low, middle, high = population.low_middle_high(info.n_train)
-    fewest, typical, largest = population.low_middle_high(population.count_classes(info.class_counts))
+    low, median, high = population.low_middle_high(info.n_train)
+    fewest_classes, median_classes, largest = population.low_middle_high(population.count_classes(info.class_counts))
     n_classes = info.class_counts.shape[1]
-    classes = f"{fewest:.0f} / {typical:.0f} / {largest:.0f} of {n_classes} per client" if n_classes > 1 else "none"
+    classes = (
+        f"{fewest_classes:.0f} / {median_classes:.0f} / {largest:.0f} of {n_classes} per client"
+        if n_classes > 1
+        else "none"
+    )
     skewed = population.find_skewed(info.class_counts).mean() if len(info.n_train) else math.nan
     noise = info.noise_rate.mean() if len(info.noise_rate) else math.nan
     from_round = f", from round {info.start}" if info.start else ""
@@ -40,7 +44,7 @@ def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
         ("seed", f"{info.seed}  (config {info.config_hash}, commit {info.commit[:10]}{'+' if info.dirty else ''})"),
         ("rounds", f"{info.rounds}{from_round}"),
         *([("until", until)] if (until := info.budget.describe_ends()) else []),
-        ("clients", f"{len(info.n_train)} with {low:.0f} / {middle:.0f} / {high:.0f} samples (min / median / max)"),
+        ("clients", f"{len(info.n_train)} with {low:.0f} / {median:.0f} / {high:.0f} samples (min / median / max)"),
         ("classes", classes),
         *([("labels", labels(info.labels))] if info.labels else []),
         ("skewed", f"{units.percent(skewed)} of clients; mean label noise {units.percent(noise)}"),

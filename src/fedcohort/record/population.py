@@ -103,17 +103,19 @@ def find_skewed(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:
     from scipy.special import chdtri
 
     counts = class_counts[:, class_counts.sum(axis=0) > 0].astype(np.float64)
-    freedom = counts.shape[1] - 1
-    if freedom < 1:
+    degrees_of_freedom = counts.shape[1] - 1
+    if degrees_of_freedom < 1:
         return np.zeros(len(class_counts), dtype=bool)
     expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
     distance = ((counts - expected) ** 2 / np.where(expected > 0, expected, 1.0)).sum(axis=1)
     C, n = counts.shape[1], np.maximum(counts.sum(axis=1), 1.0)
-    variance = 2 * freedom + ((counts.sum() / counts.sum(axis=0)).sum() - C * C - 2 * C + 2) / n
+    variance = 2 * degrees_of_freedom + ((counts.sum() / counts.sum(axis=0)).sum() - C * C - 2 * C + 2) / n
     has_spread = variance > ZERO  # otherwise X^2 is constant: one sample, equally frequent classes
     v = np.where(has_spread, variance, 1.0)
-    above: np.ndarray = has_spread & (distance > v / (2 * freedom) * chdtri(2 * freedom**2 / v, CHANCE))
-    return above
+    is_skewed: np.ndarray = has_spread & (
+        distance > v / (2 * degrees_of_freedom) * chdtri(2 * degrees_of_freedom**2 / v, CHANCE)
+    )
+    return is_skewed
 
 
 def low_middle_high(values: np.ndarray) -> tuple[float, float, float]:

@@ -18,9 +18,9 @@ def encode(available: Ids, n_clients: int) -> str:
     """Return the text for the ids of the available clients; n_clients: K."""
     if len(available) == n_clients:
         return f"{n_clients}:"
-    away = np.ones(n_clients, dtype=bool)
-    away[available] = False
-    return f"{n_clients}:{base64.b64encode(zlib.compress(np.packbits(away).tobytes())).decode()}"
+    is_away = np.ones(n_clients, dtype=bool)
+    is_away[available] = False
+    return f"{n_clients}:{base64.b64encode(zlib.compress(np.packbits(is_away).tobytes())).decode()}"
 
 
 def decode(text: str) -> Bool[np.ndarray, "clients"]:

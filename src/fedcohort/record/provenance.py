@@ -44,8 +44,8 @@ def commit() -> tuple[str, bool]:
     modules that a process has imported do not change.
     """
     try:
-        head = _git("rev-parse", "HEAD")
-        return head, bool(_git("status", "--porcelain", "--", *(f":(top){path}" for path in CODE)))
+        head_commit = _git("rev-parse", "HEAD")
+        return head_commit, bool(_git("status", "--porcelain", "--", *(f":(top){path}" for path in CODE)))
     except (OSError, subprocess.SubprocessError):
         return "unknown", True
 
@@ -63,8 +63,8 @@ def this(config: Mapping[str, Any], options: Mapping[str, Any], data: str) -> di
         options: the options of `Identity.FORCED`, by dotted name.
         data: checksum of the loaded data.
     """
-    head, dirty = commit()
-    start = {"commit": head, "dirty": dirty, "sources": digest_sources(config), "versions": versions()}
+    head_commit, dirty = commit()
+    start = {"commit": head_commit, "dirty": dirty, "sources": digest_sources(config), "versions": versions()}
     return start | {"options": dict(options), "files": digest_data(config) | digest_user_code(config), "data": data}
 
 
@@ -74,16 +74,16 @@ def differences(then: Start, now: Start) -> list[str]:
     if then["sources"] != now["sources"]:
         lines.append(f"other code of fedcohort ({describe(then)}, now {describe(now)})")
     for name in BITS:
-        if (was := then["versions"].get(name)) != (is_now := now["versions"].get(name)):
-            lines.append(f"{name} {is_now} (was {was})")
+        if (old_version := then["versions"].get(name)) != (new_version := now["versions"].get(name)):
+            lines.append(f"{name} {new_version} (was {old_version})")
     for option, value in now["options"].items():
-        if (was := then["options"].get(option)) != value:
-            lines.append(f"{option}={value} (was {was})")
+        if (old_version := then["options"].get(option)) != value:
+            lines.append(f"{option}={value} (was {old_version})")
     for option, value in now["files"].items():
         if then.get("files", {}).get(option, value) != value:
-            lines.append(f"the content behind {option} has changed")
-    if (was := then.get("data", now["data"])) != now["data"]:  # older starts have none
-        lines.append(f"dataset has other data than it had (checksum {now['data']}, was {was})")
+            lines.append(f"the files that {option} names have changed")
+    if (old_version := then.get("data", now["data"])) != now["data"]:  # older starts have none
+        lines.append(f"the dataset has other data than before (checksum {now['data']}, was {old_version})")
     return lines
 
 
@@ -102,9 +102,9 @@ def note_start(folder: Path, start: Start) -> None:
     """
     line = digest.seal(json.dumps({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **start})) + "\n"
     path = folder / STARTS
-    torn = path.exists() and not path.read_bytes().endswith(b"\n") and path.stat().st_size > 0
+    ends_in_partial_line = path.exists() and not path.read_bytes().endswith(b"\n") and path.stat().st_size > 0
     with path.open("ab", buffering=0) as file:
-        file.write((b"\n" if torn else b"") + line.encode())
+        file.write((b"\n" if ends_in_partial_line else b"") + line.encode())
         os.fsync(file.fileno())
 
 
@@ -120,10 +120,10 @@ def starts(folder: Path) -> list[Start]:
         try:
             text = line.decode()
             entries.append(json.loads(text))
-            sound = digest.unseal(text)[1] is not False
+            is_undamaged = digest.unseal(text)[1] is not False
         except ValueError:
-            sound = not line.endswith(b"}")  # then it was cut
-        if not sound:
+            is_undamaged = not line.endswith(b"}")  # then it was cut
+        if not is_undamaged:
             raise DamagedFile(
                 f"{path} is damaged: the content of a line has changed. Restore it from a copy, or remove it"
             )

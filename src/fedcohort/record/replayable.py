@@ -68,7 +68,7 @@ class RunLog:
 
     @property
     def units(self) -> int:
-        """Units of local work (epochs, or steps) that every selected client is asked for."""
+        """Units of local work (epochs, or steps) that are requested from every selected client."""
         client = self.info.config["client"]
         return int(client["epochs"] if client["steps"] is None else client["steps"])
 
@@ -82,9 +82,9 @@ def read(folder: Path) -> RunLog:
     table = past.clients()
     columns = signals_in([str(name) for name in table.columns]) | {"train_loss": "train_loss"}
     by_step = dict(iter(table.groupby("step")))
-    lacking = next((step for step in past.steps[1:] if step not in by_step and past.cohorts[step]), None)
-    if lacking is not None:
-        raise CheckpointError(f"{folder} lacks the per-client table of round {lacking}")
+    missing_step = next((step for step in past.steps[1:] if step not in by_step and past.cohorts[step]), None)
+    if missing_step is not None:
+        raise CheckpointError(f"{folder} lacks the per-client table of round {missing_step}")
     clock = past.metrics["time/virtual_s"].to_numpy()
     rounds = [
         LoggedRound(
@@ -98,8 +98,8 @@ def read(folder: Path) -> RunLog:
         for step in past.steps[1:]
     ]
     facts = {"n_train": info.n_train, "noise_rate": info.noise_rate, "expected_s": info.expected_s}
-    once = read_registered(read_signals(by_step[0], columns, len(info.n_train))) if 0 in by_step else {}
-    return RunLog(info, rounds, {**once, **facts}, frozenset(columns))
+    registered_signals = read_registered(read_signals(by_step[0], columns, len(info.n_train))) if 0 in by_step else {}
+    return RunLog(info, rounds, {**registered_signals, **facts}, frozenset(columns))
 
 
 def available(past: History, step: int, rows: "pd.DataFrame") -> Ids:

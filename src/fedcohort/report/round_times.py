@@ -28,7 +28,7 @@ class TimedRound:
         units: units of local work done.
         requested: units of local work requested.
         closed: seconds from the broadcast to the end of the round.
-        announced: deadline that clients were told, in seconds; NaN without one.
+        announced: deadline that was announced to clients, in seconds; NaN without one.
         total: seconds of the round with queries before the broadcast, answers after its end, and waits for available
             clients; NaN if not known.
     """

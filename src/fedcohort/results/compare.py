@@ -35,7 +35,7 @@ class Options:
     Attributes:
         metric: column of the curves.
         baseline: condition with which the others are compared, None without one.
-        sign: -1 where a smaller metric is better, else 1.
+        sign: -1 if a smaller metric is better, else 1.
         result: `late` for the mean over the last sixth of the evaluations, or the `last` or the `best` value.
         horizon: last round whose evaluations count, None for the end of each run.
         rules: minimum effect, equivalence margin and number of seeds of a verdict.

@@ -110,7 +110,7 @@ def paired_difference(values: Mapping[int, float], base: Mapping[int, float], si
     Args:
         values: results of the method by seed.
         base: results of the baseline by seed.
-        sign: -1 where a smaller metric is better, so that positive differences are better.
+        sign: -1 if a smaller metric is better, so that positive differences are better.
     """
     common = sorted(set(values) & set(base))
     by_seed = {seed: sign * (values[seed] - base[seed]) for seed in common}

@@ -60,7 +60,7 @@ OF_STUDY = {"cell": "setting", "selector": "condition", "step": "round"}
 
 @dataclass(frozen=True)
 class Frames:
-    """The frames that the module describes.
+    """A table of runs and a table of their evaluations; the module's docstring lists the columns.
 
     Attributes:
         runs: one row per run.

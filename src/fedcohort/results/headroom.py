@@ -16,7 +16,7 @@ from fedcohort.results.difference import LEVEL
 
 @dataclass(frozen=True)
 class ShareClosed:
-    """The share of the headroom that a method closes, above 1 where it is better than the oracle."""
+    """The share of the headroom that a method closes, above 1 if it is better than the oracle."""
 
     share: float
     low: float

@@ -107,7 +107,7 @@ def _bootstrap(
 def _average(
     values: Float64[np.ndarray, "methods seeds"], counts: Float64[np.ndarray, "seeds draws"]
 ) -> Float64[np.ndarray, "draws methods"]:
-    """Return the weighted means; NaN where a draw contains a seed on which the method diverged."""
+    """Return the weighted means; NaN if a draw contains a seed on which the method diverged."""
     lost = ~np.isfinite(values)
     means = np.where(lost, 0.0, values) @ counts / counts.sum(axis=0)
     means[(lost.astype(float) @ counts) > 0] = np.nan

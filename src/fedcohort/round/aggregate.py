@@ -17,9 +17,9 @@ from fedcohort.ledger import Charge
 from fedcohort.ranks import rank
 from fedcohort.round import backoff
 from fedcohort.round.collected import Collected, fill_unsent, reweight
+from fedcohort.round.components import Components, ServerState
 from fedcohort.round.finish import Finished
 from fedcohort.round.guard import name_part_in_errors
-from fedcohort.round.parts import Parts, ServerState
 from fedcohort.round.readings import derive, outcome_for
 from fedcohort.round.sampling import pack_losses
 from fedcohort.round.server_models import RoundModels
@@ -41,7 +41,7 @@ class ServerStep:
     """Computes the next global model and the next server state from the updates that arrived.
 
     Args:
-        parts: the components of the run.
+        components: the components of the run.
         server: the global model.
         store: vectors that clients keep between rounds.
         federation: data of the run.
@@ -52,7 +52,7 @@ class ServerStep:
 
     def __init__(
         self,
-        parts: Parts,
+        components: Components,
         server: FlatModel,
         store: ClientStore,
         federation: Federation,
@@ -60,7 +60,7 @@ class ServerStep:
         lab: Lab,
         flops: float,
     ) -> None:
-        self.parts, self.server, self.store, self.lab, self.flops = parts, server, store, lab, flops
+        self.components, self.server, self.store, self.lab, self.flops = components, server, store, lab, flops
         self.update_limit = settings.update_limit
         self.make_models = partial(RoundModels, server, federation, settings.seed)
         self.has_warned = False
@@ -88,7 +88,7 @@ class ServerStep:
         if finished.selection.upload is not None and not finished.selection.zero_fill:
             masks = dict(zip(finished.arrived.client.tolist(), finished.arrived.tensor_mask, strict=True))
             collected = fill_unsent(collected, masks, self.server.layout)
-        derived = derive(self.parts, self.lab, collected, finished.selection.plain)
+        derived = derive(self.components, self.lab, collected, finished.selection.plain)
         collected = replace(collected, derived=derived)
         advice, state = self._observe(finished, collected, state)
         weighed = apply_advice(collected, advice)
@@ -98,7 +98,7 @@ class ServerStep:
             log.warning(
                 "round %d: the selector excluded every update, so that the model stays the same", finished.round + 1
             )
-        samples, deadline = self.parts.samples, self.parts.deadline
+        samples, deadline = self.components.samples, self.components.deadline
         outcome = outcome_for(samples, "the sample selection", finished, weighed)
         state = replace(state, samples=samples.observe(state.samples, outcome))
         outcome = outcome_for(deadline, "the deadline", finished, weighed)
@@ -108,16 +108,16 @@ class ServerStep:
         self, finished: Finished, collected: Collected, state: ServerState
     ) -> tuple[Advice | None, ServerState]:
         """Return the selector's advice and the state after its observation, with failures counted for back-off."""
-        selector = self.parts.selector
+        selector = self.components.selector
         outcome = outcome_for(selector, "the selector", finished, collected)
-        advice, after = selector.observe(state.selector, outcome)
+        advice, next_selector_state = selector.observe(state.selector, outcome)
         with name_part_in_errors(selector):
             verify_advice(advice, selector)
         failures = backoff.update(state.failures, outcome) if selector.backs_off else state.failures
-        return advice, replace(state, selector=after, failures=failures)
+        return advice, replace(state, selector=next_selector_state, failures=failures)
 
     def _warn_of_empty_round(self, finished: Finished) -> None:
-        """Warn, once per run, that no client was in time, as the model then does not improve."""
+        """Warn, once per run, that no client was in time, so that the model does not improve."""
         if not self.has_warned and rank() == 0:
             log.warning(
                 "round %d: none of the %d selected clients was done when the round closed after %.3g virtual seconds, "
@@ -126,7 +126,7 @@ class ServerStep:
                 len(finished.selection.clients),
                 finished.closing.train_s,
                 f" ({advice})"
-                if (advice := self.parts.deadline.suggest(int(finished.closing.units_asked.max())))
+                if (advice := self.components.deadline.suggest(int(finished.closing.units_asked.max())))
                 else "",
             )
         self.has_warned = True
@@ -134,18 +134,18 @@ class ServerStep:
     def _apply(self, finished: Finished, collected: Collected, state: ServerState) -> tuple[Collected, ServerState]:
         """Apply the server's step, unless it is unsound: update the model, the states and the clients' vectors."""
         used = collected.clients[collected.weights > 0]
-        displacement, weighed, after = self._displacement(finished, collected, state)
+        displacement, reweighted, next_state = self._displacement(finished, collected, state)
         parameters = self._move(finished, displacement)
         if parameters is None:
-            none = np.zeros(len(collected.clients))
-            return replace(collected, weights=none, step_dropped=True), replace(state, spent=after.spent)
+            zero_weights = np.zeros(len(collected.clients))
+            return replace(collected, weights=zero_weights, step_dropped=True), replace(state, spent=next_state.spent)
         with torch.no_grad():
             self.server.w.copy_(parameters)
-            self.server.buffers.copy_(_require(weighed.buffers))
-            self.server.counters.copy_(_require(weighed.counters))
+            self.server.buffers.copy_(_require(reweighted.buffers))
+            self.server.counters.copy_(_require(reweighted.counters))
         for client in used.tolist():
-            self._keep(client, weighed.stored.get(client, {}))
-        return weighed, after
+            self._keep(client, reweighted.stored.get(client, {}))
+        return reweighted, next_state
 
     def _keep(self, client: int, stored: Mapping[str, Tensor]) -> None:
         """Add vectors to those that the store has of a client."""
@@ -174,12 +174,12 @@ class ServerStep:
         """Return the change of the global model [P], the updates with their final weights, and the next state."""
         if finished.selection.plain:
             return _require(collected.mean), collected, state
-        outcome = outcome_for(self.parts.agg, "the aggregator", finished, collected)
+        outcome = outcome_for(self.components.agg, "the aggregator", finished, collected)
         models = self.make_models(finished.round, _require(collected.buffers))
         sums = (_require(collected.mean), collected.totals, collected.weights)
         arrived = Arrived(outcome, *sums, collected.updates, collected.client_buffers, models)
-        direction, agg = self.parts.agg.direction(state.agg, arrived)
-        displacement, server = self.parts.server.step(state.server, models.agree(direction.displacement))
+        direction, agg = self.components.agg.direction(state.agg, arrived)
+        displacement, server = self.components.server.step(state.server, models.agree(direction.displacement))
         if direction.weights is not None:
             collected = replace(collected, weights=direction.weights)
         spent = state.spent + Charge(server_flops=self.flops * models.passes)

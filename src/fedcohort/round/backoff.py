@@ -38,13 +38,13 @@ NO_FAILURES = Backoff(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, 
 
 def update(past: Backoff, outcome: RoundOutcome) -> Backoff:
     """Return the failures after a round."""
-    absent = ~np.isin(past.clients, outcome.clients)
-    if not absent.any() and not len(outcome.failed):
+    did_not_arrive = ~np.isin(past.clients, outcome.clients)
+    if not did_not_arrive.any() and not len(outcome.failed):
         return NO_FAILURES
-    clients = np.union1d(past.clients[absent], outcome.failed)
+    clients = np.union1d(past.clients[did_not_arrive], outcome.failed)
     failures, last = np.zeros(len(clients), np.int64), np.zeros(len(clients), np.int64)
-    before, now = (np.searchsorted(clients, ids) for ids in (past.clients[absent], outcome.failed))
-    failures[before], last[before] = past.failures[absent], past.last[absent]
+    before, now = (np.searchsorted(clients, ids) for ids in (past.clients[did_not_arrive], outcome.failed))
+    failures[before], last[before] = past.failures[did_not_arrive], past.last[did_not_arrive]
     failures[now] += 1
     last[now] = outcome.round
     return Backoff(clients, failures, last)
@@ -59,15 +59,15 @@ def withhold(past: Backoff, ctx: RoundContext, shortlist: int) -> RoundContext:
         shortlist: number of clients that the selector chooses from (`Selector.shortlist`), which stay available.
     """
     failing = past.failures >= PATIENCE
-    least = min(shortlist, len(ctx.available))
-    if not failing.any() or not least:
+    min_available = min(shortlist, len(ctx.available))
+    if not failing.any() or not min_available:
         return ctx
     lap = -(-ctx.n_clients // shortlist)
     laps = 2 ** np.minimum(past.failures[failing] - PATIENCE, DOUBLINGS)
-    back = np.full(ctx.n_clients, ctx.round)
-    back[past.clients[failing]] = np.maximum(past.last[failing] + 1 + lap * laps, ctx.round)
-    back = back[ctx.available]
+    return_round = np.full(ctx.n_clients, ctx.round)
+    return_round[past.clients[failing]] = np.maximum(past.last[failing] + 1 + lap * laps, ctx.round)
+    return_round = return_round[ctx.available]
     # clients that return in the same round are readmitted together, so that no id is preferred
-    earliest_return_round = np.partition(back, least - 1)[least - 1]
-    offered = back <= earliest_return_round
-    return replace(ctx, available=ctx.available[offered], backed_off=ctx.available[~offered])
+    earliest_return_round = np.partition(return_round, min_available - 1)[min_available - 1]
+    is_available = return_round <= earliest_return_round
+    return replace(ctx, available=ctx.available[is_available], backed_off=ctx.available[~is_available])

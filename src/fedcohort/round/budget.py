@@ -33,7 +33,7 @@ class Spent:
 
     def after_round(self, step: int, metrics: Mapping[str, float]) -> "Spent":
         """Return the amounts after round `step`; an amount that is not among its metrics stays the same."""
-        down, up = (metrics.get(f"comm/{way}_bytes") for way in ("down", "up"))
+        down, up = (metrics.get(f"comm/{direction}_bytes") for direction in ("down", "up"))
         return Spent(
             step,
             metrics.get("time/virtual_s", self.virtual_s),
@@ -104,10 +104,10 @@ class Budget:
         """Raise `OptionError` if the run in `path` has trained more rounds than this budget allows."""
         for option in self.list_exceeded(spending):
             name = option.removeprefix("until.")
-            was, end = getattr(spending.before, name), getattr(self, name)
+            spent_before, limit = getattr(spending.before, name), getattr(self, name)
             raise OptionError(
-                f"{option} must be above {was:.10g}, which {path} had reached before its last round, got {end!r}; "
-                "use resume=false to start another run with a smaller value"
+                f"{option} must be above {spent_before:.10g}, which {path} reached before its last round, "
+                f"got {limit!r}; use resume=false to start another run with a smaller value"
             )
 
     def describe_ends(self) -> str:

@@ -59,17 +59,17 @@ class Clock:
         if self.schedule is None:
             return np.flatnonzero(self.availability.ready(draws)), 0.0
         waits = self.schedule.waits(now + self.window_s)
-        wait = float(waits.min())
-        if wait > 0 and not self.has_warned:
+        shortest_wait = float(waits.min())
+        if shortest_wait > 0 and not self.has_warned:
             self.has_warned = True
             if rank() == 0:
                 log.warning(
                     "round %d: no client is ready, so that the clock advances by %.4g virtual seconds until one is; "
                     "round/waited_s has the seconds of every round",
                     draws.round + 1,
-                    wait,
+                    shortest_wait,
                 )
-        return np.flatnonzero(waits <= wait), wait
+        return np.flatnonzero(waits <= shortest_wait), shortest_wait
 
     def wall_time(self, start_s: float | Values) -> WallTime:
         """Return the function from clients and seconds of work, begun at `start_s`, to seconds until it is done."""

@@ -95,13 +95,13 @@ class Collector:
 
     def add(self, update: ClientUpdate) -> None:
         """Add an update, unless it is excluded; the updates of a group (`types.UpdateGroup`) must be consecutive."""
-        row, sound = self.row[update.client], self._is_sound(update)
+        row, is_sound = self.row[update.client], self._is_sound(update)
         weight = float(self.weights[row])
         if update.group is not None and self.matrix is None:
-            self._add_group(update.group, update.client, weight if sound else None)
-        elif sound:
+            self._add_group(update.group, update.client, weight if is_sound else None)
+        elif is_sound:
             self._add(self.sum, update.delta, weight, None if self.matrix is None else self.matrix[row])
-        if not sound:
+        if not is_sound:
             return
         self.table[row, 0], self.table[row, 1] = 1.0, update.n_used
         self.table[row, 2:] = [read(update) for read in self.options.reports.values()]

@@ -36,7 +36,7 @@ Check = Callable[..., Result]
 ROUNDING = 1 + 1e-9  # upper bound of probabilities that are sums
 
 
-def check_first_state(part: Part, state: State, *args: object) -> State:
+def check_init(part: Part, state: State, *args: object) -> State:
     """Check that the state can be saved in a checkpoint."""
     from fedcohort.state import pack  # noqa: PLC0415 - options are checked before torch is imported
 
@@ -47,11 +47,11 @@ def check_first_state(part: Part, state: State, *args: object) -> State:
     return state
 
 
-def check_observed_state(part: Part, result: Result, state: State, *args: object) -> State:
+def check_state(part: Part, result: Result, state: State, *args: object) -> State:
     return check_state_type(result, state)
 
 
-def check_state_metrics(part: Part, result: Result, *args: object) -> Result:
+def check_metrics(part: Part, result: Result, *args: object) -> Result:
     check_numbers_by_name("the result", result)
     return result
 
@@ -70,7 +70,7 @@ def check_probes(part: Part, result: Result, state: State, ctx: RoundContext) ->
 
 
 def check_selection(part: Part, result: Result, state: State, ctx: RoundContext, *args: object) -> Result:
-    selection, after = check_result_and_state(result, Selection, state)
+    selection, next_state = check_result_and_state(result, Selection, state)
     chosen = check_type("the first item of the result", selection, Selection)
     shape = (ctx.n_clients,)
     check_ids("Selection.clients", chosen.clients, ctx.n_clients)
@@ -79,15 +79,15 @@ def check_selection(part: Part, result: Result, state: State, ctx: RoundContext,
     for name in ("scores", "reward"):
         if (values := getattr(chosen, name)) is not None:
             check_array(f"Selection.{name}", values, shape, "if", nan=True)
-    for name, values in check_type("Selection.parts", chosen.parts, Mapping).items():  # type: ignore[type-abstract]
-        check_array(f"Selection.parts[{name!r}]", values, shape, "if", nan=True)
+    for name, values in check_type("Selection.score_terms", chosen.score_terms, Mapping).items():  # type: ignore[type-abstract]
+        check_array(f"Selection.score_terms[{name!r}]", values, shape, "if", nan=True)
     if chosen.probability is not None:
         check_array("Selection.probability", chosen.probability, shape, "if", 0, ROUNDING, nan=True)
     if chosen.units is not None:
         check_array("Selection.units", chosen.units, shape, "i")
     if chosen.upload is not None:
         check_array("Selection.upload", chosen.upload, shape, "f", nan=True)
-    return replace(chosen, clients=chosen.clients.copy()), after  # the selector may reuse its array
+    return replace(chosen, clients=chosen.clients.copy()), next_state  # the selector may reuse its array
 
 
 def check_advice(part: Part, result: Result, state: State, outcome: RoundOutcome) -> Result:
@@ -157,13 +157,13 @@ def check_decoded_update(part: Part, result: Result, delta: Any, *args: object) 
 
 
 # --- samples, deadline, device, availability, client, attack ----------------------------------------------------------
-def check_measuring_clients(part: Part, result: Result, state: State, n: Ids) -> Result:
+def check_flags(part: Part, result: Result, state: State, n: Ids) -> Result:
     check_array("the result", result, (len(n),), "b")
     return result
 
 
-def check_sample_positions(part: Part, result: Result, state: State, request: Any) -> Result:  # noqa: ANN401  a `SampleRequest`
-    check_ids("the result", result, request.n, least=1)
+def check_positions(part: Part, result: Result, state: State, request: Any) -> Result:  # noqa: ANN401  a `SampleRequest`
+    check_ids("the result", result, request.n, min_length=1)
     return result
 
 
@@ -172,7 +172,7 @@ def check_cohort_size(part: Part, result: Result, cohort: int) -> Result:
     return result
 
 
-def check_deadline_seconds(part: Part, result: Result, *args: object) -> float:
+def check_seconds(part: Part, result: Result, *args: object) -> float:
     return check_number("the result", result, 0.0, infinite=True)
 
 
@@ -227,39 +227,20 @@ def check_reported_values(part: Part, result: Result, signal: str, values: np.nd
     return result
 
 
-STATEFUL: Mapping[str, Check] = {
-    "init": check_first_state,
-    "observe": check_observed_state,
-    "describe": check_state_metrics,
-}
+STATEFUL: Mapping[str, Check] = {"init": check_init, "observe": check_state, "describe": check_metrics}
 CHECKS: Mapping[str, Mapping[str, Check]] = {
     "selector": {
-        "init": check_first_state,
+        "init": check_init,
         "plan": check_probes,
         "select": check_selection,
         "observe": check_advice,
         "trace": check_trace,
     },
-    "agg": {
-        "init": check_first_state,
-        "broadcast": check_broadcast,
-        "weights": check_weights,
-        "direction": check_direction,
-    },
-    "server": {"init": check_first_state, "step": check_server_step},
+    "agg": {"init": check_init, "broadcast": check_broadcast, "weights": check_weights, "direction": check_direction},
+    "server": {"init": check_init, "step": check_server_step},
     "codec": {"bytes_up": check_encoded_bytes, "transmit": check_decoded_update},
-    "samples": {
-        **STATEFUL,
-        "look": check_measuring_clients,
-        "choose": check_sample_positions,
-        "tell": check_state_metrics,
-    },
-    "deadline": {
-        **STATEFUL,
-        "ask": check_cohort_size,
-        "announce": check_deadline_seconds,
-        "close": check_deadline_seconds,
-    },
+    "samples": {**STATEFUL, "keeps_list": check_flags, "choose": check_positions, "report_losses": check_metrics},
+    "deadline": {**STATEFUL, "cohort_size": check_cohort_size, "announce": check_seconds, "close": check_seconds},
     "device": {"expect": check_timing, "sample": check_timing},
     "availability": {"ready": check_ready, "schedule": check_schedule},
     "client": {"lr_at": check_learning_rate, "optimizer": check_optimizer},

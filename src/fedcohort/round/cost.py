@@ -16,11 +16,11 @@ from fedcohort.flat import Layout
 from fedcohort.ledger import NUMBER, Charge
 from fedcohort.rng import Draws
 from fedcohort.round.clock import Clock, WallTime
+from fedcohort.round.components import Components, Populations
 from fedcohort.round.jobs import Jobs
-from fedcohort.round.parts import Parts, Populations
 from fedcohort.round.rates import QueryWork, Rates
 from fedcohort.round.sampling import foresee_samples
-from fedcohort.round.workload import find_answering, list_answered_probes, list_queried
+from fedcohort.round.workload import find_answering, list_answered, list_queried
 from fedcohort.signal.base import Computed, Probed, Static, find
 from fedcohort.training.passes import count_dealt, count_pieces
 from fedcohort.types import Ids, Probe, ProbeResult, Values
@@ -42,16 +42,19 @@ class CostModel:
         update_bytes: bytes of an encoded update.
     """
 
-    def __init__(self, parts: Parts, federation: Federation, layout: Layout, flops: float, merge_last: bool) -> None:
-        self.parts, self.federation, self.layout, self.flops = parts, federation, layout, flops
+    def __init__(
+        self, components: Components, data: Federation, layout: Layout, flops: float, merge_last: bool
+    ) -> None:
+        self.components, self.federation, self.layout, self.flops = components, data, layout, flops
         self.merge_last = merge_last
-        client = parts.client
+        client = components.client
         self.units = client.epochs if client.steps is None else client.steps
-        extra = parts.samples.bytes_down + NUMBER * parts.announces_deadline
-        self.usual_rates = Rates.from_signals(parts.needs(), parts.agg.needs, parts.hooks, layout, extra)
-        self.plain = Rates.from_signals(parts.needs(plain=True), (), parts.hooks_in(plain=True), layout, extra)
+        extra = components.samples.bytes_down + NUMBER * components.announces_deadline
+        self.usual_rates = Rates.from_signals(components.needs(), components.agg.needs, components.hooks, layout, extra)
+        hooks, needs = components.hooks_in(plain=True), components.needs(plain=True)
+        self.plain = Rates.from_signals(needs, (), hooks, layout, extra)
         self.query_rates = Rates.from_signals((), (), (), layout)
-        self.update_bytes = parts.codec.bytes_up(layout)
+        self.update_bytes = components.codec.bytes_up(layout)
 
     def rates(self, plain: bool) -> Rates:
         """Return the rates of a plain round (`Selection.plain`), or of a usual one."""
@@ -63,16 +66,14 @@ class CostModel:
         n = self.federation.n_train[clients]
         return np.array([n[i] if r is None else len(r) for i, r in enumerate(rows)], dtype=np.int64)
 
-    def count_samples_in_batches(self, used: Ids, units: "Ids | int") -> Values:
+    def count_processed(self, used: Ids, units: "Ids | int") -> Values:
         """Return the number of samples in all mini-batches of a job, repetitions included, [len(used)]."""
-        client = self.parts.client
+        client = self.components.client
         if client.steps is None:
             return np.asarray(used * units, dtype=np.float64)
         return count_dealt(used, client.batch, self.merge_last, units).astype(np.float64)
 
-    def count_query_passes(
-        self, signal: Probed, clients: Ids, options: Mapping[str, Any] = MappingProxyType({})
-    ) -> Values:
+    def query_passes(self, signal: Probed, clients: Ids, options: Mapping[str, Any] = MappingProxyType({})) -> Values:
         """Return the forward passes of a signal at each client, in samples, [len(clients)]."""
         offsets = (self.federation.train if signal.split == "train" else self.federation.val).offsets
         passes_per_sample: Values | float = signal.passes  # type: ignore[assignment]  # a number if it isn't callable
@@ -82,32 +83,26 @@ class CostModel:
         samples: Values = np.diff(offsets)[clients] * passes_per_sample
         return samples
 
-    def count_training_passes(self, signal: Probed, clients: Ids, options: Mapping[str, Any], draws: Draws) -> Values:
-        """Return the training that a signal needs of each client, in samples' forward passes, [len(clients)].
-
-        draws: random numbers of the round, for the choice of samples.
-        """
+    def training_passes(self, signal: Probed, clients: Ids, options: Mapping[str, Any], draws: Draws) -> Values:
+        """Return the training that a signal needs of each client, in samples' forward passes, [len(clients)]."""
         if not isinstance(signal, Computed) or signal.jobs is None:
             return np.zeros(len(clients))
-        works, n = np.isin(clients, signal.jobs(options)), self.federation.n_train
+        is_trainer, n = np.isin(clients, signal.jobs(options)), self.federation.n_train
         rows = [
-            foresee_samples(self.parts.samples, k, int(n[k]), draws) if trains else None
-            for k, trains in zip(clients.tolist(), works.tolist(), strict=True)
+            foresee_samples(self.components.samples, k, int(n[k]), draws) if trains else None
+            for k, trains in zip(clients.tolist(), is_trainer.tolist(), strict=True)
         ]
-        samples: Values = 3 * works * self.count_samples_in_batches(self.count_used(clients, rows), self.units)
+        samples: Values = 3 * is_trainer * self.count_processed(self.count_used(clients, rows), self.units)
         return samples
 
-    def count_forward_passes(self, clients: Ids, rates: Rates, heard: Sequence[Probe] = ()) -> Values:
+    def count_forward_passes(self, clients: Ids, rates: Rates, answered: Sequence[Probe] = ()) -> Values:
         """Return the forward passes of a job before and after its training, in samples, [len(clients)].
 
-        They serve the aggregator's queries before the training, and reports after it. heard: the selector's queries of
-        the round with the clients that answered, which do not answer a second time.
+        They serve queries of the aggregator, and reports. answered: queries of the selector, which it does not repeat.
         """
         passes: Values = rates.passes_after * self.federation.n_train[clients]
         for word, signal in rates.probed.items():
-            passes = passes + np.where(
-                find_answering(word, clients, heard), 0.0, self.count_query_passes(signal, clients)
-            )
+            passes = passes + np.where(find_answering(word, clients, answered), 0.0, self.query_passes(signal, clients))
         return passes
 
     def work(
@@ -133,10 +128,10 @@ class CostModel:
             units: epochs or steps of each client, None for those of a whole job.
         """
         n_units = self.units if units is None else units
-        reference = self.units if self.parts.client.steps is None else 1
+        reference = self.units if self.components.client.steps is None else 1
         ones = np.ones(len(used))
         return Workload(
-            load=self.count_samples_in_batches(used, n_units) / n_units * (rates.step_passes / 3.0) / reference,
+            load=self.count_processed(used, n_units) / n_units * (rates.step_passes / 3.0) / reference,
             infer_load=inferred / (3.0 * reference),
             units=self.units,
             bytes_down=(rates.down_bytes - self.query_rates.down_bytes * np.asarray(has_model)) * ones,
@@ -145,11 +140,11 @@ class CostModel:
         )
 
     def device_facts(self, draws: Draws) -> dict[str, Values]:
-        """Return the expected times of every client's whole job, each [n_clients], by the names in `round/parts.py`."""
-        n, client = self.federation.n_train, self.parts.client
+        """Return the expected times of every client's whole job, [n_clients] each, by the names in `TIMED`."""
+        n, client = self.federation.n_train, self.components.client
         work = self.work(n, np.zeros(len(n)), self.usual_rates, self.update_bytes + self.usual_rates.extra_bytes)
-        timing = self.parts.device.expect(np.arange(self.federation.n_clients), work, draws)
-        if self.parts.device.timed:
+        timing = self.components.device.expect(np.arange(self.federation.n_clients), work, draws)
+        if self.components.device.timed:
             check_jobs(timing.finish(self.units), n)
         steps = None if client.steps is None else count_pieces(n, client.batch, self.merge_last)
         return {
@@ -159,16 +154,16 @@ class CostModel:
             "pass_units": np.ones(len(n)) if steps is None else steps.astype(np.float64),
         }
 
-    def sum_query_work(self, probes: Sequence[Probe], draws: Draws) -> QueryWork:
+    def query_work(self, probes: Sequence[Probe], draws: Draws) -> QueryWork:
         """Return the work that queries need of each client in the round of `draws`."""
         work = QueryWork(*np.zeros((3, self.federation.n_clients)))
         for probe in probes:
             signal, clients = find(probe.signal), probe.clients
             if isinstance(signal, Probed):
-                trained = self.count_training_passes(signal, clients, probe.options, draws)
+                trained = self.training_passes(signal, clients, probe.options, draws)
                 work.trained[clients] += trained
                 passes = work.passes_after if trained.any() else work.passes
-                passes[clients] += self.count_query_passes(signal, clients, probe.options)
+                passes[clients] += self.query_passes(signal, clients, probe.options)
         return work
 
     def time_queries(
@@ -200,14 +195,14 @@ class CostModel:
         if not len(polled):
             return 0.0, has_left
         work = self.work(np.zeros_like(polled), samples[polled], self.query_rates, up[polled])
-        seconds = self.parts.device.sample(polled, work, draws).finish(0)
+        seconds = self.components.device.sample(polled, work, draws).finish(0)
         has_left[polled] = wall_time(polled, seconds) > seconds + NANOSECOND
         return float(seconds.max()), has_left
 
     # --- charges ---------------------------------------------------------------------------------------------------
     def charge_registration(self, populations: Populations) -> Charge:
         """Return the charge of the signals that clients send when they register."""
-        facts = {w: s for w in self.parts.needs() if isinstance(s := find(w), Static)}
+        facts = {w: s for w in self.components.needs() if isinstance(s := find(w), Static)}
         return Charge(up_bytes=float(sum(s.bytes_up * populations.facts[s.fact].size for s in facts.values())))
 
     def round(
@@ -238,16 +233,13 @@ class CostModel:
         simulated = [(p, s.jobs(p.options)) for p in probes if isinstance(s := find(p.signal), Computed) and s.jobs]
         extra += sum(len(p.clients) for p, _ in simulated) * model
         answers = sum(find(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)
-        heard = list_answered_probes(probes, results)
-        answers += sum(s.bytes_up * int((~find_answering(w, chosen, heard)).sum()) for w, s in rates.probed.items())
-        answers += (
-            sum(np.isin(workers, results[p.signal].clients).sum() for p, workers in simulated) * self.update_bytes
-        )
-        passes = float(
-            self.count_forward_passes(chosen, rates, heard).sum() + self.sum_query_work(probes, draws).total.sum()
-        )
+        answered = list_answered(probes, results)
+        answers += sum(s.bytes_up * int((~find_answering(w, chosen, answered)).sum()) for w, s in rates.probed.items())
+        answers += self.update_bytes * sum(np.isin(w, results[p.signal].clients).sum() for p, w in simulated)
+        query_passes = self.query_work(probes, draws).total.sum()
+        passes = float(self.count_forward_passes(chosen, rates, answered).sum() + query_passes)
         done = np.where(closing.arrived, closing.units, jobs.assigned)
-        trained = float(self.count_samples_in_batches(self.count_used(chosen, jobs.rows), done).sum())
+        trained = float(self.count_processed(self.count_used(chosen, jobs.rows), done).sum())
         return Charge(
             down_bytes=float(len(chosen) * rates.down_bytes + extra),
             up_bytes=float(jobs.bytes_up[closing.arrived].sum() + answers),

@@ -32,7 +32,7 @@ def check_split(part: Part, result: Result, stock: Any, size: Any, *args: object
         raise contract_error(
             "the number of clients", "at least 1" if n_clients is None else f"{n_clients}", len(positions)
         )
-    check_ids("the samples of all clients", np.sort(positions.rows), len(stock), least=1)
+    check_ids("the samples of all clients", np.sort(positions.rows), len(stock), min_length=1)
     return positions
 
 
@@ -57,7 +57,7 @@ def check_disturbed_inputs(part: Part, result: Result, x: np.ndarray, *args: obj
 
 
 def check_proxy_inputs(part: Part, result: Result, federation: Any, seed: int) -> Result:  # noqa: ANN401  a `Federation`
-    if part.holds or result is not None:
+    if part.has_inputs or result is not None:
         like = federation.server_test.x
         shape = tuple(getattr(result, "shape", (0,)))
         if not shape[:1] > (0,) or shape[1:] != tuple(like.shape[1:]) or result.dtype != like.dtype:

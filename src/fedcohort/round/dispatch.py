@@ -12,16 +12,16 @@ from fedcohort.device.base import Timing
 from fedcohort.rng import Draws
 from fedcohort.round.backoff import withhold
 from fedcohort.round.clock import Clock
+from fedcohort.round.components import Components, Populations, ServerState
 from fedcohort.round.cost import CostModel
 from fedcohort.round.guard import name_part_in_errors
 from fedcohort.round.jobs import Jobs
-from fedcohort.round.parts import Parts, Populations, ServerState
 from fedcohort.round.queries import ClientReports, Queries
 from fedcohort.round.rates import Rates
 from fedcohort.round.sampling import SampleSelection
 from fedcohort.round.settings import Settings
 from fedcohort.round.uniform import draw_uniform
-from fedcohort.round.workload import assign_work, list_answered_probes, verify_selection
+from fedcohort.round.workload import assign_work, list_answered, verify_selection
 from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Values
 
 
@@ -50,7 +50,7 @@ class Queried:
     @property
     def answering(self) -> list[Probe]:
         """The queries, with the clients that answered them."""
-        return list_answered_probes(self.probes, self.answers)
+        return list_answered(self.probes, self.answers)
 
 
 @dataclass(frozen=True)
@@ -87,18 +87,18 @@ class Dispatcher:
 
     def __init__(
         self,
-        parts: Parts,
+        components: Components,
         settings: Settings,
         federation: Federation,
         cost_model: CostModel,
         queries: Queries,
         samples: SampleSelection,
     ) -> None:
-        self.parts, self.settings, self.federation = parts, settings, federation
+        self.components, self.settings, self.federation = components, settings, federation
         self.cost_model, self.queries, self.samples = cost_model, queries, samples
         draws = Draws(settings.seed, federation.n_clients)
-        self.clock = Clock(parts.availability, draws, settings.window_s)
-        self.cohort = parts.deadline.ask(settings.cohort)
+        self.clock = Clock(components.availability, draws, settings.window_s)
+        self.cohort = components.deadline.cohort_size(settings.cohort)
         self.populations = Populations.from_federation(federation, settings.cohort, cost_model.device_facts(draws))
         self.whole_jobs: dict[int, Timing] = {}  # by the id of a `Rates` object; the cost model has two
 
@@ -109,7 +109,7 @@ class Dispatcher:
 
     def dispatch(self, t: int, state: ServerState) -> Dispatch:
         """Decide round t."""
-        draws, selector = Draws(self.settings.seed, self.federation.n_clients, t), self.parts.selector
+        draws, selector = Draws(self.settings.seed, self.federation.n_clients, t), self.components.selector
         ready, waited_s = self.clock.gather(draws, state.spent.virtual_s)
         ctx = RoundContext(
             round=t,
@@ -127,13 +127,13 @@ class Dispatcher:
         queried = self._query(state.selector, ctx, draws, start_s)
         selection, selector_state = selector.select(state.selector, ctx, queried.answers_to(concurrent=False))
         with name_part_in_errors(selector):
-            verify_selection(selection, ctx.available, self.cohort, self.federation.n_clients, self.parts.codec)
+            verify_selection(selection, ctx.available, self.cohort, self.federation.n_clients, self.components.codec)
         rates = self.cost_model.rates(selection.plain)
         jobs = assign_work(
             selection,
             self.cost_model.units,
             self.cost_model.layout,
-            self.parts.codec,
+            self.components.codec,
             rates.extra_bytes,
             draws,
             start_s + queried.blocking_s,
@@ -144,12 +144,12 @@ class Dispatcher:
 
     def _query(self, selector_state: object, ctx: RoundContext, draws: Draws, start_s: float) -> Queried:
         """Send the selector's queries from virtual second `start_s` on; clients that leave early give no answer."""
-        selector, cost_model = self.parts.selector, self.cost_model
+        selector, cost_model = self.components.selector, self.cost_model
         probes = list(selector.plan(selector_state, ctx)) if len(ctx.ready) else []
         with name_part_in_errors(selector):
             answers = self.queries.ask_all(probes, ctx.ready, ctx.round)
         blocking, concurrent = (
-            cost_model.sum_query_work([p for p in probes if p.concurrent == kind], draws) for kind in (False, True)
+            cost_model.query_work([p for p in probes if p.concurrent == kind], draws) for kind in (False, True)
         )
         blocking_s, leavers = cost_model.time_queries(blocking, draws, start_s, self.clock)
         concurrent_s, late_leavers = cost_model.time_queries(concurrent, draws, start_s + blocking_s, self.clock)
@@ -164,22 +164,22 @@ class Dispatcher:
         Returns:
             The jobs, and the losses of the clients that first measure all of their samples, by id.
         """
-        parts, cost_model, clients, n = self.parts, self.cost_model, jobs.client, self.federation.n_train
+        components, cost_model, clients, n = self.components, self.cost_model, jobs.client, self.federation.n_train
         has_model = queried.has_model[clients]
         measuring = self.samples.find_clients_without_losses(state.samples, clients)
         inferred = cost_model.count_forward_passes(clients, rates, queried.answering)
         inferred = inferred + np.where(np.isin(clients, measuring), n[clients], 0)
         work = cost_model.work(n[clients], inferred, rates, jobs.bytes_up, has_model, jobs.assigned)
-        expected = parts.device.expect(clients, work, draws.once())
+        expected = components.device.expect(clients, work, draws.once())
         context = PaceContext(draws.round, clients, cost_model.units, self._expect_all(rates), expected)
-        announced = parts.deadline.announce(state.deadline, context)
+        announced = components.deadline.announce(state.deadline, context)
         jobs = replace(jobs, expected=expected, announced_s=np.full(len(jobs), announced))
         with self.queries.stopwatch.stage("probe"):
             first_losses = self.samples.measure(measuring)
         jobs = self.samples.choose(state.samples, jobs, first_losses, draws)
         used = cost_model.count_used(clients, jobs.rows)
         work = cost_model.work(used, inferred, rates, jobs.bytes_up, has_model, jobs.assigned)
-        timing = parts.device.sample(clients, work, draws)
+        timing = components.device.sample(clients, work, draws)
         duration_s = self.clock.wall_time(jobs.start_s)(clients, timing.finish(jobs.assigned))
         return replace(jobs, timing=timing, duration_s=duration_s), first_losses
 
@@ -191,5 +191,5 @@ class Dispatcher:
             bytes_up = cost_model.update_bytes + rates.extra_bytes
             inferred = cost_model.count_forward_passes(everyone, rates)
             work = cost_model.work(self.federation.n_train, inferred, rates, bytes_up)
-            self.whole_jobs[id(rates)] = self.parts.device.expect(everyone, work, draws)
+            self.whole_jobs[id(rates)] = self.components.device.expect(everyone, work, draws)
         return self.whole_jobs[id(rates)]

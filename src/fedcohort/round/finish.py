@@ -9,9 +9,9 @@ import numpy as np
 from fedcohort.deadline.base import DeadlineOutcome, compute_outcome
 from fedcohort.ledger import Charge
 from fedcohort.rng import Draws
+from fedcohort.round.components import ServerState
 from fedcohort.round.dispatch import Dispatch, Dispatcher
 from fedcohort.round.jobs import Jobs
-from fedcohort.round.parts import ServerState
 from fedcohort.round.workload import list_queried
 from fedcohort.types import Ids, Selection, Values
 
@@ -59,13 +59,13 @@ class Finished:
 
 def finish(dispatched: Dispatch, dispatcher: Dispatcher, state: ServerState) -> Finished:
     """Close the round: determine which jobs arrive, and add up the cost of the round."""
-    parts, cost_model, n_train = dispatcher.parts, dispatcher.cost_model, dispatcher.federation.n_train
+    components, cost_model, n_train = dispatcher.components, dispatcher.cost_model, dispatcher.federation.n_train
     jobs, selection, queried = dispatched.jobs, dispatched.selection, dispatched.queried
     rates, wall = cost_model.rates(selection.plain), partial(dispatcher.clock.wall_time(jobs.start_s), jobs.client)
     # The deadline closes the round: jobs that end later are dropped, or reduced to the units that are done by then.
     announced = float(jobs.announced_s[0]) if len(jobs) else np.inf
-    closes_s = parts.deadline.close(state.deadline, jobs.duration_s, announced) if len(jobs) else 0.0
-    closing = compute_outcome(jobs.timing, jobs.assigned, closes_s, parts.deadline.partial_work, announced, wall)
+    closes_s = components.deadline.close(state.deadline, jobs.duration_s, announced) if len(jobs) else 0.0
+    closing = compute_outcome(jobs.timing, jobs.assigned, closes_s, components.deadline.partial_work, announced, wall)
     ended = replace(jobs, units=closing.units, duration_s=closing.finish)
     arrived = ended.take(closing.arrived)
     used = cost_model.count_used(arrived.client, arrived.rows)
@@ -85,8 +85,8 @@ def finish(dispatched: Dispatch, dispatcher: Dispatcher, state: ServerState) -> 
         arrived,
         in_flight=ended.take(np.zeros(len(jobs), dtype=bool)),
         dropped=ended.take(~closing.arrived),
-        samples=cost_model.count_samples_in_batches(used, arrived.units),
-        weights=used.astype(np.float64) if selection.plain else parts.agg.weights(used, n_train[arrived.client]),
+        samples=cost_model.count_processed(used, arrived.units),
+        weights=used.astype(np.float64) if selection.plain else components.agg.weights(used, n_train[arrived.client]),
         measured={w: dispatcher.queries.ask_measured(w, s, arrived.client) for w, s in rates.probed.items()},
         first_losses={k: losses for k, losses in dispatched.first_losses.items() if k in in_time},
         queried=list_queried(queried.probes, selection.clients if rates.probed else selection.clients[:0]),

@@ -36,11 +36,11 @@ def guard(part: P, group: str, option: str, contract: type) -> P:
         option: the option as typed, as in "selector=mine".
         contract: class in the group's `base` module, whose attributes the component must have.
     """
-    who = name_of(part, option)
-    _check_attributes(part, contract, who)
-    object.__setattr__(part, NAME, who)
+    component_name = name_of(part, option)
+    _check_attributes(part, contract, component_name)
+    object.__setattr__(part, NAME, component_name)
     for name, check in CHECKS.get(group, {}).items():
-        object.__setattr__(part, name, _guarded(part, getattr(part, name), check, f"{who}: {name}"))
+        object.__setattr__(part, name, _guarded(part, getattr(part, name), check, f"{component_name}: {name}"))
     return part
 
 
@@ -54,7 +54,7 @@ def _guarded(part: object, method: Callable[..., Any], check: Check, where: str)
         with name_component_in_errors(where, type(part).__module__):
             result = check(part, method(*map(read_only, args)), *args)
             if versions != [tensor._version for tensor in argument_tensors]:
-                raise ComponentError("it changes a tensor that it was handed, which other parts read as well")
+                raise ComponentError("it changes an argument tensor in place, which other components read, too")
         return result
 
     return call
@@ -129,25 +129,29 @@ def owners_of(code: Mapping[str, Iterable[object]], signals: Iterable[str]) -> d
     return {module: " or ".join(names) for module, names in options.items()}
 
 
-def _check_attributes(part: object, contract: type, who: str) -> None:
+def _check_attributes(part: object, contract: type, component_name: str) -> None:
     """Check the type of each attribute and property that the contract declares. Raises `ComponentError`."""
     for name, hint in _declared(contract).items():
-        with name_component_in_errors(f"{who}: {name}", type(part).__module__):
+        with name_component_in_errors(f"{component_name}: {name}", type(part).__module__):
             value = getattr(part, name)
         kind: Hint = hint if isinstance(hint, UnionType) else get_origin(hint) or hint
         accepted = kind | int if float in (get_args(kind) or (kind,)) else kind  # 5 is a valid float, too
         if isinstance(kind, type | UnionType) and not isinstance(value, accepted):
-            raise ComponentError(f"{who}: {contract_error(name, str(getattr(kind, '__name__', kind)), value)}")
+            raise ComponentError(
+                f"{component_name}: {contract_error(name, str(getattr(kind, '__name__', kind)), value)}"
+            )
     for old, new in RENAMED.items():
         if hasattr(part, old):
-            raise ComponentError(f"{who}: {old} is called {new} now: rename it in {type(part).__qualname__}")
+            raise ComponentError(f"{component_name}: {old} is called {new} now: rename it in {type(part).__qualname__}")
     for hook in getattr(part, "hooks", ()):
         for name in ("begin", "downloads", "uploads", "remembers"):
             if not hasattr(hook, name):
-                raise ComponentError(f"{who}: {contract_error('each of hooks', f'an object with {name}', hook)}")
+                raise ComponentError(
+                    f"{component_name}: {contract_error('each of hooks', f'an object with {name}', hook)}"
+                )
     for name in dir(contract):
         if isinstance(getattr(contract, name), FunctionType) and not callable(getattr(part, name)):
-            raise ComponentError(f"{who}: {contract_error(name, 'a method', getattr(part, name))}")
+            raise ComponentError(f"{component_name}: {contract_error(name, 'a method', getattr(part, name))}")
 
 
 @functools.cache
@@ -155,8 +159,10 @@ def _declared(contract: type) -> dict[str, Hint]:
     """Return the types of the attributes and properties of a contract, by name; quoted types are excluded."""
     types: dict[str, Hint] = {}
     for base in reversed(contract.__mro__):
-        hints = vars(base).get("__annotations__", {})
-        types |= {name: get_args(hint)[0] if get_origin(hint) is ClassVar else hint for name, hint in hints.items()}
+        annotations = vars(base).get("__annotations__", {})
+        types |= {
+            name: get_args(hint)[0] if get_origin(hint) is ClassVar else hint for name, hint in annotations.items()
+        }
         for name, item in vars(base).items():
             if isinstance(item, property):
                 types[name] = getattr(item.fget, "__annotations__", {}).get("return")

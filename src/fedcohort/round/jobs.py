@@ -31,7 +31,7 @@ class Jobs(ReadOnly):
         start_s: virtual second at which the job begins, [m].
         tensor_mask: tensors of the update that the client sends, None for all.
         bytes_up: bytes of the client's answer, [m].
-        announced_s: deadline that the client was told, in seconds after its start; inf without one, [m].
+        announced_s: deadline that was announced to the client, in seconds after its start; inf without one, [m].
         expected: expected timing on all of the client's samples, including forward passes before and after training.
         rows: positions of the samples that the client trains on, None for all.
         losses: losses of the client's samples before the training; None for a client that keeps no list.
@@ -63,9 +63,9 @@ class Jobs(ReadOnly):
         end_s: Values = self.start_s + self.duration_s
         return end_s
 
-    def take(self, which: Bool[np.ndarray, "_m"]) -> "Jobs":
+    def take(self, is_taken: Bool[np.ndarray, "_m"]) -> "Jobs":
         """Return the jobs of the rows in `which`."""
-        index = np.flatnonzero(which)
+        index = np.flatnonzero(is_taken)
         return Jobs(**{f.name: _take(getattr(self, f.name), index) for f in fields(self)})
 
 

@@ -29,15 +29,15 @@ class ClientReports:
 
     def report(self, signal: str, clients: Ids, values: Answers) -> Answers:
         """Return the values of `signal` that `clients` report, [len(clients), ...]; an attack replaces whole rows."""
-        lying = self.liars[clients]
-        if not lying.any():
+        is_lying = self.liars[clients]
+        if not is_lying.any():
             return values
         out = values.copy()
-        out[lying] = self.attack.claim(signal, values[lying])
+        out[is_lying] = self.attack.claim(signal, values[is_lying])
         return out
 
     def apply_attack_to(self, signal: str, read: Callable[[ClientUpdate], float]) -> Callable[[ClientUpdate], float]:
-        """Return a function that reads an update and applies the attack if its client lies."""
+        """Return a function that reads a signal from an update, and falsifies it if the client is an attacker."""
 
         def read_report(update: ClientUpdate) -> float:
             return float(self.report(signal, np.array([update.client]), np.array([read(update)]))[0])

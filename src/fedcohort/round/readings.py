@@ -8,23 +8,25 @@ import numpy as np
 
 from fedcohort.contracts import check_number
 from fedcohort.round.collected import Collected
+from fedcohort.round.components import Components
 from fedcohort.round.finish import Finished
-from fedcohort.round.parts import Parts
 from fedcohort.round.queries import ClientReports
 from fedcohort.signal.base import Derived, RawUpdate, Reported, find, verify_answers
 from fedcohort.signal.lab import Lab
 from fedcohort.types import ClientUpdate, RoundOutcome, Signals
 
 
-def keeps_updates(parts: Parts) -> bool:
+def keeps_updates(components: Components) -> bool:
     """Return whether the matrix of updates must be kept, as a component reads single updates."""
-    reads_them = any(isinstance(find(signal), RawUpdate | Derived) for signal in parts.needs())
-    return parts.agg.stacked or parts.selector.advises or reads_them
+    reads_them = any(isinstance(find(signal), RawUpdate | Derived) for signal in components.needs())
+    return components.agg.stacked or components.selector.advises or reads_them
 
 
-def declared_reports(parts: Parts, claims: ClientReports, plain: bool) -> dict[str, Callable[[ClientUpdate], float]]:
+def declared_reports(
+    components: Components, claims: ClientReports, plain: bool
+) -> dict[str, Callable[[ClientUpdate], float]]:
     """Return functions that read the declared signals and the training loss from an update, by signal."""
-    signals = {name: find(name) for name in sorted(parts.needs(plain) | {"train_loss"})}
+    signals = {name: find(name) for name in sorted(components.needs(plain) | {"train_loss"})}
     reported = {name: signal for name, signal in signals.items() if isinstance(signal, Reported)}
     return {name: claims.apply_attack_to(name, partial(_read, name, signal)) for name, signal in reported.items()}
 
@@ -33,11 +35,11 @@ def _read(name: str, signal: Reported, update: ClientUpdate) -> float:
     return check_number(f"the signal {name!r}: the result of read", signal.read(update), nan=True)
 
 
-def derive(parts: Parts, lab: Lab, collected: Collected, plain: bool) -> dict[str, Any]:
+def derive(components: Components, lab: Lab, collected: Collected, plain: bool) -> dict[str, Any]:
     """Return the signals that the server computes from the updates, by name."""
     if collected.updates is None:
         return {}
-    signals = {name: find(name) for name in sorted(parts.needs(plain))}
+    signals = {name: find(name) for name in sorted(components.needs(plain))}
     values = {n: s.make(lab, collected.updates) for n, s in signals.items() if isinstance(s, Derived)}
     m = len(collected.clients)
     return {name: value if callable(value) else verify_answers(name, value, m) for name, value in values.items()}

@@ -13,8 +13,8 @@ from fedcohort.flat import FlatModel
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.round.client_facts import ClientFacts
 from fedcohort.round.collected import Collected
+from fedcohort.round.components import Components, Populations, ServerState
 from fedcohort.round.finish import Finished
-from fedcohort.round.parts import Parts, Populations, ServerState
 from fedcohort.round.setup import Setup
 from fedcohort.signal.base import Static, find
 from fedcohort.training.evaluate import choose_evaluated_clients, client_metrics, worst_group
@@ -47,7 +47,7 @@ def make_report(
     settings, federation, network = setup.settings, setup.federation, setup.server.network
     metrics, every = dict(evaluated), settings.clients_every
     if finished is None or collected is None:
-        table = registered_columns(setup.parts, setup.dispatcher.populations)
+        table = registered_columns(setup.components, setup.dispatcher.populations)
     else:
         table = client_columns(finished, collected, federation.n_clients)
     if every and step % every == 0:
@@ -65,14 +65,14 @@ def make_report(
                 metrics["test/acc_worst_group"] = worst_group(network, federation.server_test, attribute)
         metrics["test/acc_best"] = state.best_acc = best_accuracy(state.best_acc, metrics["test/acc"])
     metrics |= data_metrics(federation, collected, setup.dispatcher.claims.liars)
-    metrics |= {**setup.parts.describe(state), **progress_metrics(step, finished, collected, state)}
+    metrics |= {**setup.components.describe(state), **progress_metrics(step, finished, collected, state)}
     return RoundReport(
         step,
         cohort=NONE if finished is None else finished.selection.clients,
         arrived=NONE if collected is None else collected.clients,
         metrics=metrics,
         clients=table,
-        trace=setup.parts.selector.trace(state.selector),
+        trace=setup.components.selector.trace(state.selector),
         fingerprint=f"{state.choices or '-'}:{weights_hash(setup.server)}",
         wall_s=stopwatch.lap(),
     )
@@ -111,7 +111,7 @@ def client_columns(finished: Finished, collected: Collected, n_clients: int) -> 
         "train_loss": (arrived, collected.reports["train_loss"]),
         "weight": (arrived, collected.weights),
     }
-    ranking = {"score": selection.scores, **{f"part_{name}": part for name, part in selection.parts.items()}}
+    ranking = {"score": selection.scores, **{f"part_{name}": part for name, part in selection.score_terms.items()}}
     ranking |= {"reward": selection.reward, "probability": selection.probability}
     table |= {name: (None, values) for name, values in ranking.items() if values is not None}
     signals = {name: (arrived, values) for name, values in collected.reports.items() if name != "train_loss"}
@@ -124,7 +124,7 @@ def client_columns(finished: Finished, collected: Collected, n_clients: int) -> 
 
 
 def phase_columns(closing: DeadlineOutcome) -> Mapping[str, np.ndarray]:
-    """Return the assigned units and the phases of each selected client's whole job, in seconds, by column name."""
+    """Return, by column name, the requested units of each selected client and the seconds of each phase of its job."""
     return {"units_asked": closing.units_asked, **{f"{name}_s": seconds for name, seconds in closing.phases.items()}}
 
 
@@ -150,10 +150,10 @@ def spread_columns(signal: str, values: np.ndarray) -> Mapping[str, np.ndarray]:
     return {f"signal_{signal}.{i}": column for i, column in enumerate(values.T)}
 
 
-def registered_columns(parts: Parts, populations: Populations) -> ClientFacts:
+def registered_columns(components: Components, populations: Populations) -> ClientFacts:
     """Return the signals that clients sent when they registered, as columns."""
     table: dict[str, np.ndarray] = {}
-    for name in sorted(parts.selector.needs):
+    for name in sorted(components.selector.needs):
         if isinstance(signal := find(name), Static):
             table |= spread_columns(name, populations.facts[signal.fact].astype(np.float64))
     return ClientFacts.from_columns(table)
@@ -174,9 +174,9 @@ def data_metrics(federation: Federation, collected: Collected | None, liars: np.
         metrics["select/class_imbalance"] = class_imbalance(federation.label_counts[collected.clients].sum(0))
     # Relative to the sum of all weights, which is not 1 for some aggregators (q-FFL).
     if liars.any() and (total := float(collected.weights.sum())) > 0:
-        lying = liars[collected.clients]
-        metrics["attack/weight"] = float(collected.weights[lying].sum()) / total
-        metrics["attack/share"] = float(lying.mean())
+        is_lying = liars[collected.clients]
+        metrics["attack/weight"] = float(collected.weights[is_lying].sum()) / total
+        metrics["attack/share"] = float(is_lying.mean())
     return metrics
 
 

@@ -7,8 +7,8 @@ from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.ranks import reduce_max, reduce_sum
 from fedcohort.round.collect import Collector
 from fedcohort.round.collected import Collected
+from fedcohort.round.components import ServerState
 from fedcohort.round.finish import Finished, finish
-from fedcohort.round.parts import ServerState
 from fedcohort.round.report import make_report
 from fedcohort.round.setup import Setup
 from fedcohort.round.tasks import make_collector, make_tasks

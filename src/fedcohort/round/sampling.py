@@ -42,8 +42,8 @@ class SampleSelection:
         """Return the sorted ids of the selected clients that must keep a list of losses, and have none yet."""
         if not self.part.keeps_losses:
             return selected[:0]
-        keeping = selected[self.part.look(state, self.n[selected])].tolist()
-        return np.array([k for k in keeping if LOSSES not in self.store.get(k)], dtype=np.int64)
+        clients_with_lists = selected[self.part.keeps_list(state, self.n[selected])].tolist()
+        return np.array([k for k in clients_with_lists if LOSSES not in self.store.get(k)], dtype=np.int64)
 
     def measure(self, clients: Ids) -> dict[int, Values]:
         """Return the cross-entropy of w_t on each sample of each client, in nats, by id."""
@@ -110,7 +110,7 @@ class SampleSelection:
         losses = request.losses.copy()
         chosen = slice(None) if rows is None else rows
         losses[chosen] = np.where(np.isnan(trained), losses[chosen], trained)
-        return pack_losses(losses), self.part.tell(state, request, losses)
+        return pack_losses(losses), self.part.report_losses(state, request, losses)
 
 
 def foresee_samples(part: Samples[Any], client: int, n: int, draws: Draws) -> Ids | None:

@@ -23,7 +23,7 @@ def split_name(metric: str) -> tuple[str, str] | None:
 
 
 class ScoreCorrelation:
-    """Correlates scores, their parts and rewards with facts of the clients that differ between them.
+    """Correlates scores, their terms and rewards with facts of the clients that differ between them.
 
     The facts are each client's label noise (`noise`), class imbalance of its observed labels (`skew`), number of
     samples (`samples`) and expected virtual seconds of a whole job (`seconds`). The last is left out if it is in the
@@ -50,8 +50,8 @@ class ScoreCorrelation:
             del self.facts["seconds"]
 
     def measure(self, selection: Selection) -> Mapping[str, float]:
-        """Return the metrics `select/<part>_<fact>` of scores (`score`), their parts and `reward`, if defined."""
-        columns = {"score": selection.scores, **selection.parts, "reward": selection.reward}
+        """Return the metrics `select/<part>_<fact>` of scores (`score`), their terms and `reward`, if defined."""
+        columns = {"score": selection.scores, **selection.score_terms, "reward": selection.reward}
         parts = {part: values for part, values in columns.items() if values is not None}
         correlations = {
             f"{PREFIX}{part}_{fact}": rank_correlation(values, column)

@@ -13,9 +13,9 @@ from fedcohort.hook import ClientHook
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.rng import Draws
 from fedcohort.round.aggregate import ServerStep
+from fedcohort.round.components import Components, ServerState
 from fedcohort.round.cost import CostModel
 from fedcohort.round.dispatch import Dispatcher
-from fedcohort.round.parts import Parts, ServerState
 from fedcohort.round.queries import ClientReports, Queries
 from fedcohort.round.sampling import SampleSelection, foresee_samples
 from fedcohort.round.score_correlation import ScoreCorrelation
@@ -41,7 +41,7 @@ class Setup:
 
     def __init__(
         self,
-        parts: Parts,
+        components: Components,
         settings: Settings,
         federation: Federation,
         network: nn.Module,
@@ -51,52 +51,52 @@ class Setup:
         """Make the objects of a run.
 
         Args:
-            parts: the components.
+            components: the components.
             settings: options of the rounds.
             federation: data of the run, on its device.
             network: the network, on its device.
             stopwatch: measures the stages of rounds.
             folder: folder for a clients' store that does not fit into memory; None for memory in any case.
         """
-        self.parts, self.settings, self.federation = parts, settings, federation
+        self.components, self.settings, self.federation = components, settings, federation
         flops = forward_flops(network, federation)
         last = choose_layout(settings, network, federation)
         worker = FlatModel(copy.deepcopy(network), last, settings.precision == "bf16")
         self.server = FlatModel(network, last)
         layout = self.server.layout
         lab = SignalMeasurer(
-            self.server, worker, federation, partial(self._foresee, self._trainer(worker, parts.codec.hooks))
+            self.server, worker, federation, partial(self._foresee, self._trainer(worker, components.codec.hooks))
         )
-        self.cost_model = CostModel(parts, federation, layout, flops, worker.has_batch_norm)
+        self.cost_model = CostModel(components, federation, layout, flops, worker.has_batch_norm)
         self.store = store_for(folder, self.stored_sizes(plain=False), federation.n_clients, settings.store_limit_gb)
-        self.samples = SampleSelection(parts.samples, federation, parts.client.batch, self.store, lab)
-        claims = ClientReports(parts.attack, settings.seed, federation.n_clients)
-        queries = Queries(parts.selector.needs, lab, claims, stopwatch)
-        self.dispatcher = Dispatcher(parts, settings, federation, self.cost_model, queries, self.samples)
-        self.server_step = ServerStep(parts, self.server, self.store, federation, settings, lab, flops)
+        self.samples = SampleSelection(components.samples, federation, components.client.batch, self.store, lab)
+        claims = ClientReports(components.attack, settings.seed, federation.n_clients)
+        queries = Queries(components.selector.needs, lab, claims, stopwatch)
+        self.dispatcher = Dispatcher(components, settings, federation, self.cost_model, queries, self.samples)
+        self.server_step = ServerStep(components, self.server, self.store, federation, settings, lab, flops)
         self.score_correlation = ScoreCorrelation(federation, self.dispatcher.populations.facts["expected_s"])
-        self.engine, self.reason = choose(settings.engine, self._trainer(worker, parts.hooks), settings.chunk)
+        self.engine, self.reason = choose(settings.engine, self._trainer(worker, components.hooks), settings.chunk)
 
     def fresh_state(self) -> ServerState:
         """Return the server's state before round 0, charged with the signals that clients send when they register."""
-        state = ServerState.fresh(self.parts, self.dispatcher.populations, self.server.layout.n_params)
+        state = ServerState.fresh(self.components, self.dispatcher.populations, self.server.layout.n_params)
         state.spent = self.cost_model.charge_registration(self.dispatcher.populations)
         return state
 
     def stored_sizes(self, plain: bool) -> dict[str, int]:
         """Return the number of floats of each vector that a client keeps between rounds, by name."""
-        return self.parts.remembers(plain, self.server.layout, int(self.federation.n_train.max()))
+        return self.components.remembers(plain, self.server.layout, int(self.federation.n_train.max()))
 
     def _trainer(self, worker: FlatModel, hooks: Sequence[ClientHook]) -> LocalTrainer:
-        parts, settings = self.parts, self.settings
-        components = (parts.objective, parts.client, parts.codec)
-        method = LocalMethod(*components, hooks, parts.regulariser.hooks, parts.augmentation)
+        run_components, settings = self.components, self.settings
+        components = (run_components.objective, run_components.client, run_components.codec)
+        method = LocalMethod(*components, hooks, run_components.regulariser.hooks, run_components.augmentation)
         return LocalTrainer(self.server, worker, self.federation, method, settings.seed, settings.closed_form)
 
     def _foresee(self, trainer: LocalTrainer, round: int, client: int) -> ClientUpdate:
         """Return the update that a client would send in a round, for `signal.base.Lab.train`."""
         n, draws = self.federation.n_train, Draws(self.settings.seed, self.federation.n_clients, round)
-        return trainer.update_of(round, client, foresee_samples(self.parts.samples, client, int(n[client]), draws))
+        return trainer.update_of(round, client, foresee_samples(self.components.samples, client, int(n[client]), draws))
 
 
 def choose_layout(settings: Settings, network: nn.Module, federation: Federation) -> bool:

@@ -37,7 +37,7 @@ def _make_task(setup: Setup, finished: Finished, i: int, samples_state: object) 
         rows=jobs.rows[i],
         units=int(jobs.units[i]),
         units_asked=int(jobs.assigned[i]),
-        lr=setup.parts.client.lr_at(broadcast),
+        lr=setup.components.client.lr_at(broadcast),
         duration=float(jobs.duration_s[i]),
         stored=setup.store.get(client),
         plain=plain,
@@ -50,13 +50,13 @@ def _make_task(setup: Setup, finished: Finished, i: int, samples_state: object) 
 def make_collector(setup: Setup, finished: Finished) -> Collector:
     """Return the collector of the round's updates, for the jobs that arrive on all ranks."""
     plain, server = finished.selection.plain, setup.server
-    hooks = setup.parts.hooks_in(plain)
+    hooks = setup.components.hooks_in(plain)
     options = CollectOptions(
         uploads=[name for hook in hooks for name in hook.uploads],
         averaged=averaged_uploads(hooks),
         remembers=setup.stored_sizes(plain),
-        reports=declared_reports(setup.parts, setup.dispatcher.claims, plain),
-        stacked=keeps_updates(setup.parts),
+        reports=declared_reports(setup.components, setup.dispatcher.claims, plain),
+        stacked=keeps_updates(setup.components),
         moments=setup.settings.bn_var == "moments",
         longest=longest_update(server, setup.settings.update_limit),
         dtype=server.w.dtype,

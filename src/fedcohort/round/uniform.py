@@ -58,22 +58,22 @@ class UniformReference:
         """
         if not len(selected):
             return UniformReference(self.expected, self.drawn, self.overlaps, self.rounds)
-        share, drawn = len(selected) / len(available), self.drawn.copy()
+        share, times_drawn = len(selected) / len(available), self.drawn.copy()
         if len(available) == len(self.expected):
             expected = self.expected + share
         else:
             expected = self.expected.copy()
             expected[available] += share
-        drawn[reference] += 1
+        times_drawn[reference] += 1
         overlap = float(np.isin(selected, reference).mean())
-        return UniformReference(expected, drawn, self.overlaps + overlap, self.rounds + 1, overlap)
+        return UniformReference(expected, times_drawn, self.overlaps + overlap, self.rounds + 1, overlap)
 
     def metrics(self, times_selected: Ids) -> dict[str, float]:
         """Return the scalars of a report, by metric name; none before the first cohort."""
         if not self.rounds:
             return {}
-        this = {} if np.isnan(self.last) else {"select/uniform_overlap": self.last}
-        return this | {
+        latest = {} if np.isnan(self.last) else {"select/uniform_overlap": self.last}
+        return latest | {
             "select/uniform_overlap_mean": self.overlaps / self.rounds,
             "select/departure": self._departure_from_uniform(times_selected),
             "select/departure_uniform": self._departure_from_uniform(self.drawn),

@@ -95,7 +95,7 @@ def list_queried(probes: Sequence[Probe], clients: Ids | None = None) -> Ids:
     return np.unique(np.concatenate(ids)).astype(np.int64)
 
 
-def list_answered_probes(probes: Sequence[Probe], results: Mapping[str, ProbeResult]) -> list[Probe]:
+def list_answered(probes: Sequence[Probe], results: Mapping[str, ProbeResult]) -> list[Probe]:
     """Return the probes with only the clients that answered."""
     return [replace(probe, clients=results[probe.signal].clients) for probe in probes]
 

@@ -16,7 +16,7 @@ S = TypeVar("S")
 LOSSES = "sample_losses"  # the name under which a client stores its list of losses
 CLEAN_LABELS = Requirement(
     lambda run: run.federation and not run.federation.noise_rate.any(),
-    "high losses draw {option} to samples, and wrong labels ({label_noise}) make losses high, too",
+    "{option} prefers samples with high losses, and wrong labels ({label_noise}) also cause high losses",
 )
 
 
@@ -32,7 +32,7 @@ class SampleRequest(ReadOnly):
         unit_s: expected virtual seconds of one unit of work on all n samples.
         units: units requested.
         batch: samples in a mini-batch.
-        losses: last known cross-entropy of each sample in nats, float64 [n]; empty where clients keep no list
+        losses: last known cross-entropy of each sample in nats, float64 [n]; empty if clients keep no list
             (`Samples.keeps_losses`), or this one has not computed it.
         rng: function that returns the client's generator of a purpose for this round.
     """
@@ -58,8 +58,8 @@ class Samples(Component, Protocol[S]):
         keeps_losses: whether clients keep a list of their samples' losses. A client without one computes it with a
             forward pass of w_t over all of its samples. Later the list follows from the first local epoch of each
             round that arrives.
-        tells_losses: whether `tell` reports `loss_low` and `loss_high` of each list; these signals are rejected
-            otherwise.
+        reports_losses: whether `report_losses` returns `loss_low` and `loss_high` of each list; otherwise a run that
+            reads these signals is rejected.
         needs: names of the signals that `observe` reads.
         bytes_down: bytes that each client receives in addition to the model and the deadline.
     """
@@ -77,7 +77,7 @@ class Samples(Component, Protocol[S]):
         return False
 
     @property
-    def tells_losses(self) -> bool:
+    def reports_losses(self) -> bool:
         return False
 
     @property
@@ -92,15 +92,15 @@ class Samples(Component, Protocol[S]):
     def init(self, population: Population) -> S:
         """Return the state before round 0."""
 
-    def look(self, state: S, n: Ids) -> Bool[np.ndarray, "clients"]:
-        """Return which clients keep a list, given their numbers of samples n, bool [clients]."""
+    def keeps_list(self, state: S, n: Ids) -> Bool[np.ndarray, "clients"]:
+        """Return which clients keep a list of losses, bool [clients]; n: their numbers of samples."""
         return np.full(len(n), self.keeps_losses)
 
     @abstractmethod
     def choose(self, state: S, request: SampleRequest) -> Ids:
         """Return the samples to train on: sorted positions in [0, n), at least one."""
 
-    def tell(self, state: S, request: SampleRequest, losses: Values) -> Mapping[str, float]:
+    def report_losses(self, state: S, request: SampleRequest, losses: Values) -> Mapping[str, float]:
         """Return what a client reports about its list after training, by name of the signal.
 
         Args:

@@ -43,14 +43,16 @@ class FedBalancer(LossThreshold):
         fit = self._fit(request)
         if fit >= request.n:
             return np.arange(request.n)
-        over = request.losses >= state.threshold
-        return draw_around_threshold(over, max(fit, int(over.sum()), 1), self.p, request.rng("samples"))
+        is_above_threshold = request.losses >= state.threshold
+        return draw_around_threshold(
+            is_above_threshold, max(fit, int(is_above_threshold.sum()), 1), self.p, request.rng("samples")
+        )
 
     def _fit(self, request: SampleRequest) -> int:
         """Return S, the number of samples of which all units of work fit before the deadline."""
-        room = request.deadline_s if self.as_released else request.deadline_s - request.travel_s
+        available_s = request.deadline_s if self.as_released else request.deadline_s - request.travel_s
         batch_s = request.unit_s * request.batch / request.n
-        batches = max(0.0, room / (request.units * batch_s)) if batch_s > 0 else math.inf
+        batches = max(0.0, available_s / (request.units * batch_s)) if batch_s > 0 else math.inf
         if batches * request.batch >= request.n + request.batch:
             return request.n
         # 25 / (5 x .1) is 49.99999999999999 of a batch in floating point

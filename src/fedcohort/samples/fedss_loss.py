@@ -50,7 +50,7 @@ class FedssLoss(Samples[float]):
         """Return q, by linear interpolation between clients."""
         return float(np.percentile(population.signals["n_train"], self.percentile))
 
-    def look(self, state: float, n: Ids) -> Bool[np.ndarray, "clients"]:
+    def keeps_list(self, state: float, n: Ids) -> Bool[np.ndarray, "clients"]:
         """Return which clients keep a list: those that choose."""
         return n >= state
 

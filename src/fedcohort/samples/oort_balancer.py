@@ -26,12 +26,12 @@ from fedcohort.samples.threshold import LossThreshold, State, draw_around_thresh
 from fedcohort.types import Ids
 
 STEPS = Requirement(
-    lambda run: run.parts.client.steps is not None,
+    lambda run: run.components.client.steps is not None,
     "{option} draws the samples of a fixed number of mini-batches, and clients train epochs: choose client.steps=5, "
     "one mini-batch for each of the paper's local epochs",
 )
 MINI_BATCHES = Requirement(
-    lambda run: run.parts.client.batch is not None,
+    lambda run: run.components.client.batch is not None,
     "{option} draws the samples of mini-batches, and client.batch=null takes all that a client has at once: choose "
     "client.batch=10",
 )

@@ -47,7 +47,7 @@ NOISY = ("loss_low", "loss_high", "loss_count", "loss_squares")  # the reports t
 
 @dataclass(frozen=True)
 class State:
-    """What the server remembers about the clients' losses.
+    """The server's state about the clients' losses.
 
     Attributes:
         pace: the state of the pace controller.
@@ -87,7 +87,7 @@ class LossThreshold(Samples[State]):
     as_released: bool
 
     keeps_losses: ClassVar[bool] = True
-    tells_losses: ClassVar[bool] = True
+    reports_losses: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"loss_low", "loss_high", "loss_sum", "n_used"})
     bytes_down: ClassVar[int] = NUMBER  # the threshold
     requirements: ClassVar[frozenset[Requirement]] = frozenset({ANNOUNCED_DEADLINE, TIMED_DEVICE})
@@ -105,30 +105,38 @@ class LossThreshold(Samples[State]):
         return PaceControl(self.w, lss=self.lss)
 
     def notices(self, choice: str) -> Sequence[str]:
-        """Return a notice about the effect of noise on a minimum."""
+        """Return a notice that noise on the reports lowers the threshold."""
         if not self.noise:
             return ()
-        low = "the lowest reported loss is below the lowest loss, by more with more clients"
-        return (f"samples.noise={self.noise} leaves the threshold of samples={choice} lower: {low}",)
+        low = "noise puts the lowest reported loss below the lowest true loss, the more so the more clients report"
+        return (f"samples.noise={self.noise} lowers the threshold of samples={choice}: {low}",)
 
     def init(self, population: Population) -> State:
         """Return the state without losses, with a threshold of 0."""
         return State(self.control.start(), 0.0, math.inf, 0.0, 0, np.zeros(population.n_clients, dtype=np.int64))
 
-    def tell(self, state: State, request: SampleRequest, losses: Values) -> Mapping[str, float]:
+    def report_losses(self, state: State, request: SampleRequest, losses: Values) -> Mapping[str, float]:
         """Return LLow, LHigh, |OT| and the sum of squares over OT, with the noise of the options."""
         values = request.losses if self.as_released else losses
         values = values if self.clip is None else np.minimum(values, self.clip)
-        over = values[values > state.threshold] if self.as_released else values[values >= state.threshold]
+        losses_above_threshold = (
+            values[values > state.threshold] if self.as_released else values[values >= state.threshold]
+        )
         with np.errstate(invalid="ignore"):  # between two infinite losses, of a model that diverges
             low, high = float(values.min()), float(np.percentile(values, HIGH))
-        reports = dict(zip(NOISY, (low, high, float(len(over)), float(over @ over)), strict=True))
+        reports = dict(
+            zip(
+                NOISY,
+                (low, high, float(len(losses_above_threshold)), float(losses_above_threshold @ losses_above_threshold)),
+                strict=True,
+            )
+        )
         if self.noise:
-            drawn = request.rng("metadata").standard_normal(len(NOISY))
-            reports = {name: reports[name] + self.noise * float(z) for name, z in zip(NOISY, drawn, strict=True)}
+            noise = request.rng("metadata").standard_normal(len(NOISY))
+            reports = {name: reports[name] + self.noise * float(z) for name, z in zip(NOISY, noise, strict=True)}
             reports |= {name: max(0.0, reports[name]) for name in ("loss_count", "loss_squares")}
-        sums = {"loss_sum": float(values.sum()), "n_used": float(len(values))} if self.as_released else {}
-        return reports | sums
+        reported_sums = {"loss_sum": float(values.sum()), "n_used": float(len(values))} if self.as_released else {}
+        return reports | reported_sums
 
     def describe(self, state: State) -> Mapping[str, float]:
         """Return lt in nats and ltr, and the privacy loss rho with noise on clipped losses."""
@@ -141,15 +149,15 @@ class LossThreshold(Samples[State]):
         """Return the state after the controller's decision (Alg. 3), with the threshold of the reports (Alg. 2)."""
         if not len(outcome.clients):
             return state
-        signals, tellings = outcome.signals, state.tellings.copy()
-        tellings[outcome.clients] += 1
+        signals, reports_per_client = outcome.signals, state.tellings.copy()
+        reports_per_client[outcome.clients] += 1
         pace = self.control.observe(state.pace, utility(signals["loss_sum"], signals["n_used"], outcome.announced_s))
-        sound = np.isfinite(signals["loss_low"]) & np.isfinite(signals["loss_high"])
-        lows, highs = signals["loss_low"][sound], signals["loss_high"][sound]
-        low, high, count = float(lows.min(initial=math.inf)), float(highs.sum()), len(lows)
+        is_valid = np.isfinite(signals["loss_low"]) & np.isfinite(signals["loss_high"])
+        low_losses, high_losses = signals["loss_low"][is_valid], signals["loss_high"][is_valid]
+        low, high, count = float(low_losses.min(initial=math.inf)), float(high_losses.sum()), len(low_losses)
         if self.as_released or not count:
             low, high, count = min(low, state.low), high + state.high, count + state.told
-        updated = State(pace, 0.0, low, high, count, tellings)
+        updated = State(pace, 0.0, low, high, count, reports_per_client)
         return replace(updated, threshold=loss_threshold(low, high / count, pace.ltr)) if count else updated
 
 
@@ -158,17 +166,17 @@ def loss_threshold(low: float, high: float, ltr: float) -> float:
     return max(0.0, low + max(high - low, 0.0) * ltr) if ltr > 0 else 0.0
 
 
-def draw_around_threshold(over: np.ndarray, count: int, p: float, rng: np.random.Generator) -> Ids:
+def draw_around_threshold(is_above_threshold: np.ndarray, count: int, p: float, rng: np.random.Generator) -> Ids:
     """Return `count` random positions, a share p of them above the threshold; each group fills up the other.
 
     Args:
-        over: whether each sample is above the threshold, bool [n].
+        is_above_threshold: whether each sample is above the threshold, bool [n].
         count: number of samples, at most n.
         p: share of samples above the threshold, rounded up.
         rng: the client's generator.
     """
-    above, below = np.flatnonzero(over), np.flatnonzero(~over)
-    easy = min(len(below), math.floor(count * (1 - p) + 1e-9))
-    hard = min(len(above), count - easy)
-    easy = min(len(below), count - hard)
-    return np.sort(np.concatenate([rng.choice(above, hard, replace=False), rng.choice(below, easy, replace=False)]))
+    above, below = np.flatnonzero(is_above_threshold), np.flatnonzero(~is_above_threshold)
+    n_below = min(len(below), math.floor(count * (1 - p) + 1e-9))
+    hard = min(len(above), count - n_below)
+    n_below = min(len(below), count - hard)
+    return np.sort(np.concatenate([rng.choice(above, hard, replace=False), rng.choice(below, n_below, replace=False)]))

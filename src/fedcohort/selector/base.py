@@ -74,7 +74,7 @@ class Selector(Component, Protocol[S]):
         return cohort
 
     def memory_bytes(self, n_clients: int) -> float:
-        """Return a lower bound in bytes of a choice among `n_clients`; 0 where memory is linear in n_clients."""
+        """Return a lower bound in bytes of a choice among `n_clients`; 0 if memory is linear in n_clients."""
         return 0
 
     @abstractmethod
@@ -102,8 +102,8 @@ class Selector(Component, Protocol[S]):
         """Update the state with the arrivals and failures of a round, before the aggregation; draw nothing.
 
         `outcome.signals[name]` holds a number or a row for each client of `outcome.clients`, in their order. Values may
-        be NaN or infinite, for example the loss of a client that diverged: such a value must not spoil what is known of
-        the others.
+        be NaN or infinite, for example the loss of a client that diverged. Such a value must not affect what is known
+        of other clients.
 
         It is not called for a round without a cohort. A round without arrivals must change the state too, so that a run
         cannot stall on clients that never arrive: either count failures, or set `backs_off`.
@@ -111,7 +111,7 @@ class Selector(Component, Protocol[S]):
         return None, state
 
     def trace(self, state: S) -> Mapping[str, tuple[float, float]]:
-        """Return named (mean, standard deviation) pairs of the estimates to plot; {} where there are none."""
+        """Return named (mean, standard deviation) pairs of the estimates to plot; {} if there are none."""
         return {}
 
 
@@ -145,7 +145,7 @@ TIE = 1e-9
 
 
 def finite_or_last(scores: Values) -> Values:
-    """Return the scores with NaN replaced by -inf, which ranks last; +inf stays, it marks clients never tried."""
+    """Return the scores with NaN replaced by -inf, which ranks last; +inf, for clients never tried, is kept."""
     return np.where(np.isnan(scores), -np.inf, scores)
 
 
@@ -167,15 +167,17 @@ def top(scores: Values, available: Ids, count: int, rng: np.random.Generator, ti
     value = finite_or_last(scores)[available]
     cut = np.partition(value, len(value) - count)[len(value) - count]
     if np.isfinite(cut):
-        near = np.isfinite(value) & (np.abs(value - cut) <= TIE * np.maximum(1.0, np.maximum(np.abs(value), abs(cut))))
+        is_tied = np.isfinite(value) & (
+            np.abs(value - cut) <= TIE * np.maximum(1.0, np.maximum(np.abs(value), abs(cut)))
+        )
     else:
-        near = value == cut
-    above = (value > cut) & ~near
-    remaining = count - int(above.sum())
-    tied = np.flatnonzero(near)
+        is_tied = value == cut
+    is_above_cut = (value > cut) & ~is_tied
+    remaining = count - int(is_above_cut.sum())
+    tied = np.flatnonzero(is_tied)
     if tie == "random":
         tied = tied[np.argsort(order_noise[tied], kind="stable")]
-    chosen = np.concatenate([np.flatnonzero(above), tied[:remaining]])
+    chosen = np.concatenate([np.flatnonzero(is_above_cut), tied[:remaining]])
     return np.sort(available[chosen])
 
 
@@ -200,8 +202,12 @@ def successive(weights: Values, available: Ids, count: int, rng: np.random.Gener
     noise, weight = rng.standard_exponential(len(weights)), weights
     if len(available) < len(weights):
         noise, weight = noise[available], weight[available]
-    usable = np.isfinite(weight) & (weight > 0)
-    keys = noise / weight if usable.all() else np.where(usable, noise, np.inf) / np.where(usable, weight, 1.0)
+    is_drawable = np.isfinite(weight) & (weight > 0)
+    keys = (
+        noise / weight
+        if is_drawable.all()
+        else np.where(is_drawable, noise, np.inf) / np.where(is_drawable, weight, 1.0)
+    )
     cut = nth_smallest(keys, count) if 0 < count < len(keys) else np.inf
     within_cut = np.flatnonzero(keys <= cut)  # keys above the cut need no order
     order = within_cut[np.lexsort((noise[within_cut], keys[within_cut]))]

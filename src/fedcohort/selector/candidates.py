@@ -29,7 +29,7 @@ class Candidates:
         ranges.choice("candidate", self.candidate, "size", "uniform")
 
     def check(self, population: Population) -> None:
-        """Raise `OptionError` where d is below the cohort m or above the number of clients K."""
+        """Raise `OptionError` if d is below the cohort m or above the number of clients K."""
         m, K = population.cohort, population.n_clients
         if self.candidates is not None and not m <= self.candidates <= K:
             allowed = f"an integer in [{m}, {K}], from the cohort to all clients, or null"

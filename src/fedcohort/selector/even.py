@@ -34,11 +34,11 @@ class EvenCohort(StatelessSelector):
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
         h = ctx.signals[self.counts].astype(float)
-        filled, remaining, together = h.sum(1) > 0, ctx.available, np.zeros(h.shape[1])
+        has_samples, remaining, cohort_counts = h.sum(1) > 0, ctx.available, np.zeros(h.shape[1])
         chosen: list[int] = []
         while len(chosen) < min(ctx.cohort, len(ctx.available)):
-            scores = np.where(filled, -qcid(h, together) if chosen else 0.0, -np.inf)
+            scores = np.where(has_samples, -qcid(h, cohort_counts) if chosen else 0.0, -np.inf)
             (k,) = top(scores, remaining, 1, ctx.rng).tolist()
             chosen.append(k)
-            remaining, together = remaining[remaining != k], together + h[k]
+            remaining, cohort_counts = remaining[remaining != k], cohort_counts + h[k]
         return Selection(np.sort(np.array(chosen, dtype=np.int64)), -qcid(h)), state

@@ -34,7 +34,7 @@ from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOut
 
 @dataclass(frozen=True)
 class State:
-    """What Fed-CBS remembers between rounds.
+    """State of Fed-CBS that is kept between rounds.
 
     Attributes:
         rounds: T_k, one more than the number of rounds for which each client was selected, [K].
@@ -77,9 +77,11 @@ class FedCbs(Selector[State]):
         while len(chosen) < min(ctx.cohort, len(ctx.available)):
             remaining = remaining[remaining != chosen[-1]]
             chosen = np.append(chosen, draw(self.draw_probabilities(h, chosen, remaining), remaining, 1, ctx.rng))
-        chance = np.zeros(ctx.n_clients)
-        chance[ctx.available] = scores[ctx.available] / max(float(scores[ctx.available].sum()), 1e-300)
-        return Selection(np.sort(chosen), scores, {"exploit": exploit, "explore": explore}, chance), state
+        first_draw_probability = np.zeros(ctx.n_clients)
+        first_draw_probability[ctx.available] = scores[ctx.available] / max(float(scores[ctx.available].sum()), 1e-300)
+        return Selection(
+            np.sort(chosen), scores, {"exploit": exploit, "explore": explore}, first_draw_probability
+        ), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         rounds = state.rounds.copy()

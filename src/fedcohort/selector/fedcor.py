@@ -51,7 +51,7 @@ LIMIT = 1e12  # nats
 
 @dataclass(frozen=True)
 class State:
-    """What FedCor remembers between rounds.
+    """State of FedCor that is kept between rounds.
 
     Attributes:
         X: features of the clients, [dim, K]; None before the first fit.
@@ -59,7 +59,7 @@ class State:
         p: n_k / sum n, [K].
         mu: mean loss change, [K].
         alpha: discount factor, [K].
-        changes: dF in nats by round, [K] each, NaN where unknown.
+        changes: dF in nats by round, [K] each, NaN if unknown.
         loss: loss of the last model that all clients were queried about, in nats, [K].
         asked: the round of that query, -1 before the first.
     """
@@ -184,7 +184,7 @@ class FedCor(Selector[State]):
         return gaussian.SquaredExponential(NOISE, self.length)
 
     def _choose(self, state: State, ctx: RoundContext) -> Selection:
-        """Return the selection; parts hold alpha and each client's position in the order of choice."""
+        """Return the selection; its score terms are alpha and each client's position in the order of choice."""
         if state.X is None:
             raise ValueError("the kernel is fitted before the first choice")
         order, gains = self.order(self._kernel().covariance(state.X, state.f), state.p, state.alpha, ctx)

@@ -63,10 +63,10 @@ MIN_WEIGHT = 1e-9  # smaller weights of known_matrix count as 0
 
 @dataclass(frozen=True)
 class State:
-    """What FedDiverse remembers between rounds.
+    """State of FedDiverse that is kept between rounds.
 
     Attributes:
-        delta: triplets, NaN where unknown, [K, 3].
+        delta: triplets, NaN if unknown, [K, 3].
         asked: whether each client was queried, [K].
         turn: number of groups of three chosen so far, over all rounds.
         weight: weights of the draw with known_matrix, otherwise zeros, [K].
@@ -158,7 +158,7 @@ class FedDiverse(Selector[State]):
         selection = Selection(
             np.sort(np.array(order, dtype=np.int64)),
             scores=state.delta[:, first],
-            parts=dict(zip(skew.COMPONENTS, state.delta.T, strict=True)) | {"role": role},
+            score_terms=dict(zip(skew.COMPONENTS, state.delta.T, strict=True)) | {"role": role},
             probability=draw_probabilities(delta[:, first], finite, ctx.available)
             if order
             else np.zeros(ctx.n_clients),
@@ -197,8 +197,8 @@ class FedDiverse(Selector[State]):
     def _remember(self, state: State, answer: ProbeResult) -> State:
         """Return the state with the answered triplets."""
         delta, asked = state.delta.copy(), state.asked.copy()
-        good = np.isfinite(answer.values).all(1)
-        delta[answer.clients[good]] = np.clip(answer.values[good], 0.0, 1.0)
+        is_finite = np.isfinite(answer.values).all(1)
+        delta[answer.clients[is_finite]] = np.clip(answer.values[is_finite], 0.0, 1.0)
         asked[answer.clients] = True
         return replace(state, delta=delta, asked=asked)
 
@@ -214,8 +214,8 @@ def _warn_if_uninformative(delta: Triplets) -> None:
     uninformative = int(find_uninformative(finite).sum())
     if 2 * uninformative > len(finite):
         log.warning(
-            "selector=feddiverse: the estimates of %d of %d clients tell no attribute (AI = 1, SC = 0), so that it "
-            "chooses by class imbalance only: it needs more samples per client, or fewer classes",
+            "selector=feddiverse: the estimates of %d of %d clients hold no information on attributes "
+            "(AI = 1, SC = 0): it chooses by class imbalance only, and needs more samples per client or fewer classes",
             uninformative,
             len(finite),
         )

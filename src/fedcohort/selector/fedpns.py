@@ -55,7 +55,7 @@ Gram = Float64[np.ndarray, "m m"]
 
 @dataclass(frozen=True)
 class State:
-    """What FedPNS remembers between rounds.
+    """State of FedPNS that is kept between rounds.
 
     Attributes:
         prob: probability of each client, sums to 1, [K].
@@ -118,30 +118,30 @@ class FedPns(Selector[State]):
         return State(np.full(K, 1 / K), np.zeros(K, np.int64), np.zeros(K, np.int64))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        chance = np.zeros(ctx.n_clients)
-        chance[ctx.available] = state.prob[ctx.available]
-        chance /= max(float(chance.sum()), FLOOR)
+        probability = np.zeros(ctx.n_clients)
+        probability[ctx.available] = state.prob[ctx.available]
+        probability /= max(float(probability.sum()), FLOOR)
         clients = draw(state.prob, ctx.available, ctx.cohort, ctx.rng)
-        return Selection(clients, scores=state.prob, probability=chance), state
+        return Selection(clients, scores=state.prob, probability=probability), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
         H = products_per_step(outcome.signals["update_gram"], outcome.signals["steps"])
         rows = np.argsort(outcome.clients)  # ties go by id, whatever the order of arrival
         rows = rows[np.isfinite(np.diag(H))[rows]]
         least = self._min_kept(len(outcome.clients))
-        worse = self._check(outcome, rows) if self.loss_check else None
+        is_worse_without = self._check(outcome, rows) if self.loss_check else None
         labels, out = find_opposing(
-            divide_by_largest(H[np.ix_(rows, rows)]), least - (len(outcome.clients) - len(rows)), worse
+            divide_by_largest(H[np.ix_(rows, rows)]), least - (len(outcome.clients) - len(rows)), is_worse_without
         )
         selected, labelled = state.selected.copy(), state.labelled.copy()
         selected[outcome.clients] += 1
-        bad = outcome.clients[rows[labels]]
-        labelled[bad] += 1
-        prob = self.update_probabilities(state.prob, bad, labelled[bad] / selected[bad])
-        after = State(prob, selected, labelled)
-        keep = np.ones(len(outcome.clients), bool)
-        keep[rows[out]] = False
-        return (Advice(keep=keep) if len(out) else None), after
+        labelled_now = outcome.clients[rows[labels]]
+        labelled[labelled_now] += 1
+        prob = self.update_probabilities(state.prob, labelled_now, labelled[labelled_now] / selected[labelled_now])
+        next_state = State(prob, selected, labelled)
+        is_kept = np.ones(len(outcome.clients), bool)
+        is_kept[rows[out]] = False
+        return (Advice(keep=is_kept) if len(out) else None), next_state
 
     def _check(self, outcome: RoundOutcome, rows: Ids) -> Callable[[Ids, Ids], bool]:
         """Return a function of two groups of rows: whether the mean of the second has the higher loss."""
@@ -205,24 +205,26 @@ def agreement_without(H: Gram, members: Ids) -> Values:
     return reduced
 
 
-def find_opposing(H: Gram, least: int, worse: Callable[[Ids, Ids], bool] | None = None) -> tuple[Ids, Ids]:
+def find_opposing(
+    H: Gram, min_kept: int, is_worse_without: Callable[[Ids, Ids], bool] | None = None
+) -> tuple[Ids, Ids]:
     """Return the rows to label and the rows to leave out, in that order.
 
     Args:
         H: inner products of the gradients, [m, m].
-        least: number of rows that are kept at least; one row is kept in any case.
-        worse: given A and A - k, whether the loss is higher without k. Then k is labelled but kept, and the search
-            ends.
+        min_kept: least number of rows to keep; one row is kept in any case.
+        is_worse_without: returns for A and A - k whether the loss is higher without k. Then k is labelled but kept,
+            and the search ends.
     """
     members, out = np.arange(len(H)), list[int]()
-    while len(members) > max(least, 1):
-        now, then = agreement(H, members), agreement_without(H, members)
-        best = float(then.max())
-        if best <= now + TIE * max(abs(now), abs(best)):
+    while len(members) > max(min_kept, 1):
+        current_agreement, agreements_without = agreement(H, members), agreement_without(H, members)
+        best = float(agreements_without.max())
+        if best <= current_agreement + TIE * max(abs(current_agreement), abs(best)):
             break
-        first = int(np.flatnonzero(then >= best - TIE * abs(best))[0])
-        k, reduced = int(members[first]), np.delete(members, first)
-        if worse is not None and worse(members, reduced):
+        first_best = int(np.flatnonzero(agreements_without >= best - TIE * abs(best))[0])
+        k, reduced = int(members[first_best]), np.delete(members, first_best)
+        if is_worse_without is not None and is_worse_without(members, reduced):
             return np.array([*out, k], dtype=np.int64), np.array(out, dtype=np.int64)
         out.append(k)
         members = reduced

@@ -16,7 +16,7 @@ draw:
 Departures from the paper:
 - The formula is derived from the objective above. The paper's draw of several clients and its value of rho were not
   available.
-- T is divided by its mean and a by its sum, so that rho has no unit. Both terms are then 1 where q = a and all T are
+- T is divided by its mean and a by its sum, so that rho has no unit. Both terms are then 1 if q = a and all T are
   equal, for any number of clients. Dividing a^2 by its mean would make the second term the squared number of clients,
   and rho would have no effect.
 - With several local steps there is no single gradient. g_k is the full-batch gradient at w_t, queried from all clients.
@@ -48,7 +48,7 @@ FLOOR = 1e-12  # of the largest importance: every client can be drawn
 
 @dataclass(frozen=True)
 class State:
-    """What FEEL remembers between rounds.
+    """State of FEEL that is kept between rounds.
 
     Attributes:
         norm: norm of each client's last update, NaN before it, [K].
@@ -118,8 +118,8 @@ class Feel(Selector[State]):
         order, at_draw = self._draw(a, T, q, ctx)
         weights = np.zeros(ctx.n_clients)
         weights[order] = des_raj_coefficients(w[order], at_draw)
-        parts = {"importance": a, "latency": T}
-        return Selection(np.sort(order), q, parts, q), replace(state, weights=weights)
+        terms = {"importance": a, "latency": T}
+        return Selection(np.sort(order), q, terms, q), replace(state, weights=weights)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
         norm = state.norm
@@ -211,11 +211,11 @@ def _root(a: Values, T: Values, rho: float) -> float:
     low, high = (1 - rho) * float(a[np.argmin(T)]) ** 2, (1 - rho) * float(a.sum()) ** 2
     cost = _latency_costs(T, rho)
     for _ in range(200):
-        middle = (low + high) / 2
-        total = float(_unnormalised_probabilities(a, cost, rho, middle).sum())
+        midpoint = (low + high) / 2
+        total = float(_unnormalised_probabilities(a, cost, rho, midpoint).sum())
         if abs(total - 1) < 1e-12:
             break
-        low, high = (middle, high) if total > 1 else (low, middle)
+        low, high = (midpoint, high) if total > 1 else (low, midpoint)
     return (low + high) / 2
 
 

@@ -48,9 +48,7 @@ from fedcohort.selector.contexts import FEATURES, Contexts, Measurements, Pendin
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 ONE_LOSS = Requirement(
-    lambda run: (
-        not run.parts.selector.robust_loss or run.parts.objective.robust_loss in ({}, run.parts.selector.robust_loss)
-    ),
+    lambda run: not (loss := run.components.selector.robust_loss) or run.components.objective.robust_loss in ({}, loss),
     "{option} reads the loss that clients train with in the paper, and its robust loss has other weights than "
     "{objective}: set selector.alpha, selector.beta and selector.A to objective.alpha, objective.beta and objective.A",
 )
@@ -58,13 +56,12 @@ ONE_LOSS = Requirement(
 
 @dataclass(frozen=True)
 class State:
-    """What FLASH remembers between rounds.
+    """State of FLASH that is kept between rounds.
 
     Attributes:
         posterior: the bandit's belief.
         known: the measurements that contexts are made of.
-        loss, gain: robust loss of the last model measured (nats, NaN without an answer), and the reward then,
-            [n_clients].
+        loss, gain: robust loss of the last measured model (nats, NaN if unknown), and the reward then, [n_clients].
         X: contexts of the next selection.
         p: n_k / sum of n (equal shares unless reward=global), [n_clients].
         round_tau: duration of the last round in seconds.
@@ -180,8 +177,8 @@ class Flash(Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if self.reward == "progress":  # the server's loss of w_t is known before any query
             loss = float(ctx.signals["server_val_loss"])
-            fall = rewards.split_reward_equally(state.server_loss - loss, state.pending, len(state.loss))
-            state = self._renew_contexts(self._reward_pending(replace(state, server_loss=loss), fall))
+            loss_decrease = rewards.share_equally(state.server_loss - loss, state.pending, len(state.loss))
+            state = self._renew_contexts(self._reward_pending(replace(state, server_loss=loss), loss_decrease))
         if self.context == "fresh" and probes:  # empty where no client is available
             state = self._measure(state, probes)
         if ctx.round == 0:
@@ -193,8 +190,8 @@ class Flash(Selector[State]):
         scores = np.where(np.isfinite(verdict.score), verdict.score, -np.inf)
         clients = top(scores, ctx.available, ctx.cohort, ctx.rng)
         state = replace(state, posterior=self.estimator.choose(posterior, state.X[clients]))
-        parts = {"exploit": verdict.exploit, "explore": verdict.explore}
-        return Selection(clients, scores, parts, reward=state.gain), state
+        terms = {"exploit": verdict.exploit, "explore": verdict.explore}
+        return Selection(clients, scores, terms, reward=state.gain), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         arrived, first, chosen_by = outcome.clients, outcome.round == 0, state.X
@@ -202,9 +199,8 @@ class Flash(Selector[State]):
             state = self._measure(state, outcome.probes)
         if self.credit == "literal":  # x_t contains tau_{t-1} and r_{t-1}, so it is used as it was measured
             gain = np.zeros(len(arrived)) if first else state.gain[arrived]
-            return None, self._store_durations(
-                self._store_rewards(state, PendingRewards(arrived, state.X[arrived], first), gain), outcome
-            )
+            rewarded = self._store_rewards(state, PendingRewards(arrived, state.X[arrived], first), gain)
+            return None, self._store_durations(rewarded, outcome)
         rows = np.arange(len(chosen_by)) if self.credit == "answered" else arrived
         state = self._store_durations(replace(state, pending=PendingRewards(rows, chosen_by[rows], first)), outcome)
         return None, self._renew_contexts(state)
@@ -218,19 +214,19 @@ class Flash(Selector[State]):
         robust, val = answers(probes, "robust_loss"), answers(probes, "val_loss")
         loss = robust.dense(len(state.loss))
         loss[~np.isfinite(loss)] = np.nan
-        fall = state.loss - loss
+        loss_decrease = state.loss - loss
         measurements = replace(state.known, train=state.known.train.after(robust), val=state.known.val.after(val))
         state = replace(state, known=measurements, loss=loss)
         if self.reward != "progress":
             state = self._reward_pending(
-                state, rewards.mean_loss_decrease(fall, state.p) if self.reward == "global" else fall
+                state, rewards.mean_loss_decrease(loss_decrease, state.p) if self.reward == "global" else loss_decrease
             )
         return self._renew_contexts(state)
 
-    def _reward_pending(self, state: State, fall: Values) -> State:
+    def _reward_pending(self, state: State, loss_decrease: Values) -> State:
         """Reward the pending rows; NaN marks a decrease that is not known."""
-        seconds = state.known.tau if self.reward_tau == "client" else np.full_like(fall, state.round_tau)
-        gain = rewards.reward_per_second(fall, seconds, self.change)
+        seconds = state.known.tau if self.reward_tau == "client" else np.full_like(loss_decrease, state.round_tau)
+        gain = rewards.reward_per_second(loss_decrease, seconds, self.change)
         state, rows = replace(state, gain=gain, pending=None), state.pending
         return state if rows is None else self._store_rewards(state, rows, gain[rows.clients])
 

@@ -6,7 +6,7 @@ arXiv 2208.05135.
     sketch:  X_k, the compressed gradient of k at w_0 (`maths/sketch.py`), queried once
     strata:  H clusters of the X_k by k-means, of N_h clients each
     spread:  S_h = sqrt(sum_{k in h} ||X_k - mean||^2 / (N_h - 1))
-    quotas:  m_h near m N_h S_h / sum N_j S_j, at least 1 where m >= H
+    quotas:  m_h near m N_h S_h / sum N_j S_j, at least 1 if m >= H
     draw:  in each stratum m_h clients, successively in proportion to ||X_k||
     agg=stratified:  each update of stratum h has the weight (N_h / K) / m_h
 
@@ -62,12 +62,12 @@ STRATA = {"paper": 10, "feddiverse_paper": 3}
 
 @dataclass(frozen=True)
 class State:
-    """What HCSFed remembers between rounds.
+    """State of HCSFed that is kept between rounds.
 
     Attributes:
-        X: sketches, [K, d'], NaN where unknown; no columns before the first.
+        X: sketches, [K, d'], NaN if unknown; no columns before the first.
         asked: whether each client was queried, or sent an update, in the current period of `recluster`, [K].
-        stratum: of each client, -1 where unknown, [K].
+        stratum: of each client, -1 if unknown, [K].
         stale: whether a sketch is newer than the strata.
     """
 
@@ -117,11 +117,11 @@ class HcsFed(Selector[State]):
         )
 
     def _has_place_for_each_stratum(self, run: Facts) -> bool | None:
-        """Return whether every stratum has a place in a cohort; None where the cohort is not known yet."""
+        """Return whether every stratum has a place in a cohort; None if the cohort is not known yet."""
         return None if run.cohort is None else self.strata is None or self.strata <= run.cohort
 
     def _is_sketch_informative(self, run: Facts) -> bool | None:
-        """Return whether a sketch is longer than two numbers; None where the network is not known yet."""
+        """Return whether a sketch is longer than two numbers; None if the network is not known yet."""
         return run.layout and sketch.sketch_length(run.layout.n_params, self.rate) > sketch.sketch_length(1, self.rate)
 
     @property
@@ -174,8 +174,8 @@ class HcsFed(Selector[State]):
         H = min(STRATA[self.variant], ctx.cohort) if self.strata is None else self.strata
         if len(sketched):
             X = state.X[sketched]
-            distinct = len(np.unique(X, axis=0))
-            stratum[sketched] = kmeans.cluster_vectors(X, min(H, distinct), ctx.rng)
+            n_distinct = len(np.unique(X, axis=0))
+            stratum[sketched] = kmeans.cluster_vectors(X, min(H, n_distinct), ctx.rng)
         return stratum
 
     def _draw(self, state: State, ctx: RoundContext) -> Selection:
@@ -185,42 +185,42 @@ class HcsFed(Selector[State]):
         unclustered = available[stratum[available] == UNCLUSTERED]
         norm = np.linalg.norm(state.X, axis=1) if state.X.shape[1] else np.full(ctx.n_clients, np.nan)
         first = self._unclustered_draws(unclustered, m, ctx)
-        room = np.array([(stratum[available] == h).sum() for h in range(H)], dtype=np.int64)
-        draws = self.quotas(state, H, room, m - first)
-        chance, clients = np.zeros(ctx.n_clients), np.empty(0, np.int64)
+        available_members = np.array([(stratum[available] == h).sum() for h in range(H)], dtype=np.int64)
+        draws = self.quotas(state, H, available_members, m - first)
+        probability, clients = np.zeros(ctx.n_clients), np.empty(0, np.int64)
         for h in range(H):
             members = available[stratum[available] == h]
             weight = norm if self.probes and norm[members].sum() > 0 else np.ones(ctx.n_clients)
             clients = np.append(clients, draw(weight, members, int(draws[h]), ctx.rng))
             if draws[h]:
-                chance[members] = draws[h] / m * weight[members] / weight[members].sum()
+                probability[members] = draws[h] / m * weight[members] / weight[members].sum()
         if m > len(clients):
-            chance[unclustered] = (m - len(clients)) / m / len(unclustered)
+            probability[unclustered] = (m - len(clients)) / m / len(unclustered)
             clients = np.append(clients, draw(np.ones(ctx.n_clients), unclustered, m - len(clients), ctx.rng))
         part = np.where(stratum == UNCLUSTERED, np.nan, stratum.astype(np.float64))
-        return Selection(np.sort(clients), chance, {"stratum": part, "norm": norm}, chance)
+        return Selection(np.sort(clients), probability, {"stratum": part, "norm": norm}, probability)
 
     def _unclustered_draws(self, unclustered: Ids, m: int, ctx: RoundContext) -> int:
-        """Return the number of draws among unclustered clients, m N / K on average; 0 where sketches are queried."""
+        """Return the number of draws among unclustered clients, m N / K on average; 0 if sketches are queried."""
         if self.probes or not len(unclustered):
             return 0
         return min(len(unclustered), int(m * len(unclustered) / len(ctx.available) + ctx.rng.random()))
 
-    def quotas(self, state: State, H: int, room: Ids, m: int) -> Ids:
+    def quotas(self, state: State, H: int, available_members: Ids, m: int) -> Ids:
         """Return m_h of each stratum, at most the number of its available members, [H].
 
         Args:
             state: the state with sketches and strata.
             H: number of strata.
-            room: number of available members of each stratum, [H].
+            available_members: number of available members of each stratum, [H].
             m: number of draws.
         """
         sizes = np.bincount(state.stratum[state.stratum != UNCLUSTERED], minlength=H)
         if not self.probes:
-            return strata.equal_allocation(sizes, room, m)
+            return strata.equal_allocation(sizes, available_members, m)
         clustered = state.stratum != UNCLUSTERED
         S = strata.spread_of_strata(state.X[clustered], state.stratum[clustered], H)
-        return strata.round_to_capacity(strata.neyman_targets(sizes, S, m), room, m)
+        return strata.round_to_capacity(strata.neyman_targets(sizes, S, m), available_members, m)
 
 
 def store_sketches(state: State, clients: Ids, values: Float64[np.ndarray, "_n _d"]) -> State:
@@ -228,8 +228,8 @@ def store_sketches(state: State, clients: Ids, values: Float64[np.ndarray, "_n _
     asked = state.asked.copy()
     asked[clients] = True
     X = state.X.copy() if state.X.shape[1] else np.full((len(asked), values.shape[1]), np.nan)
-    good = (np.abs(values) < LIMIT).all(1)
-    X[clients[good]] = values[good]
+    is_valid = (np.abs(values) < LIMIT).all(1)
+    X[clients[is_valid]] = values[is_valid]
     return replace(state, X=X, asked=asked, stale=True)
 
 

@@ -69,6 +69,6 @@ def inclusion_probabilities(scores: Values, available: np.ndarray, size: int, co
     size = min(size, len(available))
     value = np.where(np.isnan(scores[available]), -np.inf, scores[available])
     edge = np.sort(value)[::-1][size - 1]
-    above, at_edge = value > edge, value == edge
-    out[available] = (above + at_edge * (size - above.sum()) / at_edge.sum()) * min(1.0, cohort / size)
+    is_above_edge, at_edge = value > edge, value == edge
+    out[available] = (is_above_edge + at_edge * (size - is_above_edge.sum()) / at_edge.sum()) * min(1.0, cohort / size)
     return out

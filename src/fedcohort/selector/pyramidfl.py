@@ -45,7 +45,7 @@ from fedcohort.selector.ranking import State as Ranked
 from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 FINISHED_UPDATE = Requirement(
-    lambda run: not run.parts.codec.hooks,
+    lambda run: not run.components.codec.hooks,
     "{option} leaves tensors out of finished updates, and {codec} changes local training: choose codec=none, "
     "codec=subsample or codec=quant, or set codec.mode=posthoc for codec=lowrank",
 )
@@ -55,7 +55,7 @@ ANY_WORK = Requirement(
     "another aggregator, or set selector.beta=0",
 )
 FITTING_WORK = Requirement(
-    lambda run: run.parts.deadline.partial_work or not run.parts.deadline.announces,
+    lambda run: run.components.deadline.partial_work or not run.components.deadline.announces,
     "{option} gives fast clients extra epochs, which {deadline} discards: set deadline.partial_work=true, or "
     "selector.beta=0",
 )
@@ -67,7 +67,7 @@ LIMIT = 1e150  # the product of two such numbers does not overflow
 
 @dataclass(frozen=True)
 class State:
-    """What PyramidFL remembers between rounds.
+    """State of PyramidFL that is kept between rounds.
 
     Attributes:
         ranked: the state of Oort's ranking, whose durations are the expected ones.
@@ -145,11 +145,11 @@ class PyramidFl(Ranking, Selector[State]):
         rho[chosen] = drop_rates(state.importance[chosen], self.low, self.high, ctx.cohort)
         unit_s = ctx.signals["expected_unit_s"][chosen]
         M[chosen] = work_multipliers(predict_job_seconds(ctx, chosen, rho[chosen]), unit_s, ctx.units, self.beta)
-        parts = {"importance": state.importance, "drop": rho, "work": M}
+        terms = {"importance": state.importance, "drop": rho, "work": M}
         selection = replace(
             choice,
             clients=chosen,
-            parts={**choice.parts, **parts},
+            score_terms={**choice.score_terms, **terms},
             units=self._units(ctx, M),
             upload=1.0 - rho,
             zero_fill=self.drop_agg == "zeros",
@@ -178,15 +178,15 @@ class PyramidFl(Ranking, Selector[State]):
 
 
 def importances(norm: Values, count: Values, steps: Values) -> Values:
-    """Return ||D|| |B| / 100 over the local steps; 0 where a report is invalid, so that such a client uploads least.
+    """Return ||D|| |B| / 100 over the local steps; 0 if a report is invalid, so that such a client uploads least.
 
     Args:
         norm: ||D|| of each update, [n].
         count: |B|, samples of the first local epoch, [n].
         steps: number of local steps, or ones, [n].
     """
-    sane = np.isfinite(norm) & np.isfinite(count) & (norm >= 0) & (count >= 0)
-    a, b = (np.minimum(np.where(sane, column, 0.0), LIMIT) for column in (norm, count))
+    is_valid = np.isfinite(norm) & np.isfinite(count) & (norm >= 0) & (count >= 0)
+    a, b = (np.minimum(np.where(is_valid, column, 0.0), LIMIT) for column in (norm, count))
     return np.asarray(a * b / 100.0 / steps)
 
 
@@ -211,6 +211,6 @@ def work_multipliers(seconds: Values, unit_s: Values, E: int, beta: float) -> Va
         E: units of local work.
         beta: share of the free time that is used.
     """
-    room = seconds.max(initial=0.0) - seconds
-    free = np.divide(room, unit_s, out=np.zeros(len(seconds)), where=unit_s > 0)
+    free_seconds = seconds.max(initial=0.0) - seconds
+    free = np.divide(free_seconds, unit_s, out=np.zeros(len(seconds)), where=unit_s > 0)
     return np.asarray(1.0 + np.minimum(MAX_ADDED_WORK, beta * np.floor(free + 1e-9) / E))

@@ -18,7 +18,7 @@ from fedcohort.types import Ids, Population, RoundContext, RoundOutcome, Selecti
 
 @dataclass(frozen=True)
 class State:
-    """What the ranking remembers between rounds.
+    """State of the ranking that is kept between rounds.
 
     Attributes:
         utility: U_k, NaN before a client's first round or where its report is invalid, [n_clients].
@@ -93,8 +93,8 @@ class Ranking:
     def start(self, population: Population) -> State:
         """Return the state before round 0."""
         K = population.n_clients
-        never, nan = np.zeros(K, np.int64), np.full(K, np.nan)
-        return State(nan, never, nan, never, self.eps, self.preferred, np.empty(0))
+        never_selected, nan = np.zeros(K, np.int64), np.full(K, np.nan)
+        return State(nan, never_selected, nan, never_selected, self.eps, self.preferred, np.empty(0))
 
     def rank(self, state: State, ctx: RoundContext) -> tuple[Selection, State]:
         """Return the cohort with its scores, and the state with a decayed share of exploration."""
@@ -122,9 +122,9 @@ class Ranking:
             ctx.rng,
         )
         clients = np.sort(np.concatenate([chosen, filling]))
-        parts = {"utility": utility, "staleness": bonus, "system": system}
+        terms = {"utility": utility, "staleness": bonus, "system": system}
         probability = expected_cohort_shares(((exploited, n_exploit), (explored, n_explore)))
-        return Selection(clients, scores, parts, probability), replace(state, eps=eps)
+        return Selection(clients, scores, terms, probability), replace(state, eps=eps)
 
     def learn(self, state: State, outcome: RoundOutcome) -> State:
         """Return the state after the reports of the arrivals, and after the pacer's decision."""
@@ -165,8 +165,8 @@ class Ranking:
             return preferred, sums
         before, now = float(sums[:W].sum()), float(sums[W:].sum())
         limit = 100.0 if self.preferred_in == "percentile" else math.inf
-        relax = {"paper": before > now, "code": abs(now - before) <= 0.1 * before, "none": False}
-        if relax[self.pacer]:
+        should_relax = {"paper": before > now, "code": abs(now - before) <= 0.1 * before, "none": False}
+        if should_relax[self.pacer]:
             preferred = min(limit, preferred + self.step)
         elif self.pacer == "code" and abs(now - before) >= 5 * before:
             preferred = max(min(self.step, preferred), preferred - self.step)
@@ -174,14 +174,14 @@ class Ranking:
 
 
 def utilities(count: Values, squares: Values) -> Values:
-    """Return U = n sqrt(sum of loss^2 / n), [n]; NaN where the reports cannot be a count and a sum of squares."""
-    sane = np.isfinite(count) & np.isfinite(squares) & (count >= 0) & (squares >= 0)
-    n, s = (np.where(sane, column, 0.0) for column in (count, squares))
-    return np.where(sane, np.sqrt(n) * np.sqrt(s), np.nan)  # n s would overflow first
+    """Return U = n sqrt(sum of loss^2 / n), [n]; NaN if the reports cannot be a count and a sum of squares."""
+    is_valid = np.isfinite(count) & np.isfinite(squares) & (count >= 0) & (squares >= 0)
+    n, s = (np.where(is_valid, column, 0.0) for column in (count, squares))
+    return np.where(is_valid, np.sqrt(n) * np.sqrt(s), np.nan)  # n s would overflow first
 
 
 def normalise_utilities(utility: Values, clip: float) -> Values:
-    """Return (min(U, c) - .999 min U) / max(max U - .999 min U, 1e-4), [n_clients]; NaN where U is NaN."""
+    """Return (min(U, c) - .999 min U) / max(max U - .999 min U, 1e-4), [n_clients]; NaN if U is NaN."""
     ascending = np.sort(utility[np.isfinite(utility)])
     if not len(ascending):
         return np.full(len(utility), np.nan)
@@ -192,16 +192,16 @@ def normalise_utilities(utility: Values, clip: float) -> Values:
 
 
 def staleness(round: int, last: Ids) -> Values:
-    """Return sqrt(.1 ln R / last), [n_clients]; 0 where last = 0, for clients that never trained. R is `round`."""
+    """Return sqrt(.1 ln R / last), [n_clients]; 0 if last = 0, for clients that never trained. R is `round`."""
     bonus: Values = np.sqrt(0.1 * math.log(round) / np.maximum(last, 1))
     return np.where(last > 0, bonus, 0.0)
 
 
 def speed_factor(seconds: Values, T: float, penalty: float) -> Values:
     """Return (T / t)^penalty where t > T, and 1 otherwise, [n_clients]."""
-    slow = seconds > T
+    is_slow = seconds > T
     out = np.ones(len(seconds))
-    out[slow] = (T / np.maximum(seconds[slow], 1e-4)) ** penalty
+    out[is_slow] = (T / np.maximum(seconds[is_slow], 1e-4)) ** penalty
     return out
 
 

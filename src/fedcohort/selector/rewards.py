@@ -40,34 +40,34 @@ def check_reward_options(reward: str, credit: str, scale: str, bandit: str) -> N
         raise ranges.refuse("scale", allowed, scale)
 
 
-def mean_loss_decrease(fall: Values, p: Values) -> Values:
-    """Return the mean decrease, weighted by p over the clients that have one, for all clients; NaN where none has.
+def mean_loss_decrease(loss_decrease: Values, p: Values) -> Values:
+    """Return the mean decrease, weighted by p over the clients that have one, for all clients; NaN if none has.
 
     Args:
-        fall: decrease of each client's loss in nats, NaN where unknown, [n_clients].
+        loss_decrease: decrease of each client's loss in nats, NaN if unknown, [n_clients].
         p: shares of the training samples, [n_clients].
     """
-    finite = np.isfinite(fall)
+    finite = np.isfinite(loss_decrease)
     weight = p[finite].sum()
-    return np.full_like(fall, p[finite] @ fall[finite] / weight if weight > 0 else np.nan)
+    return np.full_like(loss_decrease, p[finite] @ loss_decrease[finite] / weight if weight > 0 else np.nan)
 
 
-def split_reward_equally(fall: float, cohort: PendingRewards | None, n_clients: int) -> Values:
+def share_equally(loss_decrease: float, cohort: PendingRewards | None, n_clients: int) -> Values:
     """Return the decrease in equal shares for the clients of the cohort, [n_clients]; NaN for all others."""
     out = np.full(n_clients, np.nan)
     if cohort is not None and len(cohort.clients):
-        out[cohort.clients] = fall / len(cohort.clients)
+        out[cohort.clients] = loss_decrease / len(cohort.clients)
     return out
 
 
-def reward_per_second(fall: Values, seconds: Values, change: str) -> Values:
-    """Return the rewards per second, NaN where no time passed.
+def reward_per_second(loss_decrease: Values, seconds: Values, change: str) -> Values:
+    """Return the rewards per second, NaN if no time passed.
 
     Args:
-        fall: decrease of the loss in nats, [n_clients].
+        loss_decrease: decrease of the loss in nats, [n_clients].
         seconds: durations, [n_clients].
         change: "abs" counts an increase as a decrease of the same size, "signed" counts it as negative.
     """
-    gain = np.full_like(fall, np.nan)
-    np.divide(np.abs(fall) if change == "abs" else fall, seconds, out=gain, where=seconds > 0)
+    gain = np.full_like(loss_decrease, np.nan)
+    np.divide(np.abs(loss_decrease) if change == "abs" else loss_decrease, seconds, out=gain, where=seconds > 0)
     return gain

@@ -24,7 +24,7 @@ from fedcohort.types import Ids, Population, ProbeResult, RoundContext, Selectio
 
 @dataclass(frozen=True)
 class State:
-    """What round robin remembers between rounds.
+    """State of round robin that is kept between rounds.
 
     Attributes:
         R: number of selections of each client, [K].

@@ -33,10 +33,10 @@ from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, R
 
 @dataclass(frozen=True)
 class State:
-    """What rpow-d remembers between rounds.
+    """State of rpow-d that is kept between rounds.
 
     Attributes:
-        last: loss of each client's last round in nats, inf before it and -inf where it was not finite, [n_clients].
+        last: loss of each client's last round in nats, inf before it and -inf if it was not finite, [n_clients].
     """
 
     last: Values

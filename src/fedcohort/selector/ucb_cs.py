@@ -40,7 +40,7 @@ from fedcohort.selector.base import Selector, top
 from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 SEVERAL_STEPS = Requirement(
-    lambda run: run.parts.client.takes_several(run.most_samples),
+    lambda run: run.components.client.takes_several(run.most_samples),
     "{option} explores in proportion to the spread of a client's batch losses, and every client takes one step a "
     "round: after each client's first round it chooses by losses alone (set client.epochs, client.steps or a smaller "
     "client.batch for several steps)",
@@ -49,7 +49,7 @@ SEVERAL_STEPS = Requirement(
 
 @dataclass(frozen=True)
 class State:
-    """What UCB-CS remembers between rounds.
+    """State of UCB-CS that is kept between rounds.
 
     Attributes:
         past: the discounted sums L, N and T.
@@ -96,8 +96,10 @@ class UcbCs(Selector[State]):
 
     def init(self, population: Population) -> State:
         K = population.n_clients
-        never = np.full(K, np.inf)
-        return State(discounted.initial_sums(K), np.full(K, np.nan), 0.0, np.zeros(K), never, np.zeros(K, bool))
+        infinite_index = np.full(K, np.inf)
+        return State(
+            discounted.initial_sums(K), np.full(K, np.nan), 0.0, np.zeros(K), infinite_index, np.zeros(K, bool)
+        )
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         n = ctx.signals["n_train"]
@@ -111,19 +113,19 @@ class UcbCs(Selector[State]):
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         loss, std = outcome.signals["train_loss"], outcome.signals["train_loss_std"]
-        good = np.isfinite(loss)
-        arrivals = outcome.clients[good]
+        is_finite = np.isfinite(loss)
+        arrivals = outcome.clients[is_finite]
         shunned = state.shunned.copy()
-        shunned[outcome.clients] = ~good
+        shunned[outcome.clients] = ~is_finite
         latest = state.std.copy()
-        latest[arrivals] = np.where(np.isfinite(std), std, latest[outcome.clients])[good]
-        pulled = np.concatenate([arrivals, outcome.failed])
-        rewards = np.concatenate([loss[good], np.zeros(len(outcome.failed))])
-        past = discounted.discount_and_add(state.past, self.discount, pulled, rewards)
+        latest[arrivals] = np.where(np.isfinite(std), std, latest[outcome.clients])[is_finite]
+        selected = np.concatenate([arrivals, outcome.failed])
+        rewards = np.concatenate([loss[is_finite], np.zeros(len(outcome.failed))])
+        past = discounted.discount_and_add(state.past, self.discount, selected, rewards)
         sigma = self._sigma(state.sigma, latest if self.sigma == "all_latest" else latest[arrivals])
         mean, width = discounted.mean_rewards(past), discounted.confidence_widths(past, sigma)
         if self.index == "algorithm1":
-            mean, width = (self._stale(old, new, pulled) for old, new in ((state.mean, mean), (state.width, width)))
+            mean, width = (self._stale(old, new, selected) for old, new in ((state.mean, mean), (state.width, width)))
         return None, State(past, latest, sigma, mean, width, shunned)
 
     def _sigma(self, before: float, std: Values) -> float:

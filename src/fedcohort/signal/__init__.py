@@ -1,1 +1,1 @@
-"""Signals that clients can be asked for or that the server measures: one module per signal."""
+"""Signals, which clients report or the server measures: one module per signal."""

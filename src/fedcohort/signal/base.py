@@ -1,6 +1,6 @@
 """The kinds of signals, and how a signal is found by its name.
 
-A signal is a number, or a row of numbers, that a client can be asked for, or that the server measures itself. Its
+A signal is a number, or a row of numbers, that a client reports, or that the server measures. Its
 module `signal/<name>.py` holds an object `signal` of one of the classes below, whose fields are:
 
     reveals:  what the server learns about a client
@@ -45,7 +45,7 @@ class Static:
     """A signal that is sent once, when a client registers.
 
     Attributes:
-        fact: its name among the facts of the federation (`round/parts.py`); a number or a row of numbers for each
+        fact: its name among the facts of the federation (`round/components.py`); a number or a row of numbers for each
             client.
     """
 
@@ -111,7 +111,7 @@ class Computed:
 class ServerMeasured:
     """A signal that the server measures of w_t on its own data: one number, known before any query.
 
-    A selector finds it in its round's context. No client is asked, and none can falsify it.
+    A selector finds it in its round's context. No client is queried, and no client can falsify it.
 
     Attributes:
         measure: function of the lab that returns the number; every process computes it.
@@ -139,7 +139,7 @@ class RawUpdate:
 class Derived:
     """A signal that the server computes from the updates and its own data, once a round.
 
-    No client is asked, and all updates of a round are kept.
+    No client is queried, and all updates of a round are kept.
 
     Attributes:
         make: function of the lab and the updates [arrived, P]. It returns float64 numbers, [arrived] or [arrived, d],

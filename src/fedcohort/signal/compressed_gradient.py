@@ -30,7 +30,7 @@ def compress(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> 
 
 
 signal = Computed(
-    reveals="how, or where, a client's data would move the global model, roughly",
+    reveals="roughly in which direction a client's data would move the global model",
     bytes_up=4,
     passes=3.0,
     compute=compress,

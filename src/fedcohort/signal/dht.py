@@ -49,7 +49,7 @@ def passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "clients 
 
 
 signal = Computed(
-    reveals="how uneven a client's classes and (guessed) attributes are, and how much one tells about the other",
+    reveals="a client's imbalance of classes and of estimated attributes, and how they are correlated",
     bytes_up=4,
     passes=passes,
     compute=compute,

@@ -2,4 +2,4 @@
 
 from fedcohort.signal.base import Static
 
-signal = Static(reveals="how wrong a client's labels are", bytes_up=0, fact="noise_rate", knowable=False)
+signal = Static(reveals="the rate of wrong labels of a client", bytes_up=0, fact="noise_rate", knowable=False)

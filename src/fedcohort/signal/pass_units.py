@@ -1,6 +1,6 @@
 """pass_units: units of local work in one pass over a client's training set.
 
-It is 1 where a unit is an epoch, and the number of mini-batches where a unit is a step. The server computes it from
+It is 1 if a unit is an epoch, and the number of mini-batches where a unit is a step. The server computes it from
 n_train, which is sent where it is read.
 """
 

@@ -19,7 +19,7 @@ from fedcohort.types import Ids, Values
 
 
 def losses(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
-    """Return the losses in nats, [len(clients)]; NaN where no update is finite."""
+    """Return the losses in nats, [len(clients)]; NaN if no update is finite."""
     total, samples = None, 0
     for k in options["trainers"]:
         sent = lab.train(round, int(k))
@@ -31,7 +31,7 @@ def losses(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Va
 
 
 signal = Computed(
-    reveals="what a round with some clients would do to the fit of a client's training data",
+    reveals="how a round with some clients would change the loss on a client's training data",
     bytes_up=4,
     passes=1.0,
     compute=losses,

@@ -2,4 +2,4 @@
 
 from fedcohort.signal.base import RawUpdate
 
-signal = RawUpdate(reveals="where a client's data would move the global model")
+signal = RawUpdate(reveals="in which direction a client's data would move the global model")

@@ -60,10 +60,10 @@ class Assignment:
     Attributes:
         server: positions of the rows of server_val, sorted.
         train, val: positions of the rows of each T_k and V_k.
-        train_y, val_y: the labels that clients see, aligned with train and val; None where no label is flipped.
+        train_y, val_y: the labels that clients see, aligned with train and val; None if no label is flipped.
         class_counts: true labels over T_k and V_k, int64 [K, C].
         noise_rate: of labels, float64 [K].
-        owners: the natural client that each client is, [K]; None where clients are made by the partition.
+        owners: the natural client that each client is, [K]; None if clients are made by the partition.
         unused: number of training samples that no client and not the server holds.
         hash: of the holder of each training sample.
     """
@@ -206,7 +206,7 @@ def _shuffle(clients: Ragged, seed: int) -> None:
 def _flip_labels(
     noise: LabelNoise, clients: Ragged, true_y: Labels, rates: Values, n_classes: int, seed: int
 ) -> Labels | None:
-    """Return the labels that clients see, aligned with `clients.rows`; None where no client has label noise.
+    """Return the labels that clients see, aligned with `clients.rows`; None if no client has label noise.
 
     Args:
         noise: flips the labels of a client.

@@ -25,7 +25,7 @@ def build_network(composition: Composed, model: "Model", federation: "Federation
     """Build the network, with initial weights drawn from the run's seed.
 
     Raises:
-        FedcohortError: where it does not fit the data or the memory.
+        FedcohortError: if it does not fit the data or the memory.
     """
     from fedcohort.startup import footprint, requirements
     from fedcohort.training import memory_layout
@@ -56,7 +56,7 @@ def probe(composition: Composed, model: "Model", network: "nn.Module", facts: "F
     """
     from fedcohort.training.probe import probe_network, probe_objective
 
-    federation, objective = facts.federation, facts.parts.objective
+    federation, objective = facts.federation, facts.components.objective
     own_classes = [module for module in network.modules() if not type(module).__module__.startswith("torch.")]
     code = own_classes[0] if own_classes else model
     shape = [2, *federation.server_test.x.shape[1:]]
@@ -76,7 +76,7 @@ def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "
         network: the network to train.
 
     Raises:
-        OptionError: where a round needs more memory than is available.
+        OptionError: if a round needs more memory than is available.
     """
     from fedcohort.flat import Layout, keeps_statistics
     from fedcohort.host import processes
@@ -85,11 +85,11 @@ def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "
     from fedcohort.round.settings import Settings
     from fedcohort.startup import footprint, notices
 
-    config, parts, federation = composition.config, facts.parts, facts.federation
+    config, components, federation = composition.config, facts.components, facts.federation
     accelerator = config["trainer"]["accelerator"]
     facts = replace(facts, layout=Layout.of(network), batch_norm=keeps_statistics(network))
     if accelerator == "cpu":
-        footprint.check_rounds(facts, keeps_updates=keeps_updates(parts))
+        footprint.check_rounds(facts, keeps_updates=keeps_updates(components))
     for line in (
         *notices.list_notices(composition.choices, facts, composition.overrides),
         *federation.notices(),
@@ -98,4 +98,4 @@ def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "
     ):
         log.warning("%s", line)
     settings = Settings.from_config(config, f"{folder.config_hash(config)}-s{config['seed']}")
-    return FederatedLoop(parts, settings, federation)
+    return FederatedLoop(components, settings, federation)

@@ -17,7 +17,7 @@ from fedcohort.startup.compose import Composed
 
 if TYPE_CHECKING:
     from fedcohort.partition.base import Partition
-    from fedcohort.round.parts import Parts
+    from fedcohort.round.components import Components
 
 LIGHT = (  # groups whose classes import no torch
     *("selector", "client", "deadline", "samples", "device", "availability"),
@@ -27,7 +27,7 @@ HEAVY = ("objective", "regulariser", "codec", "server", "agg", "proxy")
 
 
 def check_before_data(composition: Composed) -> None:
-    """Raise `FedcohortError` where a run of this config would be rejected before its data are read."""
+    """Check a config without reading data. Raises `FedcohortError` if its run would be rejected."""
     make_components(composition, make_light_components(composition))
 
 
@@ -39,28 +39,28 @@ def make_light_components(composition: Composed) -> dict[str, Any]:
     return objects
 
 
-def make_components(composition: Composed, light: Mapping[str, Any]) -> "Parts":
+def make_components(composition: Composed, light_components: Mapping[str, Any]) -> "Components":
     """Make the components of the groups in HEAVY, and check the requirements of all. This imports torch.
 
     Args:
         composition: the composed config.
-        light: the components of the groups in LIGHT, by group.
+        light_components: the components of the groups in LIGHT, by group.
 
     Raises:
-        FedcohortError: where components can't be combined.
+        FedcohortError: if components can't be combined.
     """
-    objects = {**light, **{group: components.make(composition, group) for group in HEAVY}}
+    objects = {**light_components, **{group: components.make(composition, group) for group in HEAVY}}
     from fedcohort.component import Facts
     from fedcohort.host import processes
-    from fedcohort.round.parts import Parts
+    from fedcohort.round.components import Components
     from fedcohort.startup import requirements
 
-    parts = Parts(**{name: objects[name] for name in Parts.__dataclass_fields__})
-    facts = Facts(parts, composition.config)
+    run_components = Components(**{name: objects[name] for name in Components.__dataclass_fields__})
+    facts = Facts(run_components, composition.config)
     requirements.check(composition.choices, facts)
     requirements.check_clock(composition.choices, facts)
     processes.check_processes(**count_processes(composition.config))
-    return parts
+    return run_components
 
 
 def count_processes(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,12 +105,12 @@ def check_aliases(composition: Composed) -> None:
     for group, required in composition.config["requires"].items():
         for name, value in required.items():
             node, _, option = name.partition(".")
-            actual = composition.config[node].get(option) if option else composition.choices.get(node)
+            actual_value = composition.config[node].get(option) if option else composition.choices.get(node)
             meaning = f"{composition.option(group)} stands for {name}={options.spell_value(value)}"
-            if actual != value:
+            if actual_value != value:
                 raise IncompatibleConfig(
-                    f"{meaning}, but {name}={options.spell_value(actual)} was asked for: leave {name} out, or choose "
-                    f"another {group}"
+                    f"{meaning}, but {name}={options.spell_value(actual_value)} was requested: leave {name} out, or "
+                    f"choose another {group}"
                 )
             if option and not _takes(composition.config[node], option):
                 raise IncompatibleConfig(f"{meaning}, and {composition.option(node)} has none: choose another")
@@ -124,7 +124,7 @@ def _takes(node: Mapping[str, Any], option: str) -> bool:
 
 
 def check_owners(composition: Composed, partition: "Partition") -> None:
-    """Raise `IncompatibleConfig` where a column of the data names the clients, but the partition makes its own."""
+    """Raise `IncompatibleConfig` if a column of the data names the clients, but the partition makes its own."""
     column = composition.config["dataset"].get("client")
     if column is not None and not partition.takes_owners:
         raise IncompatibleConfig(

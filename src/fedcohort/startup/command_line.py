@@ -113,7 +113,7 @@ def check_words(words: Sequence[str], configs: Path) -> None:
 
 
 def _check_form(words: Sequence[str], configs: Path) -> None:
-    """Raise `OptionError` for `--selector flash`, `--selector=flash` and `selector = flash`. It says what to type."""
+    """Raise `OptionError`, with the correct form, for `--selector flash`, `--selector=flash` and `selector = flash`."""
 
     def is_option(name: str) -> bool:
         match = re.fullmatch(r"(\w[\w/]{0,99})([.@].*)?", name)  # a path may be too long for a file's name
@@ -127,11 +127,13 @@ def _check_form(words: Sequence[str], configs: Path) -> None:
             raise OptionError(f"{word}: options have no dashes, type {name[2:]}={value or following or 'VALUE'}")
         if not is_option(name):
             continue
-        spaced = following[1:] or last if not equals and following.startswith("=") else ""
+        has_spaces = following[1:] or last if not equals and following.startswith("=") else ""
         if equals and not value and value_follows:
-            spaced, following = following, ""
-        if spaced:
-            raise OptionError(f"{f'{word} {following}'.strip()}: options have no spaces around =, type {name}={spaced}")
+            has_spaces, following = following, ""
+        if has_spaces:
+            raise OptionError(
+                f"{f'{word} {following}'.strip()}: options have no spaces around =, type {name}={has_spaces}"
+            )
 
 
 def check_hydra_options(words: Sequence[str]) -> None:
@@ -161,10 +163,10 @@ def _is_below(name: str, option: str) -> bool:
 
 def is_inside(folder: str, logs: str) -> bool:
     """Return whether `folder` is below the folder `logs`; links and `..` are resolved."""
-    inside = folder.strip("'\"").replace(LOGS, logs)
-    if "${" in inside.replace("${now:", ""):
+    resolved = folder.strip("'\"").replace(LOGS, logs)
+    if "${" in resolved.replace("${now:", ""):
         return False
-    return Path(logs).resolve() in Path(inside).resolve().parents
+    return Path(logs).resolve() in Path(resolved).resolve().parents
 
 
 def check_sweep(words: Sequence[str]) -> None:

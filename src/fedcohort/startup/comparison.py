@@ -38,22 +38,24 @@ def read_answer(query: Query, question: Question, wait_s: float = server.WAIT_S)
     return answer(replace(q, source=source), matched, curves)
 
 
-def answer_folders(folders: Sequence[Path], question: Question, only: Mapping[str, str] | None = None) -> Answer:
+def answer_folders(folders: Sequence[Path], question: Question, conditions: Mapping[str, str] | None = None) -> Answer:
     """Compare the runs in `folders`, without MLflow.
 
     Args:
         folders: of finished runs; other folders are left out, with a notice.
         question: the comparison to make.
-        only: values that options of the compared runs must have, by name; None for all runs.
+        conditions: values that options of the compared runs must have, by name; None for all runs.
 
     Raises:
         OptionError: for an invalid question.
         CheckpointError: for a folder that holds no run.
-        TrackingError: where there is nothing to compare.
+        TrackingError: if there is nothing to compare.
     """
     q, paths = question, {path.name: path for path in map(Path.absolute, folders)}
     compared = [
-        run for run in read_runs(paths.values()) if all(run.fact(name) == value for name, value in (only or {}).items())
+        run
+        for run in read_runs(paths.values())
+        if all(run.fact(name) == value for name, value in (conditions or {}).items())
     ]
     matched = match(compared, q.rows, q.cols, *q.metrics)
     used = [paths[run.id] for by_seed in matched.cells.values() for run in by_seed.values()]
@@ -63,7 +65,7 @@ def answer_folders(folders: Sequence[Path], question: Question, only: Mapping[st
 def publish(result: Answer, query: Query, files: Sequence[Path], wait_s: float = server.WAIT_S) -> str:
     """Create or rewrite the report's run in MLflow, and return its name and id.
 
-    Raises `TrackingError` where MLflow fails or takes longer than `wait_s` seconds.
+    Raises `TrackingError` if MLflow fails or takes longer than `wait_s` seconds.
     """
     try:
         with time_limit(wait_s, "finding the sweep (wait_s)"):

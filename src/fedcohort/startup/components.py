@@ -69,7 +69,7 @@ CALLBACK = Contract(
 
 
 def make(composition: Composed, group: str, *, foreign: bool = False) -> Instance:
-    """Make the component of a group, with a guard around its methods; None where the group is empty (logger=none).
+    """Make the component of a group, with a guard around its methods; None if the group is empty (logger=none).
 
     Args:
         composition: the composed config.
@@ -114,10 +114,10 @@ def _instantiate(node: object, where: str, word: str) -> Instance:
     if not isinstance(node, Mapping) or TARGET not in node:
         return node
     arguments = {str(name): value for name, value in node.items() if name != TARGET}
-    inside = {name: _instantiate(value, f"{where}.{name}", f"{where}.{name}") for name, value in arguments.items()}
+    arguments = {name: _instantiate(value, f"{where}.{name}", f"{where}.{name}") for name, value in arguments.items()}
     target = _import_class(node[TARGET], where, word)
     try:
-        return target(**inside)
+        return target(**arguments)
     except OptionError as error:
         raise OptionError(f"{where}.{error}") from error
     except FedcohortError:
@@ -197,7 +197,7 @@ def _contract_inside(owner: type | None, name: str, contract: Contract) -> Contr
 def _import_class(target: object, where: str, word: str, *, foreign: bool = False) -> type:
     """Return the class that `target` names.
 
-    Raises `OptionError` where it can't be imported or is no class, or is not of fedcohort in a foreign config.
+    Raises `OptionError` if it can't be imported, is not a class, or is not a class of fedcohort in a foreign config.
     """
     try:
         result = _import_own_class(target, where) if foreign else get_object(typing.cast(str, target))

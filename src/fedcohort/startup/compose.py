@@ -32,7 +32,7 @@ class Composed:
         choices: the choice in each group; that of a component inside another one by its path (`objective.base`). The
             key `heterogeneity` is missing where other options change what the preset sets.
         overrides: as typed.
-        configs: the folder of the groups; None where it is not known.
+        configs: the folder of the groups; None if it is not known.
     """
 
     config: Mapping[str, Any]
@@ -68,7 +68,7 @@ def compose_group(group: str, words: Sequence[str], configs: Path) -> dict[str, 
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Return the content of a yaml, uncomposed. Raises `OptionError` where it can't be parsed."""
+    """Return the content of a yaml, uncomposed. Raises `OptionError` if it can't be parsed."""
     if path.exists() and not path.is_file():  # reading a named pipe would block
         raise OptionError(f"{path} must be a file, and is a folder, a named pipe or a device")
     try:
@@ -165,9 +165,9 @@ def _if_set(option: str, if_set: object, if_null: object, *, _root_: DictConfig)
     return if_null if OmegaConf.select(_root_, option) is None else if_set
 
 
-def _preset(option: str, otherwise: object, *, _root_: DictConfig) -> object:
+def _preset(option: str, default: object, *, _root_: DictConfig) -> object:
     value = OmegaConf.select(_root_, f"{PRESET}.sets.{option}")
-    return otherwise if value is None else value
+    return default if value is None else value
 
 
 OmegaConf.register_new_resolver("if_set", _if_set, replace=True)

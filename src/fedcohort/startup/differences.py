@@ -27,7 +27,7 @@ def list_changed(composition: Composed) -> dict[str, str]:
 
     An option that its yaml computes (`${...}`), or that is in the yaml of another choice, differs where it was typed.
     A callback differs if it is not an observer: observers have no effect on results, but a callback may end the run.
-    The result is {} where the folder of the groups is not known.
+    The result is {} if the folder of the groups is not known.
     """
     if composition.configs is None:
         return {}
@@ -81,7 +81,7 @@ def _read_defaults(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
 
 @cache
 def _read_options(configs: Path, group: str, choice: str) -> dict[str, Any]:
-    """Return the options in the yaml of a choice; {} where it has none, because the data determine the choice."""
+    """Return the options in the yaml of a choice; {} if it has none, because the data determine the choice."""
     content = _load(configs / group / f"{choice}.yaml")
     return {name: value for name, value in flat(content.get(group, content)) if name.partition(".")[0] != "defaults"}
 
@@ -95,7 +95,7 @@ def _read_inner_choices(configs: Path, group: str, choice: str) -> dict[str, str
 
 
 def _load(path: Path) -> dict[str, Any]:
-    """Return the content of a yaml, uncomposed; {} where the file does not exist."""
+    """Return the content of a yaml, uncomposed; {} if the file does not exist."""
     return read_yaml(path) if path.is_file() else {}
 
 
@@ -108,7 +108,7 @@ def describe_nearest_run(runs: Path, new: Path, config: Mapping[str, Any]) -> st
         config: the composed config.
 
     Returns:
-        Text such as `the nearest run, <folder>, differs in client.lr=0.1 (here 0.2)`; "" where there is no other run.
+        Text such as `the nearest run, <folder>, differs in client.lr=0.1 (here 0.2)`; "" if there is no other run.
     """
     options = select_options(config, *IDENTITY)
     paths = [path for path in runs.glob("*/config.yaml") if path.parent != new]
@@ -125,12 +125,12 @@ def describe_nearest_run(runs: Path, new: Path, config: Mapping[str, Any]) -> st
         f"(here {_spell_choice(name, options)})"
         for name in names
     ]
-    further = f" and {len(names) - MAX_DIFFERENCES} more" if len(names) > MAX_DIFFERENCES else ""
-    return f"the nearest run, {path}, differs in {', '.join(texts[:MAX_DIFFERENCES])}{further}"
+    others_text = f" and {len(names) - MAX_DIFFERENCES} more" if len(names) > MAX_DIFFERENCES else ""
+    return f"the nearest run, {path}, differs in {', '.join(texts[:MAX_DIFFERENCES])}{others_text}"
 
 
 def _read_identity(path: Path) -> dict[str, Any] | None:
-    """Return the options of a run that distinguish it from other runs; None where its config can't be read."""
+    """Return the options of a run that distinguish it from other runs; None if its config can't be read."""
     try:
         config = yaml.load(path.read_text(), LOADER)
     except (OSError, ValueError, yaml.YAMLError):

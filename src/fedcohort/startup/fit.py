@@ -51,7 +51,7 @@ def fit(
     composition: Composed,
     loop: FederatedLoop,
     network: torch.nn.Module,
-    watchers: RunObservers,
+    run_observers: RunObservers,
     tasks: Tasks,
     sweep: str | None,
     home: folder.RunFolder | None,
@@ -62,14 +62,14 @@ def fit(
         composition: the composed config.
         loop: the rounds.
         network: the network to train.
-        watchers: observers and callbacks.
+        run_observers: observers and callbacks.
         tasks: the processes of the run on several machines.
         sweep: id of the sweep that the run belongs to, or None.
-        home: the run's folder; None for a task that follows the first one. Such a task returns None where the first
+        home: the run's folder; None for a task that follows the first one. Such a task returns None if the first
             task has nothing to train.
 
     Raises:
-        FedcohortError: where training fails.
+        FedcohortError: if training fails.
         SystemExit: with the code of the signal that stopped the run.
     """
     messages.quiet_lightning()
@@ -82,8 +82,8 @@ def fit(
         return None
     path, restart, done = beginning.path, beginning.restart, beginning.restart.rounds
     make_repeatable(config["trainer"]["accelerator"])
-    loop.observers, loop.spending = watchers.observers, restart.spending
-    loop.ends_early = watchers.ends_early
+    loop.observers, loop.spending = run_observers.observers, restart.spending
+    loop.ends_early = run_observers.ends_early
     loop.info = partial(describe_run, composition, loop, network, sweep, path, restart)
     loop.folder, loop.new_folder = path, beginning.is_new
     loop.lay_out(network)
@@ -94,7 +94,7 @@ def fit(
         if not beginning.is_new:
             where = f"after round {done}" if done else "from the start: no round was saved"
             log.info("resuming %s %s", path, where)
-        training = trainer.Training(config, path, loop, watchers.callbacks, processes, origin)
+        training = trainer.Training(config, path, loop, run_observers.callbacks, processes, origin)
         lightnings = training.trainer(fresh=not done)
         interrupts.enter_forking()  # `GracefulStop` reverts this in the process that trains
         training.fit(lightnings, network, path / folder.NEWEST if done else None)
@@ -105,11 +105,11 @@ def fit(
 
 def _owners(composition: Composed, loop: FederatedLoop, network: torch.nn.Module) -> dict[str, str]:
     """Return the option to which each module of the components' code belongs, with its class."""
-    components = {group: (item, *getattr(item, "hooks", ())) for group, item in vars(loop.parts).items()}
+    components = {group: (item, *getattr(item, "hooks", ())) for group, item in vars(loop.components).items()}
     objects: dict[str, Iterable[object]] = {**components, "model": list(network.modules())}
     targets = {group: composition.config[group]["_target_"] for group in objects}
     code = {f"{composition.option(group)} ({targets[group]})": items for group, items in objects.items()}
-    return owners_of(code, loop.parts.needs())
+    return owners_of(code, loop.components.needs())
 
 
 def _begin(

@@ -20,7 +20,7 @@ MIN_EVALUATED = 256  # samples that are evaluated in one batch, at least
 
 
 def check_network(model: "Model", choice: str, shape: tuple[int, ...], n_classes: int) -> None:
-    """Raise `OptionError` where the network's parameters need more memory than is available.
+    """Raise `OptionError` if the network's parameters need more memory than is available.
 
     The network is built without storage. A network that can't be built in this way is not checked.
     """
@@ -41,7 +41,7 @@ def check_network(model: "Model", choice: str, shape: tuple[int, ...], n_classes
 
 
 def check_rounds(facts: "Facts", *, keeps_updates: bool) -> None:
-    """Raise `OptionError` where a round needs more memory than is available.
+    """Raise `OptionError` if a round needs more memory than is available.
 
     Args:
         facts: including federation and layout. The federation is in memory already.
@@ -58,7 +58,7 @@ def check_rounds(facts: "Facts", *, keeps_updates: bool) -> None:
             "reduce cohort, or choose a smaller model",
         ),
         f"the logits of {n_classes:,} classes": (LOGIT_BYTES * samples * n_classes, "reduce dataset.n_classes"),
-        f"the selector's matrices of {K:,} clients": (facts.parts.selector.memory_bytes(K), "reduce clients"),
+        f"the selector's matrices of {K:,} clients": (facts.components.selector.memory_bytes(K), "reduce clients"),
         f"the stored vectors of {K:,} clients": (
             _measure_store(facts),
             "set client_store.limit_gb=0, which stores them in files",
@@ -72,10 +72,10 @@ def check_rounds(facts: "Facts", *, keeps_updates: bool) -> None:
 def _measure_store(facts: "Facts") -> float:
     """Return the bytes of the clients' store once every client has been selected.
 
-    It is 0 where too few rounds are run for that, and above `client_store.limit_gb`, where the store is in files.
+    It is 0 if too few rounds are run for that, and above `client_store.limit_gb`, where the store is in files.
     """
     config, K = facts.config, facts.federation.n_clients
-    numbers = sum(facts.parts.remembers(False, facts.layout, int(facts.federation.n_train.max())).values())
+    numbers = sum(facts.components.remembers(False, facts.layout, int(facts.federation.n_train.max())).values())
     needed = float(STORED_BYTES * K * numbers)
     in_files = needed > 1e9 * config["client_store"]["limit_gb"]
     return 0.0 if in_files or config["rounds"] * config["cohort"] < K else needed

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fedcohort.component import Facts
     from fedcohort.data.federation import Federation
     from fedcohort.dataset.base import Raw
-    from fedcohort.round.parts import Parts
+    from fedcohort.round.components import Components
 
 PARTS = ("partition", "label_noise", "feature_noise", "dataset")  # groups that determine the data
 
@@ -29,7 +29,7 @@ def load_federation(composition: Composed, objects: Mapping[str, Any]) -> "Feder
         objects: the components of PARTS at least, by group.
 
     Raises:
-        FedcohortError: where the data are missing, malformed or too small for the options.
+        FedcohortError: if the data are missing, malformed or too small for the options.
     """
     from fedcohort.dataset.base import check
     from fedcohort.startup.assign import SplitOptions
@@ -45,24 +45,24 @@ def load_federation(composition: Composed, objects: Mapping[str, Any]) -> "Feder
         check_targets({group: objects[group] for group in PARTS}, composition.choices, raw)
         return raw
 
-    splitting = {group: objects[group] for group in PARTS if group != "dataset"}
-    options = SplitOptions(**splitting, seed=seed, clients=config["clients"], **config["split"])
+    split_components = {group: objects[group] for group in PARTS if group != "dataset"}
+    options = SplitOptions(**split_components, seed=seed, clients=config["clients"], **config["split"])
     return build(read(), options)  # no other reference to the data is kept, so that `build` can free them
 
 
-def load(composition: Composed, objects: Mapping[str, Any], parts: "Parts") -> "Facts":
+def load(composition: Composed, objects: Mapping[str, Any], components: "Components") -> "Facts":
     """Load the data of a run, and check that they meet the requirements of its components.
 
     Args:
         composition: the composed config.
         objects: the components of PARTS at least, by group.
-        parts: the components that take part in rounds.
+        components: the components that take part in rounds.
 
     Returns:
         The facts of the run, including its federation.
 
     Raises:
-        FedcohortError: where the data do not suffice for the components.
+        FedcohortError: if the data do not suffice for the components.
     """
     from fedcohort.component import Facts
     from fedcohort.rng import Draws
@@ -72,10 +72,10 @@ def load(composition: Composed, objects: Mapping[str, Any], parts: "Parts") -> "
     federation = load_federation(composition, objects)
     largest = int(federation.n_train.argmax())
     most_samples = int(federation.n_train[largest])
-    if parts.samples.foreseen:
-        rows = foresee_samples(parts.samples, largest, most_samples, Draws(0, federation.n_clients))
+    if components.samples.foreseen:
+        rows = foresee_samples(components.samples, largest, most_samples, Draws(0, federation.n_clients))
         most_samples = most_samples if rows is None else len(rows)
-    facts = Facts(parts, composition.config, federation, most_samples)
+    facts = Facts(components, composition.config, federation, most_samples)
     requirements.check_population(composition.choices, facts)
-    proxy = parts.proxy.inputs(federation, data_seed(composition.config))
+    proxy = components.proxy.inputs(federation, data_seed(composition.config))
     return replace(facts, federation=replace(federation, proxy=proxy))

@@ -22,42 +22,47 @@ def list_notices(choices: Mapping[str, str], facts: Facts, typed: Sequence[str] 
     lines = [
         f"{group}={choices[group]} is an oracle, which no server could run: it reads {', '.join(signals)}"
         for group in READERS
-        if (signals := unknowable(getattr(facts.parts, group).needs))
+        if (signals := unknowable(getattr(facts.components, group).needs))
     ]
-    unmet: dict[Requirement, list[str]] = {}  # recommendations of several components may be the same
+    unmet_recommendations: dict[Requirement, list[str]] = {}  # recommendations of several components may be the same
     for group in GROUPS:
-        for recommendation in sort_requirements(getattr(facts.parts, group).recommendations, choices[group]):
+        for recommendation in sort_requirements(getattr(facts.components, group).recommendations, choices[group]):
             if recommendation.holds(facts) is False:
-                unmet.setdefault(recommendation, []).append(f"{group}={choices[group]}")
-    lines += [requirement_message(item, " and ".join(options), choices, facts) for item, options in unmet.items()]
+                unmet_recommendations.setdefault(recommendation, []).append(f"{group}={choices[group]}")
+    lines += [
+        requirement_message(item, " and ".join(options), choices, facts)
+        for item, options in unmet_recommendations.items()
+    ]
     lines += _without_effect(choices, facts, typed)
-    for group in (field.name for field in fields(facts.parts)):
-        lines += getattr(facts.parts, group).notices(choices[group])
+    for group in (field.name for field in fields(facts.components)):
+        lines += getattr(facts.components, group).notices(choices[group])
     return lines
 
 
 def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[str]) -> list[str]:
     """Return a notice for each option that has no effect in this run."""
-    parts, lines = facts.parts, []
+    components, lines = facts.components, []
     epochs = [override for override in typed if override.startswith("client.epochs=")]
-    if parts.client.steps is not None and epochs:
-        lines.append(f"{epochs[-1]} has no effect: client.steps={parts.client.steps} is set (null for epochs)")
-    units, name = (parts.client.epochs, "epochs") if parts.client.steps is None else (parts.client.steps, "steps")
-    if parts.deadline.partial_work and not parts.deadline.bounded:
+    if components.client.steps is not None and epochs:
+        lines.append(f"{epochs[-1]} has no effect: client.steps={components.client.steps} is set (null for epochs)")
+    units, name = (
+        (components.client.epochs, "epochs") if components.client.steps is None else (components.client.steps, "steps")
+    )
+    if components.deadline.partial_work and not components.deadline.bounded:
         required = facts.config["requires"]
         aliases = [f"{group}={choices[group]}" for group in required if "deadline.partial_work" in required[group]]
         lines.append(
             f"deadline.partial_work=true has no effect with deadline={choices['deadline']}, where all clients finish"
-            + "".join(f"; {alias} is meant with a deadline (deadline=fixed)" for alias in aliases)
+            + "".join(f"; {alias} is intended for use with a deadline (deadline=fixed)" for alias in aliases)
         )
-    elif parts.deadline.partial_work and units == 1:
+    elif components.deadline.partial_work and units == 1:
         lines.append(f"deadline.partial_work=true has no effect with client.{name}=1, which can't be done in part")
-    if parts.attack.about and not parts.attack.about & parts.needs():
-        signals = ", ".join(sorted(parts.attack.about))
+    if components.attack.about and not components.attack.about & components.needs():
+        signals = ", ".join(sorted(components.attack.about))
         lines.append(
             f"attack={choices['attack']} has no effect: neither the selector nor the aggregator reads {signals}"
         )
-    if parts.proxy.holds and PROXY not in parts.agg.requirements:
+    if components.proxy.has_inputs and PROXY not in components.agg.requirements:
         lines.append(f"proxy={choices['proxy']} has no effect: agg={choices['agg']} doesn't read it")
     return lines
 

@@ -69,11 +69,11 @@ def check_objective_metric(option: str, value: object) -> None:
 def check_writable_folder(option: str, value: object) -> None:
     """Check that a folder can be written, or created. A temporary file is written for this."""
     ranges.text(option, value)
-    existing = Path(str(value)).absolute()
+    nearest_existing = Path(str(value)).absolute()
     try:
-        while not existing.exists():
-            existing = existing.parent
-        with tempfile.TemporaryFile(dir=existing):
+        while not nearest_existing.exists():
+            nearest_existing = nearest_existing.parent
+        with tempfile.TemporaryFile(dir=nearest_existing):
             pass
     except OSError as error:
         raise OptionError(f"{option} must be a folder that can be written, got {value!r} ({error.strerror})") from error

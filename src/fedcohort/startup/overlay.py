@@ -50,12 +50,14 @@ class Overlay:
         overrides = [(word, _parse(word)) for word in words]
         plain = [override for _, override in overrides if self._is_plain(override)]
         choosing = [(word, override) for word, override in overrides if not self._is_plain(override)]
-        laid = {override.key_or_group: str(override.value()) for _, override in choosing if self._is_separate(override)}
+        replaced_groups = {
+            override.key_or_group: str(override.value()) for _, override in choosing if self._is_separate(override)
+        }
         composed = [(word, override) for word, override in choosing if not self._is_separate(override)]
-        if any(self._affects(override, laid) for _, override in composed):
-            laid, composed = {}, choosing
+        if any(self._affects(override, replaced_groups) for _, override in composed):
+            replaced_groups, composed = {}, choosing
         cfg, choices = self._copy(tuple(word for word, _ in composed))
-        for group, choice in laid.items():
+        for group, choice in replaced_groups.items():
             common = {
                 name: cfg[group][name] for name in options.list_node_options(group)
             }  # options of the run, not the choice
@@ -83,15 +85,15 @@ class Overlay:
         text = self._text(group, str(override.value()))
         return "\n_target_: " in f"\n{text}" and "defaults:" not in text and "@package" not in text
 
-    def _affects(self, override: Override, laid: Collection[str]) -> bool:
+    def _affects(self, override: Override, replaced_groups: Collection[str]) -> bool:
         """Return whether an override may set options in groups whose nodes are replaced, which would lose them.
 
-        laid: these groups.
+        replaced_groups: these groups.
         """
         group = override.key_or_group
-        if group.split(".")[0] in laid or override.is_delete():
+        if group.split(".")[0] in replaced_groups or override.is_delete():
             return True
-        return not self._reach(group, str(override.value())).isdisjoint(laid)
+        return not self._reach(group, str(override.value())).isdisjoint(replaced_groups)
 
     def _find_reach(self, group: str, choice: str) -> frozenset[str]:
         """Return the top-level names, outside its group, that the yaml of a choice and those it includes may set."""

@@ -35,7 +35,7 @@ def list_overrides(options: Mapping[str, object], *, several: bool = False) -> l
             raise OptionError(f"{name}={value!r}: several values are a sweep, call fedcohort.sweep")
         values = {name: value}
         if isinstance(value, Mapping) and "." not in name:
-            values = {f"{name}.{key}": each for key, each in value.items()}
+            values = {f"{name}.{key}": item for key, item in value.items()}
         spell = _spell_values if several else spell_value
         overrides += [f"{key}={spell(key, each)}" for key, each in values.items()]
     return overrides
@@ -47,7 +47,7 @@ def _spell_values(name: str, value: object) -> str:
         return value  # as typed on the command line
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
         return spell_value(name, value)
-    if not (values := [spell_value(name, each) for each in value]):
+    if not (values := [spell_value(name, item) for item in value]):
         raise OptionError(f"{name} has no values: a list of a sweep holds at least one")
     return ",".join(values)
 
@@ -66,10 +66,10 @@ def spell_value(name: str, value: Any) -> str:  # noqa: ANN401 - what a user pas
         return text if plain else str(QuotedString(text, Quote.single).with_quotes())
     if isinstance(value, Mapping):
         return (
-            "{" + ",".join(f"{spell_value(name, key)}:{spell_value(name, each)}" for key, each in value.items()) + "}"
+            "{" + ",".join(f"{spell_value(name, key)}:{spell_value(name, item)}" for key, item in value.items()) + "}"
         )
     if isinstance(value, list | tuple | range):
-        return "[" + ",".join(spell_value(name, each) for each in value) + "]"
+        return "[" + ",".join(spell_value(name, item) for item in value) + "]"
     if hasattr(value, "tolist"):  # NumPy's scalars and arrays
         return spell_value(name, value.tolist())
     raise OptionError(f"{name} must be {KINDS}, got {type(value).__name__}")

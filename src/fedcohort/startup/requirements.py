@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from fedcohort.component import CLASSES, Component, Facts, Requirement
 from fedcohort.errors import IncompatibleConfig, OptionError
+from fedcohort.round.components import Populations
 from fedcohort.round.guard import name_part_in_errors
-from fedcohort.round.parts import Populations
 from fedcohort.signal.base import find
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ def check(choices: Mapping[str, str], facts: Facts) -> None:
     """
     required: list[tuple[str, Requirement]] = []
     for group in GROUPS:
-        component = getattr(facts.parts, group)
+        component = getattr(facts.components, group)
         with name_part_in_errors(component):
             required += [(group, item) for item in sort_requirements(component.requirements, choices[group])]
     for group in READERS:
-        component = getattr(facts.parts, group)
+        component = getattr(facts.components, group)
         with name_part_in_errors(component):
             signals = [find(name) for name in sorted(component.needs)]
         required += [(group, signal.requirement) for signal in signals if signal.requirement is not None]
@@ -57,16 +57,16 @@ def sort_requirements(requirements: Iterable[Requirement], choice: str) -> list[
 
     Raises `IncompatibleConfig` for an item that is not a `Requirement`.
     """
-    if odd := next((item for item in requirements if not isinstance(item, Requirement)), None):
+    if invalid_item := next((item for item in requirements if not isinstance(item, Requirement)), None):
         raise IncompatibleConfig(
-            f"{choice} declares {odd!r} as a requirement or recommendation: it must be a Requirement of "
+            f"{choice} declares {invalid_item!r} as a requirement or recommendation: it must be a Requirement of "
             "fedcohort.component"
         )
     return sorted(requirements, key=lambda requirement: requirement.message)
 
 
 def check_clock(choices: Mapping[str, str], facts: Facts) -> None:
-    """Raise `IncompatibleConfig` where a budget of virtual seconds (`until.virtual_s`) can never be reached."""
+    """Raise `IncompatibleConfig` if a budget of virtual seconds (`until.virtual_s`) can never be reached."""
     virtual_s = facts.config["until"]["virtual_s"]
     if virtual_s is not None and not facts.time_passes:
         raise IncompatibleConfig(
@@ -76,7 +76,7 @@ def check_clock(choices: Mapping[str, str], facts: Facts) -> None:
 
 
 def check_targets(components: Mapping[str, Component], choices: Mapping[str, str], raw: "Raw") -> None:
-    """Raise `IncompatibleConfig` where a component requires classes of samples that the data lack.
+    """Raise `IncompatibleConfig` if a component requires classes of samples that the data lack.
 
     components: those that are applied to the data, by group.
     """
@@ -89,14 +89,14 @@ def check_population(choices: Mapping[str, str], facts: Facts) -> None:
     """Check cohort and selector against the number of clients, and the requirements again with the data.
 
     Raises:
-        IncompatibleConfig: where a requirement does not hold, or the cohort exceeds the number of clients.
-        OptionError: where the selector rejects the population.
+        IncompatibleConfig: if a requirement does not hold, or the cohort exceeds the number of clients.
+        OptionError: if the selector rejects the population.
     """
-    cohort, federation, deadline = facts.config["cohort"], facts.federation, facts.parts.deadline
+    cohort, federation, deadline = facts.config["cohort"], facts.federation, facts.components.deadline
     exceeds = f"exceeds the {federation.n_clients} clients of dataset={federation.name}"
     if cohort > federation.n_clients:
         raise IncompatibleConfig(f"cohort={cohort} {exceeds}")
-    if (selected := deadline.ask(cohort)) > federation.n_clients:
+    if (selected := deadline.cohort_size(cohort)) > federation.n_clients:
         raise IncompatibleConfig(
             f"deadline={choices['deadline']} selects {selected} clients for cohort={cohort}, which {exceeds}: lower "
             "deadline.factor, or cohort"
@@ -104,30 +104,39 @@ def check_population(choices: Mapping[str, str], facts: Facts) -> None:
     check(choices, facts)
     try:
         population = Populations.from_federation(federation, cohort).for_selector(deadline)
-        facts.parts.selector.init(population.for_reader(facts.parts.selector.needs, "the selector"))
+        facts.components.selector.init(population.for_reader(facts.components.selector.needs, "the selector"))
     except OptionError as error:
         raise OptionError(f"selector.{error}") from error
 
 
 def check_model(model: "Model", choice: str, federation: "Federation") -> None:
-    """Raise `IncompatibleConfig` where the model's inputs or outputs do not fit the data."""
+    """Raise `IncompatibleConfig` if the model's inputs or outputs do not fit the data."""
     single, name = federation.targets.single, f"dataset={federation.name}"
     if model.reads_symbols != federation.is_symbolic:
-        reads, has = ("symbols", "numbers") if model.reads_symbols else ("numbers", "sequences of symbols")
-        fitting = "char_lstm" if single else "word_lstm"
-        advice = "" if model.reads_symbols else f": choose model={fitting}"
-        raise IncompatibleConfig(f"model={choice} reads {reads}, and the inputs of {name} are {has}{advice}")
-    if model.per_position == single:
-        predicts, have, fitting = "one class of a sequence", "a target at each position", "word_lstm"
-        if model.per_position:
-            predicts, have, fitting = "one class at each position of a sequence", "one class", "char_lstm"
+        model_input_kind, data_kind = (
+            ("symbols", "numbers") if model.reads_symbols else ("numbers", "sequences of symbols")
+        )
+        suitable_model = "char_lstm" if single else "word_lstm"
+        advice = "" if model.reads_symbols else f": choose model={suitable_model}"
         raise IncompatibleConfig(
-            f"model={choice} predicts {predicts}, and samples of {name} have {have}: choose model={fitting}"
+            f"model={choice} reads {model_input_kind}, and the inputs of {name} are {data_kind}{advice}"
+        )
+    if model.per_position == single:
+        model_output, data_targets, suitable_model = "one class of a sequence", "a target at each position", "word_lstm"
+        if model.per_position:
+            model_output, data_targets, suitable_model = (
+                "one class at each position of a sequence",
+                "one class",
+                "char_lstm",
+            )
+        raise IncompatibleConfig(
+            f"model={choice} predicts {model_output}, and samples of {name} have {data_targets}: "
+            f"choose model={suitable_model}"
         )
 
 
 def check_batches(network: "nn.Module", batch: int | None, federation: "Federation") -> None:
-    """Raise `IncompatibleConfig` where batch norm has a single value per channel in a batch."""
+    """Raise `IncompatibleConfig` if batch norm has a single value per channel in a batch."""
     from fedcohort.flat import can_norm_one_sample  # noqa: PLC0415 - torch is imported once the options are right
 
     if batch == 1 and not can_norm_one_sample(network, federation.server_test.x[:1]):

@@ -48,7 +48,7 @@ def find_restart(home: RunFolder, config_hash: str, resume: bool | str, now: pro
         now: code, versions and processes of this start (`provenance.this`).
 
     Raises:
-        CheckpointError: where the files are damaged, or written with other code, versions or processes.
+        CheckpointError: if the files are damaged, or written with other code, versions or processes.
     """
     manifest.check_all(home.path)
     paths = [path for path in (home.checkpoint, home.previous) if path.exists()]

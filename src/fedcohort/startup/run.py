@@ -33,7 +33,7 @@ def run(composition: Composed, job: SweepJob | None = None, *, last: bool = Fals
         last: whether the process ends after this run, so that the run's memory need not be freed.
 
     Raises:
-        FedcohortError: where the run is rejected or fails.
+        FedcohortError: if the run is rejected or fails.
         SystemExit: with the code of the signal that stopped it; `interrupt.Stop` before training has begun.
     """
     with interrupts.on():
@@ -49,15 +49,15 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
     num_nodes = config["trainer"]["num_nodes"]
     # Step 2: check
     objects = make_light_components(composition)
-    watchers = make_observers(composition)
+    run_observers = make_observers(composition)
     if task.is_following_task(num_nodes):  # the first task has the observers, and logs for all
         log.setLevel(logging.ERROR)
-        watchers = replace(watchers, observers=())
-    for observer in watchers.observers:
+        run_observers = replace(run_observers, observers=())
+    for observer in run_observers.observers:
         observer.prepare()  # a tracker starts its process, which imports MLflow while this one imports torch
-    parts = make_components(composition, objects)
+    components = make_components(composition, objects)
     # Step 3: load
-    facts = load.load(composition, objects, parts)
+    facts = load.load(composition, objects, components)
     # Step 4: build
     network = build.build_network(composition, objects["model"], facts.federation)
     build.probe(composition, objects["model"], network, facts)
@@ -71,23 +71,23 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
     restarted = slurm.find_restarted_job()
     if tasks.follows:
         with tasks.together():
-            return fit(composition, loop, network, watchers, tasks, sweep, None) or logs
+            return fit(composition, loop, network, run_observers, tasks, sweep, None) or logs
     if restarted:
         log.info("SLURM has restarted job %s: it resumes its run, as with resume=true", restarted)
     siblings = job.list_siblings() if job else frozenset()
     digest, budget = folder.config_hash(config), Budget.from_config(config)
-    request = claim.Request(digest, config["seed"], budget, watchers.ends_early, restarted, siblings)
+    request = claim.Request(digest, config["seed"], budget, run_observers.ends_early, restarted, siblings)
     resume = bool(config["resume"]) or restarted is not None
     with tasks.together(), _claim(logs.absolute(), _name(composition), request, resume) as home:
         if home.finished:
-            _reuse(home.path, budget, watchers, job)
+            _reuse(home.path, budget, run_observers, job)
             return home.path
         if config["resume"] and home.is_new and job is None:  # in a resumed sweep, most jobs have no run yet
             nearest = differences.describe_nearest_run(home.path.parent, home.path, config)
             log.info("nothing to resume for this config and seed; starting a new run%s", nearest and f" ({nearest})")
         if job:
             job.note("running", home.path)
-        fit(composition, loop, network, watchers, tasks, sweep, home)
+        fit(composition, loop, network, run_observers, tasks, sweep, home)
     return home.path
 
 
@@ -98,13 +98,13 @@ def _name(composition: Composed) -> str:
     return composition.config["name"] or f"{method}-{choices['agg']}-{choices['dataset']}"
 
 
-def _reuse(path: Path, budget: Budget, watchers: RunObservers, job: SweepJob | None) -> None:
+def _reuse(path: Path, budget: Budget, run_observers: RunObservers, job: SweepJob | None) -> None:
     """Check the folder of a finished run, let the observers complete their records, and note the run in the sweep."""
     manifest.check_all(path)
-    reached = budget.list_reached(folder.spending_of(folder.status_of(path)).now)
-    reason = f"raise {'= and '.join(reached)}= to extend it" if reached else "a callback ended it"
+    reached_limits = budget.list_reached(folder.spending_of(folder.status_of(path)).now)
+    reason = f"raise {'= and '.join(reached_limits)}= to extend it" if reached_limits else "a callback ended it"
     log.info("already finished: %s (%s)", path, reason)
-    for observer in watchers.observers:
+    for observer in run_observers.observers:
         observer.catch_up(path)
     if job:
         is_own = job.id in membership.sweeps_of(path)

@@ -73,7 +73,7 @@ def _list_tags(loop: "FederatedLoop") -> dict[str, str]:
         "hub": federation.revision,
         "inputs": federation.inputs,
         "categories": federation.categories,
-        "yardstick": ", ".join(unknowable(loop.parts.needs())),  # signals that make the run an oracle
+        "yardstick": ", ".join(unknowable(loop.components.needs())),  # signals that make the run an oracle
     }
     optional = ("hub", "inputs", "categories", "yardstick")
     return {name: text for name, text in tags.items() if text or name not in optional}

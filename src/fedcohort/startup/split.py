@@ -45,8 +45,8 @@ def build(raw: Raw, options: SplitOptions) -> Federation:
     """Return the federation. Equal arguments give equal bits. The inputs of `raw` may be overwritten.
 
     Raises:
-        OptionError: where the data do not suffice for the options; the message says what would be feasible.
-        DataError: where the data do not suffice for clients.
+        OptionError: if the data do not suffice for the options; the message says what would be feasible.
+        DataError: if the data do not suffice for clients.
     """
     checksum = checksum_of(raw)  # before the inputs are overwritten
     seed = options.seed
@@ -89,14 +89,14 @@ def build(raw: Raw, options: SplitOptions) -> Federation:
 def _describe_unused(raw: Raw, unused: int, test_owners: Ids | None) -> Iterator[str]:
     """Describe training samples that no client holds, and test samples of owners without training samples."""
     if unused:
-        yield f"{unused:,} training samples are no client's"
+        yield f"{unused:,} training samples are not assigned to any client"
     if test_owners is None or raw.test_owner is None or raw.train_owner is None:
         return
     without_training = ~np.isin(raw.test_owner, raw.train_owner)
     if without_training.any():
         n_owners = len(np.unique(raw.test_owner[without_training]))
         count = without_training.sum()
-        yield f"{count:,} test samples of {n_owners:,} without training samples are the server's alone"
+        yield f"{count:,} test samples of {n_owners:,} owners without training samples are held by the server only"
 
 
 def _group_counts(raw: Raw, train: Ragged, labels: Labels) -> Counts | None:
@@ -108,7 +108,7 @@ def _group_counts(raw: Raw, train: Ragged, labels: Labels) -> Counts | None:
 
 
 def _test_rows(raw: Raw, owners: Ids | None, n_clients: int, counts: Counts, seed: int) -> Ragged:
-    """Return the positions of each E_k in the test split; empty where the test split is the server's only."""
+    """Return the positions of each E_k in the test split; empty if the test split is the server's only."""
     if raw.pooled_test:
         return Ragged.from_sizes(np.empty(0, dtype=np.int64), np.zeros(n_clients, dtype=np.int64))
     if owners is None or raw.test_owner is None:
@@ -118,7 +118,7 @@ def _test_rows(raw: Raw, owners: Ids | None, n_clients: int, counts: Counts, see
         raise DataError(
             f"dataset={raw.name}: no client of the training data has test rows; choose dataset.test=server to use the "
             "test rows at the server only. Otherwise split the data within clients, or remove the client column from "
-            "the test file to deal test rows by class"
+            "the test file to distribute test rows by class"
         )
     return test
 

@@ -1,1 +1,1 @@
-"""Studies: which regimes, which selectors, which seeds; what was run of them, and the page that is written from it."""
+"""Studies: grids of settings, methods and seeds, with their runs, results and reports."""

@@ -47,16 +47,16 @@ def fingerprint(history: History) -> str:
     return f"{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}:{losses}"
 
 
-def difference(then: tuple[str, "Trajectory"], now: tuple[str, "Trajectory"]) -> str:
+def difference(earlier: tuple[str, "Trajectory"], current: tuple[str, "Trajectory"]) -> str:
     """Name the differences between two runs in their first rounds, as "cohorts, bytes from round 3"; "" for none.
 
     Args:
-        then: fingerprint, "" where there is none, and curve of the first run.
-        now: the same of the second run.
+        earlier: fingerprint, "" if there is none, and curve of the first run.
+        current: the same of the second run.
     """
-    differences = _compare_curves(then[1], now[1])
-    if then[0] and now[0]:
-        (digest, losses), (digest_now, losses_now) = (text.split(":") for text in (then[0], now[0]))
+    differences = _compare_curves(earlier[1], current[1])
+    if earlier[0] and current[0]:
+        (digest, losses), (digest_now, losses_now) = (text.split(":") for text in (earlier[0], current[0]))
         differences = ["cohorts"] * (digest != digest_now) + differences
         before, after = _numbers(losses), _numbers(losses_now)
         if before.shape != after.shape or not np.isclose(before, after, rtol=LOSS_TOLERANCE, equal_nan=True).all():
@@ -68,15 +68,15 @@ def _numbers(text: str) -> Values:
     return np.array([float(number) for number in text.split(",") if number])
 
 
-def _compare_curves(then: "Trajectory", now: "Trajectory") -> list[str]:
+def _compare_curves(earlier: "Trajectory", current: "Trajectory") -> list[str]:
     """Name the columns that differ in the rounds 1 to `ROUNDS`, each with the first round that does."""
-    a, b = ((curve.steps > 0) & (curve.steps <= ROUNDS) for curve in (then, now))
-    if not np.array_equal(then.steps[a], now.steps[b]):
+    a, b = ((curve.steps > 0) & (curve.steps <= ROUNDS) for curve in (earlier, current))
+    if not np.array_equal(earlier.steps[a], current.steps[b]):
         return ["evaluated rounds"]
     differences = []
     for name, (relative, absolute) in TOLERANCES.items():
-        x, y = getattr(then, name)[a], getattr(now, name)[b]
+        x, y = getattr(earlier, name)[a], getattr(current, name)[b]
         close = np.isclose(x, y, rtol=relative, atol=absolute, equal_nan=True)
         if not close.all():
-            differences.append(f"{name} from round {then.steps[a][~close][0]:.0f}")
+            differences.append(f"{name} from round {earlier.steps[a][~close][0]:.0f}")
     return differences

@@ -95,11 +95,11 @@ def read_seeds(option: str, value: object) -> tuple[int, ...]:
 
 def read_few(value: object, methods: Sequence[str], n_seeds: int) -> dict[str, int]:
     """Return the number of seeds of the methods that the option `few` names."""
-    few = mapping("few", value)
-    for method, n in few.items():
+    seed_counts = mapping("few", value)
+    for method, n in seed_counts.items():
         ranges.choice("few", method, *methods)
         ranges.integer(f"few.{method}", n, f"[1, {n_seeds}]")
-    return few
+    return seed_counts
 
 
 def read_variants(value: object, methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -136,5 +136,5 @@ def read_overrides(option: str, value: object) -> Overrides:
                 "configs/<group>/<name>.yaml, and choose it with <group>=<name>"
             )
         if key in ("seed", "resume", "paths.logs"):
-            raise OptionError(f"{option}: {key} is the study's own: leave {override} out")
+            raise OptionError(f"{option}: {key} is set by the study itself: leave {override} out")
     return tuple(overrides)

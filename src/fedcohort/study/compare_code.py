@@ -65,8 +65,8 @@ def _store_difference(work: StudyRunner, keys: Sequence[Key], outcome: Outcome, 
     """Store in the rows of a group how the first of them compares with the reference run, and describe it."""
     if outcome.curve is None:
         return f"not compared, {outcome.status}: {outcome.reason}"
-    then = work.results.rows[keys[0]]["behaviour"], work.results.curves[keys[0]]
-    differs = behaviour.difference(then, (outcome.facts["behaviour"], outcome.curve))
+    earlier = work.results.rows[keys[0]]["behaviour"], work.results.curves[keys[0]]
+    differs = behaviour.difference(earlier, (outcome.facts["behaviour"], outcome.curve))
     for key in keys:
         work.results.rows[key] |= {"compared": compared, "differs": differs}
     return f"differs in {differs}" if differs else "the same"

@@ -30,10 +30,10 @@ class Setting:
         name: key in `study.yaml`, and column `cell` of the results.
         label: name in tables and figures.
         axis: kind of heterogeneity that the setting varies, as "label noise"; it groups the columns of tables.
-        overrides: of its runs.
+        overrides: overrides of the runs in this setting.
         bounds: overrides of its bounds by name, which replace `overrides`.
         target: to which costs are measured; None for none.
-        methods: the methods that are run there, besides the baseline and the bounds; None for all.
+        methods: the methods that are run in it, in addition to the baseline and the bounds; None for all.
         family: name that settings share which differ in cohort size or level only. Families have equal weight in means.
         oracle: the oracle whose gain is the headroom; None to choose among all, on seeds that are left out.
     """
@@ -57,7 +57,7 @@ class Study:
         common: overrides of all runs.
         overrides: of each method, by name. Those of the bounds are in their settings.
         roles: role of each method that `study.yaml` names.
-        settings: by name, in order.
+        settings: the settings by name, in the order of `study.yaml`.
         rules: what counts as a difference, in the metric's own unit.
         result: result of a run: `late`, `last` or `best`, as of `results.compare.Options`.
         horizon: last round whose evaluations count; None for the end of each run.

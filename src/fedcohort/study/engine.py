@@ -14,11 +14,11 @@ from fedcohort.record import provenance, sweep_folder
 from fedcohort.study import progress, tasks
 from fedcohort.study.check_conditions import check_conditions
 from fedcohort.study.conditions import Condition, Key
+from fedcohort.study.config_digests import ConfigDigests
 from fedcohort.study.definition import Study
 from fedcohort.study.overrides import Overrides, option_of
 from fedcohort.study.result_files import DONE, REFUSED, Row
 from fedcohort.study.results import Results
-from fedcohort.study.stamps import ConfigDigests
 from fedcohort.study.tasks import Outcome, Task, run_tasks
 
 PrintLine = Callable[[str], None]
@@ -46,11 +46,11 @@ class StudyRunner:
     say: PrintLine
     again: str = "false"
     launch: Launch = field(default_factory=Launch)
-    stamps: ConfigDigests = field(init=False)
+    digests: ConfigDigests = field(init=False)
     _refusals: dict[Overrides, Refusal | None] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.stamps = ConfigDigests(self.configs)
+        self.digests = ConfigDigests(self.configs)
 
     def run(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> None:
         """Do the missing runs, store each result at once, and report refusals and failures.
@@ -66,7 +66,7 @@ class StudyRunner:
         if current.count(progress.CHANGED):
             self.say(progress.COMPOSING)
             current = progress.resolve_changes(current, self.results, self.identity)
-            self._update_stamps(current)
+            self._update_digests(current)
         to_do = {
             key: (condition, seed)
             for condition, seed in current.runs
@@ -131,15 +131,15 @@ class StudyRunner:
         except FedcohortError:
             return None
 
-    def _update_stamps(self, current: progress.Progress) -> None:
-        """Store the present stamps of runs that are done, so that the next command need not compose them."""
+    def _update_digests(self, current: progress.Progress) -> None:
+        """Store the present config digests of runs that are done, so that the next command need not compose them."""
         is_updated = False
         for condition, seed in current.runs:
             key = condition.key(seed)
             if current.states[key] == DONE:
-                stamp = self.stamps.stamp(condition.overrides)
-                if self.results.rows[key]["stamp"] != stamp:
-                    self.results.rows[key] |= {"stamp": stamp, "words": _spell(condition, seed)}
+                digest = self.digests.digest_of(condition.overrides)
+                if self.results.rows[key]["stamp"] != digest:
+                    self.results.rows[key] |= {"stamp": digest, "words": _spell(condition, seed)}
                     is_updated = True
         if is_updated:
             self.results.save()
@@ -180,7 +180,7 @@ class StudyRunner:
         return self._refusals[condition.overrides]
 
     def _find_equal(self, condition: Condition, seed: int, identity: dict[str, str]) -> Outcome | None:
-        """Return the stored outcome of an equal run, of this condition or another; None where there is none."""
+        """Return the stored outcome of an equal run, of this condition or another; None if there is none."""
         own_key = condition.key(seed)
         for key, row in sorted(self.results.done(), key=lambda item: item[0] != own_key):
             is_equal = key[2] == seed and all(row[name] == value for name, value in identity.items())
@@ -193,7 +193,11 @@ class StudyRunner:
         commit, dirty = provenance.commit()
         row: Row = {"commit": commit, "dirty": dirty, **outcome.facts}
         row |= {"cell": condition.setting, "selector": condition.method, "seed": seed, "metric": self.study.metric}
-        row |= {"status": outcome.status, "reason": outcome.reason, "stamp": self.stamps.stamp(condition.overrides)}
+        row |= {
+            "status": outcome.status,
+            "reason": outcome.reason,
+            "stamp": self.digests.digest_of(condition.overrides),
+        }
         row["words"] = _spell(condition, seed)
         if outcome.run_as is None and not row["dirty"]:
             row |= {"compared": row["commit"], "differs": ""}
@@ -217,7 +221,7 @@ def _spell(condition: Condition, seed: int) -> str:
 def _describe(row: Row, run_as: Key | None) -> str:
     name = f"{row['cell']} {row['selector']} seed {row['seed']}"
     if run_as:
-        return f"{name}: {row['late']:.4f}, which is {run_as[0]} {run_as[1]}"
+        return f"{name}: {row['late']:.4f}, the same run as {run_as[0]} {run_as[1]}"
     if row["status"] == DONE:
         return f"{name}: {row['late']:.4f} in {row['wall_s']:.1f} s"
     return f"{name}: {row['status']}: {row['reason']}"

@@ -18,7 +18,7 @@ COSTS = {"bytes": "bytes", "client_flops": "client FLOPs", "virtual_s": "virtual
 
 @dataclass(frozen=True)
 class Format:
-    """How the values of a study's metric are written.
+    """The format in which the values of a study's metric are written.
 
     Attributes:
         factor: by which values are multiplied.
@@ -50,10 +50,10 @@ class Format:
     def _with_interval(self, value: Mean | Difference, form: str) -> str:
         if not math.isfinite(value.mean):
             return EMPTY
-        middle = f"{self._round(value.mean):{form}}"
+        mean_text = f"{self._round(value.mean):{form}}"
         if not math.isfinite(value.half) or value.n < self.least:
-            return middle
-        return f"{middle} [{self._round(value.low):.1f}, {self._round(value.high):.1f}]"
+            return mean_text
+        return f"{mean_text} [{self._round(value.low):.1f}, {self._round(value.high):.1f}]"
 
     def _round(self, value: float) -> float:
         return round(value * self.factor, 1) + 0.0  # no -0.0
@@ -121,7 +121,7 @@ class Power:
 
 
 def power_of(settings: Iterable[SettingVerdict]) -> Power | None:
-    """Return what the seeds can show; None where no spread is known."""
+    """Return what the seeds can show; None if no spread is known."""
     measured = [setting for setting in settings if setting.seeds_needed]
     if not measured:
         return None

@@ -101,13 +101,13 @@ def _judge_setting(
         methods[method] = _judge_method(
             study, (setting, method), list(by_seed.values()), difference, p, headroom, ranks
         )
-    counted = [
+    counted_methods = [
         difference
         for method, difference in differences.items()
         if study.role_of(method) == METHOD and difference.n >= least and not difference.reason
     ]
-    spread = median(difference.std for difference in counted) if counted else math.nan
-    n, alpha = int(median(difference.n for difference in counted)) if counted else 0, study.rules.alpha
+    spread = median(difference.std for difference in counted_methods) if counted_methods else math.nan
+    n, alpha = int(median(difference.n for difference in counted_methods)) if counted_methods else 0, study.rules.alpha
     return SettingVerdict(
         setting,
         methods,
@@ -186,7 +186,7 @@ def _stack(differences: Differences) -> tuple[list[int], np.ndarray]:
 
 
 def _share(study: Study, difference: Difference, headroom: Headroom) -> ShareClosed | None:
-    """Return the share of the headroom over common seeds; None where there are few of them, or they show none."""
+    """Return the share of the headroom over common seeds; None if there are few of them, or they show none."""
     if headroom.difference is None or not headroom.is_positive:
         return None
     common, (of_method, of_oracle) = _stack({"method": difference, "oracle": headroom.difference})

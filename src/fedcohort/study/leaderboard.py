@@ -142,11 +142,11 @@ def _find_duplicates(studies: Mapping[str, Study], results_of: Mapping[str, Resu
 
 def _join_variants(studies: Iterable[Study]) -> dict[str, list[str]]:
     """Join the variants of all studies by their names."""
-    joined: dict[str, dict[str, None]] = {}
+    methods_by_variant: dict[str, dict[str, None]] = {}
     for study in studies:
         for name, methods in study.variants.items():
-            joined.setdefault(name, {}).update(dict.fromkeys(methods))
-    return {name: list(methods) for name, methods in joined.items()}
+            methods_by_variant.setdefault(name, {}).update(dict.fromkeys(methods))
+    return {name: list(methods) for name, methods in methods_by_variant.items()}
 
 
 def _rename(setting: Setting, study: str, label: str) -> Setting:

@@ -34,8 +34,8 @@ def write(board: Leaderboard) -> list[Path]:
     tables = {"settings": settings_table(study, verdict, show)}
     if ranks is not None:
         tables["overall"] = _ranked_table(board, ranks, verdict, show)
-    if placed := {method: of_method for method, of_method in with_other.items() if of_method is not None}:
-        tables["others"] = _others_table(board, placed, verdict, show)
+    if ranks_of_others := {method: of_method for method, of_method in with_other.items() if of_method is not None}:
+        tables["others"] = _others_table(board, ranks_of_others, verdict, show)
     differences = []
     for name, member in board.studies.items():
         settings = {key: setting for key, setting in verdict.settings.items() if board.groups[key] == name}
@@ -75,10 +75,10 @@ def _ranked_table(board: Leaderboard, ranks: Ranks, verdict: Verdict, show: Form
     return make_table(lines, f"Methods over {len(ranks.by_setting)} settings, differences in {show.unit}")
 
 
-def _others_table(board: Leaderboard, placed: Mapping[str, Ranks], verdict: Verdict, show: Format) -> Table:
+def _others_table(board: Leaderboard, ranks_of_others: Mapping[str, Ranks], verdict: Verdict, show: Format) -> Table:
     """Return the methods that lack some settings, each ranked with the others in its own settings only."""
     lines = []
-    for method, ranks in sorted(placed.items(), key=lambda item: item[1].mean[item[0]] / len(item[1].mean)):
+    for method, ranks in sorted(ranks_of_others.items(), key=lambda item: item[1].mean[item[0]] / len(item[1].mean)):
         place = f"{ranks.positions()[method]} of {len(ranks.mean)}"
         n_seeds = len({seed for seeds in ranks.seeds.values() for seed in seeds})
         line = {"method": method, "place": place, "settings": len(ranks.by_setting), "seeds": n_seeds}

@@ -78,7 +78,7 @@ def summarise(run: Evaluations, options: Options, target: Target | None = None, 
 def measure(folder: Path, metric: str) -> tuple[Row, Trajectory]:
     """Return the costs and the origin of the run in `folder`, as columns of `results.parquet`, and its curve.
 
-    Raises `OptionError` where the run has no such metric.
+    Raises `OptionError` if the run has no such metric.
     """
     history = read(folder)
     if metric not in history.measured:

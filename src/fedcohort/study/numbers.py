@@ -22,7 +22,7 @@ def numbers_frame(study: Study, verdict: Verdict, metrics: Mapping[str, str] | N
 
 
 def _line(study: Study, method: MethodVerdict, metrics: Mapping[str, str]) -> dict[str, object]:
-    over, closed = method.over, method.closed
+    difference, closed = method.over, method.closed
     line: dict[str, object] = {
         "cell": method.setting,
         "selector": method.method,
@@ -31,15 +31,15 @@ def _line(study: Study, method: MethodVerdict, metrics: Mapping[str, str]) -> di
         "n": method.value.n,
         "late_mean": method.value.mean,
         "late_std": method.value.std,
-        "diff": over.mean,
-        "diff_ci95_low": over.low,
-        "diff_ci95_high": over.high,
-        "diff_std": over.std,
-        "diff_median": over.median,
-        "diff_min": over.worst,
-        "diff_max": over.best,
-        "diff_p": over.p,
-        "diff_n": over.n,
+        "diff": difference.mean,
+        "diff_ci95_low": difference.low,
+        "diff_ci95_high": difference.high,
+        "diff_std": difference.std,
+        "diff_median": difference.median,
+        "diff_min": difference.worst,
+        "diff_max": difference.best,
+        "diff_p": difference.p,
+        "diff_n": difference.n,
         "holm_p": method.ps.in_setting,
         "holm_p_of_method": method.ps.of_method,
         "holm_p_all": method.ps.anywhere,

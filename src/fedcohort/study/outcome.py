@@ -68,7 +68,7 @@ class Overall:
     largest: tuple[str, Difference]
 
 
-def find_outcome(study: Study, results: Results, verdict: Verdict, speeds: Speeds) -> dict[str, Any]:
+def find_outcome(study: Study, results: Results, verdict: Verdict, speed_ups: Speeds) -> dict[str, Any]:
     """Return the data of the first paragraphs of a page.
 
     Returns:
@@ -79,7 +79,7 @@ def find_outcome(study: Study, results: Results, verdict: Verdict, speeds: Speed
         horizons: budgets of the baseline's runs, in words.
         has_clock: whether virtual time ends runs of a setting.
         seeds: numbers of paired seeds of the methods.
-        overall: claims over all settings (`Overall`); None where methods are not compared over them.
+        overall: claims over all settings (`Overall`); None if methods are not compared over them.
         faster: number of settings whose target was met, and of those where a method is faster, by axis; None without
             a target.
     """
@@ -95,7 +95,7 @@ def find_outcome(study: Study, results: Results, verdict: Verdict, speeds: Speed
         "has_clock": any(clock_of((*study.common, *setting.overrides)) for setting in study.settings.values()),
         "seeds": number_range(method.over.n for method in verdict.methods if method.role == METHOD),
         "overall": compare_overall(study, verdict.ranks),
-        "faster": _count_faster(study, speeds),
+        "faster": _count_faster(study, speed_ups),
     }
 
 
@@ -107,12 +107,15 @@ def kind_of(study: Study, setting: SettingVerdict) -> str:
         return UNUSED
     oracles = [setting.methods[name].over for name in setting.headroom.oracles]
     # an oracle that equals the baseline on every seed has no interval
-    ends = [over.high if math.isfinite(over.half) else over.mean for over in oracles]
+    ends = [
+        oracle_differences.high if math.isfinite(oracle_differences.half) else oracle_differences.mean
+        for oracle_differences in oracles
+    ]
     return NOTHING if oracles and all(end <= study.rules.worth for end in ends) else OPEN
 
 
 def _setting_outcome(study: Study, setting: SettingVerdict) -> SettingOutcome:
-    above = [
+    others_above = [
         method
         for method in setting.methods.values()
         if method.role in (BOUND, REFERENCE, ORACLE)
@@ -120,9 +123,9 @@ def _setting_outcome(study: Study, setting: SettingVerdict) -> SettingOutcome:
         and method.over.n >= study.rules.seeds
         and method.over.high > study.rules.worth
     ]
-    above.sort(key=lambda method: -method.over.mean)
+    others_above.sort(key=lambda method: -method.over.mean)
     label, diverged = study.settings[setting.setting].label, setting.diverged(study.baseline)
-    return SettingOutcome(label, kind_of(study, setting), setting, diverged, above)
+    return SettingOutcome(label, kind_of(study, setting), setting, diverged, others_above)
 
 
 def _write_horizon(budget: str) -> str:
@@ -135,7 +138,7 @@ def _write_horizon(budget: str) -> str:
 
 
 def compare_overall(study: Study, ranks: Ranks | None) -> Overall | None:
-    """Return the claims over all settings; None where methods are not compared over them."""
+    """Return the claims over all settings; None if methods are not compared over them."""
     if ranks is None or not ranks.overall:
         return None
     means = {method: result.seeds.mean for method, result in ranks.overall.items()}
@@ -160,14 +163,14 @@ def compare_overall(study: Study, ranks: Ranks | None) -> Overall | None:
     )
 
 
-def _count_faster(study: Study, speeds: Speeds) -> dict[str, int] | None:
+def _count_faster(study: Study, speed_ups_by_axis: Speeds) -> dict[str, int] | None:
     """Return the settings where a method is faster after one correction over all methods and settings of the axis."""
-    if not any(speeds.values()):
+    if not any(speed_ups_by_axis.values()):
         return None
-    counts = {"settings": len({setting for by_pair in speeds.values() for setting, _ in by_pair})}
-    for axis, by_pair in speeds.items():
-        ups = {pair: speed.up for pair, speed in by_pair.items() if study.role_of(pair[1]) == METHOD}
-        ps = adjust_for_claim({pair: up.p for pair, up in ups.items()}, ANYWHERE)
-        verdicts = {pair: judge_speed(up, ps[pair], study.rules) for pair, up in ups.items()}
+    counts = {"settings": len({setting for by_pair in speed_ups_by_axis.values() for setting, _ in by_pair})}
+    for axis, by_pair in speed_ups_by_axis.items():
+        speed_ups = {pair: speed.up for pair, speed in by_pair.items() if study.role_of(pair[1]) == METHOD}
+        ps = adjust_for_claim({pair: up.p for pair, up in speed_ups.items()}, ANYWHERE)
+        verdicts = {pair: judge_speed(up, ps[pair], study.rules) for pair, up in speed_ups.items()}
         counts[axis] = len({pair[0] for pair, verdict in verdicts.items() if sign_of(verdict) > 0})
     return counts

@@ -25,6 +25,6 @@ def merge(*lists: Iterable[str]) -> Overrides:
 
 
 def clock_of(overrides: Iterable[str]) -> float | None:
-    """Return the virtual seconds at which a run with these overrides ends; None where no clock ends it."""
+    """Return the virtual seconds at which a run with these overrides ends; None if no clock ends it."""
     values = [override.partition("=")[2] for override in overrides if override.lstrip("+").startswith(f"{CLOCK}=")]
     return float(values[-1]) if values and values[-1] != "null" else None

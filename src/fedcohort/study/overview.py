@@ -42,7 +42,7 @@ TITLES = {  # columns of the page
 COLUMNS = ("cell", "kind", "largest", *TITLES, "pays", "federation")
 
 
-def lines_of(study: Study, results: Results, verdict: Verdict, speeds: Speeds, show: Format) -> str:
+def lines_of(study: Study, results: Results, verdict: Verdict, speed_ups: Speeds, show: Format) -> str:
     """Return the lines of a study's settings as CSV."""
     import pandas as pd
 
@@ -62,7 +62,7 @@ def lines_of(study: Study, results: Results, verdict: Verdict, speeds: Speeds, s
             "headroom": write_headroom(setting, show),
             "better": _name(better, show, study.rules.alpha),
             "worse": _name(setting.worse(), show, study.rules.alpha),
-            "faster": name_faster(study, name, speeds) or EMPTY,
+            "faster": name_faster(study, name, speed_ups) or EMPTY,
             "pays": "yes" if setting.headroom.is_positive else "no",
             "federation": federations.get(name, f"{study.name} {name}"),
         }
@@ -94,13 +94,13 @@ def page_of(studies: Path) -> str:
     tests = _correct_over_all(studies, sorted(name for name, frame in lines_by_study.items() if not frame.empty))
     is_better = (tests["sign"] == "1") & (tests["p"] < LEVEL)
     n_tests = Counter(zip(tests["study"], tests["cell"], strict=True))
-    won = set(zip(tests["study"][is_better], tests["cell"][is_better], strict=True))
+    won_settings = set(zip(tests["study"][is_better], tests["cell"][is_better], strict=True))
     lines = lines.assign(
         size=lines["largest"].astype(float),
         n_seeds=lines["seeds"].replace("", "0").astype(int),
         n_tests=[n_tests[pair] for pair in zip(lines["study"], lines["cell"], strict=True)],
         kind_order=lines["kind"].map(KINDS.index),
-        is_sure=[pair in won for pair in zip(lines["study"], lines["cell"], strict=True)],
+        is_sure=[pair in won_settings for pair in zip(lines["study"], lines["cell"], strict=True)],
     )
     ordered = lines.sort_values("size", ascending=False, kind="stable")
     return render(
@@ -149,13 +149,13 @@ def _count(lines: "pd.DataFrame") -> dict[str, int]:
     It is that with the most seeds, of equals that with the most tests, and then that whose kind claims least.
     """
     ordered = lines.sort_values(["n_seeds", "n_tests", "kind_order"], ascending=False, kind="stable")
-    counted = ordered.drop_duplicates("federation")
+    distinct_federations = ordered.drop_duplicates("federation")
     kinds_by_federation = lines.groupby("federation")["kind"].agg(["size", "nunique"])
     return {
-        **{kind: int((counted["kind"] == kind).sum()) for kind in KINDS},
-        "different": len(counted),
+        **{kind: int((distinct_federations["kind"] == kind).sum()) for kind in KINDS},
+        "different": len(distinct_federations),
         "repeated": int((kinds_by_federation["size"] > 1).sum()),
         "disagree": int((kinds_by_federation["nunique"] > 1).sum()),
-        "sure": int(counted["is_sure"].sum()),
-        "beyond": int(((counted["kind"] == WON) & (counted["pays"] == "no")).sum()),
+        "sure": int(distinct_federations["is_sure"].sum()),
+        "beyond": int(((distinct_federations["kind"] == WON) & (distinct_federations["pays"] == "no")).sum()),
     }

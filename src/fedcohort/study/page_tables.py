@@ -146,7 +146,7 @@ def overall_line(study: Study, ranks: Ranks, name: str, verdict: Verdict, show: 
 
 
 def overall_table(study: Study, verdict: Verdict, show: Format) -> Table | None:
-    """Return the methods over all settings, best mean rank first; None where nothing can be ranked."""
+    """Return the methods over all settings, best mean rank first; None if nothing can be ranked."""
     ranks = verdict.ranks
     if ranks is None:
         return None
@@ -159,7 +159,7 @@ def setting_table(study: Study, setting: SettingVerdict, show: Format) -> Table:
     base, definition = setting.methods.get(study.baseline), study.settings[setting.setting]
     lines = []
     for name, method in setting.methods.items():
-        lost = f", {method.diverged} diverged" if method.diverged else ""
+        diverged_text = f", {method.diverged} diverged" if method.diverged else ""
         of_code = f", {method.other_code}{OTHER_CODE}" if method.other_code else ""
         n_early = method.ended_by_rounds
         by_rounds = f", rounds ended {n_early} of {method.value.n}" if n_early else ""
@@ -168,7 +168,7 @@ def setting_table(study: Study, setting: SettingVerdict, show: Format) -> Table:
         lines.append(
             {
                 "method": f"{label_method(study, name)} {SIGNS[method.sign]}".strip(),
-                "result": f"{show.mean(method.value)} (n={method.value.n}{lost}{of_code})",
+                "result": f"{show.mean(method.value)} (n={method.value.n}{diverged_text}{of_code})",
                 "difference": f"diverged on {method.diverged}" if diverged else show.difference(method.over),
                 "p": write_p(method.ps.in_setting),
                 "verdict": method.verdict,
@@ -199,7 +199,7 @@ def write_target(method: MethodVerdict) -> str:
 
 
 def correlation_table(study: Study, results: Results) -> Table | None:
-    """Return the correlations of scores and rewards with facts of the clients; None where no run has a reward.
+    """Return the correlations of scores and rewards with facts of the clients; None if no run has a reward.
 
     Methods without a reward are left out; `results.parquet` has them in the column `follows`.
     """

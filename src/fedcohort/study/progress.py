@@ -7,10 +7,10 @@ from pathlib import Path
 from fedcohort.jobs.time_left import TimeLeft
 from fedcohort.record import provenance
 from fedcohort.study.conditions import Condition, Key, Pair, list_conditions, with_own_methods
+from fedcohort.study.config_digests import ConfigDigests
 from fedcohort.study.definition import Study, display_name
 from fedcohort.study.result_files import DONE, FAILED, REFUSED, Row
 from fedcohort.study.results import Results
-from fedcohort.study.stamps import ConfigDigests
 
 MISSING, CHANGED = "missing", "changed"
 TO_DO = (MISSING, CHANGED, FAILED)
@@ -25,8 +25,8 @@ class Progress:
 
     Attributes:
         runs: in the order in which they are done. It is seed by seed, so that a stopped study has fewer seeds.
-        states: done, refused, failed, missing, or changed. A run is changed where its overrides or yaml files are
-            others than those of its stored row; only composing tells whether its configuration is.
+        states: done, refused, failed, missing, or changed. A run is changed if its overrides or yaml files
+            differ from those of its stored row; composing shows whether its configuration differs, too.
     """
 
     runs: Sequence[tuple[Condition, int]]
@@ -39,26 +39,26 @@ class Progress:
 
 def progress_of(conditions: Sequence[Condition], seeds: Sequence[int], results: Results, configs: Path) -> Progress:
     """Compare the requested runs with the stored results."""
-    stamp = ConfigDigests(configs).stamp
+    digest_of = ConfigDigests(configs).digest_of
     commit = provenance.commit()
     runs, states = [], {}
-    stamps = {condition.key(0): stamp(condition.overrides) for condition in conditions}
+    digests = {condition.key(0): digest_of(condition.overrides) for condition in conditions}
     for seed in seeds:
         for condition in conditions:
             if condition.seeds is None or seed in condition.seeds:
                 key = condition.key(seed)
                 runs.append((condition, seed))
-                states[key] = _state(results.rows.get(key), stamps[condition.key(0)], commit)
+                states[key] = _state(results.rows.get(key), digests[condition.key(0)], commit)
     return Progress(runs, states)
 
 
-def _state(row: Row | None, stamp: str, commit: tuple[str, bool]) -> str:
+def _state(row: Row | None, digest: str, commit: tuple[str, bool]) -> str:
     if row is None:
         return MISSING
     if row["status"] == DONE:
-        return DONE if row["stamp"] == stamp else CHANGED
+        return DONE if row["stamp"] == digest else CHANGED
     if row["status"] == REFUSED:  # the same code refuses the same overrides again
-        return REFUSED if row["stamp"] == stamp and (row["commit"], row["dirty"]) == commit else MISSING
+        return REFUSED if row["stamp"] == digest and (row["commit"], row["dirty"]) == commit else MISSING
     return FAILED
 
 
@@ -154,7 +154,7 @@ def estimate_time(results: Results) -> TimeLeft[Pair]:
 
 
 def _describe_time(keys: Iterable[Key], results: Results) -> str:
-    """Return the time that the runs may take; "" where it is not known."""
+    """Return the time that the runs may take; "" if it is not known."""
     seconds = estimate_time(results).seconds([key[:2] for key in keys])
     return f", about {spell_s(seconds)} in one process" if seconds else ""
 

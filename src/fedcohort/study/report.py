@@ -32,7 +32,7 @@ WRITERS = {"p": write_p, "share": write_share, "power": power_of, "costs": relat
 def write(study: Study, results: Results) -> list[Path]:
     """Write all files into the study's folder, and return them, the page first.
 
-    Raises `OptionError` where the folder has a page that was not written here, such as a user's own notes.
+    Raises `OptionError` if the folder has a page that was not written here, such as a user's own notes.
     """
     disk.check_outputs(study.folder, (*PAGES, MAP, RANKS), "README.md", "\n## How to read it\n")
     study = with_oracles(study, results)
@@ -71,7 +71,7 @@ def write(study: Study, results: Results) -> list[Path]:
 
 
 def page_data(study: Study, results: Results, verdict: Verdict, show: Format) -> dict[str, object]:
-    """Return the data that the templates of a study and of a leaderboard share, and draw the figures."""
+    """Draw the figures, and return the data that the templates of studies and of leaderboards have in common."""
     notes, figures = find_notes(study, results, verdict), draw(study, verdict, show)
     shared = {"study": study, "base": study.baseline, "verdict": verdict, "show": show}
     return {**shared, "notes": notes, "figures": figures, **WRITERS}

@@ -47,7 +47,7 @@ def write(folder: Path, rows: Any, curves: Any) -> None:  # noqa: ANN401 - pyarr
 
 
 def exist(folder: Path) -> bool:
-    """Return whether the study has results. Raises `DataError` where there are curves without results."""
+    """Return whether the study has results. Raises `DataError` if there are curves without results."""
     path = folder / RESULTS
     with_manifest = (folder / manifest.NAME).exists()
     try:
@@ -106,7 +106,7 @@ def _read(path: Path) -> Any:  # noqa: ANN401
 
 
 def _check_columns(path: Path, table: Any, required: Sequence[str], types: Mapping[str, str]) -> None:  # noqa: ANN401
-    """Check that each column is there once and has its type, and that required columns have no empty cells.
+    """Check that each column occurs once with its type, and that required columns have no empty cells.
 
     A table of an older version without rows may have columns without a type. Raises `DataError`.
     """

@@ -29,7 +29,7 @@ def find_notes(study: Study, results: Results, verdict: Verdict) -> dict[str, ob
         if method.ended_by_rounds:
             of_setting = ended_by_rounds.setdefault(study.settings[method.setting].label, {})
             of_setting[display_name(method.method)] = method.ended_by_rounds, method.value.n
-    differing = [row for _, row in results.done() if row["differs"]]
+    rows_of_other_code = [row for _, row in results.done() if row["differs"]]
     worst: dict[str, list[float]] = {name: [] for name in sorted(verdict.collapsing)}
     for method in verdict.methods:
         if method.method in worst:
@@ -38,8 +38,8 @@ def find_notes(study: Study, results: Results, verdict: Verdict) -> dict[str, ob
         "collapsing": {name: float(np.nanmin(values)) for name, values in worst.items()},
         "partial": [setting.label for setting in study.settings.values() if setting.methods is not None],
         "ended_by_rounds": ended_by_rounds,
-        "other_code": len(differing),
-        "compared": sorted({row["compared"][:10] for row in differing}),
+        "other_code": len(rows_of_other_code),
+        "compared": sorted({row["compared"][:10] for row in rows_of_other_code}),
         "rounds": ROUNDS,
     }
 

@@ -18,9 +18,7 @@ def lock_study(logs: Path) -> Iterator[None]:
     logs.mkdir(parents=True, exist_ok=True)
     file = try_to_lock(logs / LOCK)
     if file is None:
-        raise CheckpointError(
-            f"{logs.name}: another process is at work on this study; n_jobs=2 runs two jobs in one command"
-        )
+        raise CheckpointError(f"{logs.name}: another process runs this study; n_jobs=2 runs two jobs in one command")
     with file:
         yield
 

@@ -73,7 +73,7 @@ Range = Choice | Interval
 
 
 def spell_value(value: object) -> str:
-    """Return the value as it is typed in an override."""
+    """Return the value in the form in which an override states it."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return str(value)
@@ -124,7 +124,7 @@ class Tuned:
     commits: Mapping[str, int]
 
 
-def read_search_space(node: Mapping[str, Any], settings: Collection[str], seeds: Collection[int]) -> Space:
+def read_space(node: Mapping[str, Any], settings: Collection[str], seeds: Collection[int]) -> Space:
     """Return the search space of the option `tune`.
 
     Args:
@@ -139,7 +139,7 @@ def read_search_space(node: Mapping[str, Any], settings: Collection[str], seeds:
     ranges.integer("tune.trials", node["trials"], "[1, inf)")
     own_seeds, metric = read_seeds("tune.seeds", node["seeds"]), node.get("metric", METRIC)
     if common := sorted(set(own_seeds) & set(seeds)):
-        raise ranges.refuse("tune.seeds", f"none of the study's own, as {common[0]} is", node["seeds"])
+        raise ranges.refuse("tune.seeds", f"seeds without those of the study, such as {common[0]}", node["seeds"])
     ranges.words("tune.cells", node["cells"], *settings)
     ranges.choice("tune.metric", metric, METRIC)
     methods: dict[str, dict[str, Range]] = {}

@@ -33,7 +33,7 @@ class Speed:
         up: the speed-up over the baseline.
         p: after Holm over the methods of the setting.
         verdict: of `results.verdict`.
-        costs: of whole runs over those of the baseline, by name; NaN where the baseline's are 0.
+        costs: of whole runs over those of the baseline, by name; NaN if the baseline's are 0.
     """
 
     up: SpeedUp
@@ -43,7 +43,7 @@ class Speed:
 
     @property
     def sign(self) -> int:
-        """1 where it is faster, -1 where it is slower, else 0."""
+        """1 if it is faster, -1 if it is slower, else 0."""
         return sign_of(self.verdict)
 
 

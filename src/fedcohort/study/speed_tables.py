@@ -15,12 +15,12 @@ from fedcohort.study.verdict import MethodVerdict, Verdict
 NAMED = 2  # methods of an axis that are named in a cell
 
 
-def speed_tables(study: Study, verdict: Verdict, speeds: Speeds) -> list[tuple[str, str, Table]]:
+def speed_tables(study: Study, verdict: Verdict, speed_ups: Speeds) -> list[tuple[str, str, Table]]:
     """Return axis, title and table for the settings in which a run met the target; methods are lines."""
     tables = []
-    for axis, by_pair in speeds.items():
-        reached = [setting for setting in verdict.settings if any(pair[0] == setting for pair in by_pair)]
-        for title, settings in split_settings(study, reached):
+    for axis, by_pair in speed_ups.items():
+        reached_settings = [setting for setting in verdict.settings if any(pair[0] == setting for pair in by_pair)]
+        for title, settings in split_settings(study, reached_settings):
             base = {name: verdict.settings[name].methods[study.baseline] for name in settings}
             labels = {name: study.settings[name].label for name in settings}
             line = {labels[name]: _write_target(base[name], axis) for name in settings}
@@ -60,10 +60,10 @@ def write_costs(speed: Speed) -> str:
     return f"({', '.join(f'{cost:.1f}' if math.isfinite(cost) else EMPTY for cost in speed.costs.values())})"
 
 
-def name_faster(study: Study, setting: str, speeds: Speeds) -> str:
-    """Return `virtual time: fedcbs 1.86 (1.0, 1.2); bytes: ...`, the fastest first; "" where no method is faster."""
+def name_faster(study: Study, setting: str, speed_ups: Speeds) -> str:
+    """Return `virtual time: fedcbs 1.86 (1.0, 1.2); bytes: ...`, the fastest first; "" if no method is faster."""
     parts = []
-    for axis, by_pair in speeds.items():
+    for axis, by_pair in speed_ups.items():
         faster = {
             method: speed
             for (name, method), speed in by_pair.items()

@@ -145,8 +145,8 @@ def read_outcome(record: JobRecord | None, task: Task) -> Outcome:
             return Outcome(REFUSED if type(error).__name__ in REFUSALS else FAILED, str(error))
         began, ended = record.began or 0.0, record.ended or 0.0
         seconds = seconds_before(record.folder, int(1000 * began)) + ended - began
-        when = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(ended))
-        return Outcome(DONE, "", {**facts, "wall_s": seconds, "when": when}, curve, folder=record.folder)
+        ended_text = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(ended))
+        return Outcome(DONE, "", {**facts, "wall_s": seconds, "when": ended_text}, curve, folder=record.folder)
     reason, separator, log = record.reason.partition("; log: ")
     if record.how == "failed" and record.kind in REFUSALS:
         return Outcome(REFUSED, reason)

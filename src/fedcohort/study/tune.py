@@ -137,7 +137,7 @@ class Tuning:
         ]
 
     def _try(self, method: str, overrides: Overrides) -> Trial:
-        """Run a trial. Its value is the mean of its runs, and None where one of them was refused or has failed."""
+        """Run a trial. Its value is the mean of its runs, and None if one of them was refused or has failed."""
         tasks = self._tasks(method, overrides)
         outcomes = [outcome for _, outcome in sorted(run_tasks(tasks, self.launch), key=lambda pair: pair[0])]
         commit, dirty = provenance.commit()
@@ -166,7 +166,7 @@ class Tuning:
     def _write(self, method: str, stamp: str, tried: Sequence[Trial], trials: Mapping[Overrides, Trial]) -> None:
         with_value = [trial for trial in tried if trial["value"] is not None]
         best: Trial = max(with_value, key=lambda trial: trial["value"], default={"words": [], "value": math.nan})
-        default, reached = tried[0]["value"], {tuple(trial["words"]) for trial in tried}
+        default, tried_overrides = tried[0]["value"], {tuple(trial["words"]) for trial in tried}
         facts = {
             "trials": self.space.trials_of(method),
             "seeds": list(self.space.seeds),
@@ -177,12 +177,14 @@ class Tuning:
             "default": math.nan if default is None else default,
             "stamp": stamp,
             "tried": [{**trial, "words": list(trial["words"])} for trial in tried],
-            "spare": [{**trial, "words": list(words)} for words, trial in trials.items() if words not in reached],
+            "spare": [
+                {**trial, "words": list(words)} for words, trial in trials.items() if words not in tried_overrides
+            ],
         }
         content = space.load_all(self.study.folder) | {method: facts}
-        head = "# Written by fedcohort study tune; the methods <name>_tuned of the study have these options.\n"
+        header = "# Written by fedcohort study tune; the methods <name>_tuned of the study have these options.\n"
         text = yaml.safe_dump(content, sort_keys=False, width=110, default_flow_style=None)
-        write_atomically(self.study.folder / TUNED_FILE, head + text)
+        write_atomically(self.study.folder / TUNED_FILE, header + text)
 
 
 def import_optuna() -> Any:  # noqa: ANN401 - it has no types, and is imported late
@@ -201,7 +203,7 @@ def _spell_overrides(options: Mapping[str, object]) -> Overrides:
 
 
 def _find_combination(options: Mapping[str, Range], tried: Collection[Overrides]) -> dict[str, object] | None:
-    """Return the first combination that was not tried; None where an option is a real number."""
+    """Return the first combination that was not tried; None if an option is a real number."""
     ranges = [option.values for option in options.values() if option.values is not None]
     if len(ranges) < len(options):
         return None

@@ -18,11 +18,11 @@ TO_TARGET = ("rounds", "virtual_s", "bytes")
 
 @dataclass(frozen=True)
 class PValues:
-    """The p-values of a difference after Holm, one for each family of tests; NaN where there is no test.
+    """The p-values of a difference after Holm, one for each family of tests; NaN if there is no test.
 
     Attributes:
         in_setting: over all methods of the setting. An oracle, a reference or a bound is in no family, and keeps its p.
-        of_method: over all settings of the method; likewise.
+        of_method: over all settings of the method; an oracle, a reference or a bound keeps its p.
         anywhere: over all methods in all settings; NaN for a row that is in no family.
     """
 
@@ -45,7 +45,7 @@ class MethodVerdict:
         over: difference to the baseline; an empty one for the baseline, or without common seeds.
         ps: p-values of the difference.
         verdict: of `results.verdict`, with the correction within the setting; "" for the baseline.
-        closed: share of the headroom; None where there is none.
+        closed: share of the headroom; None if there is none.
         rank: among methods and the baseline; NaN for others.
         costs: mean costs of a run, by name.
         target: median rounds, seconds and bytes to the target; infinite where half of the seeds or more never met it.
@@ -73,7 +73,7 @@ class MethodVerdict:
 
     @property
     def sign(self) -> int:
-        """1 where it is better than the baseline, -1 where it is worse, else 0."""
+        """1 if it is better than the baseline, -1 if it is worse, else 0."""
         return sign_of(self.verdict)
 
     @property
@@ -87,10 +87,11 @@ class Headroom:
     """The gain of an oracle in a setting.
 
     Attributes:
-        oracle: the one with the largest mean difference; "" where no oracle has a difference.
-        difference: its difference; of several oracles, that of choosing one on the other seeds. None likewise.
+        oracle: name of the oracle with the largest mean difference; "" if no oracle has a difference.
+        difference: difference of this oracle; with several oracles, that of choosing one on the other seeds. None if no
+            oracle has a difference.
         is_positive: whether the interval is above 0, and the mean at or above the minimum effect.
-        oracles: those with enough seeds.
+        oracles: names of the oracles with enough seeds.
     """
 
     oracle: str = ""
@@ -106,10 +107,10 @@ class SettingVerdict:
     Attributes:
         methods: those with results, in the study's order.
         headroom: of its oracle.
-        seeds_needed: number of seeds that show a difference of `win.worth`; None where no spread is known.
+        seeds_needed: number of seeds that show a difference of `win.worth`; None if no spread is known.
         n: number of seeds of the median method.
         detectable: difference that these seeds show.
-        winner: the best method and its cross-fitted value; None where no method is better.
+        winner: the best method and its cross-fitted value; None if no method is better.
     """
 
     setting: str
@@ -147,7 +148,7 @@ class Verdict:
 
     Attributes:
         settings: by name.
-        ranks: over settings; None where there is too little to rank.
+        ranks: over settings; None if there is too little to rank.
         missing: number of the study's seeds without a result, by setting and method.
         collapsing: methods whose wins in single settings are not safe (`results.skew`).
     """

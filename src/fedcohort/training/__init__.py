@@ -1,1 +1,1 @@
-"""One client's local work, and the engines that do it for many."""
+"""Local training of one client, and the engines that train many clients."""

@@ -74,14 +74,14 @@ def find_chain(model: FlatModel, pixels: PixelScale | None = None) -> ChainedNet
     flattens = [i for i, m in enumerate(modules) if type(m) is nn.Flatten and (m.start_dim, m.end_dim) == (1, -1)]
     start = flattens[-1] + 1 if flattens else 0
     linear, between = modules[start::2], modules[start + 1 :: 2]
-    fits = (
+    is_chain = (
         len(linear) == len(between) + 1
         and all(type(m) is nn.Linear and m.bias is not None for m in linear)
         and all(type(m) is nn.ReLU for m in between)
         and all(p.requires_grad for p in model.network.parameters())
         and not any(is_hooked(m) for m in (model.network, *modules[start:]))
     )
-    if not fits:
+    if not is_chain:
         return None
     front = nn.Sequential(*modules[:start]) if start > 1 else None
     if pixels is not None:

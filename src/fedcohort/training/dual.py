@@ -118,9 +118,9 @@ class Dual:
         width = batch if batch is not None and steps > 1 else -(-n // 8) * 8
         passes = task.units if trainer.client.steps is None else task.units / steps
         classes, inputs = self.layer.weight.shape
-        once = 4.0 * n * inputs * classes
-        plain_s = passes * (once / RATE + steps * STEP_S)
-        dual_s = (once + 2.0 * n * n * (inputs + passes * classes)) / RATE
+        multiplications = 4.0 * n * inputs * classes
+        plain_s = passes * (multiplications / RATE + steps * STEP_S)
+        dual_s = (multiplications + 2.0 * n * n * (inputs + passes * classes)) / RATE
         shape = GroupShape(steps, width, task.units)
         return shape if dual_s < plain_s and shape.rows**2 <= ENTRIES and task.units else None
 
@@ -162,7 +162,7 @@ class Dual:
         |lr A' X|^2 = lr^2 sum of A * (X X') A, where gram is X X' + 1 because of the bias. None if the server does not
         get all updates unchanged.
         """
-        if not all(self.trainer.sends_whole_update(task) for task in tasks):
+        if not all(self.trainer.sends_all(task) for task in tasks):
             return None
         lr, place = tasks[0].lr, {task.client: k for k, task in enumerate(tasks)}
         squares = (a * torch.bmm(gram, a)).sum((1, 2), dtype=torch.float64)

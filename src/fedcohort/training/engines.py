@@ -32,7 +32,7 @@ def choose(kind: str, trainer: LocalTrainer, chunk: int) -> tuple[Engine, str]:
     """
     worker = trainer.worker
     if kind == "debug":
-        return Debug(trainer), "debug, as asked"
+        return Debug(trainer), "debug, as requested"
     if trainer.weighs:
         return trainer, "sequential: the aggregator weighs samples step by step, one client at a time through autograd"
     if trainer.augmentation is not None:
@@ -44,11 +44,11 @@ def choose(kind: str, trainer: LocalTrainer, chunk: int) -> tuple[Engine, str]:
     if kind != "sequential" and Dual.fits(trainer):
         return Dual(trainer, chunk), f"vectorised: a linear model in its dual, up to {chunk} clients at a time"
     if kind == "vectorised":
-        return Vectorised(trainer, chunk), f"vectorised, as asked: {chunk} clients at a time"
+        return Vectorised(trainer, chunk), f"vectorised, as requested: {chunk} clients at a time"
     if kind == "auto" and worker.w.device.type == "cuda" and not mixes and worker.layout.n_params <= SMALL:
         return Vectorised(trainer, chunk), f"vectorised: a small model on a GPU, {chunk} clients at a time"
     return trainer, f"sequential: {_gradients(trainer)}, one client at a time" + (
-        "" if kind == "auto" else ", as asked"
+        "" if kind == "auto" else ", as requested"
     )
 
 

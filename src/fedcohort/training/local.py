@@ -210,9 +210,7 @@ class LocalTrainer:
             units_done=task.units,
             units_asked=task.units_asked,
             lr=task.lr,
-            vector=delta
-            if self.sends_whole_update(task)
-            else self._transmit(task, delta() if callable(delta) else delta),
+            vector=delta if self.sends_all(task) else self._transmit(task, delta() if callable(delta) else delta),
             buffers=worker.buffers.clone() if len(worker.buffers) else worker.buffers,
             counters=worker.counters.clone() if len(worker.counters) else worker.counters,
             uploads={name: vector for part in results for name, vector in part.uploads.items()},
@@ -234,7 +232,7 @@ class LocalTrainer:
         (loss,) = mean_over_samples(self.worker.network, self.federation.train, client, [cross_entropy])
         return float(loss[0])
 
-    def sends_whole_update(self, task: ClientTask) -> bool:
+    def sends_all(self, task: ClientTask) -> bool:
         """Return whether the server gets the whole update unchanged."""
         return task.tensor_mask is None and self.codec.identity
 

@@ -48,5 +48,5 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     file = tmp_path / "raw" / "train" / "cat" / "0.png"
     save(file)
     file.write_bytes(file.read_bytes()[:50])
-    with pytest.raises(DataError, match=r"cat/0.png is no image that can be read"):
+    with pytest.raises(DataError, match=r"cat/0.png can't be read as an image"):
         prepare(imagefolder.plan(tmp_path / "raw", None), tmp_path / "made")

@@ -72,7 +72,7 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
         (good.replace('"users": ["mac"]', '"users": ["mac", "mac"]'), r"user 'mac' is listed twice in users"),
         (good.replace('"x": ["abc"]', '"x": ["abc"], "x": ["xyz"]'), r"the key 'x' is there twice"),
         (good.replace('["abc"]', "[[1, NaN]]"), r"user 'mac', sample 0: x holds nan, which float32 can't hold"),
-        (good.replace('["abc"]', "[[1, true]]"), r"x holds True where a number is meant"),
+        (good.replace('["abc"]', "[[1, true]]"), r"x holds True where a number is expected"),
         (good.replace('"y": ["d"]', '"y": [null]'), r"user 'mac' has label None"),
         (good.replace('"y": ["d"]', '"y": ["d", "e"]'), r"user 'mac' has 1 x and 2 y"),
         (

@@ -42,7 +42,7 @@ def test_part_files_of_one_table_are_read_in_order_and_errors_name_the_part(tmp_
     with pytest.raises(DataError, match=r"train.parquet/part.1.parquet: column 'x', row 1 is empty"):
         folder(tmp_path, test_share=0.25).load(0)
     pq.write_table(table.rename_columns(["z", "label"]), tmp_path / "train.parquet" / "part.1.parquet")
-    with pytest.raises(DataError, match=r"part.1.parquet has other columns than part.0.parquet: x, z"):
+    with pytest.raises(DataError, match=r"part.1.parquet has columns other than part.0.parquet: x, z"):
         folder(tmp_path, test_share=0.25).load(0)
 
 

@@ -66,7 +66,7 @@ def _table(file: Path) -> dict[str, str]:
     values: dict[str, str] = {}
     for line, words in _lines(file):
         if len(words) != 2:
-            raise DataError(f"{file}, line {line}: an image's name and a number are meant")
+            raise DataError(f"{file}, line {line}: an image's name and a number are expected")
         if words[0] in values:
             raise DataError(f"{file}, line {line}: {words[0]} is listed twice")
         values[words[0]] = words[1]

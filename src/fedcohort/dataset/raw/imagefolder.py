@@ -16,13 +16,13 @@ PARTS = {"train": "train", "test": "test", "valid": "valid", "val": "valid", "va
 
 
 def plan(source: Path, size: int | None) -> list[Piece]:
-    """Plan the tables. Raises `DataError` where there are no classes with images."""
+    """Plan the tables. Raises `DataError` if there are no classes with images."""
     pictures = [picture for part in list_pictures(source).values() for picture in part]
     return pieces_of(pictures, ("label",), source, size)
 
 
 def list_pictures(source: Path) -> dict[str, list[Picture]]:
-    """Return the images of each part with their classes. Raises `DataError` where a part has no classes with images."""
+    """Return the images of each part with their classes. Raises `DataError` if a part has no classes with images."""
     folders = folders_in(source, source)
     parts = [folder for folder in folders if folder.name in PARTS]
     roots = [("train", source)]
@@ -39,5 +39,5 @@ def list_pictures(source: Path) -> dict[str, list[Picture]]:
             for file in images_in(source, folder)
         ]
         if not pictures[part]:
-            raise DataError(f"{root} has no folders of images: <class>/*.png (.jpg, .jpeg, .webp, .bmp) is meant")
+            raise DataError(f"{root} has no folders of images: <class>/*.png (.jpg, .jpeg, .webp, .bmp) is expected")
     return pictures

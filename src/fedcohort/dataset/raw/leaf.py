@@ -34,7 +34,7 @@ finish = vocabulary.finish  # called after all parts are written
 
 
 def plan(source: Path, size: int | None) -> list[Piece]:
-    """Plan the tables, with one piece for each file. Raises `DataError` where there is no JSON."""
+    """Plan the tables, with one piece for each file. Raises `DataError` if there is no JSON."""
     if size is not None:
         raise DataError("size= resizes image files, but LEAF's JSON holds none: leave size= out")
     files = [("train", file) for file in _files(source, source)]
@@ -81,7 +81,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _content(file: Path) -> tuple[dict[str, Any], list[str], dict[str, int]]:
-    """Return user_data, users, and num_samples by user, empty where the file has none. Raises `DataError`."""
+    """Return user_data, users, and num_samples by user, empty if the file has none. Raises `DataError`."""
     try:
         with file.open(encoding="utf-8") as stream:
             content = json.load(stream, object_pairs_hook=_object)
@@ -151,7 +151,7 @@ def _check_inputs(file: Path, user: str, x: Sequence[Any], length: int | None) -
             continue
         if kinds - {int, float}:
             odd = next(value for value in sample if type(value) not in (int, float))
-            raise DataError(f"{where}: x holds {odd!r:.40} where a number is meant")
+            raise DataError(f"{where}: x holds {odd!r:.40} where a number is expected")
         if not (max(map(abs, sample), default=0) <= LARGEST and math.isfinite(sum(sample))):
             odd = next(value for value in sample if not abs(value) <= LARGEST)
             raise DataError(f"{where}: x holds {odd!r:.40}, which float32 can't hold")

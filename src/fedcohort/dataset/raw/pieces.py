@@ -50,7 +50,7 @@ def write(
         report: called with a part, the number of finished pieces and the number of all pieces.
         unique: a column whose values may occur in one piece of a part only; empty for none.
 
-    Tables that were deleted are written again. Raises `DataError` where the destination holds other data.
+    Tables that were deleted are written again. Raises `DataError` if the destination holds other data.
     """
     digest = hashlib.blake2b("\n".join(f"{p.part} {p.key}" for p in pieces).encode(), digest_size=16).hexdigest()
     folder = destination / f"{UNFINISHED}{digest}"
@@ -83,7 +83,7 @@ def stamp(file: Path) -> str:
 
 
 def _read_done(destination: Path, digest: str) -> dict[str, int] | None:
-    """Return the number of rows of each finished part of this plan; None where `destination` has no finished data.
+    """Return the number of rows of each finished part of this plan; None if `destination` has no finished data.
 
     Raises `DataError` for data of another plan, and for a file that this command did not write.
     """
@@ -104,7 +104,7 @@ def _read_done(destination: Path, digest: str) -> dict[str, int] | None:
 
 
 def _check_free(destination: Path, names: Sequence[str], folder: Path) -> None:
-    """Raise `DataError` where `destination` is not a folder, or holds files or links in the way of this command."""
+    """Raise `DataError` if `destination` is not a folder, or holds files or links in the way of this command."""
     if os.path.lexists(destination) and not destination.is_dir():
         raise DataError(f"{destination} is not a folder: name another one")
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):

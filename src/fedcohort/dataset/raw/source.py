@@ -30,7 +30,7 @@ def folder_of(path: str) -> Path:
 def inside(source: Path, name: str | Path) -> Path:
     """Return the file or folder `name` of the source.
 
-    Raises `DataError` where that leads out of it, is not there, or is a pipe or a device.
+    Raises `DataError` if that leads out of it, is not there, or is a pipe or a device.
     """
     try:
         path = source / name
@@ -54,12 +54,12 @@ def file_in(source: Path, name: str | Path) -> Path:
     """Return the file `name` of the source. Raises `DataError` as `inside`, and for a folder."""
     path = inside(source, name)
     if path.is_dir():
-        raise DataError(f"{source}: {name} is a folder, and a file is meant")
+        raise DataError(f"{source}: {name} is a folder, but a file is expected")
     return path
 
 
 def first_of(source: Path, *names: str) -> Path:
-    """Return the first of these names that the source has. Raises `DataError` where it has none."""
+    """Return the first of these names that the source has. Raises `DataError` if it has none."""
     first = next((name for name in names if (source / name).exists()), None)
     if first is None:
         raise DataError(f"{source} has no {names[0]}; it has {_list(source)}")

@@ -100,7 +100,7 @@ def choose_inputs(
         dates: columns to encode as numbers, or "auto" for all dates.
 
     Raises:
-        DataError: where no column is an input, or a named column is none of its kind.
+        DataError: if no column is an input, or a named column is none of its kind.
     """
     if features:
         return Inputs(lists=tuple(features))
@@ -153,7 +153,7 @@ def count_levels(frame: Frame, name: str) -> int:
 
 
 def text_numbers(frame: Frame, name: str) -> list[tuple[str, str]]:
-    """Return what a text column's cells look like, with an example, and what to do; empty where they are just texts."""
+    """Return what a text column's cells look like, with an example, and what to do; empty if they are just texts."""
     values = [
         str(value).strip()
         for value in pc.unique(frame.column(name).slice(0, MAX_CELLS)).to_pylist()

@@ -24,9 +24,9 @@ class TableFiles:
 
     Attributes:
         train: the training table: a file, or a folder of Parquet part files.
-        test: the test table, None where there is none.
-        valid: the validation table, None where there is none.
-        images: the folder of images, `<class>/*` or `train/<class>/*`; None where `path` holds tables.
+        test: the test table, None if there is none.
+        valid: the validation table, None if there is none.
+        images: the folder of images, `<class>/*` or `train/<class>/*`; None if `path` holds tables.
     """
 
     train: Path
@@ -90,7 +90,7 @@ def load_tables(path: str, cut: bool, with_valid: bool, decimal: str, problems: 
         problems: receives what is wrong; the tables that can be read are returned all the same.
 
     Raises:
-        DataError: where there is no training table.
+        DataError: if there is no training table.
     """
     files = find(path)
     if files.images is not None:

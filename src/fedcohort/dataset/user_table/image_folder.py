@@ -26,7 +26,7 @@ def read_frames(folder: Path) -> dict[str, Frame]:
     """Return the tables by part (train, test, valid), with the columns `image` and `label`.
 
     Raises:
-        DataError: where images differ in size or colour; it names the command that makes them equal.
+        DataError: if images differ in size or colour; it names the command that makes them equal.
     """
     by_part = imagefolder.list_pictures(folder)
     frames = {}

@@ -19,9 +19,9 @@ class Reader:
     """How columns become inputs.
 
     Attributes:
-        columns: of numbers; empty where `lists` are the inputs.
+        columns: of numbers; empty if `lists` are the inputs.
         lists: columns of lists or images; several become the channels of a sample.
-        window: rows of a sample, 1 where each row is one.
+        window: rows of a sample, 1 if each row is one.
         gaps: whether missing numbers become NaN; otherwise they are errors.
         shape: of a sample, empty for the shape of the columns.
         scale: inputs are divided by it.
@@ -84,7 +84,7 @@ class Reader:
         return bool(self.lists) and self.scale == 255 and not self.standardised
 
     def _pixels(self, x: np.ndarray, train: Frame) -> PixelScale | None:
-        """Return what pixels become, None where the inputs are no images. Raises `DataError` for pixels=uint8 then."""
+        """Return what pixels become, None if the inputs are no images. Raises `DataError` for pixels=uint8 then."""
         shape = self.shape or x.shape[1:]
         are_images = x.dtype == np.uint8 and len(shape) == 3 and self._divides_bytes()
         if self.pixels == "uint8" and not are_images:

@@ -24,7 +24,7 @@ from fedcohort.errors import DataError
 from fedcohort.rng import generator
 from fedcohort.types import Ids
 
-REMEDY = "; mend it, or choose dataset.missing=drop, which leaves such rows out"
+REMEDY = "; correct it, or choose dataset.missing=drop, which leaves such rows out"
 FOR_NUMBERS = ", or dataset.missing=mean, which takes the feature's mean over the training rows"
 SMALL_CLIENTS = "dataset.min_client_samples=10 leaves small clients out, or pools them with dataset.pool_small=true"
 log = logging.getLogger("fedcohort")
@@ -62,7 +62,7 @@ class Loading:
         kept_as_bytes = x[0].dtype == np.uint8
         self._warn(notices.of_labels(labels.names, options.label))
         self.notes += ["kept as bytes"] * kept_as_bytes
-        self.notes += ["the server alone holds the test rows: no clients/acc_*"] * (options.test == "server")
+        self.notes += ["only the server holds test rows: no metrics clients/acc_*"] * (options.test == "server")
         self.notes += [f"{len(part):,} validation rows are the server's" for part in y[2:]]
         return Raw(
             "folder",

@@ -34,7 +34,7 @@ class OpenQuestion:
 
     Attributes:
         topic: label, client, test, ...
-        options: the values that are proposed, by option; empty where the default or the typed values are right.
+        options: the values that are proposed, by option; empty if the default or the typed values are right.
         reason: why, and what else is possible.
     """
 

@@ -23,7 +23,7 @@ class TableOptions:
         leave_out: columns of numbers that are not inputs.
         decimal: decimal mark of CSV files: "point", "comma", or "auto" for comma where columns are not separated by it.
         series: the column with the series of each row, in a table with one row per time step.
-        window: rows of a sample in such a table; None where each row is a sample.
+        window: rows of a sample in such a table; None if each row is a sample.
         n_classes: None for as many as there are.
         shape: of one sample, empty for the shape of the columns.
         scale: divisor of the inputs.

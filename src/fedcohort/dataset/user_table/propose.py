@@ -37,7 +37,7 @@ def propose(path: str, typed: Mapping[str, str]) -> Proposal:
         typed: the values of options that the user has typed, by option; nothing is proposed for these.
 
     Raises:
-        DataError: where no table can be read, and where no column can hold the labels.
+        DataError: if no table can be read, and where no column can hold the labels.
     """
     files, problems = find(path), Problems()
     is_cut = files.test is None and not (files.images is not None and (files.images / "test").is_dir())

@@ -27,7 +27,7 @@ def held_out(labels: Ids, owner: Ids | None, share: float, rng: np.random.Genera
 
     Args:
         labels: int64 [N].
-        owner: the client of each row, int64 [N]; None where rows have none.
+        owner: the client of each row, int64 [N]; None if rows have none.
         share: of the rows that are cut, in (0, 1).
         rng: for the order of the rows.
 
@@ -35,7 +35,7 @@ def held_out(labels: Ids, owner: Ids | None, share: float, rng: np.random.Genera
         Sorted positions.
 
     Raises:
-        DataError: where no row can be cut.
+        DataError: if no row can be cut.
     """
     groups = labels if owner is None else np.unique(np.stack([owner, labels]), axis=1, return_inverse=True)[1].ravel()
     order = rng.permutation(len(labels))
@@ -68,7 +68,7 @@ def complete(
         window: rows of a sample.
 
     Raises:
-        DataError: where no sample is complete.
+        DataError: if no sample is complete.
     """
     gaps = np.zeros(frame.table.num_rows, dtype=bool)
     for name in columns:
@@ -100,7 +100,7 @@ def fill(train: Frame, names: Sequence[str], x: Sequence[np.ndarray]) -> tuple[l
         x: the inputs of each of PARTS that there is.
 
     Raises:
-        DataError: where a feature has no number in any training row.
+        DataError: if a feature has no number in any training row.
     """
     mean = means(x[0])
     if np.isnan(mean).any():
@@ -129,7 +129,7 @@ def standardise(x: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def means(train_x: np.ndarray) -> np.ndarray:
-    """Return the mean of each feature over the training rows that have it, NaN where none has."""
+    """Return the mean of each feature over the training rows that have it, NaN if none has."""
     present = ~np.isnan(train_x)
     counts = present.sum(0)
     total = np.where(present, train_x, 0).sum(0, dtype=np.float64)

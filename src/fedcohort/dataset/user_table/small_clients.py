@@ -18,7 +18,7 @@ def leave_out(owners: Owners, train: Ids, least: int) -> tuple[Ids, str]:
         least: samples of the smallest client that stays.
 
     Raises:
-        DataError: where no client has enough.
+        DataError: if no client has enough.
     """
     sizes = np.bincount(train, minlength=len(owners.names))
     small = (sizes > 0) & (sizes < least)
@@ -44,7 +44,7 @@ def pool(owners: Owners, train: Ids, least: int) -> tuple[Owners, str]:
         least: samples of the smallest client, or pool, afterwards.
 
     Raises:
-        DataError: where all small clients together don't have enough.
+        DataError: if all small clients together don't have enough.
     """
     sizes = np.bincount(train, minlength=len(owners.names))
     small = np.flatnonzero((sizes > 0) & (sizes < least))

@@ -27,7 +27,7 @@ def cut(frame: Frame, window: int, constant: Sequence[str]) -> tuple[Frame, str]
         constant: the columns of series, labels and clients, which don't change within a window.
 
     Raises:
-        DataError: where no window is full.
+        DataError: if no window is full.
     """
     block = number_blocks(frame, [name for name in constant if name in frame.names])
     sizes = np.bincount(block)
@@ -59,7 +59,7 @@ def _number_values(column: pa.ChunkedArray) -> Ids:
 
 
 def find_series(frame: Frame, label: str) -> tuple[str, str] | None:
-    """Return the columns of series and time of a table that looks like a long one, None where it doesn't.
+    """Return the columns of series and time of a table with a row for each time step; None for other tables.
 
     The column of series has each of its values in one block of rows with one label; blocks have MIN_STEPS rows or more
     on average. The column of time increases strictly within each block and mostly decreases between blocks.

@@ -25,7 +25,7 @@ class SettingMap:
     Attributes:
         settings: labels of the lines.
         methods: labels of the columns.
-        difference: in `unit`; NaN where there is no result.
+        difference: in `unit`; NaN if there is no result.
         is_clear: whether the difference is distinguishable from 0.
         cuts: columns before which a wider line separates methods, oracles and references.
         unit: of a difference, as "points".

@@ -40,7 +40,7 @@ TIMED = ("expected_s", "expected_unit_s", "expected_up_s", "pass_units")  # fact
 
 
 @dataclass(frozen=True)
-class Parts:
+class Components:
     """The components of a run: one object per config group."""
 
     selector: Selector[Any]
@@ -65,7 +65,7 @@ class Parts:
 
     @property
     def announces_deadline(self) -> bool:
-        """Whether clients are told the deadline, which they need for partial work or for the choice of samples."""
+        """Whether the deadline is announced to clients, for partial work or for the choice of samples."""
         return self.deadline.announces and (
             self.deadline.partial_work or ANNOUNCED_DEADLINE in self.samples.requirements
         )
@@ -113,22 +113,22 @@ class ServerState:
     failures: Backoff = NO_FAILURES
 
     @classmethod
-    def fresh(cls, parts: Parts, population: "Populations", n_params: int) -> "ServerState":
+    def fresh(cls, components: Components, population: "Populations", n_params: int) -> "ServerState":
         """Make the state before round 0."""
         return cls(
-            selector=parts.selector.init(
-                population.for_selector(parts.deadline).for_reader(parts.selector.needs, "the selector")
+            selector=components.selector.init(
+                population.for_selector(components.deadline).for_reader(components.selector.needs, "the selector")
             ),
-            agg=parts.agg.init(population.for_reader(parts.agg.needs, "the aggregator"), n_params),
-            server=parts.server.init(n_params),
-            samples=parts.samples.init(population.for_reader(parts.samples.needs, "the sample selection")),
-            deadline=parts.deadline.init(population.for_reader(parts.deadline.needs, "the deadline")),
+            agg=components.agg.init(population.for_reader(components.agg.needs, "the aggregator"), n_params),
+            server=components.server.init(n_params),
+            samples=components.samples.init(population.for_reader(components.samples.needs, "the sample selection")),
+            deadline=components.deadline.init(population.for_reader(components.deadline.needs, "the deadline")),
             times_selected=np.zeros(population.n_clients, dtype=np.int64),
             uniform=UniformReference.fresh(population.n_clients),
         )
 
-    def pack(self, parts: Parts | None = None) -> dict[str, Any]:
-        """Return plain data for a checkpoint; parts: the components of the run, for messages.
+    def pack(self, components: Components | None = None) -> dict[str, Any]:
+        """Return plain data for a checkpoint; components: those of the run, which messages name.
 
         Raises `ComponentError` if a component's state cannot be saved.
         """
@@ -137,7 +137,7 @@ class ServerState:
             try:
                 packed[name] = pack(value)
             except TypeError as error:
-                with name_part_in_errors(getattr(parts, name, None)):
+                with name_part_in_errors(getattr(components, name, None)):
                     raise ComponentError(f"the state can't be saved in a checkpoint: {error}") from error
         return packed
 
@@ -185,8 +185,8 @@ class Populations:
         return Signals({**values, **measured}, needs, reader)
 
     def for_selector(self, deadline: Deadline[Any]) -> "Populations":
-        """Return the populations of a selector, whose cohort has the size that the deadline asks for."""
-        return replace(self, cohort=deadline.ask(self.cohort))
+        """Return the populations for a selector, with the cohort size that the deadline requests."""
+        return replace(self, cohort=deadline.cohort_size(self.cohort))
 
     def for_reader(self, needs: frozenset[str], reader: str) -> Population:
         return Population(self.n_clients, self.n_classes, self.cohort, self.signals(needs, reader))

@@ -1,4 +1,4 @@
-"""What a run's stamp depends on: its words, and the yaml files that they can reach."""
+"""What a run's digest depends on: its words, and the yaml files that they can reach."""
 
 import shutil
 from pathlib import Path
@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from fedcohort.startup.compose import compose_run
-from fedcohort.study.stamps import ConfigDigests
+from fedcohort.study.config_digests import ConfigDigests
 from yaml_words import CONFIGS
 
 WORDS = ("selector=ucb_cs", "heterogeneity=noise_bimodal", "experiment=flash_cifar10_cpu")
 
 
 def edited(folder: Path, name: str, text: str) -> ConfigDigests:
-    """The stamps of a copy of the configs in which `text` was added to a file, or is one."""
+    """The digests of a copy of the configs in which `text` was added to a file, or is one."""
     copy = folder / name.replace("/", "_")
     shutil.copytree(CONFIGS, copy)
     with (copy / name).open("a") as file:
@@ -32,32 +32,36 @@ def edited(folder: Path, name: str, text: str) -> ConfigDigests:
         "codec/none.yaml",  # by train.yaml
     ],
 )
-def test_a_change_of_what_a_run_reads_is_another_stamp(name: str, tmp_path: Path) -> None:
-    assert edited(tmp_path, name, "\nanother: 1\n").stamp(WORDS) != ConfigDigests(CONFIGS).stamp(WORDS)
-    assert edited(tmp_path / "said", name, "\n# another remark\n").stamp(WORDS) == ConfigDigests(CONFIGS).stamp(WORDS)
+def test_a_change_of_what_a_run_reads_is_another_digest(name: str, tmp_path: Path) -> None:
+    assert edited(tmp_path, name, "\nanother: 1\n").digest_of(WORDS) != ConfigDigests(CONFIGS).digest_of(WORDS)
+    assert edited(tmp_path / "said", name, "\n# another remark\n").digest_of(WORDS) == ConfigDigests(CONFIGS).digest_of(
+        WORDS
+    )
 
 
-def test_a_method_that_is_added_or_changed_leaves_the_others_stamps(tmp_path: Path) -> None:
+def test_a_method_that_is_added_or_changed_leaves_the_others_digests(tmp_path: Path) -> None:
     own = "_target_: fedcohort.selector.random.Random\n"
     before = ConfigDigests(CONFIGS)
     after = edited(tmp_path, "selector/mine.yaml", own)
-    assert after.stamp(WORDS) == before.stamp(WORDS)
-    assert edited(tmp_path, "selector/oort.yaml", "\nalpha: 3\n").stamp(WORDS) == before.stamp(WORDS)
+    assert after.digest_of(WORDS) == before.digest_of(WORDS)
+    assert edited(tmp_path, "selector/oort.yaml", "\nalpha: 3\n").digest_of(WORDS) == before.digest_of(WORDS)
     mine = ("selector=mine", *WORDS[1:])
-    assert edited(tmp_path / "anew", "selector/mine.yaml", own + "limit: 3\n").stamp(mine) != after.stamp(mine)
+    assert edited(tmp_path / "anew", "selector/mine.yaml", own + "limit: 3\n").digest_of(mine) != after.digest_of(mine)
 
 
 def test_a_file_whose_name_is_no_word_counts_for_all_runs(tmp_path: Path) -> None:
     """Nobody can tell from a text whether `a-b` is one name or two."""
     once = edited(tmp_path, "selector/my-own.yaml", "a: 1\n")
-    assert once.stamp(WORDS) != ConfigDigests(CONFIGS).stamp(WORDS)
-    assert edited(tmp_path / "again", "selector/my-own.yaml", "a: 2\n").stamp(WORDS) != once.stamp(WORDS)
+    assert once.digest_of(WORDS) != ConfigDigests(CONFIGS).digest_of(WORDS)
+    assert edited(tmp_path / "again", "selector/my-own.yaml", "a: 2\n").digest_of(WORDS) != once.digest_of(WORDS)
 
 
-def test_other_words_are_another_stamp() -> None:
-    stamps = ConfigDigests(CONFIGS)
-    assert len({stamps.stamp(words) for words in (WORDS, WORDS[:2], (*WORDS, "rounds=3"), (*WORDS, "rounds=4"))}) == 4
-    assert ConfigDigests(CONFIGS).stamp(WORDS) == stamps.stamp(WORDS)
+def test_other_words_are_another_digest() -> None:
+    digests = ConfigDigests(CONFIGS)
+    assert (
+        len({digests.digest_of(words) for words in (WORDS, WORDS[:2], (*WORDS, "rounds=3"), (*WORDS, "rounds=4"))}) == 4
+    )
+    assert ConfigDigests(CONFIGS).digest_of(WORDS) == digests.digest_of(WORDS)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +73,7 @@ def test_other_words_are_another_stamp() -> None:
         ("dataset=folder", "dataset.client=site"),
     ],
 )
-def test_no_composition_reads_a_file_that_its_stamp_leaves_out(words: tuple[str, ...], tmp_path: Path) -> None:
+def test_no_composition_reads_a_file_that_its_digest_leaves_out(words: tuple[str, ...], tmp_path: Path) -> None:
     """Words compose as before where all those files are missing."""
     kept = ConfigDigests(CONFIGS).files_of(words)
     for name in kept:

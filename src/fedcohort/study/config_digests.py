@@ -1,8 +1,8 @@
-"""Stamps of a study's runs: equal stamps mean equal configurations, without composing them.
+"""Digests of the configurations of a study's runs: equal digests mean equal configurations, without composing them.
 
-A stamp is a digest of a run's overrides and of the yaml files that its composition can read. These are `train.yaml`,
-and all files of the groups that an override, or a file that is read, names. A method that is added or changed
-therefore leaves the stamps of the others unchanged, unless `train.yaml` names it, even if only as an example.
+The digest of a run covers its overrides and the yaml files that its composition can read. These files are `train.yaml`
+and the files of the groups that an override, or another of these files, names. A method that is added or changed
+therefore leaves the digests of the others unchanged, unless `train.yaml` names it, even if only as an example.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ COMMENT = re.compile(r"(^|\s+)#[^'\"\n]*$", re.MULTILINE)  # a comment with a qu
 
 
 @dataclass(frozen=True)
-class File:
+class YamlFile:
     """A yaml file without its comments."""
 
     path: str
@@ -26,41 +26,41 @@ class File:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """All names of files that it could contain; keys, choices and numbers are among them."""
+        """All words in the file: possible names of other files, but also keys, choices and numbers."""
         return frozenset(NAME.findall(self.text))
 
 
 class ConfigDigests:
-    """The stamps under the present yaml files of `configs`, the folder of the groups."""
+    """The digests under the present yaml files of `configs`, the folder of the groups."""
 
     def __init__(self, configs: Path) -> None:
-        self._files: dict[str, list[File]] = {}  # by their names without `.yaml`, which several groups may use
+        self._files: dict[str, list[YamlFile]] = {}  # by their names without `.yaml`, which several groups may use
         self._always = {PRIMARY}
         self._digests: dict[frozenset[str], str] = {}
         for path in sorted(configs.rglob("*.yaml")):
             text = COMMENT.sub("", path.read_text(encoding="utf-8", errors="replace"))
-            self._files.setdefault(path.stem, []).append(File(path.relative_to(configs).as_posix(), text))
+            self._files.setdefault(path.stem, []).append(YamlFile(path.relative_to(configs).as_posix(), text))
             if not NAME.fullmatch(path.stem):
                 self._always.add(path.stem)
 
-    def stamp(self, overrides: Sequence[str]) -> str:
-        """Return twelve hex digits of the overrides and the files that their composition can read."""
+    def digest_of(self, overrides: Sequence[str]) -> str:
+        """Return the digest of the overrides and the files that their composition can read, as 12 hex digits."""
         names = self._names_in(overrides)
         if names not in self._digests:
             digest = hashlib.blake2b(digest_size=8)
-            for file in self._reach(names):
+            for file in self._find_reachable(names):
                 digest.update(f"{file.path}\0{file.text}\0".encode())
             self._digests[names] = digest.hexdigest()
         return hashlib.blake2b("\0".join([*overrides, self._digests[names]]).encode(), digest_size=6).hexdigest()
 
     def files_of(self, overrides: Sequence[str]) -> list[str]:
         """Return the paths under `configs` that the composition of the overrides can read."""
-        return [file.path for file in self._reach(self._names_in(overrides))]
+        return [file.path for file in self._find_reachable(self._names_in(overrides))]
 
     def _names_in(self, overrides: Sequence[str]) -> frozenset[str]:
         return frozenset(NAME.findall(" ".join(overrides))).intersection(self._files)
 
-    def _reach(self, names: frozenset[str]) -> list[File]:
+    def _find_reachable(self, names: frozenset[str]) -> list[YamlFile]:
         """Return the files with these names, the files that these name, and so on."""
         reached, fresh = frozenset[str](), names | self._always
         while fresh := fresh.intersection(self._files) - reached:
