@@ -38,7 +38,10 @@ def test_the_page_opens_with_the_answer(written: tuple[Path, Results, list[Path]
         "of methods in all settings; with Holm within each setting, in 1). In 1 other setting, the headroom is "
         "above 0, and no method is significantly better. " in opening
     )
-    assert "Paired seeds: 3. The result of a run is the mean of test/acc over its last 2 evaluations." in opening
+    assert (
+        "Paired seeds: 3. The result of a run is the mean of test/acc over its evaluations in the last sixth of"
+        in opening
+    )
     assert "- **noisy**: significantly better than random: **flash +10.0 [10.0, 10.0]** at equal cost." in opening
     assert "no method is significantly better than random. Headroom: +10.0 [10.0, 10.0] (oracle_clean)." in opening
     assert "(oracle_clean). A difference of 1 point needs 17 seeds." in opening

@@ -14,6 +14,7 @@ from fedcohort.results.compare import Options
 from fedcohort.results.compare_cost import Target, measure_costs
 from fedcohort.results.frame import COSTS, read_curve
 from fedcohort.results.run import Evaluations, measure_run
+from fedcohort.results.target import Cost
 from fedcohort.round.score_correlation import split_name
 from fedcohort.study import behaviour
 from fedcohort.study.result_files import Row
@@ -70,7 +71,9 @@ def summarise(run: Evaluations, options: Options, target: Target | None = None, 
         "best": float(run.values.max()) if len(run.values) else math.nan,
         "target": goal,
     }
-    for axis, cost in measure_costs(run, goal, options, target or Target()).items():
+    costs = measure_costs(run, goal, options, target or Target())
+    for axis in ("rounds", "virtual_s", "bytes"):
+        cost = costs.get(axis, Cost(math.nan, met=False))  # without an evaluation up to the horizon
         columns |= {f"{axis}_to_target": cost.value if cost.met else math.nan, f"{axis}_spent": cost.value}
     return columns
 
