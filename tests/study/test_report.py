@@ -211,7 +211,8 @@ def test_runs_that_ended_before_the_clock_are_named(tmp_path: Path) -> None:
     study = write(tmp_path, **ROWS)
     found = made_up(study, LATE)
     for (cell, row, seed), facts in found.rows.items():
-        facts["words"] = f"until.virtual_s={100 if row == 'flash' and seed < 2 else 60}" if cell == "noisy" else ""
+        clock_s = 100 if row == "flash" and seed < 2 else 60
+        facts["budget"] = f"Budget(rounds=9, virtual_s={clock_s})" if cell == "noisy" else "Budget(rounds=9)"
     report.write(study, found)
     text = page_of(tmp_path)
     assert "60 s (×1.00), rounds ended 2 of 3" in text
