@@ -22,7 +22,7 @@ def test_the_page_starts_with_the_result_and_loads_nothing(tmp_path: Path) -> No
     play([Journal(), Summary(full=False), Figures(["png"], always=True), RunStatus()], facts)
     text = (tmp_path / "run" / "report.html").read_text()
     metrics = report(6).metrics
-    assert "<h1>flash + scaffold on fashion_mnist, noniid30_noise15, 12 clients, seed 0</h1>" in text
+    assert "<h1>FLASH + SCAFFOLD on fashion_mnist, noniid30_noise15, 12 clients, seed 0</h1>" in text
     said = re.sub(r"\s+", " ", text)
     assert f"<p><strong>{100 * metrics['test/acc']:.1f} %</strong> test accuracy. Best: " in said
     assert "Virtual time: 31 min 0 s. Traffic: 29.4 MB. Finished after 6 of 6 rounds.</p>" in said

@@ -15,6 +15,7 @@ import pandas as pd
 import yaml
 from scipy import stats
 
+from fedcohort.results.method_names import name_method
 from fedcohort.results.winner import cross_fit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,19 +67,6 @@ JUDGED = (  # the rows of the table in docs/where_selection_pays.md
     ("in 16 of 24 clients", "spurious_cmnist", "mostly"),
     ("in 20 of 24 clients", "spurious_cmnist", "nearly_all"),
 )
-TITLES = {  # of methods in README's table
-    "cpowd": "cpow-d",
-    "fedcbs": "Fed-CBS",
-    "feddiverse": "FedDiverse",
-    "fedpns": "FedPNS",
-    "feel": "FEEL",
-    "flash": "FLASH",
-    "hcsfed": "HCSFed",
-    "powd": "pow-d",
-    "powd_mean": "pow-d, plain mean",
-    "pyramidfl": "PyramidFL",
-    "rpowd": "rpow-d",
-}
 SHOWN = 4  # methods that a row of that table names
 Place = tuple[str, str, str]  # study, cell, row
 Runs = Mapping[str, Mapping[int, float]]  # of a cell: by row and seed
@@ -217,10 +205,10 @@ def line(label: str, name: str, cell: str) -> str:
     cells = (
         f"{average(found['random'].values()):.1f}",
         oracle_of(name, cell)[1],
-        emphasise(f"{TITLES[best]} {spell(winner.left_out.by_seed.values())}", (name, cell, best)),
+        emphasise(f"{name_method(best)} {spell(winner.left_out.by_seed.values())}", (name, cell, best)),
         cost,
         _gain(name, cell, "flash") if "flash" in found else "not run",
-        f"{TITLES[worst]} {_gain(name, cell, worst)}",
+        f"{name_method(worst)} {_gain(name, cell, worst)}",
     )
     return f"| [{label}](studies/{name}/README.md) | {' | '.join(cells)} |"
 

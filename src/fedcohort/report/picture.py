@@ -4,7 +4,7 @@ import base64
 from dataclasses import dataclass
 from pathlib import Path
 
-PIXEL = 96 / 150  # CSS pixels per pixel of a PNG with 150 dots per inch
+PIXEL = 96 / 150  # CSS pixels per pixel of a PNG with 200 dots per inch: text of 8 points has 14 pixels
 SMALLEST = 0.68  # share of a figure's width below which its text is too small
 
 

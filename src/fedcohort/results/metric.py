@@ -12,6 +12,13 @@ LOWER = (  # endings of metrics whose smaller values are better
 )
 COSTS = ("time/", "comm/", "comp/", "attack/")  # prefixes of others: the weight of attackers is a cost, too
 DIRECTIONS = ("auto", "high", "low")
+LABELS = {  # of metrics in figures; others have the name in the journal
+    "test/acc": "test accuracy",
+    "test/acc_worst_group": "test accuracy of the worst group",
+    "test/loss": "test loss",
+    "clients/acc_mean": "mean accuracy of clients",
+    "clients/acc_worst5": "accuracy of the worst 5 % of clients",
+}
 NO_EFFECT = Rules(least=0.0, margin=0.0, worth=0.0)  # for a metric without a known scale
 
 
@@ -44,6 +51,11 @@ def unit_of(metric: str, largest: float = 0.0) -> MetricUnit:
             power = min(max(int(math.log10(largest) // 3), 0), 5) if largest > 0 else 0
             return MetricUnit(1000.0**-power, units.PREFIXES[power] + name)
     return MetricUnit(1.0, "")
+
+
+def label_metric(metric: str) -> str:
+    """Return the label of a metric in figures, such as "test accuracy" of `test/acc`."""
+    return LABELS.get(metric, metric)
 
 
 def is_share(metric: str) -> bool:

@@ -11,6 +11,8 @@ from fedcohort.record.folder import write_atomically
 from fedcohort.report.figure.study_map import SettingMap, draw_map, draw_ranks
 from fedcohort.report.render import document, render
 from fedcohort.report.table import Table
+from fedcohort.results.method_names import ORACLES, REFERENCES, describe_method
+from fedcohort.results.metric import label_metric
 from fedcohort.study import overview, page_tables
 from fedcohort.study.definition import METHOD, ORACLE, REFERENCE, Study
 from fedcohort.study.formats import Format, format_of, number_range, power_of, relative_costs, write_p, write_share
@@ -121,26 +123,32 @@ def draw(study: Study, verdict: Verdict, show: Format) -> list[tuple[str, str]]:
         draw_map(setting_map, study.folder / MAP)
         captions[MAP] = f"Mean difference to {study.baseline} of each method in each setting, in {show.unit}"
     if verdict.ranks is not None:
-        note = f"{len(verdict.ranks.by_setting)} settings; a rank does not say how far apart the results are"
-        draw_ranks(verdict.ranks.mean, study.baseline, note, study.folder / RANKS)
+        note = f"{study.title}; {len(verdict.ranks.by_setting)} settings; a rank does not say how far apart results are"
+        spread = verdict.ranks.spread
+        ranks = {name: (_group_of(study, name), rank, *spread[name]) for name, rank in verdict.ranks.mean.items()}
+        draw_ranks(ranks, study.baseline, note, study.folder / RANKS)
         captions[RANKS] = "Mean rank of each method over the settings"
     return list(captions.items())
 
 
+def _group_of(study: Study, method: str) -> str:
+    """Return the group of a method in figures: that of its role, or of its name."""
+    return {ORACLE: ORACLES, REFERENCE: REFERENCES}.get(study.role_of(method)) or describe_method(method)[1]
+
+
 def _map_of(study: Study, verdict: Verdict, show: Format) -> SettingMap:
     settings = verdict.settings.values()
-    roles = {method.method: method.role for method in verdict.methods}
-    groups = [[name for name in roles if roles[name] == role] for role in (METHOD, ORACLE, REFERENCE)]
-    names = [name for group in groups for name in group]
+    names = list(dict.fromkeys(m.method for m in verdict.methods if m.role in (METHOD, ORACLE, REFERENCE)))
     methods = [[setting.methods.get(name) for name in names] for setting in settings]
     values = [[method.over.mean * show.factor if method else math.nan for method in row] for row in methods]
     is_clear = [[method is not None and method.sign != 0 for method in row] for row in methods]
-    ends = (len(groups[0]), len(groups[0]) + len(groups[1]))
-    cuts = [end for end in dict.fromkeys(ends) if 0 < end < len(names)]
     seeds = number_range(method.value.n for method in verdict.methods)
     statistic = "mean of the last evaluations" if study.result == "late" else f"{study.result} evaluation"
-    note = f"{statistic} of {study.metric}, seeds: {seeds}; methods | oracles | for reference"
+    data = [word.split("=")[1] for word in study.common if word.startswith("dataset=")]
+    title = "; ".join([study.title, *(f"dataset {name}" for name in data)])
+    note = f"{title}; {statistic} of {label_metric(study.metric)}; {seeds} seeds"
     labels = [study.settings[name].label for name in verdict.settings]
     shape = (len(settings), len(names))
     arrays = np.array(values).reshape(shape), np.array(is_clear, dtype=bool).reshape(shape)
-    return SettingMap(labels, names, *arrays, cuts, show.unit, study.baseline, note)
+    groups = [_group_of(study, name) for name in names]
+    return SettingMap(labels, names, groups, *arrays, show.unit, study.baseline, note)

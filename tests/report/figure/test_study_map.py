@@ -1,18 +1,52 @@
-"""The pictures of a study: that they are drawn."""
+"""What a reader of a study's figures sees."""
 
 import math
 from pathlib import Path
 
 import numpy as np
+import pytest
+from matplotlib.figure import Figure
 
+from fedcohort.report.figure import style
 from fedcohort.report.figure.study_map import SettingMap, draw_map, draw_ranks
+from report.test_run_figures import check_layout, drawn, words  # noqa: F401
 
 
-def test_both_are_drawn(tmp_path: Path) -> None:
-    difference = np.array([[1.5, -30.0, math.nan], [0.0, 0.2, 12.0]])
-    clear = np.array([[True, True, False], [False, False, True]])
-    shown = SettingMap(["a", "b"], ["flash", "powd", "clean"], difference, clear, [2], "points", "random", "3 seeds")
-    draw_map(shown, tmp_path / "map.png")
-    draw_ranks({"a": 1.2, "random": 2.0, "b": 2.8}, "random", "2 settings", tmp_path / "ranks.png")
-    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "ranks.png").read_bytes().startswith(b"\x89PNG")
+@pytest.mark.parametrize(("n_settings", "width", "blocks"), [(2, style.COLUMN, 1), (40, style.PAGE, 3)])
+def test_the_map_groups_and_sorts_methods_and_shows_every_number(
+    drawn: dict[str, Figure],  # noqa: F811
+    n_settings: int,
+    width: float,
+    blocks: int,
+) -> None:
+    methods = ["flash", "powd_mean", "flash_tuned", "oracle_clean"]
+    groups = ["published", "published", "tuned", "oracles"]
+    difference = np.tile([[1.5, 30.2, math.nan, -2.0]], (n_settings, 1))
+    labels = [f"40 % of clients with wrong labels, persistent speeds, for {i} hours" for i in range(n_settings)]
+    clear = np.tile([[True, False, False, True]], (n_settings, 1))
+    draw_map(SettingMap(labels, methods, groups, difference, clear, "points", "random", "3 seeds"), Path("map.png"))
+    figure = drawn["map.png"]
+    assert (figure.get_figwidth(), len(figure.axes)) == (width, blocks)
+    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert names == ["published:", "pow-d, plain mean", "FLASH", "tuned:", "FLASH, tuned", "oracles:", "Clean oracle"]
+    numbers = [text.get_text() for axes in figure.axes for text in axes.texts]
+    assert sorted(set(numbers)) == sorted(["+1.5*", "+30", "–", "−2.0*"])
+    assert len(numbers) == 4 * n_settings
+    assert "Difference to random, points (bold*: significant)" in words(figure)
+    check_layout(figure)
+    for label in figure.axes[0].get_xticklabels():
+        assert label.get_text().count("\n") < 3
+
+
+def test_ranks_have_intervals_inside_the_frame(drawn: dict[str, Figure]) -> None:  # noqa: F811
+    ranks = {"random": ("published", 2.0, 1.1, 2.9), "powd": ("published", 1.2, 1.0, 1.6)}
+    ranks["flash_tuned"] = ("tuned", 2.8, math.nan, math.nan)  # of few settings
+    draw_ranks(ranks, "random", "2 settings", Path("ranks.png"))
+    figure = drawn["ranks.png"]
+    (axes,) = figure.axes
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == ["published:", "pow-d", "random", "tuned:", "FLASH, tuned"]
+    assert axes.get_xlim()[0] <= 1.0
+    assert axes.get_xlim()[1] >= 2.9
+    assert "mean rank, 1 is best (line: random)" in words(figure)
+    check_layout(figure)

@@ -5,23 +5,26 @@ from pathlib import Path
 import pytest
 
 from fedcohort.report.figure import style
+from report.test_run_figures import check_layout
 
 
 @pytest.mark.parametrize(("width", "across"), [(style.COLUMN, 2), (style.PAGE, 4)])
 def test_small_multiples_share_axes_and_fill_rows(width: float, across: int) -> None:
-    figure, panels = style.panels(
-        5, "a title that is far too long for a column of a paper, but has room", "5 runs", width=width
-    )
+    title = "a title that is far too long for one line of a column of a paper"
+    names = ["a name that is too long for a panel of a column", *"bcde"]
+    figure, panels = style.panels(names, title, "5 runs", across=across, height=0.8)
     assert len(panels) == len(figure.axes) == 5
     panels[0].set_xlim(0, 7)
     assert panels[4].get_xlim() == (0, 7)
     places = [panel.get_subplotspec() for panel in panels]
     assert max(place.colspan.start for place in places if place is not None) == across - 1
     assert figure.get_figwidth() == width
+    assert [panel.get_xlabel() for panel in panels] == [""] * (5 - across) + ["communication round"] * across
+    check_layout(figure)
 
 
 def test_a_figure_is_saved_for_screens_and_papers(tmp_path: Path) -> None:
-    figure, _ = style.panels(1, "a", "b", width=style.COLUMN)
+    figure, _ = style.panels("a", "b", "c", across=1, height=0.8)
     files = style.save(figure, tmp_path / "a.png", ("png", "pdf", "svg"))
     assert [file.name for file in files] == ["a.png", "a.pdf", "a.svg"]
     starts = [file.read_bytes()[:5] for file in files]

@@ -78,18 +78,18 @@ def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noq
     assert (
         "Round 3: 2 of 4 arrived, 1 with part of their work; closed after 20 s (5 s more for queries and waits)" in said
     )
-    for text in ("3 of 5 units", "done after 51 s", "done after 8 min 26 s", "announced deadline", "the round closed"):
+    for text in ("3 of 5 units", "done after 51 s", "done after 8 min 26 s", "announced deadline", "end of the round"):
         assert text in said
     for label in (
         "download",
         "forward passes",
         "training",
         "upload",
-        "too late (red number): pale after the round closed",
+        "too late (×): pale after the end",
     ):
         assert label in said
     (axes,) = drawn["timeline.png"].axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["0", "1", "2", "3"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["0", "1", "× 2", "× 3"]
     said = words(drawn["pace.png"])
     for text in ("arrived with part of the work", "too late or lost", "announced deadline", "communication round"):
         assert text in said

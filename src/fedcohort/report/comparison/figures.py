@@ -2,17 +2,21 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedcohort.report.comparison.bands import ROUNDS, Band, Curves, average, curves_by_cell, subtract
-from fedcohort.report.figure import style
+from fedcohort.report.comparison.tables import axis_names, ordered_cells
+from fedcohort.report.figure import intervals, style
+from fedcohort.report.figure.intervals import LOOKS, Row
 from fedcohort.results.compare import Cell, Entry
 from fedcohort.results.difference import Mean
 from fedcohort.results.matching.question import Answer
-from fedcohort.results.metric import unit_of
+from fedcohort.results.method_names import FOLDERS, GROUPS, ORACLES, describe_method, name_method
+from fedcohort.results.metric import MetricUnit, label_metric, unit_of
 from fedcohort.results.verdict import sign_of
 
 if TYPE_CHECKING:
@@ -25,10 +29,7 @@ CAPTIONS = {  # in the order of the page
     "curves": "Curves: means over seeds with 95 % intervals",
 }
 COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.VERMILLION, style.PURPLE, style.SKY, style.BLACK)
-LOOKS = {1: (style.BLUE, "o"), 0: (style.GREY, "D"), -1: (style.VERMILLION, "s")}  # by the sign of a verdict
 MAX_LINES = len(COLOURS)  # lines that colours can distinguish
-PERCENT = 100.0
-PANEL_TITLE = 190.0  # font size in points times number of letters that fit above a panel
 
 
 def draw(answer: Answer, out: Path, *, curves: bool = True) -> list[Path]:
@@ -41,61 +42,60 @@ def draw(answer: Answer, out: Path, *, curves: bool = True) -> list[Path]:
 
 
 def _note(answer: Answer) -> str:
-    """Return the second line of a figure, such as `12 runs, 3 seeds per cell`."""
+    """Return the second line of a figure, such as `digits, 12 runs, 3 seeds per cell`."""
+    runs = [run for by_seed in answer.matched.cells.values() for run in by_seed.values()]
+    data = sorted({run.params["dataset"] for run in runs if "dataset" in run.params})
     counts = sorted({entry.mean.n for entry in answer.headline.entries.values()})
-    seeds = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
-    return f"{len(answer.frames.runs)} runs, {seeds} seeds per cell"
+    seeds = " to ".join(dict.fromkeys(map(str, (counts[0], counts[-1]))))
+    return ", ".join([*data, f"{len(answer.frames.runs)} runs", f"{seeds} seeds per cell"])
 
 
-def _name(cell: Cell, answer: Answer) -> str:
-    return f"{cell[0]}: {cell[1]}" if len(answer.headline.settings) > 1 else cell[1]
+def _name(answer: Answer, condition: str | None) -> str:
+    """Return the published name of a method; other conditions, such as values of client.lr, are as typed."""
+    return name_method(str(condition)) if axis_names(answer)[0] in FOLDERS else str(condition)
 
 
 def _draw_intervals(answer: Answer, out: Path) -> list[Path]:
     """Draw one point for each cell: its difference to the baseline, or its mean without a baseline."""
     table, unit = answer.headline, unit_of(answer.headline.options.metric)
-    cells = [(setting, condition) for setting in table.settings for condition in table.in_setting(setting)]
-    compared = [cell for cell in cells if _has_difference(table.entries[cell])]
-    name, points = ("forest", compared) if compared else ("means", cells)
-    baseline = answer.question.baseline
-    metric = table.options.metric
-    title = f"{metric}: paired difference to {baseline}" if compared else f"{metric}: mean and 95 % interval"
-    canvas = style.titled(title, _note(answer), style.PAGE, max(2.4, 1.7 + 0.26 * len(points)))
-    axes = canvas.subplots()
-    for y, cell in enumerate(points):
+    compared = [cell for cell in _sort(answer) if _has_difference(table.entries[cell])]
+    name, points = ("forest", compared) if compared else ("means", _sort(answer))
+    baseline, metric = _name(answer, answer.question.baseline), label_metric(table.options.metric)
+    groups = {cell: _group(answer, cell) for cell in points}
+    shown = [len(table.settings) > 1, axis_names(answer)[0] in FOLDERS and len(set(groups.values())) > 1]
+    rows = []
+    for cell in points:
         entry = table.entries[cell]
         value: Mean = entry.difference if compared and entry.difference is not None else entry.mean
-        colour, marker = LOOKS[sign_of(entry.verdict)] if compared else (style.BLUE, "o")
-        look: dict[str, Any] = {"color": colour, "fmt": marker, "capsize": 3, "markersize": 4.5}
+        low, high = value.low * unit.factor, value.high * unit.factor
+        group = ", ".join(text for text, is_shown in zip((cell[0], groups[cell]), shown, strict=True) if is_shown)
+        row = Row(f"{_name(answer, cell[1])} (n={value.n})", group, value.mean * unit.factor, low, high)
         if compared:  # hollow: no significant difference, or runs that differ in more than what is compared
-            look |= {"label": _legend(entry, baseline, unlike=bool(answer.unlike.get(cell)))}
-            look |= {"fillstyle": "none" if not sign_of(entry.verdict) or answer.unlike.get(cell) else "full"}
-        half = [value.half * unit.factor] if math.isfinite(value.half) else None
-        axes.errorbar([value.mean * unit.factor], [y], xerr=half, **look)
-    if compared:
-        axes.axvline(0.0, color=style.BLACK, linewidth=1.0)
-        axes.set_xlabel(f"better than {baseline}, {unit.difference}".rstrip(", "))
-        style.legend(canvas, 3)
-    else:
-        axes.set_xlabel(f"{metric}, {unit.name}".rstrip(", "))
-    if unit.name == "%":  # the interval of two seeds exceeds the possible values by far
-        low, high = axes.get_xlim()
-        axes.set_xlim(max(low, -PERCENT - 1 if compared else -1), min(high, PERCENT + 1))
-    axes.set_yticks(range(len(points)), [f"{_name(cell, answer)} (n={_count(table.entries[cell])})" for cell in points])
-    axes.set_ylim(len(points) - 0.4, -0.6)
-    style.tidy(axes)
+            sign, is_unlike = sign_of(entry.verdict), bool(answer.unlike.get(cell))
+            look: dict[str, Any] = {"sign": sign, "verdict": _legend(entry, baseline, unlike=is_unlike)}
+            row = replace(row, **look, is_filled=bool(sign) and not is_unlike)
+        rows.append(row)
+    title = f"{metric}: paired difference to {baseline}" if compared else f"{metric}: mean and 95 % interval"
+    label = f"better than {baseline}, {unit.difference}" if compared else f"{metric}, {unit.name}"
+    canvas = intervals.draw(rows, title, _note(answer), label.rstrip(", "), 0.0 if compared else None)
     return style.save(canvas, out / f"{name}.png", style.FORMATS)
+
+
+def _group(answer: Answer, cell: Cell) -> str:
+    return ORACLES if answer.headline.entries[cell].oracle else describe_method(cell[1])[1]
+
+
+def _sort(answer: Answer) -> list[Cell]:
+    """Return the cells by setting and group of method, in each group the best first."""
+    settings = list(answer.headline.settings)
+    return sorted(ordered_cells(answer), key=lambda c: (settings.index(c[0]), GROUPS.index(_group(answer, c))))
 
 
 def _has_difference(entry: Entry) -> bool:
     return entry.difference is not None and math.isfinite(entry.difference.mean)
 
 
-def _count(entry: Entry) -> int:
-    return entry.difference.n if entry.difference is not None else entry.mean.n
-
-
-def _legend(entry: Entry, baseline: str | None, *, unlike: bool) -> str:
+def _legend(entry: Entry, baseline: str, *, unlike: bool) -> str:
     sign = sign_of(entry.verdict)
     verdict = {1: f"better than {baseline}", -1: f"worse than {baseline}"}.get(sign, "no significant difference")
     return f"{verdict}, but other options differ" if unlike else verdict
@@ -105,53 +105,43 @@ def _draw_differences(answer: Answer, curves: Curves, out: Path) -> list[Path]:
     """Draw one panel for each method: its curve minus the baseline's, by round."""
     table, baseline = answer.headline, answer.question.baseline
     unit = unit_of(table.options.metric)
-    cells = [
-        (setting, condition)
-        for setting in table.settings
-        for condition, entry in table.in_setting(setting).items()
-        if _has_difference(entry) and (setting, condition) in curves
-    ]
+    cells = [cell for cell in _sort(answer) if _has_difference(table.entries[cell]) and cell in curves]
     bands = {
         cell: subtract(curves[cell], curves.get((cell[0], str(baseline)), {}), ROUNDS, table.options) for cell in cells
     }
     bands = {cell: band for cell, band in bands.items() if len(band.x)}
     if not bands:
         return []
-    title = f"{table.options.metric}: paired difference to {baseline} by round, mean and 95 % interval"
-    figure, panels = style.panels(len(bands), title, _note(answer))
+    name = _name(answer, baseline)
+    title = f"{label_metric(table.options.metric)}: paired difference to {name} by round, mean and 95 % interval"
+    titles = [
+        f"{setting}: {_name(answer, condition)}" if len(table.settings) > 1 else _name(answer, condition)
+        for setting, condition in bands
+    ]
+    figure, panels = style.panels(titles, title, _note(answer), across=2 if len(bands) <= 4 else 4, height=1.0)
     for axes, (cell, band) in zip(panels, bands.items(), strict=True):
-        entry = table.entries[cell]
-        look = {
-            "color": LOOKS[sign_of(entry.verdict)][0],
-            "linewidth": 1.3,
-            "label": _legend(entry, baseline, unlike=False),
-        }
+        colour, marker = LOOKS[sign_of(table.entries[cell].verdict)]
+        look = {"color": colour, "marker": marker, "label": _legend(table.entries[cell], name, unlike=False)}
         _line(axes, band, 1.0, unit.factor, look)
         axes.axhline(0.0, color=style.BLACK, linewidth=0.8)
-        name = _name(cell, answer)
-        axes.set_title(name, fontsize=min(style.SMALL, PANEL_TITLE / len(name)), loc="left", pad=3)
-        style.whole_numbers(axes.xaxis, 4)
-    if unit.name == "%":
-        low, high = panels[0].get_ylim()
-        panels[0].set_ylim(max(low, -PERCENT), min(high, PERCENT))
-    panels[-1].set_xlabel("communication round", loc="right")
-    figure.supylabel(f"better by, {unit.difference}".rstrip(", "), fontsize=style.SMALL + 1)
-    style.legend(figure, 3)
+    figure.supylabel(f"better by, {unit.difference}".rstrip(", "), fontsize=style.TEXT)
+    style.legend(figure)
     return style.save(figure, out / "differences.png", style.FORMATS)
 
 
 def _draw_curves(answer: Answer, curves: Curves, out: Path) -> list[Path]:
     """Draw a row of panels for each setting: the metric by round, and by each cost that all runs logged."""
     table = answer.headline
-    unit, metric = unit_of(table.options.metric), table.options.metric
+    unit, metric = unit_of(table.options.metric), label_metric(table.options.metric)
     columns = _columns(curves)
     if not curves or not columns:
         return []
     settings = list(table.settings)
     conditions = list(dict.fromkeys(condition for _, condition in table.entries))
     coloured = _choose(answer, conditions)
-    height = style.HEAD + 0.5 + 2.1 * len(settings) + 0.2 * (len(coloured) // 4 + 1)
-    canvas = style.titled(f"{metric}: mean and 95 % interval over seeds", _note(answer), style.PAGE, height)
+    width = style.COLUMN if len(columns) == 1 else style.PAGE
+    height = 0.5 + 1.7 * len(settings) + style.LINE * len(coloured) / len(columns)
+    canvas = style.titled(f"{metric}: mean and 95 % interval over seeds", _note(answer), width, height)
     grid = canvas.subplots(len(settings), len(columns), sharey="row", sharex="col", squeeze=False)
     for i, setting in enumerate(settings):
         for axes, (axis, (factor, axis_label)) in zip(grid[i], columns.items(), strict=True):
@@ -162,22 +152,27 @@ def _draw_curves(answer: Answer, curves: Curves, out: Path) -> list[Path]:
                 elif len(band.x):
                     label = f"{len(conditions) - len(coloured)} others"
                     axes.plot(band.x * factor, band.mean * unit.factor, color="#D5D5D5", linewidth=0.8, label=label)
-            _mark_target(axes, answer, setting, unit.factor)
+            _mark_target(axes, answer, setting, unit)
             style.tidy(axes)
             if axis == ROUNDS:
-                style.whole_numbers(axes.xaxis, 5)
+                style.whole_numbers(axes.xaxis)
             if i == len(settings) - 1:
                 axes.set_xlabel(axis_label)
-        grid[i, 0].set_ylabel(f"{setting + ': ' if len(settings) > 1 else ''}{metric}, {unit.name}".rstrip(", "))
-    style.legend(canvas, 4)
+        label = f"{setting + ': ' if len(settings) > 1 else ''}{metric}, {unit.name}".rstrip(", ")
+        grid[i, 0].set_ylabel(style.fold(label, 1.5))
+    style.legend(canvas)
     return style.save(canvas, out / "curves.png", style.FORMATS)
 
 
-def _mark_target(axes: "Axes", answer: Answer, setting: str, factor: float) -> None:
-    """Draw the target as a line if it is one number."""
+def _mark_target(axes: "Axes", answer: Answer, setting: str, unit: MetricUnit) -> None:
+    """Draw the target as a line if it is one number, and say if the mean of no method meets it."""
     targets = set(answer.times.targets[setting].values()) if answer.times is not None else set()
     if len(targets) == 1:
-        axes.axhline(factor * targets.pop(), color=style.GREY, linewidth=1.0, linestyle="--", label="target")
+        target, sign = targets.pop() * unit.factor, answer.headline.options.sign
+        values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines] or [np.empty(0)])
+        is_met = np.any(sign * values >= sign * target)
+        label = f"target {target:.4g} {unit.name}{'' if is_met else ', met by no mean curve'}"
+        axes.axhline(target, color=style.GREY, linewidth=1.0, linestyle="--", label=label)
 
 
 def _columns(curves: Curves) -> dict[str, tuple[float, str]]:
@@ -205,14 +200,22 @@ def _choose(answer: Answer, conditions: Sequence[str]) -> dict[str, dict[str, An
         return value if math.isfinite(value) else -math.inf
 
     best = sorted(conditions, key=lambda name: (name != answer.question.baseline, -mean(name)))[:MAX_LINES]
-    names = [name for name in conditions if name in best]
-    return {name: {"color": COLOURS[i], "linewidth": 1.4, "label": name} for i, name in enumerate(names)}
+    names = list(dict.fromkeys(condition for _, condition in _sort(answer) if condition in best))
+    return {
+        name: {
+            "color": COLOURS[i],
+            "linestyle": style.DASHES[i],
+            "marker": style.MARKERS[i],
+            "label": _name(answer, name),
+        }
+        for i, name in enumerate(names)
+    }
 
 
 def _line(axes: "Axes", band: Band, across: float, factor: float, look: Mapping[str, Any]) -> None:
     if not len(band.x):
         return
     x, mean, half = band.x * across, band.mean * factor, band.half * factor
-    axes.plot(x, mean, **look)
+    axes.plot(x, mean, linewidth=1.2, markersize=3, markevery=max(1, len(x) // 6), **look)
     if np.isfinite(half).any():
         axes.fill_between(x, mean - half, mean + half, color=look["color"], alpha=0.16, linewidth=0)

@@ -110,7 +110,7 @@ def result_table(answer: Answer) -> Table:
 
 def _names(answer: Answer, cells: Sequence[Cell]) -> dict[str, list[str]]:
     """Return the columns that name a cell; marks follow the name of a condition."""
-    condition, setting = _axis_names(answer)
+    condition, setting = axis_names(answer)
     marked = []
     for cell in cells:
         marks = [
@@ -121,7 +121,7 @@ def _names(answer: Answer, cells: Sequence[Cell]) -> dict[str, list[str]]:
     return {**settings, condition: marked}
 
 
-def _axis_names(answer: Answer) -> tuple[str, str | None]:
+def axis_names(answer: Answer) -> tuple[str, str | None]:
     """Return the options whose values are the conditions and the settings."""
     q = answer.question
     is_column = q.baseline is not None and q.baseline not in answer.matched.rows
@@ -133,7 +133,7 @@ def result_values(answer: Answer) -> "pd.DataFrame":
     import pandas as pd
 
     cells = ordered_cells(answer)
-    condition, setting = _axis_names(answer)
+    condition, setting = axis_names(answer)
     rows = []
     for table in answer.tables:
         for cell in cells:
@@ -209,7 +209,7 @@ def _target_values(answer: Answer, times: CostComparison, cells: Sequence[Cell])
     """Return the content of the CSV file: one row per cell, axis and seed, and one per cell with an empty seed."""
     import pandas as pd
 
-    condition, setting = _axis_names(answer)
+    condition, setting = axis_names(answer)
     rows = []
     for axis, entries in times.entries.items():
         for cell in cells:

@@ -30,13 +30,12 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
     facts = list_facts(info)
     if not parts or not facts:
         return None
-    title = "Rank correlation of scores and rewards with properties of the clients"
-    figure = style.figure(info, title, 8, 1.9 * len(parts) + 1)
-    grid = figure.subplots(len(parts), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, part in zip(grid, parts, strict=True):
-        _panel(axes, history, part, facts)
-    style.count_rounds(grid[-1])
-    style.legend(figure, 4)
+    title, note = "Rank correlation of scores and rewards with properties of the clients", style.describe_run(info)
+    figure, panels = style.panels([spell(part) for part in parts], title, note, across=1, height=0.85)
+    for axes, part in zip(panels, parts, strict=True):
+        _draw_lines(axes, history, part, facts)
+    figure.supylabel("rank correlation", fontsize=style.TEXT)
+    style.legend(figure)
     return figure
 
 
@@ -52,13 +51,12 @@ def score_of(metric: str) -> str | None:
     return part if metric.startswith(PREFIX) and fact in FACTS and part else None
 
 
-def _panel(axes: "Axes", history: History, part: str, facts: Sequence[str]) -> None:
+def _draw_lines(axes: "Axes", history: History, part: str, facts: Sequence[str]) -> None:
     axes.axhline(0, color=style.GREY, linewidth=0.8)
     for fact in facts:
-        colour, label, _ = FACTS[fact]
+        i, (colour, label, _) = list(FACTS).index(fact), FACTS[fact]
         values = history.metrics.get(f"{PREFIX}{part}_{fact}")
         if values is not None and len(measured := values.dropna()):
-            style.line(axes, measured.index, measured, color=colour, label=label)
+            look = {"color": colour, "label": label, "linestyle": style.DASHES[i], "marker": style.MARKERS[i]}
+            style.line(axes, measured.index, measured, 1.0, **look)
     axes.set_ylim(-1.05, 1.05)
-    axes.set_ylabel(spell(part))
-    style.tidy(axes)

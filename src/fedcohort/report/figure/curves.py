@@ -16,19 +16,18 @@ if TYPE_CHECKING:
 
 LONG = 300  # points above which a moving mean is drawn
 EQUAL = 0.05  # share of an axis up to which two curves look equal
-BOLD, THIN = 1.7, 1.0
+BOLD, THIN = 1.4, 0.9
 LINES = {  # panel -> (metric, label, colour, line style, width)
     "accuracy": (
         ("test/acc", "server's test set", style.BLUE, "-", BOLD),
         ("clients/acc_mean", "clients' test sets, mean", style.ORANGE, "--", BOLD),
-        ("server_val/acc", "server's validation set", style.GREEN, "--", THIN),
+        ("server_val/acc", "server's validation set", style.GREEN, ":", THIN),
     ),
     "loss": (
         ("test/loss", "server's test set", style.BLUE, "-", BOLD),
-        ("server_val/loss", "server's validation set", style.GREEN, "--", THIN),
+        ("server_val/loss", "server's validation set", style.GREEN, ":", THIN),
     ),
 }
-MEAN, MEAN_EQUAL = "clients/acc_mean", 0.01  # difference to the server's accuracy up to which it is not drawn
 BAND = ("clients/acc_worst5", "clients/acc_best5", "clients, worst 5 % to best 5 %")
 
 
@@ -43,7 +42,7 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
     time = metrics.get("time/virtual_s", 0 * steps)
     has_time_axis = not is_even(time.to_numpy(), steps.to_numpy())
     columns = 2 if has_time_axis else 1
-    figure = style.figure(info, f"Accuracy and loss{mean}", 10 if has_time_axis else 7.5, 6.9)
+    figure = style.figure(info, f"Accuracy and loss{mean}", style.PAGE if has_time_axis else style.COLUMN, 4.0)
     grid = figure.subplots(2, columns, sharey="row", sharex="col", squeeze=False)
     _draw_column(grid[:, 0], metrics, steps)
     style.count_rounds(grid[1, 0])
@@ -54,10 +53,10 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
     else:
         seconds = float(time.iloc[-1] / steps.iloc[-1]) if len(steps) and steps.iloc[-1] > 0 else 0.0
         pace = f"about {units.seconds(seconds)} of virtual time each" if seconds > 0 else "without virtual time"
-        grid[1, 0].set_xlabel(f"communication round, {pace}")
-    grid[0, 0].set_ylabel("accuracy, %" + ("\n(clients' mean: equal)" if _is_mean_equal(metrics) else ""))
+        grid[1, 0].set_xlabel(f"communication round\n({pace})")
+    grid[0, 0].set_ylabel("accuracy, %")
     grid[1, 0].set_ylabel("cross-entropy, nats")
-    style.legend(figure, columns + 1)
+    style.legend(figure)
     return figure
 
 
@@ -71,19 +70,10 @@ def is_even(time: np.ndarray, steps: np.ndarray) -> bool:
 def _draw_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Series[float]") -> None:
     for axes, lines in zip(column, LINES.values(), strict=True):
         for name, label, colour, dash, width in lines:
-            if name != MEAN or not _is_mean_equal(metrics):
-                _draw_line(axes, metrics, x, name, width, label=label, color=colour, linestyle=dash)
+            _draw_line(axes, metrics, x, name, width, label=label, color=colour, linestyle=dash)
         style.tidy(axes)
     _draw_band(column[0], metrics, x)
     _mark_best(column[0], metrics, x)
-
-
-def _is_mean_equal(metrics: "pd.DataFrame") -> bool:
-    """Return whether the clients' mean accuracy equals the server's, because its test set consists of equal shards."""
-    if not {MEAN, "test/acc"} <= set(metrics.columns):
-        return False
-    gap = (metrics[MEAN] - metrics["test/acc"]).abs()
-    return bool(gap.notna().any() and gap.max() < MEAN_EQUAL)
 
 
 def measured(metrics: "pd.DataFrame", name: str) -> "pd.Series[float]":
@@ -135,5 +125,5 @@ def _mark_best(axes: "Axes", metrics: "pd.DataFrame", x: "pd.Series[float]") -> 
     if len(values):
         best = int(values.index.to_numpy()[values.to_numpy().argmax()])
         label = f"best so far: {values[best]:.1f} % at round {best}"
-        look: dict[str, Any] = {"markersize": 13, "color": style.VERMILLION, "markeredgecolor": "white"}
+        look: dict[str, Any] = {"markersize": 9, "color": style.VERMILLION, "markeredgecolor": "white"}
         axes.plot(x[best], values[best], "*", linestyle="none", zorder=5, label=label, **look)

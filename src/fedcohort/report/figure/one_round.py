@@ -14,16 +14,13 @@ from fedcohort.record.observer import RunInfo
 from fedcohort.report.choice import ARRIVED, AWAY, IDLE, TOO_LATE, ExplainedRound, choose_rows, explain, load
 from fedcohort.report.figure import style
 from fedcohort.report.figure.labels import spell
-from fedcohort.round.client_facts import SCORED
 from fedcohort.types import Ids, Values
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.transforms import Affine2DBase
 
-SMALL_SIGNS = 100  # selected clients above which the signs in the panel of ranks are small
 PANELS = 5  # components that are drawn next to a score that is not their sum
 LOOKS = {  # fate -> (colour, marker, label)
     ARRIVED: (style.BLUE, "o", "selected, arrived"),
@@ -51,8 +48,9 @@ def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | 
     round = load(history, steps[-1] if step is None else step)
     rows, panels = choose_rows(round), _list_panels(round)
     shows_all = len(rows) == int((~np.isnan(round.key) | round.selected).sum())  # then the panel of ranks is redundant
-    height = float(np.clip(0.16 * len(rows), 1.7, 6.4 if shows_all else 5.4))
-    figure = style.figure(info, _title(round), 11, height + (1.7 if shows_all else 3.5))
+    height = float(np.clip(0.11 * len(rows), 1.4, 5.8 if shows_all else 5.2))
+    width = style.COLUMN if len(panels) == 1 else style.PAGE
+    figure = style.figure(info, _title(round), width, height + (1.2 if shows_all else 2.5))
     widths = [3.0] + [1.4] * (len(panels) - 1)
     heights = [height] if shows_all else [1.2, height]
     grid = figure.add_gridspec(len(heights), len(panels), width_ratios=widths, height_ratios=heights)
@@ -62,23 +60,20 @@ def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | 
     for i, (label, layers) in enumerate(panels):
         axes = figure.add_subplot(grid[-1, i], sharey=first)
         _draw_bars(axes, round, rows, layers)
-        axes.set_xlabel(label)
-        axes.locator_params(axis="x", nbins=3 if first else 7)
+        axes.set_xlabel(style.fold(label, width / len(panels) - 0.2))
+        axes.locator_params(axis="x", nbins=3 if first else 5)
         axes.tick_params(axis="y", labelleft=first is None)
         first = first or axes
     if first is not None:
-        _name_rows(first, round, rows, figure.dpi_scale_trans)
-    handles = _list_handles(round)
-    style.legend(figure, len(handles) if len(handles) <= 6 else -(-len(handles) // 2), handles)
+        _name_rows(first, info, round, rows)
+    style.legend(figure, _list_handles(round))
     return figure
 
 
 def _title(round: ExplainedRound) -> str:
     available, selected = int((round.fate != AWAY).sum()), int(round.selected.sum())
-    arrived, unscored = int((round.fate == ARRIVED).sum()), int((np.isnan(round.key) & (round.fate != AWAY)).sum())
-    is_cut = np.isfinite(round.key).sum() >= SCORED  # then clients without a row may have had a score
-    lacking = f"; {unscored:,} available without a score" if unscored and not is_cut else ""
-    return f"Round {round.step}: {selected:,} of {available:,} available clients selected, {arrived:,} arrived{lacking}"
+    arrived = int((round.fate == ARRIVED).sum())
+    return f"Round {round.step}: {selected:,} of {available:,} available clients selected, {arrived:,} arrived"
 
 
 def _list_panels(round: ExplainedRound) -> list[tuple[str, Layers]]:
@@ -86,7 +81,7 @@ def _list_panels(round: ExplainedRound) -> list[tuple[str, Layers]]:
     panels: list[tuple[str, Layers]]
     if round.stacked:
         colours = [STACK[i % len(STACK)] for i in range(len(round.parts))]
-        panels = [("score, the sum of its components", list(zip(round.parts.values(), colours, strict=True)))]
+        panels = [("score (|), the sum of its components", list(zip(round.parts.values(), colours, strict=True)))]
     else:
         panels = [] if np.isnan(round.score).all() else [("score", [(round.score, None)])]
         panels += [(spell(name), [(values, None)]) for name, values in list(round.parts.items())[:PANELS]]
@@ -103,11 +98,11 @@ def _draw_bars(axes: "Axes", round: ExplainedRound, rows: Ids, layers: Layers) -
     y = np.arange(len(rows))
     fates = [LOOKS[int(fate)][0] for fate in round.fate[rows]]
     ends = {1: np.zeros(len(rows)), -1: np.zeros(len(rows))}
-    for values, colour in layers:
+    for layer, (values, colour) in enumerate(layers):
         width = np.where(np.isfinite(values[rows]), values[rows], 0.0)
         for side, end in ends.items():
             part = np.where(np.sign(width) == side, width, 0.0)
-            axes.barh(y, part, left=end, height=0.78, color=colour or fates, linewidth=0)
+            axes.barh(y, part, left=end, height=0.78, color=colour or fates, **_texture(layer))
             end += part
     with np.errstate(invalid="ignore"):  # infinities of opposite sign
         total = np.sum([values[rows] for values, _ in layers], axis=0)
@@ -115,51 +110,45 @@ def _draw_bars(axes: "Axes", round: ExplainedRound, rows: Ids, layers: Layers) -
         axes.plot(total, y, "|", color=style.BLACK, markersize=6, markeredgewidth=1.4)
     for i in np.flatnonzero(~np.isfinite(total)):
         text = "none" if np.isnan(total[i]) else ("\u221e" if total[i] > 0 else "\u2212\u221e")
-        axes.text(0.01, float(i), text, transform=axes.get_yaxis_transform(), va="center", fontsize=8, color="#555555")
+        axes.text(
+            0.01,
+            float(i),
+            text,
+            transform=axes.get_yaxis_transform(),
+            va="center",
+            fontsize=style.row_size(axes, len(rows)),
+            color="#555555",
+        )
     axes.axvline(0, color=style.GREY, linewidth=0.6)
-    low, high = float(ends[-1].min(initial=0.0)), float(ends[1].max(initial=0.0))
-    room = 0.04 * (high - low) or 1.0
-    axes.set_xlim(low - (room if low else 0.0), high + room)
     style.tidy(axes)
     axes.grid(False, axis="y")
     axes.tick_params(axis="y", length=0)
 
 
-def _name_rows(axes: "Axes", round: ExplainedRound, rows: Ids, inches: "Affine2DBase") -> None:
-    """Put the clients' ids at the rows, each with the sign of its fate."""
-    from matplotlib.transforms import ScaledTranslation
-
-    size = float(np.clip(72 * 5.6 / max(len(rows), 1) * 0.85, 5.0, style.SMALL - 1))
+def _name_rows(axes: "Axes", info: RunInfo, round: ExplainedRound, rows: Ids) -> None:
+    """Put the clients' ids, label noise and most frequent class at the rows, each with the sign of its fate."""
+    noise, majority = 100 * np.nan_to_num(info.noise_rate), info.class_counts.argmax(axis=1)
     axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_yticks(np.arange(len(rows)), [str(k) for k in rows], fontsize=size)
-    axes.tick_params(axis="y", labelsize=size, pad=15)
-    next_to_axis = axes.get_yaxis_transform() + ScaledTranslation(-8 / 72, 0, inches)
+    axes.set_yticks(np.arange(len(rows)), [f"{k}, {noise[k]:.0f} %, {majority[k]}" for k in rows])
+    axes.tick_params(axis="y", labelsize=style.row_size(axes, len(rows)), pad=11)
     for i, k in enumerate(rows):
         colour, marker, _ = LOOKS[int(round.fate[k])]
-        axes.plot([0], [i], marker=marker, color=colour, markersize=5, clip_on=False, transform=next_to_axis)
+        look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 3.5, "clip_on": False}
+        axes.plot([-0.035], [i], transform=axes.get_yaxis_transform(), **look)
     hidden = int(round.selected.sum() - round.selected[rows].sum())
     cut = f"; {hidden:,} more were selected" if hidden else ""
-    axes.set_ylabel(f"client, best first ({len(rows)} of {len(round.key):,}{cut})")
+    count = f"best first, {len(rows)} of {len(round.key):,}{cut}"
+    axes.set_ylabel(f"client, label noise, most frequent class\n({count})")
 
 
 def _draw_ranks(axes: "Axes", round: ExplainedRound) -> None:
-    """Draw the score of every client by rank, with the sign of its fate."""
+    """Draw the finite score of every client by rank, with the sign of its fate."""
     ranking = round.ranking
     value, fate = round.key[ranking], round.fate[ranking]
-    rank = np.arange(1, len(ranking) + 1)
-    finite = np.isfinite(value)
-    size = 5.0 if round.selected.sum() <= SMALL_SIGNS else 2.5
     for code in (AWAY, IDLE, ARRIVED, TOO_LATE):
         colour, marker, _ = LOOKS[code]
-        is_selected = code in (ARRIVED, TOO_LATE)
-        look: dict[str, Any] = {"color": colour, "markersize": size if is_selected else 3.0, "linestyle": "none"}
-        points = finite & (fate == code)
-        axes.plot(rank[points], value[points], marker=marker if is_selected else ".", **look)
-        for end, edge, sign in ((np.inf, 1.0, "^"), (-np.inf, 0.0, "v")):
-            beyond = rank[(value == end) & (fate == code)]
-            if len(beyond):  # an empty line without clipping would break the layout
-                height = np.full(len(beyond), edge)
-                axes.plot(beyond, height, marker=sign, transform=axes.get_xaxis_transform(), clip_on=False, **look)
+        points = np.flatnonzero(np.isfinite(value) & (fate == code))
+        axes.plot(points + 1, value[points], marker=marker, color=colour, markersize=2.5, linestyle="none")
     axes.set_xlim(0, len(ranking) + 1)
     axes.set_xlabel("rank of all clients")
     axes.set_ylabel("score" if round.key is round.score else "probability")
@@ -173,11 +162,17 @@ def _list_handles(round: ExplainedRound) -> "list[Artist]":
     from matplotlib.patches import Patch
 
     names = list(round.parts) if round.stacked else []
-    handles: list[Artist] = [Patch(color=STACK[i % len(STACK)], label=spell(name)) for i, name in enumerate(names)]
+    handles: list[Artist] = [
+        Patch(facecolor=STACK[i % len(STACK)], label=spell(name), **_texture(i)) for i, name in enumerate(names)
+    ]
     for code, (colour, marker, label) in LOOKS.items():
         if (round.fate == code).any():
             handles.append(Line2D([], [], color=colour, marker=marker, linestyle="none", label=label))
     return handles
+
+
+def _texture(layer: int) -> dict[str, Any]:
+    return {"hatch": ("", style.HATCH, "......", "xxxxxx")[layer % 4], "edgecolor": "white", "linewidth": 0}
 
 
 def list_steps(steps: Sequence[int]) -> str:

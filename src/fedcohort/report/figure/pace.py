@@ -14,12 +14,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COUNTS = (  # column of `arrivals`, colour and label, from below
-    ("complete", style.BLUE, "arrived"),
-    ("partial", style.ORANGE, "arrived with part of the work"),
-    ("late", style.VERMILLION, "too late or lost"),
+COUNTS = (  # column of `arrivals`, colour, hatch and label, from below
+    ("complete", style.BLUE, "", "arrived"),
+    ("partial", style.ORANGE, style.HATCH, "arrived with part of the work"),
+    ("late", style.VERMILLION, "xxx", "too late or lost"),
 )
-UNUSUAL = 1  # rounds with another cohort size, such as a first round with all clients, that need no panel
 VISIBLE = 0.01  # share of a round from which time before its broadcast is drawn
 
 
@@ -27,19 +26,13 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
     """Return the figure; None if no time passed in any round."""
     if not timed_steps(history):
         return None
-    counts = arrivals(history)
-    uneven = bool(counts[["partial", "late"]].to_numpy().any()) or counts["complete"].nunique() > 1 + UNUSUAL
-    title = "Length of each round, and clients that arrived by its end" if uneven else "Length of each round"
-    figure = style.figure(info, title, 10, 5.2 if uneven else 3.9)
-    heights = [2, 1] if uneven else [2]
-    grid = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)[:, 0]
+    figure = style.figure(info, "Length of each round, and clients that arrived by its end", style.COLUMN, 3.3)
+    grid = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
     _draw_lengths(grid[0], history)
-    if uneven:
-        _draw_arrivals(grid[1], counts)
-    style.count_rounds(grid[-1])
-    grid[-1].set_xlim(0.5, max(history.steps) + 0.5)
-    if sum(len(axes.get_legend_handles_labels()[0]) for axes in grid) > 1:
-        style.legend(figure, 3)
+    _draw_arrivals(grid[1], arrivals(history))
+    style.count_rounds(grid[1])
+    grid[1].set_xlim(0.5, max(history.steps) + 0.5)
+    style.legend(figure)
     return figure
 
 
@@ -56,17 +49,18 @@ def _draw_lengths(axes: "Axes", history: History) -> None:
         look: dict[str, Any] = {"color": style.VERMILLION, "linestyle": "--", "label": "announced deadline"}
         style.line(axes, deadlines.index, deadlines / size, marker="", **look)
     axes.set_ylim(0, 1.08 * max(axes.dataLim.y1, 1e-12))
-    axes.set_ylabel(f"virtual time of a round, {unit}")
+    axes.set_ylabel(f"virtual time\nof a round, {unit}")
     style.tidy(axes)
 
 
 def _draw_arrivals(axes: "Axes", counts: "pd.DataFrame") -> None:
     edges = np.append(counts.index.to_numpy() - 0.5, counts.index[-1] + 0.5)
     below = np.zeros(len(counts))
-    for name, colour, label in COUNTS:
+    for name, colour, hatch, label in COUNTS:
         above = below + counts[name].to_numpy()
         if (above > below).any():
-            axes.stairs(above, edges, baseline=below, fill=True, color=colour, label=label)
+            look: dict[str, Any] = {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
+            axes.stairs(above, edges, baseline=below, fill=True, label=label, **look)
         below = above
     axes.set_ylabel("clients")
     axes.set_ylim(bottom=0)

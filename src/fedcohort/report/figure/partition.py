@@ -37,27 +37,22 @@ def draw(info: RunInfo) -> "Figure":
     order, sorted_by = sort_clients(info)
     edges = style.bins(count)
     strips = [fact for fact in facts if fact.varies and fact.word != IN_MAP]
-    height = float(np.clip(2.1 + 0.1 * count, 3.8, 7.5))
+    height = float(np.clip(1.8 + 0.08 * count, 3.0, 6.5))
     *first, last = ["classes", *(fact.word for fact in strips)]
     title = f"Partition: {', '.join(first)}{' and ' if first else ''}{last} of each client"
-    figure = style.figure(info, title, 6.2 + 1.6 * len(strips), height)
+    figure = style.figure(info, title, style.COLUMN if len(strips) <= 1 else style.PAGE, height)
     if common := "; ".join(fact.common for fact in facts if fact.common and not fact.varies):
-        figure.supxlabel(f"equal for all clients: {common}", x=0.01, ha="left", fontsize=style.SMALL, color="#555555")
-    widths, heights = [5.0] + [1.5] * len(strips), [0.12, height - 1.6]
-    grid = figure.subplots(2, len(widths), sharey="row", squeeze=False, width_ratios=widths, height_ratios=heights)
+        text = style.fold(f"equal for all clients: {common}", figure.get_figwidth() - 0.1)
+        figure.supxlabel(text, x=0.01, ha="left", fontsize=style.TEXT, color="#555555")
+    widths = [2.6] + [1.4] * len(strips)
+    grid = figure.subplots(1, len(widths), sharey=True, squeeze=False, width_ratios=widths)[0]
     label = label_rows(count, len(edges), sorted_by)
-    image = _heat_map(grid[1, 0], population.shares(info.class_counts)[order], edges, label)
-    style.name_rows(grid[1, 0], order, sorted_by_id=not sorted_by)
-    bar = figure.colorbar(image, cax=grid[0, 0], orientation="horizontal")
-    bar.set_label("share of the client's samples, %", fontsize=style.SMALL, labelpad=4)
-    bar.ax.xaxis.set_ticks_position("top")
-    bar.ax.xaxis.set_label_position("top")
-    bar.ax.tick_params(labelsize=style.SMALL - 1, length=2, left=False, labelleft=False)
-    bar.outline.set_edgecolor("#BBBBBB")
-    bar.set_ticks([0, 5, 10, 25, 50, 100])
-    for axes in grid[0, 1:]:
-        axes.remove()
-    for axes, fact in zip(grid[1, 1:], strips, strict=True):
+    image = _heat_map(grid[0], population.shares(info.class_counts)[order], edges, label)
+    style.name_rows(grid[0], order, sorted_by_id=not sorted_by)
+    bar = figure.colorbar(image, ax=grid[0], location="top", aspect=30, ticks=[0, 5, 10, 25, 50, 100])
+    bar.set_label("share of the client's samples, %", fontsize=style.TEXT)
+    bar.ax.tick_params(labelsize=style.TEXT, length=2)
+    for axes, fact in zip(grid[1:], strips, strict=True):
         draw_strip(axes, fact.values[order], edges, fact.label, COLOURS[fact.word])
     return figure
 
@@ -111,7 +106,7 @@ def _heat_map(axes: "Axes", shares: np.ndarray, edges: Ids, label: str) -> "Axes
     axes.set_ylabel(label)
     style.separate(axes, len(edges), n_classes)
     style.tidy(axes, grid=False)
-    style.whole_numbers(axes.xaxis, 12)
+    style.whole_numbers(axes.xaxis, 10)
     return image
 
 
@@ -122,7 +117,7 @@ def draw_strip(axes: "Axes", values: np.ndarray, edges: Ids, label: str, colour:
     means = group_means(np.nan_to_num(values, nan=0.0, posinf=0.0), edges)
     gap = 0.8 if count <= 120 else 1.0
     axes.barh(edges + sizes / 2 - 0.5, means, height=sizes * gap, color=colour, linewidth=0)
-    axes.set_xlabel(label)
+    axes.set_xlabel(style.fold(label, 0.95))
     median, largest = float(np.median(means)), float(means.max())
     if means.min() > 0 and largest > SPREAD * median and largest > 1:  # shares stay linear
         axes.set_xscale("log")

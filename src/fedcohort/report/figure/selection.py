@@ -3,7 +3,7 @@
 Clients are sorted by the first property in which they differ: label noise, speed, class imbalance or size.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Int, Int64
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-COLOURS = (style.PALE, "#C9C9C9", style.VERMILLION, style.BLUE)  # by fate
-LABELS = ("idle", "unavailable", "selected, too late", "selected, arrived")
+COLOURS = (style.PALE, "#C9C9C9", style.ORANGE, style.BLUE)  # by fate, in print from light to dark
+HATCHES = ("", "", style.HATCH, "")
+LABELS = ("available, not selected", "unavailable", "selected, too late or lost", "selected, arrived")
 COLUMNS = 700  # rounds that the map shows separately
-MAX_PEAKS = 3  # cohorts of another size that the title names
 CELLS = 2**25  # clients x rounds up to which every client has a row; otherwise only selected clients have one
 
 Fates = Int[np.ndarray, "clients rounds"]
@@ -44,7 +44,7 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
     ids = np.sort(clients)
     fate = fates(history, ids)[np.searchsorted(ids, clients)]
     fact = population.most_telling(info)
-    figure = style.figure(info, _title(fate), 11, float(np.clip(2.6 + 0.09 * len(clients), 4.2, 8)))
+    figure = style.figure(info, _title(fate), style.PAGE, float(np.clip(1.6 + 0.08 * len(clients), 2.4, 6.5)))
     widths = [6, 1.2, *([1.2] if fact else [])]
     grid = figure.subplots(1, len(widths), width_ratios=widths, sharey="row", squeeze=False)[0]
     label = "client" if is_small else f"client, of the {len(clients):,} ever selected"
@@ -55,22 +55,17 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
         values = fact.values[clients]
         partition.draw_strip(grid[2], values, style.bins(len(clients)), fact.label, partition.COLOURS[fact.word])
         if np.isfinite(rho := rank_correlation((fate >= TOO_LATE).sum(axis=1).astype(float), values)):
-            grid[1].set_xlabel(f"{grid[1].get_xlabel()}\n(rank correlation\nwith {fact.word} {rho:+.2f})")
+            grid[1].set_xlabel(f"{grid[1].get_xlabel()}\n(rank correlation\nwith {fact.word}\n{rho:+.2f})")
     grid[0].set_xlim(0.5, rounds + 0.5)
     grid[0].set_ylim(len(clients) - 0.5, -0.5)
-    style.legend(figure, 4, _patches(fate))
+    style.legend(figure, _patches(fate))
     return figure
 
 
 def _title(fate: Fates) -> str:
-    """Return the title with the cohort size, such as `Selection: clients by round, 10 a round (50 in round 1)`."""
-    sizes = (fate >= TOO_LATE).sum(axis=0)
-    size = int(np.median(sizes))
-    unusual = np.flatnonzero(sizes != size)
-    if len(unusual) > MAX_PEAKS:
-        return f"Selection: clients by round, {sizes.min()} to {sizes.max()} per round"
-    peaks = ", ".join(f"{sizes[i]} in round {i + 1}" for i in unusual)
-    return f"Selection: clients by round, {size} per round{f' ({peaks})' if peaks else ''}"
+    """Return the title with the cohort size, such as `Selection: clients by round, 10 to 50 per round`."""
+    low, high = np.unique((fate >= TOO_LATE).sum(axis=0))[[0, -1]]
+    return f"Selection: clients by round, {low}{f' to {high}' if low < high else ''} per round"
 
 
 def ever_selected(history: History) -> Ids:
@@ -131,6 +126,9 @@ def _map(axes: "Axes", fate: Fates, label: str) -> None:
         extent=(0.5, rounds + 0.5, count - 0.5, -0.5),
     )
     style.separate(axes, len(rows), len(columns))
+    if max(len(rows), len(columns)) <= style.COUNTABLE:
+        row, column = np.nonzero(fate == TOO_LATE)
+        axes.plot(column + 1, row, "x", color=style.BLACK, markersize=2, markeredgewidth=0.6)
     grouping = "" if len(rows) == count else f" (each row: about {count / len(rows):.0f} clients)"
     axes.set_ylabel(f"{label}{grouping}")
     style.tidy(axes, grid=False)
@@ -144,7 +142,7 @@ def _per_client(axes: "Axes", fate: Fates) -> None:
     start = np.zeros(len(rows))
     for code in (ARRIVED, TOO_LATE):
         width = np.add.reduceat((fate == code).sum(axis=1), rows) / sizes
-        axes.barh(rows + sizes / 2 - 0.5, width, left=start, height=height, color=COLOURS[code], linewidth=0)
+        axes.barh(rows + sizes / 2 - 0.5, width, left=start, height=height, **_look(code))
         start = start + width
     axes.set_xlabel("times selected" + (", mean" if len(rows) < len(fate) else ""))
     style.tidy(axes)
@@ -152,12 +150,14 @@ def _per_client(axes: "Axes", fate: Fates) -> None:
     axes.tick_params(labelleft=False, left=False)
 
 
+def _look(code: int) -> dict[str, Any]:
+    return {"facecolor": COLOURS[code], "hatch": HATCHES[code], "edgecolor": "#777777", "linewidth": 0.2}
+
+
 def _patches(fate: Fates) -> "list[Patch]":
     """Return the legend's entries for the fates that occur."""
     from matplotlib.patches import Patch
 
     return [
-        Patch(facecolor=COLOURS[code], edgecolor="#BBBBBB", linewidth=0.5, label=LABELS[code])
-        for code in (ARRIVED, TOO_LATE, AWAY, IDLE)
-        if (fate == code).any()
+        Patch(**_look(code), label=LABELS[code]) for code in (ARRIVED, TOO_LATE, AWAY, IDLE) if (fate == code).any()
     ]

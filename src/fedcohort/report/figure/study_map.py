@@ -1,5 +1,6 @@
-"""The two figures of a study: the differences by setting and method, and the methods' mean ranks."""
+"""The two figures of a study: the differences by method and setting, and the methods' mean ranks."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,26 +9,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from fedcohort.report.figure import style
+from fedcohort.report.figure import intervals, style
+from fedcohort.results.method_names import GROUPS, name_method
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap
+    from matplotlib.colors import Colormap, Normalize
 
 DARK = 0.55  # of the colour scale: numbers on darker squares are white
-MAX_NUMBERED = 25  # ranks on an axis; with more of them only each fifth has a number
+NUMBER = 7.0  # points: size of the numbers in the squares
+CELL, ROW = 0.34, 0.15  # inches: smallest width of a square, which holds "-5.9*", and its height
+LINES = 3  # of the label of a setting
 
 
 @dataclass(frozen=True)
 class SettingMap:
-    """Differences to the baseline, settings as lines and methods as columns.
+    """Differences to the baseline.
 
     Attributes:
-        settings: labels of the lines.
-        methods: labels of the columns.
+        settings: labels of the settings.
+        methods: names of the methods as options.
+        groups: of each method, from `method_names.GROUPS`.
         difference: in `unit`; NaN if there is no result.
-        is_clear: whether the difference is distinguishable from 0.
-        cuts: columns before which a wider line separates methods, oracles and references.
+        is_clear: whether the difference is significant.
         unit: of a difference, as "points".
         baseline: to which differences are taken.
         note: second line of the title.
@@ -35,89 +39,85 @@ class SettingMap:
 
     settings: Sequence[str]
     methods: Sequence[str]
+    groups: Sequence[str]
     difference: Float64[np.ndarray, "settings methods"]
     is_clear: Bool[np.ndarray, "settings methods"]
-    cuts: Sequence[int]
     unit: str
     baseline: str
     note: str
 
 
 def draw_map(data: SettingMap, path: Path) -> None:
-    """Draw a square for each setting and method: its colour is the difference, hatched if indistinguishable from 0."""
-    from matplotlib.colors import SymLogNorm
-    from matplotlib.patches import Patch, Rectangle
+    """Draw methods as rows and settings as columns, in blocks that have the width of a page at most.
 
-    n_settings, n_methods = data.difference.shape
-    width, height = 3.6 + 0.62 * n_methods, 2.7 + 0.42 * n_settings
-    canvas = style.titled(f"Difference to {data.baseline}, {data.unit}", data.note, width, height)
-    axes = canvas.subplots()
+    Methods are grouped, and sorted by their mean difference within the group. Each square has its number, which is bold
+    with an asterisk if the difference is significant.
+    """
+    from matplotlib.colors import SymLogNorm
+
+    names = [name_method(method) for method in data.methods]
+    margin = 0.15 + max(map(len, (*names, *data.groups))) * style.LETTER * style.TEXT / 72
+    n_settings = len(data.settings)
+    n_blocks = -(-n_settings // int((style.PAGE - margin) / CELL))
+    width = style.COLUMN if margin + CELL * n_settings <= style.COLUMN else style.PAGE
+    labels = [_fold(label) for label in data.settings]
+    longest = max(len(line) for label in labels for line in label.split("\n")) * style.LETTER * NUMBER / 72
+    rows = len(names) + len(set(data.groups))
+    title = f"Difference to {name_method(data.baseline)}, {data.unit} (bold*: significant)"
+    canvas = style.titled(title, data.note, width, n_blocks * (ROW * rows + longest + 0.1))
+    means = np.nanmean(np.where(np.isfinite(data.difference).any(0), data.difference, 0.0), axis=0)
+    order = np.lexsort((-means, [GROUPS.index(group) for group in data.groups]))
     largest = max(float(np.nanmax(np.abs(data.difference), initial=0.0)), 1.0)
     norm = SymLogNorm(linthresh=1.0, vmin=-largest, vmax=largest)
-    axes.imshow(np.ma.masked_invalid(data.difference), cmap=_diverging(), norm=norm, aspect="auto")
-    hatch: dict[str, Any] = {"hatch": "////", "edgecolor": "#B8B8B8"}
-    for i, j in np.ndindex(n_settings, n_methods):
-        value, is_clear = data.difference[i, j], data.is_clear[i, j]
-        if not np.isfinite(value):
-            axes.text(j, i, "–", ha="center", va="center", fontsize=style.SMALL, color=style.GREY)
-            continue
-        look: dict[str, Any] = {"fontweight": "bold"}
-        if not is_clear:
-            axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, linewidth=0, **hatch))
-            look = {"bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.8}}
-        is_dark = is_clear and abs(float(norm(value)) - 0.5) > DARK / 2
-        text = f"{value:+.1f}" if abs(value) < 10 else f"{value:+.0f}"
-        colour = "white" if is_dark else style.BLACK
-        axes.text(j, i, text, ha="center", va="center", fontsize=8.5, color=colour, **look)
-    axes.set_xticks(range(n_methods), data.methods, rotation=40, ha="right", rotation_mode="anchor")
-    axes.set_yticks(range(n_settings), data.settings)
-    style.tidy(axes, grid=False)
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
-    style.separate(axes, n_settings, n_methods)
-    for cut in data.cuts:
-        axes.axvline(cut - 0.5, color="white", linewidth=6)
-        axes.axvline(cut - 0.5, color=style.BLACK, linewidth=1)
-    label = f"not distinguishable from {data.baseline}"
-    style.legend(canvas, 1, [Patch(facecolor="white", label=label, **hatch)])
+    blocks = np.array_split(np.arange(n_settings), n_blocks)
+    for axes, block in zip(canvas.subplots(n_blocks, squeeze=False)[:, 0], blocks, strict=True):
+        cells = np.ix_(block, order)
+        places = style.name_rows_by_group(axes, [names[i] for i in order], [data.groups[i] for i in order])
+        _draw_squares(axes, data.difference[cells].T, data.is_clear[cells].T, places, norm)
+        axes.set_xticks(range(len(block)), [labels[i] for i in block], rotation=90, linespacing=1.0)
+        style.tidy(axes, grid=False)
+        axes.spines[:].set_visible(False)
+        axes.tick_params(axis="x", length=0, labelsize=NUMBER)
     style.save(canvas, path)
 
 
-def draw_ranks(ranks: Mapping[str, float], baseline: str, note: str, path: Path) -> None:
-    """Draw mean ranks on an axis, the best at the left."""
-    names = sorted(ranks, key=lambda name: ranks[name])
-    half = (len(names) + 1) // 2
-    canvas = style.titled("Mean rank over settings, 1 is best", note, 8.0, 1.8 + 0.26 * half)
-    axes = canvas.subplots()
-    low, high = 1, len(names)
-    axes.set_xlim(low - 0.30 * (high - low), high + 0.30 * (high - low))
-    first = 0.5
-    axes.set_ylim(first + 0.5 * half + 0.2, -0.8)
-    axes.hlines(0, low, high, color=style.BLACK, linewidth=1.0)
-    step = 1 if high <= MAX_NUMBERED else 5
-    for tick in range(low, high + 1):
-        axes.vlines(tick, -0.12, 0, color=style.BLACK, linewidth=1.0)
-        if tick == low or tick % step == 0:
-            axes.text(tick, -0.2, str(tick), ha="center", va="bottom", fontsize=style.SMALL)
-    for position, name in enumerate(names):
-        # the better half is written at the left and the other at the right, so that lines do not cross
-        is_left = position < half
-        y = first + 0.5 * (position if is_left else high - 1 - position)
-        _label(axes, name, ranks[name], y, is_left, name == baseline)
-    axes.set_axis_off()
-    style.save(canvas, path)
+def _fold(label: str) -> str:
+    """Return the label of a setting in `LINES` lines at most, of 14 letters or more."""
+    lines = (textwrap.wrap(label, letters) for letters in range(max(14, len(label) // LINES), len(label) + 15))
+    return "\n".join(next(folded for folded in lines if len(folded) <= LINES))
 
 
-def _label(axes: "Axes", name: str, rank: float, y: float, is_left: bool, is_baseline: bool) -> None:
-    """Write the name of a method at the height `y` of one side, with a line to its rank."""
-    low, high = axes.get_xlim()
-    shift = 0.27 * (high - low) / 1.6  # 0.27 of the distance between the first and the last rank
-    x = low + shift if is_left else high - shift
-    axes.plot([rank, rank, x], [0, y, y], color=style.VERMILLION if is_baseline else style.GREY, linewidth=0.9)
-    text = f"{name}  {rank:.1f}" if is_left else f"{rank:.1f}  {name}"
-    colour, weight = (style.VERMILLION, "bold") if is_baseline else (style.BLACK, "normal")
-    look: dict[str, Any] = {"ha": "right" if is_left else "left", "color": colour, "fontweight": weight}
-    axes.text(x, y, f" {text} ", va="center", fontsize=style.SMALL + 1, **look)
+def _draw_squares(
+    axes: "Axes", difference: np.ndarray, is_clear: np.ndarray, places: np.ndarray, norm: "Normalize"
+) -> None:
+    values = np.full((places[-1] + 1, difference.shape[1]), np.nan)
+    values[places] = difference
+    axes.imshow(np.ma.masked_invalid(values), cmap=_diverging(), norm=norm, aspect="auto")
+    style.separate(axes, *values.shape)
+    for i, j in np.ndindex(*difference.shape):
+        value = difference[i, j]
+        number = f"{value:+.1f}" if abs(value) < 9.95 else f"{value:+.0f}" if np.isfinite(value) else "–"
+        colour = "white" if np.isfinite(value) and abs(float(norm(value)) - 0.5) > DARK / 2 else style.BLACK
+        look: dict[str, Any] = {"color": colour, "fontweight": "bold" if is_clear[i, j] else "normal"}
+        number = number.replace("-", "−") + "*" * int(is_clear[i, j])
+        text = axes.text(j, int(places[i]), number, fontsize=NUMBER, ha="center", va="center", **look)
+        text.set_in_layout(False)  # hundreds of texts would take the layout seconds
+
+
+def draw_ranks(ranks: Mapping[str, tuple[str, float, float, float]], baseline: str, note: str, path: Path) -> None:
+    """Draw mean ranks with their intervals, the best of each group first, and the baseline's rank as a line.
+
+    Args:
+        ranks: group, mean rank, and the ends of its interval by method.
+        baseline: the method with the line.
+        note: second line of the title.
+        path: of the file.
+    """
+    order = sorted(ranks, key=lambda name: (GROUPS.index(ranks[name][0]), ranks[name][1]))
+    rows = [intervals.Row(name_method(name), *ranks[name]) for name in order]
+    label = f"mean rank, 1 is best (line: {name_method(baseline)})"
+    reference = ranks[baseline][1] if baseline in ranks else None
+    style.save(intervals.draw(rows, "Mean rank over settings, with 95 % intervals", note, label, reference), path)
 
 
 def _diverging() -> "Colormap":

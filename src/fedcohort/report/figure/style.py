@@ -1,8 +1,10 @@
-"""Elements that the figures share: colours, axes, legends, and a title that names the run.
+"""Elements that the figures share: sizes, colours, axes, legends, small multiples, and a title that names the run.
 
-The colours can be distinguished by colour-blind readers (Okabe and Ito).
+Figures have the width of a column or of a page of a paper, and text of 8 points. The colours can be distinguished by
+colour-blind readers (Okabe and Ito), and no difference is shown by a colour only.
 """
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +15,7 @@ from jaxtyping import Int64
 from fedcohort.host import disk
 from fedcohort.record.heterogeneity import name_heterogeneity
 from fedcohort.record.observer import RunInfo
+from fedcohort.results.method_names import FOLDERS, name_method
 from fedcohort.types import Ids
 
 if TYPE_CHECKING:
@@ -32,12 +35,16 @@ SKY = "#56B4E9"
 BLACK = "#222222"
 GREY = "#8A8A8A"
 PALE = "#F1F1F1"
-DPI = 150
-SMALL = 9.0
-TITLE = 12.0
-COLUMN, PAGE = 3.5, 7.2  # inches: width of a column and of a page of a paper
-LETTER = 0.6  # mean width of a letter divided by its font size; bold letters are wider
-HEAD = 0.66  # inches above the panels, for the two lines of the title
+DPI = 200
+TEXT = 8.0  # points
+DENSE = 5.0  # points: smallest text, for the ids of many rows
+COLUMN, PAGE = 85 / 25.4, 180 / 25.4  # inches: width of a column and of a page of a paper
+LETTER = 0.56  # mean width of a letter divided by its font size
+BOLD = 1.15  # width of a bold letter divided by that of another
+LINE = 1.35 * TEXT / 72  # inches: height of a line of text
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
+HATCH = "//////"
 COUNTABLE = 100  # points that have markers, and rows of a heat map that are separated by lines
 MAX_ROWS = 400  # rows or columns that a heat map shows separately
 NAMED = 60  # rows, sorted by a property, that have the ids of their clients
@@ -45,40 +52,43 @@ FORMATS = ("png", "pdf", "svg")
 
 
 def figure(info: RunInfo, what: str, width: float, height: float) -> "Figure":
-    """Return a figure of a run, with width and height in inches, titled with a text and the run."""
+    """Return a figure of a run, titled with a text and the run; width and height of its panels are in inches."""
     return titled(what, describe_run(info), width, height)
 
 
-def titled(title: str, note: str, width: float, height: float, *, constrained: bool = True) -> "Figure":
-    """Return a figure with a title in bold face and a smaller line below it.
+def titled(title: str, note: str, width: float, height: float) -> "Figure":
+    """Return a figure with a title in bold face and a note below it, each in as many lines as it needs.
 
     Args:
         title: the title.
-        note: the line below it.
-        width: in inches.
-        height: in inches.
-        constrained: whether matplotlib places the panels, which takes seconds for dozens of them.
+        note: text such as the number of runs.
+        width: of the figure in inches.
+        height: of the panels with their labels and legend, in inches; the lines of the title come on top.
     """
     from matplotlib.figure import Figure
 
-    canvas = Figure(figsize=(width, height))
-    if constrained:
-        canvas.set_layout_engine("constrained", rect=(0, 0, 1, 1 - HEAD / height))
-    for text, top, largest, letter, weight, colour in (
-        (title, 0.12, TITLE, 1.15 * LETTER, "bold", BLACK),
-        (note, 0.37, SMALL, LETTER, "normal", "#555555"),
-    ):
-        size = min(largest, 72 * (width - 0.24) / (letter * max(len(text), 1)))
-        y = 1 - top / height
-        canvas.text(0.12 / width, y, text, ha="left", va="top", fontsize=size, fontweight=weight, color=colour)
+    bold = fold(title, width / BOLD - 0.1)
+    head = LINE * (bold.count("\n") + 1) + 0.08
+    text = fold(note, width - 0.1)
+    total = height + head + LINE * (text.count("\n") + 1) + 0.05
+    canvas = Figure(figsize=(width, total))
+    canvas.set_layout_engine("constrained", rect=(0, 0, 1, height / total), w_pad=0.03, h_pad=0.03)
+    look: dict[str, Any] = {"ha": "left", "va": "top", "fontsize": TEXT, "linespacing": 1.15}
+    canvas.text(0.05 / width, 1 - 0.05 / total, bold, color=BLACK, fontweight="bold", **look)
+    canvas.text(0.05 / width, 1 - head / total, text, color="#555555", **look)
     return canvas
 
 
+def fold(text: str, inches: float, size: float = TEXT) -> str:
+    """Return the text in lines that are at most so many inches wide."""
+    return "\n".join(textwrap.wrap(text, max(int(72 * inches / (LETTER * size)), 8), break_long_words=False))
+
+
 def describe_run(info: RunInfo) -> str:
-    """Return text such as `flash + scaffold on fashion_mnist, noniid30_noise15, 50 clients, seed 0`."""
+    """Return text such as `FLASH + SCAFFOLD on fashion_mnist, noniid30_noise15, 50 clients, seed 0`."""
     choices = info.choices
     experiment = f"experiment={choices['experiment']}: " if "experiment" in choices else ""
-    method = experiment + " + ".join(choices[group] for group in ("selector", "agg") if group in choices)
+    method = experiment + " + ".join(name_method(choices[group]) for group in FOLDERS if group in choices)
     data = f"{choices.get('dataset', 'data')}, {name_heterogeneity(info)}"
     return f"{method}{' on ' if method else ''}{data}, {len(info.n_train)} clients, seed {info.seed}"
 
@@ -87,25 +97,25 @@ def tidy(axes: "Axes", *, grid: bool = True) -> None:
     """Draw two spines, a faint grid behind the data and small tick labels."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(GREY)
-    axes.tick_params(labelsize=SMALL, color=GREY, labelcolor=BLACK)
-    axes.xaxis.label.set_fontsize(SMALL + 1)
-    axes.yaxis.label.set_fontsize(SMALL + 1)
+    axes.tick_params(labelsize=TEXT, color=GREY, labelcolor=BLACK)
+    axes.xaxis.label.set_fontsize(TEXT)
+    axes.yaxis.label.set_fontsize(TEXT)
     if grid:
         axes.grid(True, color="#E3E3E3", linewidth=0.7)
         axes.set_axisbelow(True)
 
 
-def whole_numbers(axis: "Axis", max_ticks: int = 9) -> None:
+def whole_numbers(axis: "Axis", max_ticks: int = 6) -> None:
     """Put ticks at integers only: there is no round 2.5."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(max_ticks, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
 
 
-def count_rounds(axes: "Axes", max_ticks: int = 9) -> None:
+def count_rounds(axes: "Axes") -> None:
     """Label the horizontal axis as communication rounds."""
-    axes.set_xlabel("communication round")
-    whole_numbers(axes.xaxis, max_ticks)
+    axes.set_xlabel("communication round", fontsize=TEXT)
+    whole_numbers(axes.xaxis)
 
 
 def line(axes: "Axes", x: "ArrayLike", y: "ArrayLike", width: float = 1.3, **look: Any) -> None:  # noqa: ANN401
@@ -114,21 +124,22 @@ def line(axes: "Axes", x: "ArrayLike", y: "ArrayLike", width: float = 1.3, **loo
     axes.plot(x, y, **{"linewidth": width, "marker": marker, "markersize": 2.2 * width, **look})
 
 
-def legend(canvas: "Figure", columns: int, handles: "Sequence[Artist] | None" = None) -> None:
-    """Put a legend below the panels.
+def legend(canvas: "Figure", handles: "Sequence[Artist] | None" = None) -> None:
+    """Put a legend below the panels, in as many columns as the width has room for.
 
     Args:
         canvas: the figure.
-        columns: largest number of columns.
         handles: the entries; None for those of all panels, each label once.
     """
     if handles is None:
-        by_label: dict[str, Artist] = {}
-        for axes in canvas.axes:
-            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-                by_label.setdefault(label, handle)
+        pairs = [axes.get_legend_handles_labels() for axes in canvas.axes]
+        by_label = {label: handle for pair in pairs for handle, label in zip(*pair, strict=True)}
         handles = list(by_label.values())
-    canvas.legend(handles=handles, loc="outside lower left", ncols=columns, fontsize=SMALL, frameon=False)
+    if handles:
+        widest = max(len(str(handle.get_label())) for handle in handles)
+        columns = int(canvas.get_figwidth() / (0.42 + widest * LETTER * TEXT / 72))
+        look: dict[str, Any] = {"frameon": False, "fontsize": TEXT, "handlelength": 1.8, "columnspacing": 1.0}
+        canvas.legend(handles=handles, loc="outside lower left", ncols=min(max(columns, 1), len(handles)), **look)
 
 
 def ramp() -> "Colormap":
@@ -150,36 +161,66 @@ def name_rows(axes: "Axes", clients: Ids, *, sorted_by_id: bool) -> None:
     """Put the ids of clients at their rows: all if they fit, else none unless the rows are in the order of ids."""
     if sorted_by_id:
         whole_numbers(axes.yaxis, 10)
-    elif len(clients) <= NAMED:
-        axes.set_yticks(np.arange(len(clients)), [str(k) for k in clients])
-        axes.tick_params(axis="y", labelsize=float(np.clip(280 / len(clients), 5.0, SMALL)), length=0)
     else:
-        axes.set_yticks([])
+        names = [str(k) for k in clients] if len(clients) <= NAMED else []
+        axes.set_yticks(np.arange(len(names)), names)
+        axes.tick_params(axis="y", labelsize=row_size(axes, len(clients)), length=0)
+
+
+def row_size(axes: "Axes", rows: int) -> float:
+    """Return the size in points of text that fits into a row, if `rows` of them fill two thirds of the figure."""
+    return float(np.clip(0.6 * 72 * axes.figure.bbox.height / axes.figure.dpi / max(rows, 1), DENSE, TEXT))
 
 
 def panels(
-    count: int, title: str, note: str, *, width: float = PAGE, aspect: float = 0.75
+    titles: Sequence[str], title: str, note: str, *, across: int, height: float, sharey: bool = True
 ) -> "tuple[Figure, list[Axes]]":
-    """Return a figure of small multiples with common axes, and its panels row by row.
+    """Return a figure of small multiples and its panels, row by row; it is as wide as a column for up to two across.
 
     Args:
-        count: number of panels.
+        titles: of the panels.
         title: what the figure shows.
-        note: the second line, such as the number of runs.
-        width: in inches, `COLUMN` or `PAGE` of a paper.
-        aspect: height of a panel divided by its width.
+        note: text such as the number of runs.
+        across: largest number of panels side by side.
+        height: of a panel in inches.
+        sharey: whether the panels have the same vertical axis.
     """
-    across = min(count, 2 if width <= COLUMN else 4)
-    down = -(-count // across)
-    figure = titled(title, note, width, HEAD + 0.5 + down * (aspect * width / across + 0.2))
-    grid = list(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
+    count, across = len(titles), min(len(titles), across)
+    down, width = -(-count // across), COLUMN if across <= 2 else PAGE
+    canvas = titled(title, note, width, 0.75 + down * (height + LINE))
+    grid = list(canvas.subplots(down, across, sharex=True, sharey=sharey, squeeze=False).flat)
     for axes in grid[count:]:
         axes.remove()
-    for axes in grid[max(0, count - across) : count]:
-        axes.tick_params(labelbottom=True)
-    for axes in grid[:count]:
+    for i, (axes, name) in enumerate(zip(grid, titles, strict=False)):
+        axes.set_title(fold(name, width / across - 0.25), fontsize=TEXT, loc="left", color=BLACK, pad=3)
         tidy(axes)
-    return figure, grid[:count]
+        if i + across >= count:  # the lowest panel of its column
+            axes.tick_params(labelbottom=True)
+            count_rounds(axes)
+    return canvas, grid[:count]
+
+
+def name_rows_by_group(axes: "Axes", names: Sequence[str], groups: Sequence[str]) -> Int64[np.ndarray, "_rows"]:
+    """Write names at rows, those of a group below the group's name, and return the row of each name.
+
+    Args:
+        axes: a panel whose rows point down.
+        names: of the rows, from above; those of a group follow each other.
+        groups: of each name; a single group is not written.
+    """
+    labels: list[str] = []
+    rows: list[int] = []
+    for i, (name, group) in enumerate(zip(names, groups, strict=True)):
+        if len(set(groups)) > 1 and group not in groups[:i]:
+            labels.append(f"{group}:")
+        rows.append(len(labels))
+        labels.append(name)
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    for i, label in enumerate(axes.get_yticklabels()):
+        label.set_fontweight("normal" if i in rows else "bold")
+    axes.tick_params(axis="y", length=0)
+    return np.array(rows, dtype=np.int64)
 
 
 def save(canvas: "Figure", path: Path, formats: Sequence[str] = ("png",)) -> list[Path]:

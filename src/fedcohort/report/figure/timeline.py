@@ -26,6 +26,7 @@ MAX_ROWS = 60  # clients that can be distinguished
 ROOM = 1.8  # multiple of the round's length to which the axis extends for slower clients
 VISIBLE = 0.002  # share of a round: a phase that is shorter for all clients is not in the legend
 PALE = 0.28  # opacity of phases after the end of the round
+BOX = {"facecolor": "white", "alpha": 0.85, "linewidth": 0, "pad": 0.6}  # of text over lines
 DEADLINE: dict[str, Any] = {"color": style.VERMILLION, "linewidth": 1.4, "linestyle": (0, (4, 2))}
 
 
@@ -37,8 +38,7 @@ def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | 
     round = load(history, steps[-1] if step is None else step)
     rows = choose_rows(round)
     size, unit = style.virtual_unit([float(min(round.finish.max(), ROOM * end(round)))])
-    height = float(np.clip(0.24 * len(rows), 1.4, 6.4))
-    figure = style.figure(info, title(round), 10, height + 1.9)
+    figure = style.figure(info, title(round), style.COLUMN, float(np.clip(0.13 * len(rows), 1.0, 6.0)) + 1.3)
     axes = figure.subplots()
     right = _draw_bars(axes, round, rows, size)
     axes.axvline(round.closed / size, color=style.BLACK, linewidth=1.4)
@@ -46,17 +46,18 @@ def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | 
         axes.axvline(round.announced / size, **DEADLINE)
     axes.set_xlim(0, right)
     axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_yticks(np.arange(len(rows)), [str(k) for k in round.clients[rows]])
+    rounds = zip(round.clients[rows], round.arrived[rows], strict=True)
+    names = [f"{'' if is_in_time else '× '}{k}" for k, is_in_time in rounds]
+    axes.set_yticks(np.arange(len(rows)), names)
     hidden = len(round.clients) - len(rows)
-    axes.set_ylabel(f"client, in order of finish{f' ({hidden:,} more are not shown)' if hidden else ''}")
+    axes.set_ylabel("client, in order of finish" + (f"\n({hidden:,} more are not shown)" if hidden else ""))
     axes.set_xlabel(f"virtual time since the broadcast, {unit}")
     style.tidy(axes)
     axes.grid(False, axis="y")
-    axes.tick_params(axis="y", length=0, labelsize=float(np.clip(72 * height / len(rows) * 0.7, 5.0, style.SMALL)))
+    axes.tick_params(axis="y", length=0, labelsize=style.row_size(axes, len(rows)))
     for label, k in zip(axes.get_yticklabels(), rows, strict=True):
         label.set_color(style.BLACK if round.arrived[k] else style.VERMILLION)
-    handles = _list_handles(round)
-    style.legend(figure, len(handles) if len(handles) <= 4 else -(-len(handles) // 2), handles)
+    style.legend(figure, _list_handles(round))
     return figure
 
 
@@ -96,26 +97,16 @@ def _draw_bars(axes: "Axes", round: TimedRound, rows: Ids, size: float) -> float
         after = np.where(is_late, np.maximum(stop - since, 0), 0)
         axes.barh(y, after, left=since, height=0.72, color=colour, alpha=PALE, linewidth=0)
         start = stop
-    font_size = float(np.clip(72 * 5 / len(rows) * 0.7, 5.0, style.SMALL - 1))
+    font_size = style.row_size(axes, len(rows))
     for i, k in enumerate(rows):
         notes = [f"{round.units[k]:.0f} of {round.requested[k]:.0f} units"] if round.partial[k] else []
-        is_beyond = finish[i] > right
+        seconds, is_beyond = float(round.finish[k]), finish[i] > right
         if is_beyond:
-            seconds = float(round.finish[k])
             notes.append(f"done after {units.seconds(seconds)}" if np.isfinite(seconds) else "never done")
         if notes:
-            axes.annotate(
-                ", ".join(notes),
-                (right if is_beyond else float(finish[i]), float(i)),
-                xytext=(-3 if is_beyond else 3, 0),
-                textcoords="offset points",
-                ha="right" if is_beyond else "left",
-                va="center",
-                fontsize=font_size,
-                color=style.BLACK,
-                bbox={"facecolor": "white", "alpha": 0.85, "linewidth": 0, "pad": 0.6},  # over the lines
-                zorder=5,
-            )
+            side = "right" if is_beyond else "left"
+            look: dict[str, Any] = {"ha": side, "va": "center", "fontsize": font_size, "bbox": BOX, "zorder": 5}
+            axes.text(min(finish[i], right), i, f" {', '.join(notes)} ", **look)
     return right
 
 
@@ -127,8 +118,8 @@ def _list_handles(round: TimedRound) -> "list[Artist]":
     visible = [look for phase, look in LOOKS.items() if round.phases[phase].max() >= shortest]
     handles: list[Artist] = [Patch(color=colour, label=label) for colour, label in visible]
     if not round.arrived.all():
-        handles.append(Patch(color=style.BLUE, alpha=PALE, label="too late (red number): pale after the round closed"))
-    handles.append(Line2D([], [], color=style.BLACK, linewidth=1.4, label="the round closed"))
+        handles.append(Patch(color=style.BLUE, alpha=PALE, label="too late (×): pale after the end"))
+    handles.append(Line2D([], [], color=style.BLACK, linewidth=1.4, label="end of the round"))
     if np.isfinite(round.announced):
         handles.append(Line2D([], [], label="announced deadline", **DEADLINE))
     return handles

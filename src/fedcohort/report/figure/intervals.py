@@ -1,0 +1,71 @@
+"""Points with intervals, one for each method: differences to a baseline, means, or mean ranks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedcohort.report.figure import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LOOKS = {1: (style.BLUE, "o"), 0: (style.GREY, "D"), -1: (style.VERMILLION, "s")}  # by the sign of a verdict
+ROW = 0.165  # inches
+SHORT = 28  # letters of a name that leave room for a panel in a column of a paper
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method's value with its interval.
+
+    Attributes:
+        name: published name.
+        group: of the method; rows of a group follow each other.
+        value: the point.
+        low: lower end of the interval; NaN for none.
+        high: upper end of the interval; NaN for none.
+        sign: 1, 0 or -1: significantly better, neither, or significantly worse.
+        verdict: entry of the legend; "" for none.
+        is_filled: whether the point is solid.
+    """
+
+    name: str
+    group: str
+    value: float
+    low: float
+    high: float
+    sign: int = 1
+    verdict: str = ""
+    is_filled: bool = True
+
+
+def draw(rows: Sequence[Row], title: str, note: str, label: str, reference: float | None = None) -> "Figure":
+    """Return the figure.
+
+    Args:
+        rows: from above.
+        title: what the figure shows.
+        note: text such as the number of runs.
+        label: of the horizontal axis.
+        reference: value of the baseline, a vertical line; None for none.
+    """
+    names, groups = [row.name for row in rows], [row.group for row in rows]
+    width = style.COLUMN if max(map(len, (*names, *groups))) <= SHORT else style.PAGE
+    n_lines = len(rows) + len(set(groups)) * (len(set(groups)) > 1)
+    canvas = style.titled(title, note, width, 1.0 + ROW * n_lines)
+    axes = canvas.subplots()
+    for row, y in zip(rows, style.name_rows_by_group(axes, names, groups), strict=True):
+        colour, marker = LOOKS[row.sign]
+        look: dict[str, Any] = {"color": colour, "fmt": marker, "capsize": 2, "markersize": 3.5, "linewidth": 1.0}
+        ends = [[row.value - row.low], [row.high - row.value]] if np.isfinite(row.high) else None
+        fill = "full" if row.is_filled else "none"
+        axes.errorbar([row.value], [y], xerr=ends, fillstyle=fill, label=row.verdict or "_", **look)
+    if reference is not None:
+        axes.axvline(reference, color=style.BLACK, linewidth=0.9)
+    axes.set_xlabel(label)
+    style.tidy(axes)
+    axes.grid(False, axis="y")
+    style.legend(canvas)
+    return canvas
