@@ -18,7 +18,7 @@ from fedcohort.errors import TrackingError
 from fedcohort.host import messages
 from fedcohort.host.lock import is_locked
 from fedcohort.host.time_limit import time_limit
-from fedcohort.record import card, history, manifest
+from fedcohort.record import history, manifest, metadata
 from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import follow, identity, server
 from fedcohort.tracking.feed import open_feed
@@ -59,7 +59,7 @@ def follow_then_sync(
 
 
 def _check(folder: Path) -> RunInfo:
-    info = card.load(folder)
+    info = metadata.load(folder)
     manifest.check_all(folder)
     history.lines(folder / history.NAME)
     return info

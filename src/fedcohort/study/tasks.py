@@ -14,7 +14,7 @@ from typing import Any
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.jobs.launch import Launch
 from fedcohort.jobs.local import DIED
-from fedcohort.record import card, sweep_folder
+from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.folder import config_hash
 from fedcohort.record.history import read, wall_s
 from fedcohort.record.sweep_folder import JobRecord, Plan
@@ -167,5 +167,5 @@ def seconds_before(folder: Path, now_ms: int) -> float:
 
     now_ms: start of the present process, in milliseconds since 1970.
     """
-    starts = [start for start in card.starts_ms(folder) if start < now_ms]
+    starts = [start for start in metadata.starts_ms(folder) if start < now_ms]
     return wall_s(starts, [time_ms for time_ms in read(folder).times if time_ms < now_ms]) if starts else 0.0

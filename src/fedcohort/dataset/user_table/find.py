@@ -12,6 +12,7 @@ from fedcohort.dataset.raw.source import IMAGES
 from fedcohort.dataset.table import Frame
 from fedcohort.dataset.user_table import image_folder
 from fedcohort.errors import DataError
+from fedcohort.paths import expand
 
 SUFFIXES = (".parquet", ".csv", ".tsv", ".txt", ".gz")
 PARTS = ("train", "test", "valid")
@@ -36,7 +37,7 @@ class TableFiles:
 
 def find(path: str) -> TableFiles:
     """Find the files; a single table of any name is the training table. Raises `DataError`."""
-    single = Path(os.path.expanduser(path))
+    single = expand(path)
     if os.path.isfile(single):
         return TableFiles(single)
     folder = folder_of(path)
@@ -115,7 +116,7 @@ def load_tables(path: str, cut: bool, with_valid: bool, decimal: str, problems: 
 
 
 def _no_test(path: str, train: str, valid: Path | None) -> DataError:
-    also = f"; call {valid.name} test{valid.suffix} where it is to be the test" if valid else ""
+    also = f"; rename {valid.name} to test{valid.suffix} if it is the test part" if valid else ""
     return DataError(
         f"dataset.path={path} has no test table: dataset.test_share=0.2 cuts a fifth of {train}, or write "
         f"test.parquet or test.csv next to it{also}"
