@@ -21,7 +21,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.command.logged_selector import LoggedSelector
 from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError
-from fedcohort.record.replayable import LoggedRound, RunLog, read
+from fedcohort.record.replayable import LoggedRound, RunLog, read_log
 from fedcohort.startup import components, compose
 from fedcohort.types import Advice, Probe, Selection
 
@@ -172,7 +172,7 @@ def main(words: Sequence[str], configs: Path | None = None) -> int:
     wrong = next((word for word in options if not word.startswith(("selector=", "selector."))), None)
     if len(folders) != 1 or not folders[0] or wrong is not None:
         raise OptionError(f"can't read {wrong or ' '.join(words) or 'nothing'!r}: {USAGE}")
-    log = read(Path(folders[0]).absolute())
+    log = read_log(Path(folders[0]).absolute())
     original, candidate = make_selectors(log, options, configs or Path.cwd() / "configs")
     result = replay(log, original, candidate)
     sys.stdout.write(f"{describe(result, candidate.name)}\n")

@@ -66,7 +66,7 @@ def run_job(job: SweepJob, composition_of: Callable[[], Composed], context: JobC
         composition = composition_of()
         metric = composition.config["objective_metric"]
         folder = run_checked(composition, job, search=context.search, share_gpus=context.share_gpus)
-        value = objective_metric.value(folder, metric)
+        value = objective_metric.read_objective(folder, metric)
     except (KeyboardInterrupt, SystemExit):  # a signal ends the whole sweep
         job.note("stopped")
         raise
@@ -87,7 +87,7 @@ def run_job(job: SweepJob, composition_of: Callable[[], Composed], context: JobC
 def run_checked(composition: Composed, job: SweepJob | None, *, search: bool = False, share_gpus: bool = False) -> Path:
     """Check the options, run, and return the run's folder. job: None for a run outside of a sweep."""
     check_options(composition)
-    objective_metric.check(composition.config, by_search=search)
+    objective_metric.check_objective(composition.config, by_search=search)
     if job is not None and share_gpus:
         gpus.lease(job, composition)
     return run(composition, job)

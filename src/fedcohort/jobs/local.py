@@ -30,7 +30,7 @@ def run_local(
             context.run(number, words)
             yield number
         return
-    preload.begin(threads)
+    preload.start_fork_server(threads)
     with closing(run_in_workers(context, jobs, min(n_jobs, len(jobs)))) as ended:
         for number, death in ended:
             record = sweep_folder.read_record(context.folder, number)

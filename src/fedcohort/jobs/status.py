@@ -73,7 +73,7 @@ class SweepStatus:
         return (value, self.records[number]) if values else None
 
 
-def look(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
+def read_status(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
     """Return how the sweep in the folder `sweep` stands. waits: whether it is known that something works on it."""
     waits = waits or is_locked(sweep / sweep_folder.LOCK) or bool(cluster.list_queued(sweep))
     records, cancelled = sweep_folder.read(sweep), is_cancelled(sweep)
@@ -109,7 +109,7 @@ def describe_best(standing: SweepStatus, prefix: str) -> str:
     if (best := standing.best()) is None:
         return ""
     jobs = standing.plan.jobs or [record.words for record in standing.records.values()]
-    return f"{prefix}{METRIC} {100 * best[0]:.1f} % ({vary(jobs, best[1].words)})"
+    return f"{prefix}{METRIC} {100 * best[0]:.1f} % ({varying_overrides(jobs, best[1].words)})"
 
 
 def is_cancelled(sweep: Path) -> bool:
@@ -126,12 +126,12 @@ def describe_stopped(record: JobRecord, *, cancelled: bool) -> str:
     return f"{how}, {status['rounds_done']} of {status['rounds']} rounds; resume=true continues"
 
 
-def line(number: int, total: int, seconds: float | None) -> str:
+def progress_line(number: int, total: int, seconds: float | None) -> str:
     """`job 7 of 18, about 40 min left`; number: from 0 on."""
     return f"job {number + 1} of {total}{f', about {units.rough_seconds(seconds)} left' if seconds is not None else ''}"
 
 
-def vary(jobs: Sequence[Sequence[str]], words: Sequence[str]) -> str:
+def varying_overrides(jobs: Sequence[Sequence[str]], words: Sequence[str]) -> str:
     """Return those of `words` that not all jobs have; all of them where there is one job."""
     common = set.intersection(*(set(job) for job in jobs)) if len(jobs) > 1 else set()
     return " ".join(word for word in words if word not in common)
@@ -169,6 +169,6 @@ def _share(record: JobRecord) -> float:
 def _last(record: JobRecord) -> float | None:
     if record.how not in ("done", "skipped") or record.folder is None:
         return None
-    lines, _ = history.lines(record.folder / history.NAME)
+    lines, _ = history.read_lines(record.folder / history.NAME)
     values = [line.metrics[METRIC] for line in lines if line.step > 0 and METRIC in line.metrics]
     return values[-1] if values and math.isfinite(values[-1]) else None

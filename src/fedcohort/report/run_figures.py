@@ -10,7 +10,7 @@ from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.host.commands import fedcohort_command
 from fedcohort.record import card
-from fedcohort.record.history import History, expect, read
+from fedcohort.record.history import History, read, require_journal
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.report import choice, run_page
 from fedcohort.report.figure import (
@@ -54,7 +54,7 @@ class Figures(Observer):
 
     def start(self, info: RunInfo) -> None:
         """Keep the run's metadata. Raises `IncompatibleConfig` without a journal."""
-        expect(info.folder, "callback.figures")
+        require_journal(info.folder, "callback.figures")
         self._info = info
 
     def observe(self, report: RoundReport) -> None:
@@ -104,7 +104,7 @@ def draw(info: RunInfo, status: str | None = None, formats: Sequence[str] = PNG)
 
 def redraw(folder: Path, formats: Sequence[str] = PNG) -> list[Path]:
     """Draw the figures of the run in `folder` again. Raises `CheckpointError` if it holds no run."""
-    return draw(card.load(folder), formats=formats)
+    return draw(card.load_info(folder), formats=formats)
 
 
 def explain(folder: Path, step: int, formats: Sequence[str] = PNG) -> list[Path]:
@@ -112,7 +112,7 @@ def explain(folder: Path, step: int, formats: Sequence[str] = PNG) -> list[Path]
 
     Raises `OptionError` if the round has neither, and `CheckpointError` if the folder holds no run.
     """
-    info = card.load(folder)
+    info = card.load_info(folder)
     history, figures = _open(info)
     scored, timed = choice.explain(history), timed_steps(history)
     if timed and step not in (*scored, *timed):

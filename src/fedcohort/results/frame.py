@@ -78,8 +78,8 @@ def read_folders(folders: Iterable[Path], metrics: Sequence[str] | None = None) 
 
     runs, curves = [], []
     for path in folders:
-        info, journal = card.load(path), history.read(path)
-        starts, status = provenance.starts(path), folder.status_of(path)
+        info, journal = card.load_info(path), history.read(path)
+        starts, status = provenance.read_starts(path), folder.status_of(path)
         runs.append(
             {
                 "run": path.name,
@@ -96,7 +96,7 @@ def read_folders(folders: Iterable[Path], metrics: Sequence[str] | None = None) 
                 "oracle": bool(info.tags.get("yardstick")),
                 "rounds": journal.steps[-1] if journal.steps else 0,
                 **{cost: sum(journal.final.get(name, 0.0) for name in names) for cost, names in COSTS.items()},
-                "wall_s": history.wall_s(card.starts_ms(path), journal.times),
+                "wall_s": history.wall_s(card.read_start_times(path), journal.times),
                 **{f"choice.{group}": choice for group, choice in info.choices.items()},
             }
         )
@@ -130,7 +130,7 @@ def read_study(path: Path) -> Frames:
     import pandas as pd
 
     for name in STUDY_FILES:
-        manifest.check(path / name)
+        manifest.check_file(path / name)
     runs, curves = (pd.read_parquet(path / name).rename(columns=OF_STUDY) for name in STUDY_FILES)
     metrics = sorted(set(runs["metric"]))
     for frame in (runs, curves):

@@ -115,7 +115,7 @@ def _claim(logs: Path, name: str, request: claim.Request, resume: bool) -> Itera
     """Lock the run's folder until the end of the context. A new folder is removed where nothing is written into it."""
     interrupts.check()
     with interrupts.hold(), disk.disk_errors_in_one_line(logs):
-        home = claim.claim(logs, name, request, resume)
+        home = claim.claim_folder(logs, name, request, resume)
     try:
         interrupts.check()
         with disk.disk_errors_in_one_line(home.path):

@@ -100,7 +100,7 @@ def measure(folder: Path, metric: str) -> tuple[dict[str, Any], Trajectory]:
         rows[name].ffill().fillna(0.0).to_numpy() if name in rows else zero for name in (CLOCK, DOWN, UP)
     )
     curve = Trajectory(rows.index.to_numpy(dtype=float), rows[metric].to_numpy(), clock, down + up)
-    start: Mapping[str, Any] = provenance.starts(folder)[-1]
+    start: Mapping[str, Any] = provenance.read_starts(folder)[-1]
     facts = {
         "commit": start["commit"],
         "dirty": bool(start["dirty"]),
@@ -109,7 +109,7 @@ def measure(folder: Path, metric: str) -> tuple[dict[str, Any], Trajectory]:
         "rounds": int(history.steps[-1]),
         "fingerprint": history.fingerprints[-1],
         "behaviour": behaviour.fingerprint(history),
-        "yardstick": card.load(folder).tags.get("yardstick", ""),
+        "yardstick": card.load_info(folder).tags.get("yardstick", ""),
         "follows": json.dumps(mean_correlations(history), sort_keys=True),
         **{cost: sum(history.final.get(name, 0.0) for name in names) for cost, names in COSTS.items()},
     }

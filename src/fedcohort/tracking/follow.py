@@ -141,7 +141,7 @@ def follow(folder: Path, every_s: float, wait_s: float, wait: Wait) -> None:
     tracked = identity.load(folder)
     if tracked is None:
         raise ValueError(f"{folder} has no tracking server")
-    sender = Sender(card.load(folder), tracked.place, every_s, wait_s)
+    sender = Sender(card.load_info(folder), tracked.place, every_s, wait_s)
     sender.start()
     status = None
     while status is None:
