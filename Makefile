@@ -7,7 +7,7 @@ PIP_ARGS ?=
 # Compiled modules are kept: the tests start many processes, which would compile everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test docs check mutants hostile bench bench-selection bench-pace bench-aggregation bench-growth new-selector clean
+.PHONY: demo test docs check mutants hostile bench bench-selection bench-pace bench-aggregation bench-growth bench-cost new-selector clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -60,6 +60,9 @@ bench-pace: $(VENV)/.installed-test  ## what a round's deadline and devices cost
 
 bench-growth: $(VENV)/.installed-test  ## what a larger population costs, up to 1,000,000 clients
 	$(BIN)/python benchmarks/growth.py
+
+bench-cost: $(VENV)/.installed-test  ## processor time of a run besides its training
+	$(BIN)/python benchmarks/run_cost.py
 
 bench-aggregation: $(VENV)/.installed-test  ## what aggregating costs, against one weighted sum
 	$(BIN)/python benchmarks/aggregation.py

@@ -27,8 +27,10 @@ def main() -> int:
     from fedcohort.jobs import grid
     from fedcohort.jobs.sweep import SWEEP
     from fedcohort.startup.command_line import run_with_one_line_errors
+    from fedcohort.startup.compat import list_groups_in_place
 
     grid.register()
+    list_groups_in_place()
     called = hydra.main(version_base="1.3", config_path="configs", config_name="train")(job)
     try:
         code = run_with_one_line_errors(called, sys.argv[1:], Path(__file__).with_name("configs"))
@@ -45,6 +47,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    code = interrupt.run_main(main)
-    gc.freeze()  # or the collector walks for a second through what the process takes with it
-    raise SystemExit(code)
+    gc.disable()  # until `startup.run` or a sweep begins: imports leave no garbage
+    raise SystemExit(interrupt.run_main(main))

@@ -17,6 +17,7 @@ from command_harness import command
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.record.summary import read_summary
+from fedcohort.report import run_figures
 from fedcohort.types import RoundReport
 from run_harness import SMALL
 from yaml_words import CONFIGS, ROOT
@@ -89,6 +90,19 @@ def test_a_result_has_frames_a_summary_and_a_page(tmp_path: Path) -> None:
     html = result._repr_html_()
     assert "finished after 4 of 4 rounds" in html
     assert '<th scope="row">test accuracy</th>' in html
+
+
+def test_a_result_that_is_shown_draws_its_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run in a notebook has no terminal; without the observer nothing is drawn."""
+    drawn: list[Path] = []
+    monkeypatch.setattr(run_figures, "redraw", drawn.append)
+    result = run(tmp_path, rounds=1, callback={"progress": None, "summary": None})
+    assert not (result.folder / "report.html").exists()
+    result._repr_html_()
+    assert drawn == [result.folder]
+    (result.folder / "report.html").write_text("")
+    result._repr_html_()
+    assert len(drawn) == 1
 
 
 def test_ctrl_c_ends_the_run_after_the_round_and_leaves_no_trace_in_the_process(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ import pytest
 
 from fedcohort.errors import OptionError
 from fedcohort.host import memory
+from fedcohort.startup import run
 from killing import in_a_child
-from run_harness import Collect, go
+from run_harness import SMALL, Collect, compose_words, go
 
 
 class Library:
@@ -91,7 +92,7 @@ def test_what_a_run_leaves_is_collected_where_it_is_much(
 def test_a_run_gives_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When all is done, and while the data are loaded."""
     said = list[str]()
-    for name in ("give_back", "end_run"):
+    for name in ("return_free_memory", "end_run"):
         monkeypatch.setattr(
             memory, name, lambda: said.append(Collect.latest[-1].status if Collect.latest else "loading")
         )
@@ -99,6 +100,29 @@ def test_a_run_gives_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert said[-1] == "finished"
     assert said.count("finished") == 1
     assert said[0] == "loading"
+
+
+def test_memory_is_not_freed_before_the_process_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    freed = list[str]()
+    monkeypatch.setattr(memory, "end_run", lambda: freed.append("freed"))
+    composed = compose_words(*SMALL, "rounds=1", f"paths.logs={tmp_path}")
+    run.run(composed, last=True)
+    assert not freed
+
+
+def test_collections_wait_for_the_end_of_imports() -> None:
+    """What was imported is frozen, in a process that had disabled them; in others nothing changes."""
+    frozen = gc.get_freeze_count()
+    memory.end_imports()
+    assert gc.get_freeze_count() == frozen
+    gc.disable()
+    try:
+        memory.end_imports()
+        assert gc.isenabled()
+        assert gc.get_freeze_count() > frozen + 1000
+    finally:
+        gc.unfreeze()
+        gc.enable()
 
 
 def test_a_need_beyond_the_address_space_is_rejected_with_numbers() -> None:

@@ -255,7 +255,7 @@ def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "reader",
-    [partial(Summary, full=False), partial(Figures, formats=["png"]), lambda: MlflowTracker(**TRACKER)],
+    [partial(Summary, full=False), partial(Figures, formats=["png"], always=True), lambda: MlflowTracker(**TRACKER)],
     ids=["summary", "figures", "mlflow"],
 )
 def test_readers_of_the_journal_need_it_at_the_start(tmp_path: Path, reader: Callable[[], Observer]) -> None:

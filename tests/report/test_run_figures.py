@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from fedcohort.errors import CheckpointError
 from fedcohort.record.history import read
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
+from fedcohort.record.tags import SWEEPS
 from fedcohort.report import run_figures as module
 from fedcohort.report.choice import ARRIVED, AWAY, TOO_LATE
 from fedcohort.report.figure import curves, partition, selection, selector_state, style
@@ -74,7 +76,7 @@ def words(figure: Figure) -> str:
 
 def test_files_and_nothing_else(tmp_path: Path) -> None:
     facts, before = info(tmp_path / "run"), dict(matplotlib.rcParams)
-    play([Journal(), Figures(["png"])], facts)
+    play([Journal(), Figures(["png"], always=True)], facts)
     made = sorted((facts.folder / "figures").iterdir())
     assert [path.name for path in made] == NAMES
     assert all(path.read_bytes()[:8] == PNG for path in made)
@@ -84,8 +86,33 @@ def test_files_and_nothing_else(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("status", "there"), [("interrupted", True), ("failed", False)])
 def test_when_they_are_drawn(tmp_path: Path, drawn: dict[str, Figure], status: str, there: bool) -> None:
-    play([Journal(), Figures(["png"])], info(tmp_path / "run"), last=3, status=status)
+    play([Journal(), Figures(["png"], always=True)], info(tmp_path / "run"), last=3, status=status)
     assert (sorted(drawn) == NAMES) == there
+
+
+def test_where_they_are_drawn_unless_asked_for(
+    tmp_path: Path, drawn: dict[str, Figure], monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
+) -> None:
+    """At a terminal, outside of a sweep; elsewhere only a page that is there is kept up to date."""
+    for number, (at_terminal, sweep, has_page, expected) in enumerate(
+        [
+            (True, False, False, True),
+            (True, True, False, False),
+            (False, False, False, False),
+            (False, True, True, True),
+        ]
+    ):
+        drawn.clear()
+        said.clear()
+        monkeypatch.setattr(sys.stdout, "isatty", lambda at_terminal=at_terminal: at_terminal, raising=False)
+        facts = info(tmp_path / f"run{number}", tags={SWEEPS: "s"} if sweep else {})
+        if has_page:
+            facts.folder.mkdir()
+            (facts.folder / "report.html").write_text("")
+        play([Journal(), Figures(["png"], always=False)], facts)
+        assert (sorted(drawn) == NAMES) == expected == bool(drawn)
+        told = "figures and page: " in said.text
+        assert told == (not expected and not sweep), "a sweep has its own report"
 
 
 def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:
@@ -275,7 +302,7 @@ def test_a_figure_that_cant_be_drawn_does_not_fail_the_run(
         raise ValueError("a font is missing")
 
     monkeypatch.setattr(partition, "draw", refuse)
-    play([Journal(), Figures(["png"])], info(tmp_path / "run"))
+    play([Journal(), Figures(["png"], always=True)], info(tmp_path / "run"))
     assert re.search(r"no figures \(a font is missing\); try again: \S*fedcohort figures /", said.text)
 
 

@@ -19,7 +19,7 @@ ASKS = re.compile(r"https?://|src=\"(?!data:)|href=|@import|url\(|<script|<link"
 
 def test_the_page_starts_with_the_result_and_loads_nothing(tmp_path: Path) -> None:
     facts = info(tmp_path / "run", changed={"selector": "flash", "client.lr": "0.2"})
-    play([Journal(), Summary(full=False), Figures(["png"]), RunStatus()], facts)
+    play([Journal(), Summary(full=False), Figures(["png"], always=True), RunStatus()], facts)
     text = (tmp_path / "run" / "report.html").read_text()
     metrics = report(6).metrics
     assert "<h1>flash + scaffold on fashion_mnist, noniid30_noise15, 12 clients, seed 0</h1>" in text

@@ -30,6 +30,20 @@ def test_help_says_what_it_is_and_where_ranges_stand() -> None:
         assert part in done.stdout
 
 
+def test_help_and_the_state_of_a_study_import_no_torch() -> None:
+    code = """
+import sys
+from fedcohort.command.line import COMMANDS, main
+for words in (["--help"], *([name, "--help"] for name in COMMANDS if name != "run")):
+    assert main(words) == 0
+assert "hydra" not in sys.modules
+assert main(["study", "status", "paper_regret"]) == 0
+found = {"torch", "lightning", "mlflow", "matplotlib", "scipy"} & sys.modules.keys()
+assert not found, found
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+
+
 def test_what_is_refused_first_imports_nothing_slow() -> None:
     code = f"""
 import sys

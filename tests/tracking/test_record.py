@@ -30,7 +30,7 @@ def test_a_run_with_all_its_facts(logs: Logs) -> None:
     facts = run_info(logs, tags={"sweep_id": "s1", "tracking": "mlflow ui", "engine": "sequential: because"})
     (facts.folder).mkdir(parents=True)
     (facts.folder / "config.yaml").write_text("seed: 0\n")
-    play([Journal(), Summary(full=False), Figures(["png"]), logs.tracker()], facts)
+    play([Journal(), Summary(full=False), Figures(["png"], always=True), logs.tracker()], facts)
     run = check(logs, 6)
     assert run.info.run_name == "flash-s0"
     tags, params = run.data.tags, run.data.params

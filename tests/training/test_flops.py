@@ -1,11 +1,66 @@
-"""FLOPs of a forward pass, by hand."""
+"""FLOPs of a forward pass: closed forms by layer, and torch's own counter on every network."""
+
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from torch import nn
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from cost_toy import held
 from fedcohort.training.flops import forward_flops
+from fedcohort.training.recurrent import spelled_out
 from known import known
+from laws.test_model_laws import inputs, shape_for
+from own_networks import NETWORKS
+from yaml_words import make, words
+
+
+class LastStep(nn.Module):
+    """The last output of a recurrent layer."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: Tensor) -> Tensor:
+        steps: Tensor = self.layer(x)[0]
+        return steps[:, -1]
+
+
+class SelfAttention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.MultiheadAttention(8, 2, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        mixed: Tensor = self.layer(x, x, x)[0]
+        return mixed
+
+
+class Functional(nn.Module):
+    """Products without a layer: with matrices, then with vectors."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        mixed = torch.einsum("nij,nkj->nik", x, x) @ x
+        last = mixed[0] @ x[0, 0]
+        return torch.dot(last, last) + torch.addmv(last, mixed[0], x[0, 0])
+
+
+class Pairs(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Bilinear(3, 3, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores: Tensor = self.layer(x, x)
+        return scores
+
+
+def count(network: nn.Module, x: Tensor) -> float:
+    federation: Any = SimpleNamespace(server_test=SimpleNamespace(x=x))
+    return forward_flops(network, federation)
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -16,3 +71,43 @@ def test_a_forward_pass_multiplies_and_adds(training: bool) -> None:
     assert forward_flops(network, held()) == 2 * (5 * 4 + 4 * 3)
     assert network.training == training
     assert int(known(norm.num_batches_tracked)) == 0
+
+
+@pytest.mark.parametrize(
+    ("network", "shape", "flops"),
+    [
+        # 4 filters of 3 x 3 x 3 weights at 6 x 6 places; two groups have half of the weights
+        (nn.Conv2d(3, 4, 3), (3, 8, 8), 2 * 4 * 27 * 36),
+        (nn.Conv2d(4, 4, 3, groups=2), (4, 8, 8), 2 * 4 * 18 * 36),
+        # 7 steps, each with 4 or 3 gates of 5 units that read 3 inputs and 5 states
+        (LastStep(nn.LSTM(3, 5, batch_first=True)), (7, 3), 7 * 2 * 4 * 5 * (3 + 5)),
+        (LastStep(nn.GRU(3, 5, batch_first=True)), (7, 3), 7 * 2 * 3 * 5 * (3 + 5)),
+        # 4 projections of 8 x 8 at 7 places, then scores and mixture of 2 heads of 4, 7 x 7 each
+        (SelfAttention(), (7, 8), 2 * 4 * 8 * 8 * 7 + 2 * 2 * 2 * 7 * 7 * 4),
+        # the same by its fused kernels in an encoder's layer, then 8 -> 16 -> 8
+        (nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), (7, 8), 5152 + 2 * 2 * 8 * 16 * 7),
+        # [6 x 5] [5 x 6], [6 x 6] [6 x 5], [6 x 5] [5], [6] [6], [6 x 5] [5]
+        (Functional(), (6, 5), 2 * 2 * 6 * 6 * 5 + 2 * 6 * 5 + 2 * 6 + 2 * 6 * 5),
+        (Pairs(), (3,), 2 * 3 * 3 * 4),
+    ],
+)
+def test_closed_forms(network: nn.Module, shape: tuple[int, ...], flops: int) -> None:
+    assert count(network, torch.zeros(4, *shape)) == flops
+
+
+def test_an_embedding_looks_up() -> None:
+    """10 symbols of 3 numbers each: only the layer after them multiplies, 30 x 4 weights."""
+    network = nn.Sequential(nn.Embedding(20, 3), nn.Flatten(), nn.Linear(30, 4))
+    assert count(network, torch.zeros(4, 10, dtype=torch.int64)) == 2 * 30 * 4
+
+
+def test_all_networks_have_the_counts_of_torchs_counter() -> None:
+    """Ours leaves out the import of torch's compiler; attention, which torch does not count, is in the closed forms."""
+    models = {word: make("model", word) for word in words("model")}
+    models |= {name: make("model", "module", **NETWORKS[name]) for name in NETWORKS if name != "Attention"}
+    for name, model in models.items():
+        shape = (1, 8, 8) if name in NETWORKS else shape_for(model)
+        network, x = model.build(shape, 5).eval(), inputs(model, 1, shape)
+        with spelled_out(network), FlopCounterMode(display=False) as counter, torch.no_grad():
+            network(torch.zeros_like(x))
+        assert count(network, x) == counter.get_total_flops() > 0, name

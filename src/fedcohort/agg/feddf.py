@@ -37,6 +37,7 @@ from fedcohort import ranges
 from fedcohort.agg.base import Arrived, Direction, SampleWeighted, ServerModels
 from fedcohort.component import CLASSES, PROXY, RELATIVE_ADVICE, UNADVISED_WEIGHTS, Requirement
 from fedcohort.maths.distil import batches, predict, step_towards, trainable_parameters
+from fedcohort.maths.optimizers import uncompiled
 from fedcohort.types import Population
 
 
@@ -123,7 +124,7 @@ class FedDf(SampleWeighted[None]):
     def _distil(self, bench: ServerModels, student: nn.Module, x: Tensor, t: Tensor, order: list[Tensor]) -> nn.Module:
         """Return the trained student."""
         student.eval()
-        optimizer = torch.optim.Adam(trainable_parameters(student), lr=self.lr)
+        optimizer = uncompiled(torch.optim.Adam)(trainable_parameters(student), lr=self.lr)
         best, best_student, evaluations_without_gain = -math.inf, student, 0
         for step, rows in enumerate(order):
             optimizer.param_groups[0]["lr"] = self.lr * 0.5 * (1 + math.cos(math.pi * step / self.steps))

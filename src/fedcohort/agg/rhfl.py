@@ -42,6 +42,7 @@ from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sam
 from fedcohort.agg.losses import read_losses, scatter_weights
 from fedcohort.component import CLASSES, PROXY, RELATIVE_ADVICE, Requirement
 from fedcohort.maths.distil import batches, step_towards, trainable_parameters
+from fedcohort.maths.optimizers import uncompiled
 from fedcohort.types import Ids, Population, Values
 
 EQUAL_ABSENCE = Requirement(
@@ -146,7 +147,7 @@ class Rhfl(Aggregator[State]):
             1 for each model, 0 if its predictions are not finite, [K].
         """
         share = torch.from_numpy(omega).to(trainable_parameters(models[0])[0])  # inputs may be bytes, or symbols
-        optimizers = [torch.optim.Adam(trainable_parameters(network), lr=self.lr) for network in models]
+        optimizers = [uncompiled(torch.optim.Adam)(trainable_parameters(network), lr=self.lr) for network in models]
         n = len(bench.proxy)
         count = -(-n // self.batch) if self.batches is None else self.batches
         for rows in batches(bench.rng("align"), n, self.batch, count):

@@ -28,6 +28,8 @@ import torch
 from jaxtyping import Bool, Float64
 from torch import Tensor
 
+from fedcohort.maths.optimizers import uncompiled
+
 Features = Float64[np.ndarray, "d k"]
 Square = Float64[np.ndarray, "k k"]
 Rows = Float64[np.ndarray, "n k"]
@@ -204,7 +206,7 @@ def _variables(kernel: Kernel, X: Features, f: float) -> tuple[Tensor, Tensor, l
 
 def _minimise(variables: list[Tensor], loss: Callable[[], Tensor], steps: int) -> None:
     """Take `steps` steps of Adam on `loss`, in place; the learning rate falls linearly to 0 in the second half."""
-    optimizer = torch.optim.Adam(variables, lr=LEARNING_RATE)
+    optimizer = uncompiled(torch.optim.Adam)(variables, lr=LEARNING_RATE)
     for step in range(steps):
         optimizer.param_groups[0]["lr"] = LEARNING_RATE * min(1.0, 2 * (steps - step) / steps)
         for variable, slope in zip(variables, torch.autograd.grad(loss(), variables), strict=True):

@@ -46,5 +46,7 @@ class Adam(LocalOptimization):
     def optimizer(self, y: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
         import torch  # noqa: PLC0415 - torch is imported after the options are checked
 
+        from fedcohort.maths.optimizers import uncompiled  # noqa: PLC0415
+
         betas = (self.beta1, self.beta2)
-        return torch.optim.Adam([y], lr=lr, betas=betas, eps=self.eps, weight_decay=self.weight_decay)
+        return uncompiled(torch.optim.Adam)([y], lr=lr, betas=betas, eps=self.eps, weight_decay=self.weight_decay)

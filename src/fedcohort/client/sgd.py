@@ -40,4 +40,6 @@ class Sgd(LocalOptimization):
     def optimizer(self, y: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
         import torch  # noqa: PLC0415 - torch is imported after the options are checked
 
-        return torch.optim.SGD([y], lr=lr, momentum=self.momentum, weight_decay=self.weight_decay)
+        from fedcohort.maths.optimizers import uncompiled  # noqa: PLC0415
+
+        return uncompiled(torch.optim.SGD)([y], lr=lr, momentum=self.momentum, weight_decay=self.weight_decay)

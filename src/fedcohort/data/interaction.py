@@ -26,6 +26,7 @@ from torch.nn import functional as F
 
 from fedcohort.errors import FedcohortError
 from fedcohort.maths.gce import gce
+from fedcohort.maths.optimizers import uncompiled
 
 FORWARD_BATCH = 512  # samples of a forward pass
 
@@ -135,7 +136,7 @@ def train_network(
 ) -> nn.Module:
     """Train all parameters of `network` by plain SGD, and return it; `loss` takes logits and labels of a batch."""
     network.requires_grad_(True)
-    optimizer = torch.optim.SGD(network.parameters(), lr=recipe.lr)
+    optimizer = uncompiled(torch.optim.SGD)(network.parameters(), lr=recipe.lr)
     network.train(len(labels) > 1)  # a single sample has no batch statistics
     for _ in range(recipe.epochs):
         for rows in batches(len(labels), recipe.batch, rng):

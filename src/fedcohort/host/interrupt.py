@@ -6,6 +6,7 @@ further one cancels the current file. The exit code is 128 + the number of the f
 """
 
 import enum
+import gc
 import logging
 import mmap
 import multiprocessing
@@ -226,6 +227,7 @@ def run_main(main: Callable[[], int], message: str = NOTHING) -> int:
             sys.stderr.write(f"{message}\n")
     finally:
         interrupts.stop()
+        gc.freeze()  # the interpreter's exit would collect garbage for a second, in memory that is freed anyway
     with suppress(OSError):
         sys.stdout.flush()
     os._exit(interrupts.code)  # the interpreter's exit can take seconds, and may raise after an incomplete import

@@ -84,13 +84,28 @@ def run_job(job: SweepJob, composition_of: Callable[[], Composed], context: JobC
     return value
 
 
-def run_checked(composition: Composed, job: SweepJob | None, *, search: bool = False, share_gpus: bool = False) -> Path:
-    """Check the options, run, and return the run's folder. job: None for a run outside of a sweep."""
+def run_checked(
+    composition: Composed,
+    job: SweepJob | None,
+    *,
+    search: bool = False,
+    share_gpus: bool = False,
+    last: bool = False,
+) -> Path:
+    """Check the options, run, and return the run's folder.
+
+    Args:
+        composition: the composed config.
+        job: the job of the sweep that the run belongs to; None outside of a sweep.
+        search: whether a sweeper searches, which needs an objective metric.
+        share_gpus: whether the process takes one GPU of this machine.
+        last: whether the process ends after this run.
+    """
     check_options(composition)
     objective_metric.check_objective(composition.config, by_search=search)
     if job is not None and share_gpus:
         gpus.lease(job, composition)
-    return run(composition, job)
+    return run(composition, job, last=last)
 
 
 @contextmanager

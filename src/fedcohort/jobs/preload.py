@@ -17,7 +17,6 @@ IMPORTED = (
     "fedcohort.startup.fit",
     "pandas",
     "pyarrow.parquet",
-    "matplotlib.figure",
 )
 
 

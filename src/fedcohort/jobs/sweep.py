@@ -17,7 +17,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
 from fedcohort.errors import CheckpointError
-from fedcohort.host import messages
+from fedcohort.host import memory, messages
 from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import cluster, preload, report, status
 from fedcohort.jobs.status import KILLED, fail_killed, is_cancelled
@@ -137,6 +137,7 @@ class Announcement(Callback):
 
     def on_multirun_start(self, config: DictConfig, **kwargs: object) -> None:
         messages.to_terminal()
+        memory.end_imports()
         SWEEP.launcher = str(config.hydra.launcher._target_)
         if SWEEP.launcher.endswith(".Local"):
             preload.start_fork_server(config.hydra.launcher.inner_max_num_threads)

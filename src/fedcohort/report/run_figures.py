@@ -2,6 +2,7 @@
 
 import logging
 import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from fedcohort.host.commands import fedcohort_command
 from fedcohort.record import card
 from fedcohort.record.history import History, read, require_journal
 from fedcohort.record.observer import Observer, RunInfo
+from fedcohort.record.tags import SWEEPS
 from fedcohort.report import choice, run_page
 from fedcohort.report.figure import (
     correlations,
@@ -43,13 +45,16 @@ class Figures(Observer):
 
     Args:
         formats: `png`, and also `pdf` or `svg`, which scale without loss in a paper.
+        always: whether they are drawn for every run. If not, they are drawn for runs outside of sweeps whose output
+            is a terminal. A resumed run that has a page is also drawn again: its page would lack the new rounds.
 
     Raises:
         OptionError: an unknown format, or no `png`.
     """
 
-    def __init__(self, formats: Sequence[str]) -> None:
-        self._formats = check_formats(formats)
+    def __init__(self, formats: Sequence[str], always: bool) -> None:
+        ranges.flag("always", always)
+        self._formats, self._always = check_formats(formats), always
         self._info: RunInfo | None = None
 
     def start(self, info: RunInfo) -> None:
@@ -61,14 +66,19 @@ class Figures(Observer):
         """Do nothing: the figures read the journal."""
 
     def finish(self, status: str) -> None:
-        """Draw the figures, unless the run failed or has no rounds."""
+        """Draw the figures, unless the run failed, has no rounds, or is not to be drawn (`always`)."""
         if self._info is None or status in ("failed", "dropped"):
+            return
+        command = f"{fedcohort_command('figures')} {shlex.quote(str(self._info.folder))}"
+        in_sweep, has_page = SWEEPS in self._info.tags, (self._info.folder / run_page.NAME).exists()
+        if not (self._always or has_page or (sys.stdout.isatty() and not in_sweep)):
+            if not in_sweep:
+                log.info("figures and page: %s", command)
             return
         try:
             draw(self._info, status, self._formats)
         except (ValueError, LookupError, OSError) as error:  # a result without figures is better than none
-            again = f"{fedcohort_command('figures')} {shlex.quote(str(self._info.folder))}"
-            log.warning("no figures (%s); try again: %s", error, again)
+            log.warning("no figures (%s); try again: %s", error, command)
 
 
 def check_formats(formats: Sequence[str]) -> tuple[str, ...]:

@@ -1,13 +1,16 @@
 """Rank correlation of a selector's scores and rewards with facts of the clients."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedcohort.data.federation import Federation
 from fedcohort.data.skew import triplets
 from fedcohort.maths.spearman import rank_correlation
 from fedcohort.types import Selection, Values
+
+if TYPE_CHECKING:
+    from fedcohort.data.federation import Federation
 
 PREFIX = "select/"
 FACTS = ("noise", "skew", "seconds", "samples")
@@ -31,7 +34,7 @@ class ScoreCorrelation:
         expected_s: expected virtual seconds of each client's whole job, [n_clients].
     """
 
-    def __init__(self, federation: Federation, expected_s: Values) -> None:
+    def __init__(self, federation: "Federation", expected_s: Values) -> None:
         imbalance = triplets(federation.label_counts[:, :, None])[:, 0]
         facts = {
             "noise": federation.noise_rate,

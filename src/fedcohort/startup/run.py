@@ -24,12 +24,13 @@ from fedcohort.tracking import membership
 log = logging.getLogger("fedcohort")
 
 
-def run(composition: Composed, job: SweepJob | None = None) -> Path:
+def run(composition: Composed, job: SweepJob | None = None, *, last: bool = False) -> Path:
     """Execute a run, and return its folder.
 
     Args:
         composition: the composed config.
         job: the job of the sweep that the run belongs to; None outside of a sweep.
+        last: whether the process ends after this run, so that the run's memory need not be freed.
 
     Raises:
         FedcohortError: if the run is rejected or fails.
@@ -39,7 +40,8 @@ def run(composition: Composed, job: SweepJob | None = None) -> Path:
         try:
             return _run(composition, job)
         finally:
-            memory.end_run()  # a process may execute hundreds of runs
+            if not last:
+                memory.end_run()  # a process may execute hundreds of runs
 
 
 def _run(composition: Composed, job: SweepJob | None) -> Path:
@@ -64,6 +66,7 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
     from fedcohort.lightning.tasks import Tasks
     from fedcohort.startup.fit import fit
 
+    memory.end_imports()
     tasks, logs = Tasks(num_nodes), Path(config["paths"]["logs"])
     restarted = slurm.find_restarted_job()
     if tasks.follows:

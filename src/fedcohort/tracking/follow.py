@@ -6,6 +6,7 @@ follower (`tracking/tracker.py`) and sends it a message with the folder of each 
 the run's end. If a run is killed, the follower's input ends and the run's lock is free.
 """
 
+import gc
 import logging
 import math
 import os
@@ -20,6 +21,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from fedcohort.errors import FedcohortError
+from fedcohort.host import memory
 from fedcohort.host.commands import fedcohort_command
 from fedcohort.host.lock import is_locked
 from fedcohort.host.time_limit import time_limit
@@ -224,7 +226,9 @@ def main() -> None:
     log.setLevel(logging.INFO)
     log.propagate = False
     threading.Thread(target=_exit_after_parent, args=(0,), daemon=True).start()
+    gc.disable()
     server.preload()
+    memory.end_imports()
     serve(reader, writer)
     os._exit(0)  # the interpreter's exit takes longer than the end of the run
 

@@ -1,19 +1,69 @@
 """The floating-point operations of a forward pass."""
 
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import prod
+
 import torch
 from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils import flop_counter
 
 from fedcohort.data.federation import Federation
 from fedcohort.training.recurrent import spelled_out
 
+aten = torch.ops.aten
+
+
+class _Counting(flop_counter._FlopCounterMode):
+    """The dispatch mode of torch's counter, without the import of `torch._dynamo`, which takes 1.7 s.
+
+    torch excludes the method below from compilation by a wrapper, whose first call imports the compiler. Nothing is
+    compiled here. Depends on `torch.utils.flop_counter._FlopCounterMode` (torch 2.13.0).
+    """
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Return False, so that this class gets no such wrapper."""
+        return False
+
+    __torch_dispatch__ = inspect.unwrap(flop_counter._FlopCounterMode.__torch_dispatch__)
+
 
 def forward_flops(network: nn.Module, federation: Federation) -> float:
-    """Return the FLOPs of one sample's forward pass."""
+    """Return the FLOPs of one sample's forward pass.
+
+    They are those of matrix products and convolutions, 2 for each multiplication with its addition, as
+    `torch.utils.flop_counter` counts them. torch does not count products with vectors and fused attention, which are
+    added here.
+    """
     sample = torch.zeros_like(federation.server_test.x[:1])
     training = network.training
+    counter = flop_counter.FlopCounterMode(display=False, custom_mapping=_PRODUCTS_WITH_VECTORS)
     network.eval()
-    with spelled_out(network), FlopCounterMode(display=False) as counter, torch.no_grad():
+    with spelled_out(network), _attention_spelled_out(), _Counting(counter), torch.no_grad():
         network(sample)
     network.train(training)
     return float(counter.get_total_flops())
+
+
+_PRODUCTS_WITH_VECTORS = {  # FLOPs from the shapes of the operands
+    aten.mv: lambda matrix, vector, **_: 2 * prod(matrix),
+    aten.addmv: lambda bias, matrix, vector, **_: 2 * prod(matrix),
+    aten.dot: lambda a, b, **_: 2 * prod(a),
+    aten._trilinear: lambda a, weight, b, *_, **__: 2 * a[0] * prod(weight),  # of nn.Bilinear
+}
+
+
+@contextmanager
+def _attention_spelled_out() -> Iterator[None]:
+    """Compute attention by matrix products in the block, as torch does not count its fused kernels."""
+    backend = torch.backends.mha
+    before = backend.get_fastpath_enabled()
+    backend.set_fastpath_enabled(False)
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        backend.set_fastpath_enabled(before)

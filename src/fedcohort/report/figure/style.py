@@ -187,10 +187,17 @@ def save(canvas: "Figure", path: Path, formats: Sequence[str] = ("png",)) -> lis
 
     An existing file is replaced once the new one is complete.
     """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     files = [path.with_suffix(f".{name}") for name in formats]
     for file in files:
         with disk.replace_atomically(file) as draft:
-            canvas.savefig(draft, dpi=DPI, format=file.suffix[1:])
+            if file.suffix == ".png":  # the same pixels as `savefig`, which draws twice, first for the layout
+                canvas.set_dpi(DPI)
+                agg: Any = FigureCanvasAgg(canvas)  # its methods have no types
+                agg.print_png(draft)
+            else:
+                canvas.savefig(draft, dpi=DPI, format=file.suffix[1:])
     return files
 
 

@@ -1,0 +1,197 @@
+"""Processor time and memory of a run besides its training: imports, figures, MLflow's process, help pages.
+
+    python benchmarks/run_cost.py                    writes run_cost.md, from three repeats of each command
+    python benchmarks/run_cost.py before=../old      also measures the code of another checkout, in turns
+    python benchmarks/run_cost.py repeats=1 default  measures some commands, and writes nothing
+
+Each command runs in a process of its own. Its cost is the user and system time of all processes that it starts, until
+the last one has ended: those that outlive their parent are counted, because this process adopts them.
+"""
+
+import ctypes
+import datetime
+import os
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import textwrap
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+PR_SET_CHILD_SUBREAPER = 36  # prctl.h
+ROOT = Path(__file__).resolve().parents[1]
+ALWAYS = "callback.figures.always=true"  # no terminal here
+TRAIN = ("train.py", "selector=flash", "agg=scaffold")
+BARE = (*TRAIN, "logger=none", "callback.figures=null")
+CLI = ("-m", "fedcohort")
+COMMANDS = {
+    "import torch": ("-c", "import torch"),
+    "imports": ("-c", "import fedcohort.startup.build, fedcohort.startup.fit"),
+    "bare, 1 round": (*BARE, "rounds=1"),
+    "bare": BARE,
+    "figures": (*TRAIN, "logger=none", ALWAYS),
+    "default": (*TRAIN, ALWAYS),
+    "adam, 1 round": (*BARE, "rounds=1", "client=adam"),
+    "fedcohort --help": (*CLI, "--help"),
+    "fedcohort study --help": (*CLI, "study", "--help"),
+    "fedcohort study status": (*CLI, "study", "status", "paper_regret"),
+    "train.py --help": ("train.py", "--help"),
+}
+STAGES = {  # the difference of a command to the one before it
+    "import torch": "import of torch",
+    "imports": "all other imports",
+    "bare, 1 round": "compose, check, load, build, one round, files",
+    "bare": "49 further rounds",
+    "figures": "figures and page",
+    "default": "MLflow: its process, and a new database",
+}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cost of a command.
+
+    Attributes:
+        cpu_s: user and system time of all processes, in seconds.
+        peak_mb: largest resident memory of one of the processes, in MB.
+    """
+
+    cpu_s: float
+    peak_mb: float
+
+
+def measure(name: str, code: Path) -> Cost:
+    """Return the cost of a command with the code of the checkout in `code`."""
+    words = COMMANDS[name]
+    if ALWAYS in words and "always:" not in (code / "configs" / "callback" / "default.yaml").read_text():
+        words = tuple(word for word in words if word != ALWAYS)  # older code draws the figures of every run
+    with tempfile.TemporaryDirectory() as folder:
+        logs = (f"paths.logs={folder}",) if words[0] == "train.py" and "--help" not in words else ()
+        environment = {**os.environ, "PYTHONPATH": str(code / "src"), "OMP_NUM_THREADS": "1"}
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        process = subprocess.Popen(
+            [sys.executable, *words, *logs], cwd=code, env=environment, stdout=subprocess.DEVNULL
+        )
+        peak_kb = 0
+        with suppress(ChildProcessError):  # raised when no process is left
+            while True:
+                pid, status, usage = os.wait3(0)
+                peak_kb = max(peak_kb, usage.ru_maxrss)
+                if pid == process.pid and status:
+                    raise SystemExit(f"{' '.join(words)} ended with status {status}")
+        process.returncode = 0
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Cost(seconds, peak_kb / 1e3)
+
+
+def table(head: list[str], rows: list[list[str]]) -> list[str]:
+    """Return the lines of a table in Markdown; all columns but the first are numbers."""
+    return [f"| {' | '.join(cells)} |" for cells in (head, [":---", *["---:"] * (len(head) - 1)], *rows)]
+
+
+def page(costs: dict[str, dict[str, list[Cost]]], repeats: int) -> str:
+    """Return the text of run_cost.md.
+
+    Args:
+        costs: cost of each repeat, by checkout (`before`, `after`) and command.
+        repeats: number of repeats.
+    """
+    middle = {
+        when: {name: statistics.median(cost.cpu_s for cost in made) for name, made in by_command.items()}
+        for when, by_command in costs.items()
+    }
+    stages = []
+    for earlier, name in pairwise([None, *STAGES]):
+        parts = [values[name or ""] - (values[earlier] if earlier else 0.0) for values in middle.values()]
+        stages.append([STAGES[name or ""], *(f"{part:.1f}" for part in parts)])
+    commands = [
+        [
+            f"`{' '.join(words).removeprefix('-m ')}`",
+            *(f"{values[name]:.1f}" for values in middle.values()),
+            *(f"{max(cost.peak_mb for cost in made[name]):.0f}" for made in costs.values()),
+        ]
+        for name, words in COMMANDS.items()
+    ]
+    model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    ask = "import torch; print(torch.backends.cpu.get_cpu_capability())"  # a child has its parent's memory at first
+    kernels = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout.strip()
+    about = (
+        f"{datetime.date.today()}, {os.cpu_count()} cores of {model[1] if model else 'an unknown processor'}, kernels "
+        f"of torch for {kernels}. Median of {repeats} repeats, which alternate between the versions. Seconds are user "
+        "and system time of all processes of a command, until the last one has ended. MB are the largest resident "
+        "memory of one process. `OMP_NUM_THREADS=1`, digits, 50 clients, and an empty folder of runs. "
+        "`callback.figures.always=true` draws figures without a terminal."
+    )
+    return "\n".join(
+        [
+            "# What a run costs besides training",
+            "",
+            "    python benchmarks/run_cost.py before=<another checkout>",
+            "",
+            *textwrap.wrap(about, 120, break_on_hyphens=False, break_long_words=False),
+            "",
+            "## Processor seconds by stage of `train.py selector=flash agg=scaffold`",
+            "",
+            *table(["stage", *(f"s {when}" for when in middle)], stages),
+            "",
+            "## Commands",
+            "",
+            *table(["command", *(f"s {when}" for when in middle), *(f"MB {when}" for when in middle)], commands),
+            "",
+            *NOTES,
+            "",
+        ]
+    )
+
+
+NOTES = textwrap.dedent(
+    """\
+    The rows of the first table add up to the default run with figures. A run whose output is no terminal, and a run
+    of a sweep, draw no figures unless they are told to; `fedcohort figures <run folder>` draws them later.
+
+    What was saved, and how:
+
+    - Lightning imports torch's compiler (`torch._dynamo`, with sympy), and torchmetrics imports `scipy.signal` and
+      matplotlib. Training uses none of them. `lightning/deferred_imports.py` puts stand-ins in their places during the
+      import; whatever needs a module later gets the module itself, `torch.compile` included.
+    - torch's FLOP counter and its optimizers import the compiler to be excluded from it. `training/flops.py` and
+      `client/base.py` call the same functions without that wrapper: counts and steps are equal to the bit.
+    - Garbage collection is off during imports, which create half a million objects and no garbage, and memory is not
+      freed before a process ends.
+
+    What is left: half of a short run is the import of torch. MLflow's client imports pandas, FastAPI and its evaluation
+    of language models; a new SQLite database takes 1.5 s for its tables. pandas and pyarrow are 70 MB of each run, for
+    the clients' tables and the summary.
+    """
+).splitlines()
+
+
+def main(words: list[str]) -> None:
+    """Measure the commands, and write the page if none was named."""
+    options = dict(word.split("=") for word in words if "=" in word)
+    names = [word for word in words if "=" not in word] or list(COMMANDS)
+    codes = {"before": Path(options["before"]).resolve()} if "before" in options else {}
+    codes["after"], repeats = ROOT, int(options.get("repeats", 3))
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    costs: dict[str, dict[str, list[Cost]]] = {when: {name: [] for name in names} for when in codes}
+    for name in names:
+        for _ in range(repeats):
+            for when, code in codes.items():
+                costs[when][name].append(measure(name, code))
+        for when, made in costs.items():
+            seconds, peak_mb = [cost.cpu_s for cost in made[name]], max(cost.peak_mb for cost in made[name])
+            texts = ", ".join(f"{value:.2f}" for value in seconds)
+            sys.stdout.write(f"{name} {when}: {texts} s, {peak_mb:.0f} MB\n")
+            sys.stdout.flush()
+    if len(names) == len(COMMANDS):
+        Path(__file__).with_suffix(".md").write_text(page(costs, repeats))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

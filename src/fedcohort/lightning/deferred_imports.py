@@ -1,0 +1,113 @@
+"""Import Lightning without three large packages that its import loads, although training does not use them.
+
+- `torch._dynamo`, torch's compiler: Lightning 2.6.6 reads a class from it, for `isinstance`, and a decorator.
+- `scipy.signal`: torchmetrics 1.9 adds a name to it for another library.
+- `matplotlib`: torchmetrics 1.9 can plot metrics.
+
+Together they take 2.8 s of processor time and 160 MB of memory. Stand-ins take their places while Lightning is
+imported. They are removed afterwards, so that each further import of such a module loads it.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+
+class _StandIn(ModuleType):
+    """A module with a few given names. Any other name is read from the module itself, which is then imported.
+
+    Other modules may keep a stand-in. Once it is withdrawn, it reads all names from the module itself.
+    """
+
+    def __init__(self, name: str, names: dict[str, Any]) -> None:
+        super().__init__(name)
+        self._given, spec = dict(names), find_spec(name)  # the latter imports the parent package only
+        self.__path__ = list(spec.submodule_search_locations or ()) if spec else []
+        sys.modules[name] = self
+        package, _, child = name.rpartition(".")
+        if isinstance(parent := sys.modules.get(package), _StandIn):
+            parent._given[child] = self
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - attributes of any type
+        if name.startswith("__"):  # `inspect` looks for them in all modules
+            raise AttributeError(name)
+        if name in self._given:
+            return self._given[name]
+        package = self.__name__.partition(".")[0]
+        for module in list(sys.modules.values()):
+            if isinstance(module, _StandIn) and module.__name__.partition(".")[0] == package:
+                module.withdraw()
+        return getattr(import_module(self.__name__), name)
+
+    def withdraw(self) -> None:
+        """Remove the stand-in, so that the next import loads the module."""
+        self._given = {}
+        parent, _, child = self.__name__.rpartition(".")
+        for names, key in ((sys.modules, self.__name__), (vars(sys.modules.get(parent, self)), child)):
+            if names.get(key) is self:
+                del names[key]
+
+
+def _compiler() -> ModuleType | None:
+    """Return `torch._dynamo`; None if nothing has imported it, so that nothing is compiled."""
+    module = sys.modules.get("torch._dynamo")
+    return None if isinstance(module, _StandIn) else module
+
+
+class _CompiledModule(type):
+    """Metaclass of a stand-in for `torch._dynamo.OptimizedModule`, for `isinstance`."""
+
+    def __instancecheck__(cls, value: object) -> bool:
+        """Return whether `value` is a compiled module."""
+        return isinstance(value, getattr(_compiler(), "OptimizedModule", ()))
+
+
+class _OptimizedModule(metaclass=_CompiledModule):
+    """Stand-in for the class of compiled modules."""
+
+
+def _disable(function: Callable[..., Any], recursive: bool = True, **options: Any) -> Callable[..., Any]:  # noqa: ANN401
+    """Stand in for `torch._dynamo.disable`, which excludes a function from compilation."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        compiler = _compiler()
+        excluded = function if compiler is None else compiler.disable(function, recursive, **options)
+        return excluded(*args, **kwargs)
+
+    return call
+
+
+@contextmanager
+def _style(*options: Any) -> Iterator[None]:  # noqa: ANN401
+    """Stand in for `matplotlib.pyplot.style.context`, with which functions that plot are decorated."""
+    with import_module("matplotlib.style").context(*options):
+        yield
+
+
+STAND_INS: dict[str, dict[str, Any]] = {  # the names that are read while Lightning is imported, by module
+    "torch._dynamo": {"OptimizedModule": _OptimizedModule, "disable": _disable},
+    "scipy.signal": {"hamming": None},
+    "matplotlib": {"colors": SimpleNamespace(Colormap=object)},
+    "matplotlib.axes": {"Axes": object},
+    "matplotlib.pyplot": {"Figure": object, "style": SimpleNamespace(context=_style)},
+}
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """Keep the modules of `STAND_INS` from being imported in the block, unless they were imported before."""
+    stand_ins = []
+    try:
+        for name, names in STAND_INS.items():
+            if name not in sys.modules:
+                stand_ins.append(_StandIn(name, names))
+        yield
+    finally:
+        for stand_in in stand_ins:
+            stand_in.withdraw()

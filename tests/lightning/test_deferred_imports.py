@@ -1,0 +1,84 @@
+"""Modules that Lightning's import loads without need: absent during a run, and whole for whoever imports them."""
+
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from fedcohort.lightning import deferred_imports
+from fedcohort.lightning.deferred_imports import deferred
+from yaml_words import ROOT
+
+WHOLE_RUN = """
+import sys
+import torch
+
+from run_harness import go
+
+ran = go(sys.argv[1], "model=mlp", "client=adam", "rounds=1")
+absent = {"torch._dynamo", "torch._inductor", "sympy", "scipy.signal", "mlflow"}
+assert not absent & sys.modules.keys(), absent & sys.modules.keys()
+
+from lightning.fabric.wrappers import OptimizedModule
+from lightning.pytorch.trainer.connectors.logger_connector.result import _ResultCollection
+
+network = torch.nn.Linear(2, 2)
+assert not isinstance(network, OptimizedModule)
+assert list(_ResultCollection(True).valid_items()) == []
+compiled = torch.compile(network, backend="eager")
+assert torch.equal(compiled(torch.ones(1, 2)), network(torch.ones(1, 2)))
+assert isinstance(compiled, OptimizedModule)
+assert isinstance(compiled, torch._dynamo.OptimizedModule)
+assert list(_ResultCollection(True).valid_items()) == []  # by the compiler's own decorator now
+import scipy.signal
+assert scipy.signal.windows.hamming(3)[1] == 1
+"""
+
+
+def test_a_run_does_without_them_and_torch_compile_still_works(tmp_path: Path) -> None:
+    """In a process of its own, as pytest's has imported them."""
+    done = subprocess.run(
+        [sys.executable, "-c", WHOLE_RUN, str(tmp_path)],
+        cwd=ROOT / "tests",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+NAME = "wsgiref.handlers"  # of the standard library; nothing else imports it
+
+
+@pytest.fixture(autouse=True)
+def _stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("wsgiref.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(deferred_imports, "STAND_INS", {NAME: {"BaseHandler": "stand-in"}})
+
+
+def test_a_stand_in_has_the_names_that_are_read_and_ends_with_the_block() -> None:
+    with deferred():
+        assert import_module(NAME).BaseHandler == "stand-in"
+    assert NAME not in sys.modules
+    assert isinstance(import_module(NAME).BaseHandler, type)
+
+
+def test_any_other_name_imports_the_module() -> None:
+    with deferred():
+        module = import_module(NAME)
+        assert not hasattr(module, "__file__"), "inspect reads it of every module"
+        assert "wsgiref.util" not in sys.modules
+        assert isinstance(module.SimpleHandler, type)
+        assert sys.modules[NAME] is not module
+        assert "wsgiref.util" in sys.modules, "which the module imports"
+    assert NAME in sys.modules
+
+
+def test_a_module_that_is_there_stays() -> None:
+    module = import_module(NAME)
+    with deferred():
+        assert sys.modules[NAME] is module
+    assert sys.modules[NAME] is module

@@ -1,0 +1,31 @@
+"""Optimizers without the import of torch's compiler."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from fedcohort.maths.optimizers import uncompiled
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "options"),
+    [
+        (torch.optim.Adam, {"betas": (0.8, 0.99), "weight_decay": 0.1}),
+        (torch.optim.SGD, {"momentum": 0.9, "weight_decay": 0.1}),
+    ],
+)
+def test_steps_are_those_of_torch_to_the_bit(optimizer: Any, options: Any) -> None:
+    steps = []
+    for each in (optimizer, uncompiled(optimizer)):
+        numbers = torch.Generator().manual_seed(0)
+        y = torch.nn.Parameter(torch.randn(50, generator=numbers))
+        made = each([y], lr=0.01, **options)
+        for _ in range(20):
+            made.zero_grad()
+            (y * torch.randn(50, generator=numbers)).sum().backward()
+            made.step()
+        assert isinstance(made, optimizer)
+        steps.append(y.detach())
+    assert torch.equal(*steps)
+    assert uncompiled(optimizer) is uncompiled(optimizer)
