@@ -1,4 +1,4 @@
-"""One line on the terminal that says how a sweep stands: rewritten on a terminal, else printed when it changes."""
+"""One line on the terminal with the status of a sweep: rewritten on a terminal, else printed when it changes."""
 
 import logging
 import sys

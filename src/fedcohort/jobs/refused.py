@@ -30,7 +30,7 @@ def list_refused(
 ) -> Iterator[Refusal]:
     """Compose each job, check its components against each other, and yield those that would be rejected.
 
-    What only the data can tell is found when the job runs.
+    Errors that depend on the data are found when the job runs.
     """
     for number, words in enumerate(jobs):
         try:

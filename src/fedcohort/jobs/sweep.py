@@ -95,7 +95,7 @@ class Sweep:
         )
 
     def knows(self, error: BaseException) -> bool:
-        """Return whether the record of a job has `error` already."""
+        """Return whether `error` is already in the record of a job."""
         texts = (f"{type(error).__name__}: {error}", str(error))
         return any(record.how == "failed" and record.reason.startswith(texts) for record in self.results())
 
@@ -161,7 +161,7 @@ def split_jobs(config: DictConfig) -> list[list[str]]:
 
 
 def _name_failed(results: Sequence[JobRecord]) -> None:
-    """Print the failed jobs once more: their own lines scrolled away, or another process wrote them."""
+    """Print the failed jobs again at the end: their messages may have scrolled away or be in another process's log."""
     for record in results:
         if record.how == "failed":
             log.error("failed: %s: %s", " ".join(record.words), record.reason)

@@ -193,13 +193,13 @@ def _targets(frames: Frames, results: Results, options: Options, target: Target)
             if options.baseline is None:
                 raise ranges.refuse("target", "a number or best_of: without a baseline", BASELINE)
             base = [x for x in by_condition.get(options.baseline, {}).values() if math.isfinite(x)]
-            start = 0.0 if is_share(options.metric) else _untrained(frames, setting, options)
+            start = 0.0 if is_share(options.metric) else _mean_before_training(frames, setting, options)
             value = baseline_target(base, target.level, start)
         targets[setting] = dict.fromkeys(seeds, value) if math.isfinite(value) else {}
     return targets
 
 
-def _untrained(frames: Frames, setting: str, options: Options) -> float:
+def _mean_before_training(frames: Frames, setting: str, options: Options) -> float:
     """Return the mean metric of the baseline's models before training; NaN if not known."""
     runs = frames.runs
     base = runs[(runs["setting"] == setting) & (runs["condition"] == options.baseline)]["run"]

@@ -105,7 +105,7 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
 
 
 def _read_options(folder: Path) -> dict[str, Any]:
-    """Return the options of a leaderboard, `win` as rules."""
+    """Return the options of a leaderboard, with `win` converted to `Rules`."""
     with name_file(folder / STUDY_FILE, REQUIRED):
         options = read_yaml(folder / STUDY_FILE)
         check_keys("", options, (*REQUIRED, "win"), REQUIRED)
