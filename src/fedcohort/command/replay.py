@@ -36,13 +36,13 @@ class Replayed:
         rounds: of the log.
         step: the first round that differs, counting from 1; None if all are the same.
         chosen: clients that the run selected in that round.
-        instead: clients that the replayed selector selects in it.
+        chosen_by_candidate: clients that the replayed selector selects in it.
     """
 
     rounds: int
     step: int | None = None
     chosen: Sequence[int] = ()
-    instead: Sequence[int] = ()
+    chosen_by_candidate: Sequence[int] = ()
 
 
 def replay(log: RunLog, original: LoggedSelector, candidate: LoggedSelector) -> Replayed:
@@ -158,10 +158,10 @@ def describe(result: Replayed, name: str) -> str:
     """Return the result in one line. name: of the selector."""
     if result.step is None:
         return f"selector={name} chooses the same clients as the run in all of its {result.rounds} rounds"
-    common = len(set(result.chosen) & set(result.instead))
+    common = len(set(result.chosen) & set(result.chosen_by_candidate))
     return (
         f"selector={name} differs from the run in round {result.step} of {result.rounds}: the run chose "
-        f"{list(result.chosen)}, it chooses {list(result.instead)} ({common} in common)"
+        f"{list(result.chosen)}, it chooses {list(result.chosen_by_candidate)} ({common} in common)"
     )
 
 

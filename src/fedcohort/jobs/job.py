@@ -113,12 +113,12 @@ def own_process() -> Iterator[None]:
     """Answer signals in a process that a launcher started, and return a preempted SLURM job to the queue."""
     outermost = not interrupts.is_installed
     try:
-        with interrupts.on():
+        with interrupts.handle_signals():
             try:
                 yield
             except (KeyboardInterrupt, SystemExit):
                 if interrupts.code:
-                    with interrupts.hold():  # the requeue itself sends another signal
+                    with interrupts.delay_signals():  # the requeue itself sends another signal
                         slurm.requeue_if_preempted()
                 raise
     except Stop as stop:

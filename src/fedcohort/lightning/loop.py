@@ -121,7 +121,7 @@ class FederatedLoop(pl.Callback):
         code, ends, halted = reduce_max(
             torch.tensor([interrupts.code, int(done), int(trainer.should_stop)])
         ).tolist()  # the same on all ranks, whichever rank received a signal
-        interrupts.note(code)
+        interrupts.record_exit_code(code)
         self.asked_to_stop, self.halted = code > 0, halted > 0
         trainer.should_stop = self.asked_to_stop or ends > 0 or self.halted
 

@@ -62,7 +62,7 @@ class EndOfRound(Checkpoint):
 
 def status_of(exception: BaseException, *, nothing_trained: bool) -> str:
     """Return the status of a run that raised an exception, which may result from a signal during C++ code."""
-    stopped = isinstance(exception, KeyboardInterrupt | SystemExit) or interrupts.waits
+    stopped = isinstance(exception, KeyboardInterrupt | SystemExit) or interrupts.has_pending_signal
     if nothing_trained and (stopped or isinstance(exception, FedcohortError | MisconfigurationException)):
         return "dropped"
     return "interrupted" if stopped else "failed"

@@ -73,7 +73,7 @@ def write_step(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> st
     import pyarrow as pa
 
     facts = columns if isinstance(columns, ClientFacts) else ClientFacts.from_columns(columns)
-    clients = facts.concerned
+    clients = facts.clients_with_rows
     rows = facts.rows(clients)
     ids = {"step": np.full(len(clients), step, dtype=np.int32), "client": clients.astype(np.int32)}
     flags = {name: rows.get(name, np.zeros(len(clients), dtype=bool)) for name in FLAGS}

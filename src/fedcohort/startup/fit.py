@@ -156,7 +156,7 @@ def _report_ending(path: Path, resume_command: str, owners: Mapping[str, str]) -
         if explained := trainer.refusal(error) or find_faulty_component(error, owners):
             raise explained from error
         rank_died = trainer.is_death(error)
-        stopped = rank_died or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.waits
+        stopped = rank_died or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.has_pending_signal
         if rank_died and not interrupts.code:
             raise FedcohortError(trainer.death_of_a_rank(error)) from error
         if not interrupts.code or not stopped:
