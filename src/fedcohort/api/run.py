@@ -32,7 +32,7 @@ class RunResult:
     """What a run has left in its folder; its files are read when they are asked for.
 
     Attributes:
-        folder: of the run; `docs/results.md` describes its files.
+        folder: folder of the run; `docs/results.md` describes its files.
     """
 
     folder: Path

@@ -31,7 +31,7 @@ class SweepResult:
     """What the runs of a sweep have left; their files are read when they are asked for.
 
     Attributes:
-        folder: of the sweep, with the record of each job.
+        folder: folder of the sweep, with the record of each job.
     """
 
     folder: Path

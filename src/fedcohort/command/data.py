@@ -75,8 +75,8 @@ def _show(typed: Sequence[str], out_folder: str | None, name: str, configs: Path
 
     Args:
         typed: the options, dataset=NAME first.
-        out_folder: of the scenario's page; None for the picture only.
-        name: of the picture.
+        out_folder: folder of the scenario's page; None for the picture only.
+        name: name of the picture.
         configs: the folder of the groups.
     """
     command_line.check_words(typed, configs)

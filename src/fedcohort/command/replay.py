@@ -33,7 +33,7 @@ class Replayed:
     """The result of a replay.
 
     Attributes:
-        rounds: of the log.
+        rounds: rounds of the log.
         step: the first round that differs, counting from 1; None if all are the same.
         chosen: clients that the run selected in that round.
         chosen_by_candidate: clients that the replayed selector selects in it.
@@ -49,7 +49,7 @@ def replay(log: RunLog, original: LoggedSelector, candidate: LoggedSelector) -> 
     """Replay `candidate` round by round, together with the run's selector, whose queries the log can answer.
 
     Args:
-        log: of the run.
+        log: log of the run.
         original: the selector of the run.
         candidate: the selector that is compared with the run; may be the same object.
 
@@ -98,9 +98,9 @@ def _check_queries(
     A NaN in the log does not show whether the client was queried.
 
     Args:
-        log: of the run.
+        log: log of the run.
         round: the round of the queries.
-        name: of the selector that makes them.
+        name: name of the selector that makes them.
         logged: queries of the run's selector.
         probes: queries of the selector that is replayed.
     """
@@ -127,7 +127,7 @@ def make_selectors(log: RunLog, words: Sequence[str], configs: Path) -> tuple[Lo
     """Return the run's selector, and the one that `words` choose; twice the same object where there are no words.
 
     Args:
-        log: of the run.
+        log: log of the run.
         words: typed options of the selector.
         configs: folder of the config groups.
 

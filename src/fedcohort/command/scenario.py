@@ -40,7 +40,7 @@ def write_page(
     """Write the page into `folder`, which is made.
 
     Args:
-        folder: of the page.
+        folder: folder of the page.
         federation: the data.
         info: the data as a run describes them; its name is `name_of` what was typed.
         facts: label and value, of those above the clients.

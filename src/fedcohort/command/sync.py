@@ -33,7 +33,7 @@ def send_missing(
     """Send the missing rounds and files of the run in `folder`, and return a line that describes what was sent.
 
     Args:
-        folder: of the run.
+        folder: folder of the run.
         tracking_uri: another server than the run's own, None for that.
         experiment: another experiment than the run's own, None for that.
         wait_s: seconds that it may take.

@@ -40,7 +40,7 @@ class Stopped(SystemExit):
     """A signal has ended a run whose rounds are saved.
 
     Attributes:
-        folder: of the run.
+        folder: folder of the run.
     """
 
     def __init__(self, code: int, folder: Path) -> None:

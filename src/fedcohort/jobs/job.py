@@ -27,7 +27,7 @@ class JobContext:
     """What all jobs of a sweep share; it is sent to the processes that run them.
 
     Attributes:
-        folder: of the sweep.
+        folder: folder of the sweep.
         configs: folder of the config groups.
         hydra: options of Hydra that were typed, such as `hydra.searchpath`.
         env: environment variables of `hydra.job.env_set`.

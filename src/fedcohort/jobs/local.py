@@ -22,7 +22,7 @@ def run_local(
         context: what the jobs share.
         jobs: the overrides of each, by number.
         n_jobs: jobs at the same time.
-        threads: of a worker's libraries.
+        threads: threads of a worker's libraries.
         in_process: whether a single job at a time runs in this process, whose terminal then has its messages.
     """
     if in_process and n_jobs == 1:

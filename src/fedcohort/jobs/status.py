@@ -24,7 +24,7 @@ class SweepStatus:
 
     Attributes:
         plan: its jobs.
-        records: of the jobs that have begun, by number.
+        records: records of the jobs that have begun, by number.
         waits: whether a process or SLURM still runs its jobs.
     """
 

@@ -37,7 +37,7 @@ class Sweep:
     """The sweep of this process, which a user started.
 
     Attributes:
-        folder: of the sweep, None if there is none.
+        folder: folder of the sweep, None if there is none.
         launcher: the class that starts the jobs.
         expected: overrides of each job; empty if the sweeper chooses them as it goes.
         refused: overrides and reason of each job that was left out.
@@ -121,7 +121,7 @@ class Sweep:
     def opening_line(self, number: int) -> str:
         """Return the line for a job that begins: how many jobs there are, and the time left; "" without a sweep.
 
-        number: of the job, from 0 on.
+        number: number of the job, from 0 on.
         """
         if self.folder is None or not self.expected:
             return ""

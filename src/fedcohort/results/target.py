@@ -94,7 +94,7 @@ def baseline_target(results: Numbers, level: float = LEVEL, start: float = 0.0) 
     5 % faster.
 
     Args:
-        results: of the baseline, one for each seed.
+        results: results of the baseline, one for each seed.
         level: share of the way, in (0, 1].
         start: 0 for an accuracy; the untrained model's value for a loss.
     """

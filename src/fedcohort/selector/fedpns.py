@@ -161,7 +161,7 @@ class FedPns(Selector[State]):
         Args:
             prob: the probabilities before it, [K].
             labelled: ids of the clients labelled in this round.
-            ratio: of rounds labelled to rounds arrived, for these clients.
+            ratio: ratio of rounds labelled to rounds arrived, for these clients.
         """
         unlabelled = np.ones(len(prob), bool)
         unlabelled[labelled] = False

@@ -43,7 +43,7 @@ def find_restart(home: RunFolder, config_hash: str, resume: bool | str, now: pro
 
     Args:
         home: the run's folder.
-        config_hash: of the config, which the checkpoint must have.
+        config_hash: hash of the config, which the checkpoint must have.
         resume: the option.
         now: code, versions and processes of this start (`provenance.current_start`).
 

@@ -53,7 +53,7 @@ class Study:
 
     Attributes:
         common: overrides of all runs.
-        overrides: of each method, by name. Those of the bounds are in their settings.
+        overrides: overrides of each method, by name. Those of the bounds are in their settings.
         roles: role of each method that `study.yaml` names.
         settings: the settings by name, in the order of `study.yaml`.
         n_late: number of last evaluations whose mean is the result of a run; None for those of the last sixth.

@@ -34,7 +34,7 @@ class Leaderboard:
         groups: study of each setting.
         duplicates: settings that are left out, with the equal setting of an earlier study.
         labels: prefix of the labels of each study's settings.
-        studies: by name.
+        studies: the studies by name.
         results_of: results of each study, by its name.
     """
 
@@ -59,7 +59,7 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
     """Read a leaderboard and its studies, whose folders are in the same folder.
 
     Args:
-        folder: of the leaderboard.
+        folder: folder of the leaderboard.
         read: returns the results of a study.
 
     Raises:

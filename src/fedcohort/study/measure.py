@@ -50,7 +50,7 @@ def summarise(
     """Return the columns of `results.parquet` that follow from the curve: result, last and best value, cost to target.
 
     Args:
-        curve: of the run.
+        curve: curve of the run.
         n_late: number of last evaluations whose mean is the result; None for those of the last sixth, three at least
             (`results.run`).
         target: value of the metric; None for none.

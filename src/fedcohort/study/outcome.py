@@ -31,7 +31,7 @@ class SettingOutcome:
     """A setting on the page.
 
     Attributes:
-        kind: of `KINDS`.
+        kind: one of `KINDS`.
         diverged: methods that diverged on more seeds than the baseline.
         above: references, bounds and further oracles whose interval reaches above `win.worth`, the largest first.
     """

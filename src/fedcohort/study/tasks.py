@@ -36,7 +36,7 @@ class Task:
     """A run to be done.
 
     Attributes:
-        overrides: of the run, without the seed.
+        overrides: overrides of the run, without the seed.
         configs: the folder of the groups.
         logs: folder in which the run's folder is created.
         keep: whether the run's folder is kept.
@@ -62,11 +62,11 @@ class Outcome:
     """The outcome of a task.
 
     Attributes:
-        reason: of a refusal or a failure.
+        reason: reason of a refusal or a failure.
         facts: columns of `results.parquet` of a run that is done.
-        curve: of a run that is done.
+        curve: curve of a run that is done.
         run_as: setting, method and seed of the same run, where another condition has it.
-        folder: of the run that is done.
+        folder: folder of the run that is done.
     """
 
     status: str
