@@ -137,7 +137,9 @@ def make_selectors(log: RunLog, words: Sequence[str], configs: Path) -> tuple[Lo
     info = log.info
     name, options = info.choices["selector"], dict(info.config["selector"])
     ranges.identifier(f"{info.folder}: the name of the selector", name)
-    cohort = components.make(compose.Composed(info.config, info.choices, ()), "deadline", foreign=True).ask(log.cohort)
+    cohort = components.make(compose.Composed(info.config, info.choices, ()), "deadline", foreign=True).cohort_size(
+        log.cohort
+    )
 
     def make(name: str, options: dict[str, object], *, foreign: bool) -> LoggedSelector:
         selector = components.build(options, "selector", f"selector={name}", foreign=foreign)
