@@ -128,7 +128,7 @@ def test_a_validation_part_is_left_alone_where_one_says_so(tmp_path: Path) -> No
 def test_with_a_validation_part_a_test_part_is_cut_from_the_training_rows_alone(tmp_path: Path) -> None:
     write(tmp_path, "train", x=np.arange(40.0), label=np.arange(40) % 2)
     write(tmp_path, "valid", x=[1.0, 2.0], label=[0, 1])
-    with pytest.raises(DataError, match=r"would cut a fifth of the rows; call valid.parquet test.parquet where it is"):
+    with pytest.raises(DataError, match=r"cuts a fifth of train.parquet, .*; rename valid.parquet to test.parquet if"):
         folder(tmp_path).load(0)
     raw = folder(tmp_path, test_share=0.25).load(0)
     assert (len(raw.train_y), len(raw.test_y), len(known(raw.valid)[1])) == (30, 10, 2)

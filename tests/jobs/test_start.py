@@ -139,7 +139,7 @@ def test_an_error_that_nobody_expected_is_told_with_its_trace(
     def broken(*_: Any) -> None:
         raise ValueError("a bug")
 
-    monkeypatch.setattr(run, "watchers_of", broken)
+    monkeypatch.setattr(run, "make_observers", broken)
     assert start(logs) is None
     assert "Traceback" in said.text
     assert re.match(r"ValueError: a bug \(.*test_start.py:\d+\)", record(logs).reason)
@@ -152,7 +152,7 @@ def test_a_signal_ends_the_sweep(
     def stopped(*_: Any) -> None:
         raise raised
 
-    monkeypatch.setattr(run, "watchers_of", stopped)
+    monkeypatch.setattr(run, "make_observers", stopped)
     with pytest.raises(type(raised)):
         start(logs)
     assert record(logs).how == "stopped"

@@ -222,7 +222,7 @@ class Frame:
             raise self.blame(name, start, "is an empty list")
         if (lengths != lengths[0]).any():
             row = start + int((lengths != lengths[0]).argmax()) // lists_per_row
-            raise self.blame(name, row, "has a list of another length than the first")
+            raise self.blame(name, row, "has a list of another length than the first: pad or cut the lists")
         return int(lengths[0])
 
 

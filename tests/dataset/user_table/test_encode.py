@@ -41,7 +41,7 @@ def test_whole_numbers_may_be_categories(tmp_path: Path) -> None:
 def test_empty_cells_are_named_dropped_or_filled_with_the_share_of_each_level(tmp_path: Path) -> None:
     write(tmp_path, "train", x=np.arange(40.0), sex=at(at(SEX, 3, None), 5, " "), label=[0, 1] * 20)
     write(tmp_path, "test", x=[1.0], sex=["m"], label=[0])
-    with pytest.raises(DataError, match=r"column 'sex', row 3 is empty \(and 1 more row\); mend it"):
+    with pytest.raises(DataError, match=r"column 'sex', row 3 is empty \(and 1 more row\); correct it"):
         folder(tmp_path, categories=["sex"]).load(0)
     assert len(folder(tmp_path, categories=["sex"], missing="drop").load(0).train_y) == 38
     filled = folder(tmp_path, categories=["sex"], missing="mean").load(0).train_x

@@ -73,5 +73,5 @@ def test_all_problems_are_one_message(tmp_path: Path) -> None:
     assert "has no column 'label'; it has x, z, kind" in lines[2]
     assert "column 'x', row 3 is empty" in lines[3]
     assert "column 'z', row 5 is empty" in lines[4]
-    assert lines[5].startswith("mend it, or choose dataset.missing=drop")
+    assert lines[5].startswith("correct it, or choose dataset.missing=drop")
     assert lines[6] == f"fedcohort data {tmp_path} proposes options for these files"

@@ -115,7 +115,7 @@ def load_tables(path: str, cut: bool, with_valid: bool, decimal: str, problems: 
 
 
 def _no_test(path: str, train: str, valid: Path | None) -> DataError:
-    also = f"; call {valid.name} test{valid.suffix} where it is to be the test" if valid else ""
+    also = f"; rename {valid.name} to test{valid.suffix} if it is the test part" if valid else ""
     return DataError(
         f"dataset.path={path} has no test table: dataset.test_share=0.2 cuts a fifth of {train}, or write "
         f"test.parquet or test.csv next to it{also}"
