@@ -117,6 +117,7 @@ RANGES = {
     "client_store.limit_gb": ("-1", "x"),
     "sweep.report": ("3", "perhaps"),
     "sweep.skip_refused": ("null",),
+    "sweep.wait": ("null",),
     "engine.kind": ("fast", "null"),
     "engine.slices": ("0", "100001"),
     "engine.bn_var": ("none",),

@@ -265,7 +265,6 @@ STUDY = {
     "selectors": ["round_robin"],
     "cells": {"equal": {"words": ["heterogeneity=iid"]}},
     "seeds": [0, 1, 2],
-    "late": 2,
 }
 
 

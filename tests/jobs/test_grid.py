@@ -103,6 +103,8 @@ def test_the_others_run_where_that_is_wanted(tmp_path: Path, launched: list[list
 def test_the_sweeps_own_options_are_checked(tmp_path: Path, launched: list[list[str]]) -> None:
     with pytest.raises(OptionError, match="skip_refused must be true or false, got 'perhaps'"):
         gridded(tmp_path, "sweep.skip_refused=perhaps").sweep([])
+    with pytest.raises(OptionError, match=r"sweep\.wait=false needs hydra/launcher=slurm"):
+        gridded(tmp_path, "sweep.wait=false").sweep([])
     with pytest.raises(Exception, match=r"max_batch_size must be an integer in \[1, inf\) or null, got 0"):
         gridded(tmp_path, "hydra.sweeper.max_batch_size=0")
     assert launched == []

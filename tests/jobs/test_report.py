@@ -9,7 +9,7 @@ from mlflow.entities import Metric, Param, RunTag
 
 from compare_toy import ACC
 from fedcohort.jobs import report
-from fedcohort.record import card
+from fedcohort.record import metadata
 from fedcohort.report.comparison import figures
 from fedcohort.tracking import comparison, identity, server
 from known import known
@@ -33,14 +33,14 @@ def swept(logs: Logs, *, uri: str | None = None, tracked: bool = True) -> list[c
         for seed in range(3):
             folder = logs.path / "runs" / f"{word}-{seed}"
             folder.mkdir(parents=True)
-            card.save_info(info(folder, choices={"selector": word}, config={}, tags={"sweep_id": "s"}))
+            metadata.save_info(info(folder, choices={"selector": word}, config={}, tags={"sweep_id": "s"}))
             if tracked:
                 identity.register(folder, place)
             id = client.create_run(experiment).info.run_id
             acc = 0.5 + (0.1 + 0.01 * seed) * (word == "flash")
             tags = [RunTag("status", "finished"), RunTag("sweep_id", "s")]
             client.log_batch(id, [Metric(ACC, acc, 0, 1)], [Param("selector", word), Param("seed", str(seed))], tags)
-            runs.append((card.load_info(folder), (f"selector={word}", f"seed={seed}")))
+            runs.append((metadata.load_info(folder), (f"selector={word}", f"seed={seed}")))
     return runs
 
 

@@ -1,18 +1,25 @@
 """What is said after a sweep's last job."""
 # ruff: noqa: F811
 
+import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mlflow.entities import Metric, Param, RunTag
+from omegaconf import OmegaConf
 
 from compare_toy import ACC
 from fedcohort.command.compare import compare, parse
+from fedcohort.errors import OptionError
+from fedcohort.jobs import cluster
+from fedcohort.jobs.job import JobContext
+from fedcohort.jobs.launchers import Slurm
 from fedcohort.jobs.sweep import Sweep
-from fedcohort.record import card, sweep_folder
+from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.tracking import comparison, identity, membership, server
 from record.made_up import info
@@ -23,7 +30,7 @@ GROUPS = ("selector", "agg", "heterogeneity", "client")
 
 @pytest.fixture(autouse=True)
 def _plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(comparison, "fedcohort", lambda verb: f"fedcohort {verb}")
+    monkeypatch.setattr(comparison, "fedcohort_command", lambda verb: f"fedcohort {verb}")
     monkeypatch.chdir(tmp_path)
 
 
@@ -42,7 +49,7 @@ def ran(folder: Path, *words: str, place: server.Place | None = None, tracked: b
             node = node.setdefault(part, {})
         node[last] = float(value) if "." in value else int(value)
     folder.mkdir(parents=True)
-    card.save_info(info(folder, choices=choices, config=config, tags=tags))
+    metadata.save_info(info(folder, choices=choices, config=config, tags=tags))
     if tracked:
         identity.register(folder, place or server.place(None, "fedcohort", Path("logs")))
     return folder
@@ -166,11 +173,11 @@ def test_a_sweep_is_no_part_of_one_with_a_longer_name(logs: Logs) -> None:
 
 def test_a_run_keeps_the_sweeps_that_it_was_in(tmp_path: Path) -> None:
     folder = ran(tmp_path / "run", "seed=0", sweep_id="old")
-    started = card.read_start_times(folder)
+    started = metadata.read_start_times(folder)
     membership.join(folder, "new")
     membership.join(folder, "new")
-    assert card.load_info(folder).tags["sweep_id"] == "old, new"
-    assert card.read_start_times(folder) == started, "nothing has started"
+    assert metadata.load_info(folder).tags["sweep_id"] == "old, new"
+    assert metadata.read_start_times(folder) == started, "nothing has started"
     assert membership.sweeps_tag(folder, None) == {"sweep_id": "old, new"}, "resumed by itself"
     assert membership.sweeps_tag(tmp_path / "none yet", None) == {}
     assert membership.sweeps_tag(tmp_path / "none yet", "new") == {"sweep_id": "new"}
@@ -190,7 +197,7 @@ def test_a_server_that_is_gone_costs_the_tag_alone(tmp_path: Path, said: pytest.
     path = folder / identity.NAME
     path.write_text(path.read_text().replace('"run_id": null', '"run_id": "0"'))
     (tmp_path / "no").touch()
-    membership.send([card.load_info(folder)])
+    membership.send([metadata.load_info(folder)])
     assert "cannot record that run belongs to this sweep, too" in said.text
 
 
@@ -229,3 +236,23 @@ def test_what_cannot_be_written_down_is_said(tmp_path: Path, said: pytest.LogCap
     SweepJob(tmp_path / "s", 0, ("seed=0",)).note("done")
     assert "cannot be written" in said.text
     assert sweep_folder.read(tmp_path / "s") == {}
+
+
+def test_a_sweep_that_does_not_wait_leaves_its_jobs_to_slurm(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: pytest.LogCaptureFixture
+) -> None:
+    """It ends well, whatever the jobs do by then, and says how to look at them; a search has to wait."""
+    sweep = Sweep(tmp_path / "s", "hydra_plugins.fedcohort.Slurm", waits=False)
+    job(sweep, 0, "running", "seed=0")
+    monkeypatch.setattr(cluster, "list_arrays", lambda folder: ["17"])
+    assert sweep.exit_code() == 0
+    assert re.fullmatch(
+        r"SLURM has the jobs \(17\); `.*fedcohort sweep status s` shows how they stand", said.messages[-1]
+    )
+    monkeypatch.setattr(cluster, "submit", lambda context, jobs, options: dict.fromkeys(jobs, "17_0"))
+    launcher = Slurm(partition="gpu")
+    launcher.config = OmegaConf.create({"sweep": {"wait": False}})
+    jobs, context = {0: ("seed=0",)}, JobContext(tmp_path / "s", tmp_path)
+    assert list(launcher._run(context, jobs)) == []
+    with pytest.raises(OptionError, match="wait=false submits all jobs at once, but a search chooses them one by one"):
+        list(launcher._run(replace(context, search=True), jobs))

@@ -8,13 +8,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fedcohort.record import card, client_files, history, manifest
+from fedcohort.record import client_files, history, manifest, metadata
 from fedcohort.round.client_facts import FLAGS
 
 
 def put_into_old_form(folder: Path) -> None:
     """Everybody has a row in every step, the journal has no `present`, and `info.json` holds its arrays."""
-    past, info = history.read(folder), card.load_info(folder)
+    past, info = history.read(folder), metadata.load_info(folder)
     everybody = np.arange(len(info.n_train))
     pieces = []
     for step, rows in past.clients().drop(columns="queried").groupby("step"):
@@ -34,11 +34,11 @@ def put_into_old_form(folder: Path) -> None:
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
     older = [{k: v for k, v in line.items() if k not in ("present", "table", "digest")} for line in lines]
     journal.write_text("".join(json.dumps(line) + "\n" for line in older))
-    written = json.loads((folder / card.NAME).read_text())
+    written = json.loads((folder / metadata.NAME).read_text())
     for name, value in written["info"].items():
         if isinstance(value, dict) and value.keys() == {"dtype"}:
             value["array"] = getattr(info, name).tolist()
     del written["digest"]
     manifest.remove_manifest(folder)
-    (folder / card.NAME).write_text(json.dumps(written) + "\n")
-    (folder / card.ARRAYS).unlink()
+    (folder / metadata.NAME).write_text(json.dumps(written) + "\n")
+    (folder / metadata.ARRAYS).unlink()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedcohort.command.replay import Replayed, make_selectors, replay
-from fedcohort.record import card, history, replayable
+from fedcohort.record import history, metadata, replayable
 from fedcohort.record.history import Line, read, wall_s
 from fedcohort.report import choice
 from fedcohort.report.figure import selection, style
@@ -42,7 +42,7 @@ def test_the_old_form_is_another_one(folders: tuple[Path, Path]) -> None:
     assert len(read(old).clients(first=1)) == 5 * 12
     if "random" in new.name:
         assert len(read(new).clients(first=1)) < 5 * 12
-    assert not (old / card.ARRAYS).exists()
+    assert not (old / metadata.ARRAYS).exists()
 
 
 def test_availability_is_found_in_the_table(folders: tuple[Path, Path]) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from fedcohort.console.summary import Summary
 from fedcohort.errors import CheckpointError, DamagedFile, IncompatibleConfig
-from fedcohort.record import card, client_files, client_table, history, journal
+from fedcohort.record import client_files, client_table, history, journal, metadata
 from fedcohort.record.history import read
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import Observer
@@ -250,7 +250,7 @@ def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=f"{re.escape(str(tmp_path))} is not the folder of a run"):
         read(tmp_path)
     with pytest.raises(CheckpointError, match="is not the folder of a run"):
-        card.load_info(tmp_path)
+        metadata.load_info(tmp_path)
 
 
 @pytest.mark.parametrize(

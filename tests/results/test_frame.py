@@ -5,13 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
-from fedcohort.errors import CheckpointError
-from fedcohort.record import card, provenance
+from fedcohort.record import metadata, provenance
 from fedcohort.record.journal import Journal
-from fedcohort.results.frame import AXES, COSTS, read_folders, read_study
-from fedcohort.study.measure import measure, summarise
+from fedcohort.results.frame import AXES, COSTS, read_curves, read_study
+from fedcohort.study.measure import measure
 from fedcohort.study.result_files import DONE
 from fedcohort.study.results import Results
 from record.made_up import info, report
@@ -26,7 +24,7 @@ def run_folder(folder: Path) -> Path:
         measured = {} if value is None else {"test/acc": value}
         costs = {"time/virtual_s": 10.0 * step, "comm/down_bytes": 1.0 * step, "comm/up_bytes": 2.0 * step}
         journal.observe(replace(report(step), metrics={**measured, **costs, "comp/client_flops": 5.0 * step}))
-    card.save_info(run)
+    metadata.save_info(run)
     provenance.note_start(folder, {"commit": "c0ffee", "dirty": False, "sources": "", "versions": {}})
     return folder
 
@@ -38,23 +36,21 @@ def test_a_run_of_a_folder_and_of_a_study_are_one(tmp_path: Path) -> None:
     saved = Results(study.folder)
     keys = {"cell": "equal", "selector": "flash", "seed": 0, "status": DONE, "metric": "test/acc"}
     extra = {"config_hash": "a1b2c3d4", "budget": "3 rounds", "wall_s": 1.0}
-    saved.put({**facts, **keys, **extra, **summarise(curve, study.n_late, None)}, curve)
+    saved.put({**facts, **keys, **extra}, curve)
     saved.save()
-    of_folder, of_study = read_folders([folder]), read_study(study.folder)
-    run, row = of_folder.runs.iloc[0], of_study.runs.iloc[0]
-    for name in ("condition", "seed", "commit", "dirty", "config_hash", "oracle", "rounds", *COSTS):
-        assert run[name] == row[name], name
+    curves, of_study = read_curves([folder], ["test/acc"]), read_study(study.folder)
+    row = of_study.runs.iloc[0]
+    for name in ("commit", "dirty", "rounds", *COSTS):
+        assert facts[name] == row[name], name
     assert (row["run"], row["status"], row["setting"]) == ("tiny/equal/flash/0", "finished", "equal")
-    assert (run["bytes"], run["client_flops"], run["choice.agg"]) == (9.0, 15.0, "scaffold")
+    assert (row["bytes"], row["client_flops"], row["condition"], row["oracle"]) == (9.0, 15.0, "flash", False)
     shared = ["round", *(axis for axis in AXES if axis in of_study.curves), "test/acc"]
-    pd.testing.assert_frame_equal(of_folder.curves[shared], of_study.curves[shared], check_dtype=False)
-    assert of_folder.curves["round"].tolist() == [0, 1, 2]  # the diverged evaluation is one, the last round none
+    pd.testing.assert_frame_equal(curves[shared], of_study.curves[shared], check_dtype=False)
+    assert curves["round"].tolist() == [0, 1, 2]  # the diverged evaluation is one, the last round none
 
 
-def test_folders(tmp_path: Path) -> None:
-    assert read_folders([]).runs.empty
-    with pytest.raises(CheckpointError, match="is not the folder of a run"):
-        read_folders([tmp_path])
-    one = read_folders([run_folder(tmp_path / "run")], metrics=["test/loss"])
-    assert one.curves.columns.tolist() == ["run", "round", *AXES]
-    assert one.curves.empty
+def test_curves_of_folders(tmp_path: Path) -> None:
+    assert read_curves([], ["test/acc"]).empty
+    unmeasured = read_curves([run_folder(tmp_path / "run")], ["test/loss"])
+    assert unmeasured.columns.tolist() == ["run", "round", *AXES]
+    assert unmeasured.empty

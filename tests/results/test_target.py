@@ -5,16 +5,18 @@ import math
 import numpy as np
 import pytest
 
-from fedcohort.results.target import Cost, baseline_target, cost_to_target, find_crossing, median_cost
+from fedcohort.results.run import Evaluations
+from fedcohort.results.target import Cost, baseline_target, costs_to_target, find_crossing, median_cost
 from results.known_cases import case, near
 
 
 def test_cases() -> None:
     given, expected = case(3)
-    found = cost_to_target(given["steps"], given["cost"], given["values"], given["target"], given["window"])
+    steps, values, cost = (np.asarray(given[name], dtype=float) for name in ("steps", "values", "cost"))
+    run = Evaluations(steps, values, {"bytes": cost})
+    found = costs_to_target(run, given["target"], given["window"])["bytes"]
     assert [found.value, found.met] == near(expected)
-    raw = cost_to_target(given["steps"], given["cost"], given["values"], given["target"])
-    assert raw == Cost(80.0, met=True)
+    assert costs_to_target(run, given["target"]) == {"bytes": Cost(80.0, met=True)}
     given, expected = case(4)
     median = median_cost([Cost(*each) for each in given["times"]])
     assert (median.value, median.met, median.n) == (near(expected), 4, 6)

@@ -196,8 +196,10 @@ def test_mistakes(tmp_path: Path, text: str, said: str) -> None:
 
 def test_studies_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     folder = studies(tmp_path, baseline="round_robin", selectors=["flash"], yardsticks=[])
-    with pytest.raises(OptionError, match=r"of\.second must have the baseline and the unit of first, random and"):
+    with pytest.raises(OptionError, match=r"of\.second must be a study with baseline=random, as first is, got 'base"):
         leaderboard.load(folder)
+    with pytest.raises(OptionError, match=r"of\.second must be a study with horizon=None, as first is"):
+        leaderboard.load(studies(tmp_path / "horizon", horizon=2))
 
 
 def test_variants_of_all_studies_are_one_family(tmp_path: Path) -> None:

@@ -3,14 +3,18 @@
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fedcohort.record import provenance
 from fedcohort.record.journal import Journal
-from fedcohort.study.measure import Trajectory, measure, summarise
+from fedcohort.results.compare import Options
+from fedcohort.results.compare_cost import Target
+from fedcohort.study.measure import Trajectory, evaluations_of, measure, summarise
 from fedcohort.study.overrides import clock_of
+from fedcohort.study.result_files import Row
 from record.made_up import info, report
 
 
@@ -19,8 +23,15 @@ def curve(*values: float) -> Trajectory:
     return Trajectory(steps, np.array(values), 10 * steps, 100 * steps)
 
 
+def columns(
+    curve: Trajectory, goal: float = math.nan, clock_s: float = math.nan, crossing: str = "window", **options: Any
+) -> Row:
+    asked = Options("test/acc", **options)
+    return summarise(evaluations_of(curve, asked, clock_s), asked, Target(crossing=crossing), goal)
+
+
 def test_late_last_and_best() -> None:
-    found = summarise(curve(0.9, 0.2, 0.6, 0.5, 0.4), 3, None)
+    found = columns(curve(0.9, 0.2, 0.6, 0.5, 0.4))
     assert found["late"] == pytest.approx((0.6 + 0.5 + 0.4) / 3)
     assert found["last"] == 0.4
     assert found["best"] == 0.9
@@ -31,15 +42,15 @@ def test_late_last_and_best() -> None:
 def test_by_a_clock_the_last_sixth_of_its_time_counts() -> None:
     """Of 60 s the last ten: one model until 54 s, the next from there, and what comes at 61 s is too late."""
     found = Trajectory(*(np.array(x, float) for x in ([0, 1, 2, 3], [0.1, 0.5, 0.8, 0.9], [0, 30, 54, 61], [0] * 4)))
-    assert summarise(found, 10, None, 60.0)["late"] == pytest.approx(0.4 * 0.5 + 0.6 * 0.8)
+    assert columns(found, clock_s=60.0)["late"] == pytest.approx(0.4 * 0.5 + 0.6 * 0.8)
     # a fast run that had done all of its rounds at 40 s is as good as it was then; a slow one has its first model
-    assert summarise(curve(0.1, 0.5, 0.7, 0.4, 0.6), 2, None, 60.0)["late"] == pytest.approx(0.6)
-    assert summarise(curve(0.1, 0.5), 2, None, 9.0)["late"] == pytest.approx(0.1)
+    assert columns(curve(0.1, 0.5, 0.7, 0.4, 0.6), clock_s=60.0)["late"] == pytest.approx(0.6)
+    assert columns(curve(0.1, 0.5), clock_s=9.0)["late"] == pytest.approx(0.1)
     # rounds alone don't say who is better: three of the slow one's are its whole run
     slow = Trajectory(np.arange(4.0), np.array([0.1, 0.3, 0.6, 0.8]), np.array([0.0, 20.0, 40.0, 50.0]), np.zeros(4))
     fast = Trajectory(np.arange(4.0), np.array([0.1, 0.8, 0.8, 0.8]), np.array([0.0, 50.0, 55.0, 60.0]), np.zeros(4))
-    assert summarise(slow, 3, None)["late"] < summarise(fast, 3, None)["late"]
-    assert summarise(slow, 3, None, 60.0)["late"] == pytest.approx(summarise(fast, 3, None, 60.0)["late"])
+    assert columns(slow)["late"] < columns(fast)["late"]
+    assert columns(slow, clock_s=60.0)["late"] == pytest.approx(columns(fast, clock_s=60.0)["late"])
 
 
 def test_a_clock_is_read_off_the_words() -> None:
@@ -49,8 +60,8 @@ def test_a_clock_is_read_off_the_words() -> None:
 
 
 def test_a_run_shorter_than_late_leaves_out_the_first_model() -> None:
-    assert summarise(curve(0.1, 0.5, 0.7), 10, None)["late"] == pytest.approx(0.6)
-    assert summarise(curve(0.1), 10, None)["late"] == 0.1
+    assert columns(curve(0.1, 0.5, 0.7))["late"] == pytest.approx(0.6)
+    assert math.isnan(columns(curve(0.1))["late"])
 
 
 @pytest.mark.parametrize("target", [0.6, 0.7, 0.9])
@@ -58,7 +69,7 @@ def test_a_target_met_exactly_is_met_before_and_after_it_is_kept(target: float) 
     """Curves are kept in single precision, where 0.7 and 0.9 are a little less, and 0.6 a little more."""
     found = curve(0.1, target - 1e-4, target)
     kept = Trajectory(found.steps, found.value.astype(np.float32).astype(float), found.virtual_s, found.bytes)
-    assert [summarise(each, 2, target, crossing="first")["rounds_to_target"] for each in (found, kept)] == [2.0, 2.0]
+    assert [columns(each, target, crossing="first")["rounds_to_target"] for each in (found, kept)] == [2.0, 2.0]
 
 
 def test_a_diverged_end_is_part_of_the_curve(tmp_path: Path) -> None:
@@ -77,37 +88,38 @@ def test_a_diverged_end_is_part_of_the_curve(tmp_path: Path) -> None:
     provenance.note_start(facts.folder, {"commit": "c0ffee", "dirty": False, "sources": "", "versions": {}})
     own, found = measure(facts.folder, "clients/jain")
     assert found.steps.tolist() == [0.0, 1.0, 2.0]
-    assert math.isnan(summarise(found, 10, None)["late"])
+    assert math.isnan(columns(found)["late"])
     assert (own["rounds"], own["virtual_s"], own["bytes"]) == (3, 30.0, 9.0)
 
 
 def test_the_cost_to_a_target_that_one_evaluation_meets() -> None:
-    first = summarise(curve(0.1, 0.5, 0.7, 0.4, 0.8), 2, 0.7, crossing="first")
+    first = columns(curve(0.1, 0.5, 0.7, 0.4, 0.8), 0.7, crossing="first")
     assert (first["rounds_to_target"], first["virtual_s_to_target"], first["bytes_to_target"]) == (2.0, 20.0, 200.0)
-    assert math.isnan(summarise(curve(0.1, 0.5), 2, 0.7, crossing="first")["bytes_to_target"])
-    untrained = summarise(curve(0.9, 0.5, 0.4), 2, 0.7, crossing="first")
+    assert math.isnan(columns(curve(0.1, 0.5), 0.7, crossing="first")["bytes_to_target"])
+    untrained = columns(curve(0.9, 0.5, 0.4), 0.7, crossing="first")
     assert math.isnan(untrained["rounds_to_target"]), "the untrained model does not count"
 
 
 def test_the_cost_to_a_target_that_the_mean_of_the_window_meets() -> None:
-    """Means of two: 0.6, 0.55, 0.6, 0.7 after rounds 2, 3, 4 and 5."""
-    values = (0.1, 0.5, 0.7, 0.4, 0.8, 0.6)
-    assert summarise(curve(*values), 2, 0.7)["rounds_to_target"] == 5.0
-    assert summarise(curve(*values), 2, 0.6)["rounds_to_target"] == 2.0
+    """Means of three: 0.5, 0.6 and 0.65 after rounds 3, 4 and 5; up to a horizon of 4, 0.65 is never met."""
+    run = curve(0.1, 0.4, 0.8, 0.3, 0.7, 0.95)
+    assert columns(run, 0.65)["rounds_to_target"] == 5.0
+    assert columns(run, 0.6)["rounds_to_target"] == 4.0
+    early = columns(run, 0.65, horizon=4)
+    assert math.isnan(early["rounds_to_target"])
+    assert (early["bytes_spent"], early["late"], early["last"]) == (400.0, pytest.approx(0.6), 0.7)
 
 
 def test_the_last_sixth_is_the_default() -> None:
     """Of 24 evaluations the last four; of six, three at least. The target is met by the mean of as many."""
-    long = summarise(curve(0.1, *(k / 24 for k in range(1, 25))), None, 0.5)
+    long = columns(curve(0.1, *(k / 24 for k in range(1, 25))), 0.5)
     assert long["late"] == pytest.approx((21 + 22 + 23 + 24) / 4 / 24)
     assert long["rounds_to_target"] == 14.0, "(11 + 12 + 13 + 14) / 4 / 24 is 0.52, one round earlier it is 0.48"
-    assert summarise(curve(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7), None, None)["late"] == pytest.approx(0.6)
+    assert columns(curve(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7))["late"] == pytest.approx(0.6)
 
 
 def test_what_comes_after_the_clock_does_not_meet_the_target() -> None:
     """Rounds end at 10, 20, 30 s: the third, which meets 0.7, ends after a clock of 25 s, and not after one of 30."""
-    before, just = (
-        summarise(curve(0.1, 0.5, 0.6, 0.7), None, 0.7, clock_s=clock, crossing="first") for clock in (25.0, 30.0)
-    )
+    before, just = (columns(curve(0.1, 0.5, 0.6, 0.7), 0.7, clock, "first") for clock in (25.0, 30.0))
     assert math.isnan(before["virtual_s_to_target"])
     assert (just["rounds_to_target"], just["virtual_s_to_target"]) == (3.0, 30.0)

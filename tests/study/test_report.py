@@ -38,7 +38,10 @@ def test_the_page_opens_with_the_answer(written: tuple[Path, Results, list[Path]
         "of methods in all settings; with Holm within each setting, in 1). In 1 other setting, the headroom is "
         "above 0, and no method is significantly better. " in opening
     )
-    assert "Paired seeds: 3. The result of a run is the mean of test/acc over its last 2 evaluations." in opening
+    assert (
+        "Paired seeds: 3. The result of a run is the mean of test/acc over its evaluations in the last sixth of"
+        in opening
+    )
     assert "- **noisy**: significantly better than random: **flash +10.0 [10.0, 10.0]** at equal cost." in opening
     assert "no method is significantly better than random. Headroom: +10.0 [10.0, 10.0] (oracle_clean)." in opening
     assert "(oracle_clean). A difference of 1 point needs 17 seeds." in opening
@@ -208,7 +211,8 @@ def test_runs_that_ended_before_the_clock_are_named(tmp_path: Path) -> None:
     study = write(tmp_path, **ROWS)
     found = made_up(study, LATE)
     for (cell, row, seed), facts in found.rows.items():
-        facts["words"] = f"until.virtual_s={100 if row == 'flash' and seed < 2 else 60}" if cell == "noisy" else ""
+        clock_s = 100 if row == "flash" and seed < 2 else 60
+        facts["budget"] = f"Budget(rounds=9, virtual_s={clock_s})" if cell == "noisy" else "Budget(rounds=9)"
     report.write(study, found)
     text = page_of(tmp_path)
     assert "60 s (×1.00), rounds ended 2 of 3" in text

@@ -10,7 +10,6 @@ from pyarrow import parquet
 from fedcohort.errors import DataError
 from fedcohort.record import manifest
 from fedcohort.study import report
-from fedcohort.study.measure import summarise
 from fedcohort.study.result_files import CURVES, RESULTS
 from fedcohort.study.results import load
 from study.test_judge import LATE, ROWS
@@ -37,7 +36,7 @@ def test_results_come_back_to_the_bit(tmp_path: Path) -> None:
     found = made_up(study, thirds)
     for key, curve in found.curves.items():
         found.curves[key] = replace(curve, virtual_s=curve.virtual_s * (1 + 1e-12), bytes=curve.bytes + 1e-3)
-        found.rows[key] |= summarise(found.curves[key], study.n_late, study.settings["equal"].target)
+    found.measure(study, "equal")
     found.save()
     again = load(study)
     for key, row in found.rows.items():

@@ -32,7 +32,7 @@ def timed(
     for (cell, row, seed), facts in found.rows.items():
         for unit in AXES:
             facts[f"{unit}_to_target"] = took[cell][row][seed] if unit in units else 1.0
-            facts[unit] = ends.get(row, 1e9)
+            facts[unit] = facts[f"{unit}_spent"] = ends.get(row, 1e9)
     return found
 
 

@@ -1,36 +1,72 @@
-"""`fedcohort compare` and `fedcohort study report` give the same verdicts on the same runs."""
+"""`fedcohort compare` and `fedcohort study report` give the same verdicts on the same runs, with the same options."""
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from fedcohort.results.compare import Options, compare
+from fedcohort.results.compare import compare
+from fedcohort.results.compare_cost import Target, compare_cost
 from fedcohort.results.frame import Frames, read_study
-from fedcohort.study.definition import BASELINE, METHOD, ORACLE
+from fedcohort.study.definition import BASELINE, METHOD, ORACLE, Study
 from fedcohort.study.definition_file import load
 from fedcohort.study.judge import judge_settings
 from fedcohort.study.results import load as load_results
+from fedcohort.study.speed import measure_speeds
 from yaml_words import ROOT
 
 
-@pytest.mark.parametrize("name", ["paper_fedmaba", "norms_digits"])
-def test_both_give_the_same_verdict(name: str) -> None:
-    """Difference, p after Holm and verdict of each method and oracle in each setting, from the committed files."""
-    study = load(ROOT / "studies" / name)
+def frames_of(study: Study) -> Frames:
+    """The committed runs of the study's settings; the study says which methods are oracles."""
     frames = read_study(study.folder)
     roles = frames.runs["condition"].map(study.role_of)
-    runs = frames.runs.assign(oracle=roles == ORACLE)[roles.isin((METHOD, ORACLE, BASELINE))]
-    entries = compare(Frames(runs, frames.curves), Options(study.metric, study.baseline, rules=study.rules)).entries
-    methods = {
-        (method.setting, method.method): method
-        for method in judge_settings(study, load_results(study)).methods
-        if method.role in (METHOD, ORACLE)
-    }
+    is_tested = roles.isin((METHOD, ORACLE, BASELINE)) & frames.runs["setting"].isin(study.settings)
+    return Frames(frames.runs.assign(oracle=roles == ORACLE)[is_tested], frames.curves)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "target"),
+    [
+        ("paper_fedmaba", {}, Target()),
+        ("norms_digits", {"result": "best"}, Target(0.8, crossing="first")),
+        ("norms_digits", {"result": "last", "horizon": 20}, Target(level=0.9)),
+        ("paper_fedbalancer", {}, Target(level=0.8)),  # virtual time ends these runs
+    ],
+)
+def test_both_give_the_same_verdict(name: str, options: dict[str, Any], target: Target) -> None:
+    """Difference, p after Holm, verdict, target and speed-up of each method and oracle in each setting."""
+    study = replace(load(ROOT / "studies" / name), **options)
+    study = replace(study, settings={key: replace(s, target=target) for key, s in study.settings.items()})
+    frames, results = frames_of(study), load_results(study)
+    entries = compare(frames, study.options).entries
+    times = compare_cost(frames, study.options, target, "rounds")
+    verdicts = judge_settings(study, results).methods
+    methods = {(v.setting, v.method): v for v in verdicts if v.role in (METHOD, ORACLE)}
     assert set(methods) == {pair for pair in entries if pair[1] != study.baseline}
-    assert {method.verdict for method in methods.values()} >= {"better", "not settled"}
     for pair, method in methods.items():
         entry = entries[pair]
         assert entry.difference is not None
         assert entry.verdict == method.verdict, pair
         assert entry.difference.mean == pytest.approx(method.over.mean, abs=1e-6)
         assert entry.p == pytest.approx(method.ps.in_setting, abs=1e-6) or math.isnan(entry.p), pair
+    for key, row in results.done():
+        if key[:2] in methods:
+            assert row["target"] == pytest.approx(times.targets[key[0]][key[2]])
+    speeds = measure_speeds(study, results)
+    assert any(pair in methods for pair in speeds["rounds"])
+    for axis, by_pair in speeds.items():
+        for pair in set(by_pair) & set(methods):
+            speed, of_compare = by_pair[pair], times.entries[axis][pair]
+            assert of_compare.speed_up is not None
+            assert speed.up.ratio == pytest.approx(of_compare.speed_up.ratio)
+            assert (speed.verdict, speed.up.bound) == (of_compare.verdict, of_compare.speed_up.bound), (axis, pair)
+
+
+def test_an_oracle_is_known_by_its_selector_and_a_clock_by_the_budget() -> None:
+    """Rows of older versions have no tag: some of oracle_clean's, with a variant's name or with its own."""
+    runs = read_study(ROOT / "studies" / "regimes_digits").runs
+    is_oracle = runs.groupby("condition")["oracle"].agg(["any", "all"])
+    assert is_oracle.loc[["oracle_clean", "oracle_cleanest", "oracle_greedy", "worst"]].all(axis=None)
+    assert not is_oracle.loc[["random", "flash", "flash_whitened", "oort", "full"]].any(axis=None)
+    assert set(runs["clock_s"].dropna()) == {300.0, 36000.0}

@@ -12,7 +12,7 @@ from fedcohort.study.conditions import list_conditions
 from fedcohort.study.definition import Study
 from fedcohort.study.definition_file import load
 from fedcohort.study.engine import StudyRunner
-from fedcohort.study.measure import Trajectory, summarise
+from fedcohort.study.measure import Trajectory
 from fedcohort.study.result_files import DONE
 from fedcohort.study.results import Results
 from fedcohort.study.results import load as load_results
@@ -30,7 +30,6 @@ TINY: dict[str, Any] = {
         "noisy": {"words": ["heterogeneity=noise_bimodal"], "bounds": {"clean": ["heterogeneity=iid"]}},
     },
     "seeds": [0, 1],
-    "late": 2,
 }
 TUNE: dict[str, Any] = {
     "trials": 4,
@@ -65,7 +64,8 @@ def made_up(study: Study, late: Mapping[str, Mapping[str, Sequence[float]]]) -> 
                 facts = {"cell": cell, "selector": row, "seed": seed, "status": DONE, "metric": study.metric}
                 facts |= {"virtual_s": 60.0, "bytes": 1e6, "client_flops": 2.0, "wall_s": 3.0, "commit": "c0ffee"}
                 facts |= {"probe_bytes": 500.0, "server_flops": 7.0, "config_hash": f"{study.name}/{cell}/{row}"}
-                found.put({**facts, **summarise(curve, study.n_late, study.settings[cell].target)}, curve)
+                found.put(facts, curve)
+        found.measure(study, cell)
     return found
 
 

@@ -12,7 +12,7 @@ from fedcohort.record.journal import Journal
 from fedcohort.record.status import RunStatus
 from fedcohort.report.comparison import page
 from fedcohort.results.compare import Comparison, Options, compare
-from fedcohort.results.frame import Frames, read_folders, read_study
+from fedcohort.results.frame import Frames, read_study
 from fedcohort.results.matching.question import Question
 from fedcohort.startup.comparison import answer_folders, read_answer
 from fedcohort.tracking.runs import Query
@@ -85,10 +85,10 @@ def numbers(found: Comparison) -> pd.DataFrame:
 
 def test_folders_mlflow_and_parquet_give_the_same_table(logs: Logs, tmp_path: Path) -> None:
     paths = tracked(logs)
-    folders = read_folders(paths, [ACC])
     answer = read_answer(Query(logs.uri, EXPERIMENT), Question(baseline="random"))
     by_folder = answer_folders(paths, Question(baseline="random", source=answer.question.source))
     assert page.to_markdown(by_folder) == page.to_markdown(answer), "with the same notes"
+    folders = by_folder.frames
     only = answer_folders(paths, Question(), {"selector": "flash"})
     assert {condition for _, condition in only.headline.entries} == {"flash"}
     write_study(folders, tmp_path / "study")

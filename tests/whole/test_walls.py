@@ -34,7 +34,10 @@ PLANTED = {  # a line at the end of a module -> the contract that it breaks, and
         "Hydra is imported by startup and jobs only",
         "fedcohort.round.uniform -> hydra",
     ),
-    ("record/card.py", "import lightning"): ("Lightning has a room of its own", "fedcohort.record.card -> lightning"),
+    ("record/metadata.py", "import lightning"): (
+        "Lightning has a room of its own",
+        "fedcohort.record.metadata -> lightning",
+    ),
     ("jobs/status.py", "import mlflow"): ("MLflow has a package of its own", "fedcohort.jobs.status -> mlflow"),
     ("host/disk.py", "import matplotlib"): (
         "pages and figures have a package of their own",

@@ -13,7 +13,7 @@ from fedcohort.console import terminal
 from fedcohort.host import messages
 from fedcohort.host.interrupt import NOTHING, Stopped
 from fedcohort.jobs.job import run_checked
-from fedcohort.record import card, folder, history
+from fedcohort.record import folder, history, metadata
 from fedcohort.record.observer import RunInfo
 from fedcohort.report import run_figures, run_page
 from fedcohort.results.summary import summarise
@@ -32,7 +32,7 @@ class RunResult:
     """What a run has left in its folder; its files are read when they are asked for.
 
     Attributes:
-        folder: folder of the run; `docs/results.md` describes its files.
+        folder: of the run; `docs/results.md` describes its files.
     """
 
     folder: Path
@@ -40,7 +40,7 @@ class RunResult:
     @cached_property
     def info(self) -> RunInfo:
         """Options, seed, commit, and the size, classes and label noise of each client."""
-        return card.load_info(self.folder)
+        return metadata.load_info(self.folder)
 
     @cached_property
     def rounds(self) -> "pd.DataFrame":

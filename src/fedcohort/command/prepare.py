@@ -14,7 +14,6 @@ No file of DST is replaced.
 """
 
 import importlib
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -25,6 +24,7 @@ from fedcohort.dataset.raw.pieces import write
 from fedcohort.dataset.raw.source import folder_of
 from fedcohort.errors import DataError, OptionError
 from fedcohort.host import disk
+from fedcohort.paths import expand
 from fedcohort.startup.options import unknown_option_error
 
 KINDS = ("imagefolder", "leaf", "celeba", "waterbirds", "spawrious")
@@ -67,7 +67,7 @@ def main(words: Sequence[str]) -> int:
 def _destination(path: str, source: Path) -> Path:
     """Return the folder to make. Raises `OptionError` if it lies in the source, or its name can't be used."""
     try:
-        destination = Path(os.path.expanduser(path))
+        destination = expand(path)
         is_inside_source = destination.resolve().is_relative_to(source.resolve())
     except (OSError, RuntimeError, ValueError) as error:
         raise OptionError(f"{path[:200]!r} can't be used as a folder's name: {error}") from error

@@ -18,7 +18,7 @@ from fedcohort.errors import TrackingError
 from fedcohort.host import messages
 from fedcohort.host.lock import is_locked
 from fedcohort.host.time_limit import time_limit
-from fedcohort.record import card, history, manifest
+from fedcohort.record import history, manifest, metadata
 from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import follow, identity, server
 from fedcohort.tracking.feed import open_feed
@@ -33,7 +33,7 @@ def send_missing(
     """Send the missing rounds and files of the run in `folder`, and return a line that describes what was sent.
 
     Args:
-        folder: folder of the run.
+        folder: of the run.
         tracking_uri: another server than the run's own, None for that.
         experiment: another experiment than the run's own, None for that.
         wait_s: seconds that it may take.
@@ -61,7 +61,7 @@ def follow_then_sync(
 
 
 def _check(folder: Path) -> RunInfo:
-    info = card.load_info(folder)
+    info = metadata.load_info(folder)
     manifest.check_all(folder)
     history.read_lines(folder / history.NAME)
     return info

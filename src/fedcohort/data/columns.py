@@ -1,7 +1,6 @@
 """Columns of a user's table, Parquet or CSV; an unusable cell raises an error with file, row and reason."""
 
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from jaxtyping import Bool, Int64
 from fedcohort import ranges
 from fedcohort.errors import DataError
 from fedcohort.host import parquet
+from fedcohort.paths import expand
 from fedcohort.types import Ids, Values
 
 KINDS = (".parquet", ".csv")
@@ -46,7 +46,7 @@ class Columns:
         """Read the file. Raises `DataError` if it is not a table with at least one row."""
         import pyarrow.csv  # only where a run reads a table
 
-        file = Path(os.path.expanduser(path))
+        file = expand(path)
         if not file.is_file():
             raise DataError(
                 f"{group}.path={path}: there is no such file (from {Path.cwd()}); fedcohort contains none, and "

@@ -13,6 +13,7 @@ from fedcohort.dataset.parquet import StoredTable, list_parts
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from fedcohort.host import memory
+from fedcohort.paths import expand
 
 KINDS = (".parquet", ".csv")
 
@@ -73,7 +74,7 @@ def part_of(path: str, part: str, option: str = "dataset.path") -> Frame:
 
 def list_folder(path: str) -> str:
     """Return the names of a folder's files in one line."""
-    names = sorted(entry.name for entry in Path(os.path.expanduser(path)).iterdir())
+    names = sorted(entry.name for entry in expand(path).iterdir())
     return ", ".join([*names[:12], *(["..."] if names[12:] else [])]) or "nothing"
 
 
@@ -95,7 +96,7 @@ def file_of(path: str, part: str, option: str = "dataset.path") -> Path | None:
 def folder_of(path: str, option: str = "dataset.path") -> Path:
     """Return the folder. Raises `DataError` if it is none, or can't be read."""
     try:
-        folder = Path(os.path.expanduser(path))
+        folder = expand(path)
         is_folder = folder.is_dir()
         if is_folder:
             os.scandir(folder).close()

@@ -43,9 +43,11 @@ class Grid(Sweeper):
 
     def sweep(self, arguments: list[str]) -> list[Any]:
         """Launch the jobs that are not rejected, and return their results. Raises `FedcohortError` and jobs' errors."""
-        skip = self.typed.sweep.skip_refused
-        for name, value in (("skip_refused", skip), ("report", self.typed.sweep.report)):
+        skip, wait = self.typed.sweep.skip_refused, self.typed.sweep.wait
+        for name, value in (("skip_refused", skip), ("report", self.typed.sweep.report), ("wait", wait)):
             options.CHECKS[f"sweep.{name}"](f"sweep.{name}", value)
+        if not wait and not isinstance(self.launcher, launchers.Slurm):
+            raise OptionError("sweep.wait=false needs hydra/launcher=slurm: jobs of others end with this process")
         jobs = split_jobs(self.typed)
         if not jobs:
             raise OptionError("the sweep has no jobs: a range such as range(0) is empty")

@@ -10,6 +10,7 @@ from pathlib import Path
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
+from fedcohort.errors import OptionError
 from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import live_line, status
 from fedcohort.jobs.launch import Launch
@@ -36,6 +37,8 @@ def begin_grid(words: Sequence[str], configs: Path, launcher: str) -> Path:
     """
     jobs = expand(words, configs)
     config = overlay.compose_job(tuple(jobs[0]), configs).config
+    if not config["sweep"]["wait"]:
+        raise OptionError("sweep.wait=false is for `python train.py -m`: a sweep from Python waits for its jobs")
     refused = list(list_refused(jobs, lambda job: overlay.compose_job(job, configs), configs))
     started = leave_out_rejected(refused, jobs, skip=config["sweep"]["skip_refused"])
     folder = Path(config["paths"]["logs"]).absolute() / "sweeps" / f"{datetime.now():%Y-%m-%d_%H-%M-%S_%f}"

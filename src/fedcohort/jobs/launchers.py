@@ -10,7 +10,7 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
-from fedcohort.errors import FedcohortError
+from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import cores
 from fedcohort.jobs import cluster, live_line
 from fedcohort.jobs.job import JobContext
@@ -49,6 +49,8 @@ class _Launcher(Launcher):
         with live_line.show_live_line(sweep), closing(self._run(context, jobs)) as ended:
             for _ in ended:
                 pass
+        if not self.config.sweep.wait:
+            return [JobReturn(words, status=JobStatus.COMPLETED) for words in job_overrides]
         records = sweep_folder.read(sweep)
         return [self._return_of(records.get(number), words, context.search) for number, words in jobs.items()]
 
@@ -83,8 +85,12 @@ class Slurm(_Launcher):
         self.options = options
 
     def _run(self, context: JobContext, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:
+        if context.search and not self.config.sweep.wait:
+            raise OptionError("sweep.wait=false submits all jobs at once, but a search chooses them one by one")
         options: Any = OmegaConf.to_container(OmegaConf.create(self.options), resolve=True)
-        return cluster.follow(context.folder, cluster.submit(context, jobs, options))
+        tasks = cluster.submit(context, jobs, options)
+        if self.config.sweep.wait:
+            yield from cluster.follow(context.folder, tasks)
 
 
 def register() -> None:

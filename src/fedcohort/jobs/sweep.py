@@ -18,10 +18,11 @@ from omegaconf import DictConfig
 
 from fedcohort.errors import CheckpointError
 from fedcohort.host import memory, messages
+from fedcohort.host.commands import fedcohort_command
 from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import cluster, preload, report, status
 from fedcohort.jobs.status import KILLED, fail_killed, is_cancelled
-from fedcohort.record import card, sweep_folder
+from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.sweep_folder import LOCK, JobRecord, Plan, SweepJob, save_plan
 from fedcohort.startup import compat
@@ -37,11 +38,12 @@ class Sweep:
     """The sweep of this process, which a user started.
 
     Attributes:
-        folder: folder of the sweep, None if there is none.
+        folder: of the sweep, None if there is none.
         launcher: the class that starts the jobs.
         expected: overrides of each job; empty if the sweeper chooses them as it goes.
         refused: overrides and reason of each job that was left out.
         report: whether its runs are compared at the end (`sweep.report`).
+        waits: whether this process waits for the jobs (`sweep.wait`).
     """
 
     folder: Path | None = None
@@ -49,6 +51,7 @@ class Sweep:
     expected: Sequence[Sequence[str]] = field(default_factory=list)
     refused: Sequence[tuple[Sequence[str], str]] = field(default_factory=list)
     report: bool = False
+    waits: bool = True
     _lock: IO[str] | None = None
 
     def begin(
@@ -70,7 +73,14 @@ class Sweep:
 
     def exit_code(self) -> int:
         """Print, after the last job, the failures and the counts; return 1 if a job failed or was stopped."""
-        if self.folder is None or not sweep_folder.read(self.folder):
+        if self.folder is None:
+            return 0
+        if not self.waits:
+            arrays = cluster.list_arrays(self.folder)
+            status_command = f"{fedcohort_command('sweep')} status {self.folder.name}"
+            log.info("SLURM has the jobs (%s); `%s` shows how they stand", " ".join(arrays), status_command)
+            return 0
+        if not sweep_folder.read(self.folder):
             return 0
         results = self.results()
         _name_failed(results)
@@ -95,7 +105,7 @@ class Sweep:
         )
 
     def knows(self, error: BaseException) -> bool:
-        """Return whether `error` is already in the record of a job."""
+        """Return whether the record of a job has `error` already."""
         texts = (f"{type(error).__name__}: {error}", str(error))
         return any(record.how == "failed" and record.reason.startswith(texts) for record in self.results())
 
@@ -121,7 +131,7 @@ class Sweep:
     def opening_line(self, number: int) -> str:
         """Return the line for a job that begins: how many jobs there are, and the time left; "" without a sweep.
 
-        number: number of the job, from 0 on.
+        number: of the job, from 0 on.
         """
         if self.folder is None or not self.expected:
             return ""
@@ -142,6 +152,7 @@ class Announcement(Callback):
         if SWEEP.launcher.endswith(".Local"):
             preload.start_fork_server(config.hydra.launcher.inner_max_num_threads)
         SWEEP.report = config.sweep.report is True
+        SWEEP.waits = config.sweep.wait is not False
         if config.hydra.sweeper._target_ != GRID:  # which begins once it has checked the jobs
             SWEEP.begin(Path(config.hydra.sweep.dir).absolute(), split_jobs(config))
 
@@ -161,7 +172,7 @@ def split_jobs(config: DictConfig) -> list[list[str]]:
 
 
 def _name_failed(results: Sequence[JobRecord]) -> None:
-    """Print the failed jobs again at the end: their messages may have scrolled away or be in another process's log."""
+    """Print the failed jobs once more: their own lines scrolled away, or another process wrote them."""
     for record in results:
         if record.how == "failed":
             log.error("failed: %s: %s", " ".join(record.words), record.reason)
@@ -176,6 +187,6 @@ def _find_tracked(record: JobRecord) -> RunInfo | None:
     if record.how not in ("done", "skipped") or record.folder is None:
         return None
     try:
-        return card.load_info(record.folder) if identity.load(record.folder) is not None else None
+        return metadata.load_info(record.folder) if identity.load(record.folder) is not None else None
     except CheckpointError:  # it kept no journal
         return None

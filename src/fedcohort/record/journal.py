@@ -18,7 +18,7 @@ from typing import IO, NamedTuple
 
 from fedcohort.errors import CheckpointError, DamagedFile
 from fedcohort.host.disk import is_file
-from fedcohort.record import card, client_files, client_table, digest, presence
+from fedcohort.record import client_files, client_table, digest, metadata, presence
 from fedcohort.record.history import NAME, RESTART, Line, read_lines, read_undamaged
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.round.client_facts import ClientFacts
@@ -58,7 +58,7 @@ class Journal(Observer):
         self._last = committed[-1].digest if committed else ""
         if info.start:
             _refuse_gap(info.folder, info.start, self._steps)
-        card.save_info(info)
+        metadata.save_info(info)
         self._file = (info.folder / NAME).open("ab")
         _sync_folder(info.folder)
 

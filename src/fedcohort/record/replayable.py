@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort.errors import CheckpointError
-from fedcohort.record import card, history
+from fedcohort.record import history, metadata
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 from fedcohort.types import Ids
@@ -75,7 +75,7 @@ class RunLog:
 
 def read_log(folder: Path) -> RunLog:
     """Read the run in `folder`. Raises `CheckpointError` if it holds no run, or rounds are missing."""
-    info = card.load_info(folder)
+    info = metadata.load_info(folder)
     past = history.read(folder)
     if list(past.steps) != list(range(len(past.steps))) or len(past.steps) < 2:
         raise CheckpointError(f"{folder} has no rounds to replay, or its {history.NAME} lacks some of them")

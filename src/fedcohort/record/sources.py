@@ -3,13 +3,13 @@
 import ast
 import hashlib
 import importlib.util
-import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fedcohort.paths import expand
 from fedcohort.roles import flat
 
 PACKAGE = Path(__file__).parents[1]
@@ -106,9 +106,7 @@ def digest_data(config: Mapping[str, Any]) -> dict[str, str]:
     covers data of the hub, which no option names, and the middle of large files.
     """
     paths = {
-        name: Path(os.path.expanduser(value))
-        for name, value in flat(config)
-        if name.split(".")[-1] in FILES and isinstance(value, str)
+        name: expand(value) for name, value in flat(config) if name.split(".")[-1] in FILES and isinstance(value, str)
     }
     return {name: _digest(path) for name, path in paths.items() if path.exists()}
 

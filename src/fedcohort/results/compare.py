@@ -15,9 +15,9 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.results.correction import IN_SETTING, Correction, adjust_for_claim
 from fedcohort.results.difference import Difference, Mean, mean_of, paired_difference
-from fedcohort.results.frame import Frames
+from fedcohort.results.frame import AXES, CLOCK, Frames
 from fedcohort.results.power import count_seeds, least_difference
-from fedcohort.results.run import KINDS, Kind, late_slope, late_window, mean_over_time, run_result
+from fedcohort.results.run import KINDS, Evaluations, Kind, late_slope, late_window, measure_run
 from fedcohort.results.verdict import Rules, judge_difference
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Cell = tuple[str, str]  # setting, condition
 Results = Mapping[Cell, Mapping[int, float]]  # by seed
-CLOCK = "clock_s"  # column of the runs' frame: the budget of virtual seconds of a run that has one
 
 
 @dataclass(frozen=True)
@@ -130,7 +129,8 @@ def compare(frames: Frames, options: Options, unpaired: Collection[Cell] = ()) -
         options: what is compared.
         unpaired: cells whose seeds give other data than the baseline's, so that runs form no pairs.
     """
-    results = results_by_seed(frames, options)
+    evaluations = evaluations_by_run(frames, options)
+    results = results_by_seed(frames.runs, options, evaluations)
     oracles = {cell for cell, rows in runs_by_cell(frames.runs).items() if rows["oracle"].any()}
     differences = {
         cell: paired_difference(values, base, options.sign)
@@ -149,16 +149,16 @@ def compare(frames: Frames, options: Options, unpaired: Collection[Cell] = ()) -
         entry = Entry(values, mean_of(list(values.values())), oracle=cell in oracles)
         if (difference := differences.get(cell)) is not None:
             p = adjusted.get(cell, difference.p)
-            seeds = count_seeds(difference.std, rules.worth) if rules.worth else None
+            seeds = count_seeds(difference.std, rules.worth, rules.alpha) if rules.worth else None
             verdict = judge_difference(difference, p, rules)
             entry = Entry(values, entry.mean, difference, p, verdict, seeds, entry.oracle)
         entries[cell] = entry
-    curves = curves_by_run(frames)
+    slopes = slopes_by_setting(frames, options, evaluations)
     settings = {
-        setting: _describe(setting, frames, curves, {c: e for c, e in entries.items() if c[0] == setting}, options)
+        setting: _describe([e for c, e in entries.items() if c[0] == setting], slopes.get(setting, math.nan), options)
         for setting in dict.fromkeys(setting for setting, _ in results)
     }
-    return Comparison(options, entries, settings, _window(curves.values(), options))
+    return Comparison(options, entries, settings, _window(evaluations.values(), options))
 
 
 def base_of(values: Mapping[Cell, T], cell: Cell, baseline: str | None, unpaired: Collection[Cell]) -> T | None:
@@ -168,22 +168,36 @@ def base_of(values: Mapping[Cell, T], cell: Cell, baseline: str | None, unpaired
     return values.get((cell[0], baseline))
 
 
-def results_by_seed(frames: Frames, options: Options) -> dict[Cell, dict[int, float]]:
-    """Return the result of each run, by cell and seed; NaN if its metric was never evaluated after training."""
-    curves = curves_by_run(frames)
-    results: dict[Cell, dict[int, float]] = {}
-    for cell, rows in runs_by_cell(frames.runs).items():
-        clocks = rows[CLOCK] if CLOCK in rows else rows["seed"] * math.nan
-        results[cell] = {
-            int(seed): _result(curves.get(run), options, float(clock))
-            for run, seed, clock in sorted(zip(rows["run"], rows["seed"], clocks, strict=True), key=lambda row: row[1])
+def results_by_seed(
+    runs: "pd.DataFrame", options: Options, evaluations: Mapping[str, Evaluations]
+) -> dict[Cell, dict[int, float]]:
+    """Return the result of each run, by cell and seed; NaN where its metric was never evaluated after training."""
+    return {
+        cell: {
+            int(seed): measure_run(evaluations[run], options.result, options.horizon, options.sign)
+            for seed, run in sorted(zip(rows["seed"], rows["run"], strict=True))
         }
-    return results
+        for cell, rows in runs_by_cell(runs).items()
+    }
 
 
-def curves_by_run(frames: Frames) -> "dict[str, pd.DataFrame]":
-    """Return the curves of each run."""
-    return {str(run): rows for run, rows in frames.curves.groupby("run")} if len(frames.curves) else {}
+def evaluations_by_run(frames: Frames, options: Options) -> dict[str, Evaluations]:
+    """Return the evaluations of each run up to the horizon, which are none for a run without a curve."""
+    runs, curves, metric = frames.runs, frames.curves, options.metric
+    by_run = {}
+    if metric in curves:
+        curves = curves[curves[metric].notna() & (curves["round"] <= (options.horizon or math.inf))]
+        by_run = {str(run): rows.sort_values("round") for run, rows in curves.groupby("run")}
+    clocks = runs[CLOCK] if CLOCK in runs and options.horizon is None else [math.nan] * len(runs)
+    evaluations = {}
+    for run, clock_s in zip(runs["run"], clocks, strict=True):
+        rows = by_run.get(run, curves.iloc[:0])
+        steps, values = (
+            rows[name].to_numpy(dtype=float) if name in rows else np.empty(0) for name in ("round", metric)
+        )
+        spent = {name: rows[name].to_numpy(dtype=float) for name in AXES if name in rows}
+        evaluations[run] = Evaluations(steps, values, spent, float(clock_s) if len(steps) else math.nan)
+    return evaluations
 
 
 def runs_by_cell(runs: "pd.DataFrame") -> "dict[Cell, pd.DataFrame]":
@@ -191,53 +205,32 @@ def runs_by_cell(runs: "pd.DataFrame") -> "dict[Cell, pd.DataFrame]":
     return {(str(s), str(c)): rows for (s, c), rows in runs.groupby(["setting", "condition"], sort=False)}
 
 
-def evaluations(curve: "pd.DataFrame", metric: str, horizon: float | None = None) -> "pd.DataFrame":
-    """Return the rows of a run's curve that measured the metric, up to a round, ordered by round."""
-    if metric not in curve:
-        return curve.iloc[:0]
-    rows = curve[curve[metric].notna()].sort_values("round")
-    return rows if horizon is None else rows[rows["round"] <= horizon]
+def slopes_by_setting(frames: Frames, options: Options, evaluations: Mapping[str, Evaluations]) -> dict[str, float]:
+    """Return the mean slope of the baseline over the window of its result, per round, by setting."""
+    slopes: dict[str, list[float]] = {}
+    runs = frames.runs[frames.runs["condition"] == options.baseline]
+    for setting, run in zip(runs["setting"], runs["run"], strict=True):
+        if len(evaluations[run].steps):
+            slope = late_slope(evaluations[run].steps, evaluations[run].values, options.horizon)
+            slopes.setdefault(str(setting), []).append(slope)
+    return {setting: float(np.mean(of_setting)) for setting, of_setting in slopes.items()}
 
 
-def _result(curve: "pd.DataFrame | None", options: Options, clock_s: float) -> float:
-    rows = evaluations(curve, options.metric, options.horizon) if curve is not None else None
-    if rows is None or not len(rows):
-        return math.nan
-    steps, values = rows["round"].to_numpy(), rows[options.metric].to_numpy(dtype=float)
-    if options.result == "late" and math.isfinite(clock_s) and options.horizon is None:
-        return mean_over_time(rows["virtual_s"].to_numpy(), values, clock_s)
-    if options.result == "best":
-        return options.sign * run_result(steps, options.sign * values, "best", options.horizon)
-    return run_result(steps, values, options.result, options.horizon)
-
-
-def _describe(
-    setting: str, frames: Frames, curves: "Mapping[str, pd.DataFrame]", entries: Mapping[Cell, Entry], options: Options
-) -> Setting:
-    tests = [entry.difference for entry in entries.values() if entry.difference is not None and not entry.oracle]
+def _describe(entries: Collection[Entry], slope: float, options: Options) -> Setting:
+    tests = [entry.difference for entry in entries if entry.difference is not None and not entry.oracle]
     spreads = sorted(difference.std for difference in tests if math.isfinite(difference.std))
     spread = spreads[len(spreads) // 2] if spreads else math.nan
     n = max((difference.n for difference in tests), default=0)
-    runs = frames.runs
-    slopes = []
-    for run in runs[(runs["setting"] == setting) & (runs["condition"] == options.baseline)]["run"]:
-        rows = evaluations(curves[run], options.metric, options.horizon) if run in curves else None
-        if rows is not None and len(rows):
-            slopes.append(late_slope(rows["round"].to_numpy(), rows[options.metric].to_numpy(), options.horizon))
     return Setting(
         family=sum(math.isfinite(d.p) and d.n >= options.rules.seeds for d in tests),
-        seeds_needed=count_seeds(spread, options.rules.worth) if options.rules.worth else None,
-        detectable=least_difference(spread, n) if spread > 0 else math.nan,
-        slope=float(np.mean(slopes)) if slopes else math.nan,
+        seeds_needed=count_seeds(spread, options.rules.worth, options.rules.alpha) if options.rules.worth else None,
+        detectable=least_difference(spread, n, options.rules.alpha) if spread > 0 else math.nan,
+        slope=slope,
     )
 
 
-def _window(curves: "Collection[pd.DataFrame]", options: Options) -> tuple[int, int]:
+def _window(evaluations: Collection[Evaluations], options: Options) -> tuple[int, int]:
     """Return the first and last round of the window of the run with the latest evaluation; (0, 0) without any."""
-    latest = np.empty(0)
-    for curve in curves:
-        steps = evaluations(curve, options.metric, options.horizon)["round"].to_numpy(dtype=float)
-        if len(steps) and (not len(latest) or steps[-1] > latest[-1]):
-            latest = steps
+    latest = max((run.steps for run in evaluations if len(run.steps)), key=lambda steps: steps[-1], default=np.empty(0))
     averaged = latest[late_window(latest, options.horizon)]
     return (int(averaged[0]), int(averaged[-1])) if len(averaged) else (0, 0)

@@ -6,19 +6,25 @@ of some conditions. The definitions are those of `target` and `speed_up`.
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.results.compare import Cell, Options, Results, base_of, curves_by_run, evaluations, results_by_seed
+from fedcohort.results.compare import Cell, Options, base_of, evaluations_by_run, results_by_seed
 from fedcohort.results.correction import IN_SETTING, adjust_for_claim
 from fedcohort.results.frame import AXES as COSTS
 from fedcohort.results.frame import Frames
 from fedcohort.results.metric import is_share
-from fedcohort.results.run import late_window
+from fedcohort.results.run import Evaluations, count_averaged, measure_run
 from fedcohort.results.speed_up import SpeedUp, judge_speed, speed_up
-from fedcohort.results.target import LEVEL, Cost, MedianCost, baseline_target, cost_to_target, median_cost
+from fedcohort.results.target import LEVEL, Cost, MedianCost, baseline_target, costs_to_target, median_cost
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ROUNDS = "rounds"
 AXES = (*COSTS, ROUNDS)
@@ -111,55 +117,58 @@ def compare_cost(
     Raises `OptionError` for an `axis` that a run did not log, and for a target that no condition sets.
     """
     ranges.choice("axis", axis, *AXES)
-    results = results_by_seed(frames, options)
-    targets = _targets(frames, results, options, target)
-    runs = frames.runs
+    runs, evaluations = frames.runs, evaluations_by_run(frames, options)
+    targets = _targets(runs, evaluations, options, target)
     axes = [name for name in COSTS if name in runs and (runs[name] > 0).all()] + [ROUNDS]
     if axis not in axes:
         lacking = runs[~(runs[axis] > 0)] if axis in runs else runs
         name = PurePath(str(lacking["folder"].iloc[0])).name or lacking["run"].iloc[0]
         why = "virtual time does not pass with device=instant" if axis == "virtual_s" else "it was not logged"
         raise OptionError(f"axis={axis} is not known of run {name}: {why}. Set axis to one of {', '.join(axes)}")
-    entries = {}
-    for name in axes:
-        costs, oracles = _costs_by_seed(name, frames, options, target, targets)
-        entries[name] = _compare_along(costs, oracles, options, unpaired)
+    costs: dict[str, dict[Cell, dict[int, Cost]]] = {name: {} for name in axes}
+    oracles = set[Cell]()
+    columns = (runs.sort_values("seed")[name] for name in ("run", "setting", "condition", "seed", "oracle"))
+    for run, setting, condition, seed, is_oracle in zip(*columns, strict=True):
+        cell = (str(setting), str(condition))
+        oracles |= {cell} if is_oracle else set()
+        goal = targets[cell[0]].get(int(seed), math.nan)
+        of_run = measure_costs(evaluations[run], goal, options, target) if math.isfinite(goal) else {}
+        for name in axes:
+            by_seed = costs[name].setdefault(cell, {})
+            if name in of_run:
+                by_seed[int(seed)] = of_run[name]
+    entries = {name: compare_along(by_cell, oracles, options, unpaired) for name, by_cell in costs.items()}
     return CostComparison(axis, target, targets, entries)
 
 
-def _costs_by_seed(
-    axis: str, frames: Frames, options: Options, target: Target, targets: Mapping[str, Mapping[int, float]]
-) -> tuple[dict[Cell, dict[int, Cost]], set[Cell]]:
-    """Return the cost to the target of each run along the axis, by cell and seed, and the cells of oracles."""
-    curves, runs = curves_by_run(frames), frames.runs.sort_values("seed")
-    costs: dict[Cell, dict[int, Cost]] = {}
-    oracles: set[Cell] = set()
-    columns = (runs[name] for name in ("run", "setting", "condition", "seed", "oracle"))
-    for run, setting, condition, seed, is_oracle in zip(*columns, strict=True):
-        cell = (str(setting), str(condition))
-        costs.setdefault(cell, {})
-        oracles |= {cell} if is_oracle else set()
-        if run not in curves or seed not in targets[cell[0]]:
-            continue
-        rows = evaluations(curves[run], options.metric, options.horizon)
-        if not len(rows):
-            continue
-        steps, values = rows["round"].to_numpy(), rows[options.metric].to_numpy(dtype=float)
-        spent = steps if axis == ROUNDS else rows[axis].to_numpy(dtype=float)
-        window = int(late_window(steps, options.horizon).sum()) if target.crossing == "window" else 1
-        costs[cell][int(seed)] = cost_to_target(steps, spent, values, targets[cell[0]][seed], window, options.sign)
-    return costs, oracles
+def measure_costs(run: Evaluations, goal: float, options: Options, target: Target) -> dict[str, Cost]:
+    """Return the costs of a run until it met the value `goal`, by axis; none without evaluations."""
+    if not len(run.steps):
+        return {}
+    window = count_averaged(run, options.horizon) if target.crossing == "window" else 1
+    return costs_to_target(replace(run, spent={**run.spent, ROUNDS: run.steps}), goal, window, options.sign)
 
 
-def _compare_along(
-    costs: Mapping[Cell, Mapping[int, Cost]], oracles: Collection[Cell], options: Options, unpaired: Collection[Cell]
+def compare_along(
+    costs: Mapping[Cell, Mapping[int, Cost]],
+    untested: Collection[Cell],
+    options: Options,
+    unpaired: Collection[Cell] = (),
 ) -> dict[Cell, CostEntry]:
+    """Compare costs along one axis.
+
+    Args:
+        costs: cost of each run until the target, by cell and seed.
+        untested: cells, such as those of oracles, whose p-values are not in the family of the correction.
+        options: of the comparison.
+        unpaired: cells whose seeds give other data than the baseline's.
+    """
     ups = {
         cell: speed_up(base, by_seed)
         for cell, by_seed in costs.items()
         if by_seed and (base := base_of(costs, cell, options.baseline, unpaired))
     }
-    tests = {c: up.p if up.n >= options.rules.seeds else math.nan for c, up in ups.items() if c not in oracles}
+    tests = {c: up.p if up.n >= options.rules.seeds else math.nan for c, up in ups.items() if c not in untested}
     adjusted = adjust_for_claim(tests, IN_SETTING, options.correction)
     entries = {}
     for cell, by_seed in costs.items():
@@ -170,8 +179,11 @@ def _compare_along(
     return entries
 
 
-def _targets(frames: Frames, results: Results, options: Options, target: Target) -> dict[str, dict[int, float]]:
+def _targets(
+    runs: "pd.DataFrame", evaluations: Mapping[str, Evaluations], options: Options, target: Target
+) -> dict[str, dict[int, float]]:
     """Return the target of each setting and seed; a seed that has none is left out."""
+    results = results_by_seed(runs, options, evaluations)
     targets: dict[str, dict[int, float]] = {}
     for setting in dict.fromkeys(setting for setting, _ in results):
         by_condition = {condition: values for (name, condition), values in results.items() if name == setting}
@@ -188,21 +200,25 @@ def _targets(frames: Frames, results: Results, options: Options, target: Target)
                 if all(math.isfinite(values.get(seed, math.nan)) for values in named)
             }
             continue
-        value = target.value
-        if value is None:
-            if options.baseline is None:
-                raise ranges.refuse("target", "a number or best_of: without a baseline", BASELINE)
-            base = [x for x in by_condition.get(options.baseline, {}).values() if math.isfinite(x)]
-            start = 0.0 if is_share(options.metric) else _mean_before_training(frames, setting, options)
-            value = baseline_target(base, target.level, start)
+        if target.value is None and options.baseline is None:
+            raise ranges.refuse("target", "a number or best_of: without a baseline", BASELINE)
+        is_base = (runs["setting"] == setting) & (runs["condition"] == options.baseline)
+        value = target_value([evaluations[run] for run in runs[is_base]["run"]], options, target)
         targets[setting] = dict.fromkeys(seeds, value) if math.isfinite(value) else {}
     return targets
 
 
-def _mean_before_training(frames: Frames, setting: str, options: Options) -> float:
-    """Return the mean metric of the baseline's models before training; NaN if not known."""
-    runs = frames.runs
-    base = runs[(runs["setting"] == setting) & (runs["condition"] == options.baseline)]["run"]
-    curves = frames.curves
-    rows = curves[curves["run"].isin(base) & (curves["round"] == 0)]
-    return float(rows[options.metric].mean()) if options.metric in rows else math.nan
+def target_value(baseline_runs: Collection[Evaluations], options: Options, target: Target) -> float:
+    """Return the target of a setting: a value, or a share of the way to the baseline's mean result; NaN if not known.
+
+    Args:
+        baseline_runs: the evaluations of the baseline in the setting.
+        options: of the comparison.
+        target: without `best_of`.
+    """
+    if target.value is not None:
+        return target.value
+    results = [measure_run(run, options.result, options.horizon, options.sign) for run in baseline_runs]
+    untrained = [float(value) for run in baseline_runs for value in run.values[run.steps == 0]]
+    start = 0.0 if is_share(options.metric) else float(np.mean(untrained)) if untrained else math.nan
+    return baseline_target(results, target.level, start)

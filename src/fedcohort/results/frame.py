@@ -12,6 +12,7 @@ The frame of runs has one row per run. A reader leaves out columns that its sour
     commit, dirty   code of the last start.
     config_hash     hash of the options that decide results, without the seed.
     budget          text that describes where the run ends.
+    clock_s         virtual seconds at which the budget ends the run; NaN without such a limit.
     oracle          whether the method reads what no server can know.
     rounds          number of completed rounds.
     virtual_s, bytes, probe_bytes, client_flops, server_flops   cumulative cost at the end of the run.
@@ -24,15 +25,19 @@ The frame of curves has one row per evaluation (a round that measured a metric),
     virtual_s, bytes, client_flops   cumulative cost until the round; bytes are down and up, over all clients.
     <metric>        one column for each metric, named as in the journal; NaN if the round did not measure it.
 
-This module reads run folders and a study's Parquet files. `tracking/curves.py` reads MLflow.
+This module reads the curves of run folders, and a study's Parquet files. `matching/question.py` makes the frame of
+runs in folders and in MLflow, and `tracking/curves.py` reads MLflow's curves.
 """
 
+import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedcohort.record import card, folder, history, manifest, provenance
+from fedcohort.record import history, manifest
+from fedcohort.results.oracles import reads_unknowable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +50,8 @@ COSTS = {  # each cost is the sum of these metrics of the journal
     "server_flops": ("comp/server_flops",),
 }
 AXES = ("virtual_s", "bytes", "client_flops")  # cost columns of the curves
+CLOCK = "clock_s"
+CLOCK_OF_BUDGET = re.compile(r"\bvirtual_s=([\d.e+-]+)")
 EVALUATIONS = ("test/", "server_val/", "clients/")  # prefixes of metrics that not every round measures
 FINISHED = "finished"
 STUDY_FILES = ("results.parquet", "curves.parquet")
@@ -64,52 +71,22 @@ class Frames:
     curves: "pd.DataFrame"
 
 
-def read_folders(folders: Iterable[Path], metrics: Sequence[str] | None = None) -> Frames:
-    """Read run folders: run metadata, journal, starts and status.
+def read_curves(folders: Iterable[Path], metrics: Sequence[str]) -> "pd.DataFrame":
+    """Return the frame of curves of the runs in `folders`, with these metrics.
 
-    Args:
-        folders: the run folders.
-        metrics: columns of the curves, None for all metrics of evaluations.
-
-    Raises:
-        CheckpointError: a folder holds no run.
+    Raises `CheckpointError` for a folder that holds no run.
     """
     import pandas as pd
 
-    runs, curves = [], []
-    for path in folders:
-        info, journal = card.load_info(path), history.read(path)
-        starts, status = provenance.read_starts(path), folder.status_of(path)
-        runs.append(
-            {
-                "run": path.name,
-                "study": "",
-                "setting": "",
-                "condition": info.choices.get("selector", ""),
-                "seed": info.seed,
-                "folder": str(path),
-                "status": status.get("status", "running"),
-                "commit": starts[-1]["commit"] if starts else info.commit,
-                "dirty": bool(starts[-1]["dirty"]) if starts else info.dirty,
-                "config_hash": info.config_hash,
-                "budget": str(info.budget),
-                "oracle": bool(info.tags.get("yardstick")),
-                "rounds": journal.steps[-1] if journal.steps else 0,
-                **{cost: sum(journal.final.get(name, 0.0) for name in names) for cost, names in COSTS.items()},
-                "wall_s": history.wall_s(card.read_start_times(path), journal.times),
-                **{f"choice.{group}": choice for group, choice in info.choices.items()},
-            }
-        )
-        curves.append(read_curve(journal, path.name, metrics))
-    return Frames(pd.DataFrame(runs), pd.concat(curves, ignore_index=True) if curves else pd.DataFrame())
+    curves = [read_curve(history.read(path), path.name, metrics) for path in folders]
+    return pd.concat(curves, ignore_index=True) if curves else pd.DataFrame()
 
 
-def read_curve(journal: history.History, run: str, metrics: Sequence[str] | None = None) -> "pd.DataFrame":
+def read_curve(journal: history.History, run: str, metrics: Sequence[str]) -> "pd.DataFrame":
     """Return the rows of one run in the frame of curves: the rounds that measured one of the metrics."""
     import pandas as pd
 
-    selected = [name for name in journal.measured if name.startswith(EVALUATIONS)] if metrics is None else metrics
-    names = [name for name in selected if name in journal.measured]
+    names = [name for name in metrics if name in journal.measured]
     measured = {step for name in names for step in journal.measured[name]}
     rows = journal.metrics[journal.metrics.index.isin(measured)]
     spent = {
@@ -120,6 +97,18 @@ def read_curve(journal: history.History, run: str, metrics: Sequence[str] | None
     values = rows[names].reset_index(drop=True)
     keys = pd.DataFrame({"run": run, "round": rows.index.to_numpy()})
     return pd.concat([keys, costs, values], axis=1)
+
+
+def clock_of_budget(budget: str | None) -> float:
+    """Return the virtual seconds at which a run with this budget, as text, ends; NaN where no clock ends it."""
+    limit = CLOCK_OF_BUDGET.search(budget or "")
+    return float(limit[1]) if limit else math.nan
+
+
+def _is_oracle(words: str, condition: str, tag: str) -> bool:
+    """Return whether a run is one of an oracle; runs of older versions, without a tag, are known by their selector."""
+    selectors = [word.removeprefix("selector=") for word in words.split() if word.startswith("selector=")]
+    return bool(tag) or reads_unknowable(selectors[-1] if selectors else condition)
 
 
 def read_study(path: Path) -> Frames:
@@ -136,17 +125,22 @@ def read_study(path: Path) -> Frames:
     for frame in (runs, curves):
         seeds = frame["seed"].astype(str)
         frame.insert(0, "run", f"{path.name}/" + frame["setting"] + "/" + frame["condition"] + "/" + seeds)
+    words, budgets, tags = (
+        runs[name].fillna("") if name in runs else pd.Series("", index=runs.index)
+        for name in ("words", "budget", "yardstick")
+    )
     runs = runs.assign(
         study=path.name,
         folder="",
         status=runs["status"].replace("done", FINISHED),
-        oracle=runs["yardstick"].fillna("") != "" if "yardstick" in runs else False,
+        oracle=[_is_oracle(*row) for row in zip(words, runs["condition"], tags, strict=True)],
+        **{CLOCK: budgets.map(clock_of_budget)},
     )
     of_run = runs.set_index("run")["metric"]
     for metric in metrics:
         curves[metric] = curves["value"].where(curves["run"].map(of_run) == metric)
     head = ["run", "study", "setting", "condition", "seed", "folder", "status"]
-    facts = ["commit", "dirty", "config_hash", "budget", "oracle", "rounds", *COSTS, "wall_s"]
+    facts = ["commit", "dirty", "config_hash", "budget", CLOCK, "oracle", "rounds", *COSTS, "wall_s"]
     columns = [name for name in (*head, *facts) if name in runs]
     axes = [name for name in AXES if name in curves]
     return Frames(runs[columns], curves[["run", "round", *axes, *metrics]])

@@ -8,7 +8,8 @@ the newest. A single evaluation has twice the spread between seeds, and the best
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -66,6 +67,50 @@ def run_result(
     if kind == "late":
         return float(values[late_window(steps, horizon, share)].mean())
     return float(values[counts][-1] if kind == "last" else values[counts].max())
+
+
+@dataclass(frozen=True)
+class Evaluations:
+    """The evaluations of one metric in a run, up to the horizon.
+
+    Attributes:
+        steps: rounds, increasing; 0 is the untrained model.
+        values: the metric.
+        spent: cumulative costs by name, `virtual_s` among them.
+        clock_s: virtual seconds at which the run ends; NaN without a clock, and with a horizon, which replaces it.
+    """
+
+    steps: Values
+    values: Values
+    spent: Mapping[str, Values]
+    clock_s: float = math.nan
+
+    @property
+    def has_clock(self) -> bool:
+        """Whether virtual time ends the run."""
+        return math.isfinite(self.clock_s)
+
+
+def measure_run(run: Evaluations, kind: Kind = "late", horizon: int | None = None, sign: int = 1) -> float:
+    """Return the result of a run; NaN if no trained model was evaluated.
+
+    Args:
+        run: its evaluations.
+        kind: `late`, `last` or `best`.
+        horizon: last round that counts; None for the end of the run.
+        sign: -1 if a smaller metric is better, else 1.
+    """
+    if kind == "late" and run.has_clock and len(run.steps):
+        return mean_over_time(run.spent["virtual_s"], run.values, run.clock_s)
+    if kind == "best":
+        return sign * run_result(run.steps, sign * run.values, "best", horizon)
+    return run_result(run.steps, run.values, kind, horizon)
+
+
+def count_averaged(run: Evaluations, horizon: int | None = None) -> int:
+    """Return the number of evaluations, one or more, that a late result averages."""
+    window = newest_for(run.spent["virtual_s"], run.clock_s) > 0 if run.has_clock else late_window(run.steps, horizon)
+    return max(int(window.sum()), 1)
 
 
 def mean_over_time(virtual_s: Numbers, values: Numbers, clock_s: float, share: float = SHARE) -> float:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.record import card
+from fedcohort.record import metadata
 from fedcohort.record.history import HEADLINE, History, wall_s
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.provenance import list_forced
@@ -50,7 +50,7 @@ def summarise(info: RunInfo, history: History, status: str, now_ms: int | None =
         "best": {name: best for name in BEST if (best := _best(history, name))},
         "reached": shares_of_best(history),
         "fingerprint": history.fingerprints[-1] if history.fingerprints else None,
-        "wall_s": wall_s(card.read_start_times(info.folder), [*history.times, now]),
+        "wall_s": wall_s(metadata.read_start_times(info.folder), [*history.times, now]),
         "virtual_s": final.get("time/virtual_s"),
         "bytes": {way: final.get(f"comm/{way}_bytes") for way in ("down", "up", "probe")},
         "client_flops": final.get("comp/client_flops"),

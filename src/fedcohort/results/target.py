@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedcohort.results.run import Numbers
+from fedcohort.results.run import Evaluations, Numbers
 
 LEVEL = 0.95  # of the baseline's mean result, the default target
 TOLERANCE = 1e-6  # of the target
@@ -69,12 +69,21 @@ def find_crossing(steps: Numbers, values: Numbers, target: float, window: int = 
     return int(trained[met[0] + window - 1]) if len(met) else None
 
 
-def cost_to_target(
-    steps: Numbers, costs: Numbers, values: Numbers, target: float, window: int = 1, sign: int = 1
-) -> Cost:
-    """Return the cost of a run until it met the target; costs: cumulative cost at the rounds of `steps`."""
-    crossing = find_crossing(steps, values, target, window, sign)
-    return Cost(float(costs[-1]), met=False) if crossing is None else Cost(float(costs[crossing]), met=True)
+def costs_to_target(run: Evaluations, target: float, window: int = 1, sign: int = 1) -> dict[str, Cost]:
+    """Return the costs of a run until it met the target, by name; evaluations after its clock do not meet it.
+
+    Args:
+        run: its evaluations, one or more.
+        target: NaN for a target that no run meets.
+        window: number of evaluations that are averaged.
+        sign: 1 if a larger metric is better, else -1.
+    """
+    values = run.values
+    if run.has_clock:
+        values = np.where(run.spent["virtual_s"] <= run.clock_s, values, -sign * math.inf)
+    crossing = find_crossing(run.steps, values, target, window, sign)
+    index, is_met = (-1, False) if crossing is None else (crossing, True)
+    return {name: Cost(float(costs[index]), is_met) for name, costs in run.spent.items()}
 
 
 def median_cost(costs: Sequence[Cost]) -> MedianCost:
@@ -94,8 +103,9 @@ def baseline_target(results: Numbers, level: float = LEVEL, start: float = 0.0) 
     5 % faster.
 
     Args:
-        results: results of the baseline, one for each seed.
+        results: of the baseline, one for each seed; those that are not finite do not count.
         level: share of the way, in (0, 1].
         start: 0 for an accuracy; the untrained model's value for a loss.
     """
-    return start + level * (float(np.mean(np.asarray(results))) - start) if len(results) else math.nan
+    finite = [result for result in results if math.isfinite(result)]
+    return start + level * (float(np.mean(finite)) - start) if finite else math.nan

@@ -8,7 +8,7 @@ from fedcohort.errors import TrackingError
 from fedcohort.host.time_limit import time_limit
 from fedcohort.report.comparison import page
 from fedcohort.report.comparison.verdicts import list_verdicts
-from fedcohort.results.frame import read_folders
+from fedcohort.results.frame import read_curves as read_folder_curves
 from fedcohort.results.matching.match import match
 from fedcohort.results.matching.question import Answer, Question, answer
 from fedcohort.tracking import report, runs, server
@@ -59,7 +59,7 @@ def answer_folders(folders: Sequence[Path], question: Question, conditions: Mapp
     ]
     matched = match(compared, q.rows, q.cols, *q.metrics)
     used = [paths[run.id] for by_seed in matched.cells.values() for run in by_seed.values()]
-    return answer(q, matched, read_folders(used, q.metrics).curves)
+    return answer(q, matched, read_folder_curves(used, q.metrics))
 
 
 def publish(result: Answer, query: Query, files: Sequence[Path], wait_s: float = server.WAIT_S) -> str:

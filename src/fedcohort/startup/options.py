@@ -94,6 +94,7 @@ CHECKS: Mapping[str, Check] = {  # `round/settings.py` has the options that roun
     "engine.force": ranges.flag,
     "sweep.report": ranges.flag,
     "sweep.skip_refused": ranges.flag,
+    "sweep.wait": ranges.flag,
     "paths.logs": check_writable_folder,
     "trainer.accelerator": choice("cpu", "gpu"),
     "trainer.devices": partial(check_count_per_core, auto=True),

@@ -1,8 +1,4 @@
-"""Check the conditions of a study before its first run: their options, and the number of evaluations in their runs.
-
-The result of a run is a mean over its last `late` evaluations. A mean over fewer evaluations would be another quantity,
-and no page would show it.
-"""
+"""Check the conditions of a study before its first run: their options, and the rounds that their runs evaluate."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -35,7 +31,7 @@ def check_conditions(
         compose: returns the configuration of a condition.
 
     Raises:
-        OptionError: for an unknown option, and for a `late` above the number of evaluated rounds.
+        OptionError: for an unknown option, and for a `horizon` that the runs do not evaluate.
     """
     path, reasons, accepted = study.folder / STUDY_FILE, dict[str, str](), set[str]()
     for condition in conditions:
@@ -58,11 +54,8 @@ def check_conditions(
 
 
 def check_evaluations(study: Study, condition: Condition, config: Mapping[str, Any]) -> None:
-    """Check `late` against the number of rounds that a run evaluates; a clock that ends the run sets its own window.
-
-    Raises `OptionError` with the option, its value and its range.
-    """
-    if config["until"]["virtual_s"] is not None:
+    """Check that a run evaluates the metric, up to the horizon. Raises `OptionError` with the value and its range."""
+    if config["until"]["virtual_s"] is not None and study.horizon is None:  # the clock has a window of its own
         return
     option = next((name for prefix, name in EVALUATED.items() if study.metric.startswith(prefix)), None)
     rounds, every = config["rounds"], config["eval"][option.partition(".")[2]] if option else 1
@@ -71,6 +64,6 @@ def check_evaluations(study: Study, condition: Condition, config: Mapping[str, A
     where = f"{condition.setting}, {condition.method}"
     if not evaluated:
         raise OptionError(f"{where}: {schedule} measures {study.metric} in no round")
-    if study.n_late is not None and study.n_late > evaluated:
-        allowed = f"an integer in [1, {evaluated}], the evaluated rounds of {where} ({schedule})"
-        raise ranges.refuse("late", allowed, study.n_late)
+    if study.horizon is not None and not every <= study.horizon <= rounds:
+        allowed = f"an integer in [{every}, {rounds}], the evaluated rounds of {where} ({schedule}), or null"
+        raise ranges.refuse("horizon", allowed, study.horizon)

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
+from fedcohort.results.compare_cost import BASELINE, Target
+from fedcohort.results.metric import is_share
 from fedcohort.results.verdict import Rules
 from fedcohort.startup.components import TARGET
 from fedcohort.startup.options import unknown_option_error
@@ -58,6 +61,27 @@ def read_rules(value: object) -> Rules:
     for name, number in win.items():
         (ranges.integer if name == "seeds" else ranges.number)(f"win.{name}", number, RULES[name])
     return Rules(**{{"equal": "margin"}.get(name, name): number for name, number in win.items()})
+
+
+def read_target(option: str, value: object, metric: str, at_baseline: Target) -> Target | None:
+    """Return the target that an option names: a number, or `baseline` for `at_baseline`; None for null."""
+    if value is None or value == BASELINE:
+        return at_baseline if value else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ranges.refuse(option, f"a number, {BASELINE} or null", value)
+    ranges.number(option, value, "[0, 1]" if is_share(metric) else "(-inf, inf)")
+    return replace(at_baseline, value=float(value))
+
+
+def check_renamed(options: Mapping[str, Any]) -> None:
+    """Reject options of earlier versions, with what replaces them."""
+    if "late" in options:
+        raise OptionError(
+            "late no longer exists: the result of a run is the mean of its evaluations in the last sixth of its "
+            "rounds, three or more. Leave late out, or set result: last"
+        )
+    if options.get("crossing") == "mean":
+        raise OptionError("crossing: mean is crossing: window now, as of fedcohort compare")
 
 
 def read_seeds(option: str, value: object) -> tuple[int, ...]:

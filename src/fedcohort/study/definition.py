@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fedcohort.results.compare import Options
+from fedcohort.results.compare_cost import Target
+from fedcohort.results.run import Kind
 from fedcohort.results.verdict import Rules
-from fedcohort.study.measure import Crossing
 from fedcohort.study.overrides import Overrides
 from fedcohort.study.space import Space, Tuned
 
@@ -30,7 +32,7 @@ class Setting:
         axis: kind of heterogeneity that the setting varies, as "label noise"; it groups the columns of tables.
         overrides: overrides of the runs in this setting.
         bounds: overrides of its bounds by name, which replace `overrides`.
-        target: value of the metric to which costs are measured; None for none.
+        target: to which costs are measured; None for none.
         methods: the methods that are run in it, in addition to the baseline and the bounds; None for all.
         family: name that settings share which differ in cohort size or level only. Families have equal weight in means.
         oracle: the oracle whose gain is the headroom; None to choose among all, on seeds that are left out.
@@ -41,7 +43,7 @@ class Setting:
     axis: str
     overrides: Overrides
     bounds: Mapping[str, Overrides]
-    target: float | None
+    target: Target | None
     methods: Sequence[str] | None
     family: str
     oracle: str | None = None
@@ -56,9 +58,9 @@ class Study:
         overrides: overrides of each method, by name. Those of the bounds are in their settings.
         roles: role of each method that `study.yaml` names.
         settings: the settings by name, in the order of `study.yaml`.
-        n_late: number of last evaluations whose mean is the result of a run; None for those of the last sixth.
         rules: what counts as a difference, in the metric's own unit.
-        crossing: how a run meets a target (`measure.summarise`).
+        result: result of a run: `late`, `last` or `best`, as of `results.compare.Options`.
+        horizon: last round whose evaluations count; None for the end of each run.
         space: what is tuned; None for nothing.
         tuned: result of the tuning, by the name of the tuned method, `<method>_tuned`.
         few: number of seeds of methods that are run on the first seeds only.
@@ -76,9 +78,9 @@ class Study:
     settings: Mapping[str, Setting]
     seeds: Sequence[int]
     metric: str
-    n_late: int | None
     rules: Rules
-    crossing: Crossing = "mean"
+    result: Kind = "late"
+    horizon: int | None = None
     space: Space | None = None
     tuned: Mapping[str, Tuned] = field(default_factory=dict)
     few: Mapping[str, int] = field(default_factory=dict)
@@ -90,11 +92,9 @@ class Study:
         return self.folder.name
 
     @property
-    def result_window(self) -> str:
-        """Description of the evaluations whose mean is the result of a run."""
-        if self.n_late is None:
-            return "its evaluations in the last sixth of its rounds (at least three)"
-        return f"its last {self.n_late} evaluation{'s' if self.n_late > 1 else ''}"
+    def options(self) -> Options:
+        """The options with which `fedcohort compare` gives the same results and verdicts."""
+        return Options(self.metric, self.baseline, result=self.result, horizon=self.horizon, rules=self.rules)
 
     def seeds_of(self, method: str) -> Sequence[int]:
         """Return the seeds on which the study runs the method."""

@@ -11,7 +11,11 @@
                       They are described in `definition.Setting`.
     seeds             list of seeds
     metric            a metric of which more is better; test/acc by default.
-    late, target, crossing   described in `definition.Study`
+    result            the result of a run, late by default. last and best are single evaluations.
+    horizon           the last round whose evaluations count. null, the default, is for all.
+    target            a value of the metric to which costs are measured, or baseline. null, the default, is for none.
+    level             share of the way to the baseline's mean result for target: baseline, .95 by default.
+    crossing          how a run meets the target: window, the default, or first.
     win               alpha, least (minimum effect), equal (margin of equivalence), seeds (for a verdict), worth
     few               {oracle_greedy: 3}: methods that are run on the first seeds only
     variants          {repairs: [flash_whitened, flash_progress]}: variants of one idea, corrected together
@@ -22,19 +26,21 @@ Overrides of a method replace those of its setting, and these replace the common
 overrides of the baseline, and its own overrides replace those of the setting.
 """
 
-import typing
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
+from fedcohort.results.compare_cost import Target
 from fedcohort.results.metric import lower_is_better
+from fedcohort.results.run import KINDS
+from fedcohort.results.target import LEVEL
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import checks, space
 from fedcohort.study.definition import BASELINE, METHOD, ORACLE, REFERENCE, STUDY_FILE, Setting, Study
-from fedcohort.study.measure import Crossing
 from fedcohort.study.overrides import Overrides
 
 REQUIRED = ("title", "question", "baseline", "selectors", "cells", "seeds")
@@ -43,16 +49,19 @@ DEFAULTS: dict[str, Any] = {
     "yardsticks": [],
     "beside": [],
     "metric": "test/acc",
-    "late": None,
+    "result": "late",
+    "horizon": None,
     "target": None,
+    "level": None,
+    "crossing": "window",
     "win": {},
-    "crossing": "mean",
     "tune": None,
     "few": {},
     "variants": {},
     "notes": [],
 }
 OF_SETTING = ("label", "axis", "words", "bounds", "target", "rows", "family", "oracle")
+ReadTarget = Callable[[str, object], Target | None]
 SEVERAL = "a list of selectors, or of `name: [overrides]`"
 CLIENTS_EVERY = "eval.clients_every="  # the rounds that evaluate all clients
 
@@ -68,18 +77,18 @@ def load(folder: Path) -> Study:
 
 
 def _read(folder: Path, options: Mapping[str, Any]) -> Study:
+    checks.check_renamed(options)
     checks.check_keys("", options, (*REQUIRED, *DEFAULTS), REQUIRED)
     node = {**DEFAULTS, **options}
     for key in ("title", "question", "metric"):
         ranges.text(key, node[key])
     ranges.texts("notes", node["notes"])
-    ranges.integer("late", node["late"], "[1, inf)", optional=True)
-    ranges.choice("crossing", node["crossing"], *typing.get_args(Crossing))
-    ranges.number("target", node["target"], "(-inf, inf)", optional=True)
+    ranges.choice("result", node["result"], *KINDS)
+    ranges.integer("horizon", node["horizon"], "[1, inf)", optional=True)
     common = checks.read_overrides("common", node["common"])
     _check_metric(node["metric"], common)
     overrides, roles = _read_methods(node)
-    settings, seeds = _read_settings(node["cells"], node["target"]), checks.read_seeds("seeds", node["seeds"])
+    settings, seeds = _read_settings(node), checks.read_seeds("seeds", node["seeds"])
     checks.check_effective("common", common, overrides)
     for name, setting in settings.items():
         checks.check_effective(f"cells.{name}.words", setting.overrides, overrides)
@@ -97,13 +106,12 @@ def _read(folder: Path, options: Mapping[str, Any]) -> Study:
         roles=roles,
         settings=settings,
         seeds=seeds,
-        n_late=node["late"],
         rules=checks.read_rules(node["win"]),
         space=None if node["tune"] is None else space.read_space(checks.mapping("tune", node["tune"]), settings, seeds),
         tuned=tuned,
         few=checks.read_few(node["few"], non_baseline, len(seeds)),
         variants=checks.read_variants(node["variants"], [method for method in non_baseline if roles[method] == METHOD]),
-        **{key: node[key] for key in ("title", "question", "metric", "crossing")},
+        **{key: node[key] for key in ("title", "question", "metric", "result", "horizon")},
         notes=tuple(node["notes"]),
     )
 
@@ -150,10 +158,15 @@ def _read_method(key: str, value: object, allowed: str) -> tuple[str, Overrides]
     return name, checks.read_overrides(f"{key}.{name}", overrides)
 
 
-def _read_settings(value: object, target: float | None) -> dict[str, Setting]:
-    settings = {name: _read_setting(name, node, target) for name, node in checks.named_mapping("cells", value).items()}
+def _read_settings(node: Mapping[str, Any]) -> dict[str, Setting]:
+    at_baseline = Target(level=LEVEL if node["level"] is None else node["level"], crossing=node["crossing"])
+    read_target = partial(checks.read_target, metric=node["metric"], at_baseline=at_baseline)
+    target, cells = read_target("target", node["target"]), checks.named_mapping("cells", node["cells"])
+    settings = {name: _read_setting(name, value, target, read_target) for name, value in cells.items()}
     if not settings:
-        raise ranges.refuse("cells", "one cell or more", value)
+        raise ranges.refuse("cells", "one cell or more", cells)
+    if node["level"] is not None and not any(setting.target == at_baseline for setting in settings.values()):
+        raise OptionError(f"level={node['level']} has no effect without target: baseline. Set it, or leave level out")
     labels = Counter(setting.label for setting in settings.values())
     for name, setting in settings.items():
         if labels[setting.label] > 1:
@@ -161,12 +174,11 @@ def _read_settings(value: object, target: float | None) -> dict[str, Setting]:
     return settings
 
 
-def _read_setting(name: str, value: object, target: float | None) -> Setting:
+def _read_setting(name: str, value: object, target: Target | None, read_target: ReadTarget) -> Setting:
     where, node = f"cells.{name}", checks.mapping(f"cells.{name}", value)
     checks.check_keys(where, node, OF_SETTING, ("words",))
     for key in ("label", "axis", "family"):
         ranges.text(f"{where}.{key}", node.get(key), optional=True)
-    ranges.number(f"{where}.target", node.get("target"), "(-inf, inf)", optional=True)
     bounds = checks.named_mapping(f"{where}.bounds", node.get("bounds") or {})
     return Setting(
         name,
@@ -174,7 +186,7 @@ def _read_setting(name: str, value: object, target: float | None) -> Setting:
         node.get("axis") or "",
         checks.read_overrides(f"{where}.words", node["words"]),
         {bound: checks.read_overrides(f"{where}.bounds.{bound}", overrides) for bound, overrides in bounds.items()},
-        node.get("target", target),
+        read_target(f"{where}.target", node["target"]) if "target" in node else target,
         node.get("rows"),
         node.get("family") or name,
         node.get("oracle"),

@@ -16,10 +16,9 @@ from fedcohort.study.check_conditions import check_conditions
 from fedcohort.study.conditions import Condition, Key
 from fedcohort.study.config_digests import ConfigDigests
 from fedcohort.study.definition import Study
-from fedcohort.study.measure import summarise
-from fedcohort.study.overrides import Overrides, clock_of, option_of
-from fedcohort.study.result_files import DONE, REFUSED
-from fedcohort.study.results import Results, Row
+from fedcohort.study.overrides import Overrides, option_of
+from fedcohort.study.result_files import DONE, REFUSED, Row
+from fedcohort.study.results import Results
 from fedcohort.study.tasks import Outcome, Task, run_tasks
 
 PrintLine = Callable[[str], None]
@@ -204,9 +203,8 @@ class StudyRunner:
             row |= {"compared": row["commit"], "differs": ""}
         if outcome.curve is not None:
             row |= tasks.identity_of(self.task(condition, seed))
-            target, clock_s = self.study.settings[condition.setting].target, clock_of(condition.overrides)
-            row |= summarise(outcome.curve, self.study.n_late, target, clock_s, self.study.crossing)
         self.results.put(row, outcome.curve, is_own=self.study.is_own(condition.method))
+        self.results.measure(self.study, condition.setting, condition.key(seed))
         self.results.save()
         return self.results.rows[condition.key(seed)]
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from fedcohort.results.correction import ANYWHERE, IN_SETTING, adjust_families, adjust_for_claim
 from fedcohort.results.difference import NO_DIFFERENCE, Difference, mean_of, paired_difference, summarise_differences
+from fedcohort.results.frame import clock_of_budget
 from fedcohort.results.headroom import ShareClosed, share_closed
 from fedcohort.results.power import count_seeds, least_difference
 from fedcohort.results.ranks import rank_values
@@ -24,7 +25,6 @@ from fedcohort.results.verdict import judge_difference
 from fedcohort.results.winner import Winner, cross_fit
 from fedcohort.study.conditions import Pair
 from fedcohort.study.definition import BOUND_PREFIX, METHOD, ORACLE, Study
-from fedcohort.study.overrides import is_ended_by_rounds
 from fedcohort.study.ranking import (
     RANKED,
     Runs,
@@ -35,7 +35,8 @@ from fedcohort.study.ranking import (
     split_methods,
     values_of,
 )
-from fedcohort.study.results import Results, Row
+from fedcohort.study.result_files import Row
+from fedcohort.study.results import Results
 from fedcohort.study.verdict import COSTS, TO_TARGET, Headroom, MethodVerdict, PValues, SettingVerdict, Verdict
 
 Differences = Mapping[str, Difference]  # of a setting, by method
@@ -143,15 +144,15 @@ def _judge_method(
         costs={name: float(np.mean([row[name] for row in rows])) for name in COSTS},
         target={axis: median_cost([cost_of(row, axis) for row in rows]).value for axis in TO_TARGET},
         reached=sum(math.isfinite(row["rounds_to_target"]) for row in rows),
-        ended_by_rounds=sum(is_ended_by_rounds(row["words"], row["virtual_s"]) for row in rows),
+        ended_by_rounds=sum(row["virtual_s"] < clock_of_budget(row["budget"]) for row in rows),
         other_code=sum(bool(row["differs"]) for row in rows),
     )
 
 
 def cost_of(row: Row, axis: str) -> Cost:
-    """Return what a run had spent at the target, or at its end if it never met the target."""
+    """Return what a run had spent at the target, or at the horizon if it never met the target."""
     value = row[f"{axis}_to_target"]
-    return Cost(value, met=True) if math.isfinite(value) else Cost(float(row[axis]), met=False)
+    return Cost(row[f"{axis}_spent"], met=False) if math.isnan(value) else Cost(value, met=True)
 
 
 def _find_headroom(study: Study, setting: str, differences: Differences, least: float) -> Headroom:

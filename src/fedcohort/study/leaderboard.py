@@ -3,8 +3,9 @@
     of                     the prefix of the labels of each study's settings: {regimes_digits: digits}
     title, question, win   as of a study (`definition_file.py`)
 
-Nothing is trained: a leaderboard reads the results of its studies. They have one baseline, and metrics of one unit. A
-setting that is in two studies, the same federation for the same number of rounds, is taken from the first one only.
+Nothing is trained: a leaderboard reads the results of its studies. They have one baseline, metrics of one unit, and the
+same result and horizon. A setting that is in two studies, the same federation for the same number of rounds, is taken
+from the first one only.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -70,11 +71,8 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
     studies = {name: definition_file.load(folder.parent / name) for name in options["of"]}
     first = next(iter(studies.values()))
     for name, study in studies.items():
-        if study.baseline != first.baseline or unit_of(study.metric) != unit_of(first.metric):
-            raise OptionError(
-                f"{folder / STUDY_FILE}: of.{name} must have the baseline and the unit of {first.name}, "
-                f"{first.baseline} and that of {first.metric}, got {study.baseline} and {study.metric}"
-            )
+        with name_file(folder / STUDY_FILE, REQUIRED):
+            _check_alike(f"of.{name}", study, first)
     results_of = {name: read(study) for name, study in studies.items()}
     studies = {name: results.with_oracles(study, results_of[name]) for name, study in studies.items()}
     duplicates = _find_duplicates(studies, results_of)
@@ -95,13 +93,24 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
         settings=settings,
         seeds=sorted({seed for study in studies.values() for seed in study.seeds}),
         metric=" or ".join(dict.fromkeys(study.metric for study in studies.values())),
-        n_late=first.n_late,
+        result=first.result,
+        horizon=first.horizon,
         rules=options["win"],
         variants=_join_variants(studies.values()),
         tuned={f"{key} in {name}": tuned for name, study in studies.items() for key, tuned in study.tuned.items()},
     )
     groups = {name: name.partition("/")[0] for name in settings}
     return Leaderboard(joint, _join(folder, results_of), groups, duplicates, options["of"], studies, results_of)
+
+
+def _check_alike(option: str, study: Study, first: Study) -> None:
+    """Check that a study can be compared with the first one. Raises `OptionError`."""
+    for name in ("baseline", "result", "horizon"):
+        if getattr(study, name) != getattr(first, name):
+            allowed = f"with {name}={getattr(first, name)}, as {first.name} is"
+            raise ranges.refuse(option, f"a study {allowed}", f"{name}={getattr(study, name)}")
+    if unit_of(study.metric) != unit_of(first.metric):
+        raise ranges.refuse(option, f"a study with the unit of {first.metric}, as {first.name} is", study.metric)
 
 
 def _read_options(folder: Path) -> dict[str, Any]:

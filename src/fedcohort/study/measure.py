@@ -5,22 +5,20 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
-
-import numpy as np
+from typing import Any
 
 from fedcohort.errors import OptionError
-from fedcohort.record import card, provenance
+from fedcohort.record import metadata, provenance
 from fedcohort.record.history import History, read
-from fedcohort.results.frame import COSTS
-from fedcohort.results.run import late_window, mean_over_time, newest_for, run_result
-from fedcohort.results.shares_of_best import CLOCK, DOWN, UP
-from fedcohort.results.target import find_crossing
+from fedcohort.results.compare import Options
+from fedcohort.results.compare_cost import Target, measure_costs
+from fedcohort.results.frame import COSTS, read_curve
+from fedcohort.results.run import Evaluations, measure_run
+from fedcohort.results.target import Cost
 from fedcohort.round.score_correlation import split_name
 from fedcohort.study import behaviour
+from fedcohort.study.result_files import Row
 from fedcohort.types import Values
-
-Crossing = Literal["mean", "first"]
 
 
 @dataclass(frozen=True)
@@ -40,53 +38,47 @@ class Trajectory:
     bytes: Values
 
 
-def summarise(
-    curve: Trajectory,
-    n_late: int | None,
-    target: float | None,
-    clock_s: float | None = None,
-    crossing: Crossing = "mean",
-) -> dict[str, Any]:
-    """Return the columns of `results.parquet` that follow from the curve: result, last and best value, cost to target.
+def evaluations_of(curve: Trajectory, options: Options, clock_s: float = math.nan) -> Evaluations:
+    """Return the evaluations of a run up to the horizon.
 
     Args:
-        curve: curve of the run.
-        n_late: number of last evaluations whose mean is the result; None for those of the last sixth, three at least
-            (`results.run`).
-        target: value of the metric; None for none.
-        clock_s: virtual seconds at which the run ends (`until.virtual_s`). The result is then the mean over the last
-            sixth of this time, and evaluations after it do not meet the target.
-        crossing: `mean`: the mean of as many evaluations as the result averages must meet the target. `first`: one
-            evaluation must meet it, as in tables of papers.
+        curve: of the run.
+        options: of the study.
+        clock_s: virtual seconds at which the run ends (`until.virtual_s`); NaN without a clock. Evaluations after it do
+            not meet a target, and without a horizon the result is the mean over the last sixth of this time.
     """
-    trained = curve.steps > 0
-    values = curve.value[trained] if trained.any() else curve.value
-    if clock_s is not None:
-        result = mean_over_time(curve.virtual_s, curve.value, clock_s)
-        window = int((newest_for(curve.virtual_s, clock_s) > 0).sum())
-    elif n_late is None:
-        result, window = run_result(curve.steps, curve.value), int(late_window(curve.steps).sum())
-    else:
-        result, window = float(values[-n_late:].mean()), min(n_late, len(values))
-    index = None
-    if target is not None:
-        in_time = curve.virtual_s <= (math.inf if clock_s is None else clock_s)
-        window = max(window, 1) if crossing == "mean" else 1
-        index = find_crossing(curve.steps[in_time], curve.value[in_time], target, window)
-    costs_at_target = {"rounds": curve.steps, "virtual_s": curve.virtual_s, "bytes": curve.bytes}
-    return {
-        "late": result,
-        "last": float(values[-1]),
-        "best": float(curve.value.max()),
-        "target": math.nan if target is None else float(target),
-        **{
-            f"{axis}_to_target": math.nan if index is None else float(costs[index])
-            for axis, costs in costs_at_target.items()
-        },
+    counts = curve.steps <= (math.inf if options.horizon is None else options.horizon)
+    spent = {"virtual_s": curve.virtual_s[counts], "bytes": curve.bytes[counts]}
+    clock_s = clock_s if options.horizon is None else math.nan
+    return Evaluations(curve.steps[counts], curve.value[counts], spent, clock_s)
+
+
+def summarise(run: Evaluations, options: Options, target: Target | None = None, goal: float = math.nan) -> Row:
+    """Return the columns of `results.parquet` that follow from the curve: result, last and best value, cost to target.
+
+    `late` is the result by the study's options. `<axis>_spent`, which is not written, is the cost at the horizon.
+
+    Args:
+        run: its evaluations.
+        options: of the study.
+        target: of the setting; None for none.
+        goal: value of the target; NaN if it is not known.
+    """
+    trained = run.values[run.steps > 0]
+    columns = {
+        "late": measure_run(run, options.result, options.horizon),
+        "last": float((trained if len(trained) else run.values)[-1]) if len(run.values) else math.nan,
+        "best": float(run.values.max()) if len(run.values) else math.nan,
+        "target": goal,
     }
+    costs = measure_costs(run, goal, options, target or Target())
+    for axis in ("rounds", "virtual_s", "bytes"):
+        cost = costs.get(axis, Cost(math.nan, met=False))  # without an evaluation up to the horizon
+        columns |= {f"{axis}_to_target": cost.value if cost.met else math.nan, f"{axis}_spent": cost.value}
+    return columns
 
 
-def measure(folder: Path, metric: str) -> tuple[dict[str, Any], Trajectory]:
+def measure(folder: Path, metric: str) -> tuple[Row, Trajectory]:
     """Return the costs and the origin of the run in `folder`, as columns of `results.parquet`, and its curve.
 
     Raises `OptionError` if the run has no such metric.
@@ -94,12 +86,8 @@ def measure(folder: Path, metric: str) -> tuple[dict[str, Any], Trajectory]:
     history = read(folder)
     if metric not in history.measured:
         raise OptionError(f"metric must be one of {', '.join(history.measured)}, got {metric!r}")
-    rows = history.metrics[history.metrics.index.isin(history.measured[metric])]
-    zero = np.zeros(len(rows))
-    clock, down, up = (
-        rows[name].ffill().fillna(0.0).to_numpy() if name in rows else zero for name in (CLOCK, DOWN, UP)
-    )
-    curve = Trajectory(rows.index.to_numpy(dtype=float), rows[metric].to_numpy(), clock, down + up)
+    rows = read_curve(history, "", [metric])
+    curve = Trajectory(*(rows[name].to_numpy(dtype=float) for name in ("round", metric, "virtual_s", "bytes")))
     start: Mapping[str, Any] = provenance.read_starts(folder)[-1]
     facts = {
         "commit": start["commit"],
@@ -109,7 +97,7 @@ def measure(folder: Path, metric: str) -> tuple[dict[str, Any], Trajectory]:
         "rounds": int(history.steps[-1]),
         "fingerprint": history.fingerprints[-1],
         "behaviour": behaviour.fingerprint(history),
-        "yardstick": card.load_info(folder).tags.get("yardstick", ""),
+        "yardstick": metadata.load_info(folder).tags.get("yardstick", ""),
         "follows": json.dumps(mean_correlations(history), sort_keys=True),
         **{cost: sum(history.final.get(name, 0.0) for name in names) for cost, names in COSTS.items()},
     }

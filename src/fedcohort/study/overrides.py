@@ -28,14 +28,3 @@ def clock_of(overrides: Iterable[str]) -> float | None:
     """Return the virtual seconds at which a run with these overrides ends; None if no clock ends it."""
     values = [override.partition("=")[2] for override in overrides if override.lstrip("+").startswith(f"{CLOCK}=")]
     return float(values[-1]) if values and values[-1] != "null" else None
-
-
-def is_ended_by_rounds(overrides: str, virtual_s: float) -> bool:
-    """Return whether a run completed its rounds before its clock ended.
-
-    Args:
-        overrides: column `words` of `results.parquet`.
-        virtual_s: virtual time at the end of the run.
-    """
-    clock = clock_of(overrides.split())
-    return clock is not None and virtual_s < clock

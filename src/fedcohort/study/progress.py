@@ -9,8 +9,8 @@ from fedcohort.record import provenance
 from fedcohort.study.conditions import Condition, Key, Pair, list_conditions, with_own_methods
 from fedcohort.study.config_digests import ConfigDigests
 from fedcohort.study.definition import Study, display_name
-from fedcohort.study.result_files import DONE, FAILED, REFUSED
-from fedcohort.study.results import Results, Row
+from fedcohort.study.result_files import DONE, FAILED, REFUSED, Row
+from fedcohort.study.results import Results
 
 MISSING, CHANGED = "missing", "changed"
 TO_DO = (MISSING, CHANGED, FAILED)
@@ -99,7 +99,10 @@ def mark_changed(
     if progress.count(CHANGED):
         say(COMPOSING)
         progress = resolve_changes(progress, results, identify)
-    return replace(results, changed=frozenset(key for key, state in progress.states.items() if state == CHANGED))
+    marked = replace(results, changed=frozenset(key for key, state in progress.states.items() if state == CHANGED))
+    for setting in {setting for setting, _, _ in marked.changed}:
+        marked.measure(study, setting)  # the target may be a level of the baseline's other runs
+    return marked
 
 
 def describe(study: Study, progress: Progress, results: Results) -> str:

@@ -24,7 +24,8 @@ from fedcohort.results.overall import over_families, over_seeds, worst_decile
 from fedcohort.results.ranks import Ranking, SettingResults, rank_methods
 from fedcohort.results.verdict import Rules, name_verdict, sign_of
 from fedcohort.study.definition import BASELINE, BOUND_PREFIX, METHOD, Study
-from fedcohort.study.results import Results, Row
+from fedcohort.study.result_files import Row
+from fedcohort.study.results import Results
 
 RANKED = (METHOD, BASELINE)
 Runs = Mapping[str, Mapping[int, Row]]  # of a setting, by method and seed

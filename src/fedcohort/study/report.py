@@ -138,7 +138,8 @@ def _map_of(study: Study, verdict: Verdict, show: Format) -> SettingMap:
     ends = (len(groups[0]), len(groups[0]) + len(groups[1]))
     cuts = [end for end in dict.fromkeys(ends) if 0 < end < len(names)]
     seeds = number_range(method.value.n for method in verdict.methods)
-    note = f"mean of the last evaluations of {study.metric}, seeds: {seeds}; methods | oracles | for reference"
+    statistic = "mean of the last evaluations" if study.result == "late" else f"{study.result} evaluation"
+    note = f"{statistic} of {study.metric}, seeds: {seeds}; methods | oracles | for reference"
     labels = [study.settings[name].label for name in verdict.settings]
     shape = (len(settings), len(names))
     arrays = np.array(values).reshape(shape), np.array(is_clear, dtype=bool).reshape(shape)

@@ -17,6 +17,7 @@ from fedcohort.host import parquet
 from fedcohort.host.disk import is_file
 from fedcohort.record import manifest
 
+Row = dict[str, Any]  # of `results.parquet`, by column
 RESULTS, CURVES = "results.parquet", "curves.parquet"
 DONE, REFUSED, FAILED = "done", "refused", "failed"
 TEXTS = (
@@ -59,12 +60,12 @@ def exist(folder: Path) -> bool:
     return is_there
 
 
-def read_rows(folder: Path) -> list[dict[str, Any]]:
+def read_rows(folder: Path) -> list[Row]:
     """Read `results.parquet`; columns that an older version did not write are absent. Raises `DataError`."""
     path = folder / RESULTS
     table = _read(path)
     _check_columns(path, table, REQUIRED, COLUMNS)
-    rows: list[dict[str, Any]] = table.to_pylist()
+    rows: list[Row] = table.to_pylist()
     keys = set[tuple[Any, ...]]()
     for row in rows:
         key = tuple(row[name] for name in KEY)

@@ -5,25 +5,25 @@ columns `wall_s` and `when`. `result_files.py` reads and writes them.
 """
 
 import logging
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from fedcohort.errors import DataError
 from fedcohort.record import manifest
+from fedcohort.results.compare_cost import target_value
+from fedcohort.results.frame import clock_of_budget
 from fedcohort.study import result_files
 from fedcohort.study.conditions import Key
 from fedcohort.study.definition import METHOD, ORACLE, STUDY_FILE, Study
-from fedcohort.study.measure import Trajectory, summarise
-from fedcohort.study.overrides import clock_of
-from fedcohort.study.result_files import AXES, COLUMNS, CURVES, DONE, KEY, NUMBERS, RESULTS, TEXTS
+from fedcohort.study.measure import Trajectory, evaluations_of, summarise
+from fedcohort.study.result_files import AXES, COLUMNS, CURVES, DONE, KEY, NUMBERS, RESULTS, TEXTS, Row
 
 log = logging.getLogger("fedcohort")
 RUN = ("seed", "config_hash", "budget", "when")  # columns that identify a run, which may be the result of several rows
-Row = dict[str, Any]
 EMPTY_ROW: Row = {**dict.fromkeys(TEXTS, ""), **dict.fromkeys(NUMBERS, float("nan"))}
 EMPTY_ROW |= {"seed": 0, "dirty": False, "rounds": 0}
 
@@ -61,6 +61,28 @@ class Results:
     def done(self) -> Iterator[tuple[Key, Row]]:
         """Yield the runs that are done and not marked as changed."""
         yield from ((key, row) for key, row in self.rows.items() if row["status"] == DONE and key not in self.changed)
+
+    def measure(self, study: Study, setting: str, new: Key | None = None) -> None:
+        """Compute the columns that follow from the curves of a setting, by the study's rules.
+
+        Args:
+            study: with the rules.
+            setting: name of the setting.
+            new: the only run that has changed, which may change the target of the others; None for all.
+        """
+        options, definition = study.options, study.settings.get(setting)
+        target, goal = definition.target if definition else None, math.nan
+        keys = [key for key in self.curves if key[0] == setting and key in self.rows]
+        if new is not None and (target is None or target.value is not None):
+            keys = [key for key in keys if key == new]
+        runs = {
+            key: evaluations_of(self.curves[key], options, clock_of_budget(self.rows[key]["budget"])) for key in keys
+        }
+        if target is not None:
+            base = [run for key, run in runs.items() if key[1] == study.baseline and key not in self.changed]
+            goal = target_value(base, options, target)
+        for key, run in runs.items():
+            self.rows[key] |= summarise(run, options, target, goal)
 
     def save(self) -> None:
         """Write both files of each folder, completely or not at all."""
@@ -105,6 +127,8 @@ def load(study: Study, own_folder: Path | None = None) -> Results:
         _read(study, own_folder, results)
         results.own_keys = set(results.rows)
     _read(study, study.folder, results)
+    for setting in {setting for setting, _, _ in results.curves}:
+        results.measure(study, setting)
     return results
 
 
@@ -126,13 +150,9 @@ def _read(study: Study, folder: Path, results: Results) -> None:
                 f"{study.metric}: put it back, make another study folder for {study.metric}, or remove "
                 f"{RESULTS}, {CURVES} and {manifest.NAME}"
             )
-        if row["status"] == DONE:
-            if key not in results.curves:
-                log.warning("%s has no curve of %s %s seed %d: it is run again", folder / CURVES, *key)
-                continue
-            setting = study.settings.get(row["cell"])
-            target, clock_s = setting.target if setting else None, clock_of(row["words"].split())
-            row |= summarise(results.curves[key], study.n_late, target, clock_s, study.crossing)
+        if row["status"] == DONE and key not in results.curves:
+            log.warning("%s has no curve of %s %s seed %d: it is run again", folder / CURVES, *key)
+            continue
         results.rows[key] = EMPTY_ROW | row
 
 

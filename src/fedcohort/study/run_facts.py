@@ -8,8 +8,8 @@ import numpy as np
 from fedcohort.study.behaviour import ROUNDS
 from fedcohort.study.definition import BOUND, BOUND_PREFIX, Study, display_name
 from fedcohort.study.formats import count_noun
-from fedcohort.study.result_files import DONE
-from fedcohort.study.results import Results, Row
+from fedcohort.study.result_files import DONE, Row
+from fedcohort.study.results import Results
 from fedcohort.study.verdict import Verdict
 
 

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedcohort.results.speed_up import SpeedUp, judge_speed, speed_up
+from fedcohort.results.compare_cost import compare_along
+from fedcohort.results.speed_up import SpeedUp
 from fedcohort.results.verdict import sign_of
 from fedcohort.study.conditions import Pair
-from fedcohort.study.definition import BOUND, Study
-from fedcohort.study.judge import adjust_all, cost_of
+from fedcohort.study.definition import BOUND, METHOD, Study
+from fedcohort.study.judge import cost_of
 from fedcohort.study.ranking import Runs, sort_runs
+from fedcohort.study.result_files import Row
 from fedcohort.study.results import Results
 
 COSTS = ("client_flops", "bytes")  # costs of whole runs
@@ -55,24 +57,24 @@ def measure_speeds(study: Study, results: Results) -> Speeds:
 
 
 def _measure(study: Study, runs: Mapping[str, Runs], axis: str) -> dict[Pair, Speed]:
-    speed_ups, costs = dict[Pair, SpeedUp](), dict[Pair, dict[str, float]]()
-    for setting, methods in runs.items():
-        base = methods.get(study.baseline, {})
-        for method, by_seed in methods.items():
-            seeds = sorted(set(base) & set(by_seed))
-            if method == study.baseline or study.role_of(method) == BOUND or not seeds:
-                continue
-            up = speed_up(*({seed: cost_of(side[seed], axis) for seed in seeds} for side in (base, by_seed)))
-            if up.unmet < up.n and math.isfinite(up.ratio):
-                speed_ups[setting, method] = up
-                means = {
-                    name: [float(np.mean([side[seed][name] for seed in seeds])) for side in (by_seed, base)]
-                    for name in COSTS
-                }
-                costs[setting, method] = {
-                    name: cost / of_base if of_base > 0 else math.nan for name, (cost, of_base) in means.items()
-                }
-    ps = {pair: p.in_setting for pair, p in adjust_all(study, {pair: up.p for pair, up in speed_ups.items()}).items()}
-    return {
-        pair: Speed(up, ps[pair], judge_speed(up, ps[pair], study.rules), costs[pair]) for pair, up in speed_ups.items()
+    costs = {
+        (setting, method): {seed: cost_of(row, axis) for seed, row in by_seed.items()}
+        for setting, methods in runs.items()
+        for method, by_seed in methods.items()
+        if study.role_of(method) != BOUND
     }
+    untested = [pair for pair in costs if study.role_of(pair[1]) != METHOD]
+    return {
+        pair: Speed(up, entry.p, entry.verdict, _whole_costs(runs[pair[0]][pair[1]], runs[pair[0]][study.baseline]))
+        for pair, entry in compare_along(costs, untested, study.options).items()
+        if (up := entry.speed_up) is not None and up.unmet < up.n and math.isfinite(up.ratio)
+    }
+
+
+def _whole_costs(by_seed: Mapping[int, Row], base: Mapping[int, Row]) -> dict[str, float]:
+    """Return the mean costs of whole runs over the baseline's, on common seeds."""
+    common = sorted(set(base) & set(by_seed))
+    means = {
+        name: [float(np.mean([side[seed][name] for seed in common])) for side in (by_seed, base)] for name in COSTS
+    }
+    return {name: cost / of_base if of_base > 0 else math.nan for name, (cost, of_base) in means.items()}

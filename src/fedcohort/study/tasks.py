@@ -14,7 +14,7 @@ from typing import Any
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.jobs.launch import Launch
 from fedcohort.jobs.local import DIED
-from fedcohort.record import card, sweep_folder
+from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.folder import config_hash
 from fedcohort.record.history import read, wall_s
 from fedcohort.record.sweep_folder import JobRecord, Plan
@@ -36,7 +36,7 @@ class Task:
     """A run to be done.
 
     Attributes:
-        overrides: overrides of the run, without the seed.
+        overrides: of the run, without the seed.
         configs: the folder of the groups.
         logs: folder in which the run's folder is created.
         keep: whether the run's folder is kept.
@@ -62,11 +62,11 @@ class Outcome:
     """The outcome of a task.
 
     Attributes:
-        reason: reason of a refusal or a failure.
+        reason: of a refusal or a failure.
         facts: columns of `results.parquet` of a run that is done.
-        curve: curve of a run that is done.
+        curve: of a run that is done.
         run_as: setting, method and seed of the same run, where another condition has it.
-        folder: folder of the run that is done.
+        folder: of the run that is done.
     """
 
     status: str
@@ -167,5 +167,5 @@ def seconds_before(folder: Path, now_ms: int) -> float:
 
     now_ms: start of the present process, in milliseconds since 1970.
     """
-    starts = [start for start in card.read_start_times(folder) if start < now_ms]
+    starts = [start for start in metadata.read_start_times(folder) if start < now_ms]
     return wall_s(starts, [time_ms for time_ms in read(folder).times if time_ms < now_ms]) if starts else 0.0

@@ -31,7 +31,7 @@ from fedcohort.study import space
 from fedcohort.study.checks import name_file
 from fedcohort.study.definition import STUDY_FILE, Study
 from fedcohort.study.engine import PrintLine
-from fedcohort.study.measure import summarise
+from fedcohort.study.measure import evaluations_of, summarise
 from fedcohort.study.overrides import QUIET, Overrides, clock_of, merge
 from fedcohort.study.result_files import DONE
 from fedcohort.study.space import TUNED_FILE, Choice, Range, Space, spell_value
@@ -143,10 +143,11 @@ class Tuning:
         commit, dirty = provenance.current_commit()
         code = f"{commit[:10]}{' with uncommitted changes' if dirty else ''}"
         trial: Trial = {"words": overrides, "value": None, "commit": code}
+        options = self.study.options
         if failed := next((outcome for outcome in outcomes if outcome.status != DONE), None):
             return {**trial, "reason": f"{failed.status}: {failed.reason}"}
         results = [
-            summarise(outcome.curve, self.study.n_late, None, clock_of(task.overrides))["late"]
+            summarise(evaluations_of(outcome.curve, options, clock_of(task.overrides) or math.nan), options)["late"]
             for task, outcome in zip(tasks, outcomes, strict=True)
             if outcome.curve is not None
         ]
@@ -159,7 +160,7 @@ class Tuning:
         runs = [[task.overrides, task.seed] for task in tasks]
         options = {name: asdict(option) for name, option in self.space.methods[method].items()}
         share = [SHARE] if any(clock_of(task.overrides) for task in tasks) else []
-        text = json.dumps([runs, options, self.space.metric, self.study.n_late, *share])
+        text = json.dumps([runs, options, self.space.metric, None, *share])
         return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
     def _write(self, method: str, stamp: str, tried: Sequence[Trial], trials: Mapping[Overrides, Trial]) -> None:

@@ -25,7 +25,7 @@ from fedcohort.host import memory
 from fedcohort.host.commands import fedcohort_command
 from fedcohort.host.lock import is_locked
 from fedcohort.host.time_limit import time_limit
-from fedcohort.record import card
+from fedcohort.record import metadata
 from fedcohort.record.folder import status_of
 from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import identity, server
@@ -143,7 +143,7 @@ def follow(folder: Path, every_s: float, wait_s: float, wait: Wait) -> None:
     tracked = identity.load(folder)
     if tracked is None:
         raise ValueError(f"{folder} has no tracking server")
-    sender = Sender(card.load_info(folder), tracked.place, every_s, wait_s)
+    sender = Sender(metadata.load_info(folder), tracked.place, every_s, wait_s)
     sender.start()
     status = None
     while status is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fedcohort.errors import TrackingError
 from fedcohort.host.lock import exclusive_lock
-from fedcohort.record import card
+from fedcohort.record import metadata
 from fedcohort.record.folder import write_atomically
 from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import record
@@ -137,7 +137,7 @@ def _find_recorded(client: "MlflowClient", identity: TrackedRun) -> "Run | None"
 def _create(client: "MlflowClient", info: RunInfo, identity: TrackedRun, experiment: str) -> "Run":
     tags = {**record.tags(info, "running"), KEY_TAG: identity.key}
     name = info.name.replace(f"-{info.config_hash}", "")  # without the hash: pages cut long names before the seed
-    return client.create_run(experiment, card.read_start_times(info.folder)[0], tags, run_name=name)
+    return client.create_run(experiment, metadata.read_start_times(info.folder)[0], tags, run_name=name)
 
 
 def _read_places(folder: "Path") -> list[TrackedRun]:

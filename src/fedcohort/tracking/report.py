@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
-VERDICT, PAGE = "verdict", "page"  # tags
-SWEEP, OPTIONS, DATE = "report_sweep", "report_options", "report_date"  # tags, for the experiment's note
-
 
 @dataclass(frozen=True)
 class Report:
@@ -70,8 +67,7 @@ def publish(report: Report, where: Place) -> str:
             client.delete_run(run.info.run_id)
     if report.sweep is not None and runs:
         view.save_sweep(client, experiment, report.sweep, list(swept))
-    entries = [_entry(run) for run in patient(lambda: _list_reports(client, experiment))]
-    patient(lambda: view.show_reports(client, experiment, entries))
+    patient(lambda: view.show_reports(client, experiment, _list_reports(client, experiment)))
     return id
 
 
@@ -127,11 +123,11 @@ def _describe(
     page = report.files[0].name
     tags = {
         REPORT: report.about,
-        VERDICT: report.verdict,
-        PAGE: page,
-        SWEEP: report.sweep or "",
-        OPTIONS: " ".join(f"{name}={','.join(values)}" for name, values in swept.items()),
-        DATE: time.strftime("%Y-%m-%d %H:%M"),
+        view.VERDICT: report.verdict,
+        view.PAGE_TAG: page,
+        view.SWEEP: report.sweep or "",
+        view.OPTIONS: " ".join(f"{name}={','.join(values)}" for name, values in swept.items()),
+        view.DATE: time.strftime("%Y-%m-%d %H:%M"),
         view.NOTE_TAG: f"[The page]({view.page_of(experiment, id, page)})\n\n{report.note}",
         "mlflow.source.name": "fedcohort compare",
         "mlflow.source.type": "LOCAL",
@@ -140,9 +136,3 @@ def _describe(
         client.set_tag(id, key, value[:LONGEST_TAG])
     client.update_run(id, name=report.name)
     client.set_terminated(id, "FINISHED")
-
-
-def _entry(run: "Run") -> view.Entry:
-    texts = [run.data.tags.get(tag, "") for tag in (PAGE, VERDICT, SWEEP, OPTIONS, DATE)]
-    page, verdict, sweep, options, date = texts
-    return view.Entry(run.info.run_id, page, verdict, sweep or None, options, date)

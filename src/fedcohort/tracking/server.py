@@ -6,6 +6,7 @@ MLflow is imported inside functions, because its import takes seconds.
 import logging
 import os
 import random
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -159,7 +160,8 @@ def experiment_id(client: "MlflowClient", where: Place) -> str:
 
 
 def _create_experiment(client: "MlflowClient", where: Place) -> str:
-    location = where.artifacts and f"{where.artifacts}/{_slug(where.experiment)}"
+    slug = re.sub(r"[^\w.-]", "-", where.experiment)
+    location = where.artifacts and f"{where.artifacts}/{slug}"
     experiment_id = str(
         client.create_experiment(where.experiment, artifact_location=location, tags=view.experiment_tags())
     )
@@ -206,7 +208,3 @@ def search_runs(client: "MlflowClient", experiment: str, condition: str) -> "Ite
         page = client.search_runs([experiment], condition, max_results=PAGE, page_token=token or None)
         yield from page
         token = page.token or None
-
-
-def _slug(text: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in text)

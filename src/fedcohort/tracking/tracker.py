@@ -13,7 +13,7 @@ from typing import ClassVar
 from fedcohort import ranges
 from fedcohort.errors import TrackingError
 from fedcohort.host.commands import fedcohort_command
-from fedcohort.record import card
+from fedcohort.record import metadata
 from fedcohort.record.history import require_journal
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.tracking import server
@@ -131,8 +131,8 @@ class MlflowTracker(Observer):
 
     def catch_up(self, folder: Path) -> None:
         """Send what MLflow lacks of a run that finished before."""
-        if (folder / card.NAME).exists() and not is_complete(folder, self._place):
-            self.start(card.load_info(folder))
+        if (folder / metadata.NAME).exists() and not is_complete(folder, self._place):
+            self.start(metadata.load_info(folder))
             self.finish("finished")
 
     def _begin(self) -> bool:

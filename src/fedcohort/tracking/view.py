@@ -14,7 +14,6 @@ models. The note is shown above every list of runs.
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fedcohort.record.tags import ROUNDS, SWEEPS
@@ -22,6 +21,7 @@ from fedcohort.tracking.record import ALIKE, FIRST
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+    from mlflow.entities import Run
 
 VIEW_TAG = "mlflow.sharedViewState."  # prefix of the tag of a view, before its key
 KEY = "fedcohort"  # key of the view of all runs
@@ -40,30 +40,11 @@ UNGROUPED = f"tag.{ALIKE}"  # MLflow's name for the group of runs without that t
 SECTIONS = ("test", "clients", "time", "comm", "comp", "select", "round", "skew", "server_val")
 PAGE = "#/experiments/%s/runs?workflowType=machine_learning&viewStateShareKey=%s"
 NOTE_TAG = "mlflow.note.content"
+VERDICT, PAGE_TAG = "verdict", "page"  # tags of a report
+SWEEP, OPTIONS, DATE = "report_sweep", "report_options", "report_date"  # likewise: the options in which its runs differ
 ANSWER = "**[Answer]("  # prefix of a paragraph of the note that a report has written
 MAX_REPORTS = 5  # reports in the note
 MAX_NOTE = 5000  # characters of a tag of an experiment, MLflow's limit
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A report in the experiment's note.
-
-    Attributes:
-        id: id of the report's run in MLflow.
-        page: name of its page among the run's artifacts.
-        verdict: the verdict in one line.
-        sweep: sweep of the compared runs, None for other runs.
-        options: options in which the runs differ, such as `selector=random,flash`.
-        date: when the report was written, such as `2026-11-25 20:14`.
-    """
-
-    id: str
-    page: str
-    verdict: str
-    sweep: str | None = None
-    options: str = ""
-    date: str = ""
 
 
 def page_of_runs(experiment_id: str, sweep: str | None = None) -> str:
@@ -105,9 +86,9 @@ def save_sweep(client: "MlflowClient", experiment_id: str, sweep: str, options: 
     client.set_experiment_tag(experiment_id, f"{VIEW_TAG}{SWEEP_KEY}{sweep}", _view(f"Sweep {sweep}", state))
 
 
-def show_reports(client: "MlflowClient", experiment_id: str, entries: Sequence[Entry]) -> None:
-    """Put the reports at the start of the experiment's note; entries: the newest first. Other text in it stays."""
-    paragraphs = [_paragraph(experiment_id, entry) for entry in entries[:MAX_REPORTS]]
+def show_reports(client: "MlflowClient", experiment_id: str, reports: "Sequence[Run]") -> None:
+    """Put reports, the newest first, at the start of the experiment's note. Other text in it stays."""
+    paragraphs = [_paragraph(experiment_id, run.info.run_id, run.data.tags) for run in reports[:MAX_REPORTS]]
     tags = client.get_experiment(experiment_id).tags
     before = tags.get(NOTE_TAG, experiment_note(experiment_id)).split("\n\n")
     other_text = "\n\n".join(text for text in before if not text.startswith((ANSWER, ANSWER.strip("*")))).strip("\n")
@@ -117,11 +98,18 @@ def show_reports(client: "MlflowClient", experiment_id: str, entries: Sequence[E
         client.set_experiment_tag(experiment_id, NOTE_TAG, note)
 
 
-def _paragraph(experiment_id: str, entry: Entry) -> str:
-    """Return the paragraph of a report: the verdict first, because MLflow shows only two lines of a folded note."""
-    answer = f"{ANSWER}{page_of(experiment_id, entry.id, entry.page)})**: {entry.verdict}"
-    runs = f"[sweep {entry.sweep}]({page_of_runs(experiment_id, entry.sweep)})" if entry.sweep else ""
-    facts = [text for text in (runs, entry.date, f"`{entry.options}`" if entry.options else "") if text]
+def _paragraph(experiment_id: str, report: str, tags: Mapping[str, str]) -> str:
+    """Return the paragraph of a report: the verdict first, because MLflow shows only two lines of a folded note.
+
+    Args:
+        experiment_id: of the experiment.
+        report: id of the report's run.
+        tags: of this run.
+    """
+    page, verdict, sweep, options, date = (tags.get(tag, "") for tag in (PAGE_TAG, VERDICT, SWEEP, OPTIONS, DATE))
+    answer = f"{ANSWER}{page_of(experiment_id, report, page)})**: {verdict}"
+    runs = f"[sweep {sweep}]({page_of_runs(experiment_id, sweep)})" if sweep else ""
+    facts = [text for text in (runs, date, f"`{options}`" if options else "") if text]
     return f"{answer} ({', '.join(facts)})" if facts else answer
 
 

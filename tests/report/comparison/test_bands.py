@@ -1,15 +1,16 @@
 """Curves of several seeds as one: by round, by cost, and minus the baseline's."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from fedcohort.report.comparison.bands import ROUNDS, average, subtract
 from fedcohort.results.compare import Options
+from fedcohort.results.run import Evaluations
 
 
-def curve(values: list[float], rounds: list[int], seconds: float = 1.0) -> pd.DataFrame:
-    return pd.DataFrame({"round": rounds, "virtual_s": [seconds * step for step in rounds], "value": values})
+def curve(values: list[float], rounds: list[int], seconds: float = 1.0) -> Evaluations:
+    steps = np.array(rounds, dtype=float)
+    return Evaluations(steps, np.array(values), {"virtual_s": seconds * steps})
 
 
 def test_a_mean_at_common_rounds_with_its_interval() -> None:

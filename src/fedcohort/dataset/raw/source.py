@@ -1,12 +1,12 @@
 """Read raw files from one folder only: links and lists of names that lead out of it are errors."""
 
 import logging
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fedcohort.errors import DataError
 from fedcohort.host import disk
+from fedcohort.paths import expand
 
 log = logging.getLogger("fedcohort")
 
@@ -16,7 +16,7 @@ IMAGES = {".png", ".jpg", ".jpeg", ".webp", ".bmp"}
 def folder_of(path: str) -> Path:
     """Return the path as a folder. Raises `DataError` if it is not one; archives are not opened."""
     try:
-        source = Path(os.path.expanduser(path))
+        source = expand(path)
         is_folder, is_file = source.is_dir(), source.is_file()
     except (OSError, RuntimeError, ValueError) as error:  # forbidden, too long, a user who is not there
         raise DataError(f"{path[:200]!r} can't be read: {getattr(error, 'strerror', None) or error}") from error

@@ -12,6 +12,7 @@ from fedcohort.dataset.raw.source import IMAGES
 from fedcohort.dataset.table import Frame
 from fedcohort.dataset.user_table import image_folder
 from fedcohort.errors import DataError
+from fedcohort.paths import expand
 
 SUFFIXES = (".parquet", ".csv", ".tsv", ".txt", ".gz")
 PARTS = ("train", "test", "valid")
@@ -36,7 +37,7 @@ class TableFiles:
 
 def find(path: str) -> TableFiles:
     """Find the files; a single table of any name is the training table. Raises `DataError`."""
-    single = Path(os.path.expanduser(path))
+    single = expand(path)
     if os.path.isfile(single):
         return TableFiles(single)
     folder = folder_of(path)

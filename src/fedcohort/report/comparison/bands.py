@@ -6,23 +6,20 @@ linearly between evaluations, because runs are evaluated at different costs.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.results.compare import Cell, Options, curves_by_run, evaluations
+from fedcohort.results.compare import Cell, Options, evaluations_by_run
 from fedcohort.results.difference import t_test
 from fedcohort.results.frame import Frames
-
-if TYPE_CHECKING:
-    import pandas as pd
+from fedcohort.results.run import Evaluations
 
 KEYS = ("run", "setting", "condition", "seed")
 ROUNDS = "round"  # column of the curves
 POINTS = 200  # points at which runs with different costs are compared
 Points = Float64[np.ndarray, "_n"]
-BySeed = Mapping[int, "pd.DataFrame"]
+BySeed = Mapping[int, Evaluations]
 Curves = Mapping[Cell, BySeed]
 
 
@@ -38,44 +35,47 @@ class Band:
 EMPTY = Band(np.empty(0), np.empty(0), np.empty(0))
 
 
-def curves_by_cell(frames: Frames, options: Options) -> dict[Cell, dict[int, "pd.DataFrame"]]:
-    """Return the evaluations of each run, with the metric in the column `value`, by cell and seed."""
-    curves, runs = curves_by_run(frames), frames.runs
-    by_cell: dict[Cell, dict[int, pd.DataFrame]] = {}
+def curves_by_cell(frames: Frames, options: Options) -> dict[Cell, dict[int, Evaluations]]:
+    """Return the evaluations of each run that has some, by cell and seed."""
+    evaluations, runs = evaluations_by_run(frames, options), frames.runs
+    by_cell: dict[Cell, dict[int, Evaluations]] = {}
     for run, setting, condition, seed in zip(*(runs[name] for name in KEYS), strict=True):
-        if run in curves and len(rows := evaluations(curves[run], options.metric, options.horizon)):
-            by_seed = by_cell.setdefault((str(setting), str(condition)), {})
-            by_seed[int(seed)] = rows.rename(columns={options.metric: "value"})
+        if len(evaluations[run].steps):
+            by_cell.setdefault((str(setting), str(condition)), {})[int(seed)] = evaluations[run]
     return by_cell
 
 
+def position(run: Evaluations, axis: str) -> Points:
+    """Return the round, or the cost that `axis` names, of each evaluation."""
+    return run.steps if axis == ROUNDS else run.spent[axis]
+
+
 def average(curves: BySeed, axis: str) -> Band:
-    """Return the mean over seeds; axis: column of the curves."""
-    rows = list(curves.values())
-    x = _points(rows, axis)
-    return _band(x, [_values_at(curve, axis, x) for curve in rows])
+    """Return the mean over seeds; axis: `round` or the name of a cost."""
+    x = _points(list(curves.values()), axis)
+    return _band(x, [_values_at(run, axis, x) for run in curves.values()])
 
 
 def subtract(curves: BySeed, base: BySeed, axis: str, options: Options) -> Band:
     """Return the mean difference to the baseline over common seeds, positive where the curve is better."""
     pairs = [(curves[seed], base[seed]) for seed in sorted(set(curves) & set(base))]
-    x = _points([rows for pair in pairs for rows in pair], axis)
-    return _band(x, [options.sign * (_values_at(curve, axis, x) - _values_at(base, axis, x)) for curve, base in pairs])
+    x = _points([run for pair in pairs for run in pair], axis)
+    return _band(x, [options.sign * (_values_at(run, axis, x) - _values_at(base, axis, x)) for run, base in pairs])
 
 
-def _points(curves: "Sequence[pd.DataFrame]", axis: str) -> Points:
+def _points(runs: Sequence[Evaluations], axis: str) -> Points:
     """Return the rounds that all runs evaluated, or equidistant points of the range of costs that all runs cover."""
-    if not curves:
+    if not runs:
         return np.empty(0)
     if axis == ROUNDS:
-        common = set.intersection(*(set(rows[ROUNDS]) for rows in curves))
-        return np.array(sorted(common), dtype=float)
-    low, high = max(float(rows[axis].iloc[0]) for rows in curves), min(float(rows[axis].iloc[-1]) for rows in curves)
+        return np.array(sorted(set.intersection(*(set(run.steps.tolist()) for run in runs))))
+    spent = [run.spent[axis] for run in runs]
+    low, high = max(float(costs[0]) for costs in spent), min(float(costs[-1]) for costs in spent)
     return np.linspace(low, high, POINTS) if high > low else np.empty(0)
 
 
-def _values_at(rows: "pd.DataFrame", axis: str, x: Points) -> Points:
-    values: Points = np.interp(x, rows[axis].to_numpy(dtype=float), rows["value"].to_numpy(dtype=float))
+def _values_at(run: Evaluations, axis: str, x: Points) -> Points:
+    values: Points = np.interp(x, position(run, axis), run.values)
     return values
 
 

@@ -183,10 +183,10 @@ def _mark_target(axes: "Axes", answer: Answer, setting: str, factor: float) -> N
 def _columns(curves: Curves) -> dict[str, tuple[float, str]]:
     """Return factor and label of each axis that all runs logged."""
     last = {
-        axis: [float(rows[axis].iloc[-1]) for by_seed in curves.values() for rows in by_seed.values() if len(rows)]
-        for axis in ("virtual_s", "bytes", "client_flops")
+        axis: [float(run.spent[axis][-1]) for by_seed in curves.values() for run in by_seed.values()]
+        for axis in ("virtual_s", "bytes")
     }
-    columns = {ROUNDS: (1.0, "communication round")} if any(last.values()) else {}
+    columns = {ROUNDS: (1.0, "communication round")} if curves else {}
     if last["virtual_s"] and min(last["virtual_s"]) > 0:
         size, name = style.virtual_unit(last["virtual_s"])
         columns["virtual_s"] = (1 / size, f"virtual time, {name}")

@@ -9,6 +9,7 @@ from fedcohort.results.compare import Cell, Entry
 from fedcohort.results.difference import NO_DIFFERENCE
 from fedcohort.results.matching.question import Answer
 from fedcohort.results.metric import MetricUnit, unit_of
+from fedcohort.results.power import POWER
 from fedcohort.results.verdict import sign_of
 
 STEADY = 0.005 / 20  # slope of an accuracy per round above which the baseline is still improving
@@ -31,6 +32,8 @@ def list_verdicts(answer: Answer) -> list[str]:
         least=_quantity(rules.least * factor, unit),
         margin=_quantity(rules.margin * factor, unit),
         least_seeds=rules.seeds,
+        level=f"{rules.alpha:g}",
+        power=f"{100 * POWER:g}",
         newest=answer.newest,
     )
     return [line.strip() for line in text.splitlines() if line.strip()]

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fedcohort.ranges import refuse
-from fedcohort.results.compare import CLOCK, Comparison, Options, compare
+from fedcohort.results.compare import Comparison, Options, compare
 from fedcohort.results.compare_cost import CostComparison, Target, compare_cost
-from fedcohort.results.frame import COSTS, Frames
+from fedcohort.results.frame import CLOCK, COSTS, Frames
 from fedcohort.results.matching.cells import Cell, spell
 from fedcohort.results.matching.likeness import find_newest_sweep, find_unlike
 from fedcohort.results.matching.match import Matched

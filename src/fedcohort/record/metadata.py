@@ -110,14 +110,14 @@ def _read(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{folder} is not the folder of a run: it holds no {NAME}")
     try:
         text = path.read_text()
-        card: dict[str, Any] = json.loads(text)
+        document: dict[str, Any] = json.loads(text)
         if digest.check_digest(text)[1] is False:
             raise ValueError("its digest is wrong")
-        if not (isinstance(card["info"], dict) and isinstance(card["starts_ms"], list)):
+        if not (isinstance(document["info"], dict) and isinstance(document["starts_ms"], list)):
             raise TypeError("info is no object, or starts_ms no list")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DamagedFile(f"{path} is damaged: it is not the JSON of a run ({error}). {CURE}") from error
-    return card
+    return document
 
 
 def _encode(value: object) -> object:

@@ -8,63 +8,63 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import CheckpointError
-from fedcohort.record import card
+from fedcohort.record import metadata
 from record.made_up import info
 
 
 def write(folder: Path) -> None:
     folder.mkdir()
-    card.save_info(info(folder))
+    metadata.save_info(info(folder))
 
 
 def test_damaged_metadata_is_reported(tmp_path: Path) -> None:
     write(tmp_path / "run")
     (tmp_path / "run" / "info.json").write_text('{"starts_ms": [1')
     with pytest.raises(CheckpointError, match=r"info\.json is damaged"):
-        card.load_info(tmp_path / "run")
+        metadata.load_info(tmp_path / "run")
 
 
 def test_damaged_or_missing_arrays_are_reported(tmp_path: Path) -> None:
     write(tmp_path / "run")
-    path = tmp_path / "run" / card.ARRAYS
+    path = tmp_path / "run" / metadata.ARRAYS
     for damaged in (path.read_bytes()[:100], b""):
         path.write_bytes(damaged)
         with pytest.raises(CheckpointError, match=r"info\.npz is damaged"):
-            card.load_info(tmp_path / "run")
+            metadata.load_info(tmp_path / "run")
     path.unlink()
     with pytest.raises(CheckpointError, match=r"copied in part: it holds no info\.npz"):
-        card.load_info(tmp_path / "run")
+        metadata.load_info(tmp_path / "run")
 
 
 def test_metadata_with_inline_arrays_is_read(tmp_path: Path) -> None:
     """A folder of an older version."""
     facts = info(tmp_path / "run")
     write(tmp_path / "run")
-    path = tmp_path / "run" / card.NAME
+    path = tmp_path / "run" / metadata.NAME
     kept = json.loads(path.read_text())
     for name, value in kept["info"].items():
         if isinstance(value, dict) and value.keys() == {"dtype"}:
             kept["info"][name] = {"dtype": value["dtype"], "array": getattr(facts, name).tolist()}
     del kept["digest"]
     path.write_text(json.dumps(kept))
-    (tmp_path / "run" / card.ARRAYS).unlink()
-    np.testing.assert_array_equal(card.load_info(tmp_path / "run").class_counts, facts.class_counts)
+    (tmp_path / "run" / metadata.ARRAYS).unlink()
+    np.testing.assert_array_equal(metadata.load_info(tmp_path / "run").class_counts, facts.class_counts)
 
 
 def test_small_integers_take_four_bytes(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     facts = info(tmp_path / "run", class_counts=np.full((20_000, 10), 3))
-    card.save_info(facts)
-    assert (tmp_path / "run" / card.ARRAYS).stat().st_size < 4 * 200_000 + 12 * (8 + 8 + 8) + 2_000
-    assert card.load_info(tmp_path / "run").class_counts.dtype == np.int64
+    metadata.save_info(facts)
+    assert (tmp_path / "run" / metadata.ARRAYS).stat().st_size < 4 * 200_000 + 12 * (8 + 8 + 8) + 2_000
+    assert metadata.load_info(tmp_path / "run").class_counts.dtype == np.int64
 
 
 def test_every_field_is_read_back(tmp_path: Path) -> None:
     facts = info(tmp_path / "run", noise_rate=np.array([0.1, np.nan]))
     facts.folder.mkdir()
-    card.save_info(facts)
+    metadata.save_info(facts)
     moved = facts.folder.rename(tmp_path / "moved")
-    found = card.load_info(moved)
+    found = metadata.load_info(moved)
     assert found.folder == moved
     for field in dataclasses.fields(facts):
         if field.name != "folder":
@@ -73,6 +73,6 @@ def test_every_field_is_read_back(tmp_path: Path) -> None:
 
 
 def test_larger_integers_keep_their_type() -> None:
-    assert card._narrow(np.array([2**40])).dtype == np.int64
-    assert card._narrow(np.array([2**31 - 1])).dtype == np.int32
-    assert card._narrow(np.array([1], dtype=np.uint8)).dtype == np.int32, "the sum of two counts fits"
+    assert metadata._narrow(np.array([2**40])).dtype == np.int64
+    assert metadata._narrow(np.array([2**31 - 1])).dtype == np.int32
+    assert metadata._narrow(np.array([1], dtype=np.uint8)).dtype == np.int32, "the sum of two counts fits"

@@ -1,0 +1,12 @@
+"""Paths as users type them."""
+
+import os
+from pathlib import Path
+
+
+def expand(path: str) -> Path:
+    """Return the path, with the home folder in the place of `~`.
+
+    A home folder that does not exist stays as it is typed, so that it is reported as a missing folder.
+    """
+    return Path(os.path.expanduser(path))
