@@ -20,7 +20,7 @@ from tracking.databases import Logs, logs, said  # noqa: F401
 @pytest.fixture(autouse=True)
 def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (report, comparison):
-        monkeypatch.setattr(module, "fedcohort", lambda verb: f"fedcohort {verb}")
+        monkeypatch.setattr(module, "fedcohort_command", lambda verb: f"fedcohort {verb}")
 
 
 def swept(logs: Logs, *, uri: str | None = None, tracked: bool = True) -> list[comparison.Run]:
