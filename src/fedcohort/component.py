@@ -204,7 +204,7 @@ UNADVISED_WEIGHTS = Requirement(
 )
 CLEAN_LABELS = Requirement(
     lambda run: run.federation and not run.federation.noise_rate.any(),
-    "{option} gives more weight to clients with high losses, and label noise ({label_noise}) also raises losses",
+    "with {option}, clients with high losses get more weight, and label noise ({label_noise}) also raises losses",
 )
 NO_BATCH_NORM = Requirement(
     lambda run: None if run.batch_norm is None else not run.batch_norm,
