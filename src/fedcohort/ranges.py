@@ -25,7 +25,9 @@ def closest(value: object, names: Iterable[str], cutoff: float = 0.6) -> str | N
         names: the valid names.
         cutoff: least similarity, in [0, 1] (`difflib`).
     """
-    return next(iter(difflib.get_close_matches(str(value), sorted(names), 1, cutoff)), None)
+    by_lower_case = {name.casefold(): name for name in sorted(names)}  # FLASH is flash
+    similar = difflib.get_close_matches(str(value).casefold(), list(by_lower_case), 1, cutoff)
+    return by_lower_case[similar[0]] if similar else None
 
 
 def did_you_mean(value: object, names: Iterable[str], cutoff: float = 0.6) -> str:

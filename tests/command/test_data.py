@@ -87,7 +87,7 @@ def test_the_page_of_data_with_attributes_counts_them(tmp_path: Path, capsys: py
     words = ("spawrious", "heterogeneity=spawrious_gci", "dataset.size=8", data)
     shown(tmp_path, capsys, *words, f"out={tmp_path / 'page'}")
     page = (tmp_path / "page" / "README.md").read_text()
-    assert "FedDiverse's Spawrious_GCI: 24 clients" in page.splitlines()[2]
+    assert "FedDiverse's Spawrious_GCI, for dataset=spawrious: 24 clients" in page.splitlines()[2]
     rows = [
         [float(cell) for cell in row.strip("| ").split(" | ")]
         for row in page.partition("| client | 0, 0 | 0, 1 | 1, 0 | 1, 1 | CI | AI | SC |\n")[2].splitlines()[1:]

@@ -41,3 +41,14 @@ def test_a_mistake_is_answered(words: list[str], said: str, capsys: pytest.Captu
     assert line.main(words) == 2
     captured = capsys.readouterr()
     assert said in captured.out + captured.err
+
+
+@pytest.mark.parametrize("words", [["data", "patients.csv"], ["methods", "selector"], ["profile"]])
+def test_a_command_that_reads_configs_says_where_to_call_it(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert line.main(words) == 2
+    assert capsys.readouterr().err == (
+        f"fedcohort {words[0]} reads configs/, which is not in {tmp_path}: call it in the folder of train.py\n"
+    )

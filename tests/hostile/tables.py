@@ -314,7 +314,11 @@ def image_tables() -> list[Case]:
         images("an image that is cut off", broken(IMAGES[5]["bytes"][:40]), "row 5 can't be read as an image"),
         images("an image that is a web page", broken(b"<html></html>"), "row 5 can't be read as an image"),
         images("an image's beginning alone", broken(b"\xff\xd8\xff\xe0"), "row 5 can't be read as an image"),
-        images("an image with a damaged header", broken(IMAGES[5]["bytes"][:20] + bytes(40)), "row 5 is no image"),
+        images(
+            "an image with a damaged header",
+            broken(IMAGES[5]["bytes"][:20] + bytes(40)),
+            "row 5 can't be read as an image",
+        ),
         images("paths without bytes", [{"path": f"{k}.png"} for k in range(N)], "must hold lists of numbers or images"),
         images("paths as texts", [f"{k}.png" for k in range(N)], "must hold lists of numbers or images"),
         images("encoded bytes without a struct", [image["bytes"] for image in IMAGES], "must hold lists of numbers or"),

@@ -93,7 +93,7 @@ def test_what_is_not_measured_is_refused() -> None:
         options.check_objective_metric("objective_metric", "best")
     config: dict[str, Any] = {"objective_metric": None, "callback": {}}
     objective_metric.check(config, by_search=False)
-    with pytest.raises(OptionError, match="say objective_metric=server_val/acc"):
+    with pytest.raises(OptionError, match="set objective_metric=server_val/acc"):
         objective_metric.check(config, by_search=True)
     with pytest.raises(OptionError, match=r"leave callback\.journal in"):
         objective_metric.check({**config, "objective_metric": "server_val/acc"}, by_search=False)
@@ -128,7 +128,7 @@ def test_a_sweeper_that_searches_hears_of_a_failure(logs: Path) -> None:
         start(logs, "cohort=40", sweeper=SEARCHES, number=0)
     with pytest.raises(FedcohortError, match="cohort=40 exceeds"):
         start(logs, *JOURNAL, "cohort=40", number=1)
-    with pytest.raises(OptionError, match="say objective_metric"):
+    with pytest.raises(OptionError, match="set objective_metric"):
         start(logs, sweeper=SEARCHES, number=2)
     assert [record(logs, number).how for number in range(3)] == ["failed"] * 3
 

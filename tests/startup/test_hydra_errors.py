@@ -56,6 +56,8 @@ CASES = [
     ("selctor=flash", "there is no option 'selctor'; there are agg, attack, augmentation, availability"),
     ("selctor=flash", "did you mean selector?"),
     ("selector=flsh", "did you mean selector=flash? selector must be one of "),
+    ("selector=FLASH", "did you mean selector=flash? selector must be one of "),
+    ("heterogeneity=dirichlet", "got 'dirichlet'. There is partition=dirichlet"),
     ("hydra/launcher=slrm", "did you mean hydra/launcher=slurm? hydra/launcher must be one of "),
     ("agg=term agg.weighting=sampls", "got 'sampls'; did you mean samples?"),
     ("+foo=1", "there is no option 'foo'; there are agg"),

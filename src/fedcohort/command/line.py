@@ -35,6 +35,7 @@ COMMANDS = {
     "new": "Write the three files of a new selector, aggregator, signal, dataset or model.",
     "completion": "Print the lines that make a shell complete commands, groups and choices.",
 }
+READ_CONFIGS = ("data", "methods", "profile")  # commands that have no use in another folder than that of configs/
 HELP = {"-h", "--help", "help"}
 
 
@@ -76,6 +77,11 @@ def _train(words: Sequence[str]) -> int:
 def _run_command(name: str, words: Sequence[str]) -> int:
     from fedcohort.startup.command_line import run_with_one_line_errors  # noqa: PLC0415 - imports Hydra
 
+    if name in READ_CONFIGS and not Path("configs").is_dir():
+        sys.stderr.write(
+            f"fedcohort {name} reads configs/, which is not in {Path.cwd()}: call it in the folder of train.py\n"
+        )
+        return 2
     codes: list[int] = []
     module = import_module(f"fedcohort.command.{name}")
     return (

@@ -87,8 +87,12 @@ def unknown_choice_message(configs: Path, name: str, value: str, choices: Iterab
     """
     group = name.partition("@")[0]
     error = ranges.unknown_choice_error(name, value, list(choices) or list_choices(configs, group))
-    own = OWN.get(group) if re.search(r"[./]", value) else None
-    return f"{error}{f'. For your own, type {own.format(value)}' if own else ''}"
+    if group in OWN and re.search(r"[./]", value):
+        return f"{error}. For your own, type {OWN[group].format(value)}"
+    choices_elsewhere = [
+        f"{path.parent.name}={value}" for path in sorted(configs.glob("*/*.yaml")) if path.stem == value
+    ]
+    return f"{error}. There is {' and '.join(choices_elsewhere)}" if choices_elsewhere else str(error)
 
 
 def _explain_missing(error: MissingConfigException, text: str, words: Sequence[str], configs: Path) -> str:
@@ -128,12 +132,12 @@ def _explain_unknown_option(cause: OmegaConfBaseException, configs: Path) -> str
     if not node:
         mapping = f"{where}={{{key}: VALUE}}"
         return f"{where} has no option {key!r}; it is a single value: type {where}=VALUE, or '{mapping}' for a mapping"
-    others = [
+    choices_with_option = [
         choice
         for choice in list_choices(configs, where)
         if re.search(rf"^(  )?{re.escape(key)}:", (configs / where / f"{choice}.yaml").read_text(), re.MULTILINE)
     ]
-    hint = f"; {key!r} is an option of {where}={', '.join(others)}" if others else ""
+    hint = f"; {key!r} is an option of {where}={', '.join(choices_with_option)}" if choices_with_option else ""
     target = str(node.get("_target_", "")).split(".")
     if target[:2] == ["fedcohort", where] and len(target) > 2:  # a choice is its path: fedcohort.selector.ucb_cs.UcbCs
         where = f"{where}={target[2]}"

@@ -100,9 +100,9 @@ class Look:
 
     def _label(self) -> OpenQuestion:
         label = self.typed.get("dataset.label")
-        others: list[str] = []
+        alternatives: list[str] = []
         if label is None:
-            label, *others = self._rank_labels()
+            label, *alternatives = self._rank_labels()
         self.roles[label] = "label"
         if label not in self.levels:
             return OpenQuestion("label", {}, f"dataset.label={label}, as typed")
@@ -110,7 +110,7 @@ class Look:
         for entry in pc.value_counts(self.train.column(label)).to_pylist():
             counts[str(entry["values"]).strip()] += entry["counts"]
         largest = ", ".join(f"{value} ({n:,})" for value, n in counts.most_common(MAX_NAMES))
-        also = f"; also possible: {', '.join(others[:MAX_NAMES])}" if others else ""
+        also = f"; also possible: {', '.join(alternatives[:MAX_NAMES])}" if alternatives else ""
         return OpenQuestion("label", self._label_options(label), f"{self.levels[label]} classes: {largest}{also}")
 
     def _rank_labels(self) -> list[str]:
