@@ -109,7 +109,7 @@ def measure(dataset: str, overrides: tuple[str, ...], source: str | None, rounds
         command = [sys.executable, str(SCRIPT), "--load", *arguments]
         memory_report = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
     other_load = round(max(0.0, os.getloadavg()[0] - 1), 1)
-    commit, dirty = provenance.commit()
+    commit, dirty = provenance.current_commit()
     commit_label = f"{commit[:10]}{' with uncommitted changes' if dirty else ''}"
     context: dict[str, Any] = {"other_load": other_load, "date": str(datetime.date.today()), "commit": commit_label}
     return Cost(dataset, " ".join(overrides), source == GENERATED, **memory_report, round_s=round_s, **context)

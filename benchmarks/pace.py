@@ -85,7 +85,7 @@ def time_rounds(
     while True:
         draws = Draws(0, clients, t)
         seconds = -time.perf_counter()
-        ready, wait = clock.gather(draws, now_s)
+        ready, wait = clock.find_ready(draws, now_s)
         seconds += time.perf_counter()
         cohort_size = min(deadline.cohort_size(cohort), len(ready))
         selected = np.sort(np.random.default_rng(t).choice(ready, cohort_size, replace=False))

@@ -95,12 +95,12 @@ def table(head: list[str], rows: list[list[str]]) -> list[str]:
     return [f"| {' | '.join(cells)} |" for cells in (head, [":---", *["---:"] * (len(head) - 1)], *rows)]
 
 
-def page(costs: dict[str, dict[str, list[Cost]]], repeats: int) -> str:
+def page(costs: dict[str, dict[str, list[Cost]]], load: float) -> str:
     """Return the text of run_cost.md.
 
     Args:
         costs: cost of each repeat, by checkout (`before`, `after`) and command.
-        repeats: number of repeats.
+        load: processes that wanted to run on the machine before the first command, on average over a minute.
     """
     middle = {
         when: {name: statistics.median(cost.cpu_s for cost in made) for name, made in by_command.items()}
@@ -119,13 +119,16 @@ def page(costs: dict[str, dict[str, list[Cost]]], repeats: int) -> str:
         for name, words in COMMANDS.items()
     ]
     model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    counts = sorted({len(made) for by_command in costs.values() for made in by_command.values()})
+    n_repeats = " to ".join(map(str, counts))
     ask = "import torch; print(torch.backends.cpu.get_cpu_capability())"  # a child has its parent's memory at first
     kernels = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout.strip()
     about = (
         f"{datetime.date.today()}, {os.cpu_count()} cores of {model[1] if model else 'an unknown processor'}, kernels "
-        f"of torch for {kernels}. Median of {repeats} repeats, which alternate between the versions. Seconds are user "
-        "and system time of all processes of a command, until the last one has ended. MB are the largest resident "
-        "memory of one process. `OMP_NUM_THREADS=1`, digits, 50 clients, and an empty folder of runs. "
+        f"of torch for {kernels}, load {load:.1f} before the first command: a busy machine needs more seconds for "
+        f"equal work. Median of {n_repeats} repeats, which alternate between the versions. Seconds are user and system "
+        "time of all processes of a command, until the last one has ended. MB are the largest resident memory of one "
+        "process. `OMP_NUM_THREADS=1`, digits, 50 clients, and an empty folder of runs. "
         "`callback.figures.always=true` draws figures without a terminal."
     )
     return "\n".join(
@@ -178,6 +181,7 @@ def main(words: list[str]) -> None:
     names = [word for word in words if "=" not in word] or list(COMMANDS)
     codes = {"before": Path(options["before"]).resolve()} if "before" in options else {}
     codes["after"], repeats = ROOT, int(options.get("repeats", 3))
+    load = os.getloadavg()[0]
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     costs: dict[str, dict[str, list[Cost]]] = {when: {name: [] for name in names} for when in codes}
     for name in names:
@@ -190,7 +194,7 @@ def main(words: list[str]) -> None:
             sys.stdout.write(f"{name} {when}: {texts} s, {peak_mb:.0f} MB\n")
             sys.stdout.flush()
     if len(names) == len(COMMANDS):
-        Path(__file__).with_suffix(".md").write_text(page(costs, repeats))
+        Path(__file__).with_suffix(".md").write_text(page(costs, load))
 
 
 if __name__ == "__main__":

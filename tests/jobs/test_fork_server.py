@@ -14,13 +14,13 @@ import sys
 
 from multiprocessing import get_context
 
-from fedcohort.host.orphan import end_with_parent
+from fedcohort.host.orphan import end_when_parent_ends
 from fedcohort.jobs import preload
 
 
 def work(path, watches):
     if watches:
-        end_with_parent()
+        end_when_parent_ends()
     with open(path, "w") as pipe:
         pipe.write("x")
         pipe.flush()
