@@ -101,7 +101,7 @@ def measured(word: str, words: tuple[str, ...], source: str | None, rounds: int 
         command = [sys.executable, str(HERE), "--load", *typed]
         found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
     beside = round(max(0.0, os.getloadavg()[0] - 1), 1)
-    commit, dirty = provenance.commit()
+    commit, dirty = provenance.current_commit()
     traced = f"{commit[:10]}{' with uncommitted changes' if dirty else ''}"
     today = str(datetime.date.today())
     return Cost(word, " ".join(words), source == MADE, **found, round_s=round_s, beside=beside, on=today, commit=traced)

@@ -84,7 +84,7 @@ def rounds(
     while True:
         draws = Draws(0, clients, t)
         took = -time.perf_counter()
-        ready, wait = clock.gather(draws, now)
+        ready, wait = clock.find_ready(draws, now)
         took += time.perf_counter()
         asked = min(deadline.cohort_size(cohort), len(ready))
         selected = np.sort(np.random.default_rng(t).choice(ready, asked, replace=False))

@@ -37,7 +37,7 @@ def test_who_is_always_there_takes_what_the_work_takes_and_who_never_is_takes_fo
     ("now", "waits"), [(0, 10), (10, 0), (19.5, 0), (20, 20), (40, 0), (50, 20), (59, 11), (609, 1), (610, 0)]
 )
 def test_seconds_until_a_client_is_ready(now: float, waits: float) -> None:
-    assert TWO.waits(now).tolist() == [waits, np.inf, 0]
+    assert TWO.seconds_until_ready(now).tolist() == [waits, np.inf, 0]
 
 
 def test_work_that_never_meets_an_end_takes_its_seconds_to_the_bit() -> None:
@@ -50,7 +50,7 @@ def test_every_client_has_a_period_of_its_own() -> None:
     schedule = Schedule(
         np.array([0.0, 0.0]), np.array([1.0, 1.0]), np.array([0, 1]), np.array([1, 2]), np.array([10.0, 7.0])
     )
-    assert schedule.waits(8.0).tolist() == [2, 6]
+    assert schedule.seconds_until_ready(8.0).tolist() == [2, 6]
     assert schedule.completion_time(np.arange(2), 0.0, np.array([2.5, 2.5])).tolist() == [20.5, 14.5]
 
 
@@ -63,7 +63,7 @@ def test_against_a_walk_over_every_second() -> None:
     schedule = Schedule.from_intervals(runs, 40)
     for now in range(0, 120, 7):
         there = np.roll(np.tile(ready, (1, 30)), -(now % 40), axis=1)
-        np.testing.assert_array_equal(schedule.waits(now), there.argmax(1))
+        np.testing.assert_array_equal(schedule.seconds_until_ready(now), there.argmax(1))
         for seconds in (1, 3, 17, 41):
             walked = (there.cumsum(1) == seconds).argmax(1) + 1
             found = schedule.completion_time(np.arange(30), now, np.full(30, float(seconds)))

@@ -44,45 +44,45 @@ def trace(path: str, **changes: Any) -> Trace:
 def test_clients_take_the_intervals_in_the_order_of_names(tmp_path: Path, suffix: str) -> None:
     """At 15 clients 10, 20 and 30 are there, at 25 the last two, and all begins again at 60."""
     schedule = trace(write(tmp_path, TABLE, suffix)).schedule(Draws(0, 3))
-    assert schedule.waits(15).tolist() == [0, 0, 0]
-    assert schedule.waits(35).tolist() == [5, 25, 0]
-    assert schedule.waits(75).tolist() == [0, 0, 0]
+    assert schedule.seconds_until_ready(15).tolist() == [0, 0, 0]
+    assert schedule.seconds_until_ready(35).tolist() == [5, 25, 0]
+    assert schedule.seconds_until_ready(75).tolist() == [0, 0, 0]
     assert schedule.completion_time(np.arange(3), 15, np.array([8.0, 20, 70])) == pytest.approx([28, 50, 70])
 
 
 def test_a_state_other_than_one_is_not_ready(tmp_path: Path) -> None:
     path = write(tmp_path, TABLE)
-    assert trace(path, state="state").schedule(Draws(0, 3)).waits(15).tolist() == [0, np.inf, 0]
+    assert trace(path, state="state").schedule(Draws(0, 3)).seconds_until_ready(15).tolist() == [0, np.inf, 0]
     flags = write(tmp_path, {**TABLE, "state": [True, True, False, True, True]})
-    assert trace(flags, state="state").schedule(Draws(0, 3)).waits(15).tolist() == [0, 5, 0]
+    assert trace(flags, state="state").schedule(Draws(0, 3)).seconds_until_ready(15).tolist() == [0, 5, 0]
 
 
 def test_what_repeats_when(tmp_path: Path) -> None:
     path = write(tmp_path, {**TABLE, "own": [60, 100, 50, 100, 50]})
     assert trace(path).schedule(Draws(0, 3)).period.tolist() == [60, 60, 60]
-    assert trace(path, period_s=80).schedule(Draws(0, 3)).waits(70).tolist() == [20, 10, 10]
-    assert trace(path, period="own").schedule(Draws(0, 3)).waits(95).tolist() == [15, 5, 0]
+    assert trace(path, period_s=80).schedule(Draws(0, 3)).seconds_until_ready(70).tolist() == [20, 10, 10]
+    assert trace(path, period="own").schedule(Draws(0, 3)).seconds_until_ready(95).tolist() == [15, 5, 0]
 
 
 def test_columns_have_the_names_that_options_give_and_clients_may_be_left_over(tmp_path: Path) -> None:
     path = write(tmp_path, {"who": ["c", "a", "b"], "from": [3, 1, 2], "to": [6.0, 5.0, 4.0]})
     schedule = trace(path, client="who", start="from", end="to").schedule(Draws(0, 2))
-    assert schedule.waits(0).tolist() == [1, 2]
+    assert schedule.seconds_until_ready(0).tolist() == [1, 2]
 
 
 def test_drawn_devices(tmp_path: Path) -> None:
     """A third of the clients draws each of the three, once a run, by the seed; or half each of those that come."""
     path = write(tmp_path, TABLE)
     draws = Draws(0, 3000)
-    waits = trace(path, state="state", assign="drawn").schedule(draws).waits(0)
+    waits = trace(path, state="state", assign="drawn").schedule(draws).seconds_until_ready(0)
     kinds, counts = np.unique(waits, return_counts=True)
     assert kinds.tolist() == [0, 10, np.inf]
     assert (np.abs(counts - 1000) < 5 * np.sqrt(3000 * 2 / 9)).all()
-    again = trace(path, state="state", assign="drawn").schedule(draws).waits(0)
+    again = trace(path, state="state", assign="drawn").schedule(draws).seconds_until_ready(0)
     np.testing.assert_array_equal(waits, again)
-    other = trace(path, state="state", assign="drawn").schedule(Draws(1, 3000)).waits(0)
+    other = trace(path, state="state", assign="drawn").schedule(Draws(1, 3000)).seconds_until_ready(0)
     assert not np.array_equal(waits, other)
-    awake = trace(path, state="state", assign="drawn", idle=False).schedule(draws).waits(0)
+    awake = trace(path, state="state", assign="drawn", idle=False).schedule(draws).seconds_until_ready(0)
     assert np.isfinite(awake).all()
     assert abs((awake == 0).sum() - 1500) < 5 * np.sqrt(3000 / 4)
 
@@ -149,14 +149,14 @@ def test_too_few_clients_are_refused_where_none_are_drawn(tmp_path: Path) -> Non
     path = write(tmp_path, TABLE)
     with pytest.raises(DataError, match=r"has 3 clients, too few for 4: availability.assign=drawn draws one"):
         trace(path).schedule(Draws(0, 4))
-    assert len(trace(path, assign="drawn").schedule(Draws(0, 4)).waits(0)) == 4
+    assert len(trace(path, assign="drawn").schedule(Draws(0, 4)).seconds_until_ready(0)) == 4
 
 
 def test_a_client_that_is_left_out_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, {**TABLE, "client": [1 if name == 10 else name // 10 + 1 for name in TABLE["client"]]})
     with pytest.raises(DataError, match=r"has clients 1 to 1, then 3: add client 2, or set availability"):
         trace(path).schedule(Draws(0, 3))
-    assert len(trace(path, assign="drawn").schedule(Draws(0, 3)).waits(0)) == 3
+    assert len(trace(path, assign="drawn").schedule(Draws(0, 3)).seconds_until_ready(0)) == 3
 
 
 def test_a_pickle_is_no_table(tmp_path: Path) -> None:
@@ -238,10 +238,10 @@ def test_phones_name_the_columns_of_their_table(tmp_path: Path) -> None:
     options = dict(compose_words("availability=phones", f"availability.path={path}").config["availability"])
     target = options.pop("_target_")
     assert target == f"{Trace.__module__}.{Trace.__name__}"
-    waits = Trace(**options).schedule(Draws(0, 600)).waits(0)
+    waits = Trace(**options).schedule(Draws(0, 600)).seconds_until_ready(0)
     assert set(waits.tolist()) == {1800.0, np.inf}
     assert abs((waits == 1800).sum() - 200) < 5 * np.sqrt(600 * 2 / 9)
-    assert (Trace(**{**options, "idle": False}).schedule(Draws(0, 600)).waits(0) == 1800).all()
+    assert (Trace(**{**options, "idle": False}).schedule(Draws(0, 600)).seconds_until_ready(0) == 1800).all()
 
 
 def test_the_table_of_the_phones_does_not_come_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

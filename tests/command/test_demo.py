@@ -22,8 +22,8 @@ def test_it_prints_a_few_lines_and_commands_that_run_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(demo, "command", lambda name: f"here/{name}")
-    monkeypatch.setattr(demo, "fedcohort", lambda name: f"here/fedcohort {name}")
+    monkeypatch.setattr(demo, "program_command", lambda name: f"here/{name}")
+    monkeypatch.setattr(demo, "fedcohort_command", lambda name: f"here/fedcohort {name}")
     assert demo.main(SMALL) == 0
     said = capsys.readouterr()
     lines = said.out.splitlines()

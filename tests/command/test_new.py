@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.command.new import KINDS, files, main
+from fedcohort.command.new import KINDS, main, make_files
 from fedcohort.errors import OptionError
 from yaml_words import ROOT
 
@@ -74,13 +74,13 @@ def test_names_that_are_no_modules(name: str) -> None:
     with pytest.raises(
         OptionError, match=r"its name must be (a lower-case Python name|letters, digits and underscores)"
     ):
-        files("selector", name)
+        make_files("selector", name)
 
 
 def test_kinds_that_there_are_not() -> None:
     with pytest.raises(
         OptionError, match="what is new must be one of selector, aggregator, signal, dataset, model, got 'x'"
     ):
-        files("x", "mine")
+        make_files("x", "mine")
     with pytest.raises(OptionError, match="name what is new"):
         main(["selector"])

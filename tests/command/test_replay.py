@@ -9,7 +9,7 @@ import pytest
 from fedcohort.command import line
 from fedcohort.command.replay import Replayed, main, make_selectors, replay
 from fedcohort.errors import CheckpointError, FedcohortError, IncompatibleConfig, OptionError
-from fedcohort.record.replayable import read, signals_in
+from fedcohort.record.replayable import read_log, signals_in
 from fedcohort.startup.command_line import run_with_one_line_errors
 from run_harness import go
 from yaml_words import CONFIGS
@@ -23,7 +23,7 @@ def ran(logs: Path, *words: str) -> Path:
 
 
 def again(folder: Path, *words: str) -> Replayed:
-    log = read(folder)
+    log = read_log(folder)
     return replay(log, *make_selectors(log, words, Path(CONFIGS)))
 
 
@@ -83,7 +83,7 @@ def fedcbs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_rows_come_back_as_they_were_told(fedcbs: Path) -> None:
     """A row is as wide as it was, in order, whatever sorts its columns; counts are whole numbers."""
-    facts = read(fedcbs).facts
+    facts = read_log(fedcbs).facts
     assert facts["label_counts"].shape == (12, 10)
     assert facts["label_counts"].dtype.kind == "i"
     assert facts["label_counts"].sum(1).tolist() == facts["n_train"].tolist()
@@ -93,7 +93,7 @@ def test_rows_come_back_as_they_were_told(fedcbs: Path) -> None:
 
 def test_facts_are_read_and_not_only_drawn_again(fedcbs: Path) -> None:
     """With the classes of another client each, Fed-CBS chooses others."""
-    log = read(fedcbs)
+    log = read_log(fedcbs)
     turned = dataclasses.replace(log, facts={**log.facts, "label_counts": log.facts["label_counts"][::-1].copy()})
     assert replay(turned, *make_selectors(turned, (), Path(CONFIGS))).step is not None
 
@@ -124,7 +124,7 @@ def test_what_is_too_large_to_log_is_named(tmp_path: Path, words: tuple[str, ...
 
 def test_rounds_of_ever_other_width(tmp_path: Path) -> None:
     """Who doesn't arrive has no row and no column; places beyond the round's width are null."""
-    log = read(ran(tmp_path, "selector=fedpns", "deadline=fixed", "deadline.partial_work=false", *AWAY))
+    log = read_log(ran(tmp_path, "selector=fedpns", "deadline=fixed", "deadline.partial_work=false", *AWAY))
     width = max(len(now.arrived) for now in log.rounds)
     narrow = [now for now in log.rounds if 0 < len(now.arrived) < width]
     assert any(len(now.arrived) < len(now.chosen) for now in narrow)
@@ -141,7 +141,7 @@ def test_products_are_read_and_not_only_drawn_again(tmp_path: Path) -> None:
     """With every product of two clients turned round, others are left out, and drawn less later."""
     folder = ran(tmp_path, "selector=fedpns", "selector.keep=0.3")
     assert again(folder) == Replayed(6)
-    log, turned = read(folder), []
+    log, turned = read_log(folder), []
     for now in log.rounds:
         H, m = now.signals["update_gram"].copy(), len(now.arrived)
         H[now.arrived, :m] *= 2 * np.eye(m) - 1
@@ -154,7 +154,7 @@ def test_rows_that_are_too_wide_in_some_rounds(tmp_path: Path, monkeypatch: pyte
     """Three numbers a row, where three or four clients arrive."""
     monkeypatch.setattr("fedcohort.round.report.MAX_COLUMNS", 3)
     folder = ran(tmp_path, "selector=fedpns", "availability=bernoulli", "availability.p=0.3")
-    log = read(folder)
+    log = read_log(folder)
     step = next(now.t + 1 for now in log.rounds if len(now.arrived) == 4)
     assert "update_gram" in log.words
     says = rf"reads update_gram, which .*: its rows of 4 numbers are too long to be logged \(round {step}\)$"
@@ -164,7 +164,7 @@ def test_rows_that_are_too_wide_in_some_rounds(tmp_path: Path, monkeypatch: pyte
 
 def test_the_log_is_read_and_not_only_drawn_again(ucb: Path) -> None:
     """With the sign of every loss turned round, the clients that were best are worst."""
-    log = read(ucb)
+    log = read_log(ucb)
     turned = [
         dataclasses.replace(now, signals={**now.signals, "train_loss": -now.signals["train_loss"]})
         for now in log.rounds
@@ -176,7 +176,7 @@ def test_the_log_is_read_and_not_only_drawn_again(ucb: Path) -> None:
 
 def test_another_selector_parts_where_it_chooses_otherwise(ucb: Path) -> None:
     found = again(ucb, "selector=round_robin", "selector.tie=id")
-    assert found == Replayed(6, 1, read(ucb).rounds[0].chosen.tolist(), [0, 1, 2, 3])  # nobody has trained yet
+    assert found == Replayed(6, 1, read_log(ucb).rounds[0].chosen.tolist(), [0, 1, 2, 3])  # nobody has trained yet
 
 
 def test_the_same_selector_with_other_options_parts_later(flash: Path) -> None:

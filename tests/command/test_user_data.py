@@ -22,7 +22,7 @@ def test_paths_are_told_from_names_of_datasets(word: str, expected: bool) -> Non
 
 def test_commands_are_quoted_for_a_shell() -> None:
     words = ["dataset.path='my table.csv'", "dataset.label=x", "a=['$b']", "dataset.leave_out=[a,b]"]
-    command = user_data.command(words)
+    command = user_data.training_command(words)
     assert command.startswith("python train.py \"dataset.path='my table.csv'\" dataset.label=x ")
     assert shlex.split(command)[2:] == words
 

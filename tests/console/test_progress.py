@@ -100,7 +100,7 @@ def test_on_a_terminal_there_is_a_bar(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_brief_run_prints_its_progress_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with terminal.brief():
+    with terminal.print_progress_only():
         play([Progress(lines_every=1), *watchers()], info(tmp_path / "run"))
     said = capsys.readouterr().out.splitlines()
     assert [line.split()[1] for line in said] == ["0/6", "2/6", "4/6", "6/6"]
@@ -123,7 +123,7 @@ def test_in_a_notebook_one_line_is_replaced_round_by_round(tmp_path: Path, monke
     screen = Console(file=io.StringIO(), force_jupyter=False, width=80)
     screen.is_jupyter = True
     monkeypatch.setattr(module, "console", lambda: screen)
-    with terminal.brief():
+    with terminal.print_progress_only():
         play([Progress(lines_every=1)], info(tmp_path / "run"), last=3)
     assert len(shown) == 5
     accuracy = report(3).metrics["test/acc"]

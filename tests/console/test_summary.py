@@ -56,8 +56,8 @@ def test_a_resumed_run_counts_the_processes_before_it(tmp_path: Path, monkeypatc
     ago = 3_600_000
     shifted = [{**line, "time_ms": line["time_ms"] - ago + 5_000 * line["step"]} for line in lines]
     (tmp_path / "run" / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in shifted))
-    earlier = metadata.starts_ms(tmp_path / "run")[0] - ago
-    monkeypatch.setattr(metadata, "starts_ms", lambda folder: [earlier, lines[-1]["time_ms"]])
+    earlier = metadata.read_start_times(tmp_path / "run")[0] - ago
+    monkeypatch.setattr(metadata, "read_start_times", lambda folder: [earlier, lines[-1]["time_ms"]])
     play(watchers(), info(tmp_path / "run", start=3))
     found = written(tmp_path / "run")
     assert 15 < found["wall_s"] < 60  # not the hour in between
@@ -184,12 +184,12 @@ def test_a_card_without_skew_is_still_read(tmp_path: Path) -> None:
     """A folder of a version that did not report it."""
     skew = {"global_ci": 0.5, "client_ci": 0.25}
     play(watchers(), info(tmp_path / "run", skew=skew))
-    assert metadata.load(tmp_path / "run").skew == skew
+    assert metadata.load_info(tmp_path / "run").skew == skew
     path = tmp_path / "run" / metadata.NAME
     kept = json.loads(path.read_text())
     del kept["info"]["skew"], kept["digest"]
     path.write_text(json.dumps(kept))
-    assert metadata.load(tmp_path / "run").skew == {}
+    assert metadata.load_info(tmp_path / "run").skew == {}
 
 
 def test_a_long_name_is_in_one_piece(

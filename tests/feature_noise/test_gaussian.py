@@ -92,8 +92,8 @@ def test_a_run_keeps_the_levels_on_its_card(tmp_path: Path) -> None:
     assert ran.info.choices["heterogeneity"] == "noise_inputs"
     assert 0 < ran.info.feature_noise.min() < ran.info.feature_noise.max() < 0.5
     for run in (ran, plain):
-        metadata.save(run.info)
-    np.testing.assert_array_equal(metadata.load(ran.folder).feature_noise, ran.info.feature_noise)
-    assert metadata.load(plain.folder).feature_noise is None
+        metadata.save_info(run.info)
+    np.testing.assert_array_equal(metadata.load_info(ran.folder).feature_noise, ran.info.feature_noise)
+    assert metadata.load_info(plain.folder).feature_noise is None
     assert ran.last.metrics["server_val/loss"] != plain.last.metrics["server_val/loss"]
     assert ran.reports[0].metrics["server_val/loss"] == plain.reports[0].metrics["server_val/loss"]

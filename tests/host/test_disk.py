@@ -68,9 +68,9 @@ def test_a_file_that_grows_no_more_ends_the_run_in_one_line(
 
 
 MOMENTS = [
-    ("fedcohort.record.client_table.write_part", 3),
+    ("fedcohort.record.client_table.write_step", 3),
     ("fedcohort.record.client_table.consolidate", 1),
-    ("fedcohort.record.journal.commit", 3),
+    ("fedcohort.record.journal.commit_step", 3),
     ("fedcohort.record.status.write_atomically", 3),
     ("fedcohort.console.summary.write_atomically", 1),
     ("fedcohort.lightning.checkpoint._save", 3),  # of a checkpoint

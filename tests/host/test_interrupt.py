@@ -21,7 +21,7 @@ def interrupts() -> Iterator[Interrupts]:
     """A watch of our own, whatever the process that runs the tests does with Ctrl-C."""
     before = signal.signal(INT, signal.default_int_handler)
     interrupts = Interrupts()
-    with interrupts.on():
+    with interrupts.handle_signals():
         yield interrupts
     assert signal.getsignal(INT) is signal.default_int_handler
     signal.signal(INT, before)
@@ -40,10 +40,10 @@ def test_a_signal_to_one_worker_is_not_the_others() -> None:
     read, write = os.pipe()
     if not (child := os.fork()):
         os.read(read, 1)  # until the parent watches its signals
-        with interrupts.on():
-            interrupts.note(143)
+        with interrupts.handle_signals():
+            interrupts.record_exit_code(143)
             os._exit(interrupts.code)
-    with interrupts.on():
+    with interrupts.handle_signals():
         os.write(write, b"1")
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 143
         assert interrupts.code == 0
@@ -71,16 +71,16 @@ def test_while_files_are_written_each_further_one_gives_up_one(interrupts: Inter
 
 def test_an_error_after_a_signal_is_not_broken_off_by_another(interrupts: Interrupts) -> None:
     interrupts.enter_failure()
-    assert not interrupts.waits, "no signal came"
+    assert not interrupts.has_pending_signal, "no signal came"
     with pytest.raises(Stop):
         signal.raise_signal(TERM)
     interrupts.enter_failure()
-    assert interrupts.waits
+    assert interrupts.has_pending_signal
     signal.raise_signal(TERM)
 
 
 def test_one_that_is_held_waits_for_the_check(interrupts: Interrupts) -> None:
-    with interrupts.hold():
+    with interrupts.delay_signals():
         signal.raise_signal(TERM)
     with pytest.raises(Stop):
         interrupts.check()
@@ -95,7 +95,7 @@ def test_one_that_somebody_swallowed_is_found_by_the_check(interrupts: Interrupt
 
 def test_inside_of_another_it_changes_nothing(interrupts: Interrupts) -> None:
     handler = signal.getsignal(TERM)
-    with interrupts.on():
+    with interrupts.handle_signals():
         assert signal.getsignal(TERM) == handler
     assert signal.getsignal(TERM) == handler
 
@@ -103,7 +103,7 @@ def test_inside_of_another_it_changes_nothing(interrupts: Interrupts) -> None:
 def test_what_is_ignored_stays_ignored() -> None:
     before = signal.signal(INT, signal.SIG_IGN)
     interrupts = Interrupts()
-    with interrupts.on():
+    with interrupts.handle_signals():
         interrupts.listen()
         assert signal.getsignal(INT) is signal.SIG_IGN
     signal.signal(INT, before)
@@ -118,7 +118,7 @@ def test_a_forked_process_keeps_its_own_to_itself_until_all_have_heard(interrupt
             interrupts.enter_training()
             signal.raise_signal(TERM)
             if work == "heard":
-                interrupts.note(interrupts.code)
+                interrupts.record_exit_code(interrupts.code)
             os._exit(0 if interrupts.code == 143 else 1)
         assert os.waitpid(pid, 0)[1] == 0
 
@@ -158,7 +158,11 @@ PROGRAM = (
         ("7", 7, ""),
         ("signal.raise_signal(signal.SIGTERM)", 143, NOTHING),
         ("signal.raise_signal(signal.SIGTERM), 'stopped'", 143, "stopped"),
-        ("interrupts.note(143) or 1 / 0", 143, NOTHING),  # an import that was broken off raises what it likes
+        (
+            "interrupts.record_exit_code(143) or 1 / 0",
+            143,
+            NOTHING,
+        ),  # an import that was broken off raises what it likes
         ("interrupts.note_closed_pipe()", 141, ""),
     ],
 )
@@ -172,7 +176,7 @@ def test_a_launchers_own_signal_is_for_the_process_that_it_started() -> None:
     heard: list[int] = []
     before = signal.signal(signal.SIGUSR2, lambda number, _: heard.append(os.getpid()))
     interrupts = Interrupts()
-    with interrupts.on():
+    with interrupts.handle_signals():
         pid = os.fork()
         if pid == 0:
             signal.raise_signal(signal.SIGUSR2)

@@ -121,14 +121,14 @@ def words_of(logs: Path, seed: int = 0) -> tuple[str, ...]:
 
 def _train(logs: Path, seed: int, killed_at: int) -> None:
     """Train; killed_at: the step after whose commit the process dies, 0 for none."""
-    original = journal.commit
+    original = journal.commit_step
 
     def commit(file: object, report: RoundReport, *rest: object) -> str:
         if killed_at and report.step == killed_at + 1:
             die()
         return original(file, report, *rest)  # type: ignore[arg-type]
 
-    journal.commit = commit  # type: ignore[assignment]
+    journal.commit_step = commit  # type: ignore[assignment]
     run.run(compose_words(*words_of(logs, seed)))
 
 

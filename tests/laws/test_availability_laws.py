@@ -53,7 +53,7 @@ def test_deterministic_without_global_generators(availability: Any) -> None:
     for _ in range(2):
         with guard():
             clock = clock_of(availability)
-            found.append([clock.gather(Draws(0, K, t), now) for t, now in enumerate(MOMENTS)])
+            found.append([clock.find_ready(Draws(0, K, t), now) for t, now in enumerate(MOMENTS)])
     for (who, wait), (again, as_long) in zip(*found, strict=True):
         np.testing.assert_array_equal(who, again)
         assert wait == as_long
@@ -64,7 +64,7 @@ def test_who_is_ready_is_a_flag_a_client_and_a_list_of_ids(availability: Any) ->
     ready = availability.ready(Draws(0, K, 3))
     assert (ready.dtype, ready.shape) == (np.dtype(bool), (K,))
     for t, now in enumerate(MOMENTS):
-        who, wait = clock_of(availability).gather(Draws(0, K, t), now)
+        who, wait = clock_of(availability).find_ready(Draws(0, K, t), now)
         assert np.array_equal(who, np.unique(who))
         assert who.dtype == np.int64
         assert set(who.tolist()) <= set(range(K))
@@ -73,9 +73,9 @@ def test_who_is_ready_is_a_flag_a_client_and_a_list_of_ids(availability: Any) ->
 
 @remedy("Keep no state between calls: compute from round and time.")
 def test_the_answer_does_not_depend_on_what_was_asked_before(availability: Any) -> None:
-    asked, fresh = clock_of(availability), [clock_of(availability).gather(Draws(0, K, t), now) for t, now in ROUNDS]
+    asked, fresh = clock_of(availability), [clock_of(availability).find_ready(Draws(0, K, t), now) for t, now in ROUNDS]
     for (t, now), (who, wait) in reversed(list(zip(ROUNDS, fresh, strict=True))):
-        again, as_long = asked.gather(Draws(0, K, t), now)
+        again, as_long = asked.find_ready(Draws(0, K, t), now)
         np.testing.assert_array_equal(who, again)
         assert wait == as_long
 
@@ -86,19 +86,21 @@ ROUNDS = list(enumerate(MOMENTS))
 @remedy("Set `always` to whether all clients are ready in each round.")
 def test_always_says_whether_everybody_is_ready_in_every_round(availability: Any) -> None:
     clock = clock_of(availability)
-    assert all(len(clock.gather(Draws(0, K, t), now)[0]) == K for t, now in ROUNDS) == availability.always
+    assert all(len(clock.find_ready(Draws(0, K, t), now)[0]) == K for t, now in ROUNDS) == availability.always
 
 
 @remedy("Let the schedule's next time be the first at which a client is ready.")
 def test_who_is_said_to_come_is_there_then_and_nobody_before(availability: Any) -> None:
     schedule = scheduled(availability)
     for now in MOMENTS:
-        waits = schedule.waits(now)
+        waits = schedule.seconds_until_ready(now)
         assert waits.shape == (K,)
         for k in np.flatnonzero((waits > 0) & np.isfinite(waits)):
-            assert schedule.waits(now + waits[k] + 1e-6)[k] == 0
+            assert schedule.seconds_until_ready(now + waits[k] + 1e-6)[k] == 0
             for share in (0.1, 0.5, 0.99):
-                assert schedule.waits(now + share * waits[k])[k] == pytest.approx((1 - share) * waits[k], abs=1e-5)
+                assert schedule.seconds_until_ready(now + share * waits[k])[k] == pytest.approx(
+                    (1 - share) * waits[k], abs=1e-5
+                )
 
 
 def test_a_clients_time_does_not_depend_on_who_else_is_asked(availability: Any) -> None:

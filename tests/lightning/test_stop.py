@@ -165,7 +165,7 @@ def test_a_run_that_is_resumed_at_its_end_writes_what_is_missing(
     assert (code, status["status"]) == expected
     assert (status["rounds_done"], status["early"]) == (4, False)
     monkeypatch.undo()
-    manifest.withdraw(path)
+    manifest.remove_manifest(path)
     (path / "weights.pt").unlink()
     resumed = go(tmp_path / "logs", *WORDS, "resume=true")
     assert (resumed.reports, resumed.info.start, Collect.latest[-1].status) == ([], 4, "finished")
@@ -210,7 +210,7 @@ def test_fewer_rounds_than_it_has_are_another_run(tmp_path: Path, monkeypatch: p
     shorter = go(tmp_path / "logs", *fewer)
     assert [report.step for report in shorter.reports] == [0, 1, 2]
     first = shorter.folder.with_name(shorter.folder.name.removesuffix("-2"))
-    manifest.withdraw(first)
+    manifest.remove_manifest(first)
     (first / "status.json").write_text("")
     shutil.rmtree(shorter.folder)
     with pytest.raises(OptionError, match=r"rounds must be at least 3, as many as .* has already, got 2"):
@@ -222,7 +222,7 @@ def test_a_journal_that_lacks_rounds_is_refused(tmp_path: Path) -> None:
     path = go(tmp_path, *words).folder / "journal.jsonl"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:2]))
-    manifest.withdraw(path.parent)
+    manifest.remove_manifest(path.parent)
     with pytest.raises(CheckpointError, match=r"is at round 3 but its journal.jsonl lacks round 2"):
         go(tmp_path, *words, "rounds=5", "resume=true")
     path.write_text("".join(lines))

@@ -59,7 +59,7 @@ def test_a_round_is_explained_as_before(folders: tuple[Path, Path], step: int) -
 
 
 def test_old_folders_are_replayed(folders: tuple[Path, Path]) -> None:
-    logs = [replayable.read(folder) for folder in folders]
+    logs = [replayable.read_log(folder) for folder in folders]
     for one, other in zip(*(log.rounds for log in logs), strict=True):
         assert one.available.tolist() == other.available.tolist()
     assert [replay(log, *make_selectors(log, (), Path(CONFIGS))) for log in logs] == [Replayed(5)] * 2
@@ -77,13 +77,13 @@ def test_wall_time_leaves_out_the_gaps_between_processes() -> None:
 
 def test_offsets_lead_from_line_to_line(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    assert history.lines(path) == ([], 0)
+    assert history.read_lines(path) == ([], 0)
     line = dataclasses.asdict(Line(0, 1, {"a": 1.0}, {"t": (0.0, 1.0)}, "f", [], []))
     del line["digest"]
     path.write_text(json.dumps(line) + "\n")
-    first, offset = history.lines(path)
+    first, offset = history.read_lines(path)
     with path.open("a") as file:
         file.write(json.dumps(line | {"step": 1}) + "\n" + '{"step"')
-    second, end = history.lines(path, offset, first[-1].digest)
+    second, end = history.read_lines(path, offset, first[-1].digest)
     assert [found.step for found in first + second] == [0, 1]
-    assert history.lines(path, end) == ([], end)
+    assert history.read_lines(path, end) == ([], end)

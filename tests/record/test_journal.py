@@ -139,11 +139,11 @@ def test_the_checkpoint_knows_the_journal_up_to_its_round(tmp_path: Path) -> Non
         writer.start(info(tmp_path / name))
         for step in range(4):
             writer.observe(dataclasses.replace(report(step), fingerprint=f"{name}{step}"))
-    journal.check(tmp_path / "a", 2, writers[0].digest(2))  # the journal may be ahead of the checkpoint
+    journal.check_journal(tmp_path / "a", 2, writers[0].digest(2))  # the journal may be ahead of the checkpoint
     with pytest.raises(DamagedFile, match="differs from the journal at the checkpoint"):
-        journal.check(tmp_path / "a", 2, writers[1].digest(2))
+        journal.check_journal(tmp_path / "a", 2, writers[1].digest(2))
     with pytest.raises(CheckpointError, match=r"its journal\.jsonl lacks round 4"):
-        journal.check(tmp_path / "a", 4, writers[0].digest(3))
+        journal.check_journal(tmp_path / "a", 4, writers[0].digest(3))
 
 
 @pytest.mark.parametrize("what", ["line", "table"])
@@ -155,9 +155,9 @@ def test_damage_ahead_of_the_checkpoint_is_trained_again(
     if what == "line":
         flip(tmp_path / "run", 4, b"0.")
     else:
-        client_files.part_of(tmp_path / "run", 4).write_bytes(b"PAR1")
+        client_files.step_file(tmp_path / "run", 4).write_bytes(b"PAR1")
     with pytest.raises(DamagedFile):
-        journal.check(tmp_path / "run", 4, None)
+        journal.check_journal(tmp_path / "run", 4, None)
     play([Journal()], info(tmp_path / "run", start=3))
     assert "The rounds after round 3 are trained again" in caplog.text
     check(tmp_path / "run", 6)
@@ -181,7 +181,7 @@ def test_a_kill_at_any_point_loses_and_doubles_no_round(
     facts = info(tmp_path / "run")
     kill_at(monkeypatch, owner, name, 5, when, lambda: play([Journal()], facts))
     before = texts(facts.folder)
-    committed = len(history.lines(facts.folder / "journal.jsonl")[0]) - 1
+    committed = len(history.read_lines(facts.folder / "journal.jsonl")[0]) - 1
     play([Journal()], info(tmp_path / "run", start=max(committed - ahead, 0)))
     check(facts.folder, 6)
     assert texts(facts.folder)[: committed + 1] == before[: committed + 1]
@@ -250,7 +250,7 @@ def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=f"{re.escape(str(tmp_path))} is not the folder of a run"):
         read(tmp_path)
     with pytest.raises(CheckpointError, match="is not the folder of a run"):
-        metadata.load(tmp_path)
+        metadata.load_info(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_a_single_class_is_never_skewed(counts: np.ndarray) -> None:
 
 def test_shares_and_classes() -> None:
     counts = np.array([[1, 3, 0], [0, 0, 0]])
-    assert population.shares(counts).tolist() == [[0.25, 0.75, 0.0], [0.0, 0.0, 0.0]]
+    assert population.class_shares(counts).tolist() == [[0.25, 0.75, 0.0], [0.0, 0.0, 0.0]]
     assert population.count_classes(counts).tolist() == [2, 0]
     assert population.low_middle_high(np.array([3, 1, 2])) == (1, 2, 3)
     assert all(np.isnan(population.low_middle_high(np.array([]))))

@@ -21,10 +21,10 @@ def test_read_whole_it_is_false_or_nan_where_nothing_is_known() -> None:
 
 
 def test_it_concerns_who_was_selected_asked_or_measured_and_not_who_was_merely_there() -> None:
-    assert facts().concerned.tolist() == [1, 4]
+    assert facts().clients_with_rows.tolist() == [1, 4]
     asked = facts(signal_loss=(np.array([0, 2]), np.array([1.0, NAN])))
-    assert asked.concerned.tolist() == [0, 1, 2, 4], "whoever was asked and told nothing, too"
-    assert (asked | {"loss": np.array([NAN] * 5 + [2.0])}).concerned.tolist() == [0, 1, 2, 4, 5]
+    assert asked.clients_with_rows.tolist() == [0, 1, 2, 4], "whoever was asked and told nothing, too"
+    assert (asked | {"loss": np.array([NAN] * 5 + [2.0])}).clients_with_rows.tolist() == [0, 1, 2, 4, 5]
 
 
 @pytest.mark.parametrize("concerned", [[1, 4], [0, 1, 2, 3, 4, 5]])
@@ -38,7 +38,7 @@ def test_of_many_who_were_only_ranked_the_best_have_rows() -> None:
     score = np.arange(4.0 * SCORED)
     score[:10] = NAN
     made = facts(4 * SCORED, score=(None, score), part_explore=(None, np.ones(4 * SCORED)))
-    assert made.concerned.tolist() == [1, 4, *range(3 * SCORED, 4 * SCORED)]
+    assert made.clients_with_rows.tolist() == [1, 4, *range(3 * SCORED, 4 * SCORED)]
 
 
 def test_whole_columns_and_facts_are_the_same_thing() -> None:

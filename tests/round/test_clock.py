@@ -51,7 +51,7 @@ def clock_of(ran: Ran) -> np.ndarray:
 def test_the_clock_moves_on_once_to_the_first_who_comes(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock(Listed((((10, 20),), ((15, 20), (40, 50))), 60), Draws(0, 2), 0.0)
     for now, who, wait in [(12, [0], 0), (15, [0, 1], 0), (20, [1], 20), (50, [0], 20), (0, [0], 10), (610, [0], 0)]:
-        found, waited = clock.gather(Draws(0, 2, 4), float(now))
+        found, waited = clock.find_ready(Draws(0, 2, 4), float(now))
         assert (found.tolist(), waited) == (who, wait)
     (line,) = caplog.messages
     assert line.startswith("round 5: no client is ready, so that the clock advances by 20 virtual seconds")
@@ -62,15 +62,15 @@ def test_a_moment_that_no_float_can_name_is_reached_all_the_same() -> None:
     for _ in range(200):
         start, period = rng.uniform(0.1, 0.9), rng.uniform(1, 2)
         clock = Clock(Listed((((start, start + 1e-3),),), period), Draws(0, 1), 0.0)
-        who, wait = clock.gather(Draws(0, 1, 0), float(rng.uniform(0, 1e9)))
+        who, wait = clock.find_ready(Draws(0, 1, 0), float(rng.uniform(0, 1e9)))
         assert who.tolist() == [0]
         assert 0 <= wait < period
 
 
 def test_a_window_is_over_when_those_who_are_ready_are_asked() -> None:
     clock = Clock(Listed((((0, 10),), ((25, 60),)), 60), Draws(0, 2), 20.0)
-    assert [clock.gather(Draws(0, 2, 0), now)[0].tolist() for now in (0.0, 45.0)] == [[1], [0]]
-    assert [clock.gather(Draws(0, 2, 0), now)[1] for now in (0.0, 45.0)] == [5, 0]
+    assert [clock.find_ready(Draws(0, 2, 0), now)[0].tolist() for now in (0.0, 45.0)] == [[1], [0]]
+    assert [clock.find_ready(Draws(0, 2, 0), now)[1] for now in (0.0, 45.0)] == [5, 0]
 
 
 def test_nobody_ever_is_refused_at_the_start() -> None:
@@ -81,9 +81,9 @@ def test_nobody_ever_is_refused_at_the_start() -> None:
 def test_where_no_clock_decides_the_round_is_empty_and_takes_no_time() -> None:
     for window in (0.0, 20.0):
         clock = Clock(make("availability", "bernoulli", p=1e-9), Draws(0, 12), window)
-        who, waited = clock.gather(Draws(0, 12, 0), 5.0)
+        who, waited = clock.find_ready(Draws(0, 12, 0), 5.0)
         assert (len(who), waited) == (0, 0)
-    everybody, waited = Clock(make("availability", "always"), Draws(0, 3), 20.0).gather(Draws(0, 3, 0), 5.0)
+    everybody, waited = Clock(make("availability", "always"), Draws(0, 3), 20.0).find_ready(Draws(0, 3, 0), 5.0)
     assert (everybody.tolist(), waited) == ([0, 1, 2], 0)
     assert not everybody.flags.writeable
 

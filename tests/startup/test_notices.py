@@ -16,7 +16,7 @@ from yaml_words import make
 CLEAN = "heterogeneity=noniid30"
 LISTS = ("samples=fedbalancer", "deadline=fixed")
 PACED = ("samples=fedbalancer", "deadline=fedbalancer")
-NOISY = "with {} clients with high losses count more, and label noise (label_noise=beta) raises losses, too"
+NOISY = "with {}, clients with high losses get more weight, and label noise (label_noise=beta) also raises losses"
 OFTEN = "changes the weights of arriving clients only, and so favours clients that train often"
 TWO_LOSSES = "reads the loss that clients train with in the paper, and its robust loss has other weights than"
 AWAY = "agg=rhfl compares a client's loss with that of its last participation: clients that are away for longer seem"

@@ -96,13 +96,13 @@ def test_a_kill_beside_the_manifest_leaves_a_sound_run(
 
 def test_every_one_of_fifty_flipped_bits_is_noticed(logs: Path) -> None:
     path = home(logs) / "last.ckpt"
-    assert checkpoint.rounds_in(checkpoint.load(path, own_hash(path))) == 3
+    assert checkpoint.rounds_in(checkpoint.load_checkpoint(path, own_hash(path))) == 3
     for bit in np.random.default_rng(50).choice(8 * path.stat().st_size, 50, replace=False):
         flip(path, int(bit))
         with pytest.raises(DamagedCheckpoint, match=r"last\.ckpt is damaged and can't be resumed"):
-            checkpoint.load(path, "any")
+            checkpoint.load_checkpoint(path, "any")
         flip(path, int(bit))
-    checkpoint.load(path, own_hash(path))
+    checkpoint.load_checkpoint(path, own_hash(path))
 
 
 @pytest.mark.parametrize("kept", [0, 1, 1000, -1, -100])
@@ -110,7 +110,7 @@ def test_a_checkpoint_that_was_cut_is_noticed(logs: Path, kept: int) -> None:
     path = home(logs) / "last.ckpt"
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(DamagedCheckpoint):
-        checkpoint.load(path, "any")
+        checkpoint.load_checkpoint(path, "any")
 
 
 def test_the_one_before_a_damaged_one_is_offered_and_taken_by_choice(
@@ -169,10 +169,10 @@ class Evil:
 def test_a_checkpoint_that_holds_code_is_refused_and_not_run(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(logs)
     path = home(logs) / "last.ckpt"
-    checkpoint.write({"fedcohort": {"format": checkpoint.FORMAT}, "state": Evil()}, path)
+    checkpoint.write_checkpoint({"fedcohort": {"format": checkpoint.FORMAT}, "state": Evil()}, path)
     assert checkpoint.is_whole(path)
     with pytest.raises(DamagedCheckpoint, match="UnpicklingError"):
-        checkpoint.load(path, "any")
+        checkpoint.load_checkpoint(path, "any")
     assert not (logs / "evil").exists()
     with pytest.raises(CheckpointError):
         resumed(logs)
@@ -184,12 +184,12 @@ def test_a_checkpoint_that_holds_code_is_refused_and_not_run(logs: Path, monkeyp
 def test_a_format_that_is_not_read_names_who_reads_it(logs: Path) -> None:
     path = home(logs) / "last.ckpt"
     saved = torch.load(path, weights_only=True)
-    checkpoint.write({**saved, "fedcohort": {**saved["fedcohort"], "format": 4, "commit": "0" * 40}}, path)
+    checkpoint.write_checkpoint({**saved, "fedcohort": {**saved["fedcohort"], "format": 4, "commit": "0" * 40}}, path)
     with pytest.raises(CheckpointError, match=r"has the format 4, .* reads 3; fedcohort 0\.\S+ at commit 0{40} reads"):
-        checkpoint.load(path, "any")
-    checkpoint.write({**saved, "fedcohort": {**saved["fedcohort"], "format": 2}}, path)
+        checkpoint.load_checkpoint(path, "any")
+    checkpoint.write_checkpoint({**saved, "fedcohort": {**saved["fedcohort"], "format": 2}}, path)
     with pytest.raises(CheckpointError, match=r"the format 2, "):
-        checkpoint.load(path, "any")
+        checkpoint.load_checkpoint(path, "any")
     torch.save({**saved, "fedcohort": {"format": 1}}, path)  # as it was: no digest
     with pytest.raises(CheckpointError, match=r"the format 1, .*; fedcohort 0\.1\.0 up to commit 2e9eefb reads it"):
         resumed(logs, "force")
@@ -201,8 +201,8 @@ def other_code(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def other_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    versions = provenance.versions()
-    monkeypatch.setattr(provenance, "versions", lambda: {**versions, "torch": "9.9"})
+    versions = provenance.package_versions()
+    monkeypatch.setattr(provenance, "package_versions", lambda: {**versions, "torch": "9.9"})
 
 
 def other_data(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,7 +239,7 @@ def test_force_goes_on_and_is_never_forgotten(
     assert found.reports[0].step == 4
     capsys.readouterr()
     last = resumed(logs)  # with the same code again: nothing to force
-    first, second, third = provenance.starts(last.folder)
+    first, second, third = provenance.read_starts(last.folder)
     assert [start["round"] for start in (first, second, third)] == [0, 3, 4]
     assert [start["forced"] is None for start in (first, second, third)] == [True, False, True]
     assert first["sources"] != second["sources"] == third["sources"] == "0badc0de0bad"
@@ -251,7 +251,7 @@ def test_force_goes_on_and_is_never_forgotten(
     assert "resume=force" in capsys.readouterr().out
     tags = record.tags(last.info, "running")
     assert (tags["starts"], tags["forced"]) == ("3", line)
-    assert tags["commits"].split(", ") == provenance.commits([first, second, third])
+    assert tags["commits"].split(", ") == provenance.list_commits([first, second, third])
 
 
 def test_a_run_that_was_never_forced_has_no_such_tag(whole: Ran) -> None:
@@ -261,12 +261,12 @@ def test_a_run_that_was_never_forced_has_no_such_tag(whole: Ran) -> None:
 
 
 def test_a_start_that_was_torn_costs_no_other(tmp_path: Path) -> None:
-    start = {"round": 0, "forced": None, **provenance.this({}, {}, "")}
+    start = {"round": 0, "forced": None, **provenance.current_start({}, {}, "")}
     provenance.note_start(tmp_path, start)
     with (tmp_path / provenance.STARTS).open("a") as file:
         file.write('{"round": 3, "forc')
     provenance.note_start(tmp_path, {**start, "round": 5})
-    assert [found["round"] for found in provenance.starts(tmp_path)] == [0, 5]
+    assert [found["round"] for found in provenance.read_starts(tmp_path)] == [0, 5]
 
 
 # --- what changes no result ----------------------------------------------------------------------------------------

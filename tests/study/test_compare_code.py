@@ -66,7 +66,7 @@ original = discounted.confidence_widths
 
 
 def test_changed_behaviour_is_found_marked_and_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provenance, "commit", lambda: ("old", False))
+    monkeypatch.setattr(provenance, "current_commit", lambda: ("old", False))
     bench = Bench(tmp_path)
     first = bench.run()
     assert all(row["behaviour"] and row["compared"] == "old" for row in first.rows.values())
@@ -74,7 +74,7 @@ def test_changed_behaviour_is_found_marked_and_run_again(tmp_path: Path, monkeyp
     assert bench.lines == ["0 reference runs of 8 rounds to do"]
 
     # other names, another order of options, and rows of older code that have no fingerprint
-    monkeypatch.setattr(provenance, "commit", lambda: ("renamed0001", False))
+    monkeypatch.setattr(provenance, "current_commit", lambda: ("renamed0001", False))
     monkeypatch.setattr(discounted, "confidence_widths", rename)
     bench.define(bench.common[::-1])
     for row in first.rows.values():
@@ -86,7 +86,7 @@ def test_changed_behaviour_is_found_marked_and_run_again(tmp_path: Path, monkeyp
     assert bench.lines[1] == "[1/2] equal random seed 0: the same"
     assert "differs" not in bench.status()
 
-    monkeypatch.setattr(provenance, "commit", lambda: ("planted00012", False))
+    monkeypatch.setattr(provenance, "current_commit", lambda: ("planted00012", False))
     monkeypatch.setattr(discounted, "confidence_widths", avoid)
     found = bench.compare()
     assert found["random"] == ""

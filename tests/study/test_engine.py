@@ -207,9 +207,9 @@ def test_what_another_commit_ran_is_done_again(tmp_path: Path, monkeypatch: pyte
     """After a bug was mended nothing else would do it: equal configs are runs that are done, whatever code they had."""
     cells = {"equal": {"words": ["heterogeneity=iid"], "bounds": {"same": ["heterogeneity=iid"]}}}
     study = write(tmp_path / "tiny", cells=cells, seeds=[0])
-    monkeypatch.setattr(provenance, "commit", lambda: ("old", False))
+    monkeypatch.setattr(provenance, "current_commit", lambda: ("old", False))
     run(study, tmp_path / "logs")
-    monkeypatch.setattr(provenance, "commit", lambda: ("new", False))
+    monkeypatch.setattr(provenance, "current_commit", lambda: ("new", False))
     said, played = list[str](), list[Task]()
 
     def again(stop: int = 99) -> Results:
@@ -237,7 +237,7 @@ def test_what_another_commit_ran_is_done_again(tmp_path: Path, monkeypatch: pyte
     played.clear()
     again()
     assert not played
-    monkeypatch.setattr(provenance, "commit", lambda: ("new", True))
+    monkeypatch.setattr(provenance, "current_commit", lambda: ("new", True))
     with pytest.raises(OptionError, match="again=true compares commits, but this code has uncommitted changes"):
         again()
 

@@ -169,9 +169,9 @@ def test_settings_like_these_are_another_question(tmp_path: Path) -> None:
         name: (gap, gap + 0.001, gap + 0.002) for name, gap in zip("abcdef", (0.2, 0.1, -0.1, 0, 0, 0), strict=True)
     }
     overall = compare(tmp_path, apart)
-    assert (names(overall.better), names(overall.general), overall.families) == (["flash"], [], 6)
+    assert (names(overall.better), names(overall.better_over_families), overall.families) == (["flash"], [], 6)
     alike = {name: (0.03 + i / 1000,) * 2 + (0.031,) for i, name in enumerate("abcdef")}
-    assert names(compare(tmp_path, alike).general) == ["flash"]
+    assert names(compare(tmp_path, alike).better_over_families) == ["flash"]
 
 
 def test_a_diverged_run_has_no_test(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_any_flipped_bit_is_named(tmp_path: Path) -> None:
 
 def test_files_of_an_older_version_are_read(tmp_path: Path) -> None:
     saved(tmp_path)
-    manifest.withdraw(tmp_path)
+    manifest.remove_manifest(tmp_path)
     curves = parquet.read_table(tmp_path / result_files.CURVES)
     single = curves.set_column(4, "value", curves["value"].cast(pa.float32()))
     parquet.write_table(single, tmp_path / result_files.CURVES)
@@ -48,13 +48,13 @@ def test_results_that_are_missing_beside_their_curves_are_not_run_again(tmp_path
     for _ in range(2):  # with a manifest and without
         with pytest.raises(DataError, match=r"results\.parquet is missing"):
             load(write(tmp_path, **ROWS))
-        manifest.withdraw(tmp_path)
+        manifest.remove_manifest(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["cell", "seed", "status"])
 def test_a_column_must_have_its_type_and_no_empty_cell(tmp_path: Path, name: str) -> None:
     saved(tmp_path)
-    manifest.withdraw(tmp_path)
+    manifest.remove_manifest(tmp_path)
     rows = parquet.read_table(tmp_path / result_files.RESULTS)
     at = rows.column_names.index(name)
     parquet.write_table(

@@ -50,7 +50,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     (tmp_path / RESULTS).write_bytes(b"PAR1")
     with pytest.raises(DataError, match=r"results\.parquet is damaged: its content differs from manifest\.json"):
         load(study)
-    manifest.withdraw(tmp_path)
+    manifest.remove_manifest(tmp_path)
     with pytest.raises(DataError, match=r"results\.parquet is damaged: it can't be read"):
         load(study)
 
@@ -83,6 +83,6 @@ def test_a_column_that_is_not_there_is_named(tmp_path: Path) -> None:
     made_up(study, LATE).save()
     table = parquet.read_table(tmp_path / RESULTS)
     parquet.write_table(table.drop_columns("status"), tmp_path / RESULTS)
-    manifest.withdraw(tmp_path)
+    manifest.remove_manifest(tmp_path)
     with pytest.raises(DataError, match=r"results\.parquet is damaged: it has no column status"):
         load(study)

@@ -89,10 +89,10 @@ def test_seconds_are_those_of_all_processes_of_a_run(tmp_path: Path) -> None:
     task = Task(list_conditions(study)[0].overrides, 0, CONFIGS, tmp_path / "logs", study.metric, True)
     first = play(task).facts["wall_s"]
     (folder,) = (tmp_path / "logs" / "runs").iterdir()
-    trained = history.wall_s(metadata.starts_ms(folder), history.read(folder).times)
+    trained = history.wall_s(metadata.read_start_times(folder), history.read(folder).times)
     assert 0 < trained <= first
     again = play(task).facts["wall_s"]
     assert again >= trained
     now_ms = time.time_ns() // 1_000_000
     assert seconds_before(folder, now_ms) == trained
-    assert seconds_before(folder, metadata.starts_ms(folder)[0]) == 0.0
+    assert seconds_before(folder, metadata.read_start_times(folder)[0]) == 0.0

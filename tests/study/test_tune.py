@@ -206,7 +206,7 @@ def test_each_trial_has_the_commit_that_did_it(tmp_path: Path, monkeypatch: pyte
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     monkeypatch.setattr(tune, "run_tasks", played(Player()))
     tmp_path = tmp_path / "tiny"
-    monkeypatch.setattr(provenance, "commit", lambda: ("aaaaaaaaaabbbb", False))
+    monkeypatch.setattr(provenance, "current_commit", lambda: ("aaaaaaaaaabbbb", False))
     search(tmp_path, 3)
     late = {"equal": {"random": [0.8, 0.8], "ucb_cs_tuned": [0.9, 0.9]}}
 
@@ -216,7 +216,7 @@ def test_each_trial_has_the_commit_that_did_it(tmp_path: Path, monkeypatch: pyte
         return (tmp_path / "README.md").read_text()
 
     assert "with the defaults; commit aaaaaaaaaa (3))." in told()
-    monkeypatch.setattr(provenance, "commit", lambda: ("cccccccccc", True))
+    monkeypatch.setattr(provenance, "current_commit", lambda: ("cccccccccc", True))
     search(tmp_path, 3)
     assert "with the defaults; commit aaaaaaaaaa (3))." in told()
     search(tmp_path, 4)

@@ -40,7 +40,7 @@ def test_active_intervals_repeat_with_each_clients_own_time(
             any(a <= now % each["finish_time"] <= b for a, b in zip(each["active"], each["inactive"], strict=True))
             for _, each in sorted(TRACES.items())
         ]
-        assert (schedule.waits(float(now)) == 0).tolist() == expected
+        assert (schedule.seconds_until_ready(float(now)) == 0).tolist() == expected
     assert list(converter.make_rows(4, TRACES[4])) == [(4, 0, 45, 1, 100)]
     assert list(converter.make_rows(5, TRACES[5])) == [(5, 0, 50, 0, 50)]
 

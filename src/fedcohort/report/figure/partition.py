@@ -46,7 +46,7 @@ def draw(info: RunInfo) -> "Figure":
     widths, heights = [5.0] + [1.5] * len(strips), [0.12, height - 1.6]
     grid = figure.subplots(2, len(widths), sharey="row", squeeze=False, width_ratios=widths, height_ratios=heights)
     label = label_rows(count, len(edges), sorted_by)
-    image = _heat_map(grid[1, 0], population.shares(info.class_counts)[order], edges, label)
+    image = _heat_map(grid[1, 0], population.class_shares(info.class_counts)[order], edges, label)
     style.name_rows(grid[1, 0], order, sorted_by_id=not sorted_by)
     bar = figure.colorbar(image, cax=grid[0, 0], orientation="horizontal")
     bar.set_label("share of the client's samples, %", fontsize=style.SMALL, labelpad=4)
@@ -68,7 +68,7 @@ def sort_clients(info: RunInfo) -> tuple[Ids, str]:
     Clients without differences are in the order of their ids, or by class if they are too many for separate rows. The
     name is "" for ids.
     """
-    fact = population.most_telling(info)
+    fact = population.find_main_fact(info)
     if fact is not None:
         return np.argsort(-fact.values, kind="stable").astype(np.int64), fact.word
     count = len(info.class_counts)
@@ -77,7 +77,7 @@ def sort_clients(info: RunInfo) -> tuple[Ids, str]:
 
 def by_class(class_counts: np.ndarray) -> Ids:
     """Return the clients ordered by their most frequent class, those with its largest shares first."""
-    shares = population.shares(class_counts)
+    shares = population.class_shares(class_counts)
     return np.lexsort((-shares.max(axis=1), shares.argmax(axis=1))).astype(np.int64)
 
 

@@ -28,7 +28,7 @@ class SettingMap:
         difference: in `unit`; NaN if there is no result.
         is_clear: whether the difference is distinguishable from 0.
         cuts: columns before which a wider line separates methods, oracles and references.
-        unit: of a difference, as "points".
+        unit: unit of a difference, as "points".
         baseline: to which differences are taken.
         note: second line of the title.
     """
