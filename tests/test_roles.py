@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from compare_toy import run
+from compare_toy import make_run
 from fedcohort.record import folder
 from fedcohort.results.matching.run import settings
 from fedcohort.roles import (
@@ -21,7 +21,7 @@ from fedcohort.roles import (
 )
 from fedcohort.startup import options
 from run_harness import compose_words
-from yaml_words import CONFIGS, OURS, loaded_from, plain
+from yaml_words import CONFIGS, METHOD_GROUPS, load_yaml, to_dict
 
 GROUPS = sorted(path.name for path in CONFIGS.iterdir() if path.is_dir() and path.name != "hydra")
 BENEATH = {"experiment", "heterogeneity"}  # they stand for words of other groups
@@ -29,7 +29,7 @@ BENEATH = {"experiment", "heterogeneity"}  # they stand for words of other group
 
 def names(path: Path) -> list[str]:
     """The options in a yaml file, dotted."""
-    return [name for name, _ in flat(plain(loaded_from(path), resolve=False))]
+    return [name for name, _ in flat(to_dict(load_yaml(path), resolve=False))]
 
 
 def own() -> list[str]:
@@ -55,7 +55,7 @@ def test_an_option_without_a_group_has_one_row(option: str) -> None:
 def test_an_option_of_a_group_has_one_row_or_is_a_parts() -> None:
     rows = {option: rows_of(option) for option in [*GROUPS, *of_groups()]}
     assert {option: found for option, found in rows.items() if len(found) > 1} == {}
-    assert all(role_of(option) is COMPONENT for option in rows if option.split(".")[0] in OURS)
+    assert all(role_of(option) is COMPONENT for option in rows if option.split(".")[0] in METHOD_GROUPS)
 
 
 def test_no_row_is_left_over() -> None:
@@ -117,5 +117,5 @@ def test_an_option_that_came_later_leaves_older_runs_what_they_were(option: str)
 
 def test_what_changes_no_result_is_no_difference_between_runs() -> None:
     other = {"checkpoint.every": "9", "engine.slices": "4", "trainer.threads": "2", "trainer": "cpu_all"}
-    assert settings(run("random", 0, 0.5)) == settings(run("random", 1, 0.5, options=other))
-    assert settings(run("random", 0, 0.5)) != settings(run("random", 0, 0.5, options={"client.lr": "0.2"}))
+    assert settings(make_run("random", 0, 0.5)) == settings(make_run("random", 1, 0.5, options=other))
+    assert settings(make_run("random", 0, 0.5)) != settings(make_run("random", 0, 0.5, options={"client.lr": "0.2"}))

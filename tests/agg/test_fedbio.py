@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from agg_harness import arrivals, gather, layout_of, population, update_of
+from agg_harness import collect_updates, make_arrived, make_layout, make_population, make_update
 from engine_toy import federation_of
 from fedcohort.component import Facts
 from fedcohort.errors import IncompatibleConfig
@@ -15,7 +15,7 @@ from fedcohort.flat import Layout
 from fedcohort.hook import ClientContext
 from fedcohort.startup import requirements
 from fedcohort.training.local import LocalTrainer
-from run_harness import Ran, compose_words, facts_of, go, parts_of, same_bits
+from run_harness import FinishedRun, compose_words, go, load_facts, make_components, same_bits
 from yaml_words import make
 
 
@@ -132,13 +132,13 @@ def test_a_gradient_that_is_not_finite_leaves_the_weights(gradient: float) -> No
 def test_the_server_averages_u_as_it_averages_models() -> None:
     # p = (1/4, 3/4): du = (4, 0), (0, 4) move u = (1, 1) by (1, 3).
     agg = make("agg", "fedbio", variant="second_order")
-    state = replace(agg.init(population(5), 2), u=number(1.0, 1.0))
+    state = replace(agg.init(make_population(5), 2), u=number(1.0, 1.0))
     updates = [
-        update_of(0, [4, 0], n=1, uploads={"delta_u": number(4, 0)}, stored={"x": number(0)}),
-        update_of(1, [0, 4], n=3, uploads={"delta_u": number(0, 4)}, stored={"x": number(0, 0, 0)}),
+        make_update(0, [4, 0], n=1, uploads={"delta_u": number(4, 0)}, stored={"x": number(0)}),
+        make_update(1, [0, 4], n=3, uploads={"delta_u": number(0, 4)}, stored={"x": number(0, 0, 0)}),
     ]
-    collected = gather(agg, updates, layout_of(2))
-    direction, after = agg.direction(state, arrivals(collected))
+    collected = collect_updates(agg, updates, make_layout(2))
+    direction, after = agg.direction(state, make_arrived(collected))
     assert direction.displacement.tolist() == [1.0, 3.0]
     assert after.u.tolist() == [2.0, 4.0]
     assert agg.broadcast(after)["u"] is after.u
@@ -182,7 +182,7 @@ def test_at_rate_zero_a_whole_recipe_is_what_it_is_without(tmp_path: Path) -> No
     assert same_bits(fedavg, go(tmp_path / "b", "agg=fedbio", *words, "agg.eta_x=0"))
 
 
-def kept(ran: Ran) -> dict[int, torch.Tensor]:
+def kept(ran: FinishedRun) -> dict[int, torch.Tensor]:
     """x of every client that was ever seen."""
     saved = torch.load(ran.folder / "last.ckpt", weights_only=True)["callbacks"]
     clients = next(state["clients"] for state in saved.values() if "clients" in state)
@@ -194,7 +194,7 @@ def test_clean_samples_end_with_more_weight_than_flipped_ones(tmp_path: Path) ->
     how = ("client.batch=null", "client.epochs=20", "client.lr=0.5", "rounds=5", "eval.clients_every=0")
     words = ("agg=fedbio", "agg.eta_x=300", *who, *how)
     config = compose_words(*words)
-    train = facts_of(config).federation.train
+    train = load_facts(config).federation.train
     clean, flipped = [], []
     for k, x in kept(go(tmp_path, *words)).items():
         rows = slice(int(train.offsets[k]), int(train.offsets[k + 1]))
@@ -238,7 +238,7 @@ def test_what_does_not_go_with_it_is_refused(tmp_path: Path, words: tuple[str, .
 
 def test_clients_without_validation_data_are_refused() -> None:
     config = compose_words("agg=fedbio")
-    parts, federation = parts_of("agg=fedbio"), federation_of()
+    parts, federation = make_components("agg=fedbio"), federation_of()
     facts = Facts(parts, {**config.config, "cohort": 2}, federation)
 
     def check() -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from agg_harness import Score, arrivals, gather, server_only, update_of, workshop
+from agg_harness import Score, collect_updates, make_arrived, make_round_models, make_update, server_only
 from fedcohort.agg.base import Arrived
 from fedcohort.agg.feddf import FedDf
 from fedcohort.data.federation import Rows
@@ -25,8 +25,8 @@ ONE = torch.ones(1, 1, dtype=torch.float64)
 
 
 def came(agg: FedDf, deltas: list[list[float]], bench: RoundModels | None = None, **fields: Any) -> Arrived:
-    updates = [update_of(k, delta, n=fields.get("n", [1] * len(deltas))[k]) for k, delta in enumerate(deltas)]
-    return arrivals(gather(agg, updates), bench=bench)
+    updates = [make_update(k, delta, n=fields.get("n", [1] * len(deltas))[k]) for k, delta in enumerate(deltas)]
+    return make_arrived(collect_updates(agg, updates), bench=bench)
 
 
 def teachers(agg: FedDf, deltas: list[list[float]], x: Tensor = ONE) -> list[float]:
@@ -69,7 +69,7 @@ def test_a_linear_model_of_equal_clients_is_already_its_ensemble() -> None:
 def test_it_goes_from_the_weighted_mean_to_the_ensemble() -> None:
     # D = (0), (2), n = (1, 3): the student starts at 1.5, its teachers' mean logit is that of w = 1.
     agg = make("agg", "feddf", steps=300, lr=0.03, eval_every=None)
-    bench = workshop(1, proxy=torch.tensor([[1.0], [-2.0], [0.5]], dtype=torch.float64))
+    bench = make_round_models(1, proxy=torch.tensor([[1.0], [-2.0], [0.5]], dtype=torch.float64))
     found, _ = agg.direction(None, came(agg, [[0.0], [2.0]], bench, n=[1, 3]))
     assert found.displacement.tolist() == pytest.approx([1.0], abs=1e-3)
     assert found.weights.tolist() == [0.25, 0.75]
@@ -78,7 +78,7 @@ def test_it_goes_from_the_weighted_mean_to_the_ensemble() -> None:
 def test_the_first_step_is_adams() -> None:
     # From w = 1.5 down towards 1: whatever the gradient, Adam's first step is lr long.
     agg = make("agg", "feddf", steps=1, lr=0.01, eval_every=None)
-    found, _ = agg.direction(None, came(agg, [[0.0], [2.0]], workshop(1, proxy=ONE), n=[1, 3]))
+    found, _ = agg.direction(None, came(agg, [[0.0], [2.0]], make_round_models(1, proxy=ONE), n=[1, 3]))
     assert found.displacement.tolist() == pytest.approx([1.49], abs=1e-6)
 
 
@@ -88,7 +88,7 @@ def test_the_rate_falls_along_a_cosine(steps: int, length: float) -> None:
     # is nearly the same over 2e-6, and so each of Adam's steps its rate long. T steps are lr (T + 1) / 2 long, as all
     # cosines but the first cancel out.
     agg = make("agg", "feddf", steps=steps, lr=1e-6, eval_every=None)
-    found, _ = agg.direction(None, came(agg, [[0.0], [2.0]], workshop(1, proxy=ONE), n=[1, 3]))
+    found, _ = agg.direction(None, came(agg, [[0.0], [2.0]], make_round_models(1, proxy=ONE), n=[1, 3]))
     assert float(found.displacement) == pytest.approx(1.5 - length, abs=1e-9)
 
 
@@ -153,7 +153,7 @@ def test_the_best_student_is_kept(
 
 def test_teachers_have_their_own_statistics_and_nothing_moves_them() -> None:
     network = nn.Sequential(nn.BatchNorm1d(1, affine=False), Score(1))
-    bench = workshop(1, ONE, network)
+    bench = make_round_models(1, ONE, network)
     agg = make("agg", "feddf", steps=2, batch=1)
     layout = bench.server.layout
     at = [block.name for block in layout.buffers].index("0.running_mean")
@@ -161,8 +161,8 @@ def test_teachers_have_their_own_statistics_and_nothing_moves_them() -> None:
     for client, mean in enumerate([0.0, 1.0]):
         buffers = torch.ones(2, dtype=torch.float64)
         buffers[at] = mean
-        rows.append(update_of(client, [2.0], buffers=buffers, counters=torch.ones(1, dtype=torch.int64)))
-    those = arrivals(gather(agg, rows, layout), bench=bench)
+        rows.append(make_update(client, [2.0], buffers=buffers, counters=torch.ones(1, dtype=torch.int64)))
+    those = make_arrived(collect_updates(agg, rows, layout), bench=bench)
     before, kept = known(those.buffers).clone(), bench.server.buffers.clone()
     x = torch.full((1, 1), 3.0, dtype=torch.float64)
     scale = math.sqrt(1 + 1e-5)
@@ -192,7 +192,7 @@ def test_teachers_have_their_own_statistics_and_nothing_moves_them() -> None:
 )
 def test_the_servers_passes(deltas: list[list[float]], options: dict[str, Any], passes: int) -> None:
     agg = make("agg", "feddf", **{"steps": 7, "batch": 2, "lr": 1e-4, **options})
-    bench = workshop(1, proxy=torch.tensor([[1.0], [-2.0], [0.5], [3.0], [-1.0]], dtype=torch.float64))
+    bench = make_round_models(1, proxy=torch.tensor([[1.0], [-2.0], [0.5], [3.0], [-1.0]], dtype=torch.float64))
     agg.direction(None, came(agg, deltas, bench, n=[1, 3]))
     assert bench.passes == passes
 

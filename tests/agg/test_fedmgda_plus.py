@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from agg_harness import arrivals, gather, update_of
+from agg_harness import collect_updates, make_arrived, make_update
 from fedcohort.agg import fedmgda_plus
 from fedcohort.round.collected import reweight
 from run_harness import go, startup_notices
@@ -25,8 +25,8 @@ def mgda(
     """(displacement, lambda) for updates `rows`; lambda where eta_g = 1 and nothing is rescaled."""
     agg = make("agg", "fedmgda_plus", **options)
     sizes = n or [1] * len(rows)
-    collected = gather(agg, [update_of(k, row, n=sizes[k]) for k, row in enumerate(rows)])
-    seen = arrivals(collected)
+    collected = collect_updates(agg, [make_update(k, row, n=sizes[k]) for k, row in enumerate(rows)])
+    seen = make_arrived(collected)
     made, _ = agg.direction(None, replace(seen, outcome=replace(seen.outcome, round=round)))
     return made.displacement.tolist(), (made.weights * np.linalg.norm(rows, axis=1)).tolist()
 
@@ -114,8 +114,10 @@ def test_a_mixture_as_long_as_the_bound_still_moves(monkeypatch: pytest.MonkeyPa
 def test_a_client_that_the_selector_keeps_out_stays_out() -> None:
     # epsilon would let its weight grow from 0
     agg = make("agg", "fedmgda_plus", epsilon=1.0)
-    collected = reweight(gather(agg, [update_of(0, [1.0, 0.0]), update_of(1, [0.0, 1.0])]), np.array([1.0, 0.0]))
-    made, _ = agg.direction(None, arrivals(collected))
+    collected = reweight(
+        collect_updates(agg, [make_update(0, [1.0, 0.0]), make_update(1, [0.0, 1.0])]), np.array([1.0, 0.0])
+    )
+    made, _ = agg.direction(None, make_arrived(collected))
     assert made.displacement.tolist() == [1.0, 0.0]
     assert made.weights.tolist() == [1.0, 0.0]
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from agg_harness import arrivals, gather, layout_of, update_of
+from agg_harness import collect_updates, make_arrived, make_layout, make_update
 from fedcohort.round.collected import reweight
 from fedcohort.signal.base import find
 from fedcohort.types import ClientUpdate
 from run_harness import go, startup_notices
-from signal_kinds import reported
+from signal_kinds import find_reported
 from tolerances import Absolutely
 from yaml_words import make
 
@@ -21,7 +21,7 @@ EXACT: Absolutely = {"abs": 1e-12}
 
 
 def client(k: int, D: float, a: float, n: int = 1, steps: int | None = None) -> ClientUpdate:
-    return update_of(k, [D], n=n, response=a, steps=int(a) if steps is None else steps)
+    return make_update(k, [D], n=n, response=a, steps=int(a) if steps is None else steps)
 
 
 def nova(
@@ -29,12 +29,12 @@ def nova(
 ) -> tuple[float, list[float]]:
     """(displacement, weights) of a one-parameter model; weights: what a selector advises."""
     agg = make("agg", "fednova", **options)
-    collected = gather(agg, updates, layout_of(1))
+    collected = collect_updates(agg, updates, make_layout(1))
     if weights is not None:
         collected = reweight(collected, np.array(weights, dtype=np.float64), absolute=True)
     rows = {update.client: update for update in updates}
-    signals = {w: np.array([reported(w).read(rows[int(k)]) for k in collected.clients]) for w in agg.needs}
-    made, _ = agg.direction(None, arrivals(collected, signals, agg.needs))
+    signals = {w: np.array([find_reported(w).read(rows[int(k)]) for k in collected.clients]) for w in agg.needs}
+    made, _ = agg.direction(None, make_arrived(collected, signals, agg.needs))
     return float(made.displacement), made.weights.tolist()
 
 
@@ -107,13 +107,13 @@ def test_where_it_settles() -> None:
 
 def _average(updates: Sequence[ClientUpdate]) -> float:
     agg = make("agg", "fedavg")
-    return float(agg.direction(None, arrivals(gather(agg, updates)))[0].displacement)
+    return float(agg.direction(None, make_arrived(collect_updates(agg, updates)))[0].displacement)
 
 
 def test_what_it_asks_for_is_a_and_k() -> None:
     # 8 bytes an update
     assert sum(find(word).bytes_up for word in make("agg", "fednova").needs) == 8
-    assert reported("response_norm").read(client(0, 0, 2.9, steps=2)) == 2.9
+    assert find_reported("response_norm").read(client(0, 0, 2.9, steps=2)) == 2.9
 
 
 def test_a_run_charges_and_reports_it(tmp_path: Path) -> None:

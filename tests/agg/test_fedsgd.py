@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from agg_harness import direction, update_of
+from agg_harness import aggregate_once, make_update
 from engine_toy import federation_of, network_of, task_of, trainer_of
 from fedcohort.errors import FedcohortError
 from run_harness import compose_words, go
@@ -14,8 +14,8 @@ from yaml_words import make
 
 def test_two_parabolas() -> None:
     # f_i = (w - a_i)^2 / 2, a = (0, 2), n = (1, 3), w = 0, lr .1: g = (0, -2), D = (0, .2): w = .15
-    updates = [update_of(0, [0.0], n=1), update_of(1, [0.2], n=3)]
-    assert direction(make("agg", "fedavg"), updates).tolist() == pytest.approx([0.15], abs=1e-12)
+    updates = [make_update(0, [0.0], n=1), make_update(1, [0.2], n=3)]
+    assert aggregate_once(make("agg", "fedavg"), updates).tolist() == pytest.approx([0.15], abs=1e-12)
 
 
 def test_an_update_is_the_exact_gradient() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from agg_harness import Score, arrivals, gather, population, update_of, workshop
+from agg_harness import Score, collect_updates, make_arrived, make_population, make_round_models, make_update
 from fedcohort.agg.base import Direction
 from fedcohort.agg.rhfl import EQUAL_ABSENCE, State, client_confidence, mixture_of_others
 from fedcohort.errors import IncompatibleConfig
@@ -67,10 +67,10 @@ def test_equal_weights_change_no_bit_of_it() -> None:
 def test_a_strata_s_weight_reaches_the_direction(mode: str) -> None:
     # Nobody was seen before, so that confidence is equal; lr is so small that nothing is aligned: .2 1 + .8 6
     agg = make("agg", "rhfl", mode=mode, lr=1e-12)
-    came = gather(agg, [update_of(0, [1.0]), update_of(1, [6.0])])
+    came = collect_updates(agg, [make_update(0, [1.0]), make_update(1, [6.0])])
     told = {"sce_loss": np.array([1.0, 1.0])}
     advised = reweight(came, np.array([1.0, 4.0]))
-    found, _ = agg.direction(agg.init(population(2), 1), arrivals(advised, told, agg.needs))
+    found, _ = agg.direction(agg.init(make_population(2), 1), make_arrived(advised, told, agg.needs))
     assert found.displacement.tolist() == pytest.approx([5.0], abs=1e-6)
     assert known(found.weights).tolist() == pytest.approx([0.2, 0.8], abs=1e-12)
 
@@ -107,16 +107,16 @@ def test_one_sample_that_is_not_finite_is_enough() -> None:
 def step(
     agg: Any, state: State, deltas: dict[int, list[float]], losses: list[float], bench: RoundModels | None = None
 ) -> tuple[Direction, State]:
-    collected = gather(agg, [update_of(k, delta) for k, delta in deltas.items()])
+    collected = collect_updates(agg, [make_update(k, delta) for k, delta in deltas.items()])
     found: tuple[Direction, State] = agg.direction(
-        state, arrivals(collected, {"sce_loss": np.array(losses)}, agg.needs, bench)
+        state, make_arrived(collected, {"sce_loss": np.array(losses)}, agg.needs, bench)
     )
     return found
 
 
 def test_a_loss_is_remembered_until_the_client_comes_again() -> None:
     agg = make("agg", "rhfl", mode="weights_only")
-    first, state = step(agg, agg.init(population(4), 1), {0: [3.0], 1: [0.0], 3: [0.0]}, [2, 2, 2])
+    first, state = step(agg, agg.init(make_population(4), 1), {0: [3.0], 1: [0.0], 3: [0.0]}, [2, 2, 2])
     assert first.displacement.tolist() == pytest.approx([1.0], abs=1e-12)  # nobody has been seen: equal weights
     _, state = step(agg, state, {0: [0.0], 2: [0.0]}, [5, 7])
     np.testing.assert_array_equal(state.before, [5, 2, 7, 2])
@@ -148,7 +148,7 @@ def test_a_loss_that_is_not_finite_leaves_its_client_out(mode: str) -> None:
 def aligned(x: list[float], **options: Any) -> float:
     """Models at 3 and -3 see `x`, a number a sample; F = (1, 0). Where the first one ends, if the other mirrors it."""
     omega = 1 / (1 + math.exp(-0.5))
-    bench = workshop(1, torch.tensor(x, dtype=torch.float64)[:, None])
+    bench = make_round_models(1, torch.tensor(x, dtype=torch.float64)[:, None])
     agg = make("agg", "rhfl", lr=0.01, **options)
     found, _ = step(agg, State(np.array([2.0, 2.0])), {0: [3.0], 1: [-3.0]}, [1.0, 2.0], bench)
     assert known(found.weights).tolist() == pytest.approx([omega, 1 - omega], abs=1e-12)
@@ -166,7 +166,7 @@ class Bytes(Score):
 def test_inputs_may_be_bytes_or_symbols(dtype: torch.dtype) -> None:
     # As `aligned` with a proxy of 1: weights are no inputs, and 0.62 as a byte is 0.
     omega = 1 / (1 + math.exp(-0.5))
-    bench = workshop(1, torch.ones((1, 1), dtype=dtype), Bytes(1))
+    bench = make_round_models(1, torch.ones((1, 1), dtype=dtype), Bytes(1))
     state = State(np.array([2.0, 2.0]))
     found, _ = step(make("agg", "rhfl", lr=0.01), state, {0: [3.0], 1: [-3.0]}, [1.0, 2.0], bench)
     assert known(found.weights).tolist() == pytest.approx([omega, 1 - omega], abs=1e-12)
@@ -193,7 +193,7 @@ def test_how_long_it_aligns(batches: int | None, steps: int) -> None:
 
 
 def test_a_model_whose_predictions_overflow_has_no_weight() -> None:
-    bench = workshop(1, torch.full((1, 1), 10.0, dtype=torch.float64))
+    bench = make_round_models(1, torch.full((1, 1), 10.0, dtype=torch.float64))
     state = State(np.array([2.0, 2.0, 2.0]))
     found, _ = step(make("agg", "rhfl"), state, {0: [1.0], 1: [1.0], 2: [1e308]}, [1.0, 1.0, 1.0], bench)
     assert known(found.weights).tolist() == [0.5, 0.5, 0.0]
@@ -202,7 +202,7 @@ def test_a_model_whose_predictions_overflow_has_no_weight() -> None:
 
 def test_a_model_that_cannot_teach_keeps_no_other_from_learning() -> None:
     """As `aligned` behind a first model whose predictions overflow: the other two still step .01 towards each other."""
-    bench = workshop(1, torch.full((1, 1), 10.0, dtype=torch.float64))
+    bench = make_round_models(1, torch.full((1, 1), 10.0, dtype=torch.float64))
     state, losses = State(np.array([2.0, 2.0, 2.0])), [1.0, 1.0, 2.0]
     found, _ = step(make("agg", "rhfl", lr=0.01), state, {0: [1e308], 1: [3.0], 2: [-3.0]}, losses, bench)
     weights = known(found.weights)
@@ -211,7 +211,7 @@ def test_a_model_that_cannot_teach_keeps_no_other_from_learning() -> None:
 
 
 def test_one_client_has_no_peers() -> None:
-    bench = workshop(1)
+    bench = make_round_models(1)
     found, _ = step(make("agg", "rhfl"), State(np.array([2.0])), {0: [3.0]}, [1.0], bench)
     assert found.displacement.tolist() == [3.0]
     assert bench.passes == 0
@@ -220,7 +220,7 @@ def test_one_client_has_no_peers() -> None:
 @pytest.mark.parametrize(("mode", "passes"), [("align_average", 36), ("weights_only", 0)])
 def test_the_servers_passes(mode: str, passes: int) -> None:
     # K = 3 models predict each of n = 3 proxies (in batches of 2 and 1), and take a step of 3 passes: 3 * 3 * (1 + 3).
-    bench = workshop(1, torch.tensor([[1.0], [-2.0], [0.5]], dtype=torch.float64))
+    bench = make_round_models(1, torch.tensor([[1.0], [-2.0], [0.5]], dtype=torch.float64))
     agg = make("agg", "rhfl", mode=mode, batch=2, lr=1e-4)
     step(agg, State(np.full(3, 2.0)), {0: [3.0], 1: [1.0], 2: [-2.0]}, [1.0, 2.0, 0.5], bench)
     assert bench.passes == passes

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fair_toy import close, weights
+from fair_toy import aggregate_losses, loss_weights
 from fedcohort.agg.term import State
 from known import known
 from run_harness import go
@@ -27,34 +27,34 @@ LN3 = float(np.log(3))
     ],
 )
 def test_the_weights(tilt: float, told: list[float], samples: list[int], expected: list[float]) -> None:
-    found = weights(make("agg", "term", tilt=tilt, weighting="samples"), told, samples=samples)
+    found = loss_weights(make("agg", "term", tilt=tilt, weighting="samples"), told, samples=samples)
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 def test_clients_are_equal_by_default() -> None:
-    np.testing.assert_allclose(weights(make("agg", "term", tilt=1.0), [0.0, LN3], samples=[9, 1]), [0.25, 0.75])
+    np.testing.assert_allclose(loss_weights(make("agg", "term", tilt=1.0), [0.0, LN3], samples=[9, 1]), [0.25, 0.75])
 
 
 @pytest.mark.parametrize("claim", [10.0, 1e3, 1e12])
 def test_a_liar_gains_no_more_than_the_docstring_says(claim: float) -> None:
     # honest losses of 1, 2, 3, 2, cap 2, t = .5: e^(.5 * 2 * 2) times any honest weight
     told = [1.0, 2.0, 3.0, 2.0, claim]
-    capped = weights(make("agg", "term", tilt=0.5, loss_cap=2.0), told)
+    capped = loss_weights(make("agg", "term", tilt=0.5, loss_cap=2.0), told)
     assert (capped[-1] / capped[:-1] <= np.exp(2.0)).all()
-    free = weights(make("agg", "term", tilt=0.5), told)
+    free = loss_weights(make("agg", "term", tilt=0.5), told)
     assert free[-1] > np.exp(2.0) * free[0]
 
 
 def test_with_a_negative_tilt_nobody_gains_by_claiming_less_than_nothing() -> None:
     agg = make("agg", "term", tilt=-1.0)
-    np.testing.assert_array_equal(weights(agg, [-1e9, 1.0, 2.0]), weights(agg, [0.0, 1.0, 2.0]))
+    np.testing.assert_array_equal(loss_weights(agg, [-1e9, 1.0, 2.0]), loss_weights(agg, [0.0, 1.0, 2.0]))
 
 
 def rounds(agg: Any, *told: list[float], **more: Any) -> tuple[np.ndarray, State]:
     """The last round's weights, and the state after it."""
     state = None
     for claims in told:
-        direction, state = close(agg, claims, state=state, **more)
+        direction, state = aggregate_losses(agg, claims, state=state, **more)
     return known(direction.weights), known(state)
 
 
@@ -62,7 +62,7 @@ def rounds(agg: Any, *told: list[float], **more: Any) -> tuple[np.ndarray, State
 @pytest.mark.parametrize("s", [0.001, 0.5, 0.999])
 def test_the_first_round_is_as_without_smoothing(s: float) -> None:
     plain, smooth = (make("agg", "term", tilt=1.0, smoothing=each) for each in (None, s))
-    np.testing.assert_array_equal(weights(smooth, [0.0, LN3, 700.0]), weights(plain, [0.0, LN3, 700.0]))
+    np.testing.assert_array_equal(loss_weights(smooth, [0.0, LN3, 700.0]), loss_weights(plain, [0.0, LN3, 700.0]))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_the_running_normaliser_is_a_mean_whose_start_is_made_up_for() -> None:
     rng = np.random.default_rng(0)
     for r in range(1, 12):
         F = rng.uniform(0, 3, 4)
-        direction, state = close(agg, F.tolist(), state=state)
+        direction, state = aggregate_losses(agg, F.tolist(), state=state)
         A = s * A + (1 - s) * np.exp(2 * F).mean()
         np.testing.assert_allclose(known(direction.weights), np.exp(2 * F) / 4 / (A / (1 - s**r)), rtol=1e-10)
 
@@ -109,8 +109,8 @@ def test_smoothing_is_nothing_where_losses_stand_still_or_do_not_count() -> None
 
 def test_a_round_without_a_finite_loss_leaves_the_normaliser() -> None:
     agg = make("agg", "term", tilt=1.0, smoothing=0.5)
-    _, before = close(agg, [0.0, LN3])
-    _, after = close(agg, [np.nan, np.inf], state=before)
+    _, before = aggregate_losses(agg, [0.0, LN3])
+    _, after = aggregate_losses(agg, [np.nan, np.inf], state=before)
     assert after == before
     assert (before.log_mean, before.rounds) == (pytest.approx(np.log(2)), 1)
 

@@ -8,7 +8,7 @@ import pytest
 
 from fedcohort.command import line
 from fedcohort.data import skew
-from feddiverse_toy import dogs
+from feddiverse_toy import write_spawrious
 from known import known
 from pictures_toy import SHARED
 from run_harness import go
@@ -83,7 +83,7 @@ def test_a_scenarios_page_says_what_it_is(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_the_page_of_data_with_attributes_counts_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = f"dataset.path={dogs(tmp_path, 100)}"
+    data = f"dataset.path={write_spawrious(tmp_path, 100)}"
     words = ("spawrious", "heterogeneity=spawrious_gci", "dataset.size=8", data)
     shown(tmp_path, capsys, *words, f"out={tmp_path / 'page'}")
     page = (tmp_path / "page" / "README.md").read_text()

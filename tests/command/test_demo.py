@@ -11,7 +11,7 @@ from fedcohort.errors import OptionError
 from fedcohort.study.definition_file import load as load_study
 from fedcohort.study.judge import judge
 from fedcohort.study.results import load as load_results
-from run_harness import collect_words, compose_words
+from run_harness import collecting_overrides, compose_words
 
 SETTING = list(demo.SETTING)
 STUDY = Path(__file__).resolve().parents[2] / "studies" / "regimes_digits"
@@ -87,7 +87,7 @@ def test_what_it_says_is_what_the_study_found(tmp_path: Path) -> None:
     assert set(demo.SETTING) == set(study.settings["bimodal70"].overrides)
     methods = judge(study, load_results(study)).settings["bimodal70"].better()
     assert methods[0].method == demo.BEST
-    composed = compose_words(*collect_words(tmp_path, *demo.SETTING, small=False))
+    composed = compose_words(*collecting_overrides(tmp_path, *demo.SETTING, small=False))
     noise, clients = composed.config["label_noise"], composed.config["clients"]
     many = f"{round(noise['share'] * clients)} of {clients} clients"
     assert f"{many} have {100 * noise['rate']:.0f} % wrong labels" == demo.SETTING_TEXT

@@ -9,15 +9,15 @@ import pytest
 import torch
 
 import global_rng
-from agg_harness import arrivals, gather, population, update_of
+from agg_harness import collect_updates, make_arrived, make_population, make_update
 from fedcohort.component import PROXY, RELATIVE_ADVICE, UNADVISED_WEIGHTS
 from fedcohort.round.collected import Collected, reweight
 from fedcohort.state import pack
 from remedies import remedy
 from saving import restore
-from yaml_words import make, words
+from yaml_words import list_options, make
 
-WORDS = words("agg")
+WORDS = list_options("agg")
 P = 5
 
 
@@ -28,17 +28,17 @@ def vector(seed: int) -> torch.Tensor:
 def update(agg: Any, client: int, delta: torch.Tensor, n: int = 2) -> Any:
     uploads = {name: vector(100 + client) for hook in agg.hooks for name in hook.uploads}
     stored = {name: vector(200 + client) for hook in agg.hooks for name in hook.remembers}
-    return update_of(client, delta.tolist(), n=n, uploads=uploads, stored=stored)
+    return make_update(client, delta.tolist(), n=n, uploads=uploads, stored=stored)
 
 
 def step(agg: Any, state: Any, updates: list[Any], apart: float = 0.0) -> tuple[torch.Tensor, Any]:
-    return close(agg, state, gather(agg, updates), apart)
+    return close(agg, state, collect_updates(agg, updates), apart)
 
 
 def close(agg: Any, state: Any, collected: Collected, apart: float = 0.0) -> tuple[torch.Tensor, Any]:
     """Every signal that it reads is 1, and `apart` more from one client id to the next."""
     signals = dict.fromkeys(agg.needs, 1.0 + apart * collected.clients)
-    direction, after = agg.direction(state, arrivals(collected, signals, agg.needs))
+    direction, after = agg.direction(state, make_arrived(collected, signals, agg.needs))
     return direction.displacement, after
 
 
@@ -48,7 +48,7 @@ def agg(request: pytest.FixtureRequest) -> Any:
 
 
 def fresh(agg: Any) -> Any:
-    return agg.init(population(6, **dict.fromkeys(agg.needs, np.ones(6))), P)
+    return agg.init(make_population(6, **dict.fromkeys(agg.needs, np.ones(6))), P)
 
 
 def assert_along(direction: torch.Tensor, delta: torch.Tensor, agg: Any) -> None:
@@ -99,7 +99,7 @@ def test_who_weighs_nothing_has_not_arrived(agg: Any) -> None:
     """A selector that leaves client 5 out: as if it had never been selected, whatever it sent and told."""
     for kind in [agg, replace(agg, variant="second_order")] if hasattr(agg, "variant") else [agg]:
         rows = [update(kind, k, vector(k), n=k + 1) for k in range(3)]
-        whole = gather(kind, [*rows, update(kind, 5, vector(5), n=4)], stacked=True)
+        whole = collect_updates(kind, [*rows, update(kind, 5, vector(5), n=4)], stacked=True)
         kept = reweight(whole, whole.weights * (whole.clients != 5))
         with_it, after = close(kind, fresh(kind), kept, apart=0.3)
         without, other = step(kind, fresh(kind), rows, apart=0.3)
@@ -109,7 +109,7 @@ def test_who_weighs_nothing_has_not_arrived(agg: Any) -> None:
 
 @remedy("Declare `requirements = {RELATIVE_ADVICE}`, or multiply the direction by the sum of `arrived.weights`.")
 def test_absolute_weights_keep_their_sum_or_are_refused(agg: Any) -> None:
-    whole = gather(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)], stacked=True)
+    whole = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)], stacked=True)
     one, two = (
         close(agg, fresh(agg), reweight(whole, share, absolute=True))[0]
         for share in (whole.weights, whole.weights * 0.693)
@@ -125,7 +125,7 @@ def test_relative_weights_count_or_it_is_said(agg: Any) -> None:
     More than half of that comes to the model, or it is said at start-up that it needn't (and some of it is lost).
     """
     rows = [update(agg, k, torch.eye(P, dtype=torch.float64)[k]) for k in range(2)]
-    whole = gather(agg, rows, stacked=True)
+    whole = collect_updates(agg, rows, stacked=True)
     before, after = (close(agg, fresh(agg), reweight(whole, np.array(share)))[0] for share in ([1.0, 1.0], [1.0, 4.0]))
     moved = float(after[1] / after[0]) / float(before[1] / before[0])
     assert moved < 3.6 if UNADVISED_WEIGHTS in agg.recommendations else moved > 2
@@ -136,10 +136,10 @@ def test_relative_weights_count_or_it_is_said(agg: Any) -> None:
 def test_where_nobody_tells_a_finite_loss_the_step_is_a_plain_mean(agg: Any, value: float) -> None:
     if not any(word.endswith("loss") for word in agg.needs):
         pytest.skip("it reads no loss")
-    rows, state = gather(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)]), fresh(agg)
+    rows, state = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)]), fresh(agg)
     for one in (False, True):  # and what one client says counts for itself alone
         signals = dict.fromkeys(agg.needs, np.array([0.7 if one else value, value, value]))
-        direction, after = agg.direction(state, arrivals(rows, signals, agg.needs))
+        direction, after = agg.direction(state, make_arrived(rows, signals, agg.needs))
         assert torch.isfinite(direction.displacement).all()
         if not one:
             torch.testing.assert_close(direction.displacement, rows.mean, atol=1e-12, rtol=0)
@@ -149,7 +149,7 @@ def test_where_nobody_tells_a_finite_loss_the_step_is_a_plain_mean(agg: Any, val
 @remedy("Set `stacked = True` exactly where `direction` reads `arrived.matrix`.")
 def test_who_says_stacked_reads_the_matrix_and_nobody_else(agg: Any) -> None:
     """It is kept for those alone, at the price of a cohort of updates in memory."""
-    whole = gather(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)])
+    whole = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)])
     assert (whole.updates is not None) == agg.stacked
     streamed = replace(whole, updates=None, per_client=None)
     if not agg.stacked:

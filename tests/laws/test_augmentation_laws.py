@@ -8,10 +8,10 @@ import torch
 
 from global_rng import guard
 from remedies import remedy
-from yaml_words import make, words
+from yaml_words import list_options, make
 
 
-@pytest.fixture(params=words("augmentation"))
+@pytest.fixture(params=list_options("augmentation"))
 def augmentation(request: pytest.FixtureRequest) -> Any:
     return make("augmentation", request.param)
 

@@ -17,14 +17,14 @@ from fedcohort.round.clock import Clock
 from global_rng import guard
 from remedies import remedy
 from run_harness import go, same_bits
-from yaml_words import make, node, words
+from yaml_words import list_options, make, node
 
 K = 40
 DAY = 86400.0
 MOMENTS = [0.0, 1.0, 1799.5, 30_000.25, DAY - 1, DAY, 7.3 * DAY, 1e8 + 0.1]
 
 
-@pytest.fixture(params=words("availability"))
+@pytest.fixture(params=list_options("availability"))
 def availability(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     word = request.param
     return make("availability", word, **(given_table(tmp_path) if "path" in node("availability", word) else {}))
@@ -146,7 +146,7 @@ def test_more_speed_never_arrives_later_nor_does_less(availability: Any, partial
             assert (outcome.finish[outcome.arrived] <= 30_000 + 1e-3).all()
 
 
-@pytest.mark.parametrize("word", words("availability"))
+@pytest.mark.parametrize("word", list_options("availability"))
 def test_a_run_in_two_parts_is_the_whole_and_its_clock_never_runs_back(word: str, tmp_path: Path) -> None:
     table = given_table(tmp_path) if "path" in node("availability", word) else {}
     typed = [f"availability={word}", *(f"availability.{name}={value}" for name, value in table.items())]

@@ -18,7 +18,7 @@ from hub_toy import give
 from pictures_toy import write
 from remedies import remedy
 from tables_toy import LAYOUTS, Tables, tables_of
-from yaml_words import make, node, words
+from yaml_words import list_options, make, node
 
 
 @pytest.fixture(params=LAYOUTS)
@@ -63,7 +63,7 @@ def same(one: Raw, other: Raw) -> None:
 
 def test_every_word_that_reads_columns_by_name_has_the_option() -> None:
     """A user's own folder has options for its columns one by one."""
-    nodes = {word: node("dataset", word) for word in words("dataset")}
+    nodes = {word: node("dataset", word) for word in list_options("dataset")}
     reading = {word for word, own in nodes.items() if "path" in own and "label" not in own}
     assert reading == {word for word, own in nodes.items() if "columns" in own}
     assert reading == {layout.partition(" ")[0] for layout in LAYOUTS}

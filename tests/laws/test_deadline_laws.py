@@ -14,13 +14,13 @@ from global_rng import guard
 from remedies import remedy
 from run_harness import startup_notices
 from saving import restore
-from yaml_words import make, words
+from yaml_words import list_options, make
 
 K, UNITS, COHORT = 20, 5, 6
 POPULATION = Population(K, 10, COHORT, {"n_train": np.arange(10, 10 + K)})
 
 
-@pytest.fixture(params=words("deadline"))
+@pytest.fixture(params=list_options("deadline"))
 def deadline(request: pytest.FixtureRequest) -> Any:
     return make("deadline", request.param)
 

@@ -14,13 +14,13 @@ from fedcohort.rng import Draws
 from fedcohort.types import Ids
 from global_rng import guard
 from remedies import remedy
-from yaml_words import make, node, words
+from yaml_words import list_options, make, node
 
 K = 40
 PHASES = ("down", "infer", "unit", "up")
 
 
-@pytest.fixture(params=words("device"))
+@pytest.fixture(params=list_options("device"))
 def device(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     word = request.param
     return make("device", word, **(given_table(word, tmp_path) if "path" in node("device", word) else {}))

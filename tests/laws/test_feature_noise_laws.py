@@ -11,12 +11,12 @@ from fedcohort.feature_noise.base import disturb_clients
 from fedcohort.rng import Draws
 from global_rng import guard
 from remedies import remedy
-from yaml_words import make, words
+from yaml_words import list_options, make
 
 K = 12
 
 
-@pytest.fixture(params=words("feature_noise"))
+@pytest.fixture(params=list_options("feature_noise"))
 def noise(request: pytest.FixtureRequest) -> Any:
     return make("feature_noise", request.param)
 

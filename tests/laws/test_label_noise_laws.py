@@ -11,13 +11,13 @@ from fedcohort.startup.assign import _flip_labels
 from global_rng import guard
 from known import known
 from remedies import remedy
-from yaml_words import make, words
+from yaml_words import list_options, make
 
 K, C = 40, 7
 LABELS = np.arange(5000) % C
 
 
-@pytest.fixture(params=words("label_noise"))
+@pytest.fixture(params=list_options("label_noise"))
 def noise(request: pytest.FixtureRequest) -> Any:
     return make("label_noise", request.param)
 

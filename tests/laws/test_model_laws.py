@@ -11,7 +11,7 @@ from fedcohort.flat import FlatModel
 from fedcohort.rng import torch_scope
 from global_rng import guard
 from remedies import remedy
-from yaml_words import make, words
+from yaml_words import list_options, make
 
 SHAPES = ((3, 32, 32), (9, 128), (20,))
 
@@ -31,7 +31,7 @@ def build_or_refuse(model: Any, shape: tuple[int, ...]) -> tuple[nn.Module | Non
         return None, str(error)
 
 
-@pytest.fixture(scope="module", params=words("model"))
+@pytest.fixture(scope="module", params=list_options("model"))
 def built(request: pytest.FixtureRequest) -> tuple[Any, tuple[int, ...], nn.Module]:
     model = make("model", request.param)
     shape = shape_for(model)

@@ -7,10 +7,10 @@ import torch
 from torch.nn import functional as F
 
 from remedies import remedy
-from yaml_words import make, words
+from yaml_words import list_options, make
 
 
-@pytest.fixture(params=words("objective"))
+@pytest.fixture(params=list_options("objective"))
 def objective(request: pytest.FixtureRequest) -> Any:
     return make("objective", request.param)
 
@@ -70,7 +70,7 @@ def test_a_higher_mean_is_worse(objective: Any) -> None:
     assert float(outer[0]) == pytest.approx(0, abs=1e-12)
 
 
-@pytest.mark.parametrize("word", words("server"))
+@pytest.mark.parametrize("word", list_options("server"))
 def test_a_server_moves_along_the_direction(word: str) -> None:
     server, g = make("server", word), torch.tensor([1.0, -2.0], dtype=torch.float64)
     moved, _ = server.step(server.init(2), g)

@@ -11,16 +11,16 @@ from fedcohort.partition.base import Stock
 from fedcohort.types import Ids
 from global_rng import guard
 from remedies import remedy
-from yaml_words import make, words
+from yaml_words import list_options, make
 
 N, C, A, K = 1200, 10, 2, 12
 
 
 OVER = "quantity over "
-SIZED = [OVER + word for word in words("partition") if getattr(make("partition", word), "takes_sizes", False)]
+SIZED = [OVER + word for word in list_options("partition") if getattr(make("partition", word), "takes_sizes", False)]
 
 
-@pytest.fixture(params=[*words("partition"), *SIZED])
+@pytest.fixture(params=[*list_options("partition"), *SIZED])
 def partition(request: pytest.FixtureRequest) -> Any:
     """Every partition, and sizes that are drawn over each that takes them."""
     if not request.param.startswith(OVER):

@@ -23,8 +23,8 @@ import pytest
 
 from fedcohort.signal.base import Measured, Probed, find
 from remedies import remedy
-from run_harness import Ran, go
-from yaml_words import aliases, make, words
+from run_harness import FinishedRun, go
+from yaml_words import aliases, list_options, make
 
 K, EPOCHS = 12, 2
 PARAMETERS, FORWARD = 64 * 10 + 10, 2 * 64 * 10  # of logistic regression on 8 x 8 digits
@@ -55,7 +55,7 @@ def queries(group: str, word: str) -> frozenset[str]:
 
 def list_queriers(group: str) -> dict[str, frozenset[str]]:
     """Return the options of a group that make a query, with their signals."""
-    choices = [*words(group), *aliases(group)]
+    choices = [*list_options(group), *aliases(group)]
     return {word: signals for word in choices if (signals := queries(group, word))}
 
 
@@ -63,7 +63,7 @@ SELECTORS, AGGS = list_queriers("selector"), list_queriers("agg")
 PAIRS = [(s, a) for s, a in itertools.product(SELECTORS, AGGS) if SELECTORS[s] & AGGS[a]]
 
 
-def play(logs: Path, selector: str, agg: str, *more: str) -> Ran:
+def play(logs: Path, selector: str, agg: str, *more: str) -> FinishedRun:
     options = [f"selector.{name}={value}" for name, value in OPTIONS.get(selector, {}).items()]
     parts = (f"selector={selector}", f"agg={agg}", *options, "device=shifted_exponential", "device.lam=0")
     return go(logs, *SMALL, *WRITTEN, *parts, *more)
@@ -79,7 +79,7 @@ class Closed:
         by_selector: whether the selector makes a query, and not the aggregator alone.
     """
 
-    ran: Ran
+    ran: FinishedRun
     signals: frozenset[str]
     concurrent: bool
     by_selector: bool = True

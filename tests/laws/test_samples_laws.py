@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agg_harness import update_of
+from agg_harness import make_update
 from fedcohort.component import LOSS_LISTS, Facts
 from fedcohort.rng import Draws
 from fedcohort.round.sampling import foresee_samples
@@ -16,15 +16,15 @@ from fedcohort.signal.base import find, list_signals
 from fedcohort.types import Population, RoundOutcome, Selection
 from global_rng import guard
 from remedies import remedy
-from run_harness import parts_of
+from run_harness import make_components
 from saving import restore
-from signal_kinds import reported
-from yaml_words import make, words
+from signal_kinds import find_reported
+from yaml_words import list_options, make
 
 SIZES = (1, 2, 7, 30, 100)
 
 
-@pytest.fixture(params=words("samples"))
+@pytest.fixture(params=list_options("samples"))
 def samples(request: pytest.FixtureRequest) -> Any:
     return make("samples", request.param)
 
@@ -95,14 +95,14 @@ def test_a_choice_that_can_be_foreseen_is_the_one_of_the_round(samples: Any) -> 
 @remedy("Read each signal that rests on the clients' lists of losses, or leave it out of `needs`.")
 def test_what_clients_tell_of_their_lists_is_read_or_refused(samples: Any) -> None:
     """Every signal that rests on it: a reader gets a number, or the run is refused."""
-    known = Facts(replace(parts_of(), samples=samples), {})
+    known = Facts(replace(make_components(), samples=samples), {})
     resting = [word for word in list_signals() if find(word).requirement is LOSS_LISTS]
     assert {"loss_low", "loss_high"} <= set(resting)
     asked = request(30, 40.0)
     told = samples.report_losses(samples.init(population()), asked, asked.losses)
     for word in resting:
         if LOSS_LISTS.holds(known):
-            assert np.isfinite(reported(word).read(update_of(0, [0.0], loss_report=told)))
+            assert np.isfinite(find_reported(word).read(make_update(0, [0.0], loss_report=told)))
         else:
             assert word not in told
 

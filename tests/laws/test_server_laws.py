@@ -8,12 +8,12 @@ import torch
 
 from remedies import remedy
 from saving import restore
-from yaml_words import make, words
+from yaml_words import list_options, make
 
 P = 4
 
 
-@pytest.fixture(params=words("server"))
+@pytest.fixture(params=list_options("server"))
 def server(request: pytest.FixtureRequest) -> Any:
     return make("server", request.param)
 

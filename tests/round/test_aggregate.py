@@ -19,7 +19,7 @@ from fedcohort.server.sgd import Sgd
 from fedcohort.startup import build
 from fedcohort.state import pack
 from fedcohort.types import Advice, Selection
-from run_harness import Ran, go
+from run_harness import FinishedRun, go
 from yaml_words import make
 
 Closed = list[tuple[Collected, ServerState, dict[str, Any]]]
@@ -58,12 +58,12 @@ def assert_equal(a: Any, b: Any) -> None:
         assert a == b
 
 
-def moved(ran: Ran, start: Ran) -> bool:
+def moved(ran: FinishedRun, start: FinishedRun) -> bool:
     return not torch.equal(ran.weights(), start.weights())
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def start(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     """The model before the first round."""
     return go(tmp_path_factory.mktemp("start"), "client.lr=1e-30", "rounds=1")
 
@@ -73,7 +73,7 @@ WORDS = ["", "server=momentum", "server=adam", "agg=scaffold", "agg=fedmaba", "a
 
 @pytest.mark.parametrize("words", WORDS)
 def test_a_step_that_is_too_long_leaves_all_as_it_was(
-    words: str, closed: Closed, start: Ran, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    words: str, closed: Closed, start: FinishedRun, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "fedcohort"):
         ran = go(tmp_path, *words.split(), "server.lr=1e30", "rounds=2", "eval.clients_every=0")
@@ -90,7 +90,7 @@ def test_a_step_that_is_too_long_leaves_all_as_it_was(
     assert two.spent.virtual_s > one.spent.virtual_s
 
 
-def test_a_step_that_is_not_finite_is_none(start: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_is_not_finite_is_none(start: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Sgd, "step", lambda self, state, direction: (direction * float("nan"), state))
     ran = go(tmp_path, "rounds=1")
     assert ran.last.metrics["round/dropped_step"] == 1
@@ -115,7 +115,7 @@ def test_a_step_that_overflows_anywhere_is_none() -> None:
     assert torch.equal(moved, torch.tensor([1e38, 1.5]))
 
 
-def test_a_step_within_the_limit_is_taken(start: Ran, tmp_path: Path) -> None:
+def test_a_step_within_the_limit_is_taken(start: FinishedRun, tmp_path: Path) -> None:
     """At lr 1e4 a step is about 1e4 long, above 100 times the model: FedAvg's own updates are well below."""
     kept = go(tmp_path / "a", "server.lr=1e4", "rounds=1", "update_limit=100")
     taken = go(tmp_path / "b", "server.lr=1e4", "rounds=1", "update_limit=1e6")
@@ -184,7 +184,7 @@ def test_a_selector_that_keeps_nobody_makes_an_empty_round(
     words: str,
     advice: Any,
     closed: Closed,
-    start: Ran,
+    start: FinishedRun,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -242,7 +242,7 @@ def test_advice_that_breaks_the_contract_stops_the_run(
 
 
 def test_tensors_that_are_not_sent_are_filled_or_zero(
-    start: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    start: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Client k alone sends its update.
 

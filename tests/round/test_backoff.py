@@ -6,7 +6,7 @@ import pytest
 from fedcohort.round import backoff
 from fedcohort.round.backoff import NO_FAILURES, Backoff
 from saving import restore
-from selector_harness import context, ids, listed, outcome
+from selector_harness import context, ids, outcome, to_list
 
 
 def failed(times: int, clients: list[int], start: int = 0) -> Backoff:
@@ -17,7 +17,7 @@ def failed(times: int, clients: list[int], start: int = 0) -> Backoff:
 
 
 def here(past: Backoff, round: int, cohort: int = 2, n: int = 8, available: list[int] | None = None) -> list[int]:
-    return listed(backoff.withhold(past, context(round, cohort, n, available), cohort).available)
+    return to_list(backoff.withhold(past, context(round, cohort, n, available), cohort).available)
 
 
 def test_two_failures_are_chance() -> None:

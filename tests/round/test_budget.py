@@ -13,33 +13,33 @@ from fedcohort.record.status import RunStatus
 from fedcohort.round import round as rounds
 from fedcohort.round.budget import Budget, Spending, Spent
 from killing import die, in_a_child, stop_after
-from run_harness import Ran, go, same_bits
+from run_harness import FinishedRun, go, same_bits
 from tracking.databases import said  # noqa: F401
 
 LONG = ("selector=flash", "split.limit=240", "rounds=6")
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return go(tmp_path_factory.mktemp("whole"), *LONG)
 
 
 @pytest.fixture(scope="module")
-def three(whole: Ran, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def three(whole: FinishedRun, tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     """Ended by its budget after round 3."""
     return go(tmp_path_factory.mktemp("three"), *LONG, f"until.virtual_s={clock(whole, 3)!r}")
 
 
-def clock(ran: Ran, step: int) -> float:
+def clock(ran: FinishedRun, step: int) -> float:
     return ran.reports[step].metrics["time/virtual_s"]
 
 
-def traffic(ran: Ran, step: int) -> float:
+def traffic(ran: FinishedRun, step: int) -> float:
     metrics = ran.reports[step].metrics
     return metrics["comm/down_bytes"] + metrics["comm/up_bytes"]
 
 
-def found(ran: Ran) -> dict[str, object]:
+def found(ran: FinishedRun) -> dict[str, object]:
     status = json.loads((ran.folder / "status.json").read_text())
     return {name: status[name] for name in ("status", "rounds_done", "ended_by", "early")}
 
@@ -79,7 +79,9 @@ def test_more_than_the_budget_is_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["virtual_s", "bytes", "acc"])
-def test_a_run_ends_after_the_round_that_reaches_it(whole: Ran, three: Ran, tmp_path: Path, name: str) -> None:
+def test_a_run_ends_after_the_round_that_reaches_it(
+    whole: FinishedRun, three: FinishedRun, tmp_path: Path, name: str
+) -> None:
     best = [report.metrics["test/acc_best"] for report in whole.reports]
     end = {"bytes": traffic(whole, 3), "acc": best[3]}
     last = best.index(best[3]) if name == "acc" else 3
@@ -91,7 +93,7 @@ def test_a_run_ends_after_the_round_that_reaches_it(whole: Ran, three: Ran, tmp_
 
 
 def test_a_larger_budget_extends_and_the_same_is_finished(
-    whole: Ran,
+    whole: FinishedRun,
     tmp_path: Path,
     said: pytest.LogCaptureFixture,  # noqa: F811
 ) -> None:
@@ -113,7 +115,7 @@ def test_a_larger_budget_extends_and_the_same_is_finished(
     assert same_bits(rest, whole)
 
 
-def test_of_several_folders_the_one_of_that_budget_is_finished(whole: Ran, tmp_path: Path) -> None:
+def test_of_several_folders_the_one_of_that_budget_is_finished(whole: FinishedRun, tmp_path: Path) -> None:
     words = [(*LONG, f"until.virtual_s={clock(whole, step)!r}") for step in (2, 4)]
     first, second = (go(tmp_path, *each) for each in words)
     assert second.folder != first.folder
@@ -123,7 +125,13 @@ def test_of_several_folders_the_one_of_that_budget_is_finished(whole: Ran, tmp_p
 
 @pytest.mark.parametrize(("owner", "name", "call"), [(rounds, "make_report", 4), (RunStatus, "finish", 1)])
 def test_a_kill_before_or_at_the_end(
-    whole: Ran, three: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: type[Observer], name: str, call: int
+    whole: FinishedRun,
+    three: FinishedRun,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    owner: type[Observer],
+    name: str,
+    call: int,
 ) -> None:
     """Killed in round 3, or when all three are saved and the status isn't: no fourth is trained."""
     words = (*LONG, f"until.virtual_s={clock(whole, 3)!r}")
@@ -137,7 +145,7 @@ def test_a_kill_before_or_at_the_end(
 
 
 def test_an_unfinished_run_that_has_gone_too_far_is_refused(
-    whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop_after(monkeypatch, rounds, "make_report", 5, die)
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *LONG) and None))
@@ -148,7 +156,7 @@ def test_an_unfinished_run_that_has_gone_too_far_is_refused(
     assert json.loads((path / "status.json").read_text())["rounds_done"] == 3, "nothing was touched"
 
 
-def test_two_processes_end_in_the_same_round(whole: Ran, tmp_path: Path) -> None:
+def test_two_processes_end_in_the_same_round(whole: FinishedRun, tmp_path: Path) -> None:
     words = (*LONG, f"until.virtual_s={clock(whole, 2)!r}", "trainer.devices=2")
     status = in_a_child(lambda: go(tmp_path, *words) and None)
     assert status == 0

@@ -19,7 +19,7 @@ from fedcohort.round.clock import Clock
 from fedcohort.selector.random import Random
 from fedcohort.types import Probe, ProbeResult, RoundOutcome, Selection
 from killing import die, in_a_child, stop_after
-from run_harness import Ran, go, same_bits
+from run_harness import FinishedRun, go, same_bits
 from yaml_words import make
 
 COSTS = ("comm/down_bytes", "comm/up_bytes", "comm/probe_bytes")
@@ -44,7 +44,7 @@ def shifts(folder: Path, *hours: tuple[float, float], clients: int = 12) -> tupl
     return ("availability=trace", f"availability.path={file}", f"availability.period_s={DAY}")
 
 
-def clock_of(ran: Ran) -> np.ndarray:
+def clock_of(ran: FinishedRun) -> np.ndarray:
     return np.array([report.metrics["time/virtual_s"] for report in ran.reports])
 
 
@@ -147,7 +147,7 @@ def test_who_leaves_before_its_answer_is_done_is_not_heard_and_not_waited_for(
         heard[folder] = told["loss"].clients.tolist()
         assert np.isfinite(told["loss"].values).all()
 
-    def run(folder: str, *words: str) -> Ran:
+    def run(folder: str, *words: str) -> FinishedRun:
         def select(self: Any, state: Any, ctx: Any, probes: Mapping[str, ProbeResult]) -> Any:
             if not concurrent:
                 keep(folder, probes)

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from agg_harness import update_of
+from agg_harness import make_update
 from fedcohort.flat import Block, Layout
 from fedcohort.round.collect import CollectOptions, Collector
 from fedcohort.round.collected import Collected, fill_unsent
@@ -16,7 +16,7 @@ def collected(rows: list[list[float]], weights: list[float], stacked: bool = Tru
     cohort, device = np.arange(len(rows)), torch.device("cpu")
     found = Collector(LAYOUT, cohort, np.array(weights, float), CollectOptions(stacked=stacked), device=device)
     for k, row in enumerate(rows):
-        found.add(update_of(k, row))
+        found.add(make_update(k, row))
     return found.finish(lambda tensor: tensor, lambda tensor: tensor)
 
 

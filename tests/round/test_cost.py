@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cost_toy import CODECS, DRAWS, FIXED, MODEL, VECTOR, Link, N, cost_model, ids, shard
+from cost_toy import CODECS, DRAWS, FIXED, MODEL, VECTOR, Link, N, cost_model, ids, make_shard
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.round.clock import Clock
 from fedcohort.round.cost import CostModel
@@ -141,7 +141,7 @@ def test_a_last_batch_of_one_is_merged_for_batch_norm() -> None:
 
 def test_a_client_without_samples_takes_no_pass() -> None:
     model = cost_model(steps=5, batch=None)
-    model.federation = replace(model.federation, train=shard(np.array([10, 0, 40])))
+    model.federation = replace(model.federation, train=make_shard(np.array([10, 0, 40])))
     assert model.device_facts(DRAWS)["pass_units"].tolist() == [1, 0, 1]
 
 

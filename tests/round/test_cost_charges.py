@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cost_toy import CLASSES, CODECS, DRAWS, MODEL, cost_model, held, ids
+from cost_toy import CLASSES, CODECS, DRAWS, MODEL, cost_model, ids, make_federation
 from fedcohort.deadline.base import DeadlineOutcome
 from fedcohort.ledger import Charge
 from fedcohort.round.components import Populations
@@ -17,7 +17,9 @@ from yaml_words import make
 def test_what_clients_tell_of_themselves_once() -> None:
     """n_k and C counts, 4 bytes a number, of K = 3 clients; reports come later, and the true noise from nobody."""
     found = cost_model(("n_train", "label_counts", "noise_rate", "steps", "loss"))
-    assert found.charge_registration(Populations.from_federation(held(), 2)) == Charge(up_bytes=4 * 3 + 4 * 3 * CLASSES)
+    assert found.charge_registration(Populations.from_federation(make_federation(), 2)) == Charge(
+        up_bytes=4 * 3 + 4 * 3 * CLASSES
+    )
 
 
 def closing(units: list[int]) -> DeadlineOutcome:

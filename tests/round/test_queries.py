@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from agg_harness import update_of
+from agg_harness import make_update
 from fedcohort.rng import generator
 from fedcohort.round.queries import ClientReports
 from yaml_words import make
@@ -44,8 +44,8 @@ def test_what_is_read_off_an_update_goes_through_its_client() -> None:
     found = claims()
     liar, honest = int(np.flatnonzero(found.liars)[0]), int(np.flatnonzero(~found.liars)[0])
     read = found.apply_attack_to("loss", lambda update: float(update.steps))
-    assert read(update_of(liar, [0.0], steps=7)) == 71.0
-    assert read(update_of(honest, [0.0], steps=7)) == 7.0
+    assert read(make_update(liar, [0.0], steps=7)) == 71.0
+    assert read(make_update(honest, [0.0], steps=7)) == 7.0
 
 
 def test_without_liars_nothing_stands_between() -> None:

@@ -11,7 +11,7 @@ from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.round.collect import Collector
 from fedcohort.selector.random import Random
 from fedcohort.types import ClientUpdate, Ids, Probe, Selection
-from run_harness import Ran, go
+from run_harness import FinishedRun, go
 
 P = 64 * 10 + 10  # logistic regression on 8x8 digits
 MODEL = 4 * P
@@ -19,19 +19,19 @@ K, M, EPOCHS = 12, 4, 2
 FORWARD = 2 * 64 * 10  # FLOPs of one sample's forward pass, multiply and add
 
 
-def costs(ran: Ran) -> list[dict[str, float]]:
+def costs(ran: FinishedRun) -> list[dict[str, float]]:
     """Each round's own cost."""
     names = ("comm/down_bytes", "comm/up_bytes", "comm/probe_bytes", "comp/client_flops", "time/virtual_s")
     rows = [[report.metrics[name] for name in names] for report in ran.reports]
     return [dict(zip([n.split("/")[1] for n in names], row, strict=True)) for row in np.diff(rows, axis=0)]
 
 
-def trained_flops(ran: Ran, t: int) -> float:
+def trained_flops(ran: FinishedRun, t: int) -> float:
     chosen = ran.reports[t + 1].cohort
     return 3.0 * FORWARD * EPOCHS * float(ran.info.n_train[chosen].sum())
 
 
-def n_val(ran: Ran) -> np.ndarray:
+def n_val(ran: FinishedRun) -> np.ndarray:
     left: np.ndarray = ran.info.class_counts.sum(1) - ran.info.n_train
     return left
 

@@ -17,13 +17,13 @@ from fedcohort.signal.base import Reported, find
 from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import ClientUpdate
 from killing import die, in_a_child, stop_after
-from run_harness import Ran, go, same_bits
+from run_harness import FinishedRun, go, same_bits
 
 LISTS = ("samples=fedbalancer", "samples.w=1", "samples.lss=0.3", "deadline=fixed", "deadline.k=0.8")
 FLOPS = "comp/client_flops"
 
 
-def kept(ran: Ran) -> dict[int, np.ndarray]:
+def kept(ran: FinishedRun) -> dict[int, np.ndarray]:
     """The lists of losses in the last checkpoint, by client."""
     state = torch.load(ran.folder / "last.ckpt", weights_only=True)["callbacks"]
     (clients,) = [each["clients"] for each in state.values() if "clients" in each]
@@ -46,7 +46,7 @@ def test_a_look_is_charged_once(tmp_path: Path) -> None:
     words = ("cohort=12", "deadline=fixed", "deadline.k=1000", "rounds=2", "device.lam=0.001")
     looked, plain = (go(tmp_path / w, *words, f"samples={w}") for w in ("fedbalancer", "all"))
 
-    def flops(ran: Ran) -> np.ndarray:
+    def flops(ran: FinishedRun) -> np.ndarray:
         return np.diff([report.metrics[FLOPS] for report in ran.reports])
 
     passes = 2 * 64 * 10 * float(looked.info.n_train.sum())

@@ -8,12 +8,12 @@ import pytest
 from engine_toy import federation_of
 from fedcohort.round.score_correlation import ScoreCorrelation
 from fedcohort.types import Selection
-from run_harness import Ran, go
+from run_harness import FinishedRun, go
 
 RANKED = ("heterogeneity=noniid30_noise15", "label_noise.concentration=2")
 
 
-def last(ran: Ran) -> dict[str, float]:
+def last(ran: FinishedRun) -> dict[str, float]:
     return {
         name: value for name, value in ran.last.metrics.items() if name.split("_")[0] in ("select/score", "select/x")
     }

@@ -12,7 +12,7 @@ from fedcohort.lightning import checkpoint
 from fedcohort.round import aggregate as closing
 from fedcohort.round.store import MappedStore, MemoryStore, check, store_for
 from killing import die, in_a_child, stop_after
-from run_harness import Ran, go, same_bits
+from run_harness import FinishedRun, go, same_bits
 from yaml_words import make
 
 WORDS = ("agg=scaffold", "split.limit=240", "rounds=4")
@@ -78,11 +78,11 @@ def test_memory_where_it_fits(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def mapped(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def mapped(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return go(tmp_path_factory.mktemp("mapped"), *MAPPED)
 
 
-def test_files_change_no_bit(mapped: Ran, tmp_path: Path) -> None:
+def test_files_change_no_bit(mapped: FinishedRun, tmp_path: Path) -> None:
     memory = go(tmp_path, *WORDS)
     assert same_bits(mapped, memory)
     assert (mapped.folder / "client_store.c").exists()
@@ -92,7 +92,7 @@ def test_files_change_no_bit(mapped: Ran, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("owner", "name", "call"), [(closing, "extend_choices", 3), (checkpoint, "rename", 3)])
 def test_a_killed_run_goes_on_exactly(
-    mapped: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, call: int
+    mapped: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, call: int
 ) -> None:
     stop_after(monkeypatch, owner, name, call, die)
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "killed", *MAPPED) and None))

@@ -14,20 +14,20 @@ from fedcohort.selector.base import Stateless
 from fedcohort.selector.cpowd import CPowD
 from fedcohort.types import Population, ProbeResult
 from run_harness import go
-from selector_harness import World, context, ids, listed, play
-from signal_kinds import BareLab, computed, passes_of
-from yaml_words import make, make_a
+from selector_harness import World, context, ids, play, to_list
+from signal_kinds import BareLab, count_passes, find_computed
+from yaml_words import make, make_typed
 
 NAN = float("nan")
 
 
 def cpowd(**changes: Any) -> CPowD:
-    return make_a(CPowD, "selector", "cpowd", **changes)
+    return make_typed(CPowD, "selector", "cpowd", **changes)
 
 
 def chosen(polled: list[int], losses: list[float], **kwargs: Any) -> list[int]:
     answers = {"batch_loss": ProbeResult(ids(*polled), np.array(losses))}
-    return listed(cpowd().select(Stateless(), context(**kwargs), answers)[0].clients)
+    return to_list(cpowd().select(Stateless(), context(**kwargs), answers)[0].clients)
 
 
 def test_the_largest_losses_win() -> None:
@@ -89,7 +89,7 @@ class OneNetwork(BareLab):
 
 def batch(client: int, round: int = 0, key: int = 7, size: int = 3) -> tuple[float, list[float]]:
     network = Echo()
-    answer = computed("batch_loss").compute(OneNetwork(network), round, ids(client), {"batch": size, "key": key})
+    answer = find_computed("batch_loss").compute(OneNetwork(network), round, ids(client), {"batch": size, "key": key})
     return float(answer[0]), network.seen
 
 
@@ -115,7 +115,7 @@ def test_every_sample_is_as_likely() -> None:
 def test_the_work_is_that_of_the_mini_batch() -> None:
     """n = 20, 2 and 0 samples of two classes, b = 5: a quarter of a pass, a whole one, none."""
     counts = np.array([[15, 5], [1, 1], [0, 0]])
-    assert passes_of("batch_loss", {"batch": 5}, counts).tolist() == [0.25, 1.0, 0.0]
+    assert count_passes("batch_loss", {"batch": 5}, counts).tolist() == [0.25, 1.0, 0.0]
 
 
 def test_a_run_is_charged_for_it(tmp_path: Path) -> None:

@@ -12,14 +12,14 @@ from fedcohort.selector.fedcbs import FedCbs, State
 from fedcohort.signal.base import Static, find
 from known import known
 from selector_harness import World, context, ids, outcome, play
-from yaml_words import make_a
+from yaml_words import make_typed
 
 H = np.array([[5] * 6, [6] * 5 + [0], [0] * 3 + [10] * 3, [10] * 3 + [0] * 3])
 K = len(H)
 
 
 def cbs(**changes: Any) -> FedCbs:
-    return make_a(FedCbs, "selector", "fedcbs", **changes)
+    return make_typed(FedCbs, "selector", "fedcbs", **changes)
 
 
 def of(*clients: int) -> float:

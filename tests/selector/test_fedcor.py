@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from agg_harness import update_of
+from agg_harness import make_update
 from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.bandit import gaussian
 from fedcohort.flat import FlatModel
@@ -20,8 +20,8 @@ from known import known
 from run_harness import go
 from saving import restore
 from selector_harness import World, cohorts, context, outcome, play
-from signal_kinds import computed
-from yaml_words import make_a
+from signal_kinds import find_computed
+from yaml_words import make_typed
 
 SIGMA = np.array([[1, 0.9, 0.1], [0.9, 1.2, 0.2], [0.1, 0.2, 0.8]])
 P = np.array([0.2, 0.3, 0.5])
@@ -29,7 +29,7 @@ NAN, INF = float("nan"), float("inf")
 
 
 def cor(**changes: Any) -> FedCor:
-    return make_a(FedCor, "selector", "fedcor", **{"tie": "id", **changes})
+    return make_typed(FedCor, "selector", "fedcor", **{"tie": "id", **changes})
 
 
 def quick(**changes: Any) -> FedCor:
@@ -237,18 +237,18 @@ def test_the_shadow_model_is_the_mean_of_its_trainers() -> None:
     deltas = {k: trainer.update_of(4, k).delta.double() for k in (0, 2)}
     mean = sum(n[k] * delta for k, delta in deltas.items()) / (n[0] + n[2])
     w = trainer.server.w.clone()
-    found = computed("shadow_loss").compute(lab, 4, everybody, {"trainers": (0, 2)})
+    found = find_computed("shadow_loss").compute(lab, 4, everybody, {"trainers": (0, 2)})
     np.testing.assert_allclose(found, lab.losses_after(mean, everybody), rtol=1e-6)
     assert torch.equal(trainer.server.w, w), "w_t is as it was"
     before = lab.losses_after(0 * mean, everybody)
     assert np.abs(found - before).max() > 1e-6
     lost = replace_trained(lab)
-    assert np.isnan(computed("shadow_loss").compute(lost, 4, everybody, {"trainers": (0, 2)})).all()
+    assert np.isnan(find_computed("shadow_loss").compute(lost, 4, everybody, {"trainers": (0, 2)})).all()
 
 
 def replace_trained(lab: SignalMeasurer) -> SignalMeasurer:
     """The lab where training diverges."""
-    lost = update_of(0, [NAN] * len(lab.server.w))
+    lost = make_update(0, [NAN] * len(lab.server.w))
     return SignalMeasurer(lab.server, lab.worker, lab.federation, lambda round, k: lost)
 
 

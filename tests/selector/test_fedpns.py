@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from agg_harness import update_of
+from agg_harness import make_update
 from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.flat import FlatModel
 from fedcohort.selector.fedpns import (
@@ -25,15 +25,15 @@ from fedcohort.types import Population, RoundOutcome, Selection
 from known import known
 from run_harness import go
 from selector_harness import World, context, derive, ids, play
-from signal_kinds import derived, reported
-from yaml_words import make_a
+from signal_kinds import find_derived, find_reported
+from yaml_words import make_typed
 
 G = np.array([[1.0, 0.0], [1.0, 0.5], [0.5, 1.0], [-1.0, 0.2]])
 NAN = float("nan")
 
 
 def pns(**changes: Any) -> FedPns:
-    return make_a(FedPns, "selector", "fedpns", **changes)
+    return make_typed(FedPns, "selector", "fedpns", **changes)
 
 
 def arrived(clients: list[int], updates: np.ndarray, steps: list[float] | None = None) -> RoundOutcome:
@@ -234,7 +234,7 @@ def test_the_loss_is_that_of_the_moved_model() -> None:
     lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
     updates = torch.stack([trainer.update_of(4, k).delta.double() for k in range(3)])
     w = trainer.server.w.clone()
-    trial = derived("server_loss").make(lab, updates)
+    trial = find_derived("server_loss").make(lab, updates)
     assert trial(np.array([0.5, 0.0, 0.25])) == lab.server_loss_after(0.5 * updates[0] + 0.25 * updates[2])
     assert trial(np.array([1.0, 0.0, 0.0])) != trial(np.zeros(3))
     assert torch.equal(trainer.server.w, w), "w_t is as it was"
@@ -259,4 +259,4 @@ def test_probabilities_always_sum_to_one() -> None:
 
 def test_signals() -> None:
     assert isinstance(find("update_gram"), Derived)
-    assert reported("steps").read(update_of(0, [0.0], steps=7)) == 7.0
+    assert find_reported("steps").read(make_update(0, [0.0], steps=7)) == 7.0

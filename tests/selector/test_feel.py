@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from agg_harness import update_of
+from agg_harness import make_update
 from fedcohort.selector.feel import (
     Feel,
     State,
@@ -22,7 +22,7 @@ from fedcohort.selector.feel import (
 from fedcohort.types import Advice, ProbeResult, Selection
 from known import known
 from selector_harness import World, context, ids, outcome, play
-from signal_kinds import BareLab, computed, reported
+from signal_kinds import BareLab, find_computed, find_reported
 from yaml_words import make
 
 NAN, INF = float("nan"), float("inf")
@@ -270,6 +270,6 @@ class Slope(BareLab):
 
 
 def test_norms_by_hand() -> None:
-    assert computed("grad_norm").compute(Slope(), 0, ids(0, 2), {}).tolist() == [0.0, 10.0]
-    assert computed("grad_norm").passes == 3
-    assert reported("update_norm").read(update_of(0, [3.0, -4.0])) == 5.0
+    assert find_computed("grad_norm").compute(Slope(), 0, ids(0, 2), {}).tolist() == [0.0, 10.0]
+    assert find_computed("grad_norm").passes == 3
+    assert find_reported("update_norm").read(make_update(0, [3.0, -4.0])) == 5.0

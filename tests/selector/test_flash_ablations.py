@@ -15,7 +15,7 @@ from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.selector.contexts import FEATURES
 from fedcohort.startup import check, components
 from fedcohort.startup.compose import Composed, compose_config
-from flash_toy import RAW, SECONDS, STORY, flash, run, theta
+from flash_toy import LOSSES, RAW, SECONDS, flash, play_rounds, theta
 from known import known
 from saving import restore
 from selector_harness import World, cohorts, play
@@ -34,8 +34,8 @@ def small(bandit: str, **changes: Any) -> Any:
 def test_features_left_out_are_columns_left_out(kept: tuple[str, ...]) -> None:
     """The story of flash_toy with some columns: theta is ridge regression on what is left, and rewards are the same."""
     columns = [FEATURES.index(name) for name in kept]
-    whole = run(flash(context="fresh", **RAW), STORY, SECONDS)[-1]
-    state = run(flash(context="fresh", features=list(kept), **RAW), STORY, SECONDS)[-1]
+    whole = play_rounds(flash(context="fresh", **RAW), LOSSES, SECONDS)[-1]
+    state = play_rounds(flash(context="fresh", features=list(kept), **RAW), LOSSES, SECONDS)[-1]
     rows = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0.5, 0.6, 2.0, 0.25]])[:, columns]
     expected = np.linalg.solve(np.eye(len(kept)) + rows.T @ rows, rows.T @ [0.1, 0.25, 0.4])
     np.testing.assert_allclose(theta(state), expected, rtol=1e-10, atol=1e-14)

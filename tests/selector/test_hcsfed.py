@@ -17,8 +17,8 @@ from known import known
 from run_harness import go
 from saving import restore
 from selector_harness import World, cohorts, context, ids, play
-from signal_kinds import computed
-from yaml_words import make_a
+from signal_kinds import find_computed
+from yaml_words import make_typed
 
 NAN = float("nan")
 # three strata, of 6, 3 and 1 clients, apart from one another; all of norm 10 but client 9, whose is 20
@@ -26,7 +26,7 @@ X = np.array([[10.0, 0.01 * k] for k in range(6)] + [[-1 + k, 10.0] for k in ran
 
 
 def hcs(**changes: Any) -> HcsFed:
-    return make_a(HcsFed, "selector", "hcsfed", **changes)
+    return make_typed(HcsFed, "selector", "hcsfed", **changes)
 
 
 def blank(n_clients: int = 10) -> State:
@@ -258,7 +258,7 @@ def test_the_signal_is_the_sketch_of_the_gradient(way: str) -> None:
     federation, network = federation_of(), network_of()
     trainer = trainer_of(federation, network, epochs=1, batch=10)
     lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
-    signal = computed("compressed_gradient")
+    signal = find_computed("compressed_gradient")
     found = signal.compute(lab, 0, ids(0, 2), {"rate": 0.1, "way": way, "key": 0})
     for row, k in zip(found, (0, 2), strict=True):
         gradient = lab.gradient(k).double().numpy()

@@ -8,7 +8,7 @@ from fedcohort.selector.low_ratio import LowRatio, State
 from fedcohort.types import Population, ProbeResult
 from known import known
 from run_harness import go
-from selector_harness import context, ids, listed, outcome
+from selector_harness import context, ids, outcome, to_list
 
 
 def told(state: State, part: LowRatio, losses: list[float], round: int) -> State:
@@ -21,7 +21,7 @@ def test_the_first_round_is_everybodys_and_everybody_is_asked_in_each() -> None:
     state = part.init(Population(5, 2, 2, {}))
     assert part.select(state, context(), {})[0].uncapped
     (probe,) = part.plan(state, context(round=3, available=[0, 3]))
-    assert (probe.signal, listed(probe.clients), probe.concurrent) == ("loss", [0, 3], True)
+    assert (probe.signal, to_list(probe.clients), probe.concurrent) == ("loss", [0, 3], True)
 
 
 def test_those_whose_loss_has_fallen_most() -> None:
@@ -31,9 +31,9 @@ def test_those_whose_loss_has_fallen_most() -> None:
     state = told(state, part, [1.0, 2.0, 1.0, 0.9, np.nan], 1)
     selection, _ = part.select(state, context(round=2), {})
     np.testing.assert_allclose(known(selection.scores), [-0.5, -1.0, -0.25, -0.9, np.nan])
-    assert listed(selection.clients) == [0, 2]
+    assert to_list(selection.clients) == [0, 2]
     few = context(round=2, available=[1, 3, 4])
-    assert listed(part.select(state, few, {})[0].clients) == [1, 3]
+    assert to_list(part.select(state, few, {})[0].clients) == [1, 3]
 
 
 def test_in_a_run_it_keeps_away_from_wrong_labels(tmp_path: Path) -> None:

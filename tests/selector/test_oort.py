@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agg_harness import update_of
+from agg_harness import make_update
 from fedcohort.errors import OptionError
 from fedcohort.selector.oort import Oort
 from fedcohort.selector.ranking import (
@@ -23,8 +23,8 @@ from fedcohort.signal.base import find
 from fedcohort.types import Selection
 from known import known
 from selector_harness import World, context, ids, outcome, play
-from signal_kinds import reported
-from yaml_words import make, make_a
+from signal_kinds import find_reported
+from yaml_words import make, make_typed
 
 NAN, INF = float("nan"), float("inf")
 EXPECTED = {"expected_s": np.ones(5)}
@@ -32,7 +32,7 @@ PLAIN: Oort = make("selector", "oort", preferred_in="seconds", preferred=10.0)
 
 
 def oort(**changes: Any) -> Oort:
-    return make_a(Oort, "selector", "oort", **changes)
+    return make_typed(Oort, "selector", "oort", **changes)
 
 
 def five(**changes: Any) -> State:
@@ -61,10 +61,10 @@ def test_utility_by_hand() -> None:
 
 
 def test_the_signals_are_those_of_the_samples_trained_on() -> None:
-    update = update_of(0, [0.0], n=4, sample_loss=np.array([1.0, 2.0, NAN, 2.0]))
-    assert (reported("loss_count").read(update), reported("loss_squares").read(update)) == (3.0, 9.0)
-    nothing = update_of(0, [0.0], n=2, sample_loss=np.array([NAN, NAN]))
-    assert (reported("loss_count").read(nothing), reported("loss_squares").read(nothing)) == (0.0, 0.0)
+    update = make_update(0, [0.0], n=4, sample_loss=np.array([1.0, 2.0, NAN, 2.0]))
+    assert (find_reported("loss_count").read(update), find_reported("loss_squares").read(update)) == (3.0, 9.0)
+    nothing = make_update(0, [0.0], n=2, sample_loss=np.array([NAN, NAN]))
+    assert (find_reported("loss_count").read(nothing), find_reported("loss_squares").read(nothing)) == (0.0, 0.0)
     assert find("loss_count").bytes_up + find("loss_squares").bytes_up == 8
 
 

@@ -10,7 +10,7 @@ from fedcohort.selector.oracle_clean import OracleClean
 from fedcohort.tracking import record
 from known import known
 from run_harness import go
-from selector_harness import context, listed
+from selector_harness import context, to_list
 from yaml_words import make
 
 RATE = {"noise_rate": np.array([0.4, 0.0, 0.2, 0.1, 0.3])}
@@ -18,7 +18,7 @@ RATE = {"noise_rate": np.array([0.4, 0.0, 0.2, 0.1, 0.3])}
 
 def chosen(share: float, rates: dict[str, np.ndarray] = RATE, seed: int = 0, **ctx: object) -> list[int]:
     made = context(signals=rates, seed=seed, **ctx)  # type: ignore[arg-type]
-    return listed(OracleClean(share).select(Stateless(), made, {})[0].clients)
+    return to_list(OracleClean(share).select(Stateless(), made, {})[0].clients)
 
 
 def test_the_cleanest_and_nobody_else() -> None:

@@ -6,7 +6,7 @@ from fedcohort.selector.base import Stateless
 from fedcohort.selector.oracle_diverse import OracleDiverse
 from fedcohort.types import RoundContext
 from known import known
-from selector_harness import context, listed
+from selector_harness import context, to_list
 
 # Two clients of class 0, two of class 1, one of class 2, one of all three
 COUNTS = np.array([[6, 0, 0], [6, 0, 0], [0, 6, 0], [0, 6, 0], [0, 0, 6], [2, 2, 2]])
@@ -17,7 +17,7 @@ def made(seed: int, cohort: int, counts: np.ndarray = COUNTS) -> RoundContext:
 
 
 def chosen(seed: int, cohort: int = 3) -> list[int]:
-    return listed(OracleDiverse().select(Stateless(), made(seed, cohort), {})[0].clients)
+    return to_list(OracleDiverse().select(Stateless(), made(seed, cohort), {})[0].clients)
 
 
 def test_cohorts_have_all_classes_equally() -> None:
@@ -39,7 +39,7 @@ def test_the_first_is_anybody() -> None:
 def test_who_has_nothing_is_last() -> None:
     counts = np.vstack([COUNTS[:3], np.zeros((1, 3), dtype=np.int64)])
     assert all(
-        listed(OracleDiverse().select(Stateless(), made(s, 3, counts), {})[0].clients) == [0, 1, 2] for s in range(9)
+        to_list(OracleDiverse().select(Stateless(), made(s, 3, counts), {})[0].clients) == [0, 1, 2] for s in range(9)
     )
 
 

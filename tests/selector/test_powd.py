@@ -9,14 +9,14 @@ from fedcohort.errors import OptionError
 from fedcohort.selector.base import Stateless, draw
 from fedcohort.selector.powd import PowD
 from fedcohort.types import Population, ProbeResult
-from selector_harness import World, context, ids, listed, play
+from selector_harness import World, context, ids, play, to_list
 
 NAN, INF = float("nan"), float("inf")
 
 
 def chosen(polled: list[int], losses: list[float], **kwargs: Any) -> list[int]:
     answers = {"loss": ProbeResult(ids(*polled), np.array(losses))}
-    return listed(PowD(None, "size").select(Stateless(), context(**kwargs), answers)[0].clients)
+    return to_list(PowD(None, "size").select(Stateless(), context(**kwargs), answers)[0].clients)
 
 
 def test_the_largest_losses_win() -> None:

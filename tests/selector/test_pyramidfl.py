@@ -20,9 +20,9 @@ from fedcohort.selector.pyramidfl import (
     work_multipliers,
 )
 from fedcohort.selector.ranking import utilities
-from run_harness import Ran, go, same_bits
+from run_harness import FinishedRun, go, same_bits
 from selector_harness import World, context, ids, outcome, play
-from yaml_words import make_a
+from yaml_words import make_typed
 
 ONE = np.ones(3)
 NAN = float("nan")
@@ -37,7 +37,7 @@ TIMES = {
 
 
 def pyramid(**changes: Any) -> PyramidFl:
-    return make_a(PyramidFl, "selector", "pyramidfl", **changes)
+    return make_typed(PyramidFl, "selector", "pyramidfl", **changes)
 
 
 def chosen(cohort: int = 3, units: int = 5, seed: int = 0, **changes: Any) -> Any:
@@ -174,12 +174,12 @@ WEIGHT, BIAS, FORWARD = 640, 10, 2 * 640
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def plain(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     """The run that others are compared with."""
     return go(tmp_path_factory.mktemp("plain"), *RUN)
 
 
-def asked(ran: Ran, t: int) -> np.ndarray:
+def asked(ran: FinishedRun, t: int) -> np.ndarray:
     """The units of round t, of those selected."""
     report = ran.reports[t + 1]
     units: np.ndarray = report.clients["units"][report.cohort]
@@ -224,7 +224,7 @@ def test_without_drops_and_more_work_it_trains_as_any_selector(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("kind", ["vectorised", "sequential", "debug"])
-def test_engines_agree(tmp_path: Path, plain: Ran, kind: str) -> None:
+def test_engines_agree(tmp_path: Path, plain: FinishedRun, kind: str) -> None:
     words = (*RUN, "client.momentum=0.5") if kind == "vectorised" else RUN
     one = plain if kind != "vectorised" else go(tmp_path / "a", *words, "engine=auto")
     other = go(tmp_path / "b", *words, f"engine={kind}")
@@ -265,7 +265,7 @@ def test_fewer_samples_take_less(tmp_path: Path) -> None:
         assert cost == pytest.approx(3 * FORWARD * float(asked(ran, t) @ used))
 
 
-def test_resuming_is_continuing(tmp_path: Path, plain: Ran) -> None:
+def test_resuming_is_continuing(tmp_path: Path, plain: FinishedRun) -> None:
     go(tmp_path / "b", *RUN, "rounds=1")
     rest = go(tmp_path / "b", *RUN, "resume=true")
     assert rest.last.fingerprint == plain.last.fingerprint

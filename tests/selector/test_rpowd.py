@@ -10,13 +10,13 @@ from fedcohort.selector.rpowd import RPowD, State
 from fedcohort.types import Population
 from known import known
 from selector_harness import World, context, outcome, play
-from yaml_words import make_a
+from yaml_words import make_typed
 
 NAN, INF = float("nan"), float("inf")
 
 
 def rpowd(**changes: Any) -> RPowD:
-    return make_a(RPowD, "selector", "rpowd", **{"candidate": "uniform", "tie": "id", **changes})
+    return make_typed(RPowD, "selector", "rpowd", **{"candidate": "uniform", "tie": "id", **changes})
 
 
 def test_five_rounds_by_hand() -> None:

@@ -13,7 +13,7 @@ from fedcohort.types import Population, Selection
 from known import known
 from run_harness import go, startup_notices
 from selector_harness import World, context, outcome, play
-from yaml_words import make, make_a
+from yaml_words import make, make_typed
 
 N = np.array([50, 30, 20])  # p = (.5, .3, .2)
 NAN = float("nan")
@@ -22,7 +22,7 @@ ONE_EACH = [(0, 2.0, 0.5), (1, 1.0, 0.3), (2, 3.0, 0.2)]
 
 
 def ucb(**changes: Any) -> UcbCs:
-    return make_a(UcbCs, "selector", "ucb_cs", **{"tie": "id", **changes})
+    return make_typed(UcbCs, "selector", "ucb_cs", **{"tie": "id", **changes})
 
 
 def after(selector: UcbCs, history: Sequence[tuple[int, float, float]], n: np.ndarray = N) -> State:

@@ -10,7 +10,7 @@ from fedcohort.study import leaderboard
 from fedcohort.study.conditions import list_conditions, with_own_methods
 from fedcohort.study.definition_file import load
 from fedcohort.study.overrides import merge
-from study.tiny import write
+from study.tiny import write_study
 from yaml_words import CONFIGS, ROOT
 
 
@@ -90,7 +90,7 @@ from yaml_words import CONFIGS, ROOT
 )
 def test_a_mistake_is_named_with_its_file(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
     with pytest.raises(OptionError) as caught:
-        write(tmp_path, **changes)
+        write_study(tmp_path, **changes)
     assert str(caught.value).startswith(f"{tmp_path / 'study.yaml'}: {said}")
 
 
@@ -101,13 +101,15 @@ def test_what_is_needed_is_missed(tmp_path: Path) -> None:
 
 
 def test_studies_that_are_there_are_listed(tmp_path: Path) -> None:
-    write(tmp_path / "tiny")
+    write_study(tmp_path / "tiny")
     with pytest.raises(OptionError, match="there is no study 'tinny'; there are tiny in"):
         load(tmp_path / "tinny")
 
 
 def test_rows_cells_and_bounds_are_places(tmp_path: Path) -> None:
-    study = write(tmp_path, selectors=["flash", {"wide": ["selector=flash", "selector.candidates=30", "cohort=5"]}])
+    study = write_study(
+        tmp_path, selectors=["flash", {"wide": ["selector=flash", "selector.candidates=30", "cohort=5"]}]
+    )
     places = {(place.setting, place.method): place.overrides for place in list_conditions(study)}
     rows = ["random", "flash", "wide"]
     assert list(places) == [*(("equal", r) for r in rows), *(("noisy", r) for r in rows), ("noisy", "bound:clean")]
@@ -121,7 +123,7 @@ def test_rows_cells_and_bounds_are_places(tmp_path: Path) -> None:
 
 def test_the_baseline_has_words_of_its_own_which_bounds_are_run_with(tmp_path: Path) -> None:
     mean = {"mean": ["agg=fedavg", "server.lr=0.5"]}
-    study = write(tmp_path, baseline=mean, selectors=[{"fair": ["agg=qffl"]}])
+    study = write_study(tmp_path, baseline=mean, selectors=[{"fair": ["agg=qffl"]}])
     assert (study.baseline, study.role_of("mean")) == ("mean", "baseline")
     places = {(place.setting, place.method): place.overrides for place in list_conditions(study, ["noisy"])}
     assert list(places) == [("noisy", "mean"), ("noisy", "fair"), ("noisy", "bound:clean")]
@@ -134,7 +136,7 @@ def test_of_words_with_one_key_the_last_counts() -> None:
 
 
 def test_unknown_words_are_listed(tmp_path: Path) -> None:
-    study = write(tmp_path)
+    study = write_study(tmp_path)
     with pytest.raises(OptionError, match=r"selectors must be some of random, round_robin, .*ucb_cs.*, got 'mine'"):
         with_own_methods(study, ["mine"], CONFIGS)
     with pytest.raises(OptionError, match="cells must be some of equal, noisy, got 'loud'"):

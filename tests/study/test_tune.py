@@ -17,7 +17,7 @@ from fedcohort.study.definition_file import load
 from fedcohort.study.measure import Trajectory
 from fedcohort.study.result_files import DONE, FAILED
 from fedcohort.study.tasks import Outcome, Task
-from study.tiny import TUNE, made_up, write
+from study.tiny import TUNE, make_results, write_study
 from yaml_words import CONFIGS
 
 FIRST = ["selector.discount=0.7", "selector.tie=random"]  # ucb_cs as it is
@@ -48,7 +48,7 @@ def forbid(task: Task) -> Outcome:
 
 def search(folder: Path, trials: int = 4, rows: Sequence[str] = ("ucb_cs",)) -> list[str]:
     """Tune; returns what was said."""
-    study, said = write(folder, tune={**TUNE, "trials": trials}), list[str]()
+    study, said = write_study(folder, tune={**TUNE, "trials": trials}), list[str]()
     assert study.space is not None
     tune.Tuning(study, study.space, CONFIGS, folder / "logs", said.append).run(rows)
     return said
@@ -93,7 +93,7 @@ def test_the_page_says_who_was_tuned_with_what(tmp_path: Path, monkeypatch: pyte
     search(tmp_path, 1)
     study = load(tmp_path)
     late = {"equal": {"random": [0.8, 0.8], "ucb_cs_tuned": [0.9, 0.9]}}
-    report.write(study, made_up(study, late))
+    report.write(study, make_results(study, late))
     text = (tmp_path / "README.md").read_text()
     assert (
         "- ucb_cs_tuned: `selector.discount=0.7 selector.tie=random`, the best of 1 trial (seeds 7, 8 in equal;" in text
@@ -191,7 +191,7 @@ def test_the_best_is_of_the_search_alone(tmp_path: Path, monkeypatch: pytest.Mon
         if len(said) == 2:
             raise KeyboardInterrupt
 
-    study = write(tmp_path, tune=TUNE)
+    study = write_study(tmp_path, tune=TUNE)
     assert study.space is not None
     with pytest.raises(KeyboardInterrupt):
         tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", say).run(["ucb_cs"])
@@ -212,7 +212,7 @@ def test_each_trial_has_the_commit_that_did_it(tmp_path: Path, monkeypatch: pyte
 
     def told() -> str:
         study = load(tmp_path)
-        report.write(study, made_up(study, late))
+        report.write(study, make_results(study, late))
         return (tmp_path / "README.md").read_text()
 
     assert "with the defaults; commit aaaaaaaaaa (3))." in told()
@@ -244,7 +244,7 @@ def test_every_space_is_looked_at_before_the_first_trial(tmp_path: Path, monkeyp
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     monkeypatch.setattr(tune, "run_tasks", played(forbid))
     spaces = {**TUNE["space"], "round_robin": {"selector.colour": [1, 2]}}
-    study = write(tmp_path, tune={**TUNE, "space": spaces})
+    study = write_study(tmp_path, tune={**TUNE, "space": spaces})
     assert study.space is not None
     with pytest.raises(OptionError, match=r"tune\.space\.round_robin: selector has no option .colour."):
         tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", print).run(["ucb_cs", "round_robin"])
@@ -256,7 +256,7 @@ def test_few_combinations_are_all_tried_and_none_twice(tmp_path: Path, monkeypat
     player, said = Player(), list[str]()
     monkeypatch.setattr(tune, "run_tasks", played(player))
     space = {"selector.discount": [0.7, 0.3, 0.1], "selector.tie": ["random", "id"]}
-    study = write(tmp_path, tune={**TUNE, "trials": 20, "space": {"ucb_cs": space}})
+    study = write_study(tmp_path, tune={**TUNE, "trials": 20, "space": {"ucb_cs": space}})
     assert study.space is not None
     search = tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", said.append)
     search.run(["ucb_cs"])

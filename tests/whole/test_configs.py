@@ -17,9 +17,9 @@ from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.startup import check, components, compose, options
 from fedcohort.startup.overlay import DATA_GROUPS
 from run_harness import compose_words, composed_by_hydra
-from yaml_words import CONFIGS, OURS, ROOT, inside, loaded_from, make, node, words
+from yaml_words import CONFIGS, METHOD_GROUPS, ROOT, list_options, load_yaml, make, nested_components, node
 
-PARTS = [(group, word) for group in OURS for word in words(group)]
+PARTS = [(group, word) for group in METHOD_GROUPS for word in list_options(group)]
 GROUPS = sorted({path.parent.name for path in CONFIGS.glob("*/*.yaml")})
 EXPERIMENTS = sorted(path.stem for path in (CONFIGS / "experiment").glob("*.yaml"))
 
@@ -49,7 +49,7 @@ def test_every_config_composes(typed: tuple[str, ...]) -> None:
     made = compose.compose_config(cfg, cfg.hydra.runtime.choices, ())
     options.check(made.config)
     check.check_aliases(made)
-    for group in OURS:
+    for group in METHOD_GROUPS:
         assert components.make(made, group) is not None
     if typed[0].startswith("experiment="):
         check.check_before_data(made)  # what goes with what: a preset is never refused
@@ -137,7 +137,7 @@ def _stated(path: Path) -> dict[str, str]:
 
 
 def _parts_inside(group: str, word: str) -> set[str]:
-    return set(inside(group, word)) if group in OURS else set()
+    return set(nested_components(group, word)) if group in METHOD_GROUPS else set()
 
 
 def test_every_range_comment_is_understood(tmp_path: Path) -> None:
@@ -267,6 +267,6 @@ def test_an_experiment_means_every_value_that_it_states(word: str) -> None:
     """Options without a group too: they stand in train.yaml, which must not come after it."""
     whole = composed_by_hydra((f"experiment={word}",))
     cfg = OmegaConf.masked_copy(whole, [str(key) for key in whole if key != "hydra"])
-    stated = loaded_from(CONFIGS / "experiment" / f"{word}.yaml")
+    stated = load_yaml(CONFIGS / "experiment" / f"{word}.yaml")
     stated.pop("defaults", None)
     assert OmegaConf.merge(cfg, stated) == cfg

@@ -20,12 +20,12 @@ from fedcohort.startup import components, load
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.build import build_network
 from fedcohort.startup.split import build
-from feddiverse_toy import birds, dogs
+from feddiverse_toy import write_spawrious, write_waterbirds
 from pictures_toy import encode, noise, write
 from reddit_toy import save as save_comments
 from roles_toy import save
 from run_harness import compose_words, go
-from yaml_words import CONFIGS, loaded_from, make
+from yaml_words import CONFIGS, load_yaml, make
 
 SMALL = sorted(path.stem for path in (CONFIGS / "experiment").glob("*_cpu.yaml"))
 FEW = (
@@ -46,10 +46,10 @@ def test_a_small_form_says_what_it_shrinks_and_has_the_papers_words_but_the_netw
     mine, theirs = (CONFIGS / "experiment" / f"{each}.yaml" for each in (word, large))
     assert f"# {large} for a laptop. Shrunk: " in mine.read_text()
     assert f"experiment={word} is smaller" in re.sub(r"\n# ", " ", theirs.read_text())
-    first, *others = loaded_from(mine).defaults
+    first, *others = load_yaml(mine).defaults
     assert first == large
     assert [list(other) for other in others] in ([], [["override /model"]])
-    shrunk = set(loaded_from(mine)) - {"defaults"}
+    shrunk = set(load_yaml(mine)) - {"defaults"}
     assert shrunk <= {
         "clients",
         "cohort",
@@ -104,8 +104,8 @@ def figures(folder: Path) -> str:
 DATA: dict[str, tuple[Callable[[Path], str], tuple[str, ...]]] = {
     "flash_cifar10_cpu": (lambda folder: objects(folder, 10), ("clients=10",)),
     "flash_femnist_cpu": (writers, ("clients=10", "dataset.users=1")),
-    "feddiverse_waterbirds_cpu": (birds, ("dataset.size=16",)),
-    "feddiverse_spawrious_cpu": (lambda folder: dogs(folder, 100), ("dataset.size=16",)),
+    "feddiverse_waterbirds_cpu": (write_waterbirds, ("dataset.size=16",)),
+    "feddiverse_spawrious_cpu": (lambda folder: write_spawrious(folder, 100), ("dataset.size=16",)),
     "feddiverse_cmnist_cpu": (figures, ("clients=6",)),
     "fedmaba_cifar10_cpu": (lambda folder: objects(folder, 10), ("clients=6",)),
     "fedmaba_cifar100_cpu": (lambda folder: objects(folder, 100), ("clients=6",)),
