@@ -15,7 +15,7 @@ from yaml_words import make
 EXACT: Within = {"atol": 1e-12, "rtol": 0}
 
 
-def test_weights_are_shares_of_those_who_arrived() -> None:
+def test_weights_are_shares_of_the_arrived_clients() -> None:
     # n = (1, 3), D = (4, 0), (0, 4): 1/4 (4, 0) + 3/4 (0, 4) = (1, 3). Dividing by 10 clients would give (0.4, 1.2).
     updates = [make_update(0, [4, 0], n=1), make_update(1, [0, 4], n=3)]
     expected = torch.tensor([1.0, 3.0], dtype=torch.float64)
@@ -23,7 +23,7 @@ def test_weights_are_shares_of_those_who_arrived() -> None:
 
 
 @pytest.mark.parametrize(("weighting", "expected"), [("used", [2.0]), ("samples", [1.0]), ("uniform", [2.0])])
-def test_what_a_client_is_weighed_by(weighting: str, expected: list[float]) -> None:
+def test_a_client_is_weighted_by_the_configured_count(weighting: str, expected: list[float]) -> None:
     # D = 0, 4; both trained on 2 samples, but own 6 and 2.
     updates = [make_update(0, [0], n_used=2, n_train=6), make_update(1, [4], n_used=2, n_train=2)]
     result = aggregate_once(make("agg", "fedavg", weighting=weighting), updates)
@@ -61,19 +61,19 @@ def test_batch_norm_statistics(moments: bool, variance: float) -> None:
     assert known(collected.counters).dtype == torch.int64
 
 
-def test_nobody_is_no_mean() -> None:
+def test_without_clients_there_is_no_mean() -> None:
     collected = collect_updates(make("agg", "fedavg"), [make_update(0, [float("inf")])])
     assert collected.mean is None
     assert len(collected.clients) == 0
 
 
-def test_it_keeps_no_state() -> None:
+def test_fedavg_has_no_state() -> None:
     agg = make("agg", "fedavg")
     assert agg.init(make_population(3), 2) is None
     assert agg.broadcast(None) == {}
     assert np.array_equal(agg.weights(np.array([2]), np.array([5])), [2.0])
 
 
-def test_its_step_is_no_longer_than_a_mean_of_updates() -> None:
+def test_the_step_is_no_longer_than_a_mean_of_updates() -> None:
     """The law on the length of a step holds for it: only an aggregator whose paper chooses the length is exempt."""
     assert make("agg", "fedavg").own_length is False

@@ -81,7 +81,7 @@ def test_second_order_converges() -> None:
     assert toy(250, 0.5, 0.5, 0.1)[-1] == pytest.approx((1, 1, 0), abs=1e-9)
 
 
-def test_a_sample_that_agrees_with_validation_gains() -> None:
+def test_a_sample_that_agrees_with_validation_gains_weight() -> None:
     # y = 0, l = (y - 1)^2 / 2 and (y + 1)^2 / 2 with slopes -1 and 1, f = (y - 1)^2 / 2: u = grad f = -1, s = (1, -1),
     # so that x moves by eta sigmoid'(0) s / |B| = +-1 * .25 / 2. The other sign would keep the mislabelled one.
     client = begin(n=2, eta_x=1)
@@ -90,7 +90,7 @@ def test_a_sample_that_agrees_with_validation_gains() -> None:
     assert client.x.tolist() == [0.125, -0.125]
 
 
-def test_only_the_mini_batchs_samples_move() -> None:
+def test_only_the_weights_of_the_mini_batch_change() -> None:
     client = begin(n=4, stored={"x": number(0.5, 0.0, 0.0, -0.5)}, eta_x=1)
     weights = client.weigh(Step(torch.tensor([3, 1]), number(-1.0), lambda u: number(1.0, 1.0)))
     assert weights.tolist() == pytest.approx([2 / (1 + 2.718281828459045**0.5), 1.0])
@@ -98,7 +98,7 @@ def test_only_the_mini_batchs_samples_move() -> None:
     assert float(client.x[1]) == 0.125
 
 
-def test_what_is_stored_is_padded_and_not_touched() -> None:
+def test_stored_weights_are_padded_and_not_modified() -> None:
     kept = number(0.5, -0.5, 9.0, 9.0)
     client = begin(n=2, stored={"x": kept}, eta_x=1)
     client.weigh(Step(torch.arange(2), number(1.0), lambda u: number(1.0, 1.0)))
@@ -123,13 +123,13 @@ def test_u_and_x_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("gradient", [float("nan"), float("inf")])
-def test_a_gradient_that_is_not_finite_leaves_the_weights(gradient: float) -> None:
+def test_a_non_finite_gradient_keeps_the_weights(gradient: float) -> None:
     client = begin(n=1, stored={"x": number(0.5)}, eta_x=1)
     client.weigh(Step(torch.tensor([0]), number(gradient), lambda u: u))
     assert client.x.tolist() == [0.5]
 
 
-def test_the_server_averages_u_as_it_averages_models() -> None:
+def test_u_is_averaged_like_the_models() -> None:
     # p = (1/4, 3/4): du = (4, 0), (0, 4) move u = (1, 1) by (1, 3).
     agg = make("agg", "fedbio", variant="second_order")
     state = replace(agg.init(make_population(5), 2), u=number(1.0, 1.0))
@@ -144,13 +144,13 @@ def test_the_server_averages_u_as_it_averages_models() -> None:
     assert agg.broadcast(after)["u"] is after.u
 
 
-def test_first_order_sends_nothing_more() -> None:
+def test_the_first_order_variant_uploads_nothing_more() -> None:
     (hook,) = make("agg", "fedbio").hooks
     assert (hook.downloads, hook.uploads, hook.averaged) == ((), (), ())
     assert begin().finish(number(0.0), 0, 0.1).uploads == {}
 
 
-def test_second_order_sends_how_u_moved() -> None:
+def test_the_second_order_variant_uploads_the_change_of_u() -> None:
     client = begin(u=0.25, tau=0.5)
     client.weigh(Step(torch.tensor([0]), number(1.0), lambda u: u))
     sent = client.finish(number(0.0), 1, 0.1)
@@ -168,7 +168,7 @@ def test_at_rate_zero_it_is_fedavg_bit_for_bit(tmp_path: Path, variant: str) -> 
     assert same_bits(fedavg, fedbio)
 
 
-def test_at_rate_zero_a_whole_recipe_is_what_it_is_without(tmp_path: Path) -> None:
+def test_at_rate_zero_a_whole_recipe_is_unchanged(tmp_path: Path) -> None:
     words = (
         *SHORT,
         "client=adam",
@@ -189,7 +189,7 @@ def kept(ran: FinishedRun) -> dict[int, torch.Tensor]:
     return {int(k): row["x"] for k, row in clients.items()}
 
 
-def test_clean_samples_end_with_more_weight_than_flipped_ones(tmp_path: Path) -> None:
+def test_clean_samples_get_more_weight_than_mislabelled_ones(tmp_path: Path) -> None:
     who = ("clients=4", "cohort=4", "split.client_val=0.5", "heterogeneity=noise15", "label_noise.a=30")
     how = ("client.batch=null", "client.epochs=20", "client.lr=0.5", "rounds=5", "eval.clients_every=0")
     words = ("agg=fedbio", "agg.eta_x=300", *who, *how)
@@ -231,12 +231,12 @@ def test_a_client_that_is_left_out_keeps_its_old_weights(tmp_path: Path, monkeyp
         (("agg.variant=second_order", "codec=mask"), "agg=fedbio compares or corrects clients in all parameters"),
     ],
 )
-def test_what_does_not_go_with_it_is_refused(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+def test_incompatible_options_are_rejected(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
     with pytest.raises(IncompatibleConfig, match=message):
         go(tmp_path, "agg=fedbio", *words)
 
 
-def test_clients_without_validation_data_are_refused() -> None:
+def test_clients_without_validation_data_are_rejected() -> None:
     config = compose_words("agg=fedbio")
     parts, federation = make_components("agg=fedbio"), federation_of()
     facts = Facts(parts, {**config.config, "cohort": 2}, federation)
@@ -250,7 +250,7 @@ def test_clients_without_validation_data_are_refused() -> None:
         check()
 
 
-def test_what_a_step_costs_beside_training() -> None:
+def test_the_additional_cost_of_a_step_is_charged() -> None:
     # In products of matrices, of which a forward pass has one a layer, x W: a gradient has 3, with those to x and to W;
     # its slope along u has 3 (x W, x' W, x U); H u is the gradient's 3, each with its derivative.
     passes = {

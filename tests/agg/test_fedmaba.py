@@ -15,19 +15,19 @@ from yaml_words import make
 LN9 = float(np.log(9))
 
 
-def test_a_slack_ball_leaves_the_exponentials() -> None:
+def test_inside_the_ball_weights_are_exponential() -> None:
     # e^(F/2) for F = 1, 2, 3, 4, normalised: KL from equal weights is .15 < rho = 1
     w = loss_weights(make("agg", "fedmaba", alpha=1.0), [1.0, 2.0, 3.0, 4.0])
     np.testing.assert_allclose(w, [0.1015363, 0.1674051, 0.2760043, 0.4550542], atol=1e-7)
 
 
-def test_a_tight_ball_binds() -> None:
+def test_a_small_ball_limits_the_weights() -> None:
     w = loss_weights(make("agg", "fedmaba", eta=1.0, alpha=1.0, rho=0.5), [0.0, 0.0, 0.0, 10.0])
     np.testing.assert_allclose(w, [0.0910245886] * 3 + [0.7269262342], atol=1e-9)
     assert (w * np.log(4 * w)).sum() == pytest.approx(0.5, abs=1e-9)
 
 
-def test_half_the_direction_is_a_mean() -> None:
+def test_half_of_the_direction_is_a_mean() -> None:
     # F = (0, ln 9): p^ = (.1, .9); .5 p^ + .25 = (.3, .7); D = (1, -1) moves by -.4
     agg = make("agg", "fedmaba", eta=1.0, alpha=0.5)
     direction, _ = aggregate_losses(agg, [0.0, LN9], [[1.0], [-1.0]])
@@ -35,7 +35,7 @@ def test_half_the_direction_is_a_mean() -> None:
     assert float(direction.displacement) == pytest.approx(-0.4, abs=1e-12)
 
 
-def test_the_mean_may_be_weighted() -> None:
+def test_the_mean_can_be_weighted_by_samples() -> None:
     # by samples 1 and 3: .5 (.1, .9) + .5 (.25, .75)
     agg = make("agg", "fedmaba", eta=1.0, alpha=0.5, weighting="samples")
     np.testing.assert_allclose(loss_weights(agg, [0.0, LN9], samples=[1, 3]), [0.175, 0.825], atol=1e-12)
@@ -49,7 +49,7 @@ def test_the_mean_may_be_weighted() -> None:
         ("literal", [0.1, 0.9, 0.25, 0.25], [0.9 / 1.15, 0.25 / 1.15]),
     ],
 )
-def test_what_is_remembered(sync: str, p: list[float], later: list[float]) -> None:
+def test_the_state_after_a_round_by_hand(sync: str, p: list[float], later: list[float]) -> None:
     agg = make("agg", "fedmaba", eta=1.0, alpha=1.0, sync=sync)
     _, state = aggregate_losses(agg, [0.0, LN9], n_clients=4)
     np.testing.assert_allclose(state.p, p, atol=1e-12)
@@ -66,13 +66,13 @@ def test_losses_accumulate_over_rounds() -> None:
     np.testing.assert_allclose(loss_weights(agg, [0.0, LN9 / 2], state=state), [0.1, 0.9], atol=1e-12)
 
 
-def test_a_radius_of_nothing_is_a_mean() -> None:
+def test_with_radius_zero_the_direction_is_a_mean() -> None:
     np.testing.assert_allclose(
         loss_weights(make("agg", "fedmaba", rho=0), [1.0, 9.0, 4.0]), np.full(3, 1 / 3), atol=1e-12
     )
 
 
-def test_a_weight_that_has_vanished_is_no_error() -> None:
+def test_a_weight_that_underflows_is_no_error() -> None:
     agg = make("agg", "fedmaba", alpha=1.0, rho=5.0)
     w = loss_weights(agg, [1.0, 1.0], state=State(np.array([0.0, 1.0])))
     assert np.isfinite(w).all()
@@ -82,7 +82,7 @@ def test_a_weight_that_has_vanished_is_no_error() -> None:
 
 
 @pytest.mark.parametrize("claim", [10.0, 1e3, 1e12])
-def test_a_liar_gains_no_more_than_the_docstring_says(claim: float) -> None:
+def test_the_gain_of_a_false_loss_is_bounded_as_documented(claim: float) -> None:
     # n = 10, nine honest losses of 2: x = eta cap median = .5 * 2 * 2 = 2
     told = [2.0] * 9 + [claim]
     x, alpha, n = 2.0, 0.8, 10
@@ -94,7 +94,7 @@ def test_a_liar_gains_no_more_than_the_docstring_says(claim: float) -> None:
     assert loss_weights(make("agg", "fedmaba", alpha=alpha), told)[-1] > limit
 
 
-def test_the_odds_of_a_liar_grow_by_the_bound_a_round_at_most() -> None:
+def test_a_false_loss_changes_the_odds_by_at_most_the_bound_per_round() -> None:
     agg = make("agg", "fedmaba", alpha=1.0, rho=0.7, loss_cap=1.5)
     rng = np.random.default_rng(0)
     state = None
@@ -115,7 +115,7 @@ def test_without_a_finite_loss_a_round_is_a_plain_mean() -> None:
     assert after is before
 
 
-def test_it_reads_what_it_weighs_by(tmp_path: Path) -> None:
+def test_the_signal_of_the_weights_is_declared(tmp_path: Path) -> None:
     assert make("agg", "fedmaba").needs == {"loss"}
     assert make("agg", "fedmaba", loss="train_loss").needs == {"train_loss"}
     ran = go(tmp_path, "agg=fedmaba", "agg.loss=train_loss", "selector=full", "rounds=1")

@@ -40,7 +40,7 @@ def told(values: list[float], advice: list[float] | None = None) -> Arrived:
 
 @pytest.mark.parametrize("loss", losses.SIGNALS)
 @pytest.mark.parametrize("agg", ["fedmaba", "afl", "term"])
-def test_they_weigh_by_the_loss_that_they_are_asked_to(agg: str, loss: str) -> None:
+def test_aggregators_use_the_configured_loss(agg: str, loss: str) -> None:
     """A word that it didn't declare would raise; the weights are the same whichever loss the numbers are of."""
     made, usual = make("agg", agg, loss=loss, **STEEP[agg]), make("agg", agg, **STEEP[agg])
     assert made.needs == {loss}
@@ -56,17 +56,17 @@ def test_the_cap_is_relative_to_the_median() -> None:
     assert losses.read_losses(told([1.0, 2.0, 3.0, 1e9]), "loss", None)[1].tolist() == [1.0, 2.0, 3.0, 1e9]
 
 
-def test_what_is_not_finite_is_left_out_before_the_median_is_taken() -> None:
+def test_non_finite_losses_are_excluded_from_the_median() -> None:
     rows, F = losses.read_losses(told([float("nan"), 2.0, float("inf"), 100.0, 4.0, -float("inf")]), "loss", 1.0)
     assert rows.tolist() == [1, 3, 4]
     assert F.tolist() == [2.0, 4.0, 4.0]
 
 
-def test_a_claim_below_zero_counts_as_zero_and_one_beyond_measure_as_the_largest() -> None:
+def test_reported_losses_are_clipped_to_the_valid_range() -> None:
     assert losses.read_losses(told([-3.0, 1e300]), "loss", None)[1].tolist() == [0.0, losses.MAX_LOSS]
 
 
-def test_whom_the_selector_leaves_out_is_left_out() -> None:
+def test_clients_that_the_selector_excludes_get_no_weight() -> None:
     rows, F = losses.read_losses(told([1.0, 50.0, 3.0], advice=[0.5, 0.0, 0.5]), "loss", 1.0)
     assert rows.tolist() == [0, 2]
     assert F.tolist() == [1.0, 2.0]
@@ -82,7 +82,7 @@ def means(tmp_path_factory: pytest.TempPathFactory) -> tuple[FinishedRun, Finish
 
 @pytest.mark.parametrize("word", FAIR)
 class TestAll:
-    def test_without_steepness_it_is_a_plain_mean(self, word: str) -> None:
+    def test_without_steepness_the_direction_is_a_plain_mean(self, word: str) -> None:
         agg = make("agg", word, **FLAT[word])
         direction, state = aggregate_losses(agg, [1.0, 5.0, 3.0], [[3.0, 0], [0, 6], [9, 9]])
         assert direction.displacement.tolist() == pytest.approx([4.0, 5.0], abs=1e-12)
@@ -110,14 +110,14 @@ class TestAll:
         for name, value in vars(after).items() if after is not None else ():
             np.testing.assert_array_equal(value, getattr(other, name))
 
-    def test_without_any_finite_loss_it_is_a_plain_mean_and_nothing_is_learned(self, word: str) -> None:
+    def test_without_finite_losses_it_is_a_plain_mean_and_the_state_is_kept(self, word: str) -> None:
         agg = make("agg", word, **STEEP[word])
         _, state = aggregate_losses(agg, [1.0, 3.0, 2.0])
         direction, after = aggregate_losses(agg, [float("nan")] * 3, [[1.0], [2.0], [6.0]], state=state)
         assert direction.displacement.tolist() == pytest.approx([3.0])
         assert after is state
 
-    def test_one_client(self, word: str) -> None:
+    def test_a_single_client_gets_all_the_weight(self, word: str) -> None:
         direction, _ = aggregate_losses(make("agg", word), [2.0], [[4.0, -3.0]], clients=[3], n_clients=6)
         along = direction.displacement.numpy() / np.array([4.0, -3.0])
         # q-FFL's step is shorter: 1 / (1 + q L |D|^2 / F), |D|^2 = 25
@@ -125,7 +125,7 @@ class TestAll:
         np.testing.assert_allclose(along, expected, rtol=1e-9)
 
     @pytest.mark.parametrize("claim", [1e6, 1e99, 1e300])
-    def test_huge_claims_stay_finite(self, word: str, claim: float) -> None:
+    def test_huge_reported_losses_give_a_finite_direction(self, word: str, claim: float) -> None:
         agg = make("agg", word, **STEEP[word])
         state = None
         for _ in range(3):
@@ -133,7 +133,7 @@ class TestAll:
             assert torch.isfinite(direction.displacement).all()
             assert np.isfinite(known(direction.weights)).all()
 
-    def test_with_a_cap_it_is_irrelevant_by_how_much_one_lies(self, word: str) -> None:
+    def test_with_a_cap_the_size_of_a_false_loss_does_not_matter(self, word: str) -> None:
         # the honest 1, 2, 3, 2 and a liar: the median of five is 2 whatever a claim above it
         agg = make("agg", word, **STEEP[word], loss_cap=1.5)
         states: dict[float, Any] = {3.0: None, 1e3: None, 1e50: None}
@@ -145,14 +145,16 @@ class TestAll:
             np.testing.assert_allclose(found[1e3], found[3.0], rtol=1e-12)
             np.testing.assert_allclose(found[1e50], found[3.0], rtol=1e-12)
 
-    def test_a_run_without_steepness_is_fedavgs(
+    def test_a_run_without_steepness_equals_fedavg(
         self, word: str, means: tuple[FinishedRun, FinishedRun], tmp_path: Path
     ) -> None:
         option, value = next(iter(FLAT[word].items()))
         fair = go(tmp_path, f"agg={word}", f"agg.{option}={value}", "rounds=2")
         torch.testing.assert_close(fair.weights(), means[0].weights(), atol=1e-6, rtol=0)
 
-    def test_a_run_with_it_is_another(self, word: str, means: tuple[FinishedRun, FinishedRun], tmp_path: Path) -> None:
+    def test_a_run_with_steepness_differs_from_fedavg(
+        self, word: str, means: tuple[FinishedRun, FinishedRun], tmp_path: Path
+    ) -> None:
         options = [f"agg.{name}={value}" for name, value in STEEP[word].items()]
         fair = go(tmp_path, f"agg={word}", *options, "selector=full", "rounds=3")
         before = -3 if word == "afl" else -2  # AFL's weights are of the losses before last

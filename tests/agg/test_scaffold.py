@@ -74,7 +74,7 @@ def test_the_first_round_is_uniform_fedavg() -> None:
     assert w == pytest.approx((0.45 + 2 - 1.5 * 0.9**5) / 2, abs=1e-12)
 
 
-def test_the_printed_form_is_no_gradient_under_momentum() -> None:
+def test_the_printed_formula_is_wrong_under_momentum() -> None:
     # A constant gradient 1, K = 10, rho = 0.9: the displacement over K eta is 4.1381, the mean gradient is 1.
     found = {}
     for control in ("mean_gradient", "displacement"):
@@ -95,7 +95,7 @@ def test_the_printed_form_is_no_gradient_under_momentum() -> None:
     assert make("agg", "scaffold", control="displacement").requirements == {PLAIN_CLIENT, FREE_UPDATE}
 
 
-def test_a_client_that_did_nothing_changes_nothing() -> None:
+def test_a_client_without_steps_changes_nothing() -> None:
     agg = make("agg", "scaffold")
     state = agg.init(make_population(2), 1)
     c_i = {"c": torch.tensor([0.25], dtype=torch.float64)}
@@ -108,7 +108,7 @@ def test_a_client_that_did_nothing_changes_nothing() -> None:
     assert float(sent.stored["c"]) == 0.25
 
 
-def test_what_a_client_keeps_comes_to_the_model() -> None:
+def test_a_stored_control_variate_gets_the_models_device_and_precision() -> None:
     """Rows of files and of checkpoints are on the host, in float32, wherever the model is and in whatever precision."""
     agg = make("agg", "scaffold")
     w = torch.zeros(2, dtype=torch.float64, device="meta")

@@ -31,12 +31,14 @@ CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
         (["run", "tiny", "keep_runs=yes"], "keep_runs must be one of true, false, got 'yes'"),
     ],
 )
-def test_mistakes(words: list[str], said: str) -> None:
+def test_wrong_arguments_are_reported(words: list[str], said: str) -> None:
     with pytest.raises(OptionError, match=said):
         study.parse(words)
 
 
-def test_run_status_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_study_is_run_and_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_study(tmp_path / "studies" / "tiny", cells=CELLS, seeds=[0, 1])
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
@@ -56,7 +58,7 @@ def test_run_status_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
         study.main(["status", "tiny", "seeds=a"])
 
 
-def test_what_another_process_has_done_before_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_of_another_process_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Results were read before the lock was taken: those that its holder wrote until then were written over."""
     tiny = write_study(tmp_path / "studies" / "tiny", cells=CELLS, seeds=[0, 1])
     (tmp_path / "configs").symlink_to(CONFIGS)
@@ -142,7 +144,7 @@ def test_a_leaderboard_is_reported_and_not_run(
         ("selectors=bound:nobody", "selectors must be some of random, round_robin, bound:clean, .*got 'bound:nobody'"),
     ],
 )
-def test_what_names_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, said: str) -> None:
+def test_unknown_names_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, said: str) -> None:
     """`0 of 0 runs` it was, or everything but what was typed."""
     write_study(tmp_path / "studies" / "tiny")
     (tmp_path / "configs").symlink_to(CONFIGS)
@@ -152,7 +154,7 @@ def test_what_names_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     assert study.main(["status", "tiny", "selectors=bound:clean"]) == 0
 
 
-def test_seeds_that_are_tuned_on_are_not_studied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seeds_used_for_tuning_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     space = {"flash": {"selector.lam": [1.0, 2.0]}}
     write_study(tmp_path / "studies" / "tiny", tune={"trials": 1, "seeds": [7], "cells": ["equal"], "space": space})
     write_study(tmp_path / "studies" / "bare")

@@ -63,14 +63,14 @@ def assert_along(direction: torch.Tensor, delta: torch.Tensor, agg: Any) -> None
 
 
 @remedy("Where all updates are equal, return this update, or set `own_length = True`.")
-def test_equal_updates_give_that_direction(agg: Any) -> None:
+def test_equal_updates_give_the_common_direction(agg: Any) -> None:
     delta = vector(0)
     direction, _ = step(agg, fresh(agg), [update(agg, k, delta, n=k + 1) for k in range(4)])
     assert_along(direction, delta, agg)
 
 
 @remedy("A round may have one arrival: divide by no variance or count of others, and return its update.")
-def test_one_client_is_enough(agg: Any) -> None:
+def test_the_direction_of_a_single_client_is_its_update(agg: Any) -> None:
     direction, _ = step(agg, fresh(agg), [update(agg, 3, vector(1))])
     assert_along(direction, vector(1), agg)
 
@@ -85,7 +85,7 @@ def test_order_of_arrival_is_irrelevant(agg: Any) -> None:
 
 
 @remedy("Read clients from `arrived.outcome.clients`, which holds finite updates only, not from the selection.")
-def test_dropping_a_client_equals_never_having_selected_it(agg: Any) -> None:
+def test_dropping_a_client_equals_not_selecting_it(agg: Any) -> None:
     rows = [update(agg, k, vector(k)) for k in range(3)]
     broken = update(agg, 5, torch.full((P,), float("nan"), dtype=torch.float64))
     with_it, after = step(agg, fresh(agg), [*rows, broken], apart=0.3)
@@ -95,7 +95,7 @@ def test_dropping_a_client_equals_never_having_selected_it(agg: Any) -> None:
 
 
 @remedy("Leave out the rows where `arrived.weights` is 0: the selector has excluded these clients.")
-def test_who_weighs_nothing_has_not_arrived(agg: Any) -> None:
+def test_clients_with_zero_weight_do_not_change_the_direction(agg: Any) -> None:
     """A selector that leaves client 5 out: as if it had never been selected, whatever it sent and told."""
     for kind in [agg, replace(agg, variant="second_order")] if hasattr(agg, "variant") else [agg]:
         rows = [update(kind, k, vector(k), n=k + 1) for k in range(3)]
@@ -108,7 +108,7 @@ def test_who_weighs_nothing_has_not_arrived(agg: Any) -> None:
 
 
 @remedy("Declare `requirements = {RELATIVE_ADVICE}`, or multiply the direction by the sum of `arrived.weights`.")
-def test_absolute_weights_keep_their_sum_or_are_refused(agg: Any) -> None:
+def test_absolute_weights_keep_their_sum_or_are_rejected(agg: Any) -> None:
     whole = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)], stacked=True)
     one, two = (
         close(agg, fresh(agg), reweight(whole, share, absolute=True))[0]
@@ -119,7 +119,7 @@ def test_absolute_weights_keep_their_sum_or_are_refused(agg: Any) -> None:
 
 
 @remedy("Weigh each update by `arrived.weights`, or declare `recommendations = {UNADVISED_WEIGHTS}`.")
-def test_relative_weights_count_or_it_is_said(agg: Any) -> None:
+def test_relative_weights_are_used_or_a_notice_says_that_they_are_not(agg: Any) -> None:
     """Losses are equal, and the second of two clients is advised to weigh four times as much as the first.
 
     More than half of that comes to the model, or it is said at start-up that it needn't (and some of it is lost).
@@ -133,7 +133,7 @@ def test_relative_weights_count_or_it_is_said(agg: Any) -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 @remedy("Ignore losses that are not finite; without a finite one return `arrived.mean` and the state as it was.")
-def test_where_nobody_tells_a_finite_loss_the_step_is_a_plain_mean(agg: Any, value: float) -> None:
+def test_without_finite_losses_the_direction_is_the_plain_mean(agg: Any, value: float) -> None:
     if not any(word.endswith("loss") for word in agg.needs):
         pytest.skip("it reads no loss")
     rows, state = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)]), fresh(agg)
@@ -147,7 +147,7 @@ def test_where_nobody_tells_a_finite_loss_the_step_is_a_plain_mean(agg: Any, val
 
 
 @remedy("Set `stacked = True` exactly where `direction` reads `arrived.matrix`.")
-def test_who_says_stacked_reads_the_matrix_and_nobody_else(agg: Any) -> None:
+def test_only_aggregators_with_stacked_read_the_update_matrix(agg: Any) -> None:
     """It is kept for those alone, at the price of a cohort of updates in memory."""
     whole = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)])
     assert (whole.updates is not None) == agg.stacked
@@ -160,7 +160,7 @@ def test_who_says_stacked_reads_the_matrix_and_nobody_else(agg: Any) -> None:
 
 
 @remedy("Keep everything that changes between rounds in the State dataclass, as arrays, tensors, numbers or texts.")
-def test_saved_and_loaded_it_goes_on(agg: Any) -> None:
+def test_a_restored_state_continues_identically(agg: Any) -> None:
     state = step(agg, fresh(agg), [update(agg, k, vector(k)) for k in range(3)], apart=0.3)[1]
     loaded = restore(state)
     rows = [update(agg, k, vector(10 + k)) for k in (1, 4)]
@@ -171,7 +171,7 @@ def test_saved_and_loaded_it_goes_on(agg: Any) -> None:
 
 
 @remedy("Copy what you change: `direction` returns a new state and leaves its argument alone.")
-def test_the_state_that_goes_in_is_not_changed(agg: Any) -> None:
+def test_the_input_state_is_not_modified(agg: Any) -> None:
     state = fresh(agg)
     before = copy.deepcopy(pack(state))
     step(agg, state, [update(agg, k, vector(3 + k)) for k in range(2)], apart=0.3)
@@ -186,7 +186,7 @@ def test_global_generators_are_untouched(agg: Any) -> None:
 
 
 @remedy("Return from `broadcast` one vector of n_params numbers for each name in the hooks' `downloads`.")
-def test_what_its_hooks_download_is_broadcast(agg: Any) -> None:
+def test_the_vectors_that_hooks_download_are_broadcast(agg: Any) -> None:
     wanted = {name for hook in agg.hooks for name in hook.downloads}
     assert set(agg.broadcast(fresh(agg))) == wanted
     assert all(v.shape == (P,) for v in agg.broadcast(fresh(agg)).values())

@@ -68,7 +68,7 @@ def layout(request: pytest.FixtureRequest) -> Layout:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @remedy("Return a tensor of the update's shape and dtype, and leave the update as it was.")
-def test_shape_and_dtype_stay(codec: Any, layout: Layout, dtype: torch.dtype) -> None:
+def test_shape_and_dtype_are_unchanged(codec: Any, layout: Layout, dtype: torch.dtype) -> None:
     delta = draw_normal(layout.n_params, dtype=dtype)
     before = delta.clone()
     came = codec.transmit(delta, layout, make_generator_factory())
@@ -78,7 +78,7 @@ def test_shape_and_dtype_stay(codec: Any, layout: Layout, dtype: torch.dtype) ->
 
 
 @remedy("Compute in one precision whatever the update's dtype is.")
-def test_both_precisions_arrive_alike(codec: Any, layout: Layout) -> None:
+def test_both_precisions_arrive_equally(codec: Any, layout: Layout) -> None:
     delta = draw_normal(layout.n_params)
     a, b = (
         codec.transmit(delta, layout, make_generator_factory()),
@@ -88,13 +88,13 @@ def test_both_precisions_arrive_alike(codec: Any, layout: Layout) -> None:
 
 
 @remedy("Encode an update of zeros as zeros.")
-def test_nothing_stays_nothing(codec: Any, layout: Layout) -> None:
+def test_a_zero_update_stays_zero(codec: Any, layout: Layout) -> None:
     assert not codec.transmit(torch.zeros(layout.n_params), layout, make_generator_factory()).any()
 
 
 @pytest.mark.parametrize("value", [math.nan, -math.inf])
 @remedy("Keep NaN and infinity in the result: the server drops such an update.")
-def test_a_broken_update_is_no_exception_and_stays_broken(codec: Any, layout: Layout, value: float) -> None:
+def test_a_non_finite_update_raises_nothing_and_stays_non_finite(codec: Any, layout: Layout, value: float) -> None:
     one = draw_normal(layout.n_params)
     one[: layout.n_params // 2] = value
     assert codec.transmit(one, layout, make_generator_factory()).shape == one.shape
@@ -116,7 +116,7 @@ def test_keyed_by_round_and_client(codec: Any) -> None:
         assert torch.equal(codec.transmit(delta, layout, other), first) == lossless
 
 
-def test_hooks_are_keyed_alike(confining: Any) -> None:
+def test_hooks_are_keyed_by_round_and_client(confining: Any) -> None:
     layout = LAYOUTS["mixed"]
     g = [draw_normal(layout.n_params) for _ in range(3)]
     with guard():
@@ -156,7 +156,7 @@ def test_the_memory_layout_is_irrelevant(codec: Any) -> None:
 
 
 @remedy("Charge the bytes of what `encode` returns.")
-def test_what_is_sent_has_the_bytes_that_are_charged(codec: Any, layout: Layout) -> None:
+def test_the_transmitted_bytes_are_the_charged_bytes(codec: Any, layout: Layout) -> None:
     delta = draw_normal(layout.n_params)
     if not hasattr(codec, "encode"):
         assert codec.transmit(delta, layout, make_generator_factory()) is delta
@@ -171,7 +171,7 @@ def test_what_is_sent_has_the_bytes_that_are_charged(codec: Any, layout: Layout)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
-def test_a_device_gives_what_the_host_gives(codec: Any, layout: Layout) -> None:
+def test_a_gpu_gives_the_same_result_as_the_cpu(codec: Any, layout: Layout) -> None:
     delta = draw_normal(layout.n_params)
     came = codec.transmit(delta.cuda(), layout, make_generator_factory())
     assert came.is_cuda
@@ -205,7 +205,7 @@ def test_engines_agree(confining: Any) -> None:
 
 
 @remedy("Transmit parameters only: buffers are averaged whole.")
-def test_buffers_are_left_alone(codec: Any) -> None:
+def test_buffers_are_not_encoded(codec: Any) -> None:
     trainer = trainer_of(codec, nn.BatchNorm1d(8))
     update = trainer.train(task_of(0), {})
     assert torch.equal(update.buffers, trainer.worker.buffers)

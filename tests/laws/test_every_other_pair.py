@@ -86,7 +86,7 @@ def check_round(before: RoundReport, after: RoundReport, model_bytes: int) -> No
 
 @pytest.mark.parametrize("job", range(JOBS))
 @remedy("Keep everything that changes between rounds in the State, and reject impossible pairs in `requirements`.")
-def test_what_is_logged_adds_up_and_a_resume_has_equal_bits(job: int, tables: Path, tmp_path: Path) -> None:
+def test_logged_costs_add_up_and_a_resumed_run_is_bit_identical(job: int, tables: Path, tmp_path: Path) -> None:
     for number, row in list(enumerate(ROWS))[job::JOBS]:
         words_of_row = typed(row, tables)
         try:

@@ -93,7 +93,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @remedy(
     "Reject a combination that cannot work in `requirements`, with the reason; copy tensors before you change them."
 )
-def test_two_rounds_of_every_pair(job: int, logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_pair_runs_two_rounds_or_is_rejected(job: int, logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No part changes a tensor that it was handed."""
     watch(monkeypatch)
     for row in ROWS[job::JOBS]:

@@ -61,7 +61,7 @@ def test_selectors_of_all_clients_train_equally(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("typed", ["selector=flash deadline=fixed", "selector=oort deadline=fedbalancer deadline.w=1"])
 @remedy("Compare seconds with seconds only: divide durations by a duration, never by a constant.")
-def test_the_unit_of_time_changes_times_alone(tmp_path: Path, typed: str) -> None:
+def test_the_unit_of_time_changes_only_times(tmp_path: Path, typed: str) -> None:
     """Of eight: a power of two, which no rounding tells from one."""
     one, eight = (go(tmp_path / unit, *TINY, *typed.split(), f"device.unit_s={unit}") for unit in ("1", "8"))
     assert [report.fingerprint for report in one.reports] == [report.fingerprint for report in eight.reports]

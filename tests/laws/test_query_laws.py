@@ -125,7 +125,7 @@ def test_the_pairs_have_blocking_and_concurrent_queries() -> None:
 
 @pytest.mark.parametrize(("selector", "agg"), PAIRS)
 @remedy("Name the signal in `needs` of both; the round charges it once, and `bytes_up` and `passes` state its cost.")
-def test_what_both_query_is_charged_once(selector: str, agg: str, tmp_path: Path) -> None:
+def test_a_query_of_selector_and_aggregator_is_charged_once(selector: str, agg: str, tmp_path: Path) -> None:
     """A job has no query of its own, as the selector has made it: its seconds are those of its training."""
     ran = play(tmp_path, selector, agg)
     table = check(Closed(ran, frozenset(SELECTORS[selector] & AGGS[agg]), selector in CONCURRENT))
@@ -135,7 +135,7 @@ def test_what_both_query_is_charged_once(selector: str, agg: str, tmp_path: Path
 
 @pytest.mark.parametrize("selector", ["powd", "low_ratio", "rpowd", "fedcor", "feel", "flash"])
 @remedy("Return each query from `plan` as a Probe to clients of `ctx.ready`; state its cost in the signal.")
-def test_what_a_selector_queries_is_in_the_table(selector: str, tmp_path: Path) -> None:
+def test_the_selectors_queries_are_in_the_clients_table(selector: str, tmp_path: Path) -> None:
     signals = SELECTORS[selector] - {"shadow_loss"}  # which FedCor queries after its warm-up
     table = check(Closed(play(tmp_path, selector, "fedavg"), signals, selector in CONCURRENT))
     assert table.queried[table.step > 0].any()
@@ -143,7 +143,7 @@ def test_what_a_selector_queries_is_in_the_table(selector: str, tmp_path: Path) 
 
 
 @remedy("Name the signal in the aggregator's `needs`: it is then a part of each job, and its seconds are charged.")
-def test_what_an_aggregator_queries_is_in_the_table(tmp_path: Path) -> None:
+def test_the_aggregators_queries_are_in_the_clients_table(tmp_path: Path) -> None:
     """It queries the clients that train, in their jobs, which last a pass longer."""
     ran = play(tmp_path, "random", "qffl")
     table = check(Closed(ran, AGGS["qffl"], concurrent=False, by_selector=False))

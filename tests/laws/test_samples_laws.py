@@ -70,7 +70,7 @@ def test_deterministic_without_global_generators(samples: Any) -> None:
 
 
 @remedy("Keep everything that changes between rounds in the State dataclass.")
-def test_saved_and_loaded_it_goes_on(samples: Any) -> None:
+def test_a_restored_state_continues_identically(samples: Any) -> None:
     told = {word: np.linspace(1.0, 2.0, 3) for word in samples.needs}
     asked, nobody = np.arange(3), np.empty(0, dtype=np.int64)
     state = samples.observe(samples.init(population()), RoundOutcome(1, Selection(asked), asked, nobody, told, {}, 9.0))
@@ -80,7 +80,7 @@ def test_saved_and_loaded_it_goes_on(samples: Any) -> None:
 
 
 @remedy("Set `foreseen = False` where state, deadline or losses change the choice.")
-def test_a_choice_that_can_be_foreseen_is_the_one_of_the_round(samples: Any) -> None:
+def test_a_foreseen_selection_of_samples_equals_the_rounds(samples: Any) -> None:
     """Neither the state nor the deadline nor the losses change it; with all samples there are no rows."""
     if not samples.foreseen:
         return
@@ -93,7 +93,7 @@ def test_a_choice_that_can_be_foreseen_is_the_one_of_the_round(samples: Any) -> 
 
 
 @remedy("Read each signal that rests on the clients' lists of losses, or leave it out of `needs`.")
-def test_what_clients_tell_of_their_lists_is_read_or_refused(samples: Any) -> None:
+def test_reported_statistics_of_loss_lists_are_read_or_rejected(samples: Any) -> None:
     """Every signal that rests on it: a reader gets a number, or the run is refused."""
     known = Facts(replace(make_components(), samples=samples), {})
     resting = [word for word in list_signals() if find(word).requirement is LOSS_LISTS]
@@ -108,7 +108,7 @@ def test_what_clients_tell_of_their_lists_is_read_or_refused(samples: Any) -> No
 
 
 @remedy("Set `foreseen` and `keeps_losses` to what `choose` depends on.")
-def test_a_choice_is_called_foreseen_and_keeps_losses_exactly_where_it_is_so(samples: Any) -> None:
+def test_the_flags_foreseen_and_keeps_losses_are_correct(samples: Any) -> None:
     """Reversed losses and another deadline show what a choice depends on, in a state with a positive threshold."""
     signals = {name: np.linspace(0.5, 1.0, 3) for name in samples.needs}
     clients = np.arange(3)

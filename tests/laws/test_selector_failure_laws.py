@@ -41,7 +41,7 @@ def play_with_absent(choice: str, cohort: int, factor: float) -> list[Step]:
 @every_choice
 @pytest.mark.parametrize(("cohort", "factor"), [(3, 10.0), (5, 1.0)])
 @remedy("Set `backs_off = True`, or lower the score of clients in `outcome.failed`.")
-def test_clients_that_never_arrive_lose_their_places(choice: str, cohort: int, factor: float) -> None:
+def test_clients_that_never_arrive_are_selected_less_often(choice: str, cohort: int, factor: float) -> None:
     """They have at most 1.2 times their share of places in the last 30 of 50 rounds, and the run does not stall."""
     later = play_with_absent(choice, cohort, factor)[20:]
     places = sum(len(step.selection.clients) for step in later)
@@ -54,7 +54,7 @@ def test_clients_that_never_arrive_lose_their_places(choice: str, cohort: int, f
 
 @every_choice
 @remedy("Leave back-off to the run: set `backs_off`, and return from `shortlist` how many clients you need.")
-def test_a_client_that_failed_repeatedly_is_offered_when_its_back_off_ends(choice: str) -> None:
+def test_a_client_is_offered_again_when_its_back_off_ends(choice: str) -> None:
     """Selectors with `backs_off` are not offered it before; all others are offered every ready client."""
     selector, counts, back = (
         cached_selector(choice),

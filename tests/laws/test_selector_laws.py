@@ -86,7 +86,7 @@ def test_global_generators_are_neither_read_nor_moved(choice: str) -> None:
 
 @every_choice
 @remedy("List in `needs` each signal that the selector reads, and no other.")
-def test_it_reads_exactly_what_it_declares(choice: str) -> None:
+def test_selectors_read_exactly_the_signals_that_they_declare(choice: str) -> None:
     """Reading a signal that is not in `needs` raises; one that is declared and never read is charged for nothing."""
     world = World()
     steps = play(cached_selector(choice), world, 1)
@@ -113,13 +113,13 @@ def advice(choice: str, world: str) -> list[Any]:
 
 @every_choice
 @remedy("Set `advises = True` where `observe` returns Advice.")
-def test_only_selectors_that_advise_return_advice(choice: str) -> None:
+def test_only_selectors_with_the_flag_return_advice(choice: str) -> None:
     assert cached_selector(choice).advises or advice(choice, "everybody available") == [None] * ROUNDS
 
 
 @every_choice
 @remedy("Return Advice from `observe`, or set `advises = False`: the matrix of updates is kept for it.")
-def test_a_selector_that_advises_returns_advice(choice: str) -> None:
+def test_selectors_with_the_flag_return_advice(choice: str) -> None:
     """The matrix of updates is kept for its advice, which costs memory."""
     assert any(item is not None for item in advice(choice, "cohort of everybody")) == cached_selector(choice).advises
 
@@ -149,7 +149,7 @@ def test_states_are_never_modified(choice: str) -> None:
 @every_choice
 @pytest.mark.parametrize("stop", [1, 4])
 @remedy("Keep everything that changes between rounds in the State: a resumed run has nothing else.")
-def test_resuming_is_continuing(choice: str, stop: int) -> None:
+def test_a_resumed_selector_continues_identically(choice: str, stop: int) -> None:
     complete = played_rounds(choice, "coming and going")
     state, failures = restore(complete[stop - 1].after), restore(complete[stop - 1].failures)
     resumed = play(make(choice), WORLDS["coming and going"], ROUNDS - stop, state, stop, failures)
@@ -175,7 +175,7 @@ def test_the_order_of_arrival_does_not_matter(choice: str) -> None:
 
 @every_choice
 @remedy("Return scores for all clients, [n_clients], and parts `exploit` and `explore` that add up to them.")
-def test_scores_are_one_a_client_and_their_parts_add_up(choice: str) -> None:
+def test_there_is_one_score_per_client_and_its_parts_add_up(choice: str) -> None:
     for step in played_rounds(choice, "everybody available"):
         scores, parts = step.selection.scores, step.selection.score_terms
         if scores is None:
@@ -189,7 +189,7 @@ def test_scores_are_one_a_client_and_their_parts_add_up(choice: str) -> None:
 
 @every_choice
 @remedy("Return from `trace` pairs of a finite mean and a deviation of at least 0.")
-def test_traces_are_means_and_deviations(choice: str) -> None:
+def test_traces_hold_means_and_standard_deviations(choice: str) -> None:
     steps = played_rounds(choice, "everybody available")
     for state in (steps[0].before, steps[-1].after):
         for mean, sd in cached_selector(choice).trace(state).values():

@@ -13,7 +13,7 @@ from run_harness import go
 from yaml_words import make
 
 
-def test_buffers_and_counters_are_of_those_kept() -> None:
+def test_buffers_and_counters_come_from_the_kept_clients() -> None:
     rows = [
         make_update(k, [float(k)], n=k + 1, buffers=torch.tensor([float(k), 1.0]), counters=torch.tensor([10 - k]))
         for k in range(3)

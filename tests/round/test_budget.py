@@ -44,7 +44,7 @@ def found(ran: FinishedRun) -> dict[str, object]:
     return {name: status[name] for name in ("status", "rounds_done", "ended_by", "early")}
 
 
-def test_what_is_met_exactly_is_reached() -> None:
+def test_a_budget_met_exactly_is_reached() -> None:
     spent = Spent(3, virtual_s=30.0, bytes=5e6, acc=0.8)
     for budget, names in (
         (Budget(3), ["rounds"]),
@@ -59,7 +59,7 @@ def test_what_is_met_exactly_is_reached() -> None:
     assert Budget(9, virtual_s=30.0, acc=0.9).describe_ends() == "virtual_s=30, acc=0.9"
 
 
-def test_what_a_round_does_not_measure_stays() -> None:
+def test_a_metric_that_a_round_does_not_measure_is_kept() -> None:
     first = Spent().after_round(0, {"test/acc_best": 0.2})
     after = first.after_round(1, {"time/virtual_s": 7.0, "comm/down_bytes": 2.0, "comm/up_bytes": 3.0})
     assert after == Spent(1, 7.0, 5.0, 0.2)
@@ -67,7 +67,7 @@ def test_what_a_round_does_not_measure_stays() -> None:
     assert Spending.unpack(json.loads(json.dumps(spending.pack()))) == spending
 
 
-def test_more_than_the_budget_is_refused_by_name() -> None:
+def test_spending_more_than_the_budget_is_rejected_by_name() -> None:
     """20 s before the last round, 30 s after it: any budget in (20, 30] ends it just there."""
     spending = Spending(Spent(3, virtual_s=30.0, acc=0.8), Spent(2, virtual_s=20.0, acc=0.8))
     Budget(9, virtual_s=20.5).check(spending, Path("run"))
@@ -92,7 +92,7 @@ def test_a_run_ends_after_the_round_that_reaches_it(
     assert found(ran) == ends
 
 
-def test_a_larger_budget_extends_and_the_same_is_finished(
+def test_a_larger_budget_extends_a_finished_run(
     whole: FinishedRun,
     tmp_path: Path,
     said: pytest.LogCaptureFixture,  # noqa: F811
@@ -115,7 +115,7 @@ def test_a_larger_budget_extends_and_the_same_is_finished(
     assert same_bits(rest, whole)
 
 
-def test_of_several_folders_the_one_of_that_budget_is_finished(whole: FinishedRun, tmp_path: Path) -> None:
+def test_the_folder_with_the_same_budget_is_the_finished_run(whole: FinishedRun, tmp_path: Path) -> None:
     words = [(*LONG, f"until.virtual_s={clock(whole, step)!r}") for step in (2, 4)]
     first, second = (go(tmp_path, *each) for each in words)
     assert second.folder != first.folder
@@ -124,7 +124,7 @@ def test_of_several_folders_the_one_of_that_budget_is_finished(whole: FinishedRu
 
 
 @pytest.mark.parametrize(("owner", "name", "call"), [(rounds, "make_report", 4), (RunStatus, "finish", 1)])
-def test_a_kill_before_or_at_the_end(
+def test_a_run_killed_before_or_at_its_end_resumes(
     whole: FinishedRun,
     three: FinishedRun,
     tmp_path: Path,
@@ -144,7 +144,7 @@ def test_a_kill_before_or_at_the_end(
     assert (three.weights() == resumed.weights()).all()
 
 
-def test_an_unfinished_run_that_has_gone_too_far_is_refused(
+def test_an_unfinished_run_above_the_budget_is_rejected(
     whole: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop_after(monkeypatch, rounds, "make_report", 5, die)
@@ -164,13 +164,13 @@ def test_two_processes_end_in_the_same_round(whole: FinishedRun, tmp_path: Path)
     assert json.loads((path / "status.json").read_text())["rounds_done"] == 2
 
 
-def test_no_clock_no_budget_of_seconds(tmp_path: Path) -> None:
+def test_a_budget_of_seconds_requires_a_clock(tmp_path: Path) -> None:
     with pytest.raises(IncompatibleConfig, match=r"until.virtual_s=5 would never be reached: .* device=instant"):
         go(tmp_path, "device=instant", "until.virtual_s=5")
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_window_of_selection_moves_the_clock(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_selection_window_advances_the_clock(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """100 seconds a round are three rounds for 250, and who is ready changes with them."""
     words = ("device=instant", "deadline.window_s=100", "until.virtual_s=250", "availability=diurnal")
     ran = go(tmp_path, *words, "availability.day_s=400", "rounds=9")

@@ -29,7 +29,7 @@ def updates(n: int = 5, p: int = 40) -> list[ClientUpdate]:
     ]
 
 
-def test_two_ranks_sum_to_one_process() -> None:
+def test_two_ranks_give_the_sums_of_one_process() -> None:
     # dealing the same clients over two gatherers and adding their tensors is what the all-reduce does
     rows, agg, layout = updates(), make("agg", "fedavg"), make_layout(40, 2)
     whole = collect_updates(agg, rows, layout)
@@ -49,7 +49,7 @@ def test_two_ranks_sum_to_one_process() -> None:
     assert joined.clients.tolist() == whole.clients.tolist()
 
 
-def test_order_of_arrival_changes_at_most_the_last_bits() -> None:
+def test_the_order_of_arrival_changes_at_most_rounding() -> None:
     # The engine adds in a fixed order, so that runs repeat bit for bit; the sum itself is order-free to rounding.
     rows, agg = updates(4), make("agg", "fedavg")
     reference = collect_updates(agg, rows, make_layout(40, 2))
@@ -59,7 +59,7 @@ def test_order_of_arrival_changes_at_most_the_last_bits() -> None:
         assert got.clients.tolist() == reference.clients.tolist()
 
 
-def test_advice_reweighs() -> None:
+def test_advice_changes_the_weights() -> None:
     agg = make("agg", "fedavg")
     collected = collect_updates(agg, [make_update(0, [4.0, 0.0]), make_update(1, [0.0, 4.0])], stacked=True)
     assert known(reweight(collected, np.array([3.0, 1.0])).mean).tolist() == [3.0, 1.0]
@@ -71,7 +71,7 @@ def test_advice_reweighs() -> None:
     ]
 
 
-def test_a_column_is_kept_per_word() -> None:
+def test_a_column_is_kept_per_signal() -> None:
     agg = make("agg", "fedavg")
     rows = [make_update(2, [1.0]), make_update(7, [2.0])]
     options = CollectOptions(reports={"id": lambda u: float(u.client)})
@@ -83,7 +83,7 @@ def test_a_column_is_kept_per_word() -> None:
     assert agg.needs == frozenset()
 
 
-def test_the_buffers_of_each_are_kept_beside_the_matrix() -> None:
+def test_the_buffers_of_each_client_are_kept_with_the_matrix() -> None:
     agg = make("agg", "feddf")
     rows = [make_update(k, [1.0], n=k + 1, buffers=torch.tensor([k, 2.0 * k])) for k in (0, 1, 3)]
     rows.append(make_update(2, [float("nan")], buffers=torch.zeros(2)))
@@ -94,7 +94,7 @@ def test_the_buffers_of_each_are_kept_beside_the_matrix() -> None:
     assert collect_updates(make("agg", "fedavg"), rows, make_layout(1, 2)).client_buffers is None
 
 
-def test_long_updates_are_added_in_pieces_and_kept_whole() -> None:
+def test_long_updates_are_added_in_chunks_and_kept_complete() -> None:
     """Sum and matrix of updates that are longer than a piece; a client that is left out has no row."""
     length = 2 * CHUNK + 3
     rows = [make_update(k, [0.0], n=k + 1) for k in range(3)]
@@ -144,7 +144,7 @@ def test_rows_that_other_ranks_fill_are_zero(monkeypatch: pytest.MonkeyPatch) ->
     assert part.client_uploads["a"].tolist() == [[0.0], [5.0]]
 
 
-def test_where_all_who_arrive_weigh_nothing_there_is_no_mean() -> None:
+def test_without_positive_weights_there_is_no_mean() -> None:
     """Two clients came, and 0 of 0 is no weight: nobody is aggregated, and nothing is divided by zero."""
     part = Collector(make_layout(1), np.array([0, 1]), np.zeros(2), CollectOptions())
     for client in (0, 1):
@@ -155,7 +155,7 @@ def test_where_all_who_arrive_weigh_nothing_there_is_no_mean() -> None:
     assert done.weights.tolist() == [0.0, 0.0]
 
 
-def test_other_weights_need_all_that_came_from_each() -> None:
+def test_new_weights_require_the_matrix_of_updates() -> None:
     whole = collect_updates(make("agg", "fedavg"), updates(2), stacked=True)
     for lacking in (replace(whole, updates=None), replace(whole, per_client=None)):
         with pytest.raises(ValueError, match="need the matrix of updates"):

@@ -52,7 +52,7 @@ def serialised(agg: Any) -> tuple[int, int, int]:
 
 
 @pytest.mark.parametrize("words", CASES)
-def test_extra_bytes(tmp_path: Path, words: str) -> None:
+def test_additional_vectors_are_charged_with_their_serialised_size(tmp_path: Path, words: str) -> None:
     word, *options = words.split()
     changes = dict(option.removeprefix("agg.").split("=") for option in options)
     down, up, numbers = serialised(make("agg", word, **changes))
@@ -65,7 +65,7 @@ def test_extra_bytes(tmp_path: Path, words: str) -> None:
     assert after["comm/up_bytes"] - before["comm/up_bytes"] == M * (4 * P * (1 + up) + numbers)
 
 
-def test_a_codec_encodes_the_update_alone(tmp_path: Path) -> None:
+def test_a_codec_encodes_only_the_update(tmp_path: Path) -> None:
     # SCAFFOLD's delta_c travels as it is beside an update of round(.25 * 640) + round(.25 * 10) numbers and a seed
     ran = go(tmp_path, "agg=scaffold", "codec=subsample", *CHEAP)
     assert ran.last.metrics["comm/up_bytes"] == M * (4 * P + 4 * (160 + 2) + 8)

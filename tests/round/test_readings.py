@@ -8,7 +8,7 @@ from fedcohort.round.readings import derive
 from yaml_words import make
 
 
-def test_signals_that_the_server_derives() -> None:
+def test_derived_signals_are_computed_from_the_updates() -> None:
     """Inner products of (1, 0) and (1, 2), where the matrix is kept and a component reads them."""
     rows = [make_update(0, [1.0, 0.0]), make_update(1, [1.0, 2.0])]
     kept, streamed = (collect_updates(make("agg", "fedavg"), rows, stacked=stacked) for stacked in (True, False))

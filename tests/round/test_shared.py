@@ -23,7 +23,7 @@ def test_changed_inputs_and_labels_are_named(part: str) -> None:
         shared.verify(federation)
 
 
-def test_bytes_and_the_proxy_count() -> None:
+def test_byte_inputs_and_proxy_data_are_compared() -> None:
     federation = replace(make_federation(), proxy=torch.zeros(4, 3, dtype=torch.uint8))
     shared = Shared(federation)
     assert federation.proxy is not None
@@ -32,7 +32,7 @@ def test_bytes_and_the_proxy_count() -> None:
         shared.verify(federation)
 
 
-def test_a_draw_from_numpys_global_generator_is_noticed(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_draw_from_numpys_global_generator_is_detected(caplog: pytest.LogCaptureFixture) -> None:
     federation, state = make_federation(), np.random.get_state()  # noqa: NPY002
     shared = Shared(federation)
     with caplog.at_level(logging.WARNING, "fedcohort"):

@@ -45,7 +45,7 @@ def test_a_lagged_context_is_a_round_older() -> None:
     np.testing.assert_allclose(ridge(state).b, np.array([0.35, 0.35, 0.0, 0.0]) + 0.4 * x, rtol=1e-14)
 
 
-def test_the_contexts_of_the_next_selection() -> None:
+def test_contexts_of_the_next_selection_by_hand() -> None:
     """After w_1 was measured: ratios to w_0, each client's last seconds, its last reward (client 0's is of round 0)."""
     lagged = play_rounds(flash(**RAW), LOSSES[:2], SECONDS[:2])[1]
     np.testing.assert_allclose(lagged.X, [[0.8, 0.9, 1.0, 0.1], [0.5, 0.6, 1.0, 0.25]], rtol=1e-14)
@@ -62,7 +62,7 @@ def test_rewards_are_changes_per_second(asked: str, change: str, rewards: list[f
     np.testing.assert_allclose([state.known.r[0] for state in states[1:]], rewards, rtol=1e-12)
 
 
-def test_a_reward_is_over_the_slowest_arrival_or_the_clients_own_time() -> None:
+def test_rewards_are_divided_by_the_slowest_or_the_own_time() -> None:
     for kind, rewards in (("round", [0.1, 0.25]), ("client", [0.2, 0.25])):
         states = play_rounds(flash(reward_tau=kind, **RAW), LOSSES[:2], SECONDS[:2])
         np.testing.assert_allclose(states[1].known.r, rewards, rtol=1e-12)
@@ -78,7 +78,7 @@ def test_a_global_reward_is_the_weighted_mean_change() -> None:
     )
 
 
-def test_running_scale() -> None:
+def test_the_running_scale_by_hand() -> None:
     """tau in units of mean(1, 2, 1) s; r and the target in units of mean(.1, .25), then of mean(.1, .25, .4)."""
     state = play_rounds(flash(context="fresh"), LOSSES, SECONDS)[-1]
     x = np.array([0.5, 0.6, 2.0 / 1.5, 0.25 / 0.175])
@@ -95,7 +95,7 @@ def test_the_scale_of_signed_rewards_is_their_mean_size() -> None:
     np.testing.assert_allclose(state.X[:, 3], [0.5, -1.5], rtol=1e-12)
 
 
-def test_first_round_scale() -> None:
+def test_the_first_round_scale_by_hand() -> None:
     """As above, with the units of round 0 kept: 1.5 s and .175."""
     state = play_rounds(flash(context="fresh", scale="first_round"), LOSSES, SECONDS)[-1]
     x = np.array([0.5, 0.6, 2.0 / 1.5, 0.25 / 0.175])
@@ -125,7 +125,7 @@ def test_the_first_contexts_can_be_left_out() -> None:
 
 
 @pytest.mark.parametrize("asked", ["lagged", "fresh"])
-def test_everybody_first_then_the_cohort(asked: str) -> None:
+def test_all_clients_are_queried_first_then_the_cohort(asked: str) -> None:
     steps = play(flash(context=asked), World(), 4)
     assert [len(step.selection.clients) for step in steps] == [12, 3, 3, 3]
     assert [step.selection.uncapped for step in steps] == [True, False, False, False]
@@ -162,7 +162,7 @@ def test_without_exploration_it_is_greedy_ridge_regression() -> None:
             assert step.selection.clients.tolist() == sorted(np.argsort(-scores)[:3].tolist())
 
 
-def test_a_planted_reward_is_found() -> None:
+def test_a_simulated_reward_is_learned() -> None:
     """Losses fall by a constant of the client's own, .1 or .01 a second, which its last reward tells.
 
     With little exploration (rewards have size 1 when scaled) the fast six of twelve are chosen far more often than by
@@ -216,7 +216,7 @@ def choose_combinations() -> list[tuple[Any, ...]]:
     return chosen
 
 
-def test_any_three_options_together_learn_and_read_what_they_declare() -> None:
+def test_any_three_options_learn_and_read_the_declared_signals() -> None:
     for values in choose_combinations():
         options = dict(zip(OPTIONS, values, strict=True))
         selector, world = flash(**options), World()
@@ -226,7 +226,7 @@ def test_any_three_options_together_learn_and_read_what_they_declare() -> None:
         assert world.read == selector.needs, values
 
 
-def test_the_robust_loss_it_asks_for() -> None:
+def test_the_robust_loss_by_hand() -> None:
     """p = (.7, .2, .1), y = 0: CE = -ln .7, entropy .8018186, RCE = 4 (1 - .7)."""
     logp, y = torch.tensor([[0.7, 0.2, 0.1]], dtype=torch.float64).log(), torch.tensor([0])
     for (alpha, beta), value in (((0.1, 4.0), 5.2368568), ((1.0, 1.0), 2.3584935), ((0.0, 0.0), 0.3566749)):
@@ -234,7 +234,7 @@ def test_the_robust_loss_it_asks_for() -> None:
         assert found.item() == pytest.approx(value, abs=5e-8)
 
 
-def test_the_literal_experiment_overrides_options_that_there_are() -> None:
+def test_the_literal_variant_overrides_existing_options() -> None:
     literal = to_dict(load_yaml(CONFIGS / "selector" / "flash_literal.yaml"))["selector"]
     assert set(literal) < set(node("selector", "flash"))
     made = flash(**literal)

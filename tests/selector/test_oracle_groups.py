@@ -27,7 +27,7 @@ def test_a_cohort_has_no_correlation_of_class_and_colour() -> None:
     assert {(0, 1), (2, 3)} <= blind
 
 
-def test_a_score_is_one_s_own_balance_over_groups() -> None:
+def test_a_score_is_the_clients_group_balance() -> None:
     """Two of four groups by halves: 2 (1/2 - 1/4)^2 + 2 / 16 = 1/4 away from balance; over classes it would be 0."""
     scores = known(OracleGroups().select(Stateless(), made(0, 2), {})[0].scores)
     np.testing.assert_allclose(scores, [-1 / 4] * 4)

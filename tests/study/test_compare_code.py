@@ -65,7 +65,7 @@ def rename(history: discounted.Discounted, sigma: float) -> Values:
 original = discounted.confidence_widths
 
 
-def test_changed_behaviour_is_found_marked_and_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_behaviour_is_detected_marked_and_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provenance, "commit", lambda: ("old", False))
     bench = Bench(tmp_path)
     first = bench.run()

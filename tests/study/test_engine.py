@@ -38,7 +38,7 @@ def played_by(by: Any) -> Any:
     return lambda tasks, launch: ((number, by(task)) for number, task in enumerate(tasks))
 
 
-def test_data_that_were_missing_are_looked_for_again(tmp_path: Path) -> None:
+def test_runs_rejected_for_missing_data_are_tried_again(tmp_path: Path) -> None:
     """A folder that isn't there yet is no fault of the words: the next call tries once more."""
     path = f"dataset.path={tmp_path / 'mnist'}"
     common = ["dataset=mnist", path, "clients=12", "cohort=4", "rounds=1", "model=logreg"]
@@ -58,9 +58,7 @@ def test_data_that_were_missing_are_looked_for_again(tmp_path: Path) -> None:
     assert {row["status"] for row in second.rows.values()} == {DONE}
 
 
-def test_where_the_environment_has_the_data_is_no_part_of_a_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_path_of_the_data_is_not_part_of_a_runs_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another machine has the same data in another folder: what was done here isn't done again there."""
     words = ("dataset=mnist", "clients=12", "cohort=4", "rounds=1", "model=logreg")
 
@@ -83,7 +81,7 @@ def test_where_the_environment_has_the_data_is_no_part_of_a_run(
     assert run_task(task).reason.endswith("(here by the environment: DATA=folder fedcohort study run ...)")
 
 
-def test_two_cells_two_rows_two_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_study_runs_all_conditions_and_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = write_study(tmp_path / "studies" / "tiny", yardsticks=[LIMITED])
     logs, said = tmp_path / "logs", list[str]()
     first = run_study(study, logs, [0], said)
@@ -150,7 +148,7 @@ def test_two_cells_two_rows_two_seeds(tmp_path: Path, monkeypatch: pytest.Monkey
     )  # no composing
 
 
-def test_a_row_names_the_words_that_repeat_it(tmp_path: Path) -> None:
+def test_a_result_lists_the_overrides_that_repeat_it(tmp_path: Path) -> None:
     study = write_study(
         tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"], "target": 0.2}}, seeds=[3], crossing="first"
     )
@@ -168,7 +166,7 @@ def test_a_row_names_the_words_that_repeat_it(tmp_path: Path) -> None:
     assert row["bytes"] == own.metrics["comm/down_bytes"][3] + own.metrics["comm/up_bytes"][3]
 
 
-def test_a_clocks_regime_is_measured_by_its_time(tmp_path: Path) -> None:
+def test_a_setting_with_a_clock_is_measured_by_time(tmp_path: Path) -> None:
     """From the run and from the file alike; the page says so, and other regimes' last rounds are what they were."""
     words = ["heterogeneity=iid", "device=shifted_exponential", "until.virtual_s=1000"]
     study = write_study(tmp_path / "tiny", cells={"timed": {"words": words}}, seeds=[0])
@@ -182,7 +180,7 @@ def test_a_clocks_regime_is_measured_by_its_time(tmp_path: Path) -> None:
     assert "where virtual time ends it, over the last sixth of that time" in (study.folder / "README.md").read_text()
 
 
-def test_a_study_that_was_broken_off_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_study_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = write_study(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
     logs, save = tmp_path / "logs", Results.save
 
@@ -203,7 +201,7 @@ def test_a_study_that_was_broken_off_goes_on(tmp_path: Path, monkeypatch: pytest
     assert [row["status"] for row in load_results(study).rows.values()] == [DONE, DONE]
 
 
-def test_what_another_commit_ran_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_of_another_commit_are_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a bug was mended nothing else would do it: equal configs are runs that are done, whatever code they had."""
     cells = {"equal": {"words": ["heterogeneity=iid"], "bounds": {"same": ["heterogeneity=iid"]}}}
     study = write_study(tmp_path / "tiny", cells=cells, seeds=[0])
@@ -242,7 +240,7 @@ def test_what_another_commit_ran_is_done_again(tmp_path: Path, monkeypatch: pyte
         again()
 
 
-def test_a_failure_is_said_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_run_is_reported_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = write_study(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
     monkeypatch.setattr(engine, "run_tasks", played_by(lambda task: Outcome(FAILED, "RuntimeError: no luck")))
     found = run_study(study, tmp_path / "logs")
@@ -255,9 +253,7 @@ def test_a_failure_is_said_and_tried_again(tmp_path: Path, monkeypatch: pytest.M
     assert said[0] == "0 of 2 runs are done, 2 to do"
 
 
-def test_results_of_jobs_that_were_not_waited_for_are_collected(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_of_earlier_jobs_are_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cluster has one of two jobs: the other is written down, and no second array is submitted."""
     study = write_study(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
     places, logs, said = list_conditions(study), tmp_path / "logs", list[str]()

@@ -35,7 +35,7 @@ def p_of(t: float) -> float:
     return 1 - t / math.sqrt(t * t + 2)
 
 
-def test_differences_gap_and_holm(tmp_path: Path) -> None:
+def test_differences_headroom_and_holm_corrected_p(tmp_path: Path) -> None:
     verdict = judge(study := write_study(tmp_path, **ROWS), make_results(study, LATE))
     equal, noisy = verdict.settings["equal"], verdict.settings["noisy"]
     flash = equal.methods["flash"]
@@ -79,7 +79,7 @@ def test_one_correction_over_all_methods_and_cells(tmp_path: Path) -> None:
     assert not verdict.settings["noisy"].has_winner(1e-6)
 
 
-def test_ranks_and_seeds(tmp_path: Path) -> None:
+def test_ranks_and_numbers_of_seeds(tmp_path: Path) -> None:
     verdict = judge(study := write_study(tmp_path, **ROWS), make_results(study, LATE))
     equal = verdict.settings["equal"]
     # flash is first on each seed, random second, powd third; yardsticks have no rank
@@ -108,7 +108,7 @@ def test_rows_are_ranked_on_the_seeds_that_they_share(tmp_path: Path) -> None:
     assert set(less.ranks.mean) == {"flash", "powd", "random"}
 
 
-def test_a_yardstick_that_was_just_begun_is_not_the_best(tmp_path: Path) -> None:
+def test_an_oracle_with_few_seeds_is_not_the_best(tmp_path: Path) -> None:
     study = write_study(tmp_path, **(ROWS | {"seeds": [0, 1, 2]}))
     one = {"random": [0.8, 0.8, 0.8], "oracle_clean": [0.9, 0.91, 0.92], "oracle_diverse": [0.99]}
     assert judge(study, make_results(study, {"equal": one})).settings["equal"].headroom.oracle == "oracle_clean"
@@ -116,7 +116,7 @@ def test_a_yardstick_that_was_just_begun_is_not_the_best(tmp_path: Path) -> None
     assert judge(study, make_results(study, {"equal": few})).settings["equal"].headroom.oracle == "oracle_diverse"
 
 
-def test_a_share_is_of_a_gap_that_its_seeds_have(tmp_path: Path) -> None:
+def test_a_share_of_headroom_uses_the_methods_seeds(tmp_path: Path) -> None:
     """Two seeds are too few for it, and on the three of `mine` the yardstick, good on the others, wins nothing."""
     study = write_study(tmp_path, **(ROWS | {"seeds": list(range(9))}))
     gaps = [-0.01, -0.01, -0.02, 0.1, 0.11, 0.1, 0.1, 0.1, 0.1]
@@ -129,7 +129,7 @@ def test_a_share_is_of_a_gap_that_its_seeds_have(tmp_path: Path) -> None:
     assert whole.share == 1.0
 
 
-def test_equal_differences_are_no_test_in_single_precision_either(tmp_path: Path) -> None:
+def test_equal_differences_have_no_p_in_single_precision_either(tmp_path: Path) -> None:
     """Three seeds, each 1/60 better: as written to curves.parquet they differ in the eighth digit."""
     study = write_study(tmp_path, **ROWS)
     late = {"random": [0.70, 0.80, 0.90], "flash": [x + 1 / 60 for x in (0.70, 0.80, 0.90)]}
@@ -150,7 +150,7 @@ def test_a_diverged_run_ranks_last(tmp_path: Path) -> None:
     assert (ranks.overall["flash"].sign(study.rules), math.isnan(ranks.overall["flash"].seeds.p)) == (0, True)
 
 
-def test_what_is_missing(tmp_path: Path) -> None:
+def test_missing_runs_are_listed(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
     verdict = judge(study, make_results(study, {"equal": {"random": [0.8], "flash": [0.9]}}))
     assert verdict.missing["equal", "random"] == 1
@@ -163,7 +163,7 @@ def test_what_is_missing(tmp_path: Path) -> None:
     assert verdict.ranks is None
 
 
-def test_nothing_is_said_of_a_row_without_the_baseline(tmp_path: Path) -> None:
+def test_a_method_without_the_baseline_is_not_judged(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
     cell = judge(study, make_results(study, {"equal": {"flash": [0.9, 0.8]}})).settings["equal"]
     assert cell.methods["flash"].is_compared is False
@@ -171,7 +171,7 @@ def test_nothing_is_said_of_a_row_without_the_baseline(tmp_path: Path) -> None:
     assert not cell.better()
 
 
-def test_what_counts_is_large_enough_and_often_enough_seen(tmp_path: Path) -> None:
+def test_a_verdict_needs_a_minimum_difference_and_enough_seeds(tmp_path: Path) -> None:
     small = [0.8029, 0.8130, 0.8231]  # +.0029 +.003 +.0031: t = 52
     late = {"equal": {"random": BASE, "flash": small}}
     for win, sign in (
@@ -185,7 +185,7 @@ def test_what_counts_is_large_enough_and_often_enough_seen(tmp_path: Path) -> No
         assert judge(study, make_results(study, late)).settings["equal"].methods["flash"].sign == sign
 
 
-def test_a_row_just_begun_costs_the_others_no_seeds(tmp_path: Path) -> None:
+def test_a_method_with_one_seed_does_not_change_the_ranks(tmp_path: Path) -> None:
     study = write_study(tmp_path, seeds=[0, 1, 2], **ROWS)
     late = {"equal": {**LATE["equal"], "mine": [0.99]}}
     rows = judge(study, make_results(study, late)).settings["equal"].methods
@@ -193,7 +193,7 @@ def test_a_row_just_begun_costs_the_others_no_seeds(tmp_path: Path) -> None:
     assert rows["flash"].rank == 1.0
 
 
-def test_a_row_of_few_seeds_is_asked_for_these_alone(tmp_path: Path) -> None:
+def test_a_method_with_few_seeds_is_not_missing_the_others(tmp_path: Path) -> None:
     study = write_study(tmp_path, few={"oracle_clean": 1}, **ROWS)
     verdict = judge(study, make_results(study, {"equal": {"random": [0.8], "oracle_clean": [0.9]}}))
     assert verdict.missing["equal", "random"] == 1
@@ -201,7 +201,7 @@ def test_a_row_of_few_seeds_is_asked_for_these_alone(tmp_path: Path) -> None:
     assert verdict.missing["noisy", "oracle_clean"] == 1
 
 
-def test_a_yardstick_of_few_seeds_is_not_the_gap(tmp_path: Path) -> None:
+def test_an_oracle_with_few_seeds_does_not_define_the_headroom(tmp_path: Path) -> None:
     """Three of seven seeds are less than half; of six they are half, and it is the best."""
     study = write_study(tmp_path, **(ROWS | {"seeds": list(range(7))}))
     for n, best in ((7, "oracle_clean"), (6, "oracle_diverse")):
@@ -224,7 +224,7 @@ def test_variants_are_corrected_together(tmp_path: Path) -> None:
     assert oracle.ps.in_setting == pytest.approx(p_of(0.1 * math.sqrt(3) / 1e-4), rel=1e-3)
 
 
-def test_ones_own_row_on_many_seeds_leaves_the_others_as_they_are(tmp_path: Path) -> None:
+def test_a_users_own_method_does_not_change_the_others(tmp_path: Path) -> None:
     """The baseline had to have its seeds, too, and nobody else had half of those: no rank was left, and no gap."""
     study = write_study(tmp_path, seeds=[0, 1, 2], **ROWS)
     many = {"random": [*BASE, *[0.8] * 7], "mine": [0.9, 0.95] * 5}
@@ -243,7 +243,7 @@ def test_ones_own_row_on_many_seeds_leaves_the_others_as_they_are(tmp_path: Path
         assert all(math.isfinite(other.methods[row].rank) for row in ("random", "flash", "powd"))
 
 
-def test_the_oracle_that_a_regime_names_is_the_headroom(tmp_path: Path) -> None:
+def test_the_oracle_that_a_setting_names_defines_the_headroom(tmp_path: Path) -> None:
     """Not the one whose mean is larger, which three seeds don't show."""
     study = write_study(tmp_path, cells={"equal": {"words": [], "oracle": "oracle_clean"}}, **ROWS)
     unsure = [0.80, 0.81, 1.03]
@@ -253,7 +253,7 @@ def test_the_oracle_that_a_regime_names_is_the_headroom(tmp_path: Path) -> None:
     assert cell.headroom.oracle == "oracle_clean"
 
 
-def test_a_row_that_is_the_baseline_says_nothing_of_the_spread(tmp_path: Path) -> None:
+def test_a_copy_of_the_baseline_does_not_change_the_seeds_needed(tmp_path: Path) -> None:
     """Its differences are 0 on every seed: half of the spreads were, and two seeds said to be enough."""
     study = write_study(tmp_path, **ROWS)
     late = {"random": BASE, "flash": LATE["equal"]["flash"]}
@@ -263,7 +263,7 @@ def test_a_row_that_is_the_baseline_says_nothing_of_the_spread(tmp_path: Path) -
     assert equal.seeds_needed is None
 
 
-def test_a_row_just_begun_says_nothing_of_the_spread(tmp_path: Path) -> None:
+def test_a_method_with_few_seeds_does_not_change_the_seeds_needed(tmp_path: Path) -> None:
     """Two seeds of one's own changed what is printed of everybody's."""
     study = write_study(tmp_path, seeds=[0, 1, 2], **ROWS)
     alone, beside = (
@@ -273,7 +273,7 @@ def test_a_row_just_begun_says_nothing_of_the_spread(tmp_path: Path) -> None:
     assert alone == beside
 
 
-def test_adjusted_p_stay_in_their_order(tmp_path: Path) -> None:
+def test_adjusted_p_values_keep_their_order(tmp_path: Path) -> None:
     """They were in that of a set of names, which each process has anew: equals changed places from page to page."""
     study = write_study(tmp_path, **ROWS)
     ps = {(cell, row): 0.01 for cell in ("equal", "noisy") for row in ("flash", "powd", "mine")}
@@ -282,7 +282,7 @@ def test_adjusted_p_stay_in_their_order(tmp_path: Path) -> None:
     assert list(adjusted) == list(ps)
 
 
-def test_of_several_oracles_one_is_chosen_on_the_other_seeds(tmp_path: Path) -> None:
+def test_the_best_oracle_is_selected_on_the_other_seeds(tmp_path: Path) -> None:
     """Each is better by .2 on one seed: whichever is chosen without that seed gains .1 there."""
     study = write_study(tmp_path, seeds=list(range(6)), **ROWS)
     late = {"random": [0.5] * 6, "oracle_clean": [0.6] * 5 + [0.7], "oracle_diverse": [0.7] + [0.6] * 5}

@@ -43,7 +43,7 @@ def studies(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_regimes_of_all_studies_are_sorted_by_what_is_won(studies: Path) -> None:
+def test_settings_are_counted_and_sorted_by_their_outcome(studies: Path) -> None:
     text = overview.write(studies).read_text()
     assert text == overview.page_of(studies)
     assert "Of 5 settings" in text
@@ -64,7 +64,7 @@ def test_the_regimes_of_all_studies_are_sorted_by_what_is_won(studies: Path) -> 
     assert "board" not in text
 
 
-def test_a_study_that_cannot_be_read_costs_no_other_its_page(studies: Path) -> None:
+def test_an_unreadable_study_does_not_affect_the_others(studies: Path) -> None:
     """Somebody is writing it: reports of all other studies ended with its error."""
     (studies / "draft").mkdir()
     (studies / "draft" / "study.yaml").write_text("title: [a, b\nquestion: {")
@@ -107,7 +107,7 @@ def test_the_study_with_the_most_seeds_counts(tmp_path: Path) -> None:
     assert "In 1 of these 1, the headroom is not distinguishable from 0" in text
 
 
-def test_the_page_that_is_kept_is_of_the_tables_that_are() -> None:
+def test_the_committed_page_matches_the_tables() -> None:
     assert (ROOT / "studies" / "README.md").read_text() == overview.page_of(ROOT / "studies")
 
 

@@ -12,7 +12,7 @@ from yaml_words import CONFIGS
 CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
 
 
-def test_own_rows_are_kept_apart_and_merged_for_the_report(
+def test_a_users_own_results_are_stored_separately_and_merged_for_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tiny = write_study(tmp_path / "studies" / "tiny", cells=CELLS, seeds=[0])

@@ -19,7 +19,7 @@ NAMED = {"random": [0.8] * 4, "flash": [0.9] * 4, "powd": [0.7] * 4}
 SEEDS = [0, 1, 2, 3]
 
 
-def test_ones_own_row_takes_no_regime_from_the_others(tmp_path: Path) -> None:
+def test_a_users_own_method_removes_no_setting_from_the_ranking(tmp_path: Path) -> None:
     """Eight of random's twelve runs: it was ranked, in the two regimes that it has, and the third was gone."""
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     late = {"a": {**NAMED, "mine": [1.0] * 4}, "b": {**NAMED, "mine": [1.0] * 4}, "c": NAMED}
@@ -31,7 +31,7 @@ def test_ones_own_row_takes_no_regime_from_the_others(tmp_path: Path) -> None:
     assert (list(ranks.mean), list(ranks.by_setting)) == (["flash", "random", "powd"], ["a", "b", "c"])
 
 
-def test_it_is_ranked_with_half_of_the_seeds_in_every_regime(tmp_path: Path) -> None:
+def test_a_method_with_half_of_the_seeds_in_every_setting_is_ranked(tmp_path: Path) -> None:
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     two, one = {**NAMED, "mine": [1.0, 1.0]}, {**NAMED, "mine": [1.0]}
     late = ranked_values(study, make_results(study, {"a": two, "b": two, "c": two}))
@@ -45,7 +45,7 @@ def test_it_is_ranked_with_half_of_the_seeds_in_every_regime(tmp_path: Path) -> 
     assert split_methods(study, less)[1] == ["mine"]
 
 
-def test_two_own_rows_without_a_common_seed_are_not_both_ranked(tmp_path: Path) -> None:
+def test_two_own_methods_without_a_common_seed_are_not_both_ranked(tmp_path: Path) -> None:
     """Each has half of random's seeds; with both nobody would share any."""
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     late = {
@@ -55,7 +55,7 @@ def test_two_own_rows_without_a_common_seed_are_not_both_ranked(tmp_path: Path) 
     assert split_methods(study, late) == (["random", "flash", "powd", "mine"], ["yours"])
 
 
-def test_a_named_row_that_was_just_begun_is_not_ranked(tmp_path: Path) -> None:
+def test_a_method_with_few_seeds_is_not_ranked(tmp_path: Path) -> None:
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     found = make_results(
         study, {"a": NAMED, "b": {"random": [0.8] * 4, "flash": [0.8] * 2}, "c": {"random": [0.8] * 4}}
@@ -68,7 +68,7 @@ def test_a_named_row_that_was_just_begun_is_not_ranked(tmp_path: Path) -> None:
     assert judge(study, found).ranks is None
 
 
-def test_the_largest_table_without_a_gap_is_ranked(tmp_path: Path) -> None:
+def test_the_largest_complete_table_is_ranked(tmp_path: Path) -> None:
     """Rows times regimes: what half of the methods lack takes no regime from the others, nor a regime few have them."""
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd", "oort"], seeds=SEEDS)
     two = dict.fromkeys("ab", NAMED) | {"c": {"random": [0.8] * 4}}
@@ -112,7 +112,7 @@ def names(pairs: Sequence[tuple[str, object]]) -> list[str]:
     return [name for name, _ in pairs]
 
 
-def test_the_seed_is_the_unit_of_a_test_over_regimes(tmp_path: Path) -> None:
+def test_a_test_over_settings_has_the_seed_as_its_unit(tmp_path: Path) -> None:
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=[0, 1, 2])
     late = {cell: {"random": [0.5] * 3, "flash": [0.5 + x for x in of], "powd": [0.4] * 3} for cell, of in GAPS.items()}
     ranks = judge(study, make_results(study, late)).ranks
@@ -125,7 +125,7 @@ def test_the_seed_is_the_unit_of_a_test_over_regimes(tmp_path: Path) -> None:
     assert contest.families is None, "three are too few"
 
 
-def test_replicated_regimes_add_no_evidence(tmp_path: Path) -> None:
+def test_replicated_settings_add_no_evidence(tmp_path: Path) -> None:
     """Wilcoxon's test over the regimes took a copy of a regime for another sample."""
     study = write_study(
         tmp_path, cells={f"c{i}": CELLS["a"] for i in range(8)}, selectors=["flash", "powd"], seeds=[0, 1, 2]
@@ -137,7 +137,7 @@ def test_replicated_regimes_add_no_evidence(tmp_path: Path) -> None:
     assert [ranks.overall[row].seeds.p for row in ("flash", "powd")] == pytest.approx(ps)
 
 
-def test_regimes_of_a_family_weigh_as_one(tmp_path: Path) -> None:
+def test_settings_of_a_family_count_as_one(tmp_path: Path) -> None:
     cells = {name: {**CELLS["a"], "family": "x" if name in "ab" else name} for name in "abc"}
     study = write_study(tmp_path, cells=cells, selectors=["flash", "powd"], seeds=[0, 1, 2])
     late = {cell: {"random": [0.5] * 3, "flash": [0.5 + x for x in of], "powd": [0.4] * 3} for cell, of in GAPS.items()}
@@ -156,7 +156,7 @@ def test_methods_that_are_better_over_the_settings(tmp_path: Path) -> None:
     assert names(compare(tmp_path, GAPS, win={"least": 0.037}).better) == []
 
 
-def test_two_seeds_are_too_few(tmp_path: Path) -> None:
+def test_two_seeds_are_too_few_for_a_test(tmp_path: Path) -> None:
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"])
     late = {cell: {"random": [0.7, 0.8], "flash": [0.9, 0.95], "powd": [0.6, 0.6]} for cell in CELLS}
     results = make_results(study, late)
@@ -167,7 +167,7 @@ def test_two_seeds_are_too_few(tmp_path: Path) -> None:
     assert "no method can be tested: 2 common seeds are too few." in (tmp_path / "README.md").read_text()
 
 
-def test_settings_like_these_are_another_question(tmp_path: Path) -> None:
+def test_a_claim_about_new_settings_has_its_own_test(tmp_path: Path) -> None:
     """Six families: each seed's mean is far above 0, and the families differ by more than their mean."""
     apart = {
         name: (gap, gap + 0.001, gap + 0.002) for name, gap in zip("abcdef", (0.2, 0.1, -0.1, 0, 0, 0), strict=True)
@@ -182,7 +182,7 @@ def test_a_diverged_run_has_no_test(tmp_path: Path) -> None:
     assert compare(tmp_path, {**GAPS, "c": (0.03, math.nan, 0.03)}).better == []
 
 
-def test_equals_share_the_best_mean_rank(tmp_path: Path) -> None:
+def test_equal_methods_share_the_best_mean_rank(tmp_path: Path) -> None:
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     first = {"random": [0.7] * 4, "flash": [0.9] * 4, "powd": [0.8] * 4}
     second = {"random": [0.7] * 4, "flash": [0.8] * 4, "powd": [0.9] * 4}

@@ -29,7 +29,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results, li
     return folder, results, report.write(study, results)
 
 
-def test_the_page_opens_with_the_answer(written: tuple[Path, Results, list[Path]]) -> None:
+def test_the_page_starts_with_the_answer(written: tuple[Path, Results, list[Path]]) -> None:
     folder, _, files = written
     text = page_of(folder)
     opening = text[: text.index("`fedcohort study report ")]
@@ -54,7 +54,7 @@ def test_the_page_opens_with_the_answer(written: tuple[Path, Results, list[Path]
     assert all(path.stat().st_size for path in files)
 
 
-def test_the_html_holds_all_it_needs_and_escapes_names(written: tuple[Path, Results, list[Path]]) -> None:
+def test_the_html_page_is_self_contained_and_escapes_names(written: tuple[Path, Results, list[Path]]) -> None:
     text = (written[0] / "report.html").read_text()
     assert "<h1>a &lt; b &amp; c</h1>" in text
     assert "&lt;script&gt;x&lt;/script&gt;" in text
@@ -65,7 +65,7 @@ def test_the_html_holds_all_it_needs_and_escapes_names(written: tuple[Path, Resu
     assert text.count("<table") == page_of(written[0]).count("\n| --- |")
 
 
-def test_tables_come_as_csv_and_latex(written: tuple[Path, Results, list[Path]]) -> None:
+def test_tables_are_written_as_csv_and_latex(written: tuple[Path, Results, list[Path]]) -> None:
     folder = written[0]
     with (folder / "tables" / "numbers.csv").open() as file:
         rows = {(row["cell"], row["selector"]): row for row in csv.DictReader(file)}
@@ -84,7 +84,7 @@ def test_tables_come_as_csv_and_latex(written: tuple[Path, Results, list[Path]])
     assert r"20 \%" in latex
 
 
-def test_tables_of_an_earlier_page_go_and_other_files_stay(tmp_path: Path) -> None:
+def test_outdated_tables_are_deleted_and_other_files_kept(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
     report.write(study, make_results(study, LATE))
     mine = tmp_path / "tables" / "mine.csv"
@@ -137,7 +137,7 @@ def test_few_seeds_have_no_interval_and_no_verdict(tmp_path: Path) -> None:
     assert "**No test was possible: no method has the seeds for it.** In 2, headroom is neither" in page_of(tmp_path)
 
 
-def test_a_setting_lacks_no_row_that_it_does_not_ask_for(tmp_path: Path) -> None:
+def test_a_method_that_a_setting_excludes_is_not_missing(tmp_path: Path) -> None:
     """`powd` isn't asked for among equal clients; where it was run all the same it is in the table."""
     cells = {"equal": {"words": [], "rows": ["flash"]}, "noisy": {"words": ["heterogeneity=noise_bimodal"]}}
     study = write_study(tmp_path, **(ROWS | {"cells": cells, "seeds": [0, 1, 2], "yardsticks": [], "beside": []}))
@@ -151,7 +151,7 @@ def test_a_setting_lacks_no_row_that_it_does_not_ask_for(tmp_path: Path) -> None
     assert "| powd | -2.5 (n=2) | -2.0 |" in page_of(tmp_path)
 
 
-def test_rows_of_few_seeds_and_variants_are_named(tmp_path: Path) -> None:
+def test_methods_with_few_seeds_and_variants_are_named(tmp_path: Path) -> None:
     """`full` has its one seed, and lacks nothing. An oracle of few seeds is named for reference."""
     few, variants = {"oracle_diverse": 3, "full": 1}, {"repairs": ["flash", "powd"]}
     study = write_study(tmp_path, few=few, variants=variants, **(ROWS | {"seeds": list(range(7))}))
@@ -168,7 +168,7 @@ def test_rows_of_few_seeds_and_variants_are_named(tmp_path: Path) -> None:
     assert "- Rows that are run on the first seeds only: oracle_diverse (3), full (1)." in text
 
 
-def test_a_run_that_is_the_result_of_two_places_is_one_run(tmp_path: Path) -> None:
+def test_a_run_of_two_conditions_counts_once(tmp_path: Path) -> None:
     """A bound that is another setting's run has its row, seconds and all."""
     study = write_study(tmp_path, **ROWS)
     found = make_results(study, {"equal": {"random": [0.8, 0.8], "flash": [0.9, 0.9]}, "noisy": {"random": [0.7, 0.7]}})
@@ -222,7 +222,7 @@ def test_runs_that_ended_before_the_clock_are_named(tmp_path: Path) -> None:
     assert "more rounds might have improved it: noisy: flash (2 of 3).\n" in text
 
 
-def test_correlations_of_scores_and_rewards(tmp_path: Path) -> None:
+def test_correlations_of_scores_and_rewards_are_reported(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
     found = make_results(study, LATE)
     for seed, (score, reward) in enumerate(((0.1, -0.5), (0.3, -0.3))):
@@ -238,7 +238,7 @@ def test_correlations_of_scores_and_rewards(tmp_path: Path) -> None:
     assert "| equal | powd | +0" not in text
 
 
-def test_a_report_of_nothing_says_so(tmp_path: Path) -> None:
+def test_a_study_without_results_is_reported(tmp_path: Path) -> None:
     study = write_study(tmp_path)
     report.write(study, load(study))
     assert "Nothing has been run yet: `fedcohort study run" in page_of(tmp_path)

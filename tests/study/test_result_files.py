@@ -20,7 +20,7 @@ def saved(folder: Path) -> Results:
     return found
 
 
-def test_any_flipped_bit_is_named(tmp_path: Path) -> None:
+def test_any_flipped_bit_is_detected(tmp_path: Path) -> None:
     saved(tmp_path)
     for name in (result_files.RESULTS, result_files.CURVES):
         whole = (tmp_path / name).read_bytes()
@@ -42,7 +42,7 @@ def test_files_of_an_older_version_are_read(tmp_path: Path) -> None:
     assert rows["equal", "flash", 0]["late"] == pytest.approx(LATE["equal"]["flash"][0])
 
 
-def test_results_that_are_missing_beside_their_curves_are_not_run_again(tmp_path: Path) -> None:
+def test_missing_results_beside_existing_curves_are_an_error(tmp_path: Path) -> None:
     saved(tmp_path)
     (tmp_path / result_files.RESULTS).unlink()
     for _ in range(2):  # with a manifest and without

@@ -68,7 +68,7 @@ def test_results_of_another_metric_are_kept(tmp_path: Path) -> None:
     assert (tmp_path / RESULTS).read_bytes() == there
 
 
-def test_what_another_metric_was_refused_for_is_tried_again(tmp_path: Path) -> None:
+def test_runs_rejected_for_another_metric_are_tried_again(tmp_path: Path) -> None:
     study = write_study(tmp_path, metric="test/acc_wrst", **ROWS)
     found = make_results(study, {})
     facts = {"cell": "equal", "selector": "random", "seed": 0, "status": "refused", "metric": study.metric}
@@ -78,7 +78,7 @@ def test_what_another_metric_was_refused_for_is_tried_again(tmp_path: Path) -> N
     assert not load(write_study(tmp_path, **ROWS)).rows
 
 
-def test_a_column_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_column_is_named(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
     make_results(study, LATE).save()
     table = parquet.read_table(tmp_path / RESULTS)

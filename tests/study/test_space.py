@@ -31,7 +31,7 @@ from yaml_words import CONFIGS
         ),
     ],
 )
-def test_mistakes(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+def test_errors_in_a_search_space_are_reported(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
     with pytest.raises(OptionError) as caught:
         write_study(tmp_path, tune={**TUNE, **changes})
     assert str(caught.value).startswith(f"{tmp_path / 'study.yaml'}: {said}")
@@ -51,7 +51,7 @@ def test_mistakes(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
         ({"colour": [1, 2]}, "tune.space.ucb_cs: the config has no option 'colour'; its options are"),
     ],
 )
-def test_a_space_holds_the_default(tmp_path: Path, space: dict[str, Any], said: str) -> None:
+def test_a_search_space_contains_the_default(tmp_path: Path, space: dict[str, Any], said: str) -> None:
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     study = write_study(tmp_path, tune={**TUNE, "space": {"ucb_cs": space}})
     assert study.space is not None

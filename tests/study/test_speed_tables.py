@@ -21,7 +21,7 @@ def study(tmp_path: Path) -> Study:
     return write_study(tmp_path / "one", **{**SIX, "yardsticks": ["oracle_clean"]})
 
 
-def test_the_page_has_a_table_an_axis(study: Study) -> None:
+def test_the_page_has_a_table_per_axis(study: Study) -> None:
     files = report.write(study, timed(study, TOOK))
     text = (study.folder / "README.md").read_text()
     assert (
@@ -40,7 +40,7 @@ def test_the_page_has_a_table_an_axis(study: Study) -> None:
         ]
 
 
-def test_no_target_no_sentence_on_it(tmp_path: Path) -> None:
+def test_without_a_target_the_page_does_not_mention_it(tmp_path: Path) -> None:
     study = write_study(tmp_path, **{**SIX, "cells": {"equal": {"words": [], "target": None}}})
     report.write(study, timed(study, {"equal": {"random": [NEVER] * 6, "flash": [NEVER] * 6}}))
     text = (tmp_path / "README.md").read_text()

@@ -40,7 +40,7 @@ FEW = (
 
 
 @pytest.mark.parametrize("word", SMALL)
-def test_a_small_form_says_what_it_shrinks_and_has_the_papers_words_but_the_network(word: str) -> None:
+def test_a_reduced_experiment_lists_its_reductions_and_keeps_the_methods(word: str) -> None:
     """It is laid over the paper's, whose page names it: both have the same federation and methods."""
     large = word.removesuffix("_cpu")
     mine, theirs = (CONFIGS / "experiment" / f"{each}.yaml" for each in (word, large))
@@ -117,7 +117,7 @@ DATA: dict[str, tuple[Callable[[Path], str], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("word", SMALL)
-def test_the_papers_network_fits_the_papers_data(word: str, tmp_path: Path) -> None:
+def test_the_papers_model_fits_the_papers_data(word: str, tmp_path: Path) -> None:
     make, words = DATA[word]
     few = (*words, "dataset.size=32") if "dataset.size=16" in words else words
     composition = compose_words(f"experiment={word.removesuffix('_cpu')}", f"dataset.path={make(tmp_path)}", *few)
@@ -128,12 +128,12 @@ def test_the_papers_network_fits_the_papers_data(word: str, tmp_path: Path) -> N
     assert network(federation.server_test.x[:2]).shape == (2, *places, federation.n_classes)
 
 
-def test_every_small_form_is_run() -> None:
+def test_every_reduced_experiment_is_tested() -> None:
     assert sorted(DATA) == SMALL
 
 
 @pytest.mark.parametrize("word", SMALL)
-def test_two_rounds_of_each_on_data_of_its_layout(word: str, tmp_path: Path) -> None:
+def test_reduced_experiments_run_two_rounds_on_generated_data(word: str, tmp_path: Path) -> None:
     make, words = DATA[word]
     path = f"dataset.path={make(tmp_path)}"
     ran = go(tmp_path / "logs", f"experiment={word}", path, *words, *FEW, small=False)
@@ -145,7 +145,7 @@ def test_two_rounds_of_each_on_data_of_its_layout(word: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("scale", "clipped"), [(1.0, False), (40.0, True)])
-def test_a_step_on_reddit_is_that_of_the_released_loss(scale: float, clipped: bool) -> None:
+def test_a_step_on_reddit_uses_the_released_codes_loss(scale: float, clipped: bool) -> None:
     """Ten sequences of ten words: lr 2 and clipping at 5, of losses summed over time and averaged over the batch."""
     client = compose_words("experiment=fedbalancer_reddit").config["client"]
     rng = np.random.default_rng(0)

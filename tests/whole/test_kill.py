@@ -108,7 +108,7 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, moment: str, call: int, before: b
 
 
 @pytest.mark.parametrize(("moment", "call", "before"), points())
-def test_a_kill_costs_nothing(
+def test_a_killed_run_resumes_with_identical_bits(
     whole: tuple[FinishedRun, Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -139,7 +139,7 @@ def _wait_for_the_follower(logs: Path) -> None:
     assert steps == list(history.read(folder).steps)
 
 
-def test_the_real_command_survives_too(whole: tuple[FinishedRun, Any], tmp_path: Path) -> None:
+def test_the_command_line_run_resumes_after_a_kill(whole: tuple[FinishedRun, Any], tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").write_bytes(template())
     words = ["clients=12", "cohort=4", "model=logreg", "client.epochs=2", f"paths.logs={tmp_path}", *WORDS]
     words += ["callback.figures=null", "callback.summary=null", "checkpoint.every_s=0"]
@@ -164,7 +164,7 @@ def test_the_real_command_survives_too(whole: tuple[FinishedRun, Any], tmp_path:
     assert time.time() - (folder / "status.json").stat().st_mtime < 600
 
 
-def test_a_resume_of_a_finished_run_sends_what_mlflow_lacks(whole: tuple[FinishedRun, Any], tmp_path: Path) -> None:
+def test_resuming_a_finished_run_sends_missing_rounds_to_mlflow(whole: tuple[FinishedRun, Any], tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").write_bytes(template())
     untracked = [word for word in WORDS if not word.startswith("logger")]
     go(tmp_path, *untracked, *QUIET)
