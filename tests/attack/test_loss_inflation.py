@@ -6,25 +6,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agg_harness import update_of
+from agg_harness import make_update
 from fedcohort.attack.loss_inflation import LOSSES
 from fedcohort.rng import generator
 from fedcohort.round.queries import ClientReports
 from fedcohort.signal.base import Computed, Measured, Reported, find, list_signals
-from run_harness import Ran, go, parts_of, same_bits
-from signal_kinds import reported
+from run_harness import FinishedRun, go, make_components, same_bits
+from signal_kinds import find_reported
 from yaml_words import make
 
 LIES = ("attack=loss_inflation", "attack.fraction=0.25")  # 3 of 12
 FULL = ("selector=full", "rounds=3")
 
 
-def liars(ran: Ran) -> set[int]:
+def liars(ran: FinishedRun) -> set[int]:
     """Of those who arrived in any round: whose reported training loss no network ever has."""
     return {int(k) for report in ran.reports[1:] for k in np.flatnonzero(report.clients["train_loss"] > 1e4)}
 
 
-def arrivals(ran: Ran) -> set[int]:
+def arrivals(ran: FinishedRun) -> set[int]:
     return {int(k) for report in ran.reports for k in report.arrived}
 
 
@@ -65,7 +65,7 @@ def test_whoever_reads_a_loss_that_clients_tell_can_be_lied_to() -> None:
     }
     assert set(LOSSES) == told - {"train_loss_std", "loss_count"}
     for word in ("oort", "pyramidfl"):
-        assert parts_of(f"selector={word}").selector.needs & make("attack", "loss_inflation").about
+        assert make_components(f"selector={word}").selector.needs & make("attack", "loss_inflation").about
 
 
 @pytest.mark.parametrize(
@@ -107,11 +107,11 @@ def test_the_server_hears_liars_lie_and_others_not() -> None:
 
 def test_reports_pass_through_the_client_that_sends_them() -> None:
     claims = ClientReports(make("attack", "loss_inflation", fraction=0.5, factor=10), 0, 4)
-    read = claims.apply_attack_to("train_loss", reported("train_loss").read)
-    after = claims.apply_attack_to("loss_post", reported("loss_post").read)
-    steps = claims.apply_attack_to("steps", reported("steps").read)
+    read = claims.apply_attack_to("train_loss", find_reported("train_loss").read)
+    after = claims.apply_attack_to("loss_post", find_reported("loss_post").read)
+    steps = claims.apply_attack_to("steps", find_reported("steps").read)
     for k in range(4):
-        update = update_of(k, [0.0], steps=1, batch_loss=np.array([2.0]), loss_after=1.5)
+        update = make_update(k, [0.0], steps=1, batch_loss=np.array([2.0]), loss_after=1.5)
         assert read(update) == (20.0 if claims.liars[k] else 2.0)
         assert after(update) == (15.0 if claims.liars[k] else 1.5)
         assert steps(update) == 1.0

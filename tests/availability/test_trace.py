@@ -16,7 +16,7 @@ from fedcohort.availability.trace import Trace
 from fedcohort.errors import DataError, OptionError
 from fedcohort.rng import Draws
 from run_harness import compose_words, go
-from yaml_words import ROOT, make_a
+from yaml_words import ROOT, make_typed
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "device_traces"
 TABLE: dict[str, list[Any]] = {  # in the order of names 10, 20, 30; the rows of a client needn't stand together
@@ -37,7 +37,7 @@ def write(folder: Path, columns: Mapping[str, Sequence[Any]], suffix: str = ".pa
 
 
 def trace(path: str, **changes: Any) -> Trace:
-    return make_a(Trace, "availability", "trace", path=path, **changes)
+    return make_typed(Trace, "availability", "trace", path=path, **changes)
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])

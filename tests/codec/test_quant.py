@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from codec_harness import key, layout_of, normal
+from codec_harness import draw_normal, make_generator_factory, make_layout
 from fedcohort.codec.quant import dequantise, hadamard, pack_bits, quantise, unpack_bits
 from yaml_words import make
 
@@ -36,8 +36,8 @@ def test_two_bits() -> None:
 
 @pytest.mark.parametrize("bits", [1, 2, 5, 8, 16])
 def test_no_number_moves_further_than_a_step(bits: int) -> None:
-    layout, delta = layout_of((30, 20)), normal(600)
-    came = make("codec", "quant", bits=bits).transmit(delta, layout, key())
+    layout, delta = make_layout((30, 20)), draw_normal(600)
+    came = make("codec", "quant", bits=bits).transmit(delta, layout, make_generator_factory())
     step = float(delta.max() - delta.min()) / (2**bits - 1)
     assert float((came - delta).abs().max()) <= step * (1 + 1e-3)
     assert len(came.unique()) <= 2**bits
@@ -48,14 +48,16 @@ def test_no_number_moves_further_than_a_step(bits: int) -> None:
 def test_without_a_range_a_tensor_is_its_constant(rotate: bool, value: float) -> None:
     # rotated, a tensor of one number is still constant; of more, only zeros are
     n = 1 if rotate and value else 5
-    came = make("codec", "quant", rotate=rotate).transmit(torch.full((n,), value), layout_of((n,)), key())
+    came = make("codec", "quant", rotate=rotate).transmit(
+        torch.full((n,), value), make_layout((n,)), make_generator_factory()
+    )
     assert came.tolist() == pytest.approx([value] * n, abs=1e-7)
 
 
 def test_tensors_have_ranges_of_their_own() -> None:
-    layout = layout_of((2,), (2,))
+    layout = make_layout((2,), (2,))
     delta = torch.tensor([0.0, 1.0, 0.0, 1000.0])
-    assert make("codec", "quant", bits=1).transmit(delta, layout, key()).tolist() == [0, 1, 0, 1000]
+    assert make("codec", "quant", bits=1).transmit(delta, layout, make_generator_factory()).tolist() == [0, 1, 0, 1000]
 
 
 @pytest.mark.parametrize("bits", range(1, 17))
@@ -72,7 +74,7 @@ def test_packed_by_hand() -> None:
 
 
 def test_bytes() -> None:
-    layout = layout_of((30, 20), (7,))
+    layout = make_layout((30, 20), (7,))
     assert make("codec", "quant", bits=3).bytes_up(layout) == -(-607 * 3 // 8) + 2 * 8
     assert make("codec", "quant", bits=8, rotate=True).bytes_up(layout) == 1024 + 8 + 2 * 8 + 8
     assert make("codec", "quant", bits=8, rho=0.5).bytes_up(layout) == 300 + 4 + 2 * 8 + 8  # round(3.5) = 4
@@ -91,17 +93,17 @@ def test_hadamard_by_hand() -> None:
 
 def test_a_rotation_alone_comes_back() -> None:
     # 16 bits: an error of at most a step, 2^-16 of the range, in each rotated number
-    layout, delta = layout_of((30, 20), (), (5,)), normal(606)
-    came = make("codec", "quant", bits=16, rotate=True).transmit(delta, layout, key())
+    layout, delta = make_layout((30, 20), (), (5,)), draw_normal(606)
+    came = make("codec", "quant", bits=16, rotate=True).transmit(delta, layout, make_generator_factory())
     assert float((came - delta).norm()) < 606**0.5 * 8 / 2**16
 
 
 def test_a_rotation_shortens_the_range_of_a_spike() -> None:
     # one number of 1024 is 32, the others are small: rotated each is +-1 and something
-    delta = normal(1024) / 10
+    delta = draw_normal(1024) / 10
     delta[5] = 32.0
     plain, turned = (
-        make("codec", "quant", bits=4, rotate=rotate).transmit(delta, layout_of((1024,)), key())
+        make("codec", "quant", bits=4, rotate=rotate).transmit(delta, make_layout((1024,)), make_generator_factory())
         for rotate in (False, True)
     )
     assert float((turned - delta).norm()) < float((plain - delta).norm()) / 5
@@ -109,7 +111,7 @@ def test_a_rotation_shortens_the_range_of_a_spike() -> None:
 
 @pytest.mark.parametrize("options", [{}, {"rotate": True}, {"rho": 0.5}, {"rotate": True, "rho": 0.5}], ids=str)
 def test_unbiased(options: dict[str, bool | float]) -> None:
-    layout, delta, n = layout_of((5,), (3,)), torch.tensor([1.0, -2, 0.5, 0, 3, -1, 2, 0.25]), 400
+    layout, delta, n = make_layout((5,), (3,)), torch.tensor([1.0, -2, 0.5, 0, 3, -1, 2, 0.25]), 400
     codec = make("codec", "quant", bits=2, **options)
-    came = torch.stack([codec.transmit(delta, layout, key(k)) for k in range(n)])
+    came = torch.stack([codec.transmit(delta, layout, make_generator_factory(k)) for k in range(n)])
     assert ((came.mean(0) - delta).abs() <= 5 * came.std(0) / n**0.5 + 1e-6).all()

@@ -8,7 +8,7 @@ from yaml_words import CONFIGS, ROOT
 
 
 @pytest.mark.parametrize(("group", "place"), [("selector", 1), ("agg", 2)])
-def test_the_page_says_what_the_docstrings_say(group: str, place: int) -> None:
+def test_the_page_agrees_with_the_docstrings(group: str, place: int) -> None:
     """A word that the table lacks is no fault: a new method is three files. `fedcohort methods` prints it."""
     made = table_rows(group, CONFIGS)
     page = (ROOT / "docs" / "methods.md").read_text()
@@ -19,7 +19,7 @@ def test_the_page_says_what_the_docstrings_say(group: str, place: int) -> None:
         assert line == made[line.split("`")[1]]
 
 
-def test_an_alias_gives_its_comment_and_what_it_reads() -> None:
+def test_an_alias_shows_its_comment_and_its_signals() -> None:
     """Nothing else reads the server's loss but a FLASH that is paid with it; the other repairs read what FLASH does."""
     agg, selector = table_rows("agg", CONFIGS), table_rows("selector", CONFIGS)
     assert agg["fedavgm"].startswith("| `fedavgm` | FedAvg with server momentum")
@@ -31,7 +31,7 @@ def test_an_alias_gives_its_comment_and_what_it_reads() -> None:
     assert "nothing" in table_rows("selector", CONFIGS)["round_robin"]
 
 
-def test_a_part_is_read_wherever_its_yaml_keeps_it() -> None:
+def test_a_component_is_found_wherever_its_yaml_defines_it() -> None:
     assert table_rows("agg", CONFIGS)["rhfl"].endswith("| `sce_loss` |")
     assert table_rows("partition", CONFIGS)["own"].endswith("| |"), "whose part is chosen by its data"
     assert table_rows("objective", CONFIGS)["propfair"].startswith(
@@ -39,7 +39,7 @@ def test_a_part_is_read_wherever_its_yaml_keeps_it() -> None:
     )  # made of another objective
 
 
-def test_each_signal_has_kind_cost_and_what_it_reveals(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_signal_has_kind_cost_and_privacy_note(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["signals"]) == 0
     head, _, *lines = capsys.readouterr().out.splitlines()
     assert head == "| signal | kind | cost a client | reveals |"

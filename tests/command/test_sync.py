@@ -33,7 +33,7 @@ def check(logs: Logs, last: int, status: str = "FINISHED") -> None:
     assert run.info.status == status
 
 
-def test_a_run_whose_server_was_gone_is_sent_later(logs: Logs, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_without_a_reachable_server_is_sent_later(logs: Logs, capsys: pytest.CaptureFixture[str]) -> None:
     play([Journal(), Summary(full=False), logs.tracker(DEAD), RunStatus()], run_info(logs))
     where = run_info(logs).folder
     capsys.readouterr()
@@ -46,7 +46,7 @@ def test_a_run_whose_server_was_gone_is_sent_later(logs: Logs, capsys: pytest.Ca
     check(logs, 6)
 
 
-def test_a_run_that_was_not_tracked_at_all(logs: Logs) -> None:
+def test_an_untracked_run_is_sent(logs: Logs) -> None:
     play([Journal(), RunStatus()], run_info(logs))
     with pytest.raises(TrackingError, match=r"was never tracked: name the server with tracking_uri="):
         send_missing(run_info(logs).folder)
@@ -55,7 +55,7 @@ def test_a_run_that_was_not_tracked_at_all(logs: Logs) -> None:
     assert logs.only_run().data.params["selector"] == "flash"
 
 
-def test_a_killed_run_ends_as_killed_then_goes_on(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_run_is_marked_as_killed_and_can_resume(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     kill_at(
         monkeypatch,
         feed,
@@ -81,7 +81,7 @@ def test_a_running_run_is_not_ended(logs: Logs) -> None:
     check(logs, 3, "KILLED")
 
 
-def test_it_may_be_killed_itself(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sync_can_be_killed_and_repeated(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     play([Journal(), RunStatus()], run_info(logs))
     where = run_info(logs).folder
     sent = feed.log_batch
@@ -97,14 +97,14 @@ def test_it_may_be_killed_itself(logs: Logs, monkeypatch: pytest.MonkeyPatch) ->
     check(logs, 6)
 
 
-def test_a_folder_that_is_copied_keeps_its_run(logs: Logs, tmp_path: Path) -> None:
+def test_a_copied_folder_keeps_its_mlflow_run(logs: Logs, tmp_path: Path) -> None:
     play([Journal(), logs.tracker(), RunStatus()], run_info(logs), last=3, status="interrupted")
     moved = run_info(logs).folder.rename(tmp_path / "elsewhere")
     assert "sent 0 rounds" in send_missing(moved)
     assert logs.only_run().data.tags["folder"] == str(moved)
 
 
-def test_several_folders_and_what_is_wrong_with_each(
+def test_several_folders_are_sent_and_each_error_is_reported(
     logs: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     play([Journal(), RunStatus()], run_info(logs))
@@ -116,7 +116,7 @@ def test_several_folders_and_what_is_wrong_with_each(
         send_missing(tmp_path)
 
 
-def test_a_server_that_is_still_gone(logs: Logs) -> None:
+def test_an_unreachable_server_is_reported(logs: Logs) -> None:
     play([Journal(), RunStatus()], run_info(logs))
     with pytest.raises(TrackingError, match=rf"MLflow at {DEAD} can't be reached \(.*refused\)"):
         send_missing(run_info(logs).folder, DEAD)

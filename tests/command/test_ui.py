@@ -33,7 +33,7 @@ def test_the_page_is_that_of_a_sweep_or_of_all_runs(logs: Logs) -> None:
         ui.find_page(where, "lat")
 
 
-def test_what_is_not_there_is_named(logs: Logs, tmp_path: Path) -> None:
+def test_a_missing_folder_is_named(logs: Logs, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="tracking_uri must be a database that exists"):
         ui.find_page(server.place(None, EXPERIMENT, tmp_path), "null")
     with pytest.raises(OptionError, match=f"experiment must be an experiment at .*{EXPERIMENT}"):

@@ -12,7 +12,7 @@ from fedcohort.command import line
 from fedcohort.dataset.user_table.rows import held_out
 from fedcohort.record import metadata
 from fedcohort.record.overview import list_run_facts
-from run_harness import Ran, go
+from run_harness import FinishedRun, go
 from yaml_words import ROOT
 
 DATA = ("dataset=folder", "clients=null", "cohort=2", "rounds=1", "client.epochs=1")
@@ -29,7 +29,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(data: Path, *words: str) -> Ran:
+def run(data: Path, *words: str) -> FinishedRun:
     return go(data / "logs", *DATA, f"dataset.path={data}", *words)
 
 

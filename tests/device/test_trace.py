@@ -16,7 +16,7 @@ from fedcohort.device.base import Workload
 from fedcohort.device.trace import Trace
 from fedcohort.errors import DataError, OptionError
 from fedcohort.rng import Draws
-from yaml_words import make_a
+from yaml_words import make_typed
 
 COLUMNS: dict[str, list[Any]] = {
     "client": [30, 10, 20],
@@ -37,7 +37,7 @@ def write(folder: Path, columns: Mapping[str, Sequence[Any]], suffix: str = ".pa
 
 
 def trace(path: str, **changes: Any) -> Trace:
-    return make_a(Trace, "device", "trace", path=path, **changes)
+    return make_typed(Trace, "device", "trace", path=path, **changes)
 
 
 def job(size: int, epochs: int = 1) -> Workload:

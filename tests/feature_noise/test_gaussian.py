@@ -16,12 +16,12 @@ from fedcohort.record import metadata
 from fedcohort.rng import generator
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build
-from federation_toy import raw
+from federation_toy import make_raw
 from run_harness import go
 
 
 def made(data: Raw | None = None, noise: Gaussian | None = None, seed: int = 0, client_val: float = 0.1) -> Federation:
-    data = raw(6000) if data is None else data
+    data = make_raw(6000) if data is None else data
     options = {"seed": seed, "clients": 20, "server_val": 0.05, "client_val": client_val}
     return build(data, SplitOptions(Iid(), NoNoise(), feature_noise=noise, **options))  # type: ignore[arg-type]
 
@@ -68,21 +68,21 @@ def test_a_samples_noise_is_the_seeds_and_the_clients() -> None:
 
 def test_no_second_copy_of_inputs_that_are_ours_alone() -> None:
     """A large population's inputs stand where they stood, noise or not; and those of somebody else are left alone."""
-    mine = raw(6000, single_use=True)
+    mine = make_raw(6000, single_use=True)
     held = made(mine, Gaussian(2.0, "uniform", 0.4))
     assert np.shares_memory(held.train.x.numpy(), mine.train_x)
-    theirs = raw(6000)
+    theirs = make_raw(6000)
     before = theirs.train_x.copy()
     made(theirs, Gaussian(2.0, "uniform", 0.4))
     np.testing.assert_array_equal(theirs.train_x, before)
 
 
 def test_inputs_that_are_no_real_numbers_are_refused() -> None:
-    words = raw(6000, train_x=np.arange(6000)[:, None])
+    words = make_raw(6000, train_x=np.arange(6000)[:, None])
     with pytest.raises(IncompatibleConfig, match=r"^feature_noise needs real numbers, .* are of type int64$"):
         made(words, Gaussian(1.0, "uniform", 0.4))
     with pytest.raises(IncompatibleConfig, match=r"are of type uint8; set dataset.pixels=float32 if the dataset has"):
-        made(raw(6000, train_x=np.arange(6000).astype(np.uint8)[:, None]), Gaussian(1.0, "uniform", 0.4))
+        made(make_raw(6000, train_x=np.arange(6000).astype(np.uint8)[:, None]), Gaussian(1.0, "uniform", 0.4))
     assert made(words, Gaussian(1.0, "bimodal", 0.0)).feature_noise is None
 
 

@@ -8,7 +8,7 @@ from fedcohort.partition.iid import Iid
 from fedcohort.rng import Draws
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build
-from federation_toy import made, raw
+from federation_toy import make_federation, make_raw
 
 
 def test_nobodys_inputs_are_disturbed() -> None:
@@ -19,8 +19,8 @@ def test_nobodys_inputs_are_disturbed() -> None:
 
 def test_a_federation_is_what_it_is_without_the_group() -> None:
     data = {"seed": 0, "clients": 20, "server_val": 0.05, "client_val": 0.1}
-    held = build(raw(), SplitOptions(Iid(), NoNoise(), feature_noise=NoFeatureNoise(), **data))  # type: ignore[arg-type]
-    plain = made(partition=Iid())
+    held = build(make_raw(), SplitOptions(Iid(), NoNoise(), feature_noise=NoFeatureNoise(), **data))  # type: ignore[arg-type]
+    plain = make_federation(partition=Iid())
     assert held.feature_noise is None
     for part in ("train", "val", "test"):
         np.testing.assert_array_equal(getattr(held, part).x, getattr(plain, part).x)

@@ -17,7 +17,7 @@ from fedcohort.dataset.breeds import BREEDS
 from fedcohort.partition.attribute import Attribute
 from fedcohort.partition.base import Stock
 from fedcohort.startup import components
-from feddiverse_toy import FEDDIVERSE, birds, dogs
+from feddiverse_toy import FEDDIVERSE, write_spawrious, write_waterbirds
 from run_harness import compose_words, go
 
 CLIENTS = {"waterbirds_dist": 30, "spawrious_gai": 25, "spawrious4": 25, "spawrious_gci100": 100}  # 24 elsewhere
@@ -126,7 +126,7 @@ def test_what_the_preset_sets_and_what_a_user_changes() -> None:
 
 @pytest.mark.parametrize("word", ["spawrious_gsc", "waterbirds_dist"])
 def test_a_run_of_small_data_is_dealt_the_same_whatever_the_selector(word: str, tmp_path: Path) -> None:
-    path = birds(tmp_path) if word == "waterbirds_dist" else dogs(tmp_path, 100)
+    path = write_waterbirds(tmp_path) if word == "waterbirds_dist" else write_spawrious(tmp_path, 100)
     words = (f"dataset={dataset(word)}", f"heterogeneity={word}", f"dataset.path={path}", "dataset.size=8", "rounds=1")
     clients = f"clients={CLIENTS.get(word, 24)}"
     rans = [

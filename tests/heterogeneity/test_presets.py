@@ -10,7 +10,7 @@ from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.startup import check, components
 from feddiverse_toy import FEDDIVERSE
 from run_harness import compose_words
-from yaml_words import CONFIGS, plain
+from yaml_words import CONFIGS, to_dict
 
 MAIN = """
 defaults:
@@ -31,7 +31,7 @@ def composed(tmp_path: Path) -> Any:
 
     def compose_with(*overrides: str) -> dict[str, Any]:
         with initialize_config_dir(str(tmp_path), version_base="1.3"):
-            return plain(compose("main", overrides=list(overrides)))
+            return to_dict(compose("main", overrides=list(overrides)))
 
     return compose_with
 

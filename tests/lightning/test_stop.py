@@ -19,7 +19,7 @@ from fedcohort.ranks import rank
 from fedcohort.record import claim, manifest
 from fedcohort.selector.base import begins_with_all
 from fedcohort.training.local import LocalTrainer
-from run_harness import Collect, Ran, go, same_bits
+from run_harness import Collect, FinishedRun, go, same_bits
 
 BEGINS = f"{begins_with_all('flash')}\n"  # said at the start
 WORDS = ("selector=flash", "agg=scaffold", "split.limit=240", "rounds=4")
@@ -27,7 +27,7 @@ INT, TERM = signal.SIGINT, signal.SIGTERM
 
 
 @pytest.fixture(scope="module", autouse=True)  # so that forked children have their imports done
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return go(tmp_path_factory.mktemp("whole"), *WORDS)
 
 
@@ -114,7 +114,9 @@ def test_nor_where_the_first_round_is_dropped(tmp_path: Path, monkeypatch: pytes
     assert not list((tmp_path / "logs" / "runs").iterdir())
 
 
-def test_a_folder_that_was_there_before_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Ran) -> None:
+def test_a_folder_that_was_there_before_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: FinishedRun
+) -> None:
     signals(monkeypatch, Collect, "observe", signal.SIGKILL)
     assert child(tmp_path, *WORDS)[0] == -signal.SIGKILL
     monkeypatch.undo()
@@ -128,7 +130,7 @@ def test_a_folder_that_was_there_before_stays(tmp_path: Path, monkeypatch: pytes
     only(tmp_path / "logs")
 
 
-def test_in_a_round_it_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Ran) -> None:
+def test_in_a_round_it_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: FinishedRun) -> None:
     signals(monkeypatch, Collect, "observe", TERM, call=3)
     code, said = child(tmp_path, *WORDS)
     status = only(tmp_path / "logs")[1]
@@ -156,7 +158,7 @@ def test_files_are_finished_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("number", [TERM, signal.SIGKILL])
 def test_a_run_that_is_resumed_at_its_end_writes_what_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Ran, number: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: FinishedRun, number: int
 ) -> None:
     signals(monkeypatch, Collect, "finish", INT, number)
     code, _ = child(tmp_path, *WORDS)

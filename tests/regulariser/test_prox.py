@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from agg_harness import JOB
+from agg_harness import CLIENT_CONTEXT
 from fedcohort.hook import Correction
 from yaml_words import make
 
 
 def correction(mu: float, w: list[float]) -> Correction:
     (hook,) = make("regulariser", "prox", mu=mu).hooks
-    begun: Correction = hook.begin(torch.tensor(w, dtype=torch.float64), {}, {}, JOB)
+    begun: Correction = hook.begin(torch.tensor(w, dtype=torch.float64), {}, {}, CLIENT_CONTEXT)
     return begun
 
 

@@ -31,7 +31,7 @@ def run_folder(folder: Path) -> Path:
 
 def test_a_run_of_a_folder_and_of_a_study_are_one(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "run")
-    study = tiny.write(tmp_path / "tiny")
+    study = tiny.write_study(tmp_path / "tiny")
     facts, curve = measure(folder, "test/acc")
     saved = Results(study.folder)
     keys = {"cell": "equal", "selector": "flash", "seed": 0, "status": DONE, "metric": "test/acc"}

@@ -12,7 +12,7 @@ from fedcohort.data import interaction
 from fedcohort.signal.base import find
 from global_rng import guard
 from run_harness import go
-from signal_kinds import BareLab, computed, passes_of
+from signal_kinds import BareLab, count_passes, find_computed
 
 OPTIONS: dict[str, Any] = {"q": 0.7, "epochs": 2, "lr": 0.1, "batch": 5, "seed": 3}
 
@@ -36,7 +36,7 @@ class Toy(BareLab):
 
 def asked(clients: list[int], round: int = 4, **options: Any) -> np.ndarray:
     with torch.random.fork_rng():
-        return computed("dht").compute(Toy(), round, np.array(clients), OPTIONS | options)
+        return find_computed("dht").compute(Toy(), round, np.array(clients), OPTIONS | options)
 
 
 def test_three_numbers_a_client_in_the_unit_interval() -> None:
@@ -90,7 +90,7 @@ def test_what_is_charged_is_what_is_done(monkeypatch: pytest.MonkeyPatch) -> Non
         done.update(trained=0, predicted=0)
         asked([client])
         n, models = sum(counts), sum(c > 0 for c in counts)
-        (passes,) = passes_of("dht", OPTIONS, np.array([counts]))
+        (passes,) = count_passes("dht", OPTIONS, np.array([counts]))
         assert done["biased"] == 3 * 2 * models * n
         assert done["predicted"] in (n, 2 * n), "no attribute is predicted without a pivot"
         bound = done["biased"] + 3 * 2 * max(counts) + 2 * n
@@ -99,7 +99,7 @@ def test_what_is_charged_is_what_is_done(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_two_classes_need_one_biased_model() -> None:
-    (passes,) = passes_of("dht", {"epochs": 5}, np.array([[30, 10]]))
+    (passes,) = count_passes("dht", {"epochs": 5}, np.array([[30, 10]]))
     assert passes == 3 * 5 * (1 + 0.75) + 2
 
 

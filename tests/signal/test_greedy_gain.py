@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 import torch
 
-from agg_harness import update_of
+from agg_harness import make_update
 from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
 from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import ClientUpdate
 from run_harness import go
-from signal_kinds import BareLab, computed
-from yaml_words import make, words
+from signal_kinds import BareLab, find_computed
+from yaml_words import list_options, make
 
 
 class Toy(BareLab):
@@ -27,7 +27,7 @@ class Toy(BareLab):
         self.moves, self.n = moves, n
 
     def train(self, round: int, client: int) -> ClientUpdate:
-        return update_of(client, [self.moves[client]], n_used=self.n[client], n_train=100)
+        return make_update(client, [self.moves[client]], n_used=self.n[client], n_train=100)
 
     def server_loss_after(self, update: torch.Tensor) -> float:
         return float((update[0].float() - 2) ** 2)
@@ -36,7 +36,7 @@ class Toy(BareLab):
 def places(moves: Sequence[float], n: Sequence[int], cohort: int, direction: str = "down") -> list[float]:
     clients = np.arange(len(moves))
     options = {"cohort": cohort, "direction": direction}
-    found: list[float] = computed("greedy_gain").compute(Toy(moves, n), 0, clients, options).tolist()
+    found: list[float] = find_computed("greedy_gain").compute(Toy(moves, n), 0, clients, options).tolist()
     return found
 
 
@@ -94,14 +94,14 @@ def test_it_foresees_what_the_engine_does() -> None:
         return lab.server_loss_after(sum(n[k] * deltas[k] for k in pair) / n[list(pair)].sum())
 
     options = {"cohort": 2, "direction": "down"}
-    found = computed("greedy_gain").compute(lab, 4, np.arange(3), options)
+    found = find_computed("greedy_gain").compute(lab, 4, np.arange(3), options)
     best = min(range(3), key=lambda k: loss((k,)))
     pair = min((p for p in combinations(range(3), 2) if best in p), key=loss)
     assert int(np.argmax(found)) == best
     assert set(np.flatnonzero(found)) == set(pair)
 
 
-@pytest.mark.parametrize("word", words("samples"))
+@pytest.mark.parametrize("word", list_options("samples"))
 def test_it_foresees_the_round_that_is_run_or_the_run_is_refused(
     word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

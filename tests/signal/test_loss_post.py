@@ -14,8 +14,8 @@ from engine_toy import SEED, federation_of, network_of, task_of, trainer_of
 from fedcohort.flat import FlatModel
 from fedcohort.rng import torch_scope
 from fedcohort.training.engines import choose
-from run_harness import Ran, go
-from signal_kinds import reported
+from run_harness import FinishedRun, go
+from signal_kinds import find_reported
 
 P = 64 * 10 + 10  # logistic regression on 8x8 digits
 K, M, EPOCHS = 12, 4, 2
@@ -40,7 +40,7 @@ def test_one_step_by_hand(kind: str) -> None:
     s = lr * (x @ x[2] + 1)
     expected = np.log(np.exp(s) + 2) - s * (y == y[2])
     assert len(y) > 10, "all of T_k, not the sample that it was trained on"
-    assert reported("loss_post").read(update) == pytest.approx(expected.mean(), abs=1e-12)
+    assert find_reported("loss_post").read(update) == pytest.approx(expected.mean(), abs=1e-12)
 
 
 @pytest.mark.parametrize("extra", [nn.BatchNorm1d(8), nn.Dropout(0.5)], ids=["batch norm", "dropout"])
@@ -80,7 +80,7 @@ def test_a_codec_loses_nothing_of_it(tmp_path: Path) -> None:
     assert first[0].last.fingerprint != first[1].last.fingerprint
 
 
-def spent(ran: Ran, name: str) -> float:
+def spent(ran: FinishedRun, name: str) -> float:
     return ran.last.metrics[name] - ran.reports[0].metrics[name]
 
 
@@ -148,7 +148,7 @@ def test_losses_are_lower_and_more_alike_the_later_they_are_taken() -> None:
         told["loss"].append(F.cross_entropy(network(x), y).item())
         update = trainer.train(task_of(k, units=10, lr=0.5, loss_after=True), {})
         for word in ("train_loss", "loss_post"):
-            told[word].append(reported(word).read(update))
+            told[word].append(find_reported(word).read(update))
     assert all(a > b > c for a, b, c in zip(*told.values(), strict=True))
     apart = [divergence(losses) for losses in told.values()]
     assert apart[0] > 4 * apart[1] > 4 * apart[2]

@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from fedcohort.signal.base import Derived, find
 from fedcohort.signal.update_gram import COLUMNS, gram
 from selector_harness import derive
-from signal_kinds import derived
+from signal_kinds import find_derived
 
 NAN, INF = float("nan"), float("inf")
 
@@ -76,4 +76,4 @@ def test_it_has_a_number_for_every_pair() -> None:
     signal = find("update_gram")
     assert isinstance(signal, Derived)
     assert signal.pairs
-    assert not derived("server_loss").pairs
+    assert not find_derived("server_loss").pairs

@@ -10,7 +10,7 @@ from engine_toy import federation_of
 from fedcohort.component import Facts
 from fedcohort.flat import keeps_statistics
 from fedcohort.startup.notices import list_notices, list_unmeasured
-from run_harness import compose_words, go, parts_of, startup_notices
+from run_harness import compose_words, go, make_components, startup_notices
 from yaml_words import make
 
 CLEAN = "heterogeneity=noniid30"
@@ -145,7 +145,11 @@ def test_it_says_what_is_lost(words: tuple[str, ...], lines: list[str]) -> None:
 
 @pytest.mark.parametrize("norm", [nn.BatchNorm1d(4), nn.SyncBatchNorm(4), nn.GroupNorm(2, 4)])
 def test_batch_norm_is_averaged_by_samples_whatever_else_is(norm: nn.Module) -> None:
-    parts, federation, composition = parts_of("dataset=synthetic"), federation_of(), compose_words("dataset=synthetic")
+    parts, federation, composition = (
+        make_components("dataset=synthetic"),
+        federation_of(),
+        compose_words("dataset=synthetic"),
+    )
     for word in ("scaffold", "fedmgda_plus", "fednova", "qffl", "fedavg", "afl"):
         fair = replace(parts, agg=make("agg", word))
         batch_norm = keeps_statistics(nn.Sequential(nn.Linear(2, 4), norm))
@@ -179,7 +183,7 @@ def test_a_component_of_any_group_may_add_notices() -> None:
         def notices(self, choice: str) -> list[str]:
             return [f"availability={choice} says this", "and that"]
 
-    parts, composition = parts_of(availability=Talker()), compose_words()
+    parts, composition = make_components(availability=Talker()), compose_words()
     found = list_notices({**composition.choices, "availability": "sometimes"}, Facts(parts, composition.config))
     assert found == ["availability=sometimes says this", "and that"]
 

@@ -18,13 +18,13 @@ from fedcohort.record import manifest, provenance
 from fedcohort.startup import differences, split
 from fedcohort.tracking import record
 from killing import kill_at
-from run_harness import Ran, collect_words, compose_words, go, same_bits
+from run_harness import FinishedRun, collecting_overrides, compose_words, go, same_bits
 
 WORDS = ("agg=scaffold", "client_store.limit_gb=0", "callback=default", "callback.figures=null", "rounds=5")
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return go(tmp_path_factory.mktemp("whole"), *WORDS)
 
 
@@ -58,7 +58,7 @@ def home(logs: Path) -> Path:
     return found
 
 
-def resumed(logs: Path, how: str = "true", *words: str) -> Ran:
+def resumed(logs: Path, how: str = "true", *words: str) -> FinishedRun:
     return go(logs, *WORDS, *words, f"resume={how}")
 
 
@@ -86,7 +86,7 @@ def test_a_damaged_file_of_a_finished_run_is_named_before_anything_is_written(lo
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("name", ["withdraw", "seal"])
 def test_a_kill_beside_the_manifest_leaves_a_sound_run(
-    whole: Ran, logs: Path, monkeypatch: pytest.MonkeyPatch, name: str, when: str
+    whole: FinishedRun, logs: Path, monkeypatch: pytest.MonkeyPatch, name: str, when: str
 ) -> None:
     kill_at(monkeypatch, manifest, name, 1, when, lambda: resumed(logs))
     found = resumed(logs)  # it may have finished before the kill
@@ -114,7 +114,7 @@ def test_a_checkpoint_that_was_cut_is_noticed(logs: Path, kept: int) -> None:
 
 
 def test_the_one_before_a_damaged_one_is_offered_and_taken_by_choice(
-    whole: Ran, logs: Path, said: pytest.LogCaptureFixture
+    whole: FinishedRun, logs: Path, said: pytest.LogCaptureFixture
 ) -> None:
     flip(home(logs) / "last.ckpt", 4321)
     with pytest.raises(
@@ -140,14 +140,14 @@ def test_nothing_whole_is_left(logs: Path) -> None:
         resumed(logs, "force")
 
 
-def test_a_kill_between_the_two_renames_leaves_the_one_before(whole: Ran, logs: Path) -> None:
+def test_a_kill_between_the_two_renames_leaves_the_one_before(whole: FinishedRun, logs: Path) -> None:
     (home(logs) / "last.ckpt").unlink()
     found = resumed(logs)
     assert found.reports[0].step == 3
     assert same_bits(whole, found)
 
 
-def test_what_clients_keep_in_files_is_checked_too(whole: Ran, logs: Path) -> None:
+def test_what_clients_keep_in_files_is_checked_too(whole: FinishedRun, logs: Path) -> None:
     saved = torch.load(home(logs) / "last.ckpt", weights_only=True)["callbacks"].values()
     slots = next(state["clients"]["slots"] for state in saved if "clients" in state).tolist()
     before = torch.load(home(logs) / "previous.ckpt", weights_only=True)["callbacks"].values()
@@ -254,7 +254,7 @@ def test_force_goes_on_and_is_never_forgotten(
     assert tags["commits"].split(", ") == provenance.list_commits([first, second, third])
 
 
-def test_a_run_that_was_never_forced_has_no_such_tag(whole: Ran) -> None:
+def test_a_run_that_was_never_forced_has_no_such_tag(whole: FinishedRun) -> None:
     tags = record.tags(whole.info, "running")
     assert tags["starts"] == "1"
     assert "forced" not in tags
@@ -271,13 +271,13 @@ def test_a_start_that_was_torn_costs_no_other(tmp_path: Path) -> None:
 
 # --- what changes no result ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("word", ["checkpoint.every_s=5", "checkpoint.every=2", "engine.slices=3"])
-def test_how_a_result_is_reached_may_change(whole: Ran, logs: Path, word: str) -> None:
+def test_how_a_result_is_reached_may_change(whole: FinishedRun, logs: Path, word: str) -> None:
     found = resumed(logs, "true", word)
     assert found.folder == home(logs)
     assert same_bits(whole, found)
 
 
-def test_what_clients_keep_may_move_into_memory_and_back(whole: Ran, logs: Path) -> None:
+def test_what_clients_keep_may_move_into_memory_and_back(whole: FinishedRun, logs: Path) -> None:
     resumed(logs, "true", "client_store.limit_gb=4", "rounds=4")
     found = resumed(logs)
     assert found.reports[0].step == 5
@@ -295,13 +295,13 @@ def test_what_clients_keep_may_move_into_memory_and_back(whole: Ran, logs: Path)
 )
 def test_the_nearest_run_is_described_by_its_differences(three: Path, words: tuple[str, ...], differs: str) -> None:
     line = differences.describe_nearest_run(
-        three / "runs", three / "runs" / "new", compose_words(*collect_words(three, *WORDS, *words)).config
+        three / "runs", three / "runs" / "new", compose_words(*collecting_overrides(three, *WORDS, *words)).config
     )
     assert line.startswith(f"the nearest run, {home(three)}, {differs}")
 
 
 def test_runs_that_cant_be_read_are_skipped(three: Path, tmp_path: Path) -> None:
-    config = compose_words(*collect_words(three, *WORDS, "seed=3")).config
+    config = compose_words(*collecting_overrides(three, *WORDS, "seed=3")).config
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "config.yaml").write_text("a: [1, 2\n")
     assert differences.describe_nearest_run(tmp_path, tmp_path / "b", config) == ""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from command_harness import command
+from command_harness import run_command
 from scripts import load_script
 from yaml_words import CONFIGS
 
@@ -20,7 +20,7 @@ def test_measures_a_small_dataset(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     def run(command_line: list[str], **options: Any) -> object:
         """Run train.py in this process, which has imported its modules; memory is measured in a new process."""
         if command_line[1].endswith("train.py"):
-            return command(*command_line[2:])
+            return run_command(*command_line[2:])
         return run_process(command_line, **options)
 
     monkeypatch.setattr(pace.subprocess, "run", run)

@@ -14,7 +14,7 @@ MADE = ("mine", "my_", "results.md", "stale_loss")  # what a reader makes
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_paths_verbs_and_words_exist(path: Path) -> None:
+def test_documented_paths_commands_and_options_exist(path: Path) -> None:
     text = path.read_text()
     files = re.findall(r"(?<![\w/.])((?:src|tests|configs|docs|benchmarks)/[\w/.]*\w)", text)
     assert [file for file in files if not (ROOT / file).exists() and not any(m in file for m in MADE)] == []
