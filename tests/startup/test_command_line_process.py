@@ -26,7 +26,7 @@ def test_help_says_what_it_is_and_where_ranges_stand() -> None:
     done = train("--help", "selector=flash")
     assert done.returncode == 0
     words = f"selector: {', '.join(WORDS[:3])}"
-    for part in ("resume=true", "-m selector=", "configs/<group>/<word>.yaml", words, "gamma_scale"):
+    for part in ("resume=true", "-m selector=", "configs/<group>/<choice>.yaml", words, "gamma_scale"):
         assert part in done.stdout
 
 
@@ -55,7 +55,7 @@ with initialize_config_dir({str(CONFIGS)!r}, version_base="1.3"):
 made = compose_config(cfg, cfg.hydra.runtime.choices, ())
 for group in {LIGHT}:
     components.make(made, group)
-run.watchers_of(made)
+run.make_observers(made)
 found = {{"torch", "lightning", "mlflow", "matplotlib"}} & sys.modules.keys()
 assert not found, found
 """
