@@ -40,7 +40,7 @@ POINTS: dict[str, tuple[Any, str]] = {
     "committing a journal line": (journal, "commit"),
     "writing the client table": (client_table, "write_part"),
     "writing a checkpoint": (checkpoint, "write"),
-    "renaming a checkpoint": (checkpoint, "rename"),
+    "renaming a checkpoint": (checkpoint, "rename_checkpoint"),
     "syncing a file": (os, "fsync"),
     "replacing a file": (os, "replace"),
     "writing a file": (folder, "write_atomically"),

@@ -36,7 +36,7 @@ QUIET = ("callback.figures=null", "callback.progress=null", "callback.summary=nu
 MOMENTS: dict[str, tuple[Any, str, int]] = {
     "client table": (client_table, "write_step", 5),
     "journal": (journal, "commit_step", 6),
-    "checkpoint": (checkpoint, "rename", 5),
+    "checkpoint": (checkpoint, "rename_checkpoint", 5),
     "tracking": (MlflowTracker, "observe", 6),
     "training": (LocalTrainer, "train", 28),
 }
