@@ -171,6 +171,21 @@ def test_a_program_ends_with_one_line_and_the_signals_code(main: str, code: int,
     assert (done.returncode, done.stderr.strip()) == (code, said)
 
 
+def test_a_closed_output_ends_a_program_quietly() -> None:
+    """As in `fedcohort study report NAME | head`; a broken pipe to another process stays an error."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    for size in (1, 100_000):  # noticed at the end, and while it is written
+        program = [sys.executable, "-c", PROGRAM.format(f"sys.stdout.write('x' * {size}) and 0")]
+        done = subprocess.run(program, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+        assert (done.returncode, done.stderr) == (141, ""), size
+    os.close(writer)
+    other = "(_ for _ in ()).throw(BrokenPipeError('a worker'))"
+    done = subprocess.run([sys.executable, "-c", PROGRAM.format(other)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "BrokenPipeError: a worker" in done.stderr
+
+
 def test_a_launchers_own_signal_is_for_the_process_that_it_started() -> None:
     """SLURM sends it to the training processes that were forked, too: each would put the job back into the queue."""
     heard: list[int] = []

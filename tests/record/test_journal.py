@@ -164,11 +164,11 @@ def test_damage_ahead_of_the_checkpoint_is_trained_again(
 
 
 KILLS = [  # where the process is killed, and the rounds that the journal has and the checkpoint lacks
-    (client_table, "write_part", "before", 1),
-    (client_table, "write_part", "after", 2),
-    (journal, "commit", "before", 0),
-    (journal, "commit", "after", 0),
-    (journal, "commit", "after", 2),
+    (client_table, "write_step", "before", 1),
+    (client_table, "write_step", "after", 2),
+    (journal, "commit_step", "before", 0),
+    (journal, "commit_step", "after", 0),
+    (journal, "commit_step", "after", 2),
     (os, "fsync", "before", 1),
     (os, "replace", "before", 0),
 ]
@@ -188,12 +188,12 @@ def test_a_kill_at_any_point_loses_and_doubles_no_round(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize(("owner", "name"), [(client_files, "replace"), (shutil, "rmtree")])
+@pytest.mark.parametrize(("owner", "name"), [(client_files, "write_and_rename"), (shutil, "rmtree")])
 def test_a_kill_while_tables_are_put_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, when: str
 ) -> None:
     facts = info(tmp_path / "run")
-    call = 7 if name == "replace" else 1
+    call = 7 if name == "write_and_rename" else 1
     kill_at(monkeypatch, owner, name, call, when, lambda: play([Journal()], facts))
     check(facts.folder, 6)
     play([Journal()], info(tmp_path / "run", start=6))

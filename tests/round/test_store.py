@@ -90,7 +90,9 @@ def test_files_change_no_bit(mapped: FinishedRun, tmp_path: Path) -> None:
     assert small < (memory.folder / "last.ckpt").stat().st_size
 
 
-@pytest.mark.parametrize(("owner", "name", "call"), [(closing, "extend_choices", 3), (checkpoint, "rename", 3)])
+@pytest.mark.parametrize(
+    ("owner", "name", "call"), [(closing, "extend_choices", 3), (checkpoint, "rename_checkpoint", 3)]
+)
 def test_a_killed_run_resumes_exactly(
     mapped: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, call: int
 ) -> None:

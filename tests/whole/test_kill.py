@@ -34,9 +34,9 @@ QUIET = ("callback.figures=null", "callback.progress=null", "callback.summary=nu
 
 # moment: (where, what, how often a run of five rounds calls it)
 MOMENTS: dict[str, tuple[Any, str, int]] = {
-    "client table": (client_table, "write_part", 5),
-    "journal": (journal, "commit", 6),
-    "checkpoint": (checkpoint, "rename", 5),
+    "client table": (client_table, "write_step", 5),
+    "journal": (journal, "commit_step", 6),
+    "checkpoint": (checkpoint, "rename_checkpoint", 5),
     "tracking": (MlflowTracker, "observe", 6),
     "training": (LocalTrainer, "train", 28),
 }

@@ -11,6 +11,7 @@ import logging
 import mmap
 import multiprocessing
 import os
+import select
 import signal
 import sys
 import threading
@@ -210,8 +211,19 @@ class Interrupts:
 interrupts = Interrupts()
 
 
+def _is_output_closed() -> bool:
+    """Return whether nothing reads the standard output any more; discard further output if so."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    if closed := any(event & select.POLLERR for _, event in poll.poll(0)):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return closed
+
+
 def run_main(main: Callable[[], int], message: str = NOTHING) -> int:
-    """Return the exit code of `main`; if a signal ended it, end the process with the signal's exit code.
+    """Return the exit code of `main`; end the process with the signal's exit code if a signal ended it.
+
+    A reader of the output that has gone, such as `head`, counts as SIGPIPE.
 
     Args:
         main: the program.
@@ -219,8 +231,12 @@ def run_main(main: Callable[[], int], message: str = NOTHING) -> int:
     """
     interrupts.start()
     try:
-        return main()
+        code = main()
+        sys.stdout.flush()
+        return code
     except BaseException as error:
+        if isinstance(error, BrokenPipeError) and _is_output_closed():
+            interrupts.record_exit_code(PIPE)
         if not interrupts.code or (isinstance(error, SystemExit) and error.code != interrupts.code):
             raise
         if not isinstance(error, SystemExit) and interrupts.code != PIPE:
