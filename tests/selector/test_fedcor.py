@@ -103,6 +103,11 @@ def test_queries_follow_the_schedule() -> None:
     assert len({steps[t].probes[1].options["trainers"] for t in shadows}) > 1
 
 
+def test_the_first_shadow_round_is_after_the_warm_up_even_where_the_interval_ends_with_it() -> None:
+    """W = 4, interval 4: round 4 ends the warm-up, whose loss changes are known, so the first one follows round 8."""
+    assert [t for t in range(20) if quick(warmup=4, interval=4).is_shadow(t)] == [9, 13, 17]
+
+
 def test_loss_changes() -> None:
     """Round e's are F(w_{e+1}) - F(w_e) in the warm-up, shadow - F(w_t) afterwards, and none between."""
     world = World()

@@ -80,6 +80,17 @@ def test_whole_cohorts_by_hand(cross: str, m: int, u: tuple[float, ...], expecte
     assert order(make(cross=cross), DELTA, m, *u) == expected
 
 
+def test_the_sixth_client_complements_the_fourth_and_fifth() -> None:
+    """The third step within its group of three: the largest |cross product of the two before it, times its triplet|."""
+    draws = np.random.default_rng(0)
+    for _ in range(20):
+        delta = draws.random((9, 3))
+        chosen = order(make(cross="abs"), delta, 6, 0.3, 0.6)
+        D, rest = normalise(delta), [k for k in range(9) if k not in chosen[:5]]
+        products = np.abs(D @ np.cross(D[chosen[3]], D[chosen[4]]))
+        assert chosen[5] == rest[int(products[rest].argmax())]
+
+
 def test_the_second_triple_starts_from_the_class_imbalance() -> None:
     """u = .5 among clients 1, 3, 4, 5 is 4 by SC (.1 .2 .4 0) and 1 by CI (.7 .3 .05 0)."""
     left = np.array([1, 3, 4, 5])

@@ -92,6 +92,11 @@ def test_the_scale_of_the_norms_matters_only_in_the_printed_formula() -> None:
     np.testing.assert_allclose(normalise_importance(A), A / 2.3)
 
 
+def test_clients_without_a_valid_norm_are_equally_important() -> None:
+    for n in (0, 1, 4):
+        assert normalise_importance(np.full(n, NAN)).tolist() == [1 / max(n, 1)] * n
+
+
 @pytest.mark.parametrize("redraw", ["renormalise", "resolve"])
 @pytest.mark.parametrize("rho", [0.1, 0.5, 0.9])
 def test_latency_counts_as_much_among_many_as_among_few(rho: float, redraw: str) -> None:

@@ -176,6 +176,15 @@ def test_clients_without_an_answer_come_last() -> None:
     assert asked(9, 0, sketches)[0].clients.shape == (9,)
 
 
+def test_probabilities_sum_to_1_with_clients_outside_the_strata() -> None:
+    """8 of 9 places of the cohort are drawn from strata, and the last one from the two clients without a sketch."""
+    sketches = X.copy()
+    sketches[[0, 7]] = NAN
+    probability = known(asked(9, 0, sketches)[0].probability)
+    np.testing.assert_allclose(probability[[0, 7]], 1 / 9 / 2)
+    assert probability.sum() == pytest.approx(1)
+
+
 def test_the_number_of_strata() -> None:
     """10, or 3 in FedDiverse's version; never more than places in a cohort, or different clients."""
     far = np.stack([np.arange(20.0) ** 3, np.zeros(20)], axis=1)
