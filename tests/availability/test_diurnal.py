@@ -18,7 +18,7 @@ def test_a_share_of_the_clients_is_ready_at_every_hour(share: float) -> None:
     assert np.abs(24 * ready.mean(0) - 24 * share).max() <= 1 + 1e-9  # hours a client is there, seen once an hour
 
 
-def test_a_client_comes_at_its_own_hour_for_as_long_every_day() -> None:
+def test_a_client_is_ready_at_the_same_hours_every_day() -> None:
     schedule = Diurnal(0.25, 100.0).schedule(Draws(0, 50))
     phase = 100 * Draws(0, 50).uniform("diurnal")
     waits = schedule.seconds_until_ready(700.0)
@@ -31,7 +31,7 @@ def test_a_client_comes_at_its_own_hour_for_as_long_every_day() -> None:
         assert schedule.completion_time(np.array([k]), now, np.array([30.0])) == pytest.approx([105.0], abs=1e-4)
 
 
-def test_who_is_ready_at_a_smaller_share_is_ready_at_a_larger_one() -> None:
+def test_clients_ready_at_a_smaller_share_are_ready_at_a_larger_one() -> None:
     rare, often = (Diurnal(share, 100.0).schedule(Draws(0, 300)).seconds_until_ready(33.0) == 0 for share in (0.3, 0.6))
     assert (often | ~rare).all()
     assert 0 < rare.sum() < often.sum() < 300

@@ -27,7 +27,7 @@ def test_a_square_invertible_factor_loses_nothing() -> None:
     torch.testing.assert_close(A @ least_squares(A, H), H)
 
 
-def test_bytes_of_the_paper_s_example() -> None:
+def test_the_papers_example_has_the_stated_bytes() -> None:
     # d1 = 784, d2 = 256, k = 16: 16 * 256 floats are 16,384 bytes, 49 times fewer than 784 * 256 floats
     whole, codec = make_layout((784, 256)), make("codec", "lowrank", k=16)
     assert make("codec", "none").bytes_up(whole) == 802_816 == 49 * 16_384
@@ -43,13 +43,13 @@ def test_a_network_of_small_layers_is_sent_whole() -> None:
     assert make("codec", "none").shrinks(make_layout((16, 100)))  # nobody wants it to
 
 
-def test_as_many_rows_as_the_rank_are_sent_as_they_are() -> None:
+def test_matrices_with_no_more_rows_than_the_rank_are_sent_unchanged() -> None:
     layout, delta = make_layout((16, 100)), draw_normal(1600)
     assert torch.equal(make("codec", "lowrank", k=16).transmit(delta, layout, make_generator_factory()), delta)
 
 
 @pytest.mark.parametrize("dist", ["normal", "uniform01"])
-def test_what_arrives_is_the_projection(dist: str) -> None:
+def test_the_decoded_update_is_the_projection(dist: str) -> None:
     # P = A (A'A)^-1 A' is symmetric and P P = P: sent again it stays, and what is lost is orthogonal to it
     layout, delta = make_layout((64, 32)), draw_normal(64 * 32)
     codec = make("codec", "lowrank", k=8, dist=dist, mode="posthoc")
@@ -70,7 +70,7 @@ def test_a_projection_keeps_k_of_d1_of_the_square() -> None:
     assert float(torch.stack(kept).mean()) == pytest.approx(16 / 64, rel=0.03)
 
 
-def test_entries() -> None:
+def test_the_entries_of_the_factor_have_the_right_distribution() -> None:
     layout = make_layout((200, 200))
     A = make("codec", "lowrank", k=50).bases(layout, draw_seed(make_generator_factory()()))[layout.parameters[0]]
     assert float(A.var()) == pytest.approx(1 / 50, rel=0.05)  # 10,000 entries: sd sqrt(2 / 10,000) = 1.4 %

@@ -21,7 +21,7 @@ def client_that_draws(rho: float, layout: Any, wanted: list[int]) -> int:
     )
 
 
-def test_by_hand() -> None:
+def test_a_masked_update_by_hand() -> None:
     # rho = .25 of 4 numbers is one of them; mask 0100 leaves (0, 2, 0, 0), not scaled
     layout, codec = make_layout((4,)), make("codec", "mask", rho=0.25)
     k = client_that_draws(0.25, layout, [1])
@@ -31,13 +31,13 @@ def test_by_hand() -> None:
     assert g.tolist() == [0, 2, 0, 0]
 
 
-def test_bytes() -> None:
+def test_the_bytes_of_a_masked_update() -> None:
     assert make("codec", "mask", rho=0.25).bytes_up(make_layout((40, 20), (40,))) == 0.25 * 840 * 4 + 8
     # one number at least of each tensor, and the nearest whole number of them
     assert make("codec", "mask", rho=0.1).bytes_up(make_layout((2,), (), (27,))) == 4 * (1 + 1 + 3) + 8
 
 
-def test_every_coordinate_is_as_likely() -> None:
+def test_every_coordinate_is_equally_likely() -> None:
     # 4,000 draws of 3 of 12: a count is 1,000 on average, sd sqrt(4000 * .25 * .75) = 27
     layout = make_layout((12,))
     counts = np.zeros(12)
@@ -48,7 +48,7 @@ def test_every_coordinate_is_as_likely() -> None:
 
 
 @pytest.mark.parametrize(("word", "client"), [("sgd", {"momentum": 0.9}), ("adam", {})])
-def test_only_the_mask_moves(word: str, client: dict[str, float]) -> None:
+def test_only_masked_coordinates_are_trained(word: str, client: dict[str, float]) -> None:
     layout, codec = make_layout((6, 4), (3,)), make("codec", "mask", rho=0.5)
     w, target = draw_normal(27, 1), draw_normal(27, 2)
     y = w.clone().requires_grad_()
@@ -62,7 +62,7 @@ def test_only_the_mask_moves(word: str, client: dict[str, float]) -> None:
     assert int((moved != 0).sum()) == 12 + 2  # round(1.5) = 2
 
 
-def test_a_gradient_that_is_not_finite_stays_out() -> None:
+def test_gradients_outside_the_mask_become_zero_even_if_not_finite() -> None:
     layout, codec = make_layout((4,)), make("codec", "mask", rho=0.25)
     k = client_that_draws(0.25, layout, [1])
     g = torch.tensor([float("nan"), 2.0, float("inf"), 4.0])
@@ -70,5 +70,5 @@ def test_a_gradient_that_is_not_finite_stays_out() -> None:
     assert g.tolist() == [0, 2, 0, 0]
 
 
-def test_all_of_it_is_no_mask() -> None:
+def test_a_full_mask_equals_no_mask() -> None:
     assert torch.equal(make("codec", "mask", rho=1.0).transmit(FOUR, make_layout((4,)), make_generator_factory()), FOUR)

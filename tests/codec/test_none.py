@@ -7,7 +7,7 @@ from agg_harness import make_layout
 from yaml_words import make
 
 
-def test_an_update_arrives_as_it_was_sent() -> None:
+def test_an_update_is_unchanged() -> None:
     delta = torch.tensor([1.0, -2.0, 3.0])
     codec = make("codec", "none")
     assert codec.transmit(delta, make_layout(3), lambda: np.random.default_rng(0)) is delta

@@ -10,7 +10,7 @@ from yaml_words import make
 FOUR = torch.tensor([1.0, 2.0, 3.0, 4.0])
 
 
-def test_by_hand() -> None:
+def test_a_subsampled_update_by_hand() -> None:
     # rho = .25 of 4 numbers is one of them, times 4: mask 0100 gives (0, 8, 0, 0)
     layout = make_layout((4,))
     k = next(
@@ -27,7 +27,7 @@ def test_by_hand() -> None:
 
 
 @pytest.mark.parametrize("rho", [0.25, 0.7])
-def test_unbiased(rho: float) -> None:
+def test_subsampling_is_unbiased(rho: float) -> None:
     # 2,000 copies of each of 4 numbers: a mean of copies is the number, give or take sqrt((1 / rho - 1) / 2000) of it
     codec = make("codec", "subsample", rho=rho)
     came = codec.transmit(FOUR.repeat(2000), make_layout((8000,)), make_generator_factory()).view(2000, 4)
@@ -42,11 +42,11 @@ def test_a_rounded_share_is_scaled_by_what_is_sent() -> None:
     assert int((came != 0).sum()) == 2
 
 
-def test_bytes() -> None:
+def test_the_bytes_of_a_subsampled_update() -> None:
     assert make("codec", "subsample", rho=0.25).bytes_up(make_layout((40, 20), (40,))) == 0.25 * 840 * 4 + 8
 
 
-def test_training_is_left_alone() -> None:
+def test_training_is_unchanged() -> None:
     codec = make("codec", "subsample")
     assert (codec.hooks, codec.requirements) == ((), frozenset())
     assert torch.equal(

@@ -20,7 +20,7 @@ PARTITIONS = [Iid(), FLASH, Dirichlet(0.3, 10), Natural()]
 
 
 @pytest.mark.parametrize("partition", PARTITIONS, ids=lambda p: type(p).__name__)
-def test_every_training_row_is_in_one_place(partition: Any) -> None:
+def test_every_training_row_is_used_exactly_once(partition: Any) -> None:
     fed = make_federation(make_natural_raw(), partition, Beta(15, 100))
     assert sorted(ids(fed.train.x) + ids(fed.val.x) + ids(fed.server_val.x)) == list(range(N))
     assert ids(fed.server_test.x) == list(range(M))
@@ -84,7 +84,7 @@ def test_server_val_never_takes_an_owners_last_rows() -> None:
 
 
 @pytest.mark.parametrize("partition", PARTITIONS, ids=lambda p: type(p).__name__)
-def test_equal_seeds_give_equal_bits_and_global_generators_are_left_alone(partition: Any) -> None:
+def test_equal_seeds_give_equal_bits_without_global_generators(partition: Any) -> None:
     def bits(seed: int) -> list[np.ndarray]:
         with guard():
             fed = make_federation(make_natural_raw(), partition, Beta(15, 100), seed)
@@ -97,7 +97,7 @@ def test_equal_seeds_give_equal_bits_and_global_generators_are_left_alone(partit
     assert not np.array_equal(first[0], other[0])
 
 
-def test_label_noise_leaves_everything_else_as_it_was() -> None:
+def test_label_noise_changes_only_labels() -> None:
     clean, noisy = make_federation(), make_federation(noise=Beta(15, 100))
     for name in ("train", "val", "test"):
         a, b = getattr(clean, name), getattr(noisy, name)
@@ -143,7 +143,7 @@ def test_natural_clients_have_their_own_rows() -> None:
         assert ids(fed.test.samples_of(k)[0]) == [i for i in range(M) if i // C % 20 == k]
 
 
-def test_a_part_of_the_natural_clients() -> None:
+def test_a_subset_of_the_natural_clients() -> None:
     fed, whole = (make_federation(make_natural_raw(), Natural(), clients=clients) for clients in (5, None))
     assert fed.n_clients == 5
     for k in range(5):
@@ -153,19 +153,19 @@ def test_a_part_of_the_natural_clients() -> None:
 
 
 @pytest.mark.parametrize(("partition", "owners"), [(Iid(), np.arange(M) // C % 20), (Natural(), None)])
-def test_clients_that_are_not_natural_or_test_rows_without_owners_are_dealt(partition: Any, owners: Any) -> None:
+def test_without_natural_clients_rows_are_partitioned(partition: Any, owners: Any) -> None:
     fed = make_federation(make_natural_raw(test_owner=owners), partition)
     assert sorted(ids(fed.test.x)) == list(range(M))
     assert {i // C % 20 for i in ids(fed.test.samples_of(0)[0])} != {0}
 
 
-def test_a_pooled_test_part_is_the_servers_alone() -> None:
+def test_a_pooled_test_part_belongs_to_the_server() -> None:
     for data in (make_natural_raw(pooled_test=True), make_natural_raw(pooled_test=True, test_owner=np.full(M, 99))):
         fed = make_federation(data, Natural())
         assert (len(fed.test.y), len(fed.server_test.y), sizes(fed.test).tolist()) == (0, M, [0] * 20)
 
 
-def test_classes_that_nobody_holds_are_named() -> None:
+def test_classes_without_clients_are_named() -> None:
     assert make_federation().notices() == []
     few = make_raw(class_names=[f"c{c}" for c in range(C)], train_y=np.arange(N) % 8)
     line = (
@@ -209,7 +209,9 @@ def test_some_natural_clients_may_have_no_test_rows_but_not_all() -> None:
         ),
     ],
 )
-def test_what_cannot_be_done_is_named(message: str, error: type[Exception], arguments: dict[str, Any]) -> None:
+def test_impossible_splits_are_rejected_by_name(
+    message: str, error: type[Exception], arguments: dict[str, Any]
+) -> None:
     with pytest.raises(error, match=message):
         make_federation(**arguments)
 
@@ -223,7 +225,7 @@ def test_to_moves_every_tensor() -> None:
     np.testing.assert_array_equal(fed.n_train, make_federation().n_train)
 
 
-def test_groups_are_counted_over_each_training_set_with_the_labels_that_the_client_sees() -> None:
+def test_groups_are_counted_with_the_clients_noisy_labels() -> None:
     """The attribute of row i is the parity of i // 10, whatever its class."""
     data = make_raw(train_attribute=np.arange(N) // C % 2, test_attribute=np.arange(M) // C % 2)
     assert (make_raw().n_attributes, data.n_attributes) == (0, 2)

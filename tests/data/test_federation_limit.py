@@ -43,6 +43,6 @@ def test_without_a_limit_nothing_changes() -> None:
     assert thin_samples(source, N, 0) is source
 
 
-def test_a_limit_that_leaves_too_few_is_named() -> None:
+def test_a_limit_that_leaves_too_few_samples_is_rejected() -> None:
     with pytest.raises(OptionError, match=r"needs 60 .* feasible: clients<=19, or a larger split.limit than 61"):
         build(make_raw(), SplitOptions(FLASH, NoNoise(), seed=0, clients=20, server_val=0.05, client_val=0.1, limit=61))

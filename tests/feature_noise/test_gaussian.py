@@ -41,7 +41,7 @@ def test_each_clients_noise_has_its_own_standard_deviation() -> None:
     assert np.ptp(noisy.feature_noise) > 1
 
 
-def test_only_what_clients_train_on_is_disturbed() -> None:
+def test_only_training_inputs_get_noise() -> None:
     plain, noisy = made(), made(noise=Gaussian(2.0, "bimodal", 0.25))
     assert noisy.feature_noise is not None
     for name in ("test", "server_val", "server_test"):
@@ -55,7 +55,7 @@ def test_only_what_clients_train_on_is_disturbed() -> None:
         assert sum(changed) == 5
 
 
-def test_a_samples_noise_is_the_seeds_and_the_clients() -> None:
+def test_a_samples_noise_depends_on_seed_and_client() -> None:
     """Client 3's first draws, in float32: those of its own generator, T_k before V_k."""
     plain, noisy = made(), made(noise=Gaussian(2.0, "bimodal", 1.0))
     rng = generator(0, "feature_draw", client=3)
@@ -66,7 +66,7 @@ def test_a_samples_noise_is_the_seeds_and_the_clients() -> None:
     assert not torch.equal(made(noise=Gaussian(2.0, "bimodal", 1.0), seed=1).train.x, noisy.train.x)
 
 
-def test_no_second_copy_of_inputs_that_are_ours_alone() -> None:
+def test_owned_inputs_are_changed_in_place() -> None:
     """A large population's inputs stand where they stood, noise or not; and those of somebody else are left alone."""
     mine = make_raw(6000, single_use=True)
     held = made(mine, Gaussian(2.0, "uniform", 0.4))
@@ -77,7 +77,7 @@ def test_no_second_copy_of_inputs_that_are_ours_alone() -> None:
     np.testing.assert_array_equal(theirs.train_x, before)
 
 
-def test_inputs_that_are_no_real_numbers_are_refused() -> None:
+def test_inputs_that_are_no_real_numbers_are_rejected() -> None:
     words = make_raw(6000, train_x=np.arange(6000)[:, None])
     with pytest.raises(IncompatibleConfig, match=r"^feature_noise needs real numbers, .* are of type int64$"):
         made(words, Gaussian(1.0, "uniform", 0.4))
@@ -86,7 +86,7 @@ def test_inputs_that_are_no_real_numbers_are_refused() -> None:
     assert made(words, Gaussian(1.0, "bimodal", 0.0)).feature_noise is None
 
 
-def test_a_run_keeps_the_levels_on_its_card(tmp_path: Path) -> None:
+def test_a_run_stores_the_levels_in_its_metadata(tmp_path: Path) -> None:
     ran = go(tmp_path / "a", "heterogeneity=noise_inputs", "rounds=1")
     plain = go(tmp_path / "b", "heterogeneity=iid", "rounds=1")
     assert ran.info.choices["heterogeneity"] == "noise_inputs"

@@ -44,7 +44,7 @@ def goes_on(whole: FinishedRun, logs: Path, *words: str) -> None:
         (45_000, STORED),  # the first checkpoint beside it
     ],
 )
-def test_a_file_that_grows_no_more_ends_the_run_in_one_line(
+def test_a_file_that_cannot_grow_ends_the_run_with_one_line(
     whole: FinishedRun, tmp_path: Path, capfd: pytest.CaptureFixture[str], most: int, words: tuple[str, ...]
 ) -> None:
     """most: bytes that a file may have; what is written beyond is refused, as a full disk refuses it."""
@@ -80,7 +80,7 @@ MOMENTS = [
 
 
 @pytest.mark.parametrize(("path", "call"), MOMENTS)
-def test_a_disk_that_is_full_from_one_moment_on(
+def test_a_full_disk_ends_the_run_without_damage(
     whole: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, call: int
 ) -> None:
     calls = {"n": 0}

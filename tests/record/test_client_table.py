@@ -55,7 +55,7 @@ def test_no_client_is_selected_at_step_0(tmp_path: Path) -> None:
     assert not table[list(FLAGS)].to_numpy().any()
 
 
-def test_the_unknown_is_null_in_the_file(tmp_path: Path) -> None:
+def test_unknown_values_are_null_in_the_file(tmp_path: Path) -> None:
     """Not NaN here and null there: other readers than pandas tell them apart."""
     for step, columns in enumerate((STEP_0, STEP_1)):
         write_step(tmp_path, step, columns)
@@ -67,7 +67,7 @@ def test_the_unknown_is_null_in_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("selector", ["flash", "powd"])
-def test_every_column_of_a_run_is_explained_and_has_its_place(tmp_path: Path, selector: str) -> None:
+def test_every_column_of_a_run_is_documented_and_ordered(tmp_path: Path, selector: str) -> None:
     columns = go(tmp_path, f"selector={selector}", "rounds=2").last.clients
     families = client_table.FAMILIES
     for known in (next((each for each in families if name.startswith(each)), name) for name in columns):

@@ -84,7 +84,7 @@ def test_steps_may_have_different_columns(tmp_path: Path) -> None:
         writer.finish("finished")
 
 
-def test_numbers_that_are_not_finite_survive(tmp_path: Path) -> None:
+def test_non_finite_numbers_are_kept(tmp_path: Path) -> None:
     writer = Journal()
     writer.start(info(tmp_path / "run"))
     odd = dict(zip("abc", (float("nan"), float("inf"), float("-inf")), strict=True))
@@ -132,7 +132,7 @@ def test_a_flipped_bit_of_a_line_is_detected(tmp_path: Path, text: bytes) -> Non
         read(tmp_path / "run")
 
 
-def test_the_checkpoint_knows_the_journal_up_to_its_round(tmp_path: Path) -> None:
+def test_the_checkpoint_verifies_the_journal_up_to_its_round(tmp_path: Path) -> None:
     """Also if every line is undamaged: the journal of another run."""
     writers = [Journal(), Journal()]
     for writer, name in zip(writers, "ab", strict=True):
@@ -147,7 +147,7 @@ def test_the_checkpoint_knows_the_journal_up_to_its_round(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("what", ["line", "table"])
-def test_damage_ahead_of_the_checkpoint_is_trained_again(
+def test_damaged_rounds_after_the_checkpoint_are_trained_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     monkeypatch.setattr(journal.log, "propagate", True)
@@ -175,7 +175,7 @@ KILLS = [  # where the process is killed, and the rounds that the journal has an
 
 
 @pytest.mark.parametrize(("owner", "name", "when", "ahead"), KILLS)
-def test_a_kill_at_any_point_loses_and_doubles_no_round(
+def test_a_kill_at_any_point_neither_loses_nor_repeats_a_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, when: str, ahead: int
 ) -> None:
     facts = info(tmp_path / "run")
@@ -189,7 +189,7 @@ def test_a_kill_at_any_point_loses_and_doubles_no_round(
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize(("owner", "name"), [(client_files, "write_and_rename"), (shutil, "rmtree")])
-def test_a_kill_while_tables_are_put_together(
+def test_a_kill_while_tables_are_merged_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, when: str
 ) -> None:
     facts = info(tmp_path / "run")
@@ -213,7 +213,7 @@ def departed(step: int) -> RoundReport:
     return dataclasses.replace(report(step), fingerprint="0bad")
 
 
-def test_a_step_done_again_is_compared_not_rewritten(tmp_path: Path) -> None:
+def test_a_repeated_step_is_compared_and_not_rewritten(tmp_path: Path) -> None:
     play([Journal()], info(tmp_path / "run"), last=3, status="interrupted")
     before = texts(tmp_path / "run")
     writer = Journal()
@@ -258,7 +258,7 @@ def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
     [partial(Summary, full=False), partial(Figures, formats=["png"], always=True), lambda: MlflowTracker(**TRACKER)],
     ids=["summary", "figures", "mlflow"],
 )
-def test_readers_of_the_journal_need_it_at_the_start(tmp_path: Path, reader: Callable[[], Observer]) -> None:
+def test_a_journal_must_exist_for_its_readers(tmp_path: Path, reader: Callable[[], Observer]) -> None:
     facts = info(tmp_path / "run")
     facts.folder.mkdir()
     with pytest.raises(IncompatibleConfig, match=r"reads the journal: do not remove callback.journal"):

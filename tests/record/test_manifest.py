@@ -28,7 +28,7 @@ def test_a_changed_file_is_reported(tmp_path: Path) -> None:
     manifest.check_all(tmp_path)
 
 
-def test_the_manifest_knows_its_own_damage_and_its_format(tmp_path: Path) -> None:
+def test_a_damaged_or_unknown_manifest_is_reported(tmp_path: Path) -> None:
     manifest.replace_files(tmp_path, OLD, create=True)
     path = tmp_path / manifest.NAME
     whole = path.read_text()

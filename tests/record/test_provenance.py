@@ -60,7 +60,7 @@ def test_only_files_that_decide_results_make_a_commit_dirty(tree: Path, name: st
     assert provenance.current_commit() == (found, changed)
 
 
-def test_outside_of_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outside_of_git_there_is_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provenance, "PACKAGE", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert provenance.current_commit() == ("unknown", True)
@@ -74,7 +74,7 @@ def test_a_start_without_a_checksum_is_accepted() -> None:
     ]
 
 
-def test_a_changed_table_is_other_data(tmp_path: Path) -> None:
+def test_a_changed_table_changes_the_data_digest(tmp_path: Path) -> None:
     """The config has the path of a trace, so that its hash stays equal."""
     table = tmp_path / "ready.csv"
     table.write_text("client,start_s,end_s\n" + "".join(f"{k},0,{1000 + k}\n" for k in range(12)))

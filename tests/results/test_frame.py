@@ -29,7 +29,7 @@ def run_folder(folder: Path) -> Path:
     return folder
 
 
-def test_a_run_of_a_folder_and_of_a_study_are_one(tmp_path: Path) -> None:
+def test_a_run_is_equal_from_its_folder_and_from_a_study(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "run")
     study = tiny.write_study(tmp_path / "tiny")
     facts, curve = measure(folder, "test/acc")
@@ -49,7 +49,7 @@ def test_a_run_of_a_folder_and_of_a_study_are_one(tmp_path: Path) -> None:
     assert curves["round"].tolist() == [0, 1, 2]  # the diverged evaluation is one, the last round none
 
 
-def test_curves_of_folders(tmp_path: Path) -> None:
+def test_curves_are_read_from_folders(tmp_path: Path) -> None:
     assert read_curves([], ["test/acc"]).empty
     unmeasured = read_curves([run_folder(tmp_path / "run")], ["test/loss"])
     assert unmeasured.columns.tolist() == ["run", "round", *AXES]

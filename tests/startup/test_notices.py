@@ -137,14 +137,14 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         ((*RHFL, "agg.beta=0"), []),
     ],
 )
-def test_it_says_what_is_lost(words: tuple[str, ...], lines: list[str]) -> None:
+def test_notices_name_the_disadvantage_of_a_combination(words: tuple[str, ...], lines: list[str]) -> None:
     found = startup_notices(*words)
     assert len(found) == len(lines)
     assert all(line in said for line, said in zip(lines, found, strict=True))
 
 
 @pytest.mark.parametrize("norm", [nn.BatchNorm1d(4), nn.SyncBatchNorm(4), nn.GroupNorm(2, 4)])
-def test_batch_norm_is_averaged_by_samples_whatever_else_is(norm: nn.Module) -> None:
+def test_batch_norm_statistics_are_always_weighted_by_samples(norm: nn.Module) -> None:
     parts, federation, composition = (
         make_components("dataset=synthetic"),
         federation_of(),
@@ -160,7 +160,7 @@ def test_batch_norm_is_averaged_by_samples_whatever_else_is(norm: nn.Module) -> 
 
 
 @pytest.mark.parametrize(("rank", "said"), [(16, True), (4, False)])
-def test_a_codec_that_leaves_every_tensor_whole_is_told(
+def test_a_codec_without_effect_gives_a_notice(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, rank: int, said: bool
 ) -> None:
     """Ten outputs of 64 inputs each: of rank 16 nothing is to be had."""
@@ -170,7 +170,7 @@ def test_a_codec_that_leaves_every_tensor_whole_is_told(
 
 
 @pytest.mark.parametrize(("rate", "said"), [("1e-5", True), ("0.003", True), ("0.0031", False)])
-def test_a_gradient_that_is_two_numbers_is_told(
+def test_a_gradient_of_two_components_gives_a_notice(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, rate: str, said: bool
 ) -> None:
     """Of 650 numbers a share of .003 is the shortest sketch, two; .0031 are three."""
@@ -213,5 +213,5 @@ def test_a_component_of_any_group_may_add_notices() -> None:
         ),
     ],
 )
-def test_evaluations_that_never_come(words: tuple[str, ...], lines: list[str]) -> None:
+def test_evaluations_that_never_happen_give_a_notice(words: tuple[str, ...], lines: list[str]) -> None:
     assert list_unmeasured(compose_words(*words).config) == lines

@@ -130,13 +130,13 @@ from yaml_words import list_options, make
         ),
     ],
 )
-def test_it_is_refused(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+def test_incompatible_options_are_rejected(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
     with pytest.raises(FedcohortError, match=message):
         go(tmp_path, *words)
     assert not list(tmp_path.iterdir()), "no half-written run"
 
 
-def test_a_cohort_larger_than_the_natural_population(tmp_path: Path) -> None:
+def test_a_cohort_larger_than_the_natural_population_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(IncompatibleConfig, match=r"cohort=40 exceeds clients=30"):
         go(tmp_path, "dataset=synthetic", "clients=30", "cohort=40")
 
@@ -165,14 +165,14 @@ def test_a_cohort_larger_than_the_natural_population(tmp_path: Path) -> None:
         ("samples=random", "deadline=fedbalancer", "objective=flash_robust"),
     ],
 )
-def test_what_can_work_runs(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_compatible_options_run(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert go(tmp_path, *words, "rounds=2").last.step == 2
 
 
 GROUPS = ("selector", "agg", "codec", "objective", "availability", "samples", "deadline", "device")
 
 
-def test_every_sentence_can_be_said_and_every_fact_is_known() -> None:
+def test_every_requirement_can_fail_and_every_fact_exists() -> None:
     choices = {group: group for group in compose_words().choices}
     components = [make(group, word) for group in GROUPS for word in list_options(group)]
     all_requirements = {item for part in components for item in (*part.requirements, *part.recommendations)}
@@ -202,7 +202,7 @@ STRATIFIED = ("selector=hcsfed", "selector.agg=stratified")
         (("selector=fedpns", "agg=fedmaba"), False),
     ],
 )
-def test_where_advised_weights_do_not_count_it_is_said(words: tuple[str, ...], said: bool) -> None:
+def test_ignored_advised_weights_give_a_notice(words: tuple[str, ...], said: bool) -> None:
     """FedPNS leaves updates out and weighs nobody, which every aggregator goes by."""
     lines = [line for line in startup_notices(*words) if "advises have no effect" in line]
     assert len(lines) == said
@@ -218,7 +218,7 @@ def test_a_requirement_of_another_type_is_rejected() -> None:
         requirements.check(choices, Facts(parts, {}))
 
 
-def test_what_parts_say_of_themselves_is_so() -> None:
+def test_components_describe_themselves_correctly() -> None:
     for word in list_options("selector"):
         last = play(make("selector", word), World(), 3)[-1].selection
         assert last.uncapped == make("selector", word).uncapped, word

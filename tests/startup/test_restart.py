@@ -94,7 +94,7 @@ def test_a_kill_beside_the_manifest_leaves_a_sound_run(
     manifest.check_all(found.folder)
 
 
-def test_every_one_of_fifty_flipped_bits_is_noticed(logs: Path) -> None:
+def test_each_of_fifty_flipped_bits_is_detected(logs: Path) -> None:
     path = home(logs) / "last.ckpt"
     assert checkpoint.rounds_in(checkpoint.load_checkpoint(path, own_hash(path))) == 3
     for bit in np.random.default_rng(50).choice(8 * path.stat().st_size, 50, replace=False):
@@ -106,14 +106,14 @@ def test_every_one_of_fifty_flipped_bits_is_noticed(logs: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 1, 1000, -1, -100])
-def test_a_checkpoint_that_was_cut_is_noticed(logs: Path, kept: int) -> None:
+def test_a_truncated_checkpoint_is_detected(logs: Path, kept: int) -> None:
     path = home(logs) / "last.ckpt"
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(DamagedCheckpoint):
         checkpoint.load_checkpoint(path, "any")
 
 
-def test_the_one_before_a_damaged_one_is_offered_and_taken_by_choice(
+def test_the_checkpoint_before_a_damaged_one_is_offered(
     whole: FinishedRun, logs: Path, said: pytest.LogCaptureFixture
 ) -> None:
     flip(home(logs) / "last.ckpt", 4321)
@@ -128,7 +128,7 @@ def test_the_one_before_a_damaged_one_is_offered_and_taken_by_choice(
     assert json.loads((found.folder / "summary.json").read_text())["forced"] == []
 
 
-def test_nothing_whole_is_left(logs: Path) -> None:
+def test_without_an_undamaged_checkpoint_there_is_an_error(logs: Path) -> None:
     for name in ("last.ckpt", "previous.ckpt"):
         flip(home(logs) / name, 4321)
     with pytest.raises(
@@ -140,14 +140,14 @@ def test_nothing_whole_is_left(logs: Path) -> None:
         resumed(logs, "force")
 
 
-def test_a_kill_between_the_two_renames_leaves_the_one_before(whole: FinishedRun, logs: Path) -> None:
+def test_a_kill_between_the_two_renames_keeps_the_previous_checkpoint(whole: FinishedRun, logs: Path) -> None:
     (home(logs) / "last.ckpt").unlink()
     found = resumed(logs)
     assert found.reports[0].step == 3
     assert same_bits(whole, found)
 
 
-def test_what_clients_keep_in_files_is_checked_too(whole: FinishedRun, logs: Path) -> None:
+def test_stored_client_files_are_checked_too(whole: FinishedRun, logs: Path) -> None:
     saved = torch.load(home(logs) / "last.ckpt", weights_only=True)["callbacks"].values()
     slots = next(state["clients"]["slots"] for state in saved if "clients" in state).tolist()
     before = torch.load(home(logs) / "previous.ckpt", weights_only=True)["callbacks"].values()
@@ -166,7 +166,7 @@ class Evil:
         return Path.touch, (Path("evil"),)
 
 
-def test_a_checkpoint_that_holds_code_is_refused_and_not_run(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_with_code_is_rejected_without_running_it(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(logs)
     path = home(logs) / "last.ckpt"
     checkpoint.write_checkpoint({"fedcohort": {"format": checkpoint.FORMAT}, "state": Evil()}, path)
@@ -181,7 +181,7 @@ def test_a_checkpoint_that_holds_code_is_refused_and_not_run(logs: Path, monkeyp
     assert (logs / "evil").exists(), "it would have been run"
 
 
-def test_a_format_that_is_not_read_names_who_reads_it(logs: Path) -> None:
+def test_an_unsupported_format_names_the_version_that_reads_it(logs: Path) -> None:
     path = home(logs) / "last.ckpt"
     saved = torch.load(path, weights_only=True)
     checkpoint.write_checkpoint({**saved, "fedcohort": {**saved["fedcohort"], "format": 4, "commit": "0" * 40}}, path)
@@ -220,7 +220,7 @@ def other_data(monkeypatch: pytest.MonkeyPatch) -> None:
         (None, ("trainer.devices=2",), "previous", r"trainer\.devices=2 \(was 1\)"),
     ],
 )
-def test_what_may_give_other_bits_is_refused(
+def test_changes_that_may_alter_results_are_rejected(
     logs: Path, monkeypatch: pytest.MonkeyPatch, change: Any, words: tuple[str, ...], how: str, reason: str
 ) -> None:
     if change:
@@ -231,7 +231,7 @@ def test_what_may_give_other_bits_is_refused(
     assert {path.name: path.read_bytes() for path in home(logs).iterdir() if path.is_file()} == before
 
 
-def test_force_goes_on_and_is_never_forgotten(
+def test_a_forced_resume_continues_and_is_recorded(
     logs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other_code(monkeypatch)
@@ -254,13 +254,13 @@ def test_force_goes_on_and_is_never_forgotten(
     assert tags["commits"].split(", ") == provenance.list_commits([first, second, third])
 
 
-def test_a_run_that_was_never_forced_has_no_such_tag(whole: FinishedRun) -> None:
+def test_a_run_without_a_forced_resume_has_no_tag(whole: FinishedRun) -> None:
     tags = record.tags(whole.info, "running")
     assert tags["starts"] == "1"
     assert "forced" not in tags
 
 
-def test_a_start_that_was_torn_costs_no_other(tmp_path: Path) -> None:
+def test_an_incomplete_record_of_a_start_affects_no_other(tmp_path: Path) -> None:
     start = {"round": 0, "forced": None, **provenance.current_start({}, {}, "")}
     provenance.note_start(tmp_path, start)
     with (tmp_path / provenance.STARTS).open("a") as file:
@@ -271,13 +271,13 @@ def test_a_start_that_was_torn_costs_no_other(tmp_path: Path) -> None:
 
 # --- what changes no result ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("word", ["checkpoint.every_s=5", "checkpoint.every=2", "engine.slices=3"])
-def test_how_a_result_is_reached_may_change(whole: FinishedRun, logs: Path, word: str) -> None:
+def test_options_that_do_not_alter_results_may_change(whole: FinishedRun, logs: Path, word: str) -> None:
     found = resumed(logs, "true", word)
     assert found.folder == home(logs)
     assert same_bits(whole, found)
 
 
-def test_what_clients_keep_may_move_into_memory_and_back(whole: FinishedRun, logs: Path) -> None:
+def test_stored_client_values_can_move_to_memory_and_back(whole: FinishedRun, logs: Path) -> None:
     resumed(logs, "true", "client_store.limit_gb=4", "rounds=4")
     found = resumed(logs)
     assert found.reports[0].step == 5
@@ -300,7 +300,7 @@ def test_the_nearest_run_is_described_by_its_differences(three: Path, words: tup
     assert line.startswith(f"the nearest run, {home(three)}, {differs}")
 
 
-def test_runs_that_cant_be_read_are_skipped(three: Path, tmp_path: Path) -> None:
+def test_unreadable_runs_are_skipped(three: Path, tmp_path: Path) -> None:
     config = compose_words(*collecting_overrides(three, *WORDS, "seed=3")).config
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "config.yaml").write_text("a: [1, 2\n")
