@@ -33,10 +33,11 @@ def edited(folder: Path, name: str, text: str) -> ConfigDigests:
     ],
 )
 def test_changing_a_file_that_a_run_reads_changes_its_digest(name: str, tmp_path: Path) -> None:
-    assert edited(tmp_path, name, "\nanother: 1\n").digest_of(WORDS) != ConfigDigests(CONFIGS).digest_of(WORDS)
-    assert edited(tmp_path / "said", name, "\n# another remark\n").digest_of(WORDS) == ConfigDigests(CONFIGS).digest_of(
-        WORDS
-    )
+    before = ConfigDigests(CONFIGS).digest_of(WORDS)
+    assert edited(tmp_path, name, "\nanother: 1\n").digest_of(WORDS) != before
+    assert edited(tmp_path / "package", name, "\n# @package other\n").digest_of(WORDS) != before
+    unread = "\n# a comment that doesn't count\nhydra: {help: a page}\n"
+    assert edited(tmp_path / "unread", name, unread).digest_of(WORDS) == before
 
 
 def test_changing_a_method_keeps_the_digests_of_the_others(tmp_path: Path) -> None:
