@@ -1,6 +1,7 @@
-"""`make bench-aggregation`: what aggregating costs, against one weighted sum of the same updates in the same process.
+"""Time of each aggregator, compared with one weighted sum of the same updates in the same process.
 
-python benchmarks/aggregation.py [words]   writes benchmarks/aggregation.md; with words it prints their rows alone
+python benchmarks/aggregation.py                  writes aggregation.md (`make bench-aggregation`)
+python benchmarks/aggregation.py fedavg,scaffold  prints the rows of these aggregators only
 """
 
 import datetime
@@ -29,28 +30,29 @@ from fedcohort.round.collect import CollectOptions, Collector
 from fedcohort.round.collected import Collected
 from fedcohort.types import ClientUpdate, Population, RoundOutcome, Selection, Signals
 
-HERE = Path(__file__).parent
-CONFIGS = HERE.parent / "configs" / "agg"
+FOLDER = Path(__file__).parent
+CONFIGS = FOLDER.parent / "configs" / "agg"
 CLIENTS, PARAMETERS, REPEATS = 100, 1_000_000, 5
-SUM, GRAM = 2.0, 10.0  # goals: times the weighted sum, for a sum and for a Gram matrix
-BY_GRAM = {"fedmgda_plus"}
-LEARNERS = {"feddf", "rhfl"}  # they train networks on the server: no algebra of updates
+SUM_GOAL, GRAM_GOAL = 2.0, 10.0  # largest ratio to the time of the weighted sum; for methods with a Gram matrix
+WITH_GRAM_MATRIX = {"fedmgda_plus"}
+SERVER_TRAINED = {"feddf", "rhfl"}  # they train networks on the server, so the ratio says nothing
 
 
-def words() -> list[str]:
-    """Those with a part of their own: an alias is a composition."""
+def list_aggregators() -> list[str]:
+    """Return the options of `agg` that have a class, sorted; aliases such as fedavgm are combinations of these."""
     return sorted(path.stem for path in CONFIGS.glob("*.yaml") if "_target_" in OmegaConf.load(path))
 
 
 @cache
-def common() -> torch.Tensor:
-    """What all clients want."""
+def shared_update() -> torch.Tensor:
+    """Return the common part of all updates; float32 [PARAMETERS]."""
     return torch.randn(PARAMETERS, generator=torch.Generator().manual_seed(CLIENTS))
 
 
-def update_of(client: int, agg: Aggregator[Any]) -> ClientUpdate:
+def make_update(client: int, agg: Aggregator[Any]) -> ClientUpdate:
+    """Return a random update of a client, correlated with those of the other clients."""
     rng = torch.Generator().manual_seed(client)
-    delta = 0.1 * common() + 0.1 * torch.randn(PARAMETERS, generator=rng)
+    delta = 0.1 * shared_update() + 0.1 * torch.randn(PARAMETERS, generator=rng)
     return ClientUpdate(
         client=client,
         n_train=20 + client,
@@ -71,7 +73,8 @@ def update_of(client: int, agg: Aggregator[Any]) -> ClientUpdate:
     )
 
 
-def collected(agg: Aggregator[Any], updates: list[ClientUpdate]) -> Collected:
+def collect_updates(agg: Aggregator[Any], updates: list[ClientUpdate]) -> Collected:
+    """Pass the updates through a run's collector; this is the time in column `gather`."""
     n = np.array([update.n_used for update in updates])
     options = CollectOptions(
         uploads=[name for hook in agg.hooks for name in hook.uploads],
@@ -86,21 +89,24 @@ def collected(agg: Aggregator[Any], updates: list[ClientUpdate]) -> Collected:
     return collector.finish(lambda tensor: tensor, lambda tensor: tensor)
 
 
-def arrived(agg: Aggregator[Any], found: Collected) -> Arrived:
-    rng, nobody = np.random.default_rng(0), np.empty(0, dtype=np.int64)
-    told = Signals({word: 0.1 + rng.random(CLIENTS) for word in sorted(agg.needs)}, agg.needs, "the aggregator")
-    outcome = RoundOutcome(0, Selection(found.clients), found.clients, nobody, told, {}, 1.0)
-    if found.mean is None:
-        raise ValueError("nobody arrived")
-    return Arrived(outcome, found.mean, found.totals, found.weights, found.updates, found.client_buffers)
+def make_arrived(agg: Aggregator[Any], collected: Collected) -> Arrived:
+    """Return the collected updates with a random value of each signal that the aggregator needs."""
+    rng, no_clients = np.random.default_rng(0), np.empty(0, dtype=np.int64)
+    signals = Signals({name: 0.1 + rng.random(CLIENTS) for name in sorted(agg.needs)}, agg.needs, "the aggregator")
+    outcome = RoundOutcome(0, Selection(collected.clients), collected.clients, no_clients, signals, {}, 1.0)
+    if collected.mean is None:
+        raise ValueError("the collector received no updates")
+    return Arrived(
+        outcome, collected.mean, collected.totals, collected.weights, collected.updates, collected.client_buffers
+    )
 
 
-def one(word: str) -> None:
-    """One process's measurement, as JSON: seconds of the weighted sum, of gathering, and of the direction."""
+def measure_in_process(aggregator_name: str) -> None:
+    """Measure one aggregator and print JSON: median seconds of the weighted sum, of `gather` and of `direction`."""
     torch.set_num_threads(1)
-    keep_freed_memory()  # as every run does
-    agg = instantiate(OmegaConf.load(CONFIGS / f"{word}.yaml"), _convert_="all")
-    updates = [update_of(client, agg) for client in range(CLIENTS)]
+    keep_freed_memory()  # runs do the same
+    agg = instantiate(OmegaConf.load(CONFIGS / f"{aggregator_name}.yaml"), _convert_="all")
+    updates = [make_update(client, agg) for client in range(CLIENTS)]
     matrix = torch.stack([update.delta for update in updates]).double()
     weights = torch.full((CLIENTS,), 1 / CLIENTS, dtype=torch.float64)
     needs = Signals(dict.fromkeys(agg.needs, np.ones(CLIENTS)), agg.needs, "the aggregator")
@@ -110,67 +116,75 @@ def one(word: str) -> None:
         marks = [time.perf_counter()]
         weights @ matrix
         marks.append(time.perf_counter())
-        found = collected(agg, updates)
+        collected = collect_updates(agg, updates)
         marks.append(time.perf_counter())
-        agg.direction(state, arrived(agg, found))
+        agg.direction(state, make_arrived(agg, collected))
         marks.append(time.perf_counter())
-        for name, took in zip(times, np.diff(marks), strict=True):
-            times[name].append(float(took))
-        del found
-    result = {name: statistics.median(took[1:]) for name, took in times.items()} | {
+        for name, seconds in zip(times, np.diff(marks), strict=True):
+            times[name].append(float(seconds))
+        del collected
+    result = {name: statistics.median(seconds[1:]) for name, seconds in times.items()} | {
         "stacked": agg.stacked,
         "vectors": 1 + sum(len(hook.uploads) for hook in agg.hooks),
     }
     sys.stdout.write("RESULT " + json.dumps(result) + "\n")
 
 
-def row(word: str) -> str:
-    if word in LEARNERS:
-        return f"| `{word}` | trains on the server | - | - | - | - | - |"
+def format_row(name: str) -> str:
+    """Measure one aggregator in a new process and return its table row."""
+    if name in SERVER_TRAINED:
+        return f"| `{name}` | trains on the server | - | - | - | - | - |"
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, __file__, "one", word], capture_output=True, text=True, check=True, env=env)
-    found = json.loads(done.stdout.split("RESULT ")[-1])
-    kind, goal = ("Gram matrix", GRAM) if word in BY_GRAM else ("weighted sum", SUM)
-    made_of = "matrix" if found["stacked"] else "stream" + (" of 2" if found["vectors"] == 2 else "")
-    goal *= found["vectors"]
-    alone, whole = (took / found["sum"] for took in (found["direction"], found["gather"] + found["direction"]))
-    over = " (over)" if (alone if found["stacked"] else whole) > goal else ""
-    times = [f"{1000 * found[name]:.0f}" for name in ("sum", "gather", "direction")]
-    return f"| `{word}` | {kind}, {made_of} | {' | '.join(times)} | {alone:.1f} | {whole:.1f}{over} |"
+    command = [sys.executable, __file__, "one", name]
+    process = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
+    seconds = json.loads(process.stdout.split("RESULT ")[-1])
+    computation, goal = ("Gram matrix", GRAM_GOAL) if name in WITH_GRAM_MATRIX else ("weighted sum", SUM_GOAL)
+    storage = "matrix" if seconds["stacked"] else "stream" + (" of 2" if seconds["vectors"] == 2 else "")
+    goal *= seconds["vectors"]
+    direction_ratio = seconds["direction"] / seconds["sum"]
+    total_ratio = (seconds["gather"] + seconds["direction"]) / seconds["sum"]
+    mark = " (over)" if (direction_ratio if seconds["stacked"] else total_ratio) > goal else ""
+    times = [f"{1000 * seconds[step]:.0f}" for step in ("sum", "gather", "direction")]
+    ratios = f"{direction_ratio:.1f} | {total_ratio:.1f}{mark}"
+    return f"| `{name}` | {computation}, {storage} | {' | '.join(times)} | {ratios} |"
 
 
 def paragraph(text: str) -> str:
+    """Return the text in lines of at most 118 characters."""
     return textwrap.fill(" ".join(text.split()), 118, break_on_hyphens=False)
 
 
 def main() -> None:
+    """Measure all aggregators, and write and print the page."""
     lines = [
-        "# Aggregation itself",
+        "# Time of each aggregator",
         "",
         paragraph(
             f"""{datetime.date.today()}, {platform.machine()}, Python {platform.python_version()}, torch
-            {torch.__version__}; one thread; {CLIENTS} updates of {PARAMETERS:,} parameters, float32 as they come,
-            aggregated in float64. `sum` is `weights @ matrix` of the updates in float64, in the same process; `gather`
-            takes updates in, one by one, checks that they are finite and adds them up, into a matrix too where the
-            method needs it; `direction` is the method. Goals: {SUM:.0f} sums for each vector that a client sends,
-            {GRAM:.0f} with a Gram matrix, of `gather` and `direction` where the sum is made while gathering, of
-            `direction` where it is made
-            of the matrix. Medians of {REPEATS}. `make bench-aggregation` writes this file."""
+            {torch.__version__}, one thread. Each aggregator combines {CLIENTS} updates of {PARAMETERS:,} parameters;
+            updates are float32, and aggregation is float64. `sum` is the time of `weights @ matrix` in float64, in the
+            same process. `gather` receives the updates one by one, checks that they are finite and adds them up; some
+            methods also need them as a matrix. `direction` is the method itself, and `both` is `gather` plus
+            `direction`. The goal is at most {SUM_GOAL:.0f} times `sum` for each vector that a client sends, and
+            {GRAM_GOAL:.0f} times with a Gram matrix. It applies to `direction` for methods that use the matrix, and to
+            `both` for the others.
+            `(over)` marks a missed goal. Values are medians of {REPEATS} repeats. `make bench-aggregation` writes this
+            file."""
         ),
         "",
-        "| aggregator | what it is | sum, ms | gather, ms | direction, ms | direction / sum | all / sum |",
+        "| aggregator | computation | sum, ms | gather, ms | direction, ms | direction / sum | both / sum |",
         "|---|---|---|---|---|---|---|",
-        *(row(word) for word in words()),
+        *(format_row(name) for name in list_aggregators()),
     ]
     text = "\n".join(lines) + "\n"
-    (HERE / "aggregation.md").write_text(text)
+    (FOLDER / "aggregation.md").write_text(text)
     sys.stdout.write(text)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["one"]:
-        one(sys.argv[2])
+        measure_in_process(sys.argv[2])
     elif len(sys.argv) > 1:
-        sys.stdout.write("".join(f"{row(word)}\n" for word in sys.argv[1].split(",")))
+        sys.stdout.write("".join(f"{format_row(word)}\n" for word in sys.argv[1].split(",")))
     else:
         main()

@@ -1,12 +1,12 @@
-"""FedScale's devices as a table for device=trace: seconds of training on a sample, and speeds of the link.
+"""Convert FedScale's devices to a table for device=trace: training time per sample and link speeds.
 
     python benchmarks/fedscale_devices.py client_device_capacity devices.parquet
     python train.py device=trace device.path=devices.parquet device.unit=kbit/s
 
-FedScale (Lai et al., ICML 2022) keeps them in a pickle, {client: {"computation": ms, "communication": kbit/s}}:
-`computation` is the inference on a sample, of which training takes three times as long, `communication` the speed both
-ways. What is unpickled is data alone, containers, numbers and texts: a file that names a function or a class, which
-unpickling would call, is refused. No run reads a pickle; whoever wants these devices runs this once.
+FedScale (Lai et al., ICML 2022) stores a pickle, {client: {"computation": ms, "communication": kbit/s}}.
+`computation` is the inference time of one sample; training takes three times as long. `communication` is the speed in
+both directions. Only containers, numbers and strings are unpickled. A file that names a function or a class, which
+unpickling would call, is rejected. Runs read only the table, never the pickle.
 """
 
 import math
@@ -19,41 +19,51 @@ from typing import NoReturn, TypeGuard
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-TRAINING = 3  # times an inference
+TRAINING = 3  # training time of a sample, in inference times
 FACTS = ("computation", "communication")
 
 
-class Refused(ValueError):
-    """The file isn't what FedScale's are."""
+class InvalidFile(ValueError):
+    """The file does not have FedScale's format."""
 
 
 class DataUnpickler(pickle.Unpickler):
-    """Makes containers, numbers and texts, which no pickle needs a name for."""
+    """Unpickler of containers, numbers and strings; these need no class by name."""
 
     def find_class(self, module: str, name: str) -> NoReturn:
-        raise Refused(f"it wants {module}.{name}, and may hold nothing but containers, numbers and texts")
+        """Reject a named class or function, because unpickling may call it."""
+        raise InvalidFile(f"the pickle names {module}.{name}, but only containers, numbers and strings are allowed")
 
     def persistent_load(self, pid: object) -> NoReturn:
-        raise Refused(f"it refers to something outside of the file ({pid!r})")
+        """Reject a reference to an object outside of the file."""
+        raise InvalidFile(f"the pickle refers to an object outside of the file ({pid!r})")
 
 
 def unpickle(file: Path) -> object:
-    """What the file holds. Raises `Refused` where that is more than data, or no pickle."""
+    """Return the content of a pickle.
+
+    Raises:
+        InvalidFile: the file is no pickle, is truncated, or contains more than data.
+    """
     with file.open("rb") as stream:
         try:
             return DataUnpickler(stream).load()
-        except Refused:
+        except InvalidFile:
             raise
-        except Exception as error:  # a damaged pickle raises whatever its bytes happen to mean
-            raise Refused(f"it is truncated or no pickle: {error}") from error
+        except Exception as error:  # the bytes of a damaged pickle can raise any exception
+            raise InvalidFile(f"the file is truncated or no pickle: {error}") from error
 
 
 def make_table(capacity: object) -> pa.Table:
-    """A row for each client. Raises `Refused` with the first client whose facts are no numbers above 0."""
+    """Return a table with a row for each client, sorted by client.
+
+    Raises:
+        InvalidFile: a client's identifier or values are invalid.
+    """
     if not isinstance(capacity, dict) or not capacity:
-        raise Refused(f"it holds no clients, but a {type(capacity).__name__}")
+        raise InvalidFile(f"expected a dictionary of clients, got a {type(capacity).__name__}")
     if any(isinstance(client, bool) or not isinstance(client, int) for client in capacity):
-        raise Refused("its clients must be integers")
+        raise InvalidFile("client identifiers must be integers")
     facts = {client: _read_facts(client, capacity[client]) for client in sorted(capacity)}
     speed = [communication for _, communication in facts.values()]
     return pa.table(
@@ -69,8 +79,8 @@ def make_table(capacity: object) -> pa.Table:
 def _read_facts(client: int, facts: object) -> tuple[float, float]:
     computation, communication = (facts.get(name) if isinstance(facts, dict) else None for name in FACTS)
     if not (_is_positive(computation) and _is_positive(communication)):
-        has = f"it has {computation!r} and {communication!r}"
-        raise Refused(f"client {client} must have a {' and a '.join(FACTS)} above 0, {has}")
+        values = f"got {computation!r} and {communication!r}"
+        raise InvalidFile(f"client {client}: {' and '.join(FACTS)} must be numbers above 0, {values}")
     return float(computation), float(communication)
 
 
@@ -78,34 +88,34 @@ def _is_positive(fact: object) -> TypeGuard[float]:
     return isinstance(fact, int | float) and not isinstance(fact, bool) and math.isfinite(fact) and fact > 0
 
 
-def convert(words: Sequence[str], usage: str, make: Callable[[object], pa.Table], say: str) -> int:
-    """Turn a pickle into a table; returns the exit code.
+def convert(arguments: Sequence[str], usage: str, make: Callable[[object], pa.Table], message: str) -> int:
+    """Convert a pickle to a table, and return the exit code.
 
     Args:
-        words: the pickle and the table, as they were typed.
-        usage: what is said where these can't be.
-        make: makes the table. May raise `Refused`.
-        say: the line at the end, with {target} and {rows}.
+        arguments: paths of the pickle and of the table.
+        usage: command to print if the arguments are wrong.
+        make: converts the pickle's content; may raise `InvalidFile`.
+        message: line to print at the end, with {target} and {rows}.
     """
-    if len(words) != 2 or not words[1].endswith(".parquet"):
+    if len(arguments) != 2 or not arguments[1].endswith(".parquet"):
         sys.stderr.write(f"usage: {usage}\n")
         return 2
-    source, target = map(Path, words)
+    source, target = map(Path, arguments)
     try:
         table = make(unpickle(source))
-    except (Refused, OSError) as error:
+    except (InvalidFile, OSError) as error:
         sys.stderr.write(f"{source}: {error}\n")
         return 1
     pq.write_table(table, target)
-    sys.stdout.write(say.format(target=target, rows=table.num_rows) + "\n")
+    sys.stdout.write(message.format(target=target, rows=table.num_rows) + "\n")
     return 0
 
 
-def main(words: Sequence[str]) -> int:
-    """The command: the pickle and the table that it becomes."""
+def main(arguments: Sequence[str]) -> int:
+    """Convert the pickle of the first argument to the table of the second, and return the exit code."""
     usage = "python benchmarks/fedscale_devices.py client_device_capacity TABLE.parquet"
-    done = "{target}: {rows} devices; device=trace device.path={target} device.unit=kbit/s"
-    return convert(words, usage, make_table, done)
+    message = "{target}: {rows} devices. Use them with device=trace device.path={target} device.unit=kbit/s"
+    return convert(arguments, usage, make_table, message)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""Data of the layout and the size of those that are not at hand, with nothing in them: for times, not for accuracies.
+"""Random data with the layout and size of a dataset, to measure time and memory where its files are unavailable.
 
-Rows, classes, people and the sizes of images are the original's; images are a few hundred of noise, each many times.
+The numbers of rows, classes and users and the sizes of images are the original's. Each image is one of a few hundred
+random ones. Accuracies on these data have no meaning.
 """
 
 import io
@@ -13,25 +14,27 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
-DISTINCT = 300  # images of a table
-ROWS = 5_000  # of a row group
+DISTINCT = 300  # different images in a table
+ROWS = 5_000  # rows in a row group
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-WORDS = 10_000  # of Reddit's vocabulary
+WORDS = 10_000  # size of Reddit's vocabulary
 
 Columns = dict[str, Any]
-Parts = dict[str, tuple[int, Callable[[np.ndarray], Columns]]]  # of each part: rows, and the columns of some of them
+Parts = dict[
+    str, tuple[int, Callable[[np.ndarray], Columns]]
+]  # for each part: number of rows, and columns of some rows
 
 
-def make(word: str, folder: Path) -> None:
-    """Write the tables that `dataset=<word>` reads."""
-    parts, others = MAKERS[word](np.random.default_rng(0))
+def write_tables(dataset: str, folder: Path) -> None:
+    """Write random tables in the format that the dataset `word` reads."""
+    parts, further_tables = MAKERS[dataset](np.random.default_rng(0))
     for part, (n, columns_of) in parts.items():
-        _write(folder / f"{part}.parquet", (pa.table(columns_of(rows)) for rows in _pieces(n)))
-    for name, columns in others.items():
+        _write(folder / f"{part}.parquet", (pa.table(columns_of(rows)) for rows in _row_groups(n)))
+    for name, columns in further_tables.items():
         pq.write_table(pa.table(columns), folder / f"{name}.parquet")
 
 
-def _pieces(n: int) -> Iterator[np.ndarray]:
+def _row_groups(n: int) -> Iterator[np.ndarray]:
     return (np.arange(start, min(n, start + ROWS)) for start in range(0, n, ROWS))
 
 
@@ -42,8 +45,16 @@ def _write(file: Path, tables: Iterator[pa.Table]) -> None:
             writer.write_table(table)
 
 
-def _noise(rng: np.random.Generator, shape: tuple[int, ...], kind: str = "PNG") -> Callable[[np.ndarray], pa.Array]:
-    """Images of rows: one of DISTINCT, smooth enough for a codec to be of use. shape: height, width and channels."""
+def _noise_images(
+    rng: np.random.Generator, shape: tuple[int, ...], kind: str = "PNG"
+) -> Callable[[np.ndarray], pa.Array]:
+    """Return a function from row numbers to encoded random images, smooth enough to compress.
+
+    Args:
+        rng: source of the pixels.
+        shape: height, width and, for colour images, channels.
+        kind: image format, PNG or JPEG.
+    """
     encoded = []
     for _ in range(DISTINCT):
         coarse = rng.integers(0, 256, (max(2, shape[0] // 8), max(2, shape[1] // 8), *shape[2:]), dtype=np.uint8)
@@ -53,19 +64,19 @@ def _noise(rng: np.random.Generator, shape: tuple[int, ...], kind: str = "PNG") 
     return lambda rows: pa.array([encoded[row % DISTINCT] for row in rows], IMAGE)
 
 
-def _people(rng: np.random.Generator, n: int, people: int) -> np.ndarray:
-    """Whose each row is: a fifth more or fewer each, nobody without one."""
-    share = rng.uniform(0.8, 1.2, people)
-    return np.sort(np.concatenate([np.arange(people), rng.choice(people, n - people, p=share / share.sum())]))
+def _draw_owners(rng: np.random.Generator, n: int, n_owners: int) -> np.ndarray:
+    """Return the user of each row, sorted; every user has at least one row, and expected counts differ by 20 %."""
+    share = rng.uniform(0.8, 1.2, n_owners)
+    return np.sort(np.concatenate([np.arange(n_owners), rng.choice(n_owners, n - n_owners, p=share / share.sum())]))
 
 
 def _femnist(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
-    image, owner, y = _noise(rng, (28, 28)), _people(rng, 805_263, 3_550), rng.integers(0, 62, 805_263)
+    image, owner, y = _noise_images(rng, (28, 28)), _draw_owners(rng, 805_263, 3_550), rng.integers(0, 62, 805_263)
     return {"train": (805_263, lambda r: {"image": image(r), "character": y[r], "writer_id": owner[r]})}, {}
 
 
 def _emnist(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
-    image = _noise(rng, (28, 28))
+    image = _noise_images(rng, (28, 28))
 
     def columns_of(rows: np.ndarray) -> Columns:
         return {"image": image(rows), "label": rows % 62}
@@ -74,13 +85,13 @@ def _emnist(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
 
 
 def _celeba(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
-    image, owner = _noise(rng, (218, 178, 3), "JPEG"), _people(rng, 202_599, 10_177)
+    image, owner = _noise_images(rng, (218, 178, 3), "JPEG"), _draw_owners(rng, 202_599, 10_177)
     y = rng.integers(0, 2, 202_599)
     return {"train": (202_599, lambda r: {"image": image(r), "Smiling": y[r], "celeb_id": owner[r]})}, {}
 
 
 def _cifar100(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
-    image = _noise(rng, (32, 32, 3))
+    image = _noise_images(rng, (32, 32, 3))
 
     def columns_of(rows: np.ndarray) -> Columns:
         return {"img": image(rows), "fine_label": rows % 100}
@@ -89,7 +100,7 @@ def _cifar100(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
 
 
 def _waterbirds(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
-    image = _noise(rng, (375, 500, 3), "JPEG")
+    image = _noise_images(rng, (375, 500, 3), "JPEG")
     groups = {"train": (3_498, 184, 56, 1_057), "valid": (467, 466, 133, 133), "test": (2_255, 2_255, 642, 642)}
 
     def columns_of(sizes: tuple[int, ...]) -> Callable[[np.ndarray], Columns]:
@@ -100,7 +111,7 @@ def _waterbirds(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
 
 
 def _spawrious(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
-    image = _noise(rng, (224, 224, 3), "JPEG")
+    image = _noise_images(rng, (224, 224, 3), "JPEG")
     breeds = np.array(["bulldog", "corgi", "dachshund", "labrador"])
     places = np.array(["beach", "desert", "dirt", "jungle", "mountain", "snow"])
 
@@ -111,30 +122,35 @@ def _spawrious(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
 
 
 def _reddit(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
-    """Words as often as Zipf's law has them; each sequence a comment of nine."""
-    words = np.array([f"w{i}" for i in range(WORDS)])
-    often = 1 / np.arange(1, WORDS + 1)
+    """Return comments of nine words, whose frequencies follow Zipf's law."""
+    vocabulary = np.array([f"w{i}" for i in range(WORDS)])
+    frequencies = 1 / np.arange(1, WORDS + 1)
 
     def columns_of(n: int) -> tuple[int, Callable[[np.ndarray], Columns]]:
-        owner, text = _people(rng, n, 813), rng.choice(WORDS, (n, 9), p=often / often.sum())
+        owner, text = _draw_owners(rng, n, 813), rng.choice(WORDS, (n, 9), p=frequencies / frequencies.sum())
 
         def columns(rows: np.ndarray) -> Columns:
-            said = words[text[rows]].tolist()
-            x, y = ([[*before, *row, *after] for row in said] for before, after in (((BOS,), ()), ((), (EOS,))))
+            sentences = vocabulary[text[rows]].tolist()
+            x, y = (
+                [[*prefix, *row, *suffix] for row in sentences] for prefix, suffix in (((START,), ()), ((), (END,)))
+            )
             return {"client": owner[rows], "x": x, "y": y}
 
         return n, columns
 
-    return {"train": columns_of(29_412), "test": columns_of(3_268)}, {"vocabulary": {"word": [BOS, EOS, *words]}}
+    return {"train": columns_of(29_412), "test": columns_of(3_268)}, {"vocabulary": {"word": [START, END, *vocabulary]}}
 
 
 def _shakespeare(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
-    """Sequences of 80 characters and the next one, as many as LEAF makes of the plays."""
-    owner, letters = _people(rng, 4_226_158, 1_129), np.frombuffer(b"abcdefghijklmnopqrstuvwxyz ,.", dtype=np.uint8)
+    """Return sequences of 80 characters and the next character, as many as LEAF makes from the plays."""
+    owner, letters = (
+        _draw_owners(rng, 4_226_158, 1_129),
+        np.frombuffer(b"abcdefghijklmnopqrstuvwxyz ,.", dtype=np.uint8),
+    )
 
     def texts(n: int, length: int) -> pa.Array:
-        ends, characters = np.arange(0, n * length + 1, length, dtype=np.int32), rng.choice(letters, n * length)
-        return pa.StringArray.from_buffers(n, pa.py_buffer(ends), pa.py_buffer(characters))
+        offsets, characters = np.arange(0, n * length + 1, length, dtype=np.int32), rng.choice(letters, n * length)
+        return pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(characters))
 
     def columns_of(rows: np.ndarray) -> Columns:
         return {"client": owner[rows], "x": texts(len(rows), 80), "y": texts(len(rows), 1)}
@@ -142,7 +158,7 @@ def _shakespeare(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
     return {"train": (len(owner), columns_of)}, {}
 
 
-BOS, EOS = "<BOS>", "<EOS>"
+START, END = "<BOS>", "<EOS>"
 MAKERS: dict[str, Callable[[np.random.Generator], tuple[Parts, dict[str, Columns]]]] = {
     "emnist": _emnist,
     "femnist": _femnist,

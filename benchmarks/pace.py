@@ -1,11 +1,11 @@
-"""A round's pace alone: who is ready, what is announced, how long everybody takes, who arrives.
+"""Time per round of availability, device times and deadlines, without training.
 
     python benchmarks/pace.py         writes benchmarks/pace.md
 
-100,000 clients with made-up devices of their own (device=trace, each phase varying between rounds), of whom 1,000 are
-selected; either of `INTERVALS` intervals each in five days (availability=trace), or a share of each day
-(availability=diurnal). The goal is 50 ms a round. Beside it: what the selected clients take to choose their samples by
-FedBalancer's threshold, which is their work and no decision of the server, and what their lists of losses cost.
+100,000 clients have generated devices (device=trace, with times that vary between rounds), and 1,000 are selected. Each
+client is available in `INTERVALS` intervals within five days (availability=trace) or for a share of each day
+(availability=diurnal). The goal is 50 ms per round. The script also measures how long a cohort takes to select samples
+by FedBalancer's threshold, which is the clients' work, and the memory of their lists of losses.
 """
 
 import datetime
@@ -39,23 +39,24 @@ from fedcohort.samples.base import LOSSES
 from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids, Population
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 CLIENTS, COHORT, INTERVALS, DAYS, UNITS = 100_000, 1000, 20, 5, 5
 ROUNDS, WARM_UP = 23, 3
 GOAL = 50.0  # milliseconds
 MODEL = 4e6  # bytes
+# Options of each deadline that is measured, in addition to its yaml file's.
 DEADLINES: dict[str, dict[str, object]] = {"fixed": {"partial_work": True}, "over_commit": {}, "fedbalancer": {}}
-LISTS = 3550  # clients that keep a list of losses: LEAF's FEMNIST
+LISTS = 3550  # clients with a list of losses, as many as in LEAF's FEMNIST
 
 
-def make(group: str, word: str, **changes: object) -> Any:  # noqa: ANN401  a part, as the yaml says
-    """The part with its yaml's options, and `changes`."""
-    loaded: Any = OmegaConf.to_container(OmegaConf.load(HERE.parent / "configs" / group / f"{word}.yaml"))
-    return instantiate({**loaded, **changes}, _convert_="all")
+def make_component(group: str, name: str, **changes: object) -> Any:  # noqa: ANN401  the class is in the yaml file
+    """Return a component with the options of its yaml file, replaced by `changes`."""
+    options: Any = OmegaConf.to_container(OmegaConf.load(FOLDER.parent / "configs" / group / f"{name}.yaml"))
+    return instantiate({**options, **changes}, _convert_="all")
 
 
 def write_tables(folder: Path, clients: int) -> None:
-    """Devices and intervals of made-up clients."""
+    """Write random devices and intervals of availability to devices.parquet and ready.parquet."""
     rng, ids = np.random.default_rng(0), np.arange(clients)
     speeds = {name: rng.uniform(100, 1000, clients) for name in ("down", "up")}
     devices = {"client": ids, "seconds": rng.uniform(0.05, 0.5, clients), **speeds, "cv": rng.uniform(0, 0.3, clients)}
@@ -65,82 +66,86 @@ def write_tables(folder: Path, clients: int) -> None:
     pq.write_table(pa.table(ready), folder / "ready.parquet")
 
 
-def rounds(
+def time_rounds(
     availability: Availability, device: Device, deadline: Deadline[Any], clients: int, cohort: int
 ) -> Iterator[float]:
-    """The milliseconds of each round, without end."""
+    """Simulate rounds without end and yield the milliseconds that each takes."""
     n = np.random.default_rng(1).integers(20, 200, clients)
 
-    def work(ids: Ids) -> Workload:
+    def workload(ids: Ids) -> Workload:
         sent = np.full(len(ids), MODEL)
         return Workload(n[ids].astype(np.float64), n[ids] / 15, UNITS, sent, sent, UNITS)
 
-    everybody = device.expect(np.arange(clients), work(np.arange(clients)), Draws(0, clients))
+    expected_of_all = device.expect(np.arange(clients), workload(np.arange(clients)), Draws(0, clients))
     clock, state = (
         Clock(availability, Draws(0, clients), 0.0),
         deadline.init(Population(clients, 10, cohort, {"n_train": n})),
     )
-    now, t = 0.0, 0
+    now_s, t = 0.0, 0
     while True:
         draws = Draws(0, clients, t)
-        took = -time.perf_counter()
-        ready, wait = clock.gather(draws, now)
-        took += time.perf_counter()
-        asked = min(deadline.cohort_size(cohort), len(ready))
-        selected = np.sort(np.random.default_rng(t).choice(ready, asked, replace=False))
-        took -= time.perf_counter()
-        expected = device.expect(selected, work(selected), draws.once())
-        announced = deadline.announce(state, PaceContext(t, selected, UNITS, everybody, expected))
-        timing = device.sample(selected, work(selected), draws)
-        stretch = partial(clock.wall_time(now + wait), selected)
-        close = deadline.close(state, stretch(timing.finish(UNITS)), announced)
-        outcome = compute_outcome(timing, UNITS, close, deadline.partial_work, wall_time=stretch)
-        took += time.perf_counter()
-        now, t = now + wait + outcome.train_s, t + 1
-        yield 1000 * took
+        seconds = -time.perf_counter()
+        ready, wait = clock.find_ready(draws, now_s)
+        seconds += time.perf_counter()
+        cohort_size = min(deadline.cohort_size(cohort), len(ready))
+        selected = np.sort(np.random.default_rng(t).choice(ready, cohort_size, replace=False))
+        seconds -= time.perf_counter()
+        expected = device.expect(selected, workload(selected), draws.once())
+        announced = deadline.announce(state, PaceContext(t, selected, UNITS, expected_of_all, expected))
+        timing = device.sample(selected, workload(selected), draws)
+        wall_time = partial(clock.wall_time(now_s + wait), selected)
+        close = deadline.close(state, wall_time(timing.finish(UNITS)), announced)
+        outcome = compute_outcome(timing, UNITS, close, deadline.partial_work, wall_time=wall_time)
+        seconds += time.perf_counter()
+        now_s, t = now_s + wait + outcome.train_s, t + 1
+        yield 1000 * seconds
 
 
 def measure(clients: int = CLIENTS, cohort: int = COHORT) -> dict[tuple[str, str], tuple[float, float]]:
-    """Median and largest milliseconds, by the words of availability and deadline."""
-    found = {}
+    """Return the median and the largest milliseconds per round, by availability and deadline."""
+    milliseconds = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_tables(folder, clients)
         cv = dict.fromkeys(("seconds_cv", "down_cv", "up_cv"), "cv")
-        device = make("device", "trace", path=str(folder / "devices.parquet"), **cv)
+        device = make_component("device", "trace", path=str(folder / "devices.parquet"), **cv)
         for availability, options in (("trace", {"path": str(folder / "ready.parquet")}), ("diurnal", {})):
             for deadline, changes in DEADLINES.items():
-                parts = make("availability", availability, **options), device, make("deadline", deadline, **changes)
-                each = rounds(*parts, clients, cohort)
-                took = [next(each) for _ in range(ROUNDS)][WARM_UP:]
-                found[availability, deadline] = statistics.median(took), max(took)
-    return found
+                available = make_component("availability", availability, **options)
+                closing = make_component("deadline", deadline, **changes)
+                round_times = time_rounds(available, device, closing, clients, cohort)
+                measured = [next(round_times) for _ in range(ROUNDS)][WARM_UP:]
+                milliseconds[availability, deadline] = statistics.median(measured), max(measured)
+    return milliseconds
 
 
-def choose(cohort: int = COHORT) -> tuple[float, float]:
-    """Median and largest milliseconds in which a cohort that keeps lists chooses its samples; a fifth of them fit."""
+def time_sample_choice(cohort: int = COHORT) -> tuple[float, float]:
+    """Return the median and the largest milliseconds in which a cohort selects samples by loss.
+
+    The announced deadline leaves time for a fifth of the samples.
+    """
     rng = np.random.default_rng(1)
     n = rng.integers(20, 200, cohort)
     store = MemoryStore(None)
     for k in range(cohort):
         store.commit(k, pack_losses(rng.exponential(1.0, n[k])))
     federation: Any = SimpleNamespace(n_train=n)
-    part, nobody = make("samples", "fedbalancer"), np.zeros(cohort)
-    state = replace(part.init(Population(cohort, 10, cohort, {})), threshold=1.0)
-    chooser = SampleSelection(part, federation, 10, store, Lab)  # type: ignore[arg-type]
-    timing, units, up = Timing(nobody, nobody, n / UNITS, nobody), np.full(cohort, UNITS), [None] * cohort
-    jobs = Jobs(np.arange(cohort), np.zeros(cohort, np.int64), nobody > 0, units, units, nobody, up, nobody)
+    sample_selector, zeros = make_component("samples", "fedbalancer"), np.zeros(cohort)
+    state = replace(sample_selector.init(Population(cohort, 10, cohort, {})), threshold=1.0)
+    chooser = SampleSelection(sample_selector, federation, 10, store, Lab)  # type: ignore[arg-type]
+    timing, units, up = Timing(zeros, zeros, n / UNITS, zeros), np.full(cohort, UNITS), [None] * cohort
+    jobs = Jobs(np.arange(cohort), np.zeros(cohort, np.int64), zeros > 0, units, units, zeros, up, zeros)
     jobs = replace(jobs, announced_s=np.full(cohort, float(n.mean()) / 5), expected=timing)
-    took = []
+    milliseconds = []
     for t in range(ROUNDS):
-        took.append(-1000 * time.perf_counter())
+        milliseconds.append(-1000 * time.perf_counter())
         chooser.choose(state, jobs, {}, Draws(0, cohort, t))
-        took[-1] += 1000 * time.perf_counter()
-    return statistics.median(took[WARM_UP:]), max(took[WARM_UP:])
+        milliseconds[-1] += 1000 * time.perf_counter()
+    return statistics.median(milliseconds[WARM_UP:]), max(milliseconds[WARM_UP:])
 
 
-def bytes_of_lists() -> float:
-    """Return the bytes a sample that the lists of losses of `LISTS` clients take in memory."""
+def bytes_per_loss() -> float:
+    """Return the bytes per sample that the lists of losses of `LISTS` clients take in memory."""
     rng, store = np.random.default_rng(0), MemoryStore(None)
     n = rng.integers(20, 400, LISTS)
     for k in range(LISTS):
@@ -148,36 +153,38 @@ def bytes_of_lists() -> float:
     return sum(store.get(k)[LOSSES].nbytes for k in range(LISTS)) / float(n.sum())
 
 
-def page(found: dict[tuple[str, str], tuple[float, float]]) -> str:
+def page(milliseconds: dict[tuple[str, str], tuple[float, float]]) -> str:
+    """Return the text of pace.md from the result of `measure`; the time of sample selection is measured here."""
     lines = [
-        "# A round's pace",
+        "# Time per round of availability and deadlines",
         "",
-        f"{datetime.date.today()}, {platform.machine()}, Python {platform.python_version()}, numpy {np.__version__}; "
+        f"{datetime.date.today()}, {platform.machine()}, Python {platform.python_version()}, numpy {np.__version__}. "
         f"{CLIENTS:,} clients,",
-        f"{COHORT:,} wanted, device=trace. Milliseconds of who is ready, what is announced, how long it takes and who "
-        "arrives:",
-        f"median and largest of {ROUNDS - WARM_UP} rounds after the first {WARM_UP}. The goal is {GOAL:.0f} ms. "
+        f"of which {COHORT:,} are selected; device=trace. The time covers available clients, the announced deadline,",
+        "device times and arrivals, without training. Columns give the median and the largest of",
+        f"{ROUNDS - WARM_UP} rounds after the first {WARM_UP}. The goal is {GOAL:.0f} ms per round. "
         "`python benchmarks/pace.py` writes this file.",
         "",
-        "| availability | deadline | ms a round | most |",
+        "| availability | deadline | median, ms | largest, ms |",
         "|---|---|---|---|",
     ]
-    for (availability, deadline), (median, most) in found.items():
-        over = " (over)" if median > GOAL else ""
-        lines.append(f"| `{availability}` | `{deadline}` | {median:.1f}{over} | {most:.1f} |")
-    median, most = choose()
+    for (availability, deadline), (median, largest) in milliseconds.items():
+        mark = " (over)" if median > GOAL else ""
+        lines.append(f"| `{availability}` | `{deadline}` | {median:.1f}{mark} | {largest:.1f} |")
+    median, largest = time_sample_choice()
     lines += [
         "",
-        f"{COHORT:,} clients of 20 to 199 samples choose theirs by FedBalancer's threshold in {median:.0f} ms (at most "
-        f"{most:.0f}).",
-        f"Lists of losses of {LISTS:,} clients: {bytes_of_lists():.1f} bytes a sample.",
+        f"Selecting samples by FedBalancer's threshold takes {median:.0f} ms (at most {largest:.0f} ms) for {COHORT:,} "
+        "clients with 20 to 199",
+        f"samples each. The lists of losses of {LISTS:,} clients take {bytes_per_loss():.1f} bytes per sample.",
     ]
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
+    """Measure, and write and print the page."""
     text = page(measure())
-    (HERE / "pace.md").write_text(text)
+    (FOLDER / "pace.md").write_text(text)
     sys.stdout.write(text)
 
 

@@ -1,8 +1,8 @@
-"""fedcohort on a workload: the Lightning run as `python train.py` makes it, tracking off, evaluation on.
+"""Run one workload with fedcohort's Lightning loop, with evaluation and without tracking.
 
-python benchmarks/peer.py W1 [rounds] [processes] [device] [precision] [engine]
+    python benchmarks/peer.py W1 [rounds] [processes] [device] [precision] [engine]
 
-prints RESULT {json}, as `workloads.result` has it. rounds: the workload's own, or $BENCH_ROUNDS, where it is "-".
+It prints RESULT and the JSON of `workloads.result`. `-` for the rounds means $BENCH_ROUNDS, or the workload's number.
 """
 
 import json
@@ -34,102 +34,108 @@ from fedcohort.selector.base import Selector
 from fedcohort.types import Population, ProbeResult, RoundContext, RoundReport, Selection
 from workloads import WORKLOADS, cpu_seconds, result
 
-EVALUATED = {"every": 1, "clients_every": 0}
+EVALUATION = {"every": 1, "clients_every": 0}
 CONFIGS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "configs")
 
 
 class FixedCohorts(Selector[None]):
-    """Everybody trains the same cohorts."""
+    """Selector of the workload's cohorts, which are the same for all peers."""
 
-    def __init__(self, chosen: Callable[[int], np.ndarray]) -> None:
-        self.chosen = chosen
+    def __init__(self, cohort_of: Callable[[int], np.ndarray]) -> None:
+        self.cohort_of = cohort_of
 
     def init(self, population: Population) -> None:
-        """No state."""
+        """Return None: the cohorts do not depend on any state."""
 
     def select(self, state: None, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, None]:
-        return Selection(self.chosen(ctx.round)), None
+        """Return the workload's cohort of this round."""
+        return Selection(self.cohort_of(ctx.round)), None
 
 
-class AsTheyLie(Rekeyed):
-    """A client's samples in the order of the bare loop; what a shuffle costs is spent all the same."""
+class StoredOrder(Rekeyed):
+    """Generator that keeps samples in stored order, like bare.py, but still spends the time of a shuffle."""
 
-    def rekey(self, seed: int, purpose: str, round: int = NO_ROUND, client: int = NO_CLIENT) -> Any:  # noqa: ANN401  stands in for it
+    def rekey(self, seed: int, purpose: str, round: int = NO_ROUND, client: int = NO_CLIENT) -> Any:  # noqa: ANN401  replaces a generator
+        """Derive the generator that spends the time of a shuffle; see `Rekeyed.rekey`."""
         self.draws = super().rekey(seed, purpose, round, client)
         return self
 
     def permutation(self, n: int) -> np.ndarray:
+        """Draw a permutation of n samples, and return their stored order."""
         self.draws.permutation(n)
         return np.arange(n)
 
 
 class Loop(FederatedLoop):
-    """The loop of every run, except for the order of samples."""
+    """The loop of train.py, except that samples keep their stored order."""
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Replace the engine's generator once the loop has made it."""
         super().on_fit_start(trainer, pl_module)
         engine: Any = self.rounds.setup.engine
-        getattr(engine, "trainer", engine).rng = AsTheyLie()
+        getattr(engine, "trainer", engine).rng = StoredOrder()
 
 
 class Clock(Observer):
-    """Wall and processor seconds between reports, of this process and its children.
+    """Measure wall and processor seconds per round, of this process and its children, and print them in rank 0.
 
-    It watches in rank 0, which may be one of these: the result is printed there. It begins when it is made, after the
-    imports, the data and the parts: what comes before the first round's end is the trainer's set-up, its processes
-    and an evaluation.
+    The first round is timed from the construction of this clock, after imports, data and components. It therefore
+    includes the trainer's set-up, the start of its processes and the evaluation of the initial model.
     """
 
     def __init__(self, workload: str) -> None:
         self.workload, self.pid = workload, os.getpid()
-        self.began = time.perf_counter()
-        self.first = float("nan")
-        self.ticks: list[float] = []
-        self.busy: list[float] = []
+        self.start_s = time.perf_counter()
+        self.first_round_s = float("nan")
+        self.round_seconds: list[float] = []
+        self.cpu_seconds_of_rounds: list[float] = []
         self.losses: list[float] = []
 
     def start(self, info: RunInfo) -> None:
-        self.last, self.spent = time.perf_counter(), cpu_seconds(self.pid)
+        """Start timing the first round."""
+        self.round_start_s, self.cpu_s = time.perf_counter(), cpu_seconds(self.pid)
 
     def observe(self, report: RoundReport) -> None:
-        now, spent = time.perf_counter(), cpu_seconds(self.pid)
+        """Record the seconds and the test loss of the round that has ended."""
+        now_s, cpu_s = time.perf_counter(), cpu_seconds(self.pid)
         if report.step:
-            self.ticks.append(now - self.last)
-            self.busy.append(spent - self.spent)
+            self.round_seconds.append(now_s - self.round_start_s)
+            self.cpu_seconds_of_rounds.append(cpu_s - self.cpu_s)
             self.losses.append(report.metrics["test/loss"])
         if report.step == 1:
-            self.first = now - self.began
-        self.last, self.spent = time.perf_counter(), spent
+            self.first_round_s = now_s - self.start_s
+        self.round_start_s, self.cpu_s = time.perf_counter(), cpu_s
 
     def finish(self, status: str) -> None:
-        """Print `workloads.result`. first_s: from the making of this clock to the end of the first round."""
-        found = {**result("fedcohort", self.workload, self.ticks, self.busy, self.losses), "first_s": self.first}
-        sys.stdout.write("RESULT " + json.dumps(found) + "\n")
+        """Print `workloads.result`, and `first_s`: seconds from this clock's construction to the first round's end."""
+        summary = result("fedcohort", self.workload, self.round_seconds, self.cpu_seconds_of_rounds, self.losses)
+        sys.stdout.write("RESULT " + json.dumps({**summary, "first_s": self.first_round_s}) + "\n")
         sys.stdout.flush()
 
 
-def part(group: str, word: str, **changes: object) -> Any:  # noqa: ANN401  of whatever class the yaml names
-    node: Any = OmegaConf.to_container(OmegaConf.load(f"{CONFIGS}/{group}/{word}.yaml"))
+def make_component(group: str, name: str, **changes: object) -> Any:  # noqa: ANN401  the class is in the yaml file
+    """Return a component with the options of its yaml file, replaced by `changes`."""
+    node: Any = OmegaConf.to_container(OmegaConf.load(f"{CONFIGS}/{group}/{name}.yaml"))
     return instantiate({**node, **changes}, _convert_="all")
 
 
-def federation_of(
+def make_federation(
     offsets: np.ndarray, x: Tensor, y: Tensor, x_eval: Tensor, y_eval: Tensor, n_classes: int
 ) -> Federation:
-    """Exactly the workload's samples: nothing is held out of a client's data."""
+    """Return a federation of the workload's samples, with empty validation and test parts for the clients."""
     clients = len(offsets) - 1
     nothing = np.zeros(clients + 1, dtype=np.int64)
-    held = Shard(x[:0], y[:0], y[:0], nothing)
+    empty = Shard(x[:0], y[:0], y[:0], nothing)
     train = Shard(x, y, y, np.asarray(offsets, dtype=np.int64))
     counts, rates = np.zeros((clients, n_classes), dtype=np.int64), np.zeros(clients)
     server_val = Rows(x_eval[:100], y_eval[:100])
-    return Federation("bench", n_classes, train, held, held, server_val, Rows(x_eval, y_eval), counts, rates)
+    return Federation("bench", n_classes, train, empty, empty, server_val, Rows(x_eval, y_eval), counts, rates)
 
 
 def run(
     network: nn.Module,
     federation: Federation,
-    chosen: Callable[[int], np.ndarray],
+    cohort_of: Callable[[int], np.ndarray],
     cohort: int,
     batch: int,
     lr: float,
@@ -139,19 +145,19 @@ def run(
     workload: str = "",
     **engine: object,
 ) -> Clock:
-    """The run; every option as `train.py` has it, but for the fixed cohorts and the order of samples."""
+    """Train with the options of train.py, except for the fixed cohorts and the stored order of samples."""
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
     groups = [g for g in Components.__dataclass_fields__ if g not in ("selector", "client")]
-    words = {"agg": "fedavg", "server": "sgd", "objective": "ce", "samples": "all", "deadline": "wait_for_all"}
-    words |= {"regulariser": "none", "codec": "none", "device": "shifted_exponential", "availability": "always"}
-    words |= {"attack": "none", "proxy": "none", "augmentation": "none"}
-    objects = {group: part(group, words[group]) for group in groups}
-    client = part("client", "sgd", lr=lr, epochs=1, batch=batch)
-    components = Components(selector=FixedCohorts(chosen), client=client, **objects)
+    choices = {"agg": "fedavg", "server": "sgd", "objective": "ce", "samples": "all", "deadline": "wait_for_all"}
+    choices |= {"regulariser": "none", "codec": "none", "device": "shifted_exponential", "availability": "always"}
+    choices |= {"attack": "none", "proxy": "none", "augmentation": "none"}
+    objects = {group: make_component(group, choices[group]) for group in groups}
+    client = make_component("client", "sgd", lr=lr, epochs=1, batch=batch)
+    components = Components(selector=FixedCohorts(cohort_of), client=client, **objects)
     config: dict[str, Any] = {str(k): v for k, v in OmegaConf.load(f"{CONFIGS}/train.yaml").items_ex(resolve=False)}
     config["engine"] = {**OmegaConf.load(f"{CONFIGS}/engine/auto.yaml"), **engine}
-    options = {**config, "cohort": cohort, "rounds": rounds, "eval": {**config["eval"], **EVALUATED}}
+    options = {**config, "cohort": cohort, "rounds": rounds, "eval": {**config["eval"], **EVALUATION}}
     settings = Settings.from_config(options, "bench")
     accelerator = "gpu" if device == "cuda" else "cpu"
     make_repeatable(accelerator)
@@ -183,11 +189,12 @@ def main(
     precision: str = "float32",
     kind: str = "auto",
 ) -> None:
+    """Run a workload; the arguments are those of the command line."""
     work = WORKLOADS[name]
-    held = federation_of(work.offsets(), *work.data(), work.n_classes)
-    asked = os.environ.get("BENCH_ROUNDS", work.rounds) if rounds == "-" else rounds
-    sizes = (work.cohort, work.batch, work.lr, int(asked), int(processes), device, name)
-    run(work.network(), held, work.chosen, *sizes, precision=precision, kind=kind)
+    federation = make_federation(work.offsets(), *work.data(), work.n_classes)
+    n_rounds = os.environ.get("BENCH_ROUNDS", work.rounds) if rounds == "-" else rounds
+    arguments = (work.cohort, work.batch, work.lr, int(n_rounds), int(processes), device, name)
+    run(work.network(), federation, work.cohort_of, *arguments, precision=precision, kind=kind)
 
 
 if __name__ == "__main__":

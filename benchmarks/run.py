@@ -1,6 +1,8 @@
-"""`make bench`: fedcohort and the bare loop in turn, so that ratios hold when the machine's speed drifts.
+"""Round time and peak memory of fedcohort, compared with a plain PyTorch loop (`make bench`).
 
-python benchmarks/run.py [W1,W2,...] [repeats]   writes benchmarks/results.md, of all workloads where none is named
+    python benchmarks/run.py [W1,W2,...] [repeats]   writes benchmarks/results.md, for all workloads by default
+
+Both run in turns, so that ratios stay valid when the speed of the machine changes.
 """
 
 import contextlib
@@ -20,51 +22,58 @@ from typing import Any
 
 import torch
 
-HERE = Path(__file__).parent
-MISTAKE = ("selector=ucb_cs", "selector.discount=2")
+FOLDER = Path(__file__).parent
+RANGE_ERROR = ("selector=ucb_cs", "selector.discount=2")
 TRACKED = (
     *("dataset=fashion_mnist", "clients=100", "model=mlp", "client.epochs=1", "client.batch=32", "rounds=50"),
     *("heterogeneity=iid", "eval.clients_every=0", "callback.figures=null"),
 )
 ROUNDS = {"W1": 10, "W2": 4, "W3": 6, "W4": 4, "W5": 3, "W6": 3}
-MEASURED = """\
-tracking off. `ratio` is the wall seconds of a run's fastest round but the first over those of the bare loop's run in
-the same repeat: median and range. `first round` is not the same of both: of the bare loop it is that round alone, once
-data, model and processes are there; of fedcohort it begins when imports, data and parts are done, so that it holds the
-set-up of Lightning, its processes and the first model's evaluation as well. `memory` is the peak of all processes
-together, in a run of its own."""
-PAGE_S = 0.05  # between two looks at a peer's memory, which cost it a quarter of a core
+COLUMNS_NOTE = """\
+tracking off. `ratio` divides the wall time of a run's fastest round, without the first, by that of the bare loop with
+one process in the same repeat. It is given as the median and the range of the repeats. `first round` covers different
+work: for the bare loop only the round, after data, model and processes are ready. For fedcohort it starts after
+imports, data and components, and includes the set-up of Lightning, its processes and the evaluation of the initial
+model. `peak memory` is the sum over all processes, measured in a separate run."""
+MEMORY_INTERVAL_S = 0.05  # seconds between two readings of memory, which use a quarter of a core
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A line of the table. only: workloads that it is for, all where empty."""
+    """One implementation and its configuration: a row of the table.
+
+    Attributes:
+        name: label in the table.
+        script: script of this folder that runs it.
+        words: arguments of the script after the number of rounds.
+        workloads: workloads that it runs; all if empty.
+    """
 
     name: str
     script: str
-    words: tuple[str, ...]
-    only: tuple[str, ...] = ()
+    arguments: tuple[str, ...]
+    workloads: tuple[str, ...] = ()
 
 
 def peers() -> list[Peer]:
-    """What this machine can run: bf16 where its processor multiplies in it, CUDA where there is a card."""
-    found = [
+    """Return the peers that this machine supports: bf16 needs a processor that computes in it, CUDA a GPU."""
+    available = [
         Peer("bare, 1 process", "bare.py", ("1",)),
         Peer("fedcohort, 1 process", "peer.py", ("1",)),
         Peer("bare, 2 processes", "bare.py", ("2",)),
         Peer("fedcohort, 2 processes", "peer.py", ("2",)),
     ]
-    if any(word in Path("/proc/cpuinfo").read_text() for word in ("avx512_bf16", "amx_bf16")):
-        found.append(Peer("fedcohort, 2 processes, bf16", "peer.py", ("2", "cpu", "bf16"), ("W2", "W4")))
+    if any(instruction_set in Path("/proc/cpuinfo").read_text() for instruction_set in ("avx512_bf16", "amx_bf16")):
+        available.append(Peer("fedcohort, 2 processes, bf16", "peer.py", ("2", "cpu", "bf16"), ("W2", "W4")))
     if torch.cuda.is_available():
         cuda = ("W1", "W3", "W4")
-        found.append(Peer("bare, CUDA", "bare.py", ("1", "cuda"), cuda))
-        found.append(Peer("fedcohort, CUDA", "peer.py", ("1", "cuda"), cuda))
-    return found
+        available.append(Peer("bare, CUDA", "bare.py", ("1", "cuda"), cuda))
+        available.append(Peer("fedcohort, CUDA", "peer.py", ("1", "cuda"), cuda))
+    return available
 
 
 def memory(pid: int) -> float:
-    """Proportional set size of a process and its descendants, MB: shared pages count once."""
+    """Return the proportional set size of a process and its descendants in MB; shared pages count once."""
     total = 0.0
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
@@ -76,114 +85,120 @@ def memory(pid: int) -> float:
 
 
 def announce(what: str) -> None:
-    """Say what is measured next, which may take minutes; standard output has the page alone."""
+    """Print what is measured next on standard error; it may take minutes, and standard output has only the page."""
     sys.stderr.write(f"{what}\n")
 
 
-def once(peer: Peer, workload: str, watched: bool) -> dict[str, Any]:
-    """One run of `peer`, one thread a process. watched: for its memory; such a run's time says nothing."""
+def run_peer(peer: Peer, workload: str, with_memory: bool) -> dict[str, Any]:
+    """Run a peer with one thread per process and return its result and `peak_mb`.
+
+    With `with_memory`, reading the memory slows the run down, so that its times must not be used.
+    """
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(HERE / peer.script), workload, str(ROUNDS[workload]), *peer.words]
+    command = [sys.executable, str(FOLDER / peer.script), workload, str(ROUNDS[workload]), *peer.arguments]
     with tempfile.TemporaryFile("w+") as out:
-        process = subprocess.Popen(command, env=env, cwd=HERE, stdout=out, stderr=subprocess.DEVNULL, text=True)
+        process = subprocess.Popen(command, env=env, cwd=FOLDER, stdout=out, stderr=subprocess.DEVNULL, text=True)
         peak = 0.0
-        while watched and process.poll() is None:
+        while with_memory and process.poll() is None:
             peak = max(peak, memory(process.pid))
-            time.sleep(PAGE_S)
+            time.sleep(MEMORY_INTERVAL_S)
         process.wait()
         out.seek(0)
-        found: dict[str, Any] = json.loads(out.read().split("RESULT ")[-1])
-    return {**found, "peak_mb": peak}
+        report: dict[str, Any] = json.loads(out.read().split("RESULT ")[-1])
+    return {**report, "peak_mb": peak}
 
 
-def rate(result: dict[str, Any]) -> float:
-    """Seconds a round: the fastest but the first."""
+def fastest_round_s(result: dict[str, Any]) -> float:
+    """Return the seconds of the fastest round, without the first."""
     return float(min(result["times"][1:]))
 
 
-def compare(workload: str, repeats: int) -> str:
-    chosen = [peer for peer in peers() if not peer.only or workload in peer.only]
+def compare_peers(workload: str, repeats: int) -> str:
+    """Run all peers on a workload and return their table rows."""
+    compared = [peer for peer in peers() if not peer.workloads or workload in peer.workloads]
     peaks = {}
-    for peer in chosen:
+    for peer in compared:
         announce(f"{workload}, memory: {peer.name}")
-        peaks[peer.name] = once(peer, workload, watched=True)["peak_mb"]
-    runs: dict[str, list[dict[str, Any]]] = {peer.name: [] for peer in chosen}
+        peaks[peer.name] = run_peer(peer, workload, with_memory=True)["peak_mb"]
+    runs: dict[str, list[dict[str, Any]]] = {peer.name: [] for peer in compared}
     for repeat in range(repeats):
-        for peer in chosen:
+        for peer in compared:
             announce(f"{workload}, repeat {repeat + 1} of {repeats}: {peer.name}")
-            runs[peer.name].append(once(peer, workload, watched=False))
-    base = runs[chosen[0].name]
+            runs[peer.name].append(run_peer(peer, workload, with_memory=False))
+    base = runs[compared[0].name]
     rows = []
-    for name, found in runs.items():
-        ratios = [rate(a) / rate(b) for a, b in zip(found, base, strict=True)]
+    for name, reports in runs.items():
+        ratios = [fastest_round_s(a) / fastest_round_s(b) for a, b in zip(reports, base, strict=True)]
         ratio = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-        first = statistics.median(run["first_s"] for run in found)
-        loss = found[0]["losses"][-1]
+        first = statistics.median(run["first_s"] for run in reports)
+        loss = reports[0]["losses"][-1]
         rows.append(f"| {workload} | {name} | {ratio} | {first:.2f} | {peaks[name]:.0f} | {loss:.4f} |")
     return "\n".join(rows)
 
 
-def startup(*words: str) -> float:
-    """Median seconds of `python train.py <words>` over five runs."""
-    announce(f"start-up, five times: python train.py {' '.join(words)}")
-    took = []
+def time_startup(*overrides: str) -> float:
+    """Return the median wall seconds of `python train.py <overrides>` over five runs."""
+    announce(f"start-up, five times: python train.py {' '.join(overrides)}")
+    seconds = []
     for _ in range(5):
-        began = time.perf_counter()
-        subprocess.run([sys.executable, "train.py", *words], cwd=HERE.parent, capture_output=True, check=False)
-        took.append(time.perf_counter() - began)
-    return statistics.median(took)
+        start_s = time.perf_counter()
+        subprocess.run([sys.executable, "train.py", *overrides], cwd=FOLDER.parent, capture_output=True, check=False)
+        seconds.append(time.perf_counter() - start_s)
+    return statistics.median(seconds)
 
 
-def tracking(repeats: int) -> str:
-    """Seconds a round of W1's size with MLflow over those without, and so for whole runs.
+def compare_tracking(repeats: int) -> str:
+    """Compare runs with and without MLflow: return the ratios of their round times and of their run times.
 
-    Fashion-MNIST is read from the folder $FASHION_MNIST.
+    The data are Fashion-MNIST in the folder $FASHION_MNIST, with W1's model and number of clients.
     """
-    words = [*TRACKED, f"dataset.path={os.environ['FASHION_MNIST']}"]
-    rounds, whole = [], []
+    overrides = [*TRACKED, f"dataset.path={os.environ['FASHION_MNIST']}"]
+    round_ratios, run_ratios = [], []
     for repeat in range(repeats):
         announce(f"tracking, repeat {repeat + 1} of {repeats}: without MLflow, then with it")
-        paces, walls = zip(*(tracked([*words, f"logger={logger}"]) for logger in ("none", "mlflow")), strict=True)
-        rounds.append(paces[1] / paces[0])
-        whole.append(walls[1] / walls[0])
-    return f"a round {statistics.median(rounds):.2f}, the whole run {statistics.median(whole):.2f}"
+        times = [time_tracked_run([*overrides, f"logger={logger}"]) for logger in ("none", "mlflow")]
+        round_seconds, run_seconds = zip(*times, strict=True)
+        round_ratios.append(round_seconds[1] / round_seconds[0])
+        run_ratios.append(run_seconds[1] / run_seconds[0])
+    return f"{statistics.median(round_ratios):.2f} per round, {statistics.median(run_ratios):.2f} for the whole run"
 
 
-def tracked(words: list[str]) -> tuple[float, float]:
-    """(seconds a round after the first, seconds of the process) of `python train.py <words>`."""
+def time_tracked_run(overrides: list[str]) -> tuple[float, float]:
+    """Run `python train.py <overrides>`; return the seconds per round after the first, and of the process."""
     with tempfile.TemporaryDirectory() as logs:
-        began = time.perf_counter()
-        command = [sys.executable, "train.py", *words, f"paths.logs={logs}"]
-        subprocess.run(command, cwd=HERE.parent, capture_output=True, check=True)
-        took = time.perf_counter() - began
+        start_s = time.perf_counter()
+        command = [sys.executable, "train.py", *overrides, f"paths.logs={logs}"]
+        subprocess.run(command, cwd=FOLDER.parent, capture_output=True, check=True)
+        run_s = time.perf_counter() - start_s
         (journal,) = Path(logs).glob("runs/*/journal.jsonl")
         times = [json.loads(line)["time_ms"] for line in journal.read_text().splitlines()]
-    return (times[-1] - times[1]) / 1000 / (len(times) - 2), took
+    return (times[-1] - times[1]) / 1000 / (len(times) - 2), run_s
 
 
 def main(workloads: list[str], repeats: int) -> None:
+    """Run all comparisons, and write and print the page."""
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("torch", "lightning"))
     lines = [
-        "# Against a bare loop",
+        "# Round time and memory compared with a plain PyTorch loop",
         "",
         f"{datetime.date.today()}, {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()},",
-        f"{versions}; {repeats} interleaved repeats; one thread a process, float32 where not said; evaluation on,",
-        MEASURED,
+        f"{versions}; {repeats} interleaved repeats; one thread per process; float32 unless noted; evaluation on,",
+        COLUMNS_NOTE,
         "`make bench` writes this file.",
         "",
-        "| workload | peer | ratio | first round, s | memory, MB | final loss |",
+        "| workload | implementation | ratio | first round, s | peak memory, MB | final loss |",
         "|---|---|---|---|---|---|",
-        *(compare(workload, repeats) for workload in workloads),
+        *(compare_peers(workload, repeats) for workload in workloads),
         "",
-        "| start-up | median s |",
+        "| start-up | median, s |",
         "|---|---|",
-        f"| `python train.py --help` | {startup('--help'):.1f} |",
-        f"| `python train.py {' '.join(MISTAKE)}` (a range error) | {startup(*MISTAKE):.1f} |",
+        f"| `python train.py --help` | {time_startup('--help'):.1f} |",
+        f"| `python train.py {' '.join(RANGE_ERROR)}` (a range error) | {time_startup(*RANGE_ERROR):.1f} |",
     ]
     if "FASHION_MNIST" in os.environ:
-        lines += ["", f"With MLflow over without, at W1's size, 50 rounds: {tracking(repeats)}."]
+        lines += ["", f"Ratio of a run with MLflow to one without, W1's size, 50 rounds: {compare_tracking(repeats)}."]
     text = "\n".join(lines) + "\n"
-    (HERE / "results.md").write_text(text)
+    (FOLDER / "results.md").write_text(text)
     sys.stdout.write(text)
 
 

@@ -164,13 +164,13 @@ NOTES = textwrap.dedent(
       matplotlib. Training uses none of them. `lightning/deferred_imports.py` puts stand-ins in their places during the
       import; whatever needs a module later gets the module itself, `torch.compile` included.
     - torch's FLOP counter and its optimizers import the compiler to be excluded from it. `training/flops.py` and
-      `client/base.py` call the same functions without that wrapper: counts and steps are equal to the bit.
+      `maths/optimizers.py` call the same functions without that wrapper: counts and steps are equal to the bit.
     - Garbage collection is off during imports, which create half a million objects and no garbage, and memory is not
       freed before a process ends.
 
-    What is left: half of a short run is the import of torch. MLflow's client imports pandas, FastAPI and its evaluation
-    of language models; a new SQLite database takes 1.5 s for its tables. pandas and pyarrow are 70 MB of each run, for
-    the clients' tables and the summary.
+    What is left: two fifths of a short run are the import of torch. MLflow's client imports pandas, FastAPI and its
+    evaluation of language models, and a new SQLite database takes 1.5 s for its tables. pandas and pyarrow are 70 MB
+    of each run, for the clients' tables and the summary.
     """
 ).splitlines()
 

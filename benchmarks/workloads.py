@@ -1,14 +1,15 @@
-"""What engines are compared on: data, cohorts, first weights, and what a round cost; the same for every peer.
+"""Workloads of `make bench`: data, cohorts and initial weights, the same for fedcohort and the plain loop.
 
 W1: 100 clients x 600 samples of 1x28x28, MLP 784-200-200-10, cohort 10, batch 32.
-W2: as W1 with the CNN of FedAvg.
+W2: W1 with the CNN of FedAvg.
 W3: 3,550 clients of lognormal sizes (mean 43), logistic regression 784-62, cohort 355, batch 10.
 W4: 1,000 clients x 50 samples of 3x32x32, a CNN of 3x3 convolutions and 12,544 features, cohort 50, batch 10.
 W5: 50 clients x 100 sequences of 80 characters of 80 kinds, LEAF's character LSTM, cohort 10, batch 10.
 W6: 100 clients x 100 samples of 3x32x32, ResNet-8 with group norm, cohort 10, batch 10.
-One local epoch of SGD a round over the samples as they lie, sample-weighted mean, server evaluation on 10,000 samples
-(W4: 1,000, W5: 200, W6: 500) every round. Every draw is NumPy's by a fixed seed, so that a peer written elsewhere can
-have the same.
+
+Each round trains one local epoch of SGD over the samples in stored order, averages by sample counts, and evaluates on
+10,000 server samples (W4: 1,000, W5: 200, W6: 500). All random numbers come from NumPy with fixed seeds, so that other
+implementations can use the same workload.
 """
 
 import contextlib
@@ -29,21 +30,43 @@ from fedcohort.model.mlp import Mlp
 from fedcohort.model.resnet8_gn import ResNet8
 
 SIZES, CLASSES, SAMPLES, WEIGHTS, COHORTS = 7, 11, 3, 5, 1000  # seeds
-NOISE, DISTANCE = np.float32(0.3), np.float32(0.03)  # of a sample from its class, of classes from 0
-PIECE = 10_000  # samples that are made at a time
-STEP, STRAY = 7, 4  # of made text: a character times STEP, and less than STRAY more
-SUMS = ("sec_per_round_min", "sec_per_round_median", "cpu_s_per_round_min", "cpu_s_per_round_mean", "first_round")
+NOISE, DISTANCE = (
+    np.float32(0.3),
+    np.float32(0.03),
+)  # standard deviations: samples around their class, class centres around 0
+SAMPLES_AT_ONCE = 10_000  # samples that are generated at a time
+FACTOR, SPREAD = 7, 4  # of generated text: the next character is FACTOR times this one, plus less than SPREAD
+SUMMARY_KEYS = (
+    "sec_per_round_min",
+    "sec_per_round_median",
+    "cpu_s_per_round_min",
+    "cpu_s_per_round_mean",
+    "first_round",
+)
 
 
 def small_cnn(shape: tuple[int, ...], n_classes: int) -> nn.Module:
-    """Two unpadded 3x3 convolutions, one pooling, one dense layer, for 3x32x32."""
+    """Return a network of two unpadded 3x3 convolutions, one pooling and two dense layers, for 3x32x32 images."""
     convolutions = (nn.Conv2d(shape[0], 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2))
     return nn.Sequential(*convolutions, nn.Flatten(), nn.Linear(12544, 128), nn.ReLU(), nn.Linear(128, n_classes))
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A workload. text: samples are sequences of characters, of as many as there are classes; else numbers."""
+    """A federated training task.
+
+    Attributes:
+        shape: shape of one sample.
+        n_classes: number of classes.
+        sizes: samples of each client; int64 [clients].
+        cohort: clients per round.
+        batch: samples per step.
+        lr: learning rate of the clients.
+        n_eval: samples of the server's evaluation.
+        rounds: default number of rounds.
+        build: returns the network for a shape and a number of classes.
+        text: whether samples are sequences of `n_classes` different characters instead of real numbers.
+    """
 
     shape: tuple[int, ...]
     n_classes: int
@@ -57,9 +80,10 @@ class Workload:
     text: bool = False
 
     def network(self) -> nn.Module:
-        """Weights and biases uniform in +-1 / sqrt(inputs of the layer), one stream for all, layer by layer.
+        """Return the network with its initial weights.
 
-        Norms begin as the identity but for their biases.
+        Weights and biases are uniform within 1 / sqrt(inputs of the layer) of 0, drawn layer by layer from one
+        generator. The scales of norm layers stay 1.
         """
         network = self.build(self.shape, self.n_classes)
         draws, bound = np.random.RandomState(WEIGHTS), 1.0
@@ -69,43 +93,44 @@ class Workload:
                     continue
                 if parameter.dim() > 1:
                     bound = 1 / np.sqrt(parameter[0].numel())
-                drawn = draws.uniform(-bound, bound, tuple(parameter.shape)).astype(np.float32)
-                parameter.copy_(torch.from_numpy(drawn))
+                values = draws.uniform(-bound, bound, tuple(parameter.shape)).astype(np.float32)
+                parameter.copy_(torch.from_numpy(values))
         return network
 
     def data(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """x, y of all clients, one after the other; x, y of the server."""
+        """Return inputs and labels of all clients, concatenated, and inputs and labels of the server."""
         if self.text:
             draws = np.random.Generator(np.random.PCG64(SAMPLES))
             return (*self._sequences(int(self.sizes.sum()), draws), *self._sequences(self.n_eval, draws))
         inputs = int(np.prod(self.shape))
-        drawn = np.random.RandomState(CLASSES).standard_normal((self.n_classes, inputs))
-        centres = drawn.astype(np.float32) * DISTANCE
+        normals = np.random.RandomState(CLASSES).standard_normal((self.n_classes, inputs))
+        centres = normals.astype(np.float32) * DISTANCE
         draws = np.random.Generator(np.random.PCG64(SAMPLES))
-        parts: list[Tensor] = []
+        tensors: list[Tensor] = []
         for n in (int(self.sizes.sum()), self.n_eval):
             x = draws.standard_normal((n, inputs), dtype=np.float32)
             x *= NOISE
             y = draws.integers(0, self.n_classes, n)
-            for start in range(0, n, PIECE):
-                x[start : start + PIECE] += centres[y[start : start + PIECE]]
-            parts += [torch.from_numpy(x.reshape(n, *self.shape)), torch.from_numpy(y)]
-        return parts[0], parts[1], parts[2], parts[3]
+            for start in range(0, n, SAMPLES_AT_ONCE):
+                x[start : start + SAMPLES_AT_ONCE] += centres[y[start : start + SAMPLES_AT_ONCE]]
+            tensors += [torch.from_numpy(x.reshape(n, *self.shape)), torch.from_numpy(y)]
+        return tensors[0], tensors[1], tensors[2], tensors[3]
 
     def _sequences(self, n: int, draws: np.random.Generator) -> tuple[Tensor, Tensor]:
-        """Sequences in which a character says what the next one may be, as bytes, and the one that comes after each."""
+        """Return sequences, uint8 [n, length], in which each character restricts the next one, and their next one."""
         length = self.shape[0] + 1
-        codes, strays = np.empty((n, length), np.uint8), draws.integers(0, STRAY, (n, length))
+        codes, increments = np.empty((n, length), np.uint8), draws.integers(0, SPREAD, (n, length))
         codes[:, 0] = draws.integers(0, self.n_classes, n)
         for i in range(1, length):
-            codes[:, i] = (STEP * codes[:, i - 1].astype(np.int64) + strays[:, i]) % self.n_classes
+            codes[:, i] = (FACTOR * codes[:, i - 1].astype(np.int64) + increments[:, i]) % self.n_classes
         return torch.from_numpy(codes[:, :-1].copy()), torch.from_numpy(codes[:, -1].astype(np.int64))
 
     def offsets(self) -> np.ndarray:
+        """Return the first sample of each client and the total, [clients + 1]."""
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
-    def chosen(self, round: int) -> np.ndarray:
-        """The same cohorts for every peer, by id."""
+    def cohort_of(self, round: int) -> np.ndarray:
+        """Return the cohort of a round, sorted; the same for all peers."""
         draws = np.random.RandomState(COHORTS + round)
         return np.sort(draws.choice(len(self.sizes), self.cohort, replace=False))
 
@@ -127,7 +152,7 @@ WORKLOADS = {
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time of a process and its descendants so far, those that have ended included."""
+    """Return the processor seconds of a process and its descendants so far, including those that have ended."""
     total = 0.0
     with contextlib.suppress(OSError):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -138,11 +163,11 @@ def cpu_seconds(pid: int) -> float:
 
 
 def result(peer: str, workload: str, times: list[float], cpu: list[float], losses: list[float]) -> dict[str, Any]:
-    """What a peer prints: wall and processor seconds and the server's loss of each round, and what they come to.
+    """Return what a peer prints: wall seconds, server losses and summary values of its rounds.
 
-    The first round pays for caches: it is left out of the sums, and told apart.
+    The first round fills caches. It is reported separately and excluded from the summary values.
     """
-    wall, busy = times[1:] or times, cpu[1:] or cpu
-    sums = (min(wall), float(np.median(wall)), min(busy), float(np.mean(busy)), times[0])
-    told = {"peer": peer, "workload": workload, "times": times, "losses": losses, "final_loss": losses[-1]}
-    return {**told, **dict(zip(SUMS, sums, strict=True))}
+    wall, cpu_rest = times[1:] or times, cpu[1:] or cpu
+    summary = (min(wall), float(np.median(wall)), min(cpu_rest), float(np.mean(cpu_rest)), times[0])
+    report = {"peer": peer, "workload": workload, "times": times, "losses": losses, "final_loss": losses[-1]}
+    return {**report, **dict(zip(SUMMARY_KEYS, summary, strict=True))}

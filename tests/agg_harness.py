@@ -17,16 +17,16 @@ from fedcohort.round.collected import Collected
 from fedcohort.round.server_models import RoundModels
 from fedcohort.types import ClientUpdate, Population, RoundOutcome, Selection, Signals
 
-JOB = ClientContext(0, 0, Layout((), (), ()), lambda purpose: generator(0, purpose))
+CLIENT_CONTEXT = ClientContext(0, 0, Layout((), (), ()), lambda purpose: generator(0, purpose))
 
 
-def layout_of(n_params: int, n_buffers: int = 0, n_counters: int = 0) -> Layout:
+def make_layout(n_params: int, n_buffers: int = 0, n_counters: int = 0) -> Layout:
     buffers = (Block("frozen", (n_buffers,), 0),) if n_buffers else ()
     counters = (Block("seen", (n_counters,), 0),) if n_counters else ()
     return Layout((Block("w", (n_params,), 0),), buffers, counters)
 
 
-def update_of(client: int, delta: Sequence[float], n: int = 1, **fields: Any) -> ClientUpdate:
+def make_update(client: int, delta: Sequence[float], n: int = 1, **fields: Any) -> ClientUpdate:
     base = {
         "client": client,
         "n_train": n,
@@ -48,7 +48,7 @@ def update_of(client: int, delta: Sequence[float], n: int = 1, **fields: Any) ->
     return ClientUpdate(**{**base, **fields})
 
 
-def gather(
+def collect_updates(
     agg: Any,
     updates: Sequence[ClientUpdate],
     layout: Layout | None = None,
@@ -56,7 +56,7 @@ def gather(
     stacked: bool = False,
 ) -> Collected:
     """Add `updates` in the order given; stacked: keep them one by one, whether or not the aggregator asks for it."""
-    layout = layout or layout_of(len(updates[0].delta))
+    layout = layout or make_layout(len(updates[0].delta))
     cohort = np.array(sorted(update.client for update in updates), dtype=np.int64)
     by_id = {update.client: update for update in updates}
     used = np.array([by_id[k].n_used for k in cohort], dtype=np.int64)
@@ -93,7 +93,7 @@ def server_only(proxy: Tensor, val: Rows) -> Federation:
     return Federation("toy", 2, nothing, nothing, nothing, val, val, counts, np.zeros(0), proxy=proxy)
 
 
-def workshop(n_params: int, proxy: Tensor | None = None, network: nn.Module | None = None) -> RoundModels:
+def make_round_models(n_params: int, proxy: Tensor | None = None, network: nn.Module | None = None) -> RoundModels:
     """Returns what an aggregator may do with models, in round 0 of seed 0.
 
     The buffers' average is that of w_t. There are eight inputs, and class 0 where their numbers add up to more than 0.
@@ -104,7 +104,7 @@ def workshop(n_params: int, proxy: Tensor | None = None, network: nn.Module | No
     return RoundModels(server, data, 0, 0, server.buffers.clone())
 
 
-def arrivals(
+def make_arrived(
     collected: Collected,
     signals: dict[str, Any] | None = None,
     needs: frozenset[str] = frozenset(),
@@ -121,18 +121,18 @@ def arrivals(
         round_s=1.0,
     )
     assert collected.mean is not None
-    bench = bench or workshop(len(collected.mean))
+    bench = bench or make_round_models(len(collected.mean))
     sums = (collected.mean, collected.totals, collected.weights)
     return Arrived(outcome, *sums, collected.updates, collected.client_buffers, bench)
 
 
-def population(n_clients: int, **static: Any) -> Population:
+def make_population(n_clients: int, **static: Any) -> Population:
     return Population(n_clients, 2, n_clients, Signals(static, frozenset(static), "the aggregator"))
 
 
-def direction(agg: Any, updates: Sequence[ClientUpdate], n_clients: int = 10) -> torch.Tensor:
+def aggregate_once(agg: Any, updates: Sequence[ClientUpdate], n_clients: int = 10) -> torch.Tensor:
     """One aggregation from a fresh state."""
-    collected = gather(agg, updates)
-    state = agg.init(population(n_clients), len(updates[0].delta))
-    result: torch.Tensor = agg.direction(state, arrivals(collected))[0].displacement
+    collected = collect_updates(agg, updates)
+    state = agg.init(make_population(n_clients), len(updates[0].delta))
+    result: torch.Tensor = agg.direction(state, make_arrived(collected))[0].displacement
     return result

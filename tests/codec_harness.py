@@ -17,7 +17,7 @@ from fedcohort.types import Ids
 BYTES_PER_S = 1000.0
 
 
-def layout_of(*shapes: tuple[int, ...], channels_last: bool = False) -> Layout:
+def make_layout(*shapes: tuple[int, ...], channels_last: bool = False) -> Layout:
     blocks: list[Block] = []
     for i, shape in enumerate(shapes):
         offset = sum(block.size for block in blocks)
@@ -25,23 +25,23 @@ def layout_of(*shapes: tuple[int, ...], channels_last: bool = False) -> Layout:
     return Layout(tuple(blocks), (), ())
 
 
-def key(client: int = 0, round: int = 0) -> Callable[[], np.random.Generator]:
+def make_generator_factory(client: int = 0, round: int = 0) -> Callable[[], np.random.Generator]:
     """As the engine makes it for `transmit`."""
     return partial(generator, 0, "codec", round, client)
 
 
-def ctx(layout: Layout, client: int = 0) -> ClientContext:
+def make_client_context(layout: Layout, client: int = 0) -> ClientContext:
     """As the engine makes it for a hook."""
     return ClientContext(0, client, layout, lambda purpose: generator(0, purpose, 0, client))
 
 
-def begin(codec: Any, w: torch.Tensor, layout: Layout, client: int = 0) -> Correction:
+def begin_round(codec: Any, w: torch.Tensor, layout: Layout, client: int = 0) -> Correction:
     (hook,) = codec.hooks
-    correction: Correction = hook.begin(w, {}, {}, ctx(layout, client))
+    correction: Correction = hook.begin(w, {}, {}, make_client_context(layout, client))
     return correction
 
 
-def normal(n: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+def draw_normal(n: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.randn(n, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)).to(dtype)
 
 

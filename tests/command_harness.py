@@ -25,7 +25,7 @@ SERVER.set_forkserver_preload(IMPORTED)
 
 
 @dataclass(frozen=True)
-class Done:
+class FinishedCommand:
     returncode: int
     stdout: str
     stderr: str
@@ -52,7 +52,7 @@ class Command:
     def send_signal(self, number: int) -> None:
         os.kill(self._process.pid or 0, number)
 
-    def finish(self) -> Done:
+    def finish(self) -> FinishedCommand:
         """Wait for its end; what hadn't been read of it, and the exit code as a shell has it."""
         said: list[str] = []
         reader = threading.Thread(target=lambda: said.append(self.stderr.read()))
@@ -63,10 +63,10 @@ class Command:
         self.stdout.close()
         self.stderr.close()
         self._folder.cleanup()
-        return Done(self._process.exitcode or 0, out, said[0])
+        return FinishedCommand(self._process.exitcode or 0, out, said[0])
 
 
-def command(*words: str, home: Path = ROOT) -> Done:
+def run_command(*words: str, home: Path = ROOT) -> FinishedCommand:
     """`python train.py <words>` of the checkout in `home`, from its start to its end."""
     return Command(*words, home=home).finish()
 

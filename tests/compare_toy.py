@@ -12,7 +12,7 @@ from fedcohort.results.matching.run import Run
 ACC = "test/acc"
 
 
-def run(
+def make_run(
     selector: str,
     seed: int,
     acc: float,
@@ -27,12 +27,12 @@ def run(
     return Run(number, number, "finished", started, facts, {"sweep_id": "one"}, {ACC: acc, "test/loss": 1.0})
 
 
-def both(first: Sequence[float], second: Sequence[float]) -> list[Run]:
+def make_runs(first: Sequence[float], second: Sequence[float]) -> list[Run]:
     """Runs of random and of ucb, one a seed, with these accuracies."""
-    return [run(word, s, v) for word, of in (("random", first), ("ucb", second)) for s, v in enumerate(of)]
+    return [make_run(word, s, v) for word, of in (("random", first), ("ucb", second)) for s, v in enumerate(of)]
 
 
-def answered(runs: Sequence[Run], *, steps: Sequence[int] = (1, 2, 3), **question: Any) -> Answer:
+def compare_runs(runs: Sequence[Run], *, steps: Sequence[int] = (1, 2, 3), **question: Any) -> Answer:
     """Compare runs whose metrics have one value in all rounds; against random, unless told otherwise."""
     asked = Question(**{"baseline": "random", **question})
     matched = match(runs, asked.rows, asked.cols, *asked.metrics)

@@ -6,13 +6,12 @@ import signal
 
 import hydra.utils  # noqa: F401
 import jaxtyping
-import lightning.pytorch  # noqa: F401
 import omegaconf  # noqa: F401
 import pyarrow.compute  # noqa: F401
 import torch.distributed  # noqa: F401
-import torchmetrics  # noqa: F401
 import typer  # noqa: F401
 
+import fedcohort.lightning  # noqa: F401 - and Lightning, without the compiler of torch
 import typecheck
 
 jaxtyping.jaxtyped = typecheck.where_shapes_are(typecheck.JAXTYPED)

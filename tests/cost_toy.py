@@ -33,14 +33,14 @@ def ids(*clients: int) -> Ids:
     return np.array(clients, np.int64)
 
 
-def shard(sizes: Ids) -> Shard:
+def make_shard(sizes: Ids) -> Shard:
     y = torch.arange(int(sizes.sum())) % CLASSES
     return Shard(torch.ones(len(y), 5), y, y, np.concatenate([[0], np.cumsum(sizes)]))
 
 
-def held() -> Federation:
+def make_federation() -> Federation:
     rows = Rows(torch.ones(4, 5), torch.zeros(4, dtype=torch.int64))
-    parts = (shard(N), shard(V), shard(V), rows, rows)
+    parts = (make_shard(N), make_shard(V), make_shard(V), rows, rows)
     return Federation("toy", CLASSES, *parts, np.zeros((3, CLASSES), np.int64), np.zeros(3))
 
 
@@ -60,7 +60,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Asks:
+class FakeSelector:
     """As much of a selector as a bill reads."""
 
     needs: frozenset[str] = frozenset()
@@ -74,14 +74,14 @@ def cost_model(
     merge_last: bool = False,
     **client: Any,
 ) -> CostModel:
-    chosen = {name: make(name, word) for name, word in WORDS.items()} | (made or {})
+    chosen = {name: make(name, word) for name, word in OPTIONS.items()} | (made or {})
     chosen["client"] = make("client", "sgd", **{"epochs": 2, "batch": 8, **client})
     chosen["agg"] = make("agg", agg) if isinstance(agg, str) else agg
-    parts = Components(selector=Asks(frozenset(needs)), **{**chosen, "device": device or Link()})  # type: ignore[arg-type]
-    return CostModel(parts, held(), LAYOUT, flops=30.0, merge_last=merge_last)
+    parts = Components(selector=FakeSelector(frozenset(needs)), **{**chosen, "device": device or Link()})  # type: ignore[arg-type]
+    return CostModel(parts, make_federation(), LAYOUT, flops=30.0, merge_last=merge_last)
 
 
-WORDS = {
+OPTIONS = {
     "server": "sgd", "objective": "ce", "regulariser": "none", "samples": "all", "deadline": "wait_for_all",
     "codec": "none", "availability": "always", "attack": "none", "proxy": "none", "augmentation": "none",
 }  # fmt: skip

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from agg_harness import arrivals, gather, population, update_of
+from agg_harness import collect_updates, make_arrived, make_population, make_update
 from fedcohort.agg.base import Direction
 from fedcohort.types import Values
 
 LR = 0.1
 
 
-def close(
+def aggregate_losses(
     agg: Any,
     told: Sequence[float],
     deltas: Sequence[Sequence[float]] | None = None,
@@ -26,17 +26,17 @@ def close(
     ids = list(range(len(told)) if clients is None else clients)
     moved = [[float(i)] for i in range(len(ids))] if deltas is None else deltas
     owned = [1] * len(ids) if samples is None else samples
-    collected = gather(agg, [update_of(k, d, n=n) for k, d, n in zip(ids, moved, owned, strict=True)])
+    collected = collect_updates(agg, [make_update(k, d, n=n) for k, d, n in zip(ids, moved, owned, strict=True)])
     if state is None:
-        state = agg.init(population(n_clients or max(ids) + 1), len(moved[0]))
+        state = agg.init(make_population(n_clients or max(ids) + 1), len(moved[0]))
     losses = np.array(told, dtype=np.float64)
     signals = {word: np.full(len(ids), LR) if word == "lr" else losses for word in agg.needs}
-    direction, after = agg.direction(state, arrivals(collected, signals, agg.needs))
+    direction, after = agg.direction(state, make_arrived(collected, signals, agg.needs))
     return direction, after
 
 
-def weights(agg: Any, told: Sequence[float], **more: Any) -> Values:
+def loss_weights(agg: Any, told: Sequence[float], **more: Any) -> Values:
     """Those that each client has in the direction."""
-    direction, _ = close(agg, told, **more)
+    direction, _ = aggregate_losses(agg, told, **more)
     assert direction.weights is not None
     return direction.weights

@@ -17,7 +17,7 @@ FEDDIVERSE = {  # how many clients have mainly class imbalance, attribute imbala
 }
 
 
-def dogs(folder: Path, each: int) -> str:
+def write_spawrious(folder: Path, each: int) -> str:
     """So many small images of each breed at the beach and in the snow, and none elsewhere."""
     pairs = [(breed, place) for breed in BREEDS for place in (PLACES[0], PLACES[-1]) for _ in range(each)]
     images = [encode(image) for image in noise(len(pairs), (3, 8, 8))]
@@ -25,7 +25,7 @@ def dogs(folder: Path, each: int) -> str:
     return str(folder)
 
 
-def birds(folder: Path, scale: int = 20) -> str:
+def write_waterbirds(folder: Path, scale: int = 20) -> str:
     """WaterBirds' groups, a `scale`-th of each, with the three parts; the validation part is even."""
     groups = {"train": (3498, 184, 56, 1057), "valid": (200, 200, 200, 200), "test": (2255, 2255, 642, 642)}
     for part, sizes in groups.items():

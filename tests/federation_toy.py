@@ -21,16 +21,18 @@ def rows(n: int) -> np.ndarray:
     return np.arange(n, dtype=np.float32)[:, None]
 
 
-def raw(n: int = N, m: int = M, **changes: Any) -> Raw:
+def make_raw(n: int = N, m: int = M, **changes: Any) -> Raw:
     made = Raw("made", rows(n), np.arange(n) % C, rows(m), np.arange(m) % C, C)
     return replace(made, **changes)
 
 
-def natural(n: int = N, owners: int = 20, **changes: Any) -> Raw:
-    return raw(n, **{"train_owner": np.arange(n) // C % owners, "test_owner": np.arange(M) // C % owners, **changes})
+def make_natural_raw(n: int = N, owners: int = 20, **changes: Any) -> Raw:
+    return make_raw(
+        n, **{"train_owner": np.arange(n) // C % owners, "test_owner": np.arange(M) // C % owners, **changes}
+    )
 
 
-def made(
+def make_federation(
     data: Raw | None = None,
     partition: Any = FLASH,
     noise: Any = None,
@@ -40,7 +42,7 @@ def made(
     client_val: float = 0.1,
 ) -> Federation:
     return build(
-        raw() if data is None else data,
+        make_raw() if data is None else data,
         SplitOptions(
             partition,
             NoNoise() if noise is None else noise,

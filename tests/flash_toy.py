@@ -9,23 +9,23 @@ from fedcohort.bandit.ridge import Ridge
 from fedcohort.selector.flash import Flash, State
 from fedcohort.types import Population, ProbeResult
 from selector_harness import context, outcome
-from yaml_words import make_a
+from yaml_words import make_typed
 
 NAN, INF = float("nan"), float("inf")
 RAW: dict[str, Any] = {"scale": "none"}
 
 
 def flash(**changes: Any) -> Flash:
-    return make_a(Flash, "selector", "flash", **changes)
+    return make_typed(Flash, "selector", "flash", **changes)
 
 
-def answers(robust_loss: Sequence[float], val_loss: Sequence[float]) -> Mapping[str, ProbeResult]:
+def make_probe_results(robust_loss: Sequence[float], val_loss: Sequence[float]) -> Mapping[str, ProbeResult]:
     everybody = np.arange(len(robust_loss))
     values = {"robust_loss": robust_loss, "val_loss": val_loss}
     return {word: ProbeResult(everybody, np.array(column, float)) for word, column in values.items()}
 
 
-def run(
+def play_rounds(
     selector: Flash,
     losses: Sequence[tuple[Sequence[float], Sequence[float]]],
     trained: Sequence[Mapping[int, float]],
@@ -45,7 +45,7 @@ def run(
     states = []
     nobody: Sequence[Mapping[int, float]] = [{}] * (len(losses) - len(trained))
     for t, (measured, seconds) in enumerate(zip(losses, [*trained, *nobody], strict=True)):
-        probes = answers(*measured)
+        probes = make_probe_results(*measured)
         chosen = sorted({*seconds, *(failed[t] if t < len(failed) else ())}) or [0]
         own = {"server_val_loss": server[t]} if server else {}
         ctx = context(t, len(chosen), K, available=chosen, signals=own)
@@ -67,5 +67,5 @@ def theta(state: State) -> np.ndarray:
 
 
 # Two clients, both trained in round 0 (1 s and 2 s), then client 1 alone (1 s). w_0, w_1, w_2 as measured:
-STORY = [([1.0, 1.0], [1.0, 1.0]), ([0.8, 0.5], [0.9, 0.6]), ([0.75, 0.1], [0.9, 0.6])]
+LOSSES = [([1.0, 1.0], [1.0, 1.0]), ([0.8, 0.5], [0.9, 0.6]), ([0.75, 0.1], [0.9, 0.6])]
 SECONDS = [{0: 1.0, 1: 2.0}, {1: 1.0}, {}]

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from run_harness import Ran, go
+from run_harness import FinishedRun, go
 
 STORED = Path(__file__).with_suffix(".json")
 FIGURES = ("test/", "server_val/", "time/virtual_s", "comm/", "clients/")
@@ -39,11 +39,11 @@ def measure(name: str, logs: Path) -> dict[str, Any]:
     return {"choices": ran.choices, "arrived": count_arrivals(ran), "metrics": metrics, "bits": bits(ran)}
 
 
-def count_arrivals(ran: Ran) -> list[list[int]]:
+def count_arrivals(ran: FinishedRun) -> list[list[int]]:
     return [report.arrived.tolist() for report in ran.reports if report.step]
 
 
-def bits(ran: Ran) -> str:
+def bits(ran: FinishedRun) -> str:
     return hashlib.sha256(ran.weights().numpy().tobytes()).hexdigest()[:16]
 
 

@@ -52,7 +52,7 @@ class Collect(Observer):
 
 
 @dataclass(frozen=True)
-class Ran:
+class FinishedRun:
     folder: Path
     reports: list[RoundReport]
     info: Any
@@ -83,45 +83,45 @@ def composed_by_hydra(overrides: tuple[str, ...]) -> DictConfig:
 OVERLAY = Overlay(composed_by_hydra, CONFIGS)
 
 
-def go(logs: Path, *overrides: str, small: bool = True) -> Ran:
+def go(logs: Path, *overrides: str, small: bool = True) -> FinishedRun:
     """Run it; the reports are those of this process."""
-    return play(compose_words(*collect_words(logs, *overrides, small=small)))
+    return run_composition(compose_words(*collecting_overrides(logs, *overrides, small=small)))
 
 
-def collect_words(logs: Path, *overrides: str, small: bool = True) -> tuple[str, ...]:
+def collecting_overrides(logs: Path, *overrides: str, small: bool = True) -> tuple[str, ...]:
     """The overrides of a small run that is collected."""
     given = {word.split("=")[0].lstrip("+~") for word in overrides}
     base = [word for word in SMALL if small and word.split("=")[0] not in given]
     return (*base, *overrides, f"paths.logs={logs}", "+callback.collect._target_=run_harness.Collect")
 
 
-def play(composed: Composed) -> Ran:
+def run_composition(composed: Composed) -> FinishedRun:
     """Run what `watched` words were composed to."""
     Collect.latest.clear()
     folder = run.run(composed)
     seen = Collect.latest[-1] if Collect.latest else Collect()
-    return Ran(folder, seen.reports, getattr(seen, "info", None))
+    return FinishedRun(folder, seen.reports, getattr(seen, "info", None))
 
 
 def startup_notices(*overrides: str, network: nn.Module | None = None) -> list[str]:
     """What is said of `python train.py <overrides>` before it starts; network: instead of the model's."""
     config = compose_words(*overrides)
-    facts = facts_of(config)
+    facts = load_facts(config)
     network = network or build.build_network(config, components.make(config, "model"), facts.federation)
     return notices.list_notices(config.choices, replace(facts, batch_norm=keeps_statistics(network)), overrides)
 
 
-def facts_of(composition: Composed) -> Facts:
+def load_facts(composition: Composed) -> Facts:
     """What is known of a run once its data are read."""
     objects = check.make_light_components(composition)
     return load.load(composition, objects, check.make_components(composition, objects))
 
 
-def parts_of(*overrides: str, **others: Any) -> Components:
+def make_components(*overrides: str, **others: Any) -> Components:
     """The parts of `python train.py <overrides>`; others: in their place."""
     config = compose_words(*overrides)
     return replace(check.make_components(config, check.make_light_components(config)), **others)
 
 
-def same_bits(a: Ran, b: Ran) -> bool:
+def same_bits(a: FinishedRun, b: FinishedRun) -> bool:
     return a.last.fingerprint == b.last.fingerprint and bool(np.array_equal(a.weights(), b.weights()))

@@ -14,7 +14,7 @@ from fedcohort.round.backoff import NO_FAILURES, Backoff
 from fedcohort.signal import base
 from fedcohort.signal.base import Derived, Probed, RawUpdate, Reported, ServerMeasured, Static
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
-from signal_kinds import BareLab, derived
+from signal_kinds import BareLab, find_derived
 
 Corrupt = Callable[[str, np.ndarray], np.ndarray]
 find = cache(base.find)
@@ -193,7 +193,7 @@ class SumLab(BareLab):
 
 def derive(word: str, updates: np.ndarray) -> Any:
     """What the server works out of these updates, without a model: a loss on its data is the sum of the update."""
-    return derived(word).make(SumLab(), torch.from_numpy(updates))
+    return find_derived(word).make(SumLab(), torch.from_numpy(updates))
 
 
 def reorder(word: str, values: np.ndarray, order: Ids) -> np.ndarray:
@@ -228,16 +228,16 @@ def play(
     return steps
 
 
-def listed(clients: Ids) -> list[int]:
+def to_list(clients: Ids) -> list[int]:
     found: list[int] = clients.tolist()
     return found
 
 
 def cohorts(steps: Sequence[Step]) -> list[list[int]]:
-    return [listed(step.selection.clients) for step in steps]
+    return [to_list(step.selection.clients) for step in steps]
 
 
-def some(round: int) -> list[int]:
+def changing_clients(round: int) -> list[int]:
     """Ever other clients, of ever other number."""
     return [k for k in range(12) if (k * 7 + round * 5) % 11 < 3 + round % 5]
 

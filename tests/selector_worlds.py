@@ -7,22 +7,22 @@ import pytest
 import torch
 
 from fedcohort.state import pack
-from selector_harness import Step, World, half_lost, play, some
+from selector_harness import Step, World, changing_clients, half_lost, play
 from selector_toys import TOYS
-from yaml_words import aliases, words
+from yaml_words import aliases, list_options
 from yaml_words import make as make_component
 
-CHOICES = [*words("selector"), *aliases("selector"), *TOYS]
+CHOICES = [*list_options("selector"), *aliases("selector"), *TOYS]
 ROUNDS = 8
-every = pytest.mark.parametrize("choice", CHOICES)
+every_choice = pytest.mark.parametrize("choice", CHOICES)
 WORLDS = {
     "everybody available": World(),
     "half lost": World(lost=half_lost),
-    "coming and going": World(available=some, lost=half_lost),
+    "coming and going": World(available=changing_clients, lost=half_lost),
     "one available": World(available=lambda t: [t % 12]),
-    "nobody available at times": World(available=lambda t: [] if t % 3 == 0 else some(t)),
+    "nobody available at times": World(available=lambda t: [] if t % 3 == 0 else changing_clients(t)),
     "cohort of everybody": World(cohort=12),
-    "cohort above the population": World(cohort=40, available=some),
+    "cohort above the population": World(cohort=40, available=changing_clients),
     "one client": World(n_clients=1, cohort=1),
     "everybody fails": World(lost=lambda t, cohort: cohort),
 }
@@ -34,18 +34,18 @@ def make(choice: str) -> Any:
 
 
 @cache
-def get(choice: str) -> Any:
+def cached_selector(choice: str) -> Any:
     """Return one selector for each choice: what a run changes must be in its state."""
     return make(choice)
 
 
 @cache
-def played(choice: str, world: str) -> list[Step]:
+def played_rounds(choice: str, world: str) -> list[Step]:
     """Return eight rounds in a world, which several laws read."""
-    return play(get(choice), WORLDS[world], ROUNDS)
+    return play(cached_selector(choice), WORLDS[world], ROUNDS)
 
 
-def same(a: Any, b: Any) -> bool:
+def equal_states(a: Any, b: Any) -> bool:
     """Return whether two states are equal to the last bit."""
     return bool(bits(pack(a)) == bits(pack(b)))
 

@@ -13,31 +13,31 @@ from fedcohort.types import ClientUpdate, Ids, Values
 Kind = TypeVar("Kind", Measured, Computed, Derived, Reported)
 
 
-def measured(word: str) -> Measured:
-    return _of(Measured, word)
+def find_measured(word: str) -> Measured:
+    return _find(Measured, word)
 
 
-def computed(word: str) -> Computed:
-    return _of(Computed, word)
+def find_computed(word: str) -> Computed:
+    return _find(Computed, word)
 
 
-def derived(word: str) -> Derived:
-    return _of(Derived, word)
+def find_derived(word: str) -> Derived:
+    return _find(Derived, word)
 
 
-def reported(word: str) -> Reported:
-    return _of(Reported, word)
+def find_reported(word: str) -> Reported:
+    return _find(Reported, word)
 
 
-def _of(kind: type[Kind], word: str) -> Kind:
+def _find(kind: type[Kind], word: str) -> Kind:
     signal = find(word)
     assert isinstance(signal, kind)
     return signal
 
 
-def passes_of(word: str, options: Mapping[str, Any], counts: np.ndarray) -> Values:
+def count_passes(word: str, options: Mapping[str, Any], counts: np.ndarray) -> Values:
     """The work of a signal whose passes depend on options and label counts."""
-    passes = computed(word).passes
+    passes = find_computed(word).passes
     assert callable(passes)
     return passes(options, counts)
 

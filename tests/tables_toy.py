@@ -12,7 +12,7 @@ from fedcohort.dataset.uci_har import SAMPLES, SIGNALS
 from pictures_toy import encode, noise
 from reddit_toy import WORDS, sequences
 from roles_toy import lines
-from yaml_words import node, words
+from yaml_words import list_options, node
 
 N = 24
 Tables = Mapping[str, Mapping[str, list[Any]]]  # a part's columns
@@ -24,7 +24,7 @@ def pictures_of(word: str) -> Any:
     return module if isinstance(getattr(module, "PICTURES", None), Pictures) else None
 
 
-MODULES = {word: module for word in words("dataset") if (module := pictures_of(word)) is not None}
+MODULES = {word: module for word in list_options("dataset") if (module := pictures_of(word)) is not None}
 
 
 def shape_of(pictures: Pictures) -> tuple[int, int, int]:

@@ -13,7 +13,7 @@ from fedcohort.errors import ComponentError
 NAN = float("nan")
 
 
-def test_good_values_pass() -> None:
+def test_valid_values_are_accepted() -> None:
     contracts.check_array("x", np.array([1.0, 2.0]), (2,), "f", 0)
     contracts.check_array("x", np.array([NAN, np.inf]), (2,), "f", nan=True)
     contracts.check_array("x", np.empty(0), (0,), "f", 0, 1)
@@ -60,12 +60,12 @@ def test_good_values_pass() -> None:
         ),
     ],
 )
-def test_bad_values_are_described(check: Callable[[], Any], message: str) -> None:
+def test_invalid_values_are_described(check: Callable[[], Any], message: str) -> None:
     with pytest.raises(ComponentError, match=message):
         check()
 
 
-def test_an_exception_is_placed_in_the_module_that_raised() -> None:
+def test_an_exception_names_the_module_that_raised_it() -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         _ = 1 / 0
     text = contracts.describe_exception(caught.value, __name__)

@@ -33,7 +33,7 @@ def test_flattening_changes_no_value() -> None:
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
-def test_frozen_parameters_go_with_the_buffers_and_counters_apart() -> None:
+def test_frozen_parameters_are_kept_with_the_buffers_and_counters_separately() -> None:
     layout = FlatModel(network()).layout
     assert "0.bias" in [b.name for b in layout.buffers]
     assert [b.name for b in layout.counters] == ["1.num_batches_tracked"]
@@ -42,7 +42,7 @@ def test_frozen_parameters_go_with_the_buffers_and_counters_apart() -> None:
     assert len(means) == len(variances) == 4
 
 
-def test_training_writes_the_statistics_through() -> None:
+def test_training_updates_the_buffers_in_the_vector() -> None:
     model = FlatModel(network())
     buffers = model.buffers.clone()
     model.network.train()
@@ -78,11 +78,11 @@ def test_a_broadcast_copies_everything() -> None:
         (nn.MultiheadAttention(2, 1), False),
     ],
 )
-def test_layers_drop_out_within(layer: nn.Module, drops: bool) -> None:
+def test_dropout_layers_are_detected(layer: nn.Module, drops: bool) -> None:
     assert FlatModel(nn.Sequential(nn.Linear(2, 2), layer)).has_dropout == drops
 
 
-def test_batch_norm_needs_two_numbers_of_a_channel() -> None:
+def test_batch_norm_needs_two_values_per_channel() -> None:
     """A single sample has one of each of the four; a single image has one at each of its places."""
     dense, image = network(), nn.Sequential(nn.BatchNorm2d(1))
     before = copy.deepcopy(dense.state_dict())

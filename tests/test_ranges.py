@@ -48,12 +48,12 @@ from fedcohort.errors import OptionError
         (lambda: ranges.text("path", 5, optional=True), "path must be a text that is not empty or null, got 5"),
     ],
 )
-def test_messages(check: Any, message: str) -> None:
+def test_range_errors_name_option_range_and_value(check: Any, message: str) -> None:
     with pytest.raises(OptionError, match=re.escape(message)):
         check()
 
 
-def test_ends_of_intervals() -> None:
+def test_open_and_closed_interval_ends_are_respected() -> None:
     ranges.number("x", 1, "(0, 1]")
     ranges.number("x", -4.0, "(-inf, 0)")
     ranges.integer("x", None, "[1, inf)", optional=True)

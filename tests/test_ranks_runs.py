@@ -129,7 +129,7 @@ def test_ranks_log_what_one_process_logs(
                 assert theirs.keys() >= {"server_val/acc", "server_val/loss"} or not theirs
 
 
-def test_a_loss_that_is_no_number_in_one_ranks_part_is_none_in_all(tmp_path: Path, federation: dict[str, Any]) -> None:
+def test_a_nan_loss_in_one_rank_is_nan_in_all_ranks(tmp_path: Path, federation: dict[str, Any]) -> None:
     """The last rank's part overflows; the first rank's metrics say so, and every rank stops together."""
 
     def overflowing(held: Federation) -> Rows:

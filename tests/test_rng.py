@@ -19,18 +19,18 @@ def test_every_part_of_the_key_counts() -> None:
     assert len(draws) == 6
 
 
-def test_seed_zero_is_a_seed() -> None:
+def test_seed_zero_is_a_valid_seed() -> None:
     assert generator(0, "x").random() == generator(0, "x").random() != generator(1, "x").random()
 
 
-def test_what_a_client_draws_does_not_depend_on_the_population_asked() -> None:
+def test_a_clients_draws_do_not_depend_on_the_queried_clients() -> None:
     draws = Draws(3, 100, 7)
     assert np.array_equal(draws.uniform("u")[[4, 9]], Draws(3, 100, 7).uniform("u")[[4, 9]])
     assert not np.array_equal(draws.uniform("u"), Draws(3, 100, 8).uniform("u"))
     assert np.array_equal(draws.once().exponential("d"), Draws(3, 100).exponential("d"))
 
 
-def test_torch_scope_is_keyed_and_gives_the_generator_back() -> None:
+def test_torch_scope_is_keyed_and_restores_the_generator() -> None:
     before = torch.get_rng_state()
     with torch_scope(5, "weights"):
         a = torch.rand(3)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from compare_toy import run
+from compare_toy import make_run
 from fedcohort.record import folder
 from fedcohort.results.matching.run import settings
 from fedcohort.roles import (
@@ -21,7 +21,7 @@ from fedcohort.roles import (
 )
 from fedcohort.startup import options
 from run_harness import compose_words
-from yaml_words import CONFIGS, OURS, loaded_from, plain
+from yaml_words import CONFIGS, METHOD_GROUPS, load_yaml, to_dict
 
 GROUPS = sorted(path.name for path in CONFIGS.iterdir() if path.is_dir() and path.name != "hydra")
 BENEATH = {"experiment", "heterogeneity"}  # they stand for words of other groups
@@ -29,7 +29,7 @@ BENEATH = {"experiment", "heterogeneity"}  # they stand for words of other group
 
 def names(path: Path) -> list[str]:
     """The options in a yaml file, dotted."""
-    return [name for name, _ in flat(plain(loaded_from(path), resolve=False))]
+    return [name for name, _ in flat(to_dict(load_yaml(path), resolve=False))]
 
 
 def own() -> list[str]:
@@ -52,13 +52,13 @@ def test_an_option_without_a_group_has_one_row(option: str) -> None:
     assert len(rows_of(option)) == 1
 
 
-def test_an_option_of_a_group_has_one_row_or_is_a_parts() -> None:
+def test_an_option_of_a_group_has_one_row_or_belongs_to_a_component() -> None:
     rows = {option: rows_of(option) for option in [*GROUPS, *of_groups()]}
     assert {option: found for option, found in rows.items() if len(found) > 1} == {}
-    assert all(role_of(option) is COMPONENT for option in rows if option.split(".")[0] in OURS)
+    assert all(role_of(option) is COMPONENT for option in rows if option.split(".")[0] in METHOD_GROUPS)
 
 
-def test_no_row_is_left_over() -> None:
+def test_every_row_describes_an_existing_option() -> None:
     known = [*own(), *of_groups(), *GROUPS]
     assert [row for row in TABLE if not any(row in rows_of(option) for option in known)] == []
     assert {option for option in options.CHECKS if len(rows_of(option)) != 1} <= {
@@ -66,7 +66,7 @@ def test_no_row_is_left_over() -> None:
     }
 
 
-def test_what_changes_a_result_is_part_of_the_identity_or_extends_it() -> None:
+def test_options_that_change_results_are_in_the_identity_or_extend_it() -> None:
     for name, role in {**TABLE, "selector": COMPONENT}.items():
         if role.effect is Effect.RESULTS:
             assert role.identity in (Identity.HASH, Identity.SEED) or name in ("rounds", "until")
@@ -88,14 +88,14 @@ def test_what_changes_a_result_is_part_of_the_identity_or_extends_it() -> None:
         ("update_limit=5", False),
     ],
 )
-def test_the_hash_is_of_what_changes_results(words: str, same: bool) -> None:
+def test_the_hash_covers_exactly_the_options_that_change_results(words: str, same: bool) -> None:
     assert (
         folder.config_hash(compose_words().config) == folder.config_hash(compose_words(*words.split()).config)
     ) == same
 
 
 @pytest.mark.parametrize("group", LATER)
-def test_a_group_that_came_later_leaves_older_runs_what_they_were(group: str) -> None:
+def test_a_new_group_does_not_change_the_hash_of_older_runs(group: str) -> None:
     """With the part that does nothing the hash is that of a config without the group; with another it isn't."""
     now = compose_words().config
     before = {key: value for key, value in now.items() if key != group}
@@ -105,7 +105,7 @@ def test_a_group_that_came_later_leaves_older_runs_what_they_were(group: str) ->
 
 
 @pytest.mark.parametrize("option", LATER_OPTIONS)
-def test_an_option_that_came_later_leaves_older_runs_what_they_were(option: str) -> None:
+def test_a_new_option_does_not_change_the_hash_of_older_runs(option: str) -> None:
     """With the value that does nothing the hash is that of a config without it; with another it isn't."""
     group, _, name = option.partition(".")
     now = compose_words("dataset=mnist" if option == "dataset.columns" else "dataset=folder").config
@@ -115,7 +115,7 @@ def test_an_option_that_came_later_leaves_older_runs_what_they_were(option: str)
     assert folder.config_hash(now) == folder.config_hash(before) != folder.config_hash(other)
 
 
-def test_what_changes_no_result_is_no_difference_between_runs() -> None:
+def test_options_without_effect_do_not_distinguish_runs() -> None:
     other = {"checkpoint.every": "9", "engine.slices": "4", "trainer.threads": "2", "trainer": "cpu_all"}
-    assert settings(run("random", 0, 0.5)) == settings(run("random", 1, 0.5, options=other))
-    assert settings(run("random", 0, 0.5)) != settings(run("random", 0, 0.5, options={"client.lr": "0.2"}))
+    assert settings(make_run("random", 0, 0.5)) == settings(make_run("random", 1, 0.5, options=other))
+    assert settings(make_run("random", 0, 0.5)) != settings(make_run("random", 0, 0.5, options={"client.lr": "0.2"}))

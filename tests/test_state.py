@@ -35,7 +35,7 @@ def state(pending: Inner | None) -> State:
 
 
 @pytest.mark.parametrize("pending", [None, Inner(np.array([2.5]), 1)])
-def test_a_round_trip(tmp_path: Path, pending: Inner | None) -> None:
+def test_a_state_survives_a_round_trip(tmp_path: Path, pending: Inner | None) -> None:
     torch.save(pack(state(pending)), tmp_path / "x")
     back = unpack(torch.load(tmp_path / "x", weights_only=True), State)
     assert torch.equal(back.v, torch.arange(3, dtype=torch.float64))
@@ -56,7 +56,7 @@ class Numbers:
     rounds: list[int]
 
 
-def test_numpys_own_numbers_come_back_as_plain_ones() -> None:
+def test_numpy_scalars_come_back_as_python_numbers() -> None:
     """np.float64 is a float and np.str_ a str, but a checkpoint that holds one as it is can't be loaded."""
     back = restore(Numbers(np.float64(0.1), np.str_("a"), np.bool_(True), [np.int64(3), np.float32(2)]))  # type: ignore[arg-type, list-item]
     assert back == Numbers(0.1, "a", True, [3, 2])
@@ -71,7 +71,7 @@ class Several:
 
 
 @pytest.mark.parametrize("length", range(4))
-def test_records_in_a_tuple_of_any_length(length: int) -> None:
+def test_records_in_tuples_of_any_length_are_restored(length: int) -> None:
     some = tuple(Inner(np.array([n]), n) for n in range(length))
     back = restore(Several(some, some, {str(inner.when): inner for inner in some}))
     for found in (back.past, back.late, back.named.values()):
@@ -79,12 +79,12 @@ def test_records_in_a_tuple_of_any_length(length: int) -> None:
     assert restore(Several(some)).late is None
 
 
-def test_what_cant_be_saved_is_refused() -> None:
+def test_unsupported_types_are_rejected() -> None:
     with pytest.raises(TypeError, match="a State can't hold a function"):
         pack(lambda: None)
 
 
-def test_other_fields_are_named() -> None:
+def test_unexpected_fields_are_named() -> None:
     with pytest.raises(CheckpointError, match=r"Inner has the fields \['ids', 'when'\], the checkpoint \['ids'\]"):
         unpack({"record": {"ids": 1}}, Inner)
 
@@ -100,7 +100,7 @@ class Either:
 
 
 @pytest.mark.parametrize("part", [Inner(np.array([1]), 2), Other("b")])
-def test_the_fields_say_which_of_several_records_it_is(part: Inner | Other) -> None:
+def test_the_fields_determine_which_record_is_restored(part: Inner | Other) -> None:
     assert type(unpack(pack(Either(part)), Either).part) is type(part)
     with pytest.raises(CheckpointError, match=r"Inner has the fields \['ids', 'when'\], the checkpoint \['age'\]"):
         unpack({"record": {"part": {"record": {"age": 1}}}}, Either)

@@ -23,7 +23,7 @@ from fedcohort import units
         (float("nan"), "-"),
     ],
 )
-def test_seconds(seconds: float, text: str) -> None:
+def test_seconds_are_rounded_to_readable_units(seconds: float, text: str) -> None:
     assert units.seconds(seconds) == text
 
 

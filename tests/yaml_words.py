@@ -13,7 +13,7 @@ import fedcohort.startup.compose  # noqa: F401  the resolvers that the yamls use
 P = TypeVar("P")
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGS = ROOT / "configs"
-OURS = (
+METHOD_GROUPS = (
     "selector",
     "agg",
     "server",
@@ -38,14 +38,14 @@ OURS = (
 NEEDED = {("model", "module"): {"path": "own_networks.Dense"}}  # options without a default that works
 
 
-def loaded_from(path: Path) -> DictConfig:
+def load_yaml(path: Path) -> DictConfig:
     """The mapping in a yaml file."""
     loaded = OmegaConf.load(path)
     assert isinstance(loaded, DictConfig)
     return loaded
 
 
-def plain(config: DictConfig, resolve: bool = True) -> dict[str, Any]:
+def to_dict(config: DictConfig, resolve: bool = True) -> dict[str, Any]:
     """Its values, by name."""
     found = OmegaConf.to_container(config, resolve=resolve)
     assert isinstance(found, dict)
@@ -59,26 +59,26 @@ def node(group: str, word: str) -> dict[str, Any]:
 
 @cache
 def _node(group: str, word: str) -> dict[str, Any]:
-    loaded = loaded_from(CONFIGS / group / f"{word}.yaml")
+    loaded = load_yaml(CONFIGS / group / f"{word}.yaml")
     found = loaded if "_target_" in loaded else loaded.get(group)
     if found is None or "_target_" not in found or OmegaConf.is_interpolation(found, "_target_"):
         return {}
     root = OmegaConf.create({"clients": 12, "paths": {"logs": "logs"}, group: found})
-    values = plain(root[group])
+    values = to_dict(root[group])
     values.pop("defaults", None)
     values |= NEEDED.get((group, word), {})
-    return values | {name: node(*other) for name, other in inside(group, word).items()}
+    return values | {name: node(*other) for name, other in nested_components(group, word).items()}
 
 
-def inside(group: str, word: str) -> dict[str, tuple[str, str]]:
+def nested_components(group: str, word: str) -> dict[str, tuple[str, str]]:
     """The parts that a part is made of, as (group, word) by option: `- /objective@base: ce` in its defaults."""
-    loaded = loaded_from(CONFIGS / group / f"{word}.yaml")
+    loaded = load_yaml(CONFIGS / group / f"{word}.yaml")
     entries = [entry for entry in loaded.get("defaults", []) if not isinstance(entry, str)]
     found = {str(key): str(value) for entry in entries for key, value in entry.items() if str(key).startswith("/")}
     return {key.split("@")[1]: (key[1:].split("@")[0], value) for key, value in found.items() if "@" in key}
 
 
-def words(group: str) -> list[str]:
+def list_options(group: str) -> list[str]:
     """Every word of the group that is a part of its own."""
     return sorted(path.stem for path in (CONFIGS / group).glob("*.yaml") if node(group, path.stem))
 
@@ -88,10 +88,10 @@ def aliases(group: str) -> dict[str, tuple[str, dict[str, Any]]]:
     """The words that are another one with other options: that one, and the options."""
     found = {}
     for path in sorted((CONFIGS / group).glob("*.yaml")):
-        loaded = loaded_from(path)
+        loaded = load_yaml(path)
         first, *_ = loaded.get("defaults", [""])
         if isinstance(first, str) and first.endswith(f"@{group}") and group in loaded:
-            found[path.stem] = first.partition("@")[0], plain(loaded, resolve=False)[group]
+            found[path.stem] = first.partition("@")[0], to_dict(loaded, resolve=False)[group]
     return found
 
 
@@ -101,7 +101,7 @@ def make(group: str, word: str, **changes: Any) -> Any:
     return instantiate({**node(group, of), **copy.deepcopy(own), **changes}, _convert_="all")
 
 
-def make_a(kind: type[P], group: str, word: str, **changes: Any) -> P:
+def make_typed(kind: type[P], group: str, word: str, **changes: Any) -> P:
     """The same of a class that is known."""
     part = make(group, word, **changes)
     assert isinstance(part, kind)

@@ -31,6 +31,8 @@ class Facts:
     layout: Any = None
     batch_norm: bool | None = None
     parts = renamed("Facts.parts", "components")
+    absence = renamed("Facts.absence", "options_for_full_participation")
+    arriving = renamed("Facts.arriving", "max_arrivals")
 
     @property
     def timed(self) -> bool:
@@ -48,14 +50,14 @@ class Facts:
         return self.federation and int(self.components.deadline.cohort_size(self.config["cohort"]))
 
     @property
-    def arriving(self) -> int | None:
+    def max_arrivals(self) -> int | None:
         """Largest number of clients that arrive in a round, once the data are read."""
         if self.federation is None or not self.timed:
             return self.cohort
         return int(self.components.deadline.max_arrivals(self.config["cohort"]))
 
     @property
-    def absence(self) -> tuple[str, ...] | None:
+    def options_for_full_participation(self) -> tuple[str, ...] | None:
         """The options to set so that all clients take part in every round; None before the data are read."""
         if self.federation is None:
             return None
@@ -71,7 +73,7 @@ class Facts:
     @property
     def full_participation(self) -> bool | None:
         """Whether all clients take part in every round."""
-        return None if self.absence is None else not self.absence
+        return None if self.options_for_full_participation is None else not self.options_for_full_participation
 
 
 @dataclass(frozen=True)
@@ -202,7 +204,7 @@ UNADVISED_WEIGHTS = Requirement(
 )
 CLEAN_LABELS = Requirement(
     lambda run: run.federation and not run.federation.noise_rate.any(),
-    "{option} gives more weight to clients with high losses, and label noise ({label_noise}) also raises losses",
+    "with {option}, clients with high losses get more weight, and label noise ({label_noise}) also raises losses",
 )
 NO_BATCH_NORM = Requirement(
     lambda run: None if run.batch_norm is None else not run.batch_norm,

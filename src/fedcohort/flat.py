@@ -18,8 +18,8 @@ class Block:
     """The place of one tensor of the network in a flat vector.
 
     Attributes:
-        name: of the tensor in the network.
-        shape: of the tensor.
+        name: name of the tensor in the network.
+        shape: shape of the tensor.
         offset: position of its first number in the vector.
         channels_last: whether the channel varies fastest in memory.
     """

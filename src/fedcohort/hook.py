@@ -174,7 +174,7 @@ def stored_vector_sizes(hooks: Iterable[ClientHook], n_params: int, n_samples: i
     """Return the number of floats that a client stores under each name of `remembers`.
 
     Args:
-        hooks: of the run.
+        hooks: hooks of the run.
         n_params: P.
         n_samples: number of training samples of the largest client.
     """

@@ -37,7 +37,7 @@ def did_you_mean(value: object, names: Iterable[str], cutoff: float = 0.6) -> st
 
 
 def unknown_choice_error(option: str, value: object, choices: Sequence[str]) -> OptionError:
-    """Return the error for a choice that does not exist. It begins with the most similar one that does."""
+    """Return the error for a choice that does not exist; the message begins with the most similar existing choice."""
     similar_choice = None if value == "null" else closest(value, choices)
     guess = f"did you mean {option}={similar_choice}? " if similar_choice else ""
     return OptionError(f"{guess}{refuse(option, 'one of ' + ', '.join(choices), value)}")

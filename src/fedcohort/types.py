@@ -100,7 +100,7 @@ class Probe(ReadOnly):
     Attributes:
         signal: name of a module in `fedcohort/signal/`.
         clients: ids of the clients to query.
-        options: of the signal.
+        options: options of the signal.
         concurrent: whether the signal is measured during the training of this round and delivered with the outcome.
             Otherwise the values are reported before the selection, and the round takes longer.
     """

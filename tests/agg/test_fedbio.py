@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from agg_harness import arrivals, gather, layout_of, population, update_of
+from agg_harness import collect_updates, make_arrived, make_layout, make_population, make_update
 from engine_toy import federation_of
 from fedcohort.component import Facts
 from fedcohort.errors import IncompatibleConfig
@@ -15,7 +15,7 @@ from fedcohort.flat import Layout
 from fedcohort.hook import ClientContext
 from fedcohort.startup import requirements
 from fedcohort.training.local import LocalTrainer
-from run_harness import Ran, compose_words, facts_of, go, parts_of, same_bits
+from run_harness import FinishedRun, compose_words, go, load_facts, make_components, same_bits
 from yaml_words import make
 
 
@@ -81,7 +81,7 @@ def test_second_order_converges() -> None:
     assert toy(250, 0.5, 0.5, 0.1)[-1] == pytest.approx((1, 1, 0), abs=1e-9)
 
 
-def test_a_sample_that_agrees_with_validation_gains() -> None:
+def test_a_sample_that_agrees_with_validation_gains_weight() -> None:
     # y = 0, l = (y - 1)^2 / 2 and (y + 1)^2 / 2 with slopes -1 and 1, f = (y - 1)^2 / 2: u = grad f = -1, s = (1, -1),
     # so that x moves by eta sigmoid'(0) s / |B| = +-1 * .25 / 2. The other sign would keep the mislabelled one.
     client = begin(n=2, eta_x=1)
@@ -90,7 +90,7 @@ def test_a_sample_that_agrees_with_validation_gains() -> None:
     assert client.x.tolist() == [0.125, -0.125]
 
 
-def test_only_the_mini_batchs_samples_move() -> None:
+def test_only_the_weights_of_the_mini_batch_change() -> None:
     client = begin(n=4, stored={"x": number(0.5, 0.0, 0.0, -0.5)}, eta_x=1)
     weights = client.weigh(Step(torch.tensor([3, 1]), number(-1.0), lambda u: number(1.0, 1.0)))
     assert weights.tolist() == pytest.approx([2 / (1 + 2.718281828459045**0.5), 1.0])
@@ -98,7 +98,7 @@ def test_only_the_mini_batchs_samples_move() -> None:
     assert float(client.x[1]) == 0.125
 
 
-def test_what_is_stored_is_padded_and_not_touched() -> None:
+def test_stored_weights_are_padded_and_not_modified() -> None:
     kept = number(0.5, -0.5, 9.0, 9.0)
     client = begin(n=2, stored={"x": kept}, eta_x=1)
     client.weigh(Step(torch.arange(2), number(1.0), lambda u: number(1.0, 1.0)))
@@ -123,34 +123,34 @@ def test_u_and_x_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("gradient", [float("nan"), float("inf")])
-def test_a_gradient_that_is_not_finite_leaves_the_weights(gradient: float) -> None:
+def test_a_non_finite_gradient_keeps_the_weights(gradient: float) -> None:
     client = begin(n=1, stored={"x": number(0.5)}, eta_x=1)
     client.weigh(Step(torch.tensor([0]), number(gradient), lambda u: u))
     assert client.x.tolist() == [0.5]
 
 
-def test_the_server_averages_u_as_it_averages_models() -> None:
+def test_u_is_averaged_like_the_models() -> None:
     # p = (1/4, 3/4): du = (4, 0), (0, 4) move u = (1, 1) by (1, 3).
     agg = make("agg", "fedbio", variant="second_order")
-    state = replace(agg.init(population(5), 2), u=number(1.0, 1.0))
+    state = replace(agg.init(make_population(5), 2), u=number(1.0, 1.0))
     updates = [
-        update_of(0, [4, 0], n=1, uploads={"delta_u": number(4, 0)}, stored={"x": number(0)}),
-        update_of(1, [0, 4], n=3, uploads={"delta_u": number(0, 4)}, stored={"x": number(0, 0, 0)}),
+        make_update(0, [4, 0], n=1, uploads={"delta_u": number(4, 0)}, stored={"x": number(0)}),
+        make_update(1, [0, 4], n=3, uploads={"delta_u": number(0, 4)}, stored={"x": number(0, 0, 0)}),
     ]
-    collected = gather(agg, updates, layout_of(2))
-    direction, after = agg.direction(state, arrivals(collected))
+    collected = collect_updates(agg, updates, make_layout(2))
+    direction, after = agg.direction(state, make_arrived(collected))
     assert direction.displacement.tolist() == [1.0, 3.0]
     assert after.u.tolist() == [2.0, 4.0]
     assert agg.broadcast(after)["u"] is after.u
 
 
-def test_first_order_sends_nothing_more() -> None:
+def test_the_first_order_variant_uploads_nothing_more() -> None:
     (hook,) = make("agg", "fedbio").hooks
     assert (hook.downloads, hook.uploads, hook.averaged) == ((), (), ())
     assert begin().finish(number(0.0), 0, 0.1).uploads == {}
 
 
-def test_second_order_sends_how_u_moved() -> None:
+def test_the_second_order_variant_uploads_the_change_of_u() -> None:
     client = begin(u=0.25, tau=0.5)
     client.weigh(Step(torch.tensor([0]), number(1.0), lambda u: u))
     sent = client.finish(number(0.0), 1, 0.1)
@@ -168,7 +168,7 @@ def test_at_rate_zero_it_is_fedavg_bit_for_bit(tmp_path: Path, variant: str) -> 
     assert same_bits(fedavg, fedbio)
 
 
-def test_at_rate_zero_a_whole_recipe_is_what_it_is_without(tmp_path: Path) -> None:
+def test_at_rate_zero_a_whole_recipe_is_unchanged(tmp_path: Path) -> None:
     words = (
         *SHORT,
         "client=adam",
@@ -182,19 +182,19 @@ def test_at_rate_zero_a_whole_recipe_is_what_it_is_without(tmp_path: Path) -> No
     assert same_bits(fedavg, go(tmp_path / "b", "agg=fedbio", *words, "agg.eta_x=0"))
 
 
-def kept(ran: Ran) -> dict[int, torch.Tensor]:
+def kept(ran: FinishedRun) -> dict[int, torch.Tensor]:
     """x of every client that was ever seen."""
     saved = torch.load(ran.folder / "last.ckpt", weights_only=True)["callbacks"]
     clients = next(state["clients"] for state in saved.values() if "clients" in state)
     return {int(k): row["x"] for k, row in clients.items()}
 
 
-def test_clean_samples_end_with_more_weight_than_flipped_ones(tmp_path: Path) -> None:
+def test_clean_samples_get_more_weight_than_mislabelled_ones(tmp_path: Path) -> None:
     who = ("clients=4", "cohort=4", "split.client_val=0.5", "heterogeneity=noise15", "label_noise.a=30")
     how = ("client.batch=null", "client.epochs=20", "client.lr=0.5", "rounds=5", "eval.clients_every=0")
     words = ("agg=fedbio", "agg.eta_x=300", *who, *how)
     config = compose_words(*words)
-    train = facts_of(config).federation.train
+    train = load_facts(config).federation.train
     clean, flipped = [], []
     for k, x in kept(go(tmp_path, *words)).items():
         rows = slice(int(train.offsets[k]), int(train.offsets[k + 1]))
@@ -231,14 +231,14 @@ def test_a_client_that_is_left_out_keeps_its_old_weights(tmp_path: Path, monkeyp
         (("agg.variant=second_order", "codec=mask"), "agg=fedbio compares or corrects clients in all parameters"),
     ],
 )
-def test_what_does_not_go_with_it_is_refused(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+def test_incompatible_options_are_rejected(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
     with pytest.raises(IncompatibleConfig, match=message):
         go(tmp_path, "agg=fedbio", *words)
 
 
-def test_clients_without_validation_data_are_refused() -> None:
+def test_clients_without_validation_data_are_rejected() -> None:
     config = compose_words("agg=fedbio")
-    parts, federation = parts_of("agg=fedbio"), federation_of()
+    parts, federation = make_components("agg=fedbio"), federation_of()
     facts = Facts(parts, {**config.config, "cohort": 2}, federation)
 
     def check() -> None:
@@ -250,7 +250,7 @@ def test_clients_without_validation_data_are_refused() -> None:
         check()
 
 
-def test_what_a_step_costs_beside_training() -> None:
+def test_the_additional_cost_of_a_step_is_charged() -> None:
     # In products of matrices, of which a forward pass has one a layer, x W: a gradient has 3, with those to x and to W;
     # its slope along u has 3 (x W, x' W, x U); H u is the gradient's 3, each with its derivative.
     passes = {

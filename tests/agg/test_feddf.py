@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from agg_harness import Score, arrivals, gather, server_only, update_of, workshop
+from agg_harness import Score, collect_updates, make_arrived, make_round_models, make_update, server_only
 from fedcohort.agg.base import Arrived
 from fedcohort.agg.feddf import FedDf
 from fedcohort.data.federation import Rows
@@ -25,8 +25,8 @@ ONE = torch.ones(1, 1, dtype=torch.float64)
 
 
 def came(agg: FedDf, deltas: list[list[float]], bench: RoundModels | None = None, **fields: Any) -> Arrived:
-    updates = [update_of(k, delta, n=fields.get("n", [1] * len(deltas))[k]) for k, delta in enumerate(deltas)]
-    return arrivals(gather(agg, updates), bench=bench)
+    updates = [make_update(k, delta, n=fields.get("n", [1] * len(deltas))[k]) for k, delta in enumerate(deltas)]
+    return make_arrived(collect_updates(agg, updates), bench=bench)
 
 
 def teachers(agg: FedDf, deltas: list[list[float]], x: Tensor = ONE) -> list[float]:
@@ -44,7 +44,7 @@ def test_teachers_average_logits(tau: float, expected: float) -> None:
     )
 
 
-def test_the_direction_of_the_divergence() -> None:
+def test_the_divergence_is_from_teachers_to_student() -> None:
     # KL((3/4, 1/4) || uniform) = .1308; the other way round it is .1438. Its logit gradient is s - t.
     t, logits = torch.tensor([[0.75, 0.25]], dtype=torch.float64), torch.zeros(1, 2, dtype=torch.float64)
     loss = distillation_loss(t, logits.requires_grad_())
@@ -53,53 +53,53 @@ def test_the_direction_of_the_divergence() -> None:
     assert gradient[0].tolist() == pytest.approx([-0.25, 0.25], abs=1e-12)
 
 
-def test_no_steps_are_fedavg() -> None:
+def test_without_steps_it_equals_fedavg() -> None:
     agg, deltas = make("agg", "feddf", steps=0), [[4.0, 0.0], [0.0, 4.0]]
     found, _ = agg.direction(None, came(agg, deltas, n=[1, 3]))
     assert found.displacement.tolist() == [1.0, 3.0]
 
 
-def test_a_linear_model_of_equal_clients_is_already_its_ensemble() -> None:
+def test_a_linear_model_of_equal_clients_equals_its_ensemble() -> None:
     # The mean of the logits x . w_i is x . (mean of w_i): nothing to learn, nothing moves.
     agg = make("agg", "feddf")
     found, _ = agg.direction(None, came(agg, [[4.0, -1.0, 0.0], [0.0, 3.0, 5.0], [2.0, 1.0, 1.0]]))
     assert found.displacement.tolist() == pytest.approx([2.0, 1.0, 2.0], abs=1e-12)
 
 
-def test_it_goes_from_the_weighted_mean_to_the_ensemble() -> None:
+def test_training_moves_from_the_weighted_mean_to_the_ensemble() -> None:
     # D = (0), (2), n = (1, 3): the student starts at 1.5, its teachers' mean logit is that of w = 1.
     agg = make("agg", "feddf", steps=300, lr=0.03, eval_every=None)
-    bench = workshop(1, proxy=torch.tensor([[1.0], [-2.0], [0.5]], dtype=torch.float64))
+    bench = make_round_models(1, proxy=torch.tensor([[1.0], [-2.0], [0.5]], dtype=torch.float64))
     found, _ = agg.direction(None, came(agg, [[0.0], [2.0]], bench, n=[1, 3]))
     assert found.displacement.tolist() == pytest.approx([1.0], abs=1e-3)
     assert found.weights.tolist() == [0.25, 0.75]
 
 
-def test_the_first_step_is_adams() -> None:
+def test_the_first_step_is_adams_step() -> None:
     # From w = 1.5 down towards 1: whatever the gradient, Adam's first step is lr long.
     agg = make("agg", "feddf", steps=1, lr=0.01, eval_every=None)
-    found, _ = agg.direction(None, came(agg, [[0.0], [2.0]], workshop(1, proxy=ONE), n=[1, 3]))
+    found, _ = agg.direction(None, came(agg, [[0.0], [2.0]], make_round_models(1, proxy=ONE), n=[1, 3]))
     assert found.displacement.tolist() == pytest.approx([1.49], abs=1e-6)
 
 
 @pytest.mark.parametrize(("steps", "length"), [(3, 2e-6), (2, 1.5e-6), (4, 2.5e-6)])
-def test_the_rate_falls_along_a_cosine(steps: int, length: float) -> None:
+def test_the_learning_rate_follows_a_cosine(steps: int, length: float) -> None:
     # Three steps of equal gradients are lr (1 + 3/4 + 1/4) long: (1 + cos(pi t / 3)) / 2 for t = 0, 1, 2. The gradient
     # is nearly the same over 2e-6, and so each of Adam's steps its rate long. T steps are lr (T + 1) / 2 long, as all
     # cosines but the first cancel out.
     agg = make("agg", "feddf", steps=steps, lr=1e-6, eval_every=None)
-    found, _ = agg.direction(None, came(agg, [[0.0], [2.0]], workshop(1, proxy=ONE), n=[1, 3]))
+    found, _ = agg.direction(None, came(agg, [[0.0], [2.0]], make_round_models(1, proxy=ONE), n=[1, 3]))
     assert float(found.displacement) == pytest.approx(1.5 - length, abs=1e-9)
 
 
-def test_drop_worst_leaves_out_chance() -> None:
+def test_drop_worst_leaves_out_models_at_chance_accuracy() -> None:
     # Class 0 is where the numbers add up to more than 0: w = (1, 1) is always right there, -w never.
     deltas, x = [[3.0, 3.0], [-1.0, -1.0]], torch.tensor([[1.0, 0.0]], dtype=torch.float64)
     assert teachers(make("agg", "feddf"), deltas, x)[0] == pytest.approx(1 / (1 + math.exp(-1)))
     assert teachers(make("agg", "feddf", drop_worst=True), deltas, x)[0] == pytest.approx(1 / (1 + math.exp(-3)))
 
 
-def test_without_teachers_it_is_fedavg() -> None:
+def test_without_teachers_it_equals_fedavg() -> None:
     agg = make("agg", "feddf", drop_worst=True)
     found, _ = agg.direction(None, came(agg, [[-1.0, -1.0], [-3.0, -3.0]]))
     assert found.displacement.tolist() == [-2.0, -2.0]
@@ -110,7 +110,7 @@ def test_a_teacher_whose_logits_overflow_is_left_out() -> None:
     assert teachers(make("agg", "feddf"), [[1e308], [0.1]], x)[0] == pytest.approx(1 / (1 + math.exp(-1)))
 
 
-def test_whom_the_selector_left_out_teaches_nothing() -> None:
+def test_clients_that_the_selector_excludes_are_no_teachers() -> None:
     agg = make("agg", "feddf")
     those = came(agg, [[9.0], [1.0]])
     object.__setattr__(those, "weights", np.array([0.0, 1.0]))
@@ -151,9 +151,9 @@ def test_the_best_student_is_kept(
     assert float(found.displacement) == bench.seen[kept]
 
 
-def test_teachers_have_their_own_statistics_and_nothing_moves_them() -> None:
+def test_teachers_keep_their_own_batch_norm_statistics() -> None:
     network = nn.Sequential(nn.BatchNorm1d(1, affine=False), Score(1))
-    bench = workshop(1, ONE, network)
+    bench = make_round_models(1, ONE, network)
     agg = make("agg", "feddf", steps=2, batch=1)
     layout = bench.server.layout
     at = [block.name for block in layout.buffers].index("0.running_mean")
@@ -161,8 +161,8 @@ def test_teachers_have_their_own_statistics_and_nothing_moves_them() -> None:
     for client, mean in enumerate([0.0, 1.0]):
         buffers = torch.ones(2, dtype=torch.float64)
         buffers[at] = mean
-        rows.append(update_of(client, [2.0], buffers=buffers, counters=torch.ones(1, dtype=torch.int64)))
-    those = arrivals(gather(agg, rows, layout), bench=bench)
+        rows.append(make_update(client, [2.0], buffers=buffers, counters=torch.ones(1, dtype=torch.int64)))
+    those = make_arrived(collect_updates(agg, rows, layout), bench=bench)
     before, kept = known(those.buffers).clone(), bench.server.buffers.clone()
     x = torch.full((1, 1), 3.0, dtype=torch.float64)
     scale = math.sqrt(1 + 1e-5)
@@ -190,14 +190,14 @@ def test_teachers_have_their_own_statistics_and_nothing_moves_them() -> None:
         ([[0.0], [2.0]], {"steps": 0}, 0),
     ],
 )
-def test_the_servers_passes(deltas: list[list[float]], options: dict[str, Any], passes: int) -> None:
+def test_the_servers_passes_are_counted(deltas: list[list[float]], options: dict[str, Any], passes: int) -> None:
     agg = make("agg", "feddf", **{"steps": 7, "batch": 2, "lr": 1e-4, **options})
-    bench = workshop(1, proxy=torch.tensor([[1.0], [-2.0], [0.5], [3.0], [-1.0]], dtype=torch.float64))
+    bench = make_round_models(1, proxy=torch.tensor([[1.0], [-2.0], [0.5], [3.0], [-1.0]], dtype=torch.float64))
     agg.direction(None, came(agg, deltas, bench, n=[1, 3]))
     assert bench.passes == passes
 
 
-def test_a_runs_server_is_charged(tmp_path: Path) -> None:
+def test_a_run_charges_the_servers_work(tmp_path: Path) -> None:
     # m = 4 teachers look at all n = 50 proxies, T_d = 6 steps of b = 20 see 20, 20, 10 | 20, 20, 10: 100 proxies, each
     # 3 passes; a pass through logistic regression on 8 x 8 digits is 2 * 64 * 10 FLOPs.
     words = ("agg=feddf", "proxy=noise", "proxy.n=50", "agg.steps=6", "agg.batch=20", "agg.eval_every=null")
@@ -214,7 +214,7 @@ def test_a_runs_server_is_charged(tmp_path: Path) -> None:
     assert resumed.last.metrics["comp/server_flops"] == 3 * a_round
 
 
-def test_a_run(tmp_path: Path) -> None:
+def test_runs_are_repeatable_and_without_steps_equal_fedavg(tmp_path: Path) -> None:
     words = ("agg=feddf", "proxy=client_heldout", "agg.steps=20", "agg.eval_every=5")
     one = go(tmp_path / "a", *words)
     assert same_bits(one, go(tmp_path / "b", *words))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from agg_harness import arrivals, gather, update_of
+from agg_harness import collect_updates, make_arrived, make_update
 from fedcohort.agg import fedmgda_plus
 from fedcohort.round.collected import reweight
 from run_harness import go, startup_notices
@@ -25,33 +25,33 @@ def mgda(
     """(displacement, lambda) for updates `rows`; lambda where eta_g = 1 and nothing is rescaled."""
     agg = make("agg", "fedmgda_plus", **options)
     sizes = n or [1] * len(rows)
-    collected = gather(agg, [update_of(k, row, n=sizes[k]) for k, row in enumerate(rows)])
-    seen = arrivals(collected)
+    collected = collect_updates(agg, [make_update(k, row, n=sizes[k]) for k, row in enumerate(rows)])
+    seen = make_arrived(collected)
     made, _ = agg.direction(None, replace(seen, outcome=replace(seen.outcome, round=round)))
     return made.displacement.tolist(), (made.weights * np.linalg.norm(rows, axis=1)).tolist()
 
 
-def test_orthogonal_clients_share() -> None:
+def test_orthogonal_updates_share_the_weight() -> None:
     # |lambda|^2 is least at (1/2, 1/2)
     moved, shares = mgda([[1, 0], [0, 1]], epsilon=1.0)
     assert shares == pytest.approx([0.5, 0.5], **LOOSE)
     assert moved == pytest.approx([0.5, 0.5], **LOOSE)
 
 
-def test_weights_stay_near_the_samples() -> None:
+def test_weights_stay_near_the_shares_of_samples() -> None:
     # lambda_0 = (.9, .1), epsilon = .1: from (.9, .1) towards (.5, .5), as far as (.8, .2)
     assert mgda([[1, 0], [0, 1]], n=[9, 1], epsilon=0.1)[1] == pytest.approx([0.8, 0.2], **LOOSE)
     assert mgda([[1, 0], [0, 1]], n=[9, 1], epsilon=0.1, weighting="uniform")[1] == pytest.approx([0.5, 0.5], **LOOSE)
 
 
-def test_an_obtuse_angle() -> None:
+def test_updates_at_an_obtuse_angle_by_hand() -> None:
     # by symmetry (1/2, 1/2): d = (.2, .4)
     moved, shares = mgda([[1, 0], [-0.6, 0.8]], epsilon=1.0)
     assert shares == pytest.approx([0.5, 0.5], **LOOSE)
     assert moved == pytest.approx([0.2, 0.4], **LOOSE)
 
 
-def test_the_client_between_two_others() -> None:
+def test_the_client_between_two_others_gets_no_weight() -> None:
     # (.5, .5) is the point of the segment from e1 to e2 nearest to 0; (.6, .8) lies beyond it.
     three = [[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]]
     moved, shares = mgda(three, epsilon=1.0)
@@ -64,25 +64,25 @@ def test_the_client_between_two_others() -> None:
     assert moved == pytest.approx([0.5466667, 0.5466667], abs=1e-7)
 
 
-def test_who_disagrees_completely_leaves_the_model_alone() -> None:
+def test_opposite_updates_cancel() -> None:
     assert mgda([[1, 0], [-1, 0]], epsilon=1.0) == ([0.0, 0.0], [0.0, 0.0])
     assert mgda([[3, 0], [-1e-3, 0]], epsilon=1.0, rescale="mean_norm") == ([0.0, 0.0], [0.0, 0.0])
     # of unlike shares, within epsilon: |.8 - .2| is left
     assert mgda([[1, 0], [-1, 0]], n=[9, 1], epsilon=0.1)[0] == pytest.approx([0.6, 0], **LOOSE)
 
 
-def test_lengths_of_updates_do_not_count() -> None:
+def test_the_lengths_of_updates_do_not_matter() -> None:
     # of (10, 0) and (0, 1) themselves the shortest mixture is (1/101, 100/101): (.00990, .99010)
     assert mgda([[10, 0], [0, 1]], epsilon=1.0)[1] == pytest.approx([0.5, 0.5], **LOOSE)
 
 
-def test_epsilon_0_keeps_the_shares() -> None:
+def test_with_epsilon_0_weights_are_shares_of_samples() -> None:
     moved, shares = mgda([[2, 0], [0.6, 0.8], [0, 9]], n=[5, 3, 2], epsilon=0.0)
     assert shares == pytest.approx([0.5, 0.3, 0.2], **LOOSE)
     assert moved == pytest.approx([0.5 + 0.18, 0.24 + 0.2], **LOOSE)
 
 
-def test_the_length_of_the_step() -> None:
+def test_the_length_of_the_step_by_hand() -> None:
     # d = (.5, .5); eta_g, decayed by round; the mean length of (10, 0), (0, 2) is 6
     rows = [[10.0, 0.0], [0.0, 2.0]]
     assert mgda(rows, eta_g=0.2)[0] == pytest.approx([0.1, 0.1], **LOOSE)
@@ -111,17 +111,19 @@ def test_a_mixture_as_long_as_the_bound_still_moves(monkeypatch: pytest.MonkeyPa
     assert mgda(rows, **options)[0] == [0.0, 0.0]
 
 
-def test_a_client_that_the_selector_keeps_out_stays_out() -> None:
+def test_a_client_that_the_selector_excludes_gets_no_weight() -> None:
     # epsilon would let its weight grow from 0
     agg = make("agg", "fedmgda_plus", epsilon=1.0)
-    collected = reweight(gather(agg, [update_of(0, [1.0, 0.0]), update_of(1, [0.0, 1.0])]), np.array([1.0, 0.0]))
-    made, _ = agg.direction(None, arrivals(collected))
+    collected = reweight(
+        collect_updates(agg, [make_update(0, [1.0, 0.0]), make_update(1, [0.0, 1.0])]), np.array([1.0, 0.0])
+    )
+    made, _ = agg.direction(None, make_arrived(collected))
     assert made.displacement.tolist() == [1.0, 0.0]
     assert made.weights.tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_with_epsilon_1_nobody_is_worse_off(seed: int) -> None:
+def test_with_epsilon_1_no_clients_loss_increases(seed: int) -> None:
     """g_i . d >= |d|^2, with equality where lambda_i > 0."""
     rng = np.random.default_rng(seed)
     D = rng.normal(0.2, 1, (6, 20)) * rng.uniform(0.1, 9, (6, 1))
@@ -138,7 +140,7 @@ def test_a_run_moves_by_at_most_eta_g(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("server", "said"), [("sgd", 0), ("momentum", 1), ("adam", 1)])
-def test_it_says_where_its_promise_is_lost(server: str, said: int) -> None:
+def test_a_notice_names_options_that_break_the_guarantee(server: str, said: int) -> None:
     found = startup_notices("agg=fedmgda_plus", f"server={server}")
     assert len(found) == said
     assert all(f"lowers the loss of every client, and server={server} changes its direction" in line for line in found)

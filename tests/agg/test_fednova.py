@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from agg_harness import arrivals, gather, layout_of, update_of
+from agg_harness import collect_updates, make_arrived, make_layout, make_update
 from fedcohort.round.collected import reweight
 from fedcohort.signal.base import find
 from fedcohort.types import ClientUpdate
 from run_harness import go, startup_notices
-from signal_kinds import reported
+from signal_kinds import find_reported
 from tolerances import Absolutely
 from yaml_words import make
 
@@ -21,7 +21,7 @@ EXACT: Absolutely = {"abs": 1e-12}
 
 
 def client(k: int, D: float, a: float, n: int = 1, steps: int | None = None) -> ClientUpdate:
-    return update_of(k, [D], n=n, response=a, steps=int(a) if steps is None else steps)
+    return make_update(k, [D], n=n, response=a, steps=int(a) if steps is None else steps)
 
 
 def nova(
@@ -29,23 +29,23 @@ def nova(
 ) -> tuple[float, list[float]]:
     """(displacement, weights) of a one-parameter model; weights: what a selector advises."""
     agg = make("agg", "fednova", **options)
-    collected = gather(agg, updates, layout_of(1))
+    collected = collect_updates(agg, updates, make_layout(1))
     if weights is not None:
         collected = reweight(collected, np.array(weights, dtype=np.float64), absolute=True)
     rows = {update.client: update for update in updates}
-    signals = {w: np.array([reported(w).read(rows[int(k)]) for k in collected.clients]) for w in agg.needs}
-    made, _ = agg.direction(None, arrivals(collected, signals, agg.needs))
+    signals = {w: np.array([find_reported(w).read(rows[int(k)]) for k in collected.clients]) for w in agg.needs}
+    made, _ = agg.direction(None, make_arrived(collected, signals, agg.needs))
     return float(made.displacement), made.weights.tolist()
 
 
-def test_unequal_work_counts_alike() -> None:
+def test_unequal_work_has_equal_influence() -> None:
     # D / a = -1, -2; tau_eff = (2 + 6) / 2 = 4: 4 (-1/2 - 2/2) = -6, and FedAvg -7
     moved, weights = nova([client(0, -2, 2), client(1, -12, 6)])
     assert moved == pytest.approx(-6, **EXACT)
     assert weights == pytest.approx([4 / 2 / 2, 4 / 2 / 6], **EXACT)  # tau_eff p / a
 
 
-def test_samples_weigh() -> None:
+def test_clients_are_weighted_by_samples() -> None:
     # p = 1/4, 3/4; tau_eff = .25 + 3 = 3.25; D / a = -4, -1.5: 3.25 (-1 - 1.125) = -6.90625, and FedAvg -5.5
     assert nova([client(0, -4, 1, n=1), client(1, -6, 4, n=3)])[0] == pytest.approx(-6.90625, **EXACT)
     # uniform: tau_eff 2.5, 2.5 (-2 - .75)
@@ -53,7 +53,7 @@ def test_samples_weigh() -> None:
     assert moved == pytest.approx(-6.875, **EXACT)
 
 
-def test_momentum_goes_further_than_its_steps() -> None:
+def test_momentum_counts_as_more_than_its_steps() -> None:
     # rho = .9, K = 2, 4: a = 2.9, 9.049; tau_eff = 5.9745; (-1 / 2.9 - 2 / 9.049) / 2 of it
     pair = [client(0, -1, 2.9, steps=2), client(1, -2, 9.049, steps=4)]
     assert nova(pair)[0] == pytest.approx(-1.6903249073, abs=1e-10)
@@ -62,13 +62,13 @@ def test_momentum_goes_further_than_its_steps() -> None:
 
 
 @pytest.mark.parametrize("a", [1.0, 5.61])
-def test_equal_work_is_fedavg(a: float) -> None:
+def test_equal_work_equals_fedavg(a: float) -> None:
     # n = 1, 3: (4 + 3 * 8) / 4 = 7
     assert nova([client(0, 4, a, n=1), client(1, 8, a, n=3)])[0] == pytest.approx(7, **EXACT)
 
 
 @pytest.mark.parametrize(("a", "steps"), [(0.0, 0), (1e-13, 3), (float("nan"), 3), (float("inf"), 3), (-1.0, 3)])
-def test_a_client_that_went_nowhere_is_left_out(a: float, steps: int) -> None:
+def test_a_client_without_steps_is_left_out(a: float, steps: int) -> None:
     # the other two as above, whatever the third says
     rest = [client(0, -2, 2), client(1, -12, 6)]
     moved, weights = nova([*rest, client(2, 100, a, n=50, steps=steps)])
@@ -77,7 +77,7 @@ def test_a_client_that_went_nowhere_is_left_out(a: float, steps: int) -> None:
     assert nova([*rest, client(2, 100, a, n=50, steps=steps)], tau_eff="steps")[0] == pytest.approx(-6, **EXACT)
 
 
-def test_nobody_went_anywhere() -> None:
+def test_without_any_steps_the_direction_is_zero() -> None:
     assert nova([client(0, 3, 0), client(1, 4, 0)]) == (0.0, [0.0, 0.0])
 
 
@@ -90,13 +90,13 @@ def test_the_sum_of_a_selectors_weights_counts_once() -> None:
 
 
 @pytest.mark.parametrize("scale", [0.693, 3.0])
-def test_equal_work_is_fedavg_whatever_the_weights_sum_to(scale: float) -> None:
+def test_equal_work_equals_fedavg_for_any_sum_of_weights(scale: float) -> None:
     # scale (4 + 3 * 8) / 4
     rows = [client(0, 4, 2.9), client(1, 8, 2.9)]
     assert nova(rows, weights=[scale / 4, scale * 3 / 4])[0] == pytest.approx(scale * 7, **EXACT)
 
 
-def test_where_it_settles() -> None:
+def test_the_fixed_point_is_near_the_optimum_unlike_fedavgs() -> None:
     # f = w^2 / 2 with 1 step, (w - 1)^2 / 2 with 9, lr .01: one goes -.01 w, the other f (1 - w), f = 1 - .99^9.
     # FedAvg: .01 w = f (1 - w), w = .89635. FedNova: .01 w = f / 9 (1 - w), w = .49004: the optimum 1/2, for lr -> 0.
     far = 1 - 0.99**9
@@ -107,13 +107,13 @@ def test_where_it_settles() -> None:
 
 def _average(updates: Sequence[ClientUpdate]) -> float:
     agg = make("agg", "fedavg")
-    return float(agg.direction(None, arrivals(gather(agg, updates)))[0].displacement)
+    return float(agg.direction(None, make_arrived(collect_updates(agg, updates)))[0].displacement)
 
 
-def test_what_it_asks_for_is_a_and_k() -> None:
+def test_clients_report_their_normaliser_and_steps() -> None:
     # 8 bytes an update
     assert sum(find(word).bytes_up for word in make("agg", "fednova").needs) == 8
-    assert reported("response_norm").read(client(0, 0, 2.9, steps=2)) == 2.9
+    assert find_reported("response_norm").read(client(0, 0, 2.9, steps=2)) == 2.9
 
 
 def test_a_run_charges_and_reports_it(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_run_charges_and_reports_it(tmp_path: Path) -> None:
     torch.testing.assert_close(ran.weights(), plain.weights(), atol=1e-6, rtol=0)
 
 
-def test_partial_work_is_what_it_is_for(tmp_path: Path) -> None:
+def test_partial_work_is_normalised(tmp_path: Path) -> None:
     words = ("deadline=fixed", "deadline.k=0.8", "deadline.partial_work=true", "client.batch=5", "client.epochs=4")
     ran, plain = go(tmp_path, "agg=fednova", *words), go(tmp_path, "agg=fedavg", *words)
     last = ran.last.clients
@@ -141,7 +141,7 @@ def test_partial_work_is_what_it_is_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("word", "said"), [("client=sgd", 0), ("client.momentum=0.9", 0), ("client=adam", 1)])
-def test_it_says_where_steps_stand_in(word: str, said: int) -> None:
+def test_a_notice_says_where_steps_replace_the_normaliser(word: str, said: int) -> None:
     found = startup_notices("agg=fednova", word)
     assert len(found) == said
     assert all("is not defined for client=adam: the number of steps replaces it" in line for line in found)

@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from agg_harness import direction, update_of
+from agg_harness import aggregate_once, make_update
 from engine_toy import federation_of, network_of, task_of, trainer_of
 from fedcohort.errors import FedcohortError
 from run_harness import compose_words, go
 from yaml_words import make
 
 
-def test_two_parabolas() -> None:
+def test_a_step_on_two_parabolas_by_hand() -> None:
     # f_i = (w - a_i)^2 / 2, a = (0, 2), n = (1, 3), w = 0, lr .1: g = (0, -2), D = (0, .2): w = .15
-    updates = [update_of(0, [0.0], n=1), update_of(1, [0.2], n=3)]
-    assert direction(make("agg", "fedavg"), updates).tolist() == pytest.approx([0.15], abs=1e-12)
+    updates = [make_update(0, [0.0], n=1), make_update(1, [0.2], n=3)]
+    assert aggregate_once(make("agg", "fedavg"), updates).tolist() == pytest.approx([0.15], abs=1e-12)
 
 
 def test_an_update_is_the_exact_gradient() -> None:
@@ -31,7 +31,7 @@ def test_an_update_is_the_exact_gradient() -> None:
     assert (update.steps, update.n_used) == (1, len(y))
 
 
-def test_it_is_one_epoch_of_one_batch(tmp_path: Path) -> None:
+def test_clients_train_one_epoch_of_one_batch(tmp_path: Path) -> None:
     ran = go(tmp_path, "agg=fedsgd")
     epoch = go(tmp_path, "agg=fedavg", "client.epochs=1", "client.batch=null")
     torch.testing.assert_close(ran.weights(), epoch.weights(), atol=1e-7, rtol=0)
@@ -55,7 +55,9 @@ def test_a_proximal_term_would_change_nothing(tmp_path: Path) -> None:
         (("deadline=fixed", "deadline.partial_work=true"), ("deadline=fixed",)),
     ],
 )
-def test_what_has_no_effect_on_one_step(one: tuple[str, ...], other: tuple[str, ...], tmp_path: Path) -> None:
+def test_some_client_options_have_no_effect_on_one_step(
+    one: tuple[str, ...], other: tuple[str, ...], tmp_path: Path
+) -> None:
     a, b = go(tmp_path / "a", "agg=fedsgd", *one), go(tmp_path / "b", "agg=fedsgd", *other)
     torch.testing.assert_close(a.weights(), b.weights(), atol=1e-6, rtol=0)
     assert a.choices == b.choices
@@ -81,12 +83,12 @@ def test_weight_decay_is_part_of_the_loss(tmp_path: Path) -> None:
         "regulariser=prox",
     ],
 )
-def test_what_is_no_fedsgd_is_refused(word: str, tmp_path: Path) -> None:
+def test_options_that_contradict_fedsgd_are_rejected(word: str, tmp_path: Path) -> None:
     with pytest.raises(FedcohortError, match=r"agg=fedsgd stands for (client|regulariser).*, but .* was requested"):
         go(tmp_path, "agg=fedsgd", word)
     assert not list(tmp_path.iterdir())
 
 
-def test_the_error_is_typed_as_on_the_command_line(tmp_path: Path) -> None:
+def test_the_error_shows_the_overrides_as_typed(tmp_path: Path) -> None:
     with pytest.raises(FedcohortError, match=r"stands for client\.batch=null, but client\.batch=10 was requested"):
         go(tmp_path, "agg=fedsgd", "client.batch=10")

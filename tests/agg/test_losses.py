@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from agg_harness import arrivals, gather, update_of
-from fair_toy import LR, close, weights
+from agg_harness import collect_updates, make_arrived, make_update
+from fair_toy import LR, aggregate_losses, loss_weights
 from fedcohort.agg import losses
 from fedcohort.agg.base import Arrived
 from known import known
-from run_harness import Ran, go
+from run_harness import FinishedRun, go
 from yaml_words import make
 
 FAIR = ("fedmaba", "qffl", "afl", "term")
@@ -33,19 +33,19 @@ STEEP: dict[str, dict[str, float]] = {
 
 def told(values: list[float], advice: list[float] | None = None) -> Arrived:
     agg = make("agg", "term")
-    collected = gather(agg, [update_of(k, [1.0]) for k in range(len(values))])
-    seen = arrivals(collected, {"loss": np.array(values)}, frozenset({"loss"}))
+    collected = collect_updates(agg, [make_update(k, [1.0]) for k in range(len(values))])
+    seen = make_arrived(collected, {"loss": np.array(values)}, frozenset({"loss"}))
     return seen if advice is None else replace(seen, weights=np.array(advice))
 
 
 @pytest.mark.parametrize("loss", losses.SIGNALS)
 @pytest.mark.parametrize("agg", ["fedmaba", "afl", "term"])
-def test_they_weigh_by_the_loss_that_they_are_asked_to(agg: str, loss: str) -> None:
+def test_aggregators_use_the_configured_loss(agg: str, loss: str) -> None:
     """A word that it didn't declare would raise; the weights are the same whichever loss the numbers are of."""
     made, usual = make("agg", agg, loss=loss, **STEEP[agg]), make("agg", agg, **STEEP[agg])
     assert made.needs == {loss}
-    (_, state), (_, other) = (close(each, [1.0, 3.0, 2.0]) for each in (made, usual))
-    one, same = (weights(m, [2.0, 5.0, 1.0], state=s) for m, s in ((made, state), (usual, other)))
+    (_, state), (_, other) = (aggregate_losses(each, [1.0, 3.0, 2.0]) for each in (made, usual))
+    one, same = (loss_weights(m, [2.0, 5.0, 1.0], state=s) for m, s in ((made, state), (usual, other)))
     np.testing.assert_array_equal(one, same)
 
 
@@ -56,24 +56,24 @@ def test_the_cap_is_relative_to_the_median() -> None:
     assert losses.read_losses(told([1.0, 2.0, 3.0, 1e9]), "loss", None)[1].tolist() == [1.0, 2.0, 3.0, 1e9]
 
 
-def test_what_is_not_finite_is_left_out_before_the_median_is_taken() -> None:
+def test_non_finite_losses_are_excluded_from_the_median() -> None:
     rows, F = losses.read_losses(told([float("nan"), 2.0, float("inf"), 100.0, 4.0, -float("inf")]), "loss", 1.0)
     assert rows.tolist() == [1, 3, 4]
     assert F.tolist() == [2.0, 4.0, 4.0]
 
 
-def test_a_claim_below_zero_counts_as_zero_and_one_beyond_measure_as_the_largest() -> None:
+def test_reported_losses_are_clipped_to_the_valid_range() -> None:
     assert losses.read_losses(told([-3.0, 1e300]), "loss", None)[1].tolist() == [0.0, losses.MAX_LOSS]
 
 
-def test_whom_the_selector_leaves_out_is_left_out() -> None:
+def test_clients_that_the_selector_excludes_get_no_weight() -> None:
     rows, F = losses.read_losses(told([1.0, 50.0, 3.0], advice=[0.5, 0.0, 0.5]), "loss", 1.0)
     assert rows.tolist() == [0, 2]
     assert F.tolist() == [1.0, 2.0]
 
 
 @pytest.fixture(scope="module")
-def means(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ran, Ran]:
+def means(tmp_path_factory: pytest.TempPathFactory) -> tuple[FinishedRun, FinishedRun]:
     """FedAvg with equal weights, of a few clients and of all."""
     words = ("agg=fedavg", "agg.weighting=uniform")
     some = go(tmp_path_factory.mktemp("some"), *words, "rounds=2")
@@ -82,75 +82,79 @@ def means(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ran, Ran]:
 
 @pytest.mark.parametrize("word", FAIR)
 class TestAll:
-    def test_without_steepness_it_is_a_plain_mean(self, word: str) -> None:
+    def test_without_steepness_the_direction_is_a_plain_mean(self, word: str) -> None:
         agg = make("agg", word, **FLAT[word])
-        direction, state = close(agg, [1.0, 5.0, 3.0], [[3.0, 0], [0, 6], [9, 9]])
+        direction, state = aggregate_losses(agg, [1.0, 5.0, 3.0], [[3.0, 0], [0, 6], [9, 9]])
         assert direction.displacement.tolist() == pytest.approx([4.0, 5.0], abs=1e-12)
-        again, _ = close(agg, [2.0, 0.1], [[3.0, 0], [0, 6]], clients=[0, 2], state=state)
+        again, _ = aggregate_losses(agg, [2.0, 0.1], [[3.0, 0], [0, 6]], clients=[0, 2], state=state)
         assert again.displacement.tolist() == pytest.approx([1.5, 3.0], abs=1e-12)
 
     def test_a_higher_loss_weighs_more(self, word: str) -> None:
         agg = make("agg", word, **STEEP[word])
-        _, state = close(agg, [1.0, 2.0, 3.0])
-        w = weights(agg, [1.0, 2.0, 3.0], state=state)  # AFL ascends after it has aggregated
+        _, state = aggregate_losses(agg, [1.0, 2.0, 3.0])
+        w = loss_weights(agg, [1.0, 2.0, 3.0], state=state)  # AFL ascends after it has aggregated
         assert w[0] < w[1] < w[2]
 
     def test_equal_losses_weigh_the_same(self, word: str) -> None:
-        w = weights(make("agg", word, **STEEP[word]), [2.0, 2.0, 2.0], n_clients=5)
+        w = loss_weights(make("agg", word, **STEEP[word]), [2.0, 2.0, 2.0], n_clients=5)
         np.testing.assert_allclose(w, np.full(3, w[0]), rtol=1e-12)
 
     @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
     def test_a_loss_that_is_not_finite_drops_its_client(self, word: str, bad: float) -> None:
         agg = make("agg", word, **STEEP[word])
-        with_it, after = close(agg, [1.0, bad, 3.0], [[1.0], [7.0], [2.0]], n_clients=4)
-        without, other = close(agg, [1.0, 3.0], [[1.0], [2.0]], clients=[0, 2], n_clients=4)
+        with_it, after = aggregate_losses(agg, [1.0, bad, 3.0], [[1.0], [7.0], [2.0]], n_clients=4)
+        without, other = aggregate_losses(agg, [1.0, 3.0], [[1.0], [2.0]], clients=[0, 2], n_clients=4)
         assert with_it.weights is not None
         assert with_it.weights[1] == 0
         torch.testing.assert_close(with_it.displacement, without.displacement, atol=1e-14, rtol=0)
         for name, value in vars(after).items() if after is not None else ():
             np.testing.assert_array_equal(value, getattr(other, name))
 
-    def test_without_any_finite_loss_it_is_a_plain_mean_and_nothing_is_learned(self, word: str) -> None:
+    def test_without_finite_losses_it_is_a_plain_mean_and_the_state_is_kept(self, word: str) -> None:
         agg = make("agg", word, **STEEP[word])
-        _, state = close(agg, [1.0, 3.0, 2.0])
-        direction, after = close(agg, [float("nan")] * 3, [[1.0], [2.0], [6.0]], state=state)
+        _, state = aggregate_losses(agg, [1.0, 3.0, 2.0])
+        direction, after = aggregate_losses(agg, [float("nan")] * 3, [[1.0], [2.0], [6.0]], state=state)
         assert direction.displacement.tolist() == pytest.approx([3.0])
         assert after is state
 
-    def test_one_client(self, word: str) -> None:
-        direction, _ = close(make("agg", word), [2.0], [[4.0, -3.0]], clients=[3], n_clients=6)
+    def test_a_single_client_gets_all_the_weight(self, word: str) -> None:
+        direction, _ = aggregate_losses(make("agg", word), [2.0], [[4.0, -3.0]], clients=[3], n_clients=6)
         along = direction.displacement.numpy() / np.array([4.0, -3.0])
         # q-FFL's step is shorter: 1 / (1 + q L |D|^2 / F), |D|^2 = 25
         expected = 1 / (1 + 0.005 * (1 / LR) * 25 / 2) if word == "qffl" else 1.0
         np.testing.assert_allclose(along, expected, rtol=1e-9)
 
     @pytest.mark.parametrize("claim", [1e6, 1e99, 1e300])
-    def test_huge_claims_stay_finite(self, word: str, claim: float) -> None:
+    def test_huge_reported_losses_give_a_finite_direction(self, word: str, claim: float) -> None:
         agg = make("agg", word, **STEEP[word])
         state = None
         for _ in range(3):
-            direction, state = close(agg, [1.0, claim, 0.0], [[1.0], [2.0], [3.0]], state=state)
+            direction, state = aggregate_losses(agg, [1.0, claim, 0.0], [[1.0], [2.0], [3.0]], state=state)
             assert torch.isfinite(direction.displacement).all()
             assert np.isfinite(known(direction.weights)).all()
 
-    def test_with_a_cap_it_is_irrelevant_by_how_much_one_lies(self, word: str) -> None:
+    def test_with_a_cap_the_size_of_a_false_loss_does_not_matter(self, word: str) -> None:
         # the honest 1, 2, 3, 2 and a liar: the median of five is 2 whatever a claim above it
         agg = make("agg", word, **STEEP[word], loss_cap=1.5)
         states: dict[float, Any] = {3.0: None, 1e3: None, 1e50: None}
         for _ in range(3):
             found = {}
             for claim, state in states.items():
-                direction, states[claim] = close(agg, [1.0, 2.0, 3.0, 2.0, claim], state=state)
+                direction, states[claim] = aggregate_losses(agg, [1.0, 2.0, 3.0, 2.0, claim], state=state)
                 found[claim] = known(direction.weights)
             np.testing.assert_allclose(found[1e3], found[3.0], rtol=1e-12)
             np.testing.assert_allclose(found[1e50], found[3.0], rtol=1e-12)
 
-    def test_a_run_without_steepness_is_fedavgs(self, word: str, means: tuple[Ran, Ran], tmp_path: Path) -> None:
+    def test_a_run_without_steepness_equals_fedavg(
+        self, word: str, means: tuple[FinishedRun, FinishedRun], tmp_path: Path
+    ) -> None:
         option, value = next(iter(FLAT[word].items()))
         fair = go(tmp_path, f"agg={word}", f"agg.{option}={value}", "rounds=2")
         torch.testing.assert_close(fair.weights(), means[0].weights(), atol=1e-6, rtol=0)
 
-    def test_a_run_with_it_is_another(self, word: str, means: tuple[Ran, Ran], tmp_path: Path) -> None:
+    def test_a_run_with_steepness_differs_from_fedavg(
+        self, word: str, means: tuple[FinishedRun, FinishedRun], tmp_path: Path
+    ) -> None:
         options = [f"agg.{name}={value}" for name, value in STEEP[word].items()]
         fair = go(tmp_path, f"agg={word}", *options, "selector=full", "rounds=3")
         before = -3 if word == "afl" else -2  # AFL's weights are of the losses before last

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from agg_harness import Score, arrivals, gather, population, update_of, workshop
+from agg_harness import Score, collect_updates, make_arrived, make_population, make_round_models, make_update
 from fedcohort.agg.base import Direction
 from fedcohort.agg.rhfl import EQUAL_ABSENCE, State, client_confidence, mixture_of_others
 from fedcohort.errors import IncompatibleConfig
@@ -39,24 +39,24 @@ NEVER = math.nan
         ([1, 1], [0, 1], [1 / (1 + math.exp(-0.5)), 1 / (1 + math.exp(0.5))]),
     ],
 )
-def test_confidence(before: list[float], now: list[float], omega: list[float]) -> None:
+def test_client_confidence_by_hand(before: list[float], now: list[float], omega: list[float]) -> None:
     found = client_confidence(np.array(before, dtype=float), np.array(now, dtype=float), 0.5, np.full(len(now), 0.3))
     assert found.tolist() == pytest.approx(omega, abs=1e-7)
     assert found.sum() == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.filterwarnings("error")
-def test_who_is_alone_has_all_confidence_whatever_it_gained() -> None:
+def test_a_single_client_has_full_confidence() -> None:
     assert client_confidence(np.array([1e300]), np.array([0.0]), 0.5, np.ones(1)).tolist() == [1.0]
 
 
-def test_confidence_multiplies_the_weights_that_are_advised() -> None:
+def test_confidence_multiplies_the_advised_weights() -> None:
     # F = (1, 0): e^W in the proportion e^.5 : 1, times 1 : 3
     found = client_confidence(np.array([2.0, 2.0]), np.array([1.0, 2.0]), 0.5, np.array([0.25, 0.75]))
     assert found.tolist() == pytest.approx([math.exp(0.5) / (math.exp(0.5) + 3), 3 / (math.exp(0.5) + 3)], abs=1e-12)
 
 
-def test_equal_weights_change_no_bit_of_it() -> None:
+def test_equal_advised_weights_change_no_bit() -> None:
     before, now = np.linspace(2, 3, 7), np.array([1.0, 1.3, 2.9, 1.7, 2.2, 0.3, 4.0])
     gain = np.maximum(before - now, 0) / now
     e = np.exp(0.5 * gain / gain.sum() - (0.5 * gain / gain.sum()).max())
@@ -64,18 +64,18 @@ def test_equal_weights_change_no_bit_of_it() -> None:
 
 
 @pytest.mark.parametrize("mode", ["weights_only", "align_average"])
-def test_a_strata_s_weight_reaches_the_direction(mode: str) -> None:
+def test_an_advised_weight_changes_the_direction(mode: str) -> None:
     # Nobody was seen before, so that confidence is equal; lr is so small that nothing is aligned: .2 1 + .8 6
     agg = make("agg", "rhfl", mode=mode, lr=1e-12)
-    came = gather(agg, [update_of(0, [1.0]), update_of(1, [6.0])])
+    came = collect_updates(agg, [make_update(0, [1.0]), make_update(1, [6.0])])
     told = {"sce_loss": np.array([1.0, 1.0])}
     advised = reweight(came, np.array([1.0, 4.0]))
-    found, _ = agg.direction(agg.init(population(2), 1), arrivals(advised, told, agg.needs))
+    found, _ = agg.direction(agg.init(make_population(2), 1), make_arrived(advised, told, agg.needs))
     assert found.displacement.tolist() == pytest.approx([5.0], abs=1e-6)
     assert known(found.weights).tolist() == pytest.approx([0.2, 0.8], abs=1e-12)
 
 
-def test_a_mixture_stands_for_all_pairs() -> None:
+def test_the_mixture_of_others_equals_the_sum_over_pairs() -> None:
     # omega = (.5, .3, .2), p_1 = softmax(1, 0, 0), p_2 = softmax(0, 1, 0), own logits (.2, .1, 0): the gradient of
     # .5 KL(p_1 || p) + .3 KL(p_2 || p) is .5 (p - p_1) + .3 (p - p_2).
     own = torch.tensor([[0.2, 0.1, 0.0]], dtype=torch.float64, requires_grad=True)
@@ -88,7 +88,7 @@ def test_a_mixture_stands_for_all_pairs() -> None:
     assert pull.tolist() == pytest.approx([0.5, 0.7, 0.8], abs=1e-12)
 
 
-def test_predictions_that_are_not_finite_teach_nobody() -> None:
+def test_non_finite_predictions_are_left_out() -> None:
     p = torch.tensor([[[0.9, 0.1]], [[math.nan, 0.1]], [[0.3, 0.7]]], dtype=torch.float64)
     omega, mixture, pull = mixture_of_others(p, torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64))
     assert omega.tolist() == [0.5, 0.0, 0.2]
@@ -96,7 +96,7 @@ def test_predictions_that_are_not_finite_teach_nobody() -> None:
     assert pull.tolist() == pytest.approx([0.2, 0.0, 0.5])
 
 
-def test_one_sample_that_is_not_finite_is_enough() -> None:
+def test_one_non_finite_sample_excludes_the_client() -> None:
     p = torch.tensor([[[0.9, 0.1], [0.5, 0.5]], [[0.2, 0.8], [math.nan, 0.1]]], dtype=torch.float64)
     omega, mixture, pull = mixture_of_others(p, torch.tensor([0.5, 0.5], dtype=torch.float64))
     assert omega.tolist() == [0.5, 0.0]
@@ -107,16 +107,16 @@ def test_one_sample_that_is_not_finite_is_enough() -> None:
 def step(
     agg: Any, state: State, deltas: dict[int, list[float]], losses: list[float], bench: RoundModels | None = None
 ) -> tuple[Direction, State]:
-    collected = gather(agg, [update_of(k, delta) for k, delta in deltas.items()])
+    collected = collect_updates(agg, [make_update(k, delta) for k, delta in deltas.items()])
     found: tuple[Direction, State] = agg.direction(
-        state, arrivals(collected, {"sce_loss": np.array(losses)}, agg.needs, bench)
+        state, make_arrived(collected, {"sce_loss": np.array(losses)}, agg.needs, bench)
     )
     return found
 
 
-def test_a_loss_is_remembered_until_the_client_comes_again() -> None:
+def test_a_loss_is_kept_until_the_client_arrives_again() -> None:
     agg = make("agg", "rhfl", mode="weights_only")
-    first, state = step(agg, agg.init(population(4), 1), {0: [3.0], 1: [0.0], 3: [0.0]}, [2, 2, 2])
+    first, state = step(agg, agg.init(make_population(4), 1), {0: [3.0], 1: [0.0], 3: [0.0]}, [2, 2, 2])
     assert first.displacement.tolist() == pytest.approx([1.0], abs=1e-12)  # nobody has been seen: equal weights
     _, state = step(agg, state, {0: [0.0], 2: [0.0]}, [5, 7])
     np.testing.assert_array_equal(state.before, [5, 2, 7, 2])
@@ -125,7 +125,7 @@ def test_a_loss_is_remembered_until_the_client_comes_again() -> None:
     assert last.displacement.tolist() == pytest.approx([1 / (1 + math.exp(-0.5))], abs=1e-12)
 
 
-def test_without_beta_it_is_the_plain_mean() -> None:
+def test_without_beta_the_direction_is_the_plain_mean() -> None:
     agg = make("agg", "rhfl", mode="weights_only", beta=0)
     found, _ = step(agg, State(np.full(3, 2.0)), {0: [3.0], 1: [1.0], 2: [2.0]}, [1, 2, 0.1])
     assert found.displacement.tolist() == pytest.approx([2.0], abs=1e-12)
@@ -148,7 +148,7 @@ def test_a_loss_that_is_not_finite_leaves_its_client_out(mode: str) -> None:
 def aligned(x: list[float], **options: Any) -> float:
     """Models at 3 and -3 see `x`, a number a sample; F = (1, 0). Where the first one ends, if the other mirrors it."""
     omega = 1 / (1 + math.exp(-0.5))
-    bench = workshop(1, torch.tensor(x, dtype=torch.float64)[:, None])
+    bench = make_round_models(1, torch.tensor(x, dtype=torch.float64)[:, None])
     agg = make("agg", "rhfl", lr=0.01, **options)
     found, _ = step(agg, State(np.array([2.0, 2.0])), {0: [3.0], 1: [-3.0]}, [1.0, 2.0], bench)
     assert known(found.weights).tolist() == pytest.approx([omega, 1 - omega], abs=1e-12)
@@ -163,10 +163,10 @@ class Bytes(Score):
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int64, torch.float64])
-def test_inputs_may_be_bytes_or_symbols(dtype: torch.dtype) -> None:
+def test_inputs_can_be_bytes_or_tokens(dtype: torch.dtype) -> None:
     # As `aligned` with a proxy of 1: weights are no inputs, and 0.62 as a byte is 0.
     omega = 1 / (1 + math.exp(-0.5))
-    bench = workshop(1, torch.ones((1, 1), dtype=dtype), Bytes(1))
+    bench = make_round_models(1, torch.ones((1, 1), dtype=dtype), Bytes(1))
     state = State(np.array([2.0, 2.0]))
     found, _ = step(make("agg", "rhfl", lr=0.01), state, {0: [3.0], 1: [-3.0]}, [1.0, 2.0], bench)
     assert known(found.weights).tolist() == pytest.approx([omega, 1 - omega], abs=1e-12)
@@ -187,22 +187,22 @@ def test_a_new_adam_forgets_the_last_batch(fresh: bool) -> None:
 
 
 @pytest.mark.parametrize(("batches", "steps"), [(None, 2), (1, 1), (5, 5)])
-def test_how_long_it_aligns(batches: int | None, steps: int) -> None:
+def test_the_number_of_alignment_steps(batches: int | None, steps: int) -> None:
     # Two samples in batches of one: a pass has two steps, each lr long.
     assert aligned([1.0, 1.0], batch=1, batches=batches) == pytest.approx(3 - 0.01 * steps, abs=1e-6)
 
 
 def test_a_model_whose_predictions_overflow_has_no_weight() -> None:
-    bench = workshop(1, torch.full((1, 1), 10.0, dtype=torch.float64))
+    bench = make_round_models(1, torch.full((1, 1), 10.0, dtype=torch.float64))
     state = State(np.array([2.0, 2.0, 2.0]))
     found, _ = step(make("agg", "rhfl"), state, {0: [1.0], 1: [1.0], 2: [1e308]}, [1.0, 1.0, 1.0], bench)
     assert known(found.weights).tolist() == [0.5, 0.5, 0.0]
     assert found.displacement.tolist() == pytest.approx([1.0], abs=1e-12)
 
 
-def test_a_model_that_cannot_teach_keeps_no_other_from_learning() -> None:
+def test_a_non_finite_model_does_not_stop_the_others() -> None:
     """As `aligned` behind a first model whose predictions overflow: the other two still step .01 towards each other."""
-    bench = workshop(1, torch.full((1, 1), 10.0, dtype=torch.float64))
+    bench = make_round_models(1, torch.full((1, 1), 10.0, dtype=torch.float64))
     state, losses = State(np.array([2.0, 2.0, 2.0])), [1.0, 1.0, 2.0]
     found, _ = step(make("agg", "rhfl", lr=0.01), state, {0: [1e308], 1: [3.0], 2: [-3.0]}, losses, bench)
     weights = known(found.weights)
@@ -210,30 +210,30 @@ def test_a_model_that_cannot_teach_keeps_no_other_from_learning() -> None:
     assert float(found.displacement) == pytest.approx(float(weights[1] - weights[2]) * 2.99, abs=1e-6)
 
 
-def test_one_client_has_no_peers() -> None:
-    bench = workshop(1)
+def test_a_single_client_has_no_peers() -> None:
+    bench = make_round_models(1)
     found, _ = step(make("agg", "rhfl"), State(np.array([2.0])), {0: [3.0]}, [1.0], bench)
     assert found.displacement.tolist() == [3.0]
     assert bench.passes == 0
 
 
 @pytest.mark.parametrize(("mode", "passes"), [("align_average", 36), ("weights_only", 0)])
-def test_the_servers_passes(mode: str, passes: int) -> None:
+def test_the_servers_passes_are_counted(mode: str, passes: int) -> None:
     # K = 3 models predict each of n = 3 proxies (in batches of 2 and 1), and take a step of 3 passes: 3 * 3 * (1 + 3).
-    bench = workshop(1, torch.tensor([[1.0], [-2.0], [0.5]], dtype=torch.float64))
+    bench = make_round_models(1, torch.tensor([[1.0], [-2.0], [0.5]], dtype=torch.float64))
     agg = make("agg", "rhfl", mode=mode, batch=2, lr=1e-4)
     step(agg, State(np.full(3, 2.0)), {0: [3.0], 1: [1.0], 2: [-2.0]}, [1.0, 2.0, 0.5], bench)
     assert bench.passes == passes
 
 
-def test_without_alignment_it_has_another_name() -> None:
+def test_a_notice_recommends_ccr_without_alignment() -> None:
     line = "agg.mode=weights_only is FedAvg under RHFL's client confidence, not RHFL: name it so (agg=ccr)"
     assert line in startup_notices("agg=rhfl", "agg.mode=weights_only")
     assert line not in startup_notices("agg=rhfl", "proxy=noise")
     assert line not in startup_notices("agg=ccr")
 
 
-def test_runs(tmp_path: Path) -> None:
+def test_rhfl_runs_complete(tmp_path: Path) -> None:
     whole = go(tmp_path / "a", "agg=rhfl", "proxy=client_heldout")
     assert whole.info.choices["objective"] == "sce"
     assert whole.last.metrics["comm/probe_bytes"] == 3 * 4 * 4  # a number from each of four clients in three rounds

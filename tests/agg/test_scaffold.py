@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from agg_harness import JOB, arrivals, gather, layout_of, population, update_of
+from agg_harness import CLIENT_CONTEXT, collect_updates, make_arrived, make_layout, make_population, make_update
 from fedcohort.agg.scaffold import PLAIN_CLIENT
 from fedcohort.component import FREE_UPDATE
 from yaml_words import make
@@ -19,25 +19,25 @@ def train(agg: Any, state: Any, w: float, client: int, steps: int, c_i: float, l
     y = torch.tensor([w], dtype=torch.float64)
     hook = agg.hooks[0]
     stored = {"c": torch.tensor([c_i], dtype=torch.float64)}
-    correction = hook.begin(y.clone(), agg.broadcast(state), stored, JOB)
+    correction = hook.begin(y.clone(), agg.broadcast(state), stored, CLIENT_CONTEXT)
     start = y.clone()
     for _ in range(steps):
         g = y - A[client]
         correction.correct(g, y)
         y = y - lr * g
     sent = correction.finish(y, steps, lr)
-    return update_of(client, (y - start).tolist(), uploads=sent.uploads, stored=sent.stored)
+    return make_update(client, (y - start).tolist(), uploads=sent.uploads, stored=sent.stored)
 
 
 def play(agg: Any, rounds: Sequence[Sequence[int]], steps: Sequence[int], w: float = 1.0) -> list[tuple[float, ...]]:
     """(w, c, c_0, c_1) after each round."""
-    state = agg.init(population(2), 1)
+    state = agg.init(make_population(2), 1)
     c_i = {0: 0.0, 1: 0.0}
     history: list[tuple[float, ...]] = []
     for cohort in rounds:
         updates = [train(agg, state, w, k, steps[k], c_i[k]) for k in cohort]
-        collected = gather(agg, updates, layout_of(1))
-        moved, state = agg.direction(state, arrivals(collected))
+        collected = collect_updates(agg, updates, make_layout(1))
+        moved, state = agg.direction(state, make_arrived(collected))
         w += float(moved.displacement)
         c_i.update({k: float(collected.stored[k]["c"]) for k in cohort})
         history.append((w, float(state.c), c_i[0], c_i[1]))
@@ -74,14 +74,14 @@ def test_the_first_round_is_uniform_fedavg() -> None:
     assert w == pytest.approx((0.45 + 2 - 1.5 * 0.9**5) / 2, abs=1e-12)
 
 
-def test_the_printed_form_is_no_gradient_under_momentum() -> None:
+def test_the_printed_formula_is_wrong_under_momentum() -> None:
     # A constant gradient 1, K = 10, rho = 0.9: the displacement over K eta is 4.1381, the mean gradient is 1.
     found = {}
     for control in ("mean_gradient", "displacement"):
         agg = make("agg", "scaffold", control=control)
         y = torch.zeros(1, dtype=torch.float64)
-        state = agg.init(population(2), 1)
-        correction = agg.hooks[0].begin(y.clone(), agg.broadcast(state), {}, JOB)
+        state = agg.init(make_population(2), 1)
+        correction = agg.hooks[0].begin(y.clone(), agg.broadcast(state), {}, CLIENT_CONTEXT)
         buffer = torch.zeros(1, dtype=torch.float64)
         for _ in range(10):
             g = torch.ones(1, dtype=torch.float64)
@@ -95,22 +95,22 @@ def test_the_printed_form_is_no_gradient_under_momentum() -> None:
     assert make("agg", "scaffold", control="displacement").requirements == {PLAIN_CLIENT, FREE_UPDATE}
 
 
-def test_a_client_that_did_nothing_changes_nothing() -> None:
+def test_a_client_without_steps_changes_nothing() -> None:
     agg = make("agg", "scaffold")
-    state = agg.init(population(2), 1)
+    state = agg.init(make_population(2), 1)
     c_i = {"c": torch.tensor([0.25], dtype=torch.float64)}
     sent = (
         agg.hooks[0]
-        .begin(torch.zeros(1, dtype=torch.float64), agg.broadcast(state), c_i, JOB)
+        .begin(torch.zeros(1, dtype=torch.float64), agg.broadcast(state), c_i, CLIENT_CONTEXT)
         .finish(torch.zeros(1, dtype=torch.float64), 0, 0.1)
     )
     assert float(sent.uploads["delta_c"]) == 0.0
     assert float(sent.stored["c"]) == 0.25
 
 
-def test_what_a_client_keeps_comes_to_the_model() -> None:
+def test_a_stored_control_variate_gets_the_models_device_and_precision() -> None:
     """Rows of files and of checkpoints are on the host, in float32, wherever the model is and in whatever precision."""
     agg = make("agg", "scaffold")
     w = torch.zeros(2, dtype=torch.float64, device="meta")
-    drift = agg.hooks[0].begin(w, agg.broadcast(agg.init(population(2), 2)), {"c": torch.ones(2)}, JOB)
+    drift = agg.hooks[0].begin(w, agg.broadcast(agg.init(make_population(2), 2)), {"c": torch.ones(2)}, CLIENT_CONTEXT)
     assert (drift.c_i.device, drift.c_i.dtype) == (w.device, w.dtype)

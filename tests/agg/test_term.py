@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fair_toy import close, weights
+from fair_toy import aggregate_losses, loss_weights
 from fedcohort.agg.term import State
 from known import known
 from run_harness import go
@@ -26,43 +26,43 @@ LN3 = float(np.log(3))
         (0.0, [1.0, 9.0], [3, 1], [0.75, 0.25]),
     ],
 )
-def test_the_weights(tilt: float, told: list[float], samples: list[int], expected: list[float]) -> None:
-    found = weights(make("agg", "term", tilt=tilt, weighting="samples"), told, samples=samples)
+def test_the_weights_by_hand(tilt: float, told: list[float], samples: list[int], expected: list[float]) -> None:
+    found = loss_weights(make("agg", "term", tilt=tilt, weighting="samples"), told, samples=samples)
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-def test_clients_are_equal_by_default() -> None:
-    np.testing.assert_allclose(weights(make("agg", "term", tilt=1.0), [0.0, LN3], samples=[9, 1]), [0.25, 0.75])
+def test_clients_have_equal_base_weights_by_default() -> None:
+    np.testing.assert_allclose(loss_weights(make("agg", "term", tilt=1.0), [0.0, LN3], samples=[9, 1]), [0.25, 0.75])
 
 
 @pytest.mark.parametrize("claim", [10.0, 1e3, 1e12])
-def test_a_liar_gains_no_more_than_the_docstring_says(claim: float) -> None:
+def test_the_gain_of_a_false_loss_is_bounded_as_documented(claim: float) -> None:
     # honest losses of 1, 2, 3, 2, cap 2, t = .5: e^(.5 * 2 * 2) times any honest weight
     told = [1.0, 2.0, 3.0, 2.0, claim]
-    capped = weights(make("agg", "term", tilt=0.5, loss_cap=2.0), told)
+    capped = loss_weights(make("agg", "term", tilt=0.5, loss_cap=2.0), told)
     assert (capped[-1] / capped[:-1] <= np.exp(2.0)).all()
-    free = weights(make("agg", "term", tilt=0.5), told)
+    free = loss_weights(make("agg", "term", tilt=0.5), told)
     assert free[-1] > np.exp(2.0) * free[0]
 
 
-def test_with_a_negative_tilt_nobody_gains_by_claiming_less_than_nothing() -> None:
+def test_with_a_negative_tilt_negative_losses_count_as_zero() -> None:
     agg = make("agg", "term", tilt=-1.0)
-    np.testing.assert_array_equal(weights(agg, [-1e9, 1.0, 2.0]), weights(agg, [0.0, 1.0, 2.0]))
+    np.testing.assert_array_equal(loss_weights(agg, [-1e9, 1.0, 2.0]), loss_weights(agg, [0.0, 1.0, 2.0]))
 
 
 def rounds(agg: Any, *told: list[float], **more: Any) -> tuple[np.ndarray, State]:
     """The last round's weights, and the state after it."""
     state = None
     for claims in told:
-        direction, state = close(agg, claims, state=state, **more)
+        direction, state = aggregate_losses(agg, claims, state=state, **more)
     return known(direction.weights), known(state)
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("s", [0.001, 0.5, 0.999])
-def test_the_first_round_is_as_without_smoothing(s: float) -> None:
+def test_smoothing_does_not_change_the_first_round(s: float) -> None:
     plain, smooth = (make("agg", "term", tilt=1.0, smoothing=each) for each in (None, s))
-    np.testing.assert_array_equal(weights(smooth, [0.0, LN3, 700.0]), weights(plain, [0.0, LN3, 700.0]))
+    np.testing.assert_array_equal(loss_weights(smooth, [0.0, LN3, 700.0]), loss_weights(plain, [0.0, LN3, 700.0]))
 
 
 @pytest.mark.parametrize(
@@ -79,18 +79,18 @@ def test_two_rounds_by_hand(s: float, expected: list[float]) -> None:
     assert (np.exp(state.log_mean), state.rounds) == (pytest.approx(3.5 / expected[1]), 2)
 
 
-def test_the_running_normaliser_is_a_mean_whose_start_is_made_up_for() -> None:
+def test_the_running_normaliser_is_bias_corrected() -> None:
     # A <- s A + (1 - s) Z from A = 0, and Z^ = A / (1 - s^r)
     agg, s, A, state = make("agg", "term", tilt=2.0, smoothing=0.8), 0.8, 0.0, None
     rng = np.random.default_rng(0)
     for r in range(1, 12):
         F = rng.uniform(0, 3, 4)
-        direction, state = close(agg, F.tolist(), state=state)
+        direction, state = aggregate_losses(agg, F.tolist(), state=state)
         A = s * A + (1 - s) * np.exp(2 * F).mean()
         np.testing.assert_allclose(known(direction.weights), np.exp(2 * F) / 4 / (A / (1 - s**r)), rtol=1e-10)
 
 
-def test_losses_that_rise_lengthen_a_step_by_the_bound_at_most() -> None:
+def test_rising_losses_lengthen_a_step_by_at_most_the_bound() -> None:
     # r = 3: (1 - s^3) / (1 - s) = 1.75, and 1 / (1 - s) = 2 in the end
     agg = make("agg", "term", tilt=1.0, smoothing=0.5)
     found, state = rounds(agg, [1.0, 1.0], [1.0, 1.0], [1e6, 1e6])
@@ -100,29 +100,29 @@ def test_losses_that_rise_lengthen_a_step_by_the_bound_at_most() -> None:
     assert rounds(agg, [1000.0, 1000.0], [0.0, 0.0])[0].sum() < 1e-300
 
 
-def test_smoothing_is_nothing_where_losses_stand_still_or_do_not_count() -> None:
+def test_smoothing_has_no_effect_with_constant_losses_or_no_tilt() -> None:
     still = make("agg", "term", tilt=1.0, smoothing=0.9)
     assert rounds(still, [1.0, 2.0], [1.0, 2.0], [2.0, 1.0])[0].sum() == pytest.approx(1.0, abs=1e-12)
     mean = make("agg", "term", tilt=0.0, smoothing=0.9)
     np.testing.assert_allclose(rounds(mean, [1.0, 2.0], [9.0, 0.0])[0], [0.5, 0.5], atol=1e-12)
 
 
-def test_a_round_without_a_finite_loss_leaves_the_normaliser() -> None:
+def test_a_round_without_finite_losses_keeps_the_normaliser() -> None:
     agg = make("agg", "term", tilt=1.0, smoothing=0.5)
-    _, before = close(agg, [0.0, LN3])
-    _, after = close(agg, [np.nan, np.inf], state=before)
+    _, before = aggregate_losses(agg, [0.0, LN3])
+    _, after = aggregate_losses(agg, [np.nan, np.inf], state=before)
     assert after == before
     assert (before.log_mean, before.rounds) == (pytest.approx(np.log(2)), 1)
 
 
-def test_without_smoothing_nothing_is_remembered() -> None:
+def test_without_smoothing_there_is_no_state() -> None:
     agg = make("agg", "term", tilt=1.0)
     found, state = rounds(agg, [5.0, 9.0], [0.0, LN3])
     np.testing.assert_allclose(found, [0.25, 0.75], atol=1e-12)
     assert state == State(0.0, 0)
 
 
-def test_a_run_goes_on_with_its_normaliser(tmp_path: Path) -> None:
+def test_a_resumed_run_keeps_its_normaliser(tmp_path: Path) -> None:
     words = ("agg=term", "agg.tilt=1", "agg.smoothing=0.5", "client.lr=0.02")
     whole = go(tmp_path / "whole", *words, "rounds=3")
     go(tmp_path / "parts", *words, "rounds=2")

@@ -13,7 +13,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 
 import fedcohort
-from command_harness import command
+from command_harness import run_command
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.record.summary import read_summary
@@ -68,7 +68,7 @@ def test_a_run_has_the_bits_of_the_command(tmp_path: Path, capsys: pytest.Captur
     result = run(tmp_path / "python", selector="oort", **{"selector.penalty": 1.5})
     said = capsys.readouterr().out
     words = [*SMALL[:-2], "rounds=4", "client.epochs=1", "logger=none", "callback.figures=null"]
-    done = command(*words, "selector=oort", "selector.penalty=1.5", f"paths.logs={tmp_path / 'typed'}")
+    done = run_command(*words, "selector=oort", "selector.penalty=1.5", f"paths.logs={tmp_path / 'typed'}")
     assert done.returncode == 0
     (typed,) = (tmp_path / "typed" / "runs").iterdir()
     assert result.folder.name == typed.name

@@ -6,51 +6,51 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agg_harness import update_of
+from agg_harness import make_update
 from fedcohort.attack.loss_inflation import LOSSES
 from fedcohort.rng import generator
 from fedcohort.round.queries import ClientReports
 from fedcohort.signal.base import Computed, Measured, Reported, find, list_signals
-from run_harness import Ran, go, parts_of, same_bits
-from signal_kinds import reported
+from run_harness import FinishedRun, go, make_components, same_bits
+from signal_kinds import find_reported
 from yaml_words import make
 
 LIES = ("attack=loss_inflation", "attack.fraction=0.25")  # 3 of 12
 FULL = ("selector=full", "rounds=3")
 
 
-def liars(ran: Ran) -> set[int]:
+def liars(ran: FinishedRun) -> set[int]:
     """Of those who arrived in any round: whose reported training loss no network ever has."""
     return {int(k) for report in ran.reports[1:] for k in np.flatnonzero(report.clients["train_loss"] > 1e4)}
 
 
-def arrivals(ran: Ran) -> set[int]:
+def arrivals(ran: FinishedRun) -> set[int]:
     return {int(k) for report in ran.reports for k in report.arrived}
 
 
 @pytest.mark.parametrize(("fraction", "clients", "count"), [(0.1, 12, 2), (0.07, 100, 7), (0.25, 12, 3), (1.0, 5, 5)])
-def test_how_many_lie(fraction: float, clients: int, count: int) -> None:
+def test_the_number_of_attackers(fraction: float, clients: int, count: int) -> None:
     # ceil(fraction K), although .07 * 100 is 7.000000000000001
     found = make("attack", "loss_inflation", fraction=fraction).liars(clients, generator(0, "attack"))
     assert len(found) == len(set(found.tolist())) == count
     assert sorted(found.tolist()) == found.tolist()
 
 
-def test_the_seed_says_who() -> None:
+def test_the_seed_determines_the_attackers() -> None:
     attack = make("attack", "loss_inflation")
     drawn = [tuple(attack.liars(50, generator(seed, "attack")).tolist()) for seed in (0, 0, 1, 2, 3)]
     assert drawn[0] == drawn[1]
     assert len(set(drawn)) > 2
 
 
-def test_what_they_say() -> None:
+def test_attackers_report_inflated_losses() -> None:
     attack = make("attack", "loss_inflation", factor=3, shift=-1, signals=["loss"])
     assert attack.claim("loss", np.array([1.0, 2.0])).tolist() == [2.0, 5.0]
     assert attack.claim("train_loss", np.array([1.0, 2.0])).tolist() == [1.0, 2.0]
     assert attack.about == {"loss"}
 
 
-def test_a_lie_about_every_sample_is_one_about_sums() -> None:
+def test_inflating_each_sample_inflates_the_sums() -> None:
     """Of losses 1, 2 and 3, told three times as high, the sum is 18 and that of squares 9 * 14."""
     attack = make("attack", "loss_inflation", factor=3, signals=["loss_sum", "loss_squares", "loss_high"])
     x = np.array([1.0, 2.0, 3.0])
@@ -58,14 +58,14 @@ def test_a_lie_about_every_sample_is_one_about_sums() -> None:
         assert attack.claim(word, np.array([true])).tolist() == [told]
 
 
-def test_whoever_reads_a_loss_that_clients_tell_can_be_lied_to() -> None:
+def test_every_reader_of_reported_losses_can_be_attacked() -> None:
     """Every signal that is a loss, whoever reads it; a spread and a number of samples are none."""
     told = {
         word for word in list_signals() if "loss" in word and isinstance(find(word), Measured | Computed | Reported)
     }
     assert set(LOSSES) == told - {"train_loss_std", "loss_count"}
     for word in ("oort", "pyramidfl"):
-        assert parts_of(f"selector={word}").selector.needs & make("attack", "loss_inflation").about
+        assert make_components(f"selector={word}").selector.needs & make("attack", "loss_inflation").about
 
 
 @pytest.mark.parametrize(
@@ -76,19 +76,19 @@ def test_whoever_reads_a_loss_that_clients_tell_can_be_lied_to() -> None:
         ({"factor": 1, "shift": 0}, set()),
     ],
 )
-def test_a_lie_that_is_the_truth_is_none(options: dict[str, float], about: set[str]) -> None:
+def test_an_attack_without_effect_is_reported(options: dict[str, float], about: set[str]) -> None:
     attack = make("attack", "loss_inflation", signals=["loss", "loss_sum"], **options)
     assert attack.about == about
     said = ["attack=lie has no effect: attack.factor=1 attack.shift=0 leaves loss, loss_sum as measured"]
     assert list(attack.notices("lie")) == ([] if about else said)
 
 
-def test_oort_hears_the_lie(tmp_path: Path) -> None:
+def test_oort_receives_the_inflated_losses(tmp_path: Path) -> None:
     ran = go(tmp_path, *LIES, "attack.factor=1e3", "selector=oort", "cohort=12", "rounds=1")
     assert (ran.last.clients["signal_loss_squares"] > 1e5).sum() == 3
 
 
-def test_the_server_hears_liars_lie_and_others_not() -> None:
+def test_only_attackers_reports_are_inflated() -> None:
     claims = ClientReports(
         make("attack", "loss_inflation", fraction=0.5, factor=10, signals=["loss", "shadow_loss"]), 0, 4
     )
@@ -107,17 +107,17 @@ def test_the_server_hears_liars_lie_and_others_not() -> None:
 
 def test_reports_pass_through_the_client_that_sends_them() -> None:
     claims = ClientReports(make("attack", "loss_inflation", fraction=0.5, factor=10), 0, 4)
-    read = claims.apply_attack_to("train_loss", reported("train_loss").read)
-    after = claims.apply_attack_to("loss_post", reported("loss_post").read)
-    steps = claims.apply_attack_to("steps", reported("steps").read)
+    read = claims.apply_attack_to("train_loss", find_reported("train_loss").read)
+    after = claims.apply_attack_to("loss_post", find_reported("loss_post").read)
+    steps = claims.apply_attack_to("steps", find_reported("steps").read)
     for k in range(4):
-        update = update_of(k, [0.0], steps=1, batch_loss=np.array([2.0]), loss_after=1.5)
+        update = make_update(k, [0.0], steps=1, batch_loss=np.array([2.0]), loss_after=1.5)
         assert read(update) == (20.0 if claims.liars[k] else 2.0)
         assert after(update) == (15.0 if claims.liars[k] else 1.5)
         assert steps(update) == 1.0
 
 
-def test_liars_gain_weight_and_a_cap_bounds_it(tmp_path: Path) -> None:
+def test_attackers_gain_weight_and_a_cap_bounds_it(tmp_path: Path) -> None:
     lies = (*LIES, "attack.factor=100", "agg=fedmaba", *FULL)
     free = go(tmp_path, *lies)
     capped = go(tmp_path, *lies, "agg.loss_cap=1.5")
@@ -135,14 +135,14 @@ def test_liars_gain_weight_and_a_cap_bounds_it(tmp_path: Path) -> None:
     assert free.last.metrics["attack/weight"] > alpha * 0.85 + (1 - alpha) * lying / n
 
 
-def test_the_weight_is_of_what_all_have_together(tmp_path: Path) -> None:
+def test_the_attackers_weight_is_relative_to_the_sum(tmp_path: Path) -> None:
     # q-FFL's weights sum to less than 1; claims of 1000 times as much, to the power of 2, leave nothing for others
     ran = go(tmp_path, *LIES, "attack.factor=1000", "agg=qffl", "agg.q=2", *FULL)
     assert ran.last.metrics["attack/weight"] == pytest.approx(1.0, abs=1e-3)
     assert np.nansum(ran.last.clients["weight"]) < 0.999
 
 
-def test_the_liars_are_the_same_whatever_the_selector(tmp_path: Path) -> None:
+def test_the_attackers_do_not_depend_on_the_selector(tmp_path: Path) -> None:
     lies = (*LIES, "attack.factor=1e6", "agg=fedavg", "rounds=3")
     everybody = liars(go(tmp_path, *lies, "selector=full"))
     assert len(everybody) == 3
@@ -152,13 +152,13 @@ def test_the_liars_are_the_same_whatever_the_selector(tmp_path: Path) -> None:
     assert liars(go(tmp_path, *lies, "selector=full", "seed=1")) != everybody
 
 
-def test_a_selector_that_believes_them_selects_them(tmp_path: Path) -> None:
+def test_a_selector_that_uses_losses_selects_attackers(tmp_path: Path) -> None:
     ran = go(tmp_path, *LIES, "attack.factor=1e3", "selector=powd", "selector.candidates=12")
     for report in ran.reports[1:]:
         assert report.metrics["attack/share"] == 0.75  # all three of them, in a cohort of four
 
 
-def test_where_nobody_listens_only_the_reports_differ(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_without_a_reader_only_the_reports_differ(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="fedcohort"):
         lying = go(tmp_path / "lies", *LIES)
     said = "attack=loss_inflation has no effect: neither the selector nor the aggregator reads batch_loss, loss, "
@@ -172,12 +172,12 @@ def test_where_nobody_listens_only_the_reports_differ(tmp_path: Path, caplog: py
     assert lying.last.metrics["attack/weight"] >= 0
 
 
-def test_a_round_that_nobody_finishes_has_no_weight(tmp_path: Path) -> None:
+def test_a_round_without_arrivals_has_no_attackers_weight(tmp_path: Path) -> None:
     ran = go(tmp_path, *LIES, "agg=fedmaba", "deadline=fixed", "deadline.k=0.01", "rounds=2")
     assert not [name for name in ran.last.metrics if name.startswith("attack/")]
 
 
-def test_it_is_resumed_with_the_same_liars(tmp_path: Path) -> None:
+def test_a_resumed_run_has_the_same_attackers(tmp_path: Path) -> None:
     lies = (*LIES, "agg=fedmaba", "attack.factor=1e6")
     whole = go(tmp_path / "whole", *lies, "rounds=3")
     go(tmp_path / "parts", *lies, "rounds=2")

@@ -10,7 +10,7 @@ from run_harness import go
 from yaml_words import make
 
 
-def test_everybody_tells_the_truth() -> None:
+def test_reports_are_unchanged() -> None:
     attack = make("attack", "none")
     assert len(attack.liars(50, generator(0, "attack"))) == 0
     assert not attack.about
@@ -19,6 +19,6 @@ def test_everybody_tells_the_truth() -> None:
     assert claims.report("loss", np.arange(3), values) is values
 
 
-def test_no_metric_speaks_of_it(tmp_path: Path) -> None:
+def test_no_metric_of_attackers_is_logged(tmp_path: Path) -> None:
     ran = go(tmp_path, "agg=fedmaba")
     assert not [name for report in ran.reports for name in report.metrics if name.startswith("attack/")]

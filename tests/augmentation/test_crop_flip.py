@@ -116,7 +116,7 @@ def test_bytes_and_numbers_give_the_same_bits() -> None:
     assert torch.equal(*found)
 
 
-def test_a_client_draws_the_same_whoever_else_trains() -> None:
+def test_a_clients_draws_do_not_depend_on_the_cohort() -> None:
     trainer = trainer_of()
     alone = trainer.train(task_of(2), {}).delta
     engine, _ = choose("auto", trainer, 2)
@@ -145,14 +145,14 @@ def test_slices_and_chunks_and_the_engine_that_is_asked_for_change_nothing(tmp_p
     assert not torch.equal(go(tmp_path / "d", *PLAIN).weights(), one.weights())
 
 
-def test_a_resumed_run_ends_where_a_whole_one_does(tmp_path: Path) -> None:
+def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path: Path) -> None:
     words = (*CROPS, "split.limit=120", "model=cnn", "model.dense=16", "client.epochs=1")
     whole = go(tmp_path / "a", *words)
     go(tmp_path / "b", *words, "rounds=1")
     assert same_bits(go(tmp_path / "b", *words, "resume=true"), whole)
 
 
-def test_what_is_no_image_is_refused_by_name(tmp_path: Path) -> None:
+def test_inputs_that_are_no_images_are_rejected_by_name(tmp_path: Path) -> None:
     message = r"^augmentation=crop_flip needs image inputs .*, which dataset=synthetic does not have: choose .*=none$"
     with pytest.raises(IncompatibleConfig, match=message):
         go(tmp_path, "dataset=synthetic", "client.lr=0.01", "augmentation=crop_flip")

@@ -6,7 +6,7 @@ import torch
 from fedcohort.augmentation.none import NoAugmentation
 
 
-def test_samples_are_left_as_they_are() -> None:
+def test_samples_are_unchanged() -> None:
     x, rng = torch.ones(2, 1, 3, 3), np.random.default_rng(0)
     assert NoAugmentation().identity
     assert NoAugmentation().change(x, rng) is x

@@ -2,5 +2,5 @@ from fedcohort.availability.always import Always
 from fedcohort.rng import Draws
 
 
-def test_everybody_is_ready() -> None:
+def test_all_clients_are_ready() -> None:
     assert Always().ready(Draws(0, 4, 2)).tolist() == [True] * 4

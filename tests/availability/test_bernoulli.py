@@ -17,7 +17,7 @@ def test_p_of_one_is_always() -> None:
     assert Bernoulli(1.0).ready(Draws(0, 1000, 5)).all()
 
 
-def test_common_random_numbers() -> None:
+def test_clients_ready_at_a_smaller_p_are_ready_at_a_larger_one() -> None:
     rare, often = (Bernoulli(p).ready(Draws(0, 300, 4)) for p in (0.3, 0.6))
     assert (often | ~rare).all()
     assert not np.array_equal(rare, Bernoulli(0.3).ready(Draws(0, 300, 5)))

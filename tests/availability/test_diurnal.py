@@ -11,15 +11,17 @@ HOURS = 3600.0 * np.arange(0.5, 24)
 
 @pytest.mark.parametrize("share", [0.05, 0.4, 1.0])
 def test_a_share_of_the_clients_is_ready_at_every_hour(share: float) -> None:
-    ready = np.stack([Diurnal(share, 86400.0).schedule(Draws(3, 5000)).waits(hour) == 0 for hour in HOURS])
+    ready = np.stack(
+        [Diurnal(share, 86400.0).schedule(Draws(3, 5000)).seconds_until_ready(hour) == 0 for hour in HOURS]
+    )
     assert ready.mean(1) == pytest.approx(np.full(24, share), abs=5 * np.sqrt(0.25 / 5000))
     assert np.abs(24 * ready.mean(0) - 24 * share).max() <= 1 + 1e-9  # hours a client is there, seen once an hour
 
 
-def test_a_client_comes_at_its_own_hour_for_as_long_every_day() -> None:
+def test_a_client_is_ready_at_the_same_hours_every_day() -> None:
     schedule = Diurnal(0.25, 100.0).schedule(Draws(0, 50))
     phase = 100 * Draws(0, 50).uniform("diurnal")
-    waits = schedule.waits(700.0)
+    waits = schedule.seconds_until_ready(700.0)
     away = phase - np.where(phase > 75, 100, 0)  # who comes after 75 stays over midnight
     np.testing.assert_allclose(waits, np.where(away <= 0, 0, away))
     for k in range(50):
@@ -29,8 +31,8 @@ def test_a_client_comes_at_its_own_hour_for_as_long_every_day() -> None:
         assert schedule.completion_time(np.array([k]), now, np.array([30.0])) == pytest.approx([105.0], abs=1e-4)
 
 
-def test_who_is_ready_at_a_smaller_share_is_ready_at_a_larger_one() -> None:
-    rare, often = (Diurnal(share, 100.0).schedule(Draws(0, 300)).waits(33.0) == 0 for share in (0.3, 0.6))
+def test_clients_ready_at_a_smaller_share_are_ready_at_a_larger_one() -> None:
+    rare, often = (Diurnal(share, 100.0).schedule(Draws(0, 300)).seconds_until_ready(33.0) == 0 for share in (0.3, 0.6))
     assert (often | ~rare).all()
     assert 0 < rare.sum() < often.sum() < 300
 
@@ -38,5 +40,5 @@ def test_who_is_ready_at_a_smaller_share_is_ready_at_a_larger_one() -> None:
 def test_a_share_of_one_is_always() -> None:
     schedule = Diurnal(1.0, 100.0).schedule(Draws(0, 200))
     for now in (0.0, 33.3, 1e6 + 7.0):
-        assert (schedule.waits(now) == 0).all()
+        assert (schedule.seconds_until_ready(now) == 0).all()
         assert schedule.completion_time(np.arange(200), now, np.full(200, 777.7)) == pytest.approx(777.7)

@@ -22,12 +22,12 @@ TWO = Schedule.from_intervals([[(10, 20), (40, 50)], [], [(0, 60)]], 60)
         (15 + 6000, 8, 43 + 6000),
     ],
 )
-def test_time_counts_inside_the_intervals_alone(now: float, seconds: float, end: float) -> None:
+def test_work_proceeds_only_inside_the_intervals(now: float, seconds: float, end: float) -> None:
     stretched = TWO.completion_time(np.array([0]), now, np.array([float(seconds)]))
     assert now + stretched == pytest.approx([end])
 
 
-def test_who_is_always_there_takes_what_the_work_takes_and_who_never_is_takes_for_ever() -> None:
+def test_always_available_clients_need_the_works_time_and_unavailable_ones_never_finish() -> None:
     clients, seconds = np.array([1, 2, 1, 2]), np.array([7.0, 700.0, 0.0, 0.0])
     assert TWO.completion_time(clients, 30, seconds) == pytest.approx([np.inf, 700, 0, 0])
     assert TWO.completion_time(clients[:0], 30, seconds[:0]).tolist() == []
@@ -37,24 +37,24 @@ def test_who_is_always_there_takes_what_the_work_takes_and_who_never_is_takes_fo
     ("now", "waits"), [(0, 10), (10, 0), (19.5, 0), (20, 20), (40, 0), (50, 20), (59, 11), (609, 1), (610, 0)]
 )
 def test_seconds_until_a_client_is_ready(now: float, waits: float) -> None:
-    assert TWO.waits(now).tolist() == [waits, np.inf, 0]
+    assert TWO.seconds_until_ready(now).tolist() == [waits, np.inf, 0]
 
 
-def test_work_that_never_meets_an_end_takes_its_seconds_to_the_bit() -> None:
+def test_uninterrupted_work_takes_exactly_its_seconds() -> None:
     seconds = np.random.default_rng(0).exponential(1.0, 500)
     schedule = Schedule.from_intervals([[(0.1, 1e6)]] * 500, 1e6)
     np.testing.assert_array_equal(schedule.completion_time(np.arange(500), 0.3, seconds), seconds)
 
 
-def test_every_client_has_a_period_of_its_own() -> None:
+def test_every_client_has_its_own_period() -> None:
     schedule = Schedule(
         np.array([0.0, 0.0]), np.array([1.0, 1.0]), np.array([0, 1]), np.array([1, 2]), np.array([10.0, 7.0])
     )
-    assert schedule.waits(8.0).tolist() == [2, 6]
+    assert schedule.seconds_until_ready(8.0).tolist() == [2, 6]
     assert schedule.completion_time(np.arange(2), 0.0, np.array([2.5, 2.5])).tolist() == [20.5, 14.5]
 
 
-def test_against_a_walk_over_every_second() -> None:
+def test_wall_times_agree_with_a_simulation_second_by_second() -> None:
     """Whole seconds, in which each of 30 clients is ready or not: what a stepwise clock does."""
     rng = np.random.default_rng(1)
     ready = rng.random((30, 40)) < 0.4
@@ -63,7 +63,7 @@ def test_against_a_walk_over_every_second() -> None:
     schedule = Schedule.from_intervals(runs, 40)
     for now in range(0, 120, 7):
         there = np.roll(np.tile(ready, (1, 30)), -(now % 40), axis=1)
-        np.testing.assert_array_equal(schedule.waits(now), there.argmax(1))
+        np.testing.assert_array_equal(schedule.seconds_until_ready(now), there.argmax(1))
         for seconds in (1, 3, 17, 41):
             walked = (there.cumsum(1) == seconds).argmax(1) + 1
             found = schedule.completion_time(np.arange(30), now, np.full(30, float(seconds)))

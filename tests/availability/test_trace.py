@@ -16,7 +16,7 @@ from fedcohort.availability.trace import Trace
 from fedcohort.errors import DataError, OptionError
 from fedcohort.rng import Draws
 from run_harness import compose_words, go
-from yaml_words import ROOT, make_a
+from yaml_words import ROOT, make_typed
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "device_traces"
 TABLE: dict[str, list[Any]] = {  # in the order of names 10, 20, 30; the rows of a client needn't stand together
@@ -37,52 +37,52 @@ def write(folder: Path, columns: Mapping[str, Sequence[Any]], suffix: str = ".pa
 
 
 def trace(path: str, **changes: Any) -> Trace:
-    return make_a(Trace, "availability", "trace", path=path, **changes)
+    return make_typed(Trace, "availability", "trace", path=path, **changes)
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
 def test_clients_take_the_intervals_in_the_order_of_names(tmp_path: Path, suffix: str) -> None:
     """At 15 clients 10, 20 and 30 are there, at 25 the last two, and all begins again at 60."""
     schedule = trace(write(tmp_path, TABLE, suffix)).schedule(Draws(0, 3))
-    assert schedule.waits(15).tolist() == [0, 0, 0]
-    assert schedule.waits(35).tolist() == [5, 25, 0]
-    assert schedule.waits(75).tolist() == [0, 0, 0]
+    assert schedule.seconds_until_ready(15).tolist() == [0, 0, 0]
+    assert schedule.seconds_until_ready(35).tolist() == [5, 25, 0]
+    assert schedule.seconds_until_ready(75).tolist() == [0, 0, 0]
     assert schedule.completion_time(np.arange(3), 15, np.array([8.0, 20, 70])) == pytest.approx([28, 50, 70])
 
 
 def test_a_state_other_than_one_is_not_ready(tmp_path: Path) -> None:
     path = write(tmp_path, TABLE)
-    assert trace(path, state="state").schedule(Draws(0, 3)).waits(15).tolist() == [0, np.inf, 0]
+    assert trace(path, state="state").schedule(Draws(0, 3)).seconds_until_ready(15).tolist() == [0, np.inf, 0]
     flags = write(tmp_path, {**TABLE, "state": [True, True, False, True, True]})
-    assert trace(flags, state="state").schedule(Draws(0, 3)).waits(15).tolist() == [0, 5, 0]
+    assert trace(flags, state="state").schedule(Draws(0, 3)).seconds_until_ready(15).tolist() == [0, 5, 0]
 
 
-def test_what_repeats_when(tmp_path: Path) -> None:
+def test_the_trace_repeats_after_its_period(tmp_path: Path) -> None:
     path = write(tmp_path, {**TABLE, "own": [60, 100, 50, 100, 50]})
     assert trace(path).schedule(Draws(0, 3)).period.tolist() == [60, 60, 60]
-    assert trace(path, period_s=80).schedule(Draws(0, 3)).waits(70).tolist() == [20, 10, 10]
-    assert trace(path, period="own").schedule(Draws(0, 3)).waits(95).tolist() == [15, 5, 0]
+    assert trace(path, period_s=80).schedule(Draws(0, 3)).seconds_until_ready(70).tolist() == [20, 10, 10]
+    assert trace(path, period="own").schedule(Draws(0, 3)).seconds_until_ready(95).tolist() == [15, 5, 0]
 
 
-def test_columns_have_the_names_that_options_give_and_clients_may_be_left_over(tmp_path: Path) -> None:
+def test_options_name_the_columns_and_the_table_may_have_more_clients(tmp_path: Path) -> None:
     path = write(tmp_path, {"who": ["c", "a", "b"], "from": [3, 1, 2], "to": [6.0, 5.0, 4.0]})
     schedule = trace(path, client="who", start="from", end="to").schedule(Draws(0, 2))
-    assert schedule.waits(0).tolist() == [1, 2]
+    assert schedule.seconds_until_ready(0).tolist() == [1, 2]
 
 
-def test_drawn_devices(tmp_path: Path) -> None:
+def test_clients_are_drawn_with_assign_drawn(tmp_path: Path) -> None:
     """A third of the clients draws each of the three, once a run, by the seed; or half each of those that come."""
     path = write(tmp_path, TABLE)
     draws = Draws(0, 3000)
-    waits = trace(path, state="state", assign="drawn").schedule(draws).waits(0)
+    waits = trace(path, state="state", assign="drawn").schedule(draws).seconds_until_ready(0)
     kinds, counts = np.unique(waits, return_counts=True)
     assert kinds.tolist() == [0, 10, np.inf]
     assert (np.abs(counts - 1000) < 5 * np.sqrt(3000 * 2 / 9)).all()
-    again = trace(path, state="state", assign="drawn").schedule(draws).waits(0)
+    again = trace(path, state="state", assign="drawn").schedule(draws).seconds_until_ready(0)
     np.testing.assert_array_equal(waits, again)
-    other = trace(path, state="state", assign="drawn").schedule(Draws(1, 3000)).waits(0)
+    other = trace(path, state="state", assign="drawn").schedule(Draws(1, 3000)).seconds_until_ready(0)
     assert not np.array_equal(waits, other)
-    awake = trace(path, state="state", assign="drawn", idle=False).schedule(draws).waits(0)
+    awake = trace(path, state="state", assign="drawn", idle=False).schedule(draws).seconds_until_ready(0)
     assert np.isfinite(awake).all()
     assert abs((awake == 0).sum() - 1500) < 5 * np.sqrt(3000 / 4)
 
@@ -120,7 +120,7 @@ def test_drawn_devices(tmp_path: Path) -> None:
         ({"own": [60, 100, 25, 100, 25]}, r"availability.period: .*: row 4 ends at 30, after the period of 25 seconds"),
     ],
 )
-def test_a_table_is_refused_with_its_file_its_row_and_the_reason(
+def test_an_invalid_table_is_rejected_with_file_row_and_reason(
     tmp_path: Path, changes: Mapping[str, Sequence[Any]], said: str
 ) -> None:
     columns = {**TABLE, **changes}
@@ -140,26 +140,26 @@ def test_a_table_is_refused_with_its_file_its_row_and_the_reason(
         ({"period_s": 45}, r"availability.period_s: .*: row 3 ends at 50, after the period of 45 seconds"),
     ],
 )
-def test_options_that_the_table_does_not_bear_out(tmp_path: Path, options: Mapping[str, Any], said: str) -> None:
+def test_options_that_contradict_the_table_are_rejected(tmp_path: Path, options: Mapping[str, Any], said: str) -> None:
     with pytest.raises(DataError, match=said):
         trace(write(tmp_path, TABLE), **options).schedule(Draws(0, 3))
 
 
-def test_too_few_clients_are_refused_where_none_are_drawn(tmp_path: Path) -> None:
+def test_too_few_clients_are_rejected_unless_they_are_drawn(tmp_path: Path) -> None:
     path = write(tmp_path, TABLE)
     with pytest.raises(DataError, match=r"has 3 clients, too few for 4: availability.assign=drawn draws one"):
         trace(path).schedule(Draws(0, 4))
-    assert len(trace(path, assign="drawn").schedule(Draws(0, 4)).waits(0)) == 4
+    assert len(trace(path, assign="drawn").schedule(Draws(0, 4)).seconds_until_ready(0)) == 4
 
 
-def test_a_client_that_is_left_out_is_named(tmp_path: Path) -> None:
+def test_a_missing_client_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, {**TABLE, "client": [1 if name == 10 else name // 10 + 1 for name in TABLE["client"]]})
     with pytest.raises(DataError, match=r"has clients 1 to 1, then 3: add client 2, or set availability"):
         trace(path).schedule(Draws(0, 3))
-    assert len(trace(path, assign="drawn").schedule(Draws(0, 3)).waits(0)) == 3
+    assert len(trace(path, assign="drawn").schedule(Draws(0, 3)).seconds_until_ready(0)) == 3
 
 
-def test_a_pickle_is_no_table(tmp_path: Path) -> None:
+def test_a_pickle_is_rejected(tmp_path: Path) -> None:
     pickled = tmp_path / "ready.pkl"
     pickled.write_bytes(pickle.dumps(TABLE))
     with pytest.raises(OptionError, match=r"path must be a file that ends in .parquet or .csv, got .*ready.pkl"):
@@ -216,7 +216,7 @@ def test_options_that_contradict_each_other_are_rejected(options: Mapping[str, A
         replace(trace("ready.csv"), **options)
 
 
-def test_steps_are_integers_and_ends_beside_them_are_not_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_steps_are_integers_and_replace_the_ends(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     grid: dict[str, list[Any]] = {"client": [0, 0], "step": [0, 1.5], "end_s": [7, 8]}
     options = {"start": "step", "step_s": 30}
     with pytest.raises(DataError, match=r"availability.start: .*, row 1 holds 1.5: expected an integer"):
@@ -226,7 +226,7 @@ def test_steps_are_integers_and_ends_beside_them_are_not_read(tmp_path: Path, ca
     assert "its column 'end_s' is not read (availability.step_s=null reads it)" in caplog.text
 
 
-def test_phones_name_the_columns_of_their_table(tmp_path: Path) -> None:
+def test_the_phones_option_names_the_columns_of_its_table(tmp_path: Path) -> None:
     """Three devices in half hours: one is ready in the second, one unknown throughout, one not ready."""
     columns = {
         "device": [0, 0, 1, 2],
@@ -238,13 +238,13 @@ def test_phones_name_the_columns_of_their_table(tmp_path: Path) -> None:
     options = dict(compose_words("availability=phones", f"availability.path={path}").config["availability"])
     target = options.pop("_target_")
     assert target == f"{Trace.__module__}.{Trace.__name__}"
-    waits = Trace(**options).schedule(Draws(0, 600)).waits(0)
+    waits = Trace(**options).schedule(Draws(0, 600)).seconds_until_ready(0)
     assert set(waits.tolist()) == {1800.0, np.inf}
     assert abs((waits == 1800).sum() - 200) < 5 * np.sqrt(600 * 2 / 9)
-    assert (Trace(**{**options, "idle": False}).schedule(Draws(0, 600)).waits(0) == 1800).all()
+    assert (Trace(**{**options, "idle": False}).schedule(Draws(0, 600)).seconds_until_ready(0) == 1800).all()
 
 
-def test_the_table_of_the_phones_does_not_come_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_of_the_phones_is_not_included(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
         DataError, match=r"availability_intervals.parquet: there is no such file .*fedcohort contains none"
@@ -254,7 +254,7 @@ def test_the_table_of_the_phones_does_not_come_along(tmp_path: Path, monkeypatch
     assert "the table itself is not part of fedcohort" in page
 
 
-def test_a_grid_is_its_intervals(tmp_path: Path) -> None:
+def test_a_grid_is_equal_to_its_intervals(tmp_path: Path) -> None:
     """Client 0 is there in the steps 1, 2 and 4 of five, client 1 in the first: rows of neighbours are one interval."""
     grid = {"client": [0] * 5 + [1] * 5, "step": [*range(5)] * 2, "state": [0, 1, 1, -1, 1, 1, 0, 0, 0, -1]}
     found = trace(write(tmp_path, grid), start="step", end="none", step_s=30, state="state").schedule(Draws(0, 2))
@@ -267,7 +267,7 @@ def test_a_grid_is_its_intervals(tmp_path: Path) -> None:
         replace(trace("ready.csv"), step_s=0)
 
 
-def test_both_tables_of_the_phones_say_the_same() -> None:
+def test_both_tables_of_the_phones_agree() -> None:
     folder = SHARED
     if not folder.is_dir():
         pytest.skip("no ../shared/data/device_traces beside the repository: the real data are shared, not committed")
@@ -283,7 +283,7 @@ def test_both_tables_of_the_phones_say_the_same() -> None:
         np.testing.assert_array_equal(getattr(schedules[0], field.name), getattr(schedules[1], field.name))
 
 
-def test_what_is_wrong_is_said_before_a_run_leaves_anything(tmp_path: Path) -> None:
+def test_an_error_is_raised_before_a_run_writes_anything(tmp_path: Path) -> None:
     path = write(tmp_path, {**TABLE, "end_s": [60, 5, 20, 50, 30]})
     with pytest.raises(DataError, match="row 1 begins at 10 and ends at 5"):
         go(tmp_path, "availability=trace", f"availability.path={path}", "availability.assign=drawn")
@@ -291,7 +291,7 @@ def test_what_is_wrong_is_said_before_a_run_leaves_anything(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("assign", "idle", "said"), [("by_id", False, 1), ("by_id", True, 0), ("drawn", False, 0)])
-def test_nobody_is_drawn_by_id(assign: str, idle: bool, said: int) -> None:
+def test_a_notice_says_that_idle_has_no_effect_without_drawing(assign: str, idle: bool, said: int) -> None:
     lines = trace("ready.parquet", assign=assign, idle=idle).notices("trace")
     assert [line.split(":")[0] for line in lines] == said * [
         "availability.idle=false has no effect with availability.assign=by_id"

@@ -23,11 +23,11 @@ def test_two_rows_by_hand() -> None:
     assert unexplained == pytest.approx(0.35, rel=1e-14)
 
 
-def test_before_the_first_reward_it_is_one() -> None:
+def test_before_the_first_reward_the_noise_is_one() -> None:
     assert calibrated.estimate_noise_deviation(NoisyRidge(ridge.prior_belief(4, 2.0))) == 1.0
 
 
-def test_the_noise_is_found() -> None:
+def test_the_noise_is_estimated() -> None:
     """4000 rewards with noise of deviation .3: the estimate is within 4 standard errors, .3 / sqrt(8000) each."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4000, 4))
@@ -38,7 +38,7 @@ def test_the_noise_is_found() -> None:
     assert calibrated.estimate_noise_deviation(in_parts) == pytest.approx(0.3, abs=4 * 0.3 / np.sqrt(8000))
 
 
-def test_rewards_without_noise_leave_nothing_but_the_prior() -> None:
+def test_rewards_without_noise_leave_only_the_prior() -> None:
     """1,000 rewards that are all 0: sigma^2 = 1 / 1001. Rounding below zero is zero."""
     learned = calibrated.add_rewards(NoisyRidge(ridge.prior_belief(2, 1.0)), np.ones((1000, 2)), np.zeros(1000))
     assert calibrated.estimate_noise_deviation(learned) == pytest.approx(1001**-0.5, rel=1e-14)
@@ -46,7 +46,7 @@ def test_rewards_without_noise_leave_nothing_but_the_prior() -> None:
     assert calibrated.estimate_noise_deviation(rounded) == pytest.approx(1001**-0.5, rel=1e-14)
 
 
-def test_rows_that_are_no_measurement_are_not_counted() -> None:
+def test_non_finite_rows_are_not_counted() -> None:
     rows = np.vstack([X, [[np.nan, 1.0], [1.0, 1.0], [1e200, 0.0]]])
     learned = calibrated.add_rewards(NoisyRidge(ridge.prior_belief(2, 1.0)), rows, np.array([*R, 1.0, np.inf, 1.0]))
     assert (learned.squares, learned.count) == (1.25, 2)
@@ -54,7 +54,7 @@ def test_rows_that_are_no_measurement_are_not_counted() -> None:
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.1, 0.0])
-def test_it_is_thompson_sampling_whose_gamma_is_sigma(scale: float) -> None:
+def test_it_equals_thompson_sampling_with_gamma_sigma(scale: float) -> None:
     """Whatever gamma it is given; the posterior's deviations are sigma sqrt(.4) and sigma sqrt(.6)."""
     contexts, width = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]]), scale * np.sqrt(0.45)
     found = Calibrated(1.0, scale).judge(SMALL, contexts, 99.0, 3, np.random.default_rng(7))[0]

@@ -42,7 +42,7 @@ def test_sums_are_powers_of_the_discount() -> None:
     assert past.rounds == pytest.approx((1 - 0.9**20) / (1 - 0.9), rel=1e-12)
 
 
-def test_without_discount_it_is_ucb1() -> None:
+def test_without_discount_it_equals_ucb1() -> None:
     """discount = 1: the plain mean, and Auer's sqrt(2 ln n / n_j) for sigma = 1."""
     past = played(1.0, [([0, 1], [1.0, 4.0]), ([0], [2.0]), ([0], [6.0])])
     np.testing.assert_allclose(discounted.mean_rewards(past)[:2], [3.0, 4.0], rtol=1e-15)
@@ -51,7 +51,7 @@ def test_without_discount_it_is_ucb1() -> None:
     )
 
 
-def test_without_memory_it_is_the_last_round() -> None:
+def test_without_memory_only_the_last_round_counts() -> None:
     past = played(0.0, ONE_EACH)
     np.testing.assert_allclose(past.total, [0.0, 0.0, 3.0], atol=1e-290)
     np.testing.assert_allclose(past.count, [0.0, 0.0, 1.0], atol=1e-290)
@@ -62,7 +62,7 @@ def test_without_memory_it_is_the_last_round() -> None:
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_an_arm_that_is_forgotten_is_not_as_one_never_pulled() -> None:
+def test_a_forgotten_arm_differs_from_an_unpulled_one() -> None:
     """However small its count, its mean stays and its width is finite, wider than all that were pulled since."""
     for rounds in (13, 300, 5000):
         past = played(0.1, [([0], [5.0])] + [([1], [1.0])] * rounds)
@@ -73,13 +73,13 @@ def test_an_arm_that_is_forgotten_is_not_as_one_never_pulled() -> None:
         assert discounted.confidence_widths(past, 1e300)[0] < np.inf
 
 
-def test_a_forgotten_arm_that_is_pulled_again_starts_anew() -> None:
+def test_a_forgotten_arm_restarts_when_pulled_again() -> None:
     past = played(0.1, [([0], [5.0])] + [([1], [1.0])] * 400 + [([0], [7.0])])
     assert past.count[0] == pytest.approx(1.0)
     assert discounted.mean_rewards(past)[0] == pytest.approx(7.0)
 
 
-def test_every_arm_is_pulled_once_before_any_twice_and_in_the_same_order_again() -> None:
+def test_every_arm_is_pulled_once_before_any_is_pulled_twice() -> None:
     """By the widest width, one a round: 400 arms at a discount of .7, where N falls to 1e-62 within a lap."""
     past, order = discounted.initial_sums(400), []
     for _ in range(3 * 400):
@@ -89,7 +89,7 @@ def test_every_arm_is_pulled_once_before_any_twice_and_in_the_same_order_again()
     assert order == 3 * list(range(400))
 
 
-def test_the_logarithm_never_sees_less_than_one() -> None:
+def test_the_argument_of_the_logarithm_is_at_least_one() -> None:
     assert np.isfinite(
         discounted.confidence_widths(Discounted(np.ones(1), np.ones(1), 0.7, np.ones(1, bool)), 1.0)
     ).all()

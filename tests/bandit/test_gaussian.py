@@ -39,7 +39,7 @@ def test_conditioning_by_hand() -> None:
     np.testing.assert_allclose(gaussian.condition_covariance(sigma, 1), expected, atol=5e-7)
 
 
-def test_conditioning_is_what_scikit_learn_calls_a_posterior() -> None:
+def test_conditioning_agrees_with_scikit_learns_posterior() -> None:
     """Clients 2 and 5 known, one after the other, against a regressor on their feature vectors."""
     sigma = LINEAR.covariance(X, 1.0)
     for k in (2, 5):
@@ -61,7 +61,7 @@ def test_a_weighted_mean_by_hand() -> None:
 
 @pytest.mark.parametrize("missing", [[], [(0, 1), (0, 4), (2, 1), (2, 4), (3, 0)], [(1, k) for k in range(7)]])
 @pytest.mark.parametrize("kernel", [LINEAR, SMOOTH])
-def test_the_likelihood_is_scipys(kernel: gaussian.Kernel, missing: list[tuple[int, int]]) -> None:
+def test_the_likelihood_agrees_with_scipy(kernel: gaussian.Kernel, missing: list[tuple[int, int]]) -> None:
     """Where clients are missing, the likelihood of the others."""
     partly, sigma, total = Y.copy(), kernel.covariance(X, 1.5), 0.0
     for cell in missing:
@@ -74,7 +74,7 @@ def test_the_likelihood_is_scipys(kernel: gaussian.Kernel, missing: list[tuple[i
 
 
 @pytest.mark.parametrize("kernel", [LINEAR, SMOOTH])
-def test_the_slopes_are_those_of_differences(kernel: gaussian.Kernel) -> None:
+def test_the_gradient_agrees_with_finite_differences(kernel: gaussian.Kernel) -> None:
     _, in_X, in_f = gaussian.loss_and_slopes(kernel, X, 1.5, observe(Y))
     for cell in [(0, 0), (2, 6), (1, 3)]:
         step = np.zeros_like(X)
@@ -84,7 +84,7 @@ def test_the_slopes_are_those_of_differences(kernel: gaussian.Kernel) -> None:
     assert in_f == pytest.approx((loss(kernel, X, 1.5 + 1e-6) - loss(kernel, X, 1.5 - 1e-6)) / 2e-6, rel=1e-6)
 
 
-def test_a_fit_finds_probabilistic_pca() -> None:
+def test_a_fit_agrees_with_probabilistic_pca() -> None:
     """Tipping and Bishop (1999), Eq. 7: X = (Lambda - s^2)^1/2 U' of the d largest eigenvalues of the covariance."""
     rng = np.random.default_rng(1)
     rows = rng.standard_normal((40, 2)) @ np.array([[1.0, 0.5, 0, 0.5], [0, 0.5, 0.5, -0.5]])
@@ -101,7 +101,7 @@ def test_a_fit_finds_probabilistic_pca() -> None:
 
 
 @pytest.mark.parametrize("kernel", [LINEAR, SMOOTH])
-def test_nothing_to_learn_leaves_it_as_it_was(kernel: gaussian.Kernel) -> None:
+def test_without_data_the_parameters_are_unchanged(kernel: gaussian.Kernel) -> None:
     assert gaussian.fit_features(kernel, X, 1.5, observe(np.full((2, 7), NAN), np.ones(2)), 10) == (X, 1.5)
     assert gaussian.fit_features(kernel, X, 1.5, observe(np.full((1, 7), 1e300), np.ones(1)), 3) == (X, 1.5)
     np.testing.assert_array_equal(gaussian.fit_features(kernel, X, 1.5, observe(Y), 0)[0], X)
@@ -115,7 +115,7 @@ def test_the_smooth_covariance_by_hand() -> None:
     np.testing.assert_allclose(found, [[4.01, a, b], [a, 4.01, c], [b, c, 4.01]], rtol=1e-12)
 
 
-def test_the_smooth_covariance_is_scikit_learns() -> None:
+def test_the_smooth_covariance_agrees_with_scikit_learn() -> None:
     """Its RBF has the length sqrt(l)."""
     found = SMOOTH.covariance(X, 1.5)
     np.testing.assert_allclose(found, 2.25 * RBF(np.sqrt(0.7))(X.T) + 0.09 * np.eye(7), atol=1e-12)
@@ -126,7 +126,7 @@ def test_a_smooth_fit_lowers_the_loss() -> None:
     assert loss(SMOOTH, end, f) < loss(SMOOTH, X, 1.0) - 1
 
 
-def test_a_fit_is_torchs_adam_at_a_rate_that_falls_in_the_second_half() -> None:
+def test_a_fit_equals_torchs_adam_with_a_decaying_rate() -> None:
     """At a constant rate, rounding grew from fit to fit until it chose other clients."""
     X, weights = np.random.default_rng(3).standard_normal((2, 7)), np.ones(len(Y))
     features = torch.tensor(X, requires_grad=True)

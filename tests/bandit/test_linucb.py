@@ -18,7 +18,7 @@ def test_three_contexts_by_hand() -> None:
     np.testing.assert_allclose(scores, [2.58054656, 3.37061321, 5.94122642], atol=5e-9)
 
 
-def test_it_is_the_best_theta_of_the_ellipsoid() -> None:
+def test_the_score_is_the_maximum_over_the_confidence_ellipsoid() -> None:
     """max of x'theta over |theta - theta_hat|_V <= gamma; the ellipse is theta_hat + gamma C^-T u for unit u."""
     angle = np.linspace(0, 2 * np.pi, 20_001)
     ellipse = 2.0 * np.linalg.solve(np.linalg.cholesky(SMALL.V).T, np.stack([np.cos(angle), np.sin(angle)]))

@@ -16,7 +16,7 @@ def some(n: int = 6, d: int = 3, pairs: int = 4) -> tuple[neural.Network, np.nda
     return neural.initial_network(d, pairs, 1.0, RNG), RNG.normal(size=(n, d))
 
 
-def test_the_linear_case_is_linucb() -> None:
+def test_the_linear_case_equals_linucb() -> None:
     """f = w'x, h = 1: the gradient is x, Z = I + X'X = [[3, 1], [1, 2]]; with w = (.4, .3) f + bonus is LinUCB's."""
     X, contexts = np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
     Z, f = np.eye(2) + X.T @ X, contexts @ [0.4, 0.3]
@@ -51,7 +51,7 @@ def test_contexts_before_the_first_are_standardised_to_zero_without_a_warning() 
         assert (neural.standardise(net, contexts) == 0).all()
 
 
-def test_nothing_is_expected_before_the_first_reward() -> None:
+def test_the_prediction_before_the_first_reward_is_zero() -> None:
     """The copies cancel exactly, and there is something to find out all the same."""
     net, X = some(pairs=16)
     assert len(net.theta) == 32 * 4
@@ -79,7 +79,7 @@ def torch_output(theta: torch.Tensor, X: torch.Tensor, h: int) -> torch.Tensor:
     return found
 
 
-def test_gradients_are_torchs() -> None:
+def test_gradients_agree_with_torch() -> None:
     net, X = some()
     theta = net.theta + 0.1 * RNG.normal(size=net.theta.shape)
     output = partial(torch_output, X=torch.tensor(X), h=8)
@@ -92,7 +92,7 @@ def test_gradients_are_torchs() -> None:
     )
 
 
-def test_fitting_is_torchs_adam_at_a_falling_rate() -> None:
+def test_fitting_equals_torchs_adam_with_a_decaying_rate() -> None:
     """1/2 sum (f - r)^2 + h lam / 2 |theta - theta_0|^2, h = 8, lam = .3, 50 full-batch steps from theta_0."""
     net, X = some()
     r = RNG.normal(size=len(X))
@@ -109,7 +109,7 @@ def test_fitting_is_torchs_adam_at_a_falling_rate() -> None:
     np.testing.assert_allclose(found, theta.detach().numpy(), rtol=1e-8, atol=1e-10)
 
 
-def test_rounding_stays_rounding_over_rounds() -> None:
+def test_rounding_errors_do_not_grow_over_rounds() -> None:
     """Losses that differ by 1e-7 once gave scores that differed by their own spread after ten rounds of learning."""
     rng = np.random.default_rng(0)
     exact = rounded = neural.initial_network(4, 16, 1.0, np.random.default_rng(1))
@@ -125,7 +125,7 @@ def test_rounding_stays_rounding_over_rounds() -> None:
     assert np.abs(a - b).max() < 1e-4 * a.std()
 
 
-def test_rounding_of_a_constant_feature_is_no_variation() -> None:
+def test_rounding_errors_of_a_constant_feature_are_ignored() -> None:
     """Losses come in single precision: 1 and 1 + 6e-8 are one value, and 1.001 is another."""
     net, X = some()
     X[:, 2] = np.where(np.arange(len(X)) % 2, 1.0, 1.0 + 6e-8)
@@ -135,7 +135,7 @@ def test_rounding_of_a_constant_feature_is_no_variation() -> None:
     np.testing.assert_allclose(np.abs(rows[:, 1]), 1.0, rtol=1e-6)
 
 
-def test_contexts_are_standardised_by_all_those_scored() -> None:
+def test_contexts_are_standardised_over_all_scored_clients() -> None:
     """Two batches against numpy over both; a constant feature becomes 0."""
     net, (a, b) = some()[0], (RNG.normal(3.0, 2.0, (5, 3)), RNG.normal(-1.0, 1.0, (7, 3)))
     a[:, 2] = b[:, 2] = 0.1
@@ -147,7 +147,7 @@ def test_contexts_are_standardised_by_all_those_scored() -> None:
     np.testing.assert_array_equal(found[:, 2], 0.0)
 
 
-def test_contexts_of_any_size_are_standardised_alike() -> None:
+def test_contexts_of_any_scale_are_standardised_equally() -> None:
     """From the first one on: a mean that started anywhere but at 0 would lose what is small against that."""
     net, X = some()
     small = neural.update_moments(net, 1e-25 * X)
@@ -156,7 +156,7 @@ def test_contexts_of_any_size_are_standardised_alike() -> None:
     )
 
 
-def test_a_choice_narrows_what_there_is_to_find_out() -> None:
+def test_a_selection_reduces_the_uncertainty() -> None:
     """Z grows by g g' / h of the cohort, full or diagonal."""
     net, X = some()
     net = neural.predict_with_bonus(net, X)[2]
@@ -168,7 +168,7 @@ def test_a_choice_narrows_what_there_is_to_find_out() -> None:
     np.testing.assert_allclose(slim.Z, np.diag(after.Z), rtol=1e-12)
 
 
-def test_long_thetas_have_a_diagonal() -> None:
+def test_long_parameter_vectors_use_a_diagonal_matrix() -> None:
     """h (d + 1) = 512 is full still."""
     assert neural.initial_network(3, 64, 2.0, RNG).Z.shape == (512, 512)
     long = neural.initial_network(3, 65, 2.0, RNG)
@@ -176,7 +176,7 @@ def test_long_thetas_have_a_diagonal() -> None:
     assert np.isfinite(neural.predict_with_bonus(long, RNG.normal(size=(4, 3)))[1]).all()
 
 
-def test_a_curve_is_learnt() -> None:
+def test_a_nonlinear_reward_is_learned() -> None:
     """r = |x|, which no linear reward is: after some rounds the ends are expected to pay more than the middle."""
     net = neural.initial_network(1, 16, 0.01, np.random.default_rng(2))
     X = np.linspace(-1, 1, 9)[:, None]
@@ -188,7 +188,7 @@ def test_a_curve_is_learnt() -> None:
     np.testing.assert_allclose(f, np.abs(X[:, 0]), atol=0.25)
 
 
-def test_rows_that_are_no_measurement_are_left_out() -> None:
+def test_non_finite_rows_are_left_out() -> None:
     net, X = some()
     X[1, 0], X[2, 1] = np.nan, 1e300
     mean, width, net = neural.predict_with_bonus(net, X)

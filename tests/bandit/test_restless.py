@@ -30,7 +30,7 @@ def at(belief: list[float], counts: np.ndarray, theta: np.ndarray = THETA) -> re
     return restless.HiddenMarkov(np.array(belief), counts, V, theta.copy(), 0.4, 10, 0)
 
 
-def test_learning_is_those_steps() -> None:
+def test_learning_equals_the_steps_by_hand() -> None:
     """One step of learning, worked out by hand.
 
     Counts 8, 0, 1, 7 are P above: (8 + 1, 0 + 1) / 10, (1 + 1, 7 + 1) / 10. The error of the prediction, .9 - (.55 +
@@ -50,7 +50,7 @@ def test_learning_is_those_steps() -> None:
     np.testing.assert_allclose(after.b[:, 0], [1 + 0.9 * a, 0.2 + 0.9 * b], rtol=1e-12)
 
 
-def test_the_first_rewards_say_how_noisy_they_are() -> None:
+def test_the_noise_is_estimated_from_the_first_rewards() -> None:
     """Rewards 1, 2, 3: variance 2/3, whatever the predictions; .9 on the diagonal of P, for any number of states."""
     first = restless.add_rewards(restless.initial_belief(1, 2, 1.0, None), np.ones((3, 1)), np.array([1.0, 2.0, 3.0]))
     np.testing.assert_allclose((first.squares, first.count), (2.0, 3), rtol=1e-14)
@@ -61,7 +61,7 @@ def test_the_first_rewards_say_how_noisy_they_are() -> None:
         np.testing.assert_allclose(start, off, rtol=1e-12)
 
 
-def test_rounds_of_exploration() -> None:
+def test_rounds_of_exploration_follow_the_schedule() -> None:
     """c = 2: fewer than 2 ln(t + 1) so far, in rounds 1 to 30."""
     explored: list[int] = []
     for t in range(1, 31):
@@ -72,7 +72,7 @@ def test_rounds_of_exploration() -> None:
 
 
 @pytest.mark.parametrize("reward", [1e6, -1e6, 1e11])
-def test_a_reward_that_no_state_can_explain(reward: float) -> None:
+def test_an_implausible_reward_keeps_beliefs_finite(reward: float) -> None:
     """exp of it underflows in every state; its logarithms still compare."""
     past = at([0.5, 0.5], np.zeros((2, 2)))
     after = restless.add_rewards(past, X, np.array([reward]))
@@ -83,7 +83,7 @@ def test_a_reward_that_no_state_can_explain(reward: float) -> None:
     assert all(np.isfinite(part).all() for part in (later.belief, later.counts, later.V, later.b))
 
 
-def test_equal_states_stay_equal_and_a_run_starts_with_others() -> None:
+def test_equal_states_stay_equal_so_a_run_starts_with_different_ones() -> None:
     same = at([0.5, 0.5], np.zeros((2, 2)), np.ones((2, 1)))
     for reward in (0.3, 2.0, -1.0):
         same = restless.add_rewards(same, X, np.array([reward]))
@@ -112,7 +112,7 @@ def test_a_switching_world_is_followed() -> None:
     assert restless.transition_matrix(past.counts).diagonal().min() > 0.7
 
 
-def test_what_is_no_measurement_teaches_nothing() -> None:
+def test_non_finite_rewards_are_not_learned_from() -> None:
     past = at([1.0, 0.0], np.array([[8.0, 0.0], [1.0, 7.0]]))
     rows, rewards = np.array([[np.nan], [1.0], [1e300]]), np.array([1.0, np.nan, 1.0])
     after = restless.add_rewards(past, rows, rewards)
@@ -122,7 +122,7 @@ def test_what_is_no_measurement_teaches_nothing() -> None:
     assert np.isnan(restless.predict(past, rows)).tolist() == [True, False, True]
 
 
-def test_mean_and_deviation_over_states() -> None:
+def test_the_mean_and_deviation_over_states_by_hand() -> None:
     """pi P = (1/2, 1/2) over theta = 1 +- 1 and .2 +- 1: mean .6, variance 1 + .4^2."""
     past = replace(at([0.5, 0.5], np.ones((2, 2))), explored=3)
     mean, sd = restless.coefficient_moments(past)

@@ -34,7 +34,7 @@ def test_draws_have_covariance_gamma_squared_times_the_inverse() -> None:
     np.testing.assert_allclose(np.diag(M @ M.T), [4.75478, 7.13217], atol=5e-6)
 
 
-def test_draws_pass_for_the_posterior() -> None:
+def test_draws_pass_a_test_for_the_posterior() -> None:
     """Mahalanobis distances of draws are chi-square with d degrees of freedom."""
     z = np.random.default_rng(0).standard_normal((4000, 2))
     draws = np.array([ridge.posterior_draw(SMALL, 2.0, row) for row in z]) - ridge.posterior_mean(SMALL)
@@ -53,11 +53,11 @@ def test_draws_pass_for_the_posterior() -> None:
         (100, 3550, 4, 8.943704),
     ],
 )
-def test_exploration(t: int, n: int, d: int, gamma: float) -> None:
+def test_the_exploration_width_by_hand(t: int, n: int, d: int, gamma: float) -> None:
     assert ridge.exploration_width(t, n, d, 1.0, 0.05) == pytest.approx(gamma, abs=1e-6)
 
 
-def test_ridge_regression_is_least_squares_with_lam_more_rows() -> None:
+def test_ridge_regression_equals_least_squares_with_extra_rows() -> None:
     """Minimising |r - X theta|^2 + lam |theta|^2 is least squares with rows sqrt(lam) I of reward zero below."""
     rng = np.random.default_rng(1)
     X, r, lam = rng.normal(size=(30, 4)), rng.normal(size=30), 0.7
@@ -71,7 +71,7 @@ def test_ridge_regression_is_least_squares_with_lam_more_rows() -> None:
     )
 
 
-def test_rows_that_are_no_measurement_teach_nothing() -> None:
+def test_non_finite_rows_are_not_learned_from() -> None:
     X = np.array([[np.nan, 0.0], [1.0, 0.0], [np.inf, 1.0], [1e200, 1.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
     r = np.array([1.0, 0.5, 1.0, 1.0, 1.0, np.nan, -np.inf])
     learned = ridge.add_rewards(ridge.prior_belief(2, 1.0), X, r)
@@ -79,14 +79,14 @@ def test_rows_that_are_no_measurement_teach_nothing() -> None:
     np.testing.assert_array_equal(learned.b, SMALL.b)
 
 
-def test_measurements_are_below_1e12_in_size() -> None:
+def test_values_of_1e12_or_more_are_ignored() -> None:
     just, limit = np.nextafter(1e12, 0), 1e12
     X, r = np.array([[just, -just], [1.0, limit], [-limit, 0.0], [1.0, 1.0]]), np.array([-just, 0.0, 0.0, limit])
     assert ridge.find_valid_rows(X).tolist() == [True, False, False, True]
     assert ridge.find_valid_rows(X, r).tolist() == [True, False, False, False]
 
 
-def test_collinear_features_that_swamp_lam_are_survived() -> None:
+def test_collinear_features_give_finite_results() -> None:
     """1e9 (1, 1) makes V = 1e18 [[1, 1], [1, 1]] + I, singular in float64: numpy alone refuses it."""
     swamped = ridge.add_rewards(ridge.prior_belief(2, 1.0), np.full((3, 2), 1e9), np.ones(3))
     with pytest.raises(np.linalg.LinAlgError):

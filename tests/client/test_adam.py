@@ -5,7 +5,7 @@ import torch
 from yaml_words import make
 
 
-def test_it_is_torchs() -> None:
+def test_it_agrees_with_torchs_adam() -> None:
     y = torch.nn.Parameter(torch.zeros(2))
     client = make("client", "adam", beta1=0.8)
     optimizer = client.optimizer(y, 0.25)
@@ -14,7 +14,7 @@ def test_it_is_torchs() -> None:
     assert not client.plain
 
 
-def test_its_first_step_is_the_learning_rate() -> None:
+def test_the_first_step_has_the_length_of_the_learning_rate() -> None:
     # m / sqrt(v) = g / |g| after bias correction
     y = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
     optimizer = make("client", "adam").optimizer(y, 0.01)

@@ -18,12 +18,12 @@ def test_the_schedule_decays() -> None:
 
 
 @pytest.mark.parametrize(("option", "value"), [("momentum", 0.9), ("weight_decay", 1e-4), ("clip", 1.0)])
-def test_only_plain_sgd_is_plain(option: str, value: float) -> None:
+def test_only_sgd_without_extra_options_is_plain(option: str, value: float) -> None:
     assert make("client", "sgd").plain
     assert not make("client", "sgd", **{option: value}).plain
 
 
-def test_it_is_torchs() -> None:
+def test_it_agrees_with_torchs_sgd() -> None:
     y = torch.nn.Parameter(torch.zeros(2))
     optimizer = make("client", "sgd", momentum=0.9).optimizer(y, 0.25)
     assert isinstance(optimizer, torch.optim.SGD)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from codec_harness import begin, key, layout_of, normal
+from codec_harness import begin_round, draw_normal, make_generator_factory, make_layout
 from engine_toy import federation_of, network_of, task_of
 from fedcohort.codec.lowrank import least_squares
 from fedcohort.codec.wire import draw_seed
@@ -23,65 +23,70 @@ def test_least_squares_by_hand() -> None:
 
 
 def test_a_square_invertible_factor_loses_nothing() -> None:
-    A, H = normal(9, 1, torch.float64).view(3, 3), normal(12, 2, torch.float64).view(3, 4)
+    A, H = draw_normal(9, 1, torch.float64).view(3, 3), draw_normal(12, 2, torch.float64).view(3, 4)
     torch.testing.assert_close(A @ least_squares(A, H), H)
 
 
-def test_bytes_of_the_paper_s_example() -> None:
+def test_the_papers_example_has_the_stated_bytes() -> None:
     # d1 = 784, d2 = 256, k = 16: 16 * 256 floats are 16,384 bytes, 49 times fewer than 784 * 256 floats
-    whole, codec = layout_of((784, 256)), make("codec", "lowrank", k=16)
+    whole, codec = make_layout((784, 256)), make("codec", "lowrank", k=16)
     assert make("codec", "none").bytes_up(whole) == 802_816 == 49 * 16_384
     assert codec.bytes_up(whole) == 16_384 + 8
     # dense: too small, a vector, no more rows than k; a convolution's rows are its outputs
-    assert codec.bytes_up(layout_of((31, 33), (2000,), (16, 100))) == 4 * (31 * 33 + 2000 + 1600)
-    assert codec.bytes_up(layout_of((40, 3, 3, 3))) == 4 * 16 * 27 + 8
+    assert codec.bytes_up(make_layout((31, 33), (2000,), (16, 100))) == 4 * (31 * 33 + 2000 + 1600)
+    assert codec.bytes_up(make_layout((40, 3, 3, 3))) == 4 * 16 * 27 + 8
 
 
 def test_a_network_of_small_layers_is_sent_whole() -> None:
-    assert make("codec", "lowrank", k=16).shrinks(layout_of((784, 256)))
-    assert not make("codec", "lowrank", k=16).shrinks(layout_of((16, 100), (10,)))
-    assert make("codec", "none").shrinks(layout_of((16, 100)))  # nobody wants it to
+    assert make("codec", "lowrank", k=16).shrinks(make_layout((784, 256)))
+    assert not make("codec", "lowrank", k=16).shrinks(make_layout((16, 100), (10,)))
+    assert make("codec", "none").shrinks(make_layout((16, 100)))  # nobody wants it to
 
 
-def test_as_many_rows_as_the_rank_are_sent_as_they_are() -> None:
-    layout, delta = layout_of((16, 100)), normal(1600)
-    assert torch.equal(make("codec", "lowrank", k=16).transmit(delta, layout, key()), delta)
+def test_matrices_with_no_more_rows_than_the_rank_are_sent_unchanged() -> None:
+    layout, delta = make_layout((16, 100)), draw_normal(1600)
+    assert torch.equal(make("codec", "lowrank", k=16).transmit(delta, layout, make_generator_factory()), delta)
 
 
 @pytest.mark.parametrize("dist", ["normal", "uniform01"])
-def test_what_arrives_is_the_projection(dist: str) -> None:
+def test_the_decoded_update_is_the_projection(dist: str) -> None:
     # P = A (A'A)^-1 A' is symmetric and P P = P: sent again it stays, and what is lost is orthogonal to it
-    layout, delta = layout_of((64, 32)), normal(64 * 32)
+    layout, delta = make_layout((64, 32)), draw_normal(64 * 32)
     codec = make("codec", "lowrank", k=8, dist=dist, mode="posthoc")
-    once = codec.transmit(delta, layout, key())
-    torch.testing.assert_close(codec.transmit(once, layout, key()), once, atol=1e-5, rtol=0)
+    once = codec.transmit(delta, layout, make_generator_factory())
+    torch.testing.assert_close(codec.transmit(once, layout, make_generator_factory()), once, atol=1e-5, rtol=0)
     assert float(once @ (delta - once)) == pytest.approx(0, abs=1e-2)
     assert torch.linalg.matrix_rank(once.view(64, 32), rtol=1e-4) == 8
 
 
 def test_a_projection_keeps_k_of_d1_of_the_square() -> None:
     # E ||P h||^2 = h' E P h = k / d1 ||h||^2, E P = (k / d1) I where no direction is special; 40 draws, 32 columns each
-    layout, delta = layout_of((64, 32)), normal(64 * 32)
+    layout, delta = make_layout((64, 32)), draw_normal(64 * 32)
     codec = make("codec", "lowrank", k=16)
-    kept = [codec.transmit(delta, layout, key(k)).square().sum() / delta.square().sum() for k in range(40)]
+    kept = [
+        codec.transmit(delta, layout, make_generator_factory(k)).square().sum() / delta.square().sum()
+        for k in range(40)
+    ]
     assert float(torch.stack(kept).mean()) == pytest.approx(16 / 64, rel=0.03)
 
 
-def test_entries() -> None:
-    layout = layout_of((200, 200))
-    A = make("codec", "lowrank", k=50).bases(layout, draw_seed(key()()))[layout.parameters[0]]
+def test_the_entries_of_the_factor_have_the_right_distribution() -> None:
+    layout = make_layout((200, 200))
+    A = make("codec", "lowrank", k=50).bases(layout, draw_seed(make_generator_factory()()))[layout.parameters[0]]
     assert float(A.var()) == pytest.approx(1 / 50, rel=0.05)  # 10,000 entries: sd sqrt(2 / 10,000) = 1.4 %
-    A = make("codec", "lowrank", k=50, dist="uniform01").bases(layout, draw_seed(key()()))[layout.parameters[0]]
+    A = make("codec", "lowrank", k=50, dist="uniform01").bases(layout, draw_seed(make_generator_factory()()))[
+        layout.parameters[0]
+    ]
     assert 0 <= float(A.min()) < 0.01 < 0.99 < float(A.max()) < 1
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 def test_correcting_gradients_trains_b(momentum: float) -> None:
     # f(y) = ||y - T||^4 / 4 on y = w + A B, B by autograd and torch.optim.SGD, against y by g <- A A'g
-    layout, w, target = layout_of((6, 4), (3,)), normal(27, 1, torch.float64), normal(27, 2, torch.float64)
+    layout, w, target = make_layout((6, 4), (3,)), draw_normal(27, 1, torch.float64), draw_normal(27, 2, torch.float64)
     codec = make("codec", "lowrank", k=2, min_size=1)
-    correction = begin(codec, w, layout)
-    A = codec.bases(layout, draw_seed(key()()))[layout.parameters[0]]
+    correction = begin_round(codec, w, layout)
+    A = codec.bases(layout, draw_seed(make_generator_factory()()))[layout.parameters[0]]
     B, rest = torch.zeros(2, 4, dtype=torch.float64, requires_grad=True), w[24:].clone().requires_grad_()
     y = w.clone().requires_grad_()
     factors = torch.optim.SGD([B, rest], lr=0.002, momentum=momentum)
@@ -110,7 +115,7 @@ def test_after_train_time_training_nothing_is_lost(client: dict[str, float]) -> 
     moved = worker.w - server.w
     assert float(moved.norm()) > 0.01
     torch.testing.assert_close(sent, moved, atol=1e-6, rtol=0)
-    lost = make("codec", "lowrank", k=2, min_size=1).transmit(moved, server.layout, key(9))
+    lost = make("codec", "lowrank", k=2, min_size=1).transmit(moved, server.layout, make_generator_factory(9))
     assert float((lost - moved).norm()) > 0.1 * float(moved.norm()), "another A would lose something"
 
 

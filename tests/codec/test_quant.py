@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from codec_harness import key, layout_of, normal
+from codec_harness import draw_normal, make_generator_factory, make_layout
 from fedcohort.codec.quant import dequantise, hadamard, pack_bits, quantise, unpack_bits
 from yaml_words import make
 
@@ -17,7 +17,7 @@ def arrives(h: list[float], bits: int) -> np.ndarray:
     return np.stack(rows)
 
 
-def test_one_bit() -> None:
+def test_one_bit_by_hand() -> None:
     # on [-1, 3]: P(max) = (h + 1) / 4, mean h, variance (h - lo)(hi - h)
     h = [-1.0, 0.0, 0.5, 3.0]
     came = arrives(h, 1)
@@ -26,7 +26,7 @@ def test_one_bit() -> None:
     assert came.var(0).tolist() == pytest.approx([0, 3, 3.75, 0], abs=1e-12)
 
 
-def test_two_bits() -> None:
+def test_two_bits_by_hand() -> None:
     # levels -1, 1/3, 5/3, 3: 0 is 3/4 of a step above -1
     came = arrives([-1.0, 0.0, 3.0], 2)[:, 1]
     assert came.max() == pytest.approx(1 / 3)
@@ -35,9 +35,9 @@ def test_two_bits() -> None:
 
 
 @pytest.mark.parametrize("bits", [1, 2, 5, 8, 16])
-def test_no_number_moves_further_than_a_step(bits: int) -> None:
-    layout, delta = layout_of((30, 20)), normal(600)
-    came = make("codec", "quant", bits=bits).transmit(delta, layout, key())
+def test_the_error_is_at_most_one_quantisation_step(bits: int) -> None:
+    layout, delta = make_layout((30, 20)), draw_normal(600)
+    came = make("codec", "quant", bits=bits).transmit(delta, layout, make_generator_factory())
     step = float(delta.max() - delta.min()) / (2**bits - 1)
     assert float((came - delta).abs().max()) <= step * (1 + 1e-3)
     assert len(came.unique()) <= 2**bits
@@ -45,21 +45,23 @@ def test_no_number_moves_further_than_a_step(bits: int) -> None:
 
 @pytest.mark.parametrize("rotate", [False, True])
 @pytest.mark.parametrize("value", [0.0, -0.3, 7.0])
-def test_without_a_range_a_tensor_is_its_constant(rotate: bool, value: float) -> None:
+def test_a_constant_tensor_is_exact(rotate: bool, value: float) -> None:
     # rotated, a tensor of one number is still constant; of more, only zeros are
     n = 1 if rotate and value else 5
-    came = make("codec", "quant", rotate=rotate).transmit(torch.full((n,), value), layout_of((n,)), key())
+    came = make("codec", "quant", rotate=rotate).transmit(
+        torch.full((n,), value), make_layout((n,)), make_generator_factory()
+    )
     assert came.tolist() == pytest.approx([value] * n, abs=1e-7)
 
 
-def test_tensors_have_ranges_of_their_own() -> None:
-    layout = layout_of((2,), (2,))
+def test_each_tensor_has_its_own_range() -> None:
+    layout = make_layout((2,), (2,))
     delta = torch.tensor([0.0, 1.0, 0.0, 1000.0])
-    assert make("codec", "quant", bits=1).transmit(delta, layout, key()).tolist() == [0, 1, 0, 1000]
+    assert make("codec", "quant", bits=1).transmit(delta, layout, make_generator_factory()).tolist() == [0, 1, 0, 1000]
 
 
 @pytest.mark.parametrize("bits", range(1, 17))
-def test_packing_loses_nothing(bits: int) -> None:
+def test_packing_is_lossless(bits: int) -> None:
     codes = np.random.default_rng(bits).integers(0, 2**bits, 37).astype(np.uint16)
     string = pack_bits(codes, bits)
     assert string.nbytes == -(-37 * bits // 8)
@@ -71,8 +73,8 @@ def test_packed_by_hand() -> None:
     assert pack_bits(np.array([1, 2, 3], dtype=np.uint16), 2).tolist() == [1 + 8 + 16 + 32]
 
 
-def test_bytes() -> None:
-    layout = layout_of((30, 20), (7,))
+def test_the_bytes_of_a_quantised_update() -> None:
+    layout = make_layout((30, 20), (7,))
     assert make("codec", "quant", bits=3).bytes_up(layout) == -(-607 * 3 // 8) + 2 * 8
     assert make("codec", "quant", bits=8, rotate=True).bytes_up(layout) == 1024 + 8 + 2 * 8 + 8
     assert make("codec", "quant", bits=8, rho=0.5).bytes_up(layout) == 300 + 4 + 2 * 8 + 8  # round(3.5) = 4
@@ -89,27 +91,27 @@ def test_hadamard_by_hand() -> None:
     assert hadamard(np.array([3.0])).tolist() == [3]
 
 
-def test_a_rotation_alone_comes_back() -> None:
+def test_a_rotation_without_quantisation_is_inverted() -> None:
     # 16 bits: an error of at most a step, 2^-16 of the range, in each rotated number
-    layout, delta = layout_of((30, 20), (), (5,)), normal(606)
-    came = make("codec", "quant", bits=16, rotate=True).transmit(delta, layout, key())
+    layout, delta = make_layout((30, 20), (), (5,)), draw_normal(606)
+    came = make("codec", "quant", bits=16, rotate=True).transmit(delta, layout, make_generator_factory())
     assert float((came - delta).norm()) < 606**0.5 * 8 / 2**16
 
 
 def test_a_rotation_shortens_the_range_of_a_spike() -> None:
     # one number of 1024 is 32, the others are small: rotated each is +-1 and something
-    delta = normal(1024) / 10
+    delta = draw_normal(1024) / 10
     delta[5] = 32.0
     plain, turned = (
-        make("codec", "quant", bits=4, rotate=rotate).transmit(delta, layout_of((1024,)), key())
+        make("codec", "quant", bits=4, rotate=rotate).transmit(delta, make_layout((1024,)), make_generator_factory())
         for rotate in (False, True)
     )
     assert float((turned - delta).norm()) < float((plain - delta).norm()) / 5
 
 
 @pytest.mark.parametrize("options", [{}, {"rotate": True}, {"rho": 0.5}, {"rotate": True, "rho": 0.5}], ids=str)
-def test_unbiased(options: dict[str, bool | float]) -> None:
-    layout, delta, n = layout_of((5,), (3,)), torch.tensor([1.0, -2, 0.5, 0, 3, -1, 2, 0.25]), 400
+def test_quantisation_is_unbiased(options: dict[str, bool | float]) -> None:
+    layout, delta, n = make_layout((5,), (3,)), torch.tensor([1.0, -2, 0.5, 0, 3, -1, 2, 0.25]), 400
     codec = make("codec", "quant", bits=2, **options)
-    came = torch.stack([codec.transmit(delta, layout, key(k)) for k in range(n)])
+    came = torch.stack([codec.transmit(delta, layout, make_generator_factory(k)) for k in range(n)])
     assert ((came.mean(0) - delta).abs() <= 5 * came.std(0) / n**0.5 + 1e-6).all()

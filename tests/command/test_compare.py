@@ -72,20 +72,20 @@ def test_a_sweep_becomes_tables_and_figures(logs: Logs) -> None:
     assert "curves.png" not in [file.name for file in files]
 
 
-def test_the_last_sweep_has_a_word(logs: Logs) -> None:
+def test_the_option_last_means_the_latest_sweep(logs: Logs) -> None:
     """Of the sweeps one and two the runs of two are the newest, and the page names it."""
     fill_seeds(logs, [(0.1, {}, {"sweep_id": "one"}), (0.3, {}, {"sweep_id": "two"}), (0.5, {}, {"sweep_id": "two"})])
     text, _ = compare(asked(logs, sweep="last", curves="false"))
     assert "2 runs of sweep two; " in text
 
 
-def test_no_sweep_is_no_last_one(logs: Logs) -> None:
+def test_without_sweeps_the_option_last_is_an_error(logs: Logs) -> None:
     fill_lengths(logs)
     with pytest.raises(OptionError, match="sweep must be null: experiment 'fedcohort' has none, got 'last'"):
         compare(asked(logs, sweep="last"))
 
 
-def test_several_metrics_and_what_it_cost(logs: Logs) -> None:
+def test_several_metrics_and_costs_are_compared(logs: Logs) -> None:
     """b costs what a does, and its worst clients are as good: 10 % of rounds 1 to 3, and 11 % on seed 1."""
     fill(logs)
     text, files = compare(asked(logs, sweep="s", baseline="a", metric=f"{ACC},clients/acc_worst5", curves="false"))
@@ -101,7 +101,7 @@ def test_several_metrics_and_what_it_cost(logs: Logs) -> None:
         compare(asked(logs, sweep="s", metric=f"{ACC},test/ac"))
 
 
-def test_a_report_is_a_run_and_no_run_that_is_compared(logs: Logs) -> None:
+def test_the_run_of_a_report_is_not_compared(logs: Logs) -> None:
     fill(logs)
     text, _ = compare(asked(logs, sweep="s", baseline="a", report="true", curves="false"))
     client = logs.client()
@@ -114,7 +114,7 @@ def test_a_report_is_a_run_and_no_run_that_is_compared(logs: Logs) -> None:
     assert len(read_answer(options.query, options.question).matched.cells["b", ""]) == 2
 
 
-def test_a_server_is_asked_for_the_same_histories(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_gives_the_same_histories_as_a_database(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(logs)
     options = asked(logs, sweep="s")
     at_once = read_answer(options.query, options.question).frames.curves
@@ -123,7 +123,7 @@ def test_a_server_is_asked_for_the_same_histories(logs: Logs, monkeypatch: pytes
     pd.testing.assert_frame_equal(at_once, one_by_one)
 
 
-def test_a_target_becomes_tables_of_its_own(logs: Logs) -> None:
+def test_a_target_adds_tables(logs: Logs) -> None:
     """b has .15 a round, a .1, a round takes 7 s: .3 is met after 14 and 21 s, and seeds differ by a hundredth."""
     fill(logs)
     text, files = compare(asked(logs, sweep="s", baseline="a", target="0.3", crossing="first"))
@@ -137,7 +137,7 @@ def test_a_target_becomes_tables_of_its_own(logs: Logs) -> None:
         compare(asked(logs, sweep="s", target="0.3", axis="client_flops"))
 
 
-def test_a_budget_that_was_extended_is_the_one_that_counts(logs: Logs) -> None:
+def test_an_extended_budget_replaces_the_first_one(logs: Logs) -> None:
     """The first was ended by a budget; of a run of an older fedcohort, which knew of none, nothing is said."""
     ended = {"until.acc": "0.4", "rounds_done": "2", "ended_by": "until.acc"}
     fill_seeds(logs, [(0.1, {"rounds": "3", "until.acc": "0.2"}, ended), (0.1, {"rounds": "3"}, {})])
@@ -155,7 +155,7 @@ def test_runs_that_were_extended_differ_in_rounds(logs: Logs) -> None:
     assert how == " from the other runs of a: rounds=20 (others 3)"
 
 
-def test_rounds_may_be_what_is_compared(logs: Logs) -> None:
+def test_runs_can_be_compared_by_rounds(logs: Logs) -> None:
     fill_lengths(logs)
     text, _ = compare(asked(logs, rows="rounds", curves="false"))
     assert "| 3 | 2 | 25.0 [" in text
@@ -164,7 +164,7 @@ def test_rounds_may_be_what_is_compared(logs: Logs) -> None:
     assert "| rounds | selector | seeds |" in text
 
 
-def test_runs_that_are_not_there(logs: Logs) -> None:
+def test_missing_runs_are_reported(logs: Logs) -> None:
     fill(logs)
     with pytest.raises(TrackingError, match=r"no runs in experiment 'fedcohort' with tags\.sweep_id LIKE '%s%' and"):
         compare(asked(logs, sweep="s", filter="params.seed = '7'"))
@@ -177,7 +177,7 @@ def test_runs_that_are_not_there(logs: Logs) -> None:
     assert not (logs.path / "out").exists()
 
 
-def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+def test_a_missing_database_is_not_created(tmp_path: Path) -> None:
     where = tmp_path / "none.db"
     with pytest.raises(OptionError, match="tracking_uri must be a database that exists"):
         runs.connect(runs.Query(f"sqlite:///{where}", "fedcohort"))
@@ -203,7 +203,7 @@ def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
         ("curves=1", "curves must be one of true, false"),
     ],
 )
-def test_mistakes(word: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_arguments_are_reported(word: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(FedcohortError):
         parse([word])
     assert run_with_one_line_errors(lambda: main([word]), [word], Path(CONFIGS)) == 2
@@ -219,7 +219,7 @@ def test_the_command_has_help() -> None:
     assert "baseline=null" in done.stdout
 
 
-def test_a_server_that_stalls_is_given_up_with_the_option_and_the_address(tmp_path: Path) -> None:
+def test_a_stalling_server_gives_an_error_with_option_and_address(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:  # it accepts a connection and never answers
         uri = f"http://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(TrackingError, match=rf"MLflow at {uri} can't be read \(.*wait_s\) took longer than 0.2 s"):

@@ -24,7 +24,7 @@ from yaml_words import ROOT
         ("compare", [], "s", []),
     ],
 )
-def test_candidates(
+def test_completion_candidates_are_listed(
     monkeypatch: pytest.MonkeyPatch, command: str, before: list[str], incomplete: str, expected: list[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
@@ -32,7 +32,7 @@ def test_candidates(
     assert candidates(context, incomplete) == expected
 
 
-def test_the_script_of_a_shell_calls_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_shell_script_calls_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for shell in ("bash", "zsh"):
         assert main([shell]) == 0
         assert "_FEDCOHORT_COMPLETE=complete_" in capsys.readouterr().out

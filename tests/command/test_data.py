@@ -8,7 +8,7 @@ import pytest
 
 from fedcohort.command import line
 from fedcohort.data import skew
-from feddiverse_toy import dogs
+from feddiverse_toy import write_spawrious
 from known import known
 from pictures_toy import SHARED
 from run_harness import go
@@ -25,7 +25,7 @@ def shown(tmp_path: Path, capsys: pytest.CaptureFixture[str], *words: str) -> li
     return capsys.readouterr().out.splitlines()
 
 
-def test_it_is_what_a_run_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_shows_the_data_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """1,438 training digits, of which 5 % are the server's: 72."""
     words = ("clients=6", "partition=dirichlet", "label_noise=none", "seed=3")
     lines = shown(tmp_path, capsys, "digits", *words)
@@ -48,13 +48,13 @@ def test_it_is_what_a_run_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert picture.stat().st_size > 10_000
 
 
-def test_a_large_population_is_cut_short(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_large_population_is_abbreviated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown(tmp_path, capsys, "digits", "clients=23")
     assert "... and 3 more" in lines
     assert sum(text[:1] == " " and text.split()[0].isdecimal() for text in lines) == 20
 
 
-def test_a_scenarios_page_says_what_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_scenarios_page_describes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of data without attributes it has the metrics of the classes alone. A hash of the clients' samples tells seeds
 
     apart, and not labels that were changed; it has no path of this machine.
@@ -82,8 +82,8 @@ def test_a_scenarios_page_says_what_it_is(tmp_path: Path, capsys: pytest.Capture
     assert client_map() == client_map("label_noise=none") == re.findall(r"`(\w{16})`", page)[0] != client_map("seed=1")
 
 
-def test_the_page_of_data_with_attributes_counts_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = f"dataset.path={dogs(tmp_path, 100)}"
+def test_the_page_counts_the_attributes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = f"dataset.path={write_spawrious(tmp_path, 100)}"
     words = ("spawrious", "heterogeneity=spawrious_gci", "dataset.size=8", data)
     shown(tmp_path, capsys, *words, f"out={tmp_path / 'page'}")
     page = (tmp_path / "page" / "README.md").read_text()
@@ -98,9 +98,7 @@ def test_the_page_of_data_with_attributes_counts_them(tmp_path: Path, capsys: py
     assert re.search(r"\| attribute imbalance \| 0.0\d+ \| 0.\d+ \|", page)
 
 
-def test_the_pages_that_are_kept_are_of_the_federations_that_are_made(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_committed_pages_match_the_federations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Where the data are at hand, MNIST's: what the page says of clients is what the command writes."""
     if not (SHARED / "mnist").is_dir():
         pytest.skip("no ../shared/data/mnist beside the repository: the real data are shared, not committed")
@@ -129,7 +127,7 @@ def test_the_pages_that_are_kept_are_of_the_federations_that_are_made(
         (["digits", "clients=90000"], "clients=90000 needs 270000 training samples"),
     ],
 )
-def test_what_it_refuses_in_one_line(capsys: pytest.CaptureFixture[str], words: list[str], said: str) -> None:
+def test_errors_are_one_line(capsys: pytest.CaptureFixture[str], words: list[str], said: str) -> None:
     assert line.main(["data", *words]) == 2
     error = capsys.readouterr().err
     assert said in error

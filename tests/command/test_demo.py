@@ -11,19 +11,19 @@ from fedcohort.errors import OptionError
 from fedcohort.study.definition_file import load as load_study
 from fedcohort.study.judge import judge
 from fedcohort.study.results import load as load_results
-from run_harness import collect_words, compose_words
+from run_harness import collecting_overrides, compose_words
 
 SETTING = list(demo.SETTING)
 STUDY = Path(__file__).resolve().parents[2] / "studies" / "regimes_digits"
 SMALL = ("clients=12", "cohort=4", "rounds=6", "model=logreg", "logger=none", "callback.figures=null")
 
 
-def test_it_prints_a_few_lines_and_commands_that_run_here(
+def test_the_demo_prints_a_few_lines_and_runnable_commands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(demo, "command", lambda name: f"here/{name}")
-    monkeypatch.setattr(demo, "fedcohort", lambda name: f"here/fedcohort {name}")
+    monkeypatch.setattr(demo, "program_command", lambda name: f"here/{name}")
+    monkeypatch.setattr(demo, "fedcohort_command", lambda name: f"here/fedcohort {name}")
     assert demo.main(SMALL) == 0
     said = capsys.readouterr()
     lines = said.out.splitlines()
@@ -62,13 +62,13 @@ def test_costs_are_multiples_of_those_of_random_selection() -> None:
     ],
     ids=["nothing typed", "another selector", "no selector"],
 )
-def test_the_runs_differ_in_the_selector_alone(words: list[str], first: list[str], others: list[str]) -> None:
+def test_the_runs_differ_only_in_the_selector(words: list[str], first: list[str], others: list[str]) -> None:
     flash, *rest = demo.list_runs(words).values()
     assert flash == [*first, *SETTING, *others]
     assert rest == [[f"selector={name}", *SETTING, *others] for name in ("random", "flash_answered")]
 
 
-def test_a_baseline_is_not_run_twice_and_another_setting_is_taken() -> None:
+def test_a_baseline_is_run_once_and_the_setting_can_be_changed() -> None:
     assert list(demo.list_runs(["selector=random", "heterogeneity=iid"]).values()) == [
         ["selector=random", "heterogeneity=iid"],
         ["selector=flash_answered", "heterogeneity=iid"],
@@ -76,18 +76,18 @@ def test_a_baseline_is_not_run_twice_and_another_setting_is_taken() -> None:
 
 
 @pytest.mark.parametrize("word", ["-m", "paths.logs=elsewhere"])
-def test_what_would_move_the_runs_is_rejected(word: str) -> None:
+def test_the_demo_rejects_another_folder_for_its_logs(word: str) -> None:
     with pytest.raises(OptionError, match=f"fedcohort demo rejects '{word}': its runs are in logs/"):
         demo.list_runs([word])
 
 
-def test_what_it_says_is_what_the_study_found(tmp_path: Path) -> None:
+def test_the_demo_reports_the_results_of_the_study(tmp_path: Path) -> None:
     """The regime is the study's, the selector its best method there, and the sentence about noise is the config's."""
     study = load_study(STUDY)
     assert set(demo.SETTING) == set(study.settings["bimodal70"].overrides)
     methods = judge(study, load_results(study)).settings["bimodal70"].better()
     assert methods[0].method == demo.BEST
-    composed = compose_words(*collect_words(tmp_path, *demo.SETTING, small=False))
+    composed = compose_words(*collecting_overrides(tmp_path, *demo.SETTING, small=False))
     noise, clients = composed.config["label_noise"], composed.config["clients"]
     many = f"{round(noise['share'] * clients)} of {clients} clients"
     assert f"{many} have {100 * noise['rate']:.0f} % wrong labels" == demo.SETTING_TEXT

@@ -37,14 +37,14 @@ def test_each_command_is_described_by_its_module(name: str, capsys: pytest.Captu
         ),
     ],
 )
-def test_a_mistake_is_answered(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_command_gets_a_suggestion(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert line.main(words) == 2
     captured = capsys.readouterr()
     assert said in captured.out + captured.err
 
 
 @pytest.mark.parametrize("words", [["data", "patients.csv"], ["methods", "selector"], ["profile"]])
-def test_a_command_that_reads_configs_says_where_to_call_it(
+def test_a_command_without_configs_names_the_folder_to_run_in(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -2,15 +2,15 @@
 
 import pytest
 
-from fedcohort.command.methods import main, rows
+from fedcohort.command.methods import main, table_rows
 from fedcohort.signal.base import list_signals
 from yaml_words import CONFIGS, ROOT
 
 
 @pytest.mark.parametrize(("group", "place"), [("selector", 1), ("agg", 2)])
-def test_the_page_says_what_the_docstrings_say(group: str, place: int) -> None:
+def test_the_page_agrees_with_the_docstrings(group: str, place: int) -> None:
     """A word that the table lacks is no fault: a new method is three files. `fedcohort methods` prints it."""
-    made = rows(group, CONFIGS)
+    made = table_rows(group, CONFIGS)
     page = (ROOT / "docs" / "methods.md").read_text()
     lines = page.split("| option | method | reads |\n|---|---|---|\n")[place].splitlines()
     table = [line for line in lines[: lines.index("")] if line]
@@ -19,25 +19,27 @@ def test_the_page_says_what_the_docstrings_say(group: str, place: int) -> None:
         assert line == made[line.split("`")[1]]
 
 
-def test_an_alias_gives_its_comment_and_what_it_reads() -> None:
+def test_an_alias_shows_its_comment_and_its_signals() -> None:
     """Nothing else reads the server's loss but a FLASH that is paid with it; the other repairs read what FLASH does."""
-    agg, selector = rows("agg", CONFIGS), rows("selector", CONFIGS)
+    agg, selector = table_rows("agg", CONFIGS), table_rows("selector", CONFIGS)
     assert agg["fedavgm"].startswith("| `fedavgm` | FedAvg with server momentum")
     assert agg["fedavgm"].endswith("| as `fedavg` |")
     assert agg["ccr"].endswith("| as `rhfl` |")
     assert selector["flash_literal"].endswith("| as `flash` |")
     assert selector["flash_progress"].endswith("| `duration`, `robust_loss`, `server_val_loss`, `val_loss` |")
     assert not [line for line in (*agg.values(), *selector.values()) if line.endswith("| |")]
-    assert "nothing" in rows("selector", CONFIGS)["round_robin"]
+    assert "nothing" in table_rows("selector", CONFIGS)["round_robin"]
 
 
-def test_a_part_is_read_wherever_its_yaml_keeps_it() -> None:
-    assert rows("agg", CONFIGS)["rhfl"].endswith("| `sce_loss` |")
-    assert rows("partition", CONFIGS)["own"].endswith("| |"), "whose part is chosen by its data"
-    assert rows("objective", CONFIGS)["propfair"].startswith("| `propfair` | PropFair: ")  # made of another objective
+def test_a_component_is_found_wherever_its_yaml_defines_it() -> None:
+    assert table_rows("agg", CONFIGS)["rhfl"].endswith("| `sce_loss` |")
+    assert table_rows("partition", CONFIGS)["own"].endswith("| |"), "whose part is chosen by its data"
+    assert table_rows("objective", CONFIGS)["propfair"].startswith(
+        "| `propfair` | PropFair: "
+    )  # made of another objective
 
 
-def test_each_signal_has_kind_cost_and_what_it_reveals(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_signal_has_kind_cost_and_privacy_note(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["signals"]) == 0
     head, _, *lines = capsys.readouterr().out.splitlines()
     assert head == "| signal | kind | cost a client | reveals |"

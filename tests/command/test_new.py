@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.command.new import KINDS, files, main
+from fedcohort.command.new import KINDS, main, make_files
 from fedcohort.errors import OptionError
 from yaml_words import ROOT
 
@@ -57,30 +57,30 @@ def test_each_kind_passes_its_own_test_and_the_laws_and_the_test_notices_a_fault
 
 
 @pytest.mark.usefixtures("checkout")
-def test_nothing_is_overwritten() -> None:
+def test_existing_files_are_not_overwritten() -> None:
     main(["selector", "mine"])
     with pytest.raises(OptionError, match="is there already"):
         main(["selector", "mine"])
 
 
-def test_it_is_called_where_the_folders_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_must_run_in_the_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OptionError, match="there is no folder src/fedcohort/selector"):
         main(["selector", "mine"])
 
 
 @pytest.mark.parametrize("name", ["My", "a-b", "class", "1st"])
-def test_names_that_are_no_modules(name: str) -> None:
+def test_names_that_are_no_module_names_are_rejected(name: str) -> None:
     with pytest.raises(
         OptionError, match=r"its name must be (a lower-case Python name|letters, digits and underscores)"
     ):
-        files("selector", name)
+        make_files("selector", name)
 
 
-def test_kinds_that_there_are_not() -> None:
+def test_unknown_kinds_are_rejected() -> None:
     with pytest.raises(
         OptionError, match="what is new must be one of selector, aggregator, signal, dataset, model, got 'x'"
     ):
-        files("x", "mine")
+        make_files("x", "mine")
     with pytest.raises(OptionError, match="name what is new"):
         main(["selector"])

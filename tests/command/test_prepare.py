@@ -12,7 +12,7 @@ def typed(*words: str) -> int:
     return line.main(["prepare", *words])
 
 
-def test_it_says_what_it_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_prepare_reports_the_written_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for i in range(4):
         save(tmp_path / "raw" / ("a" if i % 2 else "b") / f"{i}.png", i)
     for _ in range(2):
@@ -33,9 +33,7 @@ def test_it_says_what_it_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         (["imagefolder", "{raw}", "{made}"], "has no folders of images"),
     ],
 )
-def test_what_it_refuses_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
-) -> None:
+def test_errors_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str) -> None:
     (tmp_path / "raw").mkdir()
     assert typed(*(word.format(raw=tmp_path / "raw", made=tmp_path / "made") for word in words)) == 2
     error = capsys.readouterr().err

@@ -12,7 +12,7 @@ from run_harness import SMALL
 from yaml_words import CONFIGS
 
 
-def test_a_stage_inside_another_counts_in_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_nested_stage_counts_only_in_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter([0.0, 1.0, 4.0, 9.0])
     monkeypatch.setattr(time, "perf_counter", lambda: next(now))
     watch = Stopwatch()
@@ -24,7 +24,7 @@ def test_a_stage_inside_another_counts_in_itself(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_a_run_is_taken_apart(processes: int) -> None:
+def test_a_run_is_split_into_stages(processes: int) -> None:
     words = [word for word in SMALL if not word.startswith(("callback", "logger"))]
     times = measure(
         [*words, "selector=flash", f"rounds={3 + processes}", f"trainer.devices={processes}"], Path(CONFIGS)
@@ -35,6 +35,6 @@ def test_a_run_is_taken_apart(processes: int) -> None:
     assert sum(times.stage_s.values()) <= times.wall_s
 
 
-def test_one_round_can_not_be_taken_apart() -> None:
+def test_a_run_of_one_round_is_rejected() -> None:
     with pytest.raises(OptionError, match="rounds must be an integer in"):
         measure(["rounds=1"], Path(CONFIGS))

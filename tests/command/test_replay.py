@@ -9,7 +9,7 @@ import pytest
 from fedcohort.command import line
 from fedcohort.command.replay import Replayed, main, make_selectors, replay
 from fedcohort.errors import CheckpointError, FedcohortError, IncompatibleConfig, OptionError
-from fedcohort.record.replayable import read, signals_in
+from fedcohort.record.replayable import read_log, signals_in
 from fedcohort.startup.command_line import run_with_one_line_errors
 from run_harness import go
 from yaml_words import CONFIGS
@@ -23,7 +23,7 @@ def ran(logs: Path, *words: str) -> Path:
 
 
 def again(folder: Path, *words: str) -> Replayed:
-    log = read(folder)
+    log = read_log(folder)
     return replay(log, *make_selectors(log, words, Path(CONFIGS)))
 
 
@@ -32,7 +32,7 @@ def flash(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return ran(tmp_path_factory.mktemp("flash"), "selector=flash")
 
 
-def test_a_run_that_asked_more_than_it_wanted_is_replayed_as_it_was(tmp_path: Path) -> None:
+def test_a_run_with_over_selection_is_replayed_identically(tmp_path: Path) -> None:
     folder = ran(tmp_path, "deadline=over_commit", "selector=oort", "availability=diurnal", "availability.day_s=2000")
     assert again(folder) == Replayed(rounds=6)
 
@@ -53,7 +53,7 @@ def ucb(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("selector=flash", "selector.context=fresh"),
     ],
 )
-def test_a_run_chooses_again_what_it_chose(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_the_same_selector_selects_the_same_clients(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert again(ran(tmp_path, *words)) == Replayed(6)
 
 
@@ -71,7 +71,7 @@ def test_a_run_chooses_again_what_it_chose(tmp_path: Path, words: tuple[str, ...
         ("selector=fedpns", "selector.keep=0.3", "deadline=fixed", "deadline.partial_work=false", *AWAY),
     ],
 )
-def test_rows_and_facts_are_logged_too(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_vectors_and_static_signals_are_logged(tmp_path: Path, words: tuple[str, ...]) -> None:
     folder = ran(tmp_path, *words)
     assert again(folder) == Replayed(6)
 
@@ -81,9 +81,9 @@ def fedcbs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return ran(tmp_path_factory.mktemp("fedcbs"), "selector=fedcbs")
 
 
-def test_rows_come_back_as_they_were_told(fedcbs: Path) -> None:
+def test_logged_vectors_are_read_back_unchanged(fedcbs: Path) -> None:
     """A row is as wide as it was, in order, whatever sorts its columns; counts are whole numbers."""
-    facts = read(fedcbs).facts
+    facts = read_log(fedcbs).facts
     assert facts["label_counts"].shape == (12, 10)
     assert facts["label_counts"].dtype.kind == "i"
     assert facts["label_counts"].sum(1).tolist() == facts["n_train"].tolist()
@@ -91,9 +91,9 @@ def test_rows_come_back_as_they_were_told(fedcbs: Path) -> None:
     assert signals_in([*names, "signal_c", "score"]) == {"a.b": [f"signal_a.b.{i}" for i in range(12)], "c": "signal_c"}
 
 
-def test_facts_are_read_and_not_only_drawn_again(fedcbs: Path) -> None:
+def test_static_signals_are_read_from_the_log(fedcbs: Path) -> None:
     """With the classes of another client each, Fed-CBS chooses others."""
-    log = read(fedcbs)
+    log = read_log(fedcbs)
     turned = dataclasses.replace(log, facts={**log.facts, "label_counts": log.facts["label_counts"][::-1].copy()})
     assert replay(turned, *make_selectors(turned, (), Path(CONFIGS))).step is not None
 
@@ -116,15 +116,15 @@ def test_facts_are_read_and_not_only_drawn_again(fedcbs: Path) -> None:
         (("selector=hcsfed", "selector.rate=0.5"), "asks for compressed_gradient in round 1, which"),
     ],
 )
-def test_what_is_too_large_to_log_is_named(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
+def test_signals_too_large_to_log_are_named(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
     folder = ran(tmp_path, *words, "rounds=2")
     with pytest.raises(IncompatibleConfig, match=says):
         again(folder)
 
 
-def test_rounds_of_ever_other_width(tmp_path: Path) -> None:
+def test_rounds_with_different_widths_are_replayed(tmp_path: Path) -> None:
     """Who doesn't arrive has no row and no column; places beyond the round's width are null."""
-    log = read(ran(tmp_path, "selector=fedpns", "deadline=fixed", "deadline.partial_work=false", *AWAY))
+    log = read_log(ran(tmp_path, "selector=fedpns", "deadline=fixed", "deadline.partial_work=false", *AWAY))
     width = max(len(now.arrived) for now in log.rounds)
     narrow = [now for now in log.rounds if 0 < len(now.arrived) < width]
     assert any(len(now.arrived) < len(now.chosen) for now in narrow)
@@ -137,11 +137,11 @@ def test_rounds_of_ever_other_width(tmp_path: Path) -> None:
         assert np.isnan(np.delete(H, now.arrived, axis=0)).all()
 
 
-def test_products_are_read_and_not_only_drawn_again(tmp_path: Path) -> None:
+def test_derived_signals_are_read_from_the_log(tmp_path: Path) -> None:
     """With every product of two clients turned round, others are left out, and drawn less later."""
     folder = ran(tmp_path, "selector=fedpns", "selector.keep=0.3")
     assert again(folder) == Replayed(6)
-    log, turned = read(folder), []
+    log, turned = read_log(folder), []
     for now in log.rounds:
         H, m = now.signals["update_gram"].copy(), len(now.arrived)
         H[now.arrived, :m] *= 2 * np.eye(m) - 1
@@ -150,11 +150,11 @@ def test_products_are_read_and_not_only_drawn_again(tmp_path: Path) -> None:
     assert replay(log, *make_selectors(log, (), Path(CONFIGS))).step is not None
 
 
-def test_rows_that_are_too_wide_in_some_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_too_wide_in_some_rounds_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three numbers a row, where three or four clients arrive."""
     monkeypatch.setattr("fedcohort.round.report.MAX_COLUMNS", 3)
     folder = ran(tmp_path, "selector=fedpns", "availability=bernoulli", "availability.p=0.3")
-    log = read(folder)
+    log = read_log(folder)
     step = next(now.t + 1 for now in log.rounds if len(now.arrived) == 4)
     assert "update_gram" in log.words
     says = rf"reads update_gram, which .*: its rows of 4 numbers are too long to be logged \(round {step}\)$"
@@ -162,9 +162,9 @@ def test_rows_that_are_too_wide_in_some_rounds(tmp_path: Path, monkeypatch: pyte
         again(folder)
 
 
-def test_the_log_is_read_and_not_only_drawn_again(ucb: Path) -> None:
+def test_signals_are_read_from_the_log(ucb: Path) -> None:
     """With the sign of every loss turned round, the clients that were best are worst."""
-    log = read(ucb)
+    log = read_log(ucb)
     turned = [
         dataclasses.replace(now, signals={**now.signals, "train_loss": -now.signals["train_loss"]})
         for now in log.rounds
@@ -174,31 +174,31 @@ def test_the_log_is_read_and_not_only_drawn_again(ucb: Path) -> None:
     assert replay(log, own, other).step is not None
 
 
-def test_another_selector_parts_where_it_chooses_otherwise(ucb: Path) -> None:
+def test_another_selector_stops_at_its_first_different_selection(ucb: Path) -> None:
     found = again(ucb, "selector=round_robin", "selector.tie=id")
-    assert found == Replayed(6, 1, read(ucb).rounds[0].chosen.tolist(), [0, 1, 2, 3])  # nobody has trained yet
+    assert found == Replayed(6, 1, read_log(ucb).rounds[0].chosen.tolist(), [0, 1, 2, 3])  # nobody has trained yet
 
 
-def test_the_same_selector_with_other_options_parts_later(flash: Path) -> None:
+def test_other_options_stop_at_a_later_round(flash: Path) -> None:
     """Round 1 takes everybody whatever the options; without exploration the posterior's mean chooses later ones."""
     assert again(flash, "selector.gamma_scale=0").step in range(2, 7)
     assert again(flash, "selector=flash") == again(flash) == Replayed(6)
 
 
-def test_options_that_are_not_typed_are_the_runs(tmp_path: Path) -> None:
+def test_unspecified_options_are_those_of_the_run(tmp_path: Path) -> None:
     folder = ran(tmp_path, "selector=round_robin", "selector.tie=id")
     assert again(folder, "selector.tie=id") == Replayed(6)
     assert again(folder, "selector=round_robin").step == 1  # the word's own default draws among ties
 
 
-def test_what_the_log_lacks_is_named(ucb: Path, flash: Path) -> None:
+def test_signals_missing_in_the_log_are_named(ucb: Path, flash: Path) -> None:
     with pytest.raises(IncompatibleConfig, match=r"selector=flash reads duration, robust_loss, val_loss, which"):
         again(ucb, "selector=flash")
     with pytest.raises(IncompatibleConfig, match=r"queries robust_loss alpha=9\S* .*in round 1 "):
         again(flash, "selector.alpha=9")
 
 
-def test_an_interrupted_run_is_replayed_as_far_as_it_came(flash: Path, tmp_path: Path) -> None:
+def test_an_interrupted_run_is_replayed_up_to_its_last_round(flash: Path, tmp_path: Path) -> None:
     for name in ("info.json", "info.npz", "clients.parquet"):
         (tmp_path / name).write_bytes((flash / name).read_bytes())
     lines = (flash / "journal.jsonl").read_text().splitlines(keepends=True)
@@ -219,24 +219,26 @@ def test_an_interrupted_run_is_replayed_as_far_as_it_came(flash: Path, tmp_path:
         ((f"run={__file__}",), "test_replay.py is not the folder of a run"),
     ],
 )
-def test_mistakes(words: tuple[str, ...], says: str) -> None:
+def test_wrong_arguments_are_reported(words: tuple[str, ...], says: str) -> None:
     with pytest.raises(FedcohortError, match=says):
         main(words, Path(CONFIGS))
 
 
-def test_an_option_outside_its_range(ucb: Path) -> None:
+def test_an_option_out_of_range_is_reported(ucb: Path) -> None:
     with pytest.raises(OptionError, match=r"selector\.discount must be a number in \[0, 1\], got 7"):
         again(ucb, "selector.discount=7")
 
 
-def test_the_command(ucb: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_the_replay(
+    ucb: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(CONFIGS.parent)
     assert line.main(["replay", f"run={ucb}", "selector=round_robin", "selector.tie=id"]) == 1
     said = "selector=round_robin differs from the run in round 1 of 6: the run chose ["
     assert capsys.readouterr().out.startswith(said)
 
 
-def test_an_unknown_selector(ucb: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_selector_is_reported(ucb: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = [f"run={ucb}", "selector=ucb"]
     assert run_with_one_line_errors(lambda: main(words, Path(CONFIGS)), words, Path(CONFIGS)) == 2
     text = capsys.readouterr().err

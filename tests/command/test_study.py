@@ -10,7 +10,7 @@ from fedcohort.command import study
 from fedcohort.errors import OptionError
 from fedcohort.record import manifest
 from fedcohort.study import result_files, results, session
-from study.tiny import write
+from study.tiny import write_study
 from yaml_words import CONFIGS
 
 CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
@@ -31,13 +31,15 @@ CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
         (["run", "tiny", "keep_runs=yes"], "keep_runs must be one of true, false, got 'yes'"),
     ],
 )
-def test_mistakes(words: list[str], said: str) -> None:
+def test_wrong_arguments_are_reported(words: list[str], said: str) -> None:
     with pytest.raises(OptionError, match=said):
         study.parse(words)
 
 
-def test_run_status_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path / "studies" / "tiny", cells=CELLS, seeds=[0, 1])
+def test_a_study_is_run_and_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_study(tmp_path / "studies" / "tiny", cells=CELLS, seeds=[0, 1])
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
     assert study.main(["status", "tiny"]) == 0
@@ -56,9 +58,9 @@ def test_run_status_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
         study.main(["status", "tiny", "seeds=a"])
 
 
-def test_what_another_process_has_done_before_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_of_another_process_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Results were read before the lock was taken: those that its holder wrote until then were written over."""
-    tiny = write(tmp_path / "studies" / "tiny", cells=CELLS, seeds=[0, 1])
+    tiny = write_study(tmp_path / "studies" / "tiny", cells=CELLS, seeds=[0, 1])
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
     taken = session.lock_study
@@ -79,7 +81,7 @@ def test_a_page_leaves_out_runs_of_another_config(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """They were averaged with the others, and nothing said so. What nobody can compose any more stays."""
-    tiny = write(tmp_path / "studies" / "tiny", cells=CELLS, seeds=[0])
+    tiny = write_study(tmp_path / "studies" / "tiny", cells=CELLS, seeds=[0])
     (tmp_path / "studies" / "board").mkdir()
     (tmp_path / "studies" / "board" / "study.yaml").write_text("title: t\nquestion: q\nof: {tiny: digits}\n")
     (tmp_path / "configs").symlink_to(CONFIGS)
@@ -122,7 +124,7 @@ def test_a_page_leaves_out_runs_of_another_config(
 def test_a_leaderboard_is_reported_and_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(tmp_path / "studies" / "tiny", cells=CELLS)
+    write_study(tmp_path / "studies" / "tiny", cells=CELLS)
     (tmp_path / "studies" / "board").mkdir()
     (tmp_path / "studies" / "board" / "study.yaml").write_text("title: t\nquestion: q\nof: {tiny: digits}\n")
     monkeypatch.chdir(tmp_path)
@@ -142,9 +144,9 @@ def test_a_leaderboard_is_reported_and_not_run(
         ("selectors=bound:nobody", "selectors must be some of random, round_robin, bound:clean, .*got 'bound:nobody'"),
     ],
 )
-def test_what_names_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, said: str) -> None:
+def test_unknown_names_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, said: str) -> None:
     """`0 of 0 runs` it was, or everything but what was typed."""
-    write(tmp_path / "studies" / "tiny")
+    write_study(tmp_path / "studies" / "tiny")
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OptionError, match=said):
@@ -152,10 +154,10 @@ def test_what_names_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     assert study.main(["status", "tiny", "selectors=bound:clean"]) == 0
 
 
-def test_seeds_that_are_tuned_on_are_not_studied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seeds_used_for_tuning_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     space = {"flash": {"selector.lam": [1.0, 2.0]}}
-    write(tmp_path / "studies" / "tiny", tune={"trials": 1, "seeds": [7], "cells": ["equal"], "space": space})
-    write(tmp_path / "studies" / "bare")
+    write_study(tmp_path / "studies" / "tiny", tune={"trials": 1, "seeds": [7], "cells": ["equal"], "space": space})
+    write_study(tmp_path / "studies" / "bare")
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OptionError, match="seeds must be seeds without those of the tuning, such as 7, got '6,7'"):

@@ -41,7 +41,7 @@ def test_a_status_has_counts_failures_and_the_best(tmp_path: Path, capsys: pytes
     assert not (folder / sweep_folder.CANCELLED).exists()
 
 
-def test_what_is_typed_is_checked(tmp_path: Path) -> None:
+def test_arguments_are_checked(tmp_path: Path) -> None:
     for words, reason in [
         ([], "type fedcohort sweep status ID"),
         (["stop", "s"], "type fedcohort sweep status ID"),
@@ -61,7 +61,7 @@ def test_what_is_typed_is_checked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("ends", "killed"), [("TERM", []), ("never", ["12"])])
-def test_slurm_ends_jobs_softly_and_kills_those_that_do_not_end(
+def test_slurm_jobs_get_a_signal_and_then_are_killed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, ends: str, killed: list[str]
 ) -> None:
     folder = tmp_path / "sweeps" / "s"
@@ -85,9 +85,7 @@ def test_slurm_ends_jobs_softly_and_kills_those_that_do_not_end(
     assert len(lines) == 1 + len(killed)
 
 
-def test_a_sweep_that_is_cancelled_saves_its_round_and_goes_no_further(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_cancelled_sweep_saves_its_round_and_stops(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("seed=0,1", "rounds=20000", "clients=12", "cohort=4", "model=logreg", "client.epochs=1", "logger=none")
     quiet = ("callback.figures=null", "callback.summary=null")
     running = Command("-m", *words, *quiet, f"paths.logs={tmp_path}")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.command.sync import main, sync
+from fedcohort.command.sync import main, send_missing
 from fedcohort.console.summary import Summary
 from fedcohort.errors import CheckpointError, TrackingError
 from fedcohort.record import folder, history
@@ -26,14 +26,14 @@ def run_info(logs: Logs, start: int = 0) -> RunInfo:
 
 def check(logs: Logs, last: int, status: str = "FINISHED") -> None:
     run = logs.only_run()
-    lines, _ = history.lines(run_info(logs).folder / "journal.jsonl")
+    lines, _ = history.read_lines(run_info(logs).folder / "journal.jsonl")
     for name in report(1).metrics:
         sent = [(m.step, m.timestamp, m.value) for m in logs.client().get_metric_history(run.info.run_id, name)]
         assert sorted(sent) == [(line.step, line.time_ms, line.metrics[name]) for line in lines[: last + 1]]
     assert run.info.status == status
 
 
-def test_a_run_whose_server_was_gone_is_sent_later(logs: Logs, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_without_a_reachable_server_is_sent_later(logs: Logs, capsys: pytest.CaptureFixture[str]) -> None:
     play([Journal(), Summary(full=False), logs.tracker(DEAD), RunStatus()], run_info(logs))
     where = run_info(logs).folder
     capsys.readouterr()
@@ -46,16 +46,16 @@ def test_a_run_whose_server_was_gone_is_sent_later(logs: Logs, capsys: pytest.Ca
     check(logs, 6)
 
 
-def test_a_run_that_was_not_tracked_at_all(logs: Logs) -> None:
+def test_an_untracked_run_is_sent(logs: Logs) -> None:
     play([Journal(), RunStatus()], run_info(logs))
     with pytest.raises(TrackingError, match=r"was never tracked: name the server with tracking_uri="):
-        sync(run_info(logs).folder)
-    sync(run_info(logs).folder, logs.uri, "selectors")
+        send_missing(run_info(logs).folder)
+    send_missing(run_info(logs).folder, logs.uri, "selectors")
     check(logs, 6)
     assert logs.only_run().data.params["selector"] == "flash"
 
 
-def test_a_killed_run_ends_as_killed_then_goes_on(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_run_is_marked_as_killed_and_can_resume(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     kill_at(
         monkeypatch,
         feed,
@@ -64,7 +64,7 @@ def test_a_killed_run_ends_as_killed_then_goes_on(logs: Logs, monkeypatch: pytes
         "after",
         lambda: play([Journal(), logs.tracker(), RunStatus()], run_info(logs)),
     )
-    assert "sent 0 rounds" in sync(run_info(logs).folder)
+    assert "sent 0 rounds" in send_missing(run_info(logs).folder)
     check(logs, 2, "KILLED")
     play([Journal(), logs.tracker(), RunStatus()], run_info(logs, start=1))
     check(logs, 6)
@@ -74,14 +74,14 @@ def test_a_running_run_is_not_ended(logs: Logs) -> None:
     play([Journal(), RunStatus()], run_info(logs), last=3, status="interrupted")
     held = folder.take_lock(run_info(logs).folder)
     assert held is not None
-    assert "sent 4 rounds, still running" in sync(run_info(logs).folder, logs.uri, "selectors")
+    assert "sent 4 rounds, still running" in send_missing(run_info(logs).folder, logs.uri, "selectors")
     check(logs, 3, "RUNNING")
     held.close()
-    assert "sent 0 rounds, 0 files" in sync(run_info(logs).folder)
+    assert "sent 0 rounds, 0 files" in send_missing(run_info(logs).folder)
     check(logs, 3, "KILLED")
 
 
-def test_it_may_be_killed_itself(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sync_can_be_killed_and_repeated(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     play([Journal(), RunStatus()], run_info(logs))
     where = run_info(logs).folder
     sent = feed.log_batch
@@ -92,19 +92,19 @@ def test_it_may_be_killed_itself(logs: Logs, monkeypatch: pytest.MonkeyPatch) ->
 
     with monkeypatch.context() as patched:
         patched.setattr(feed, "log_batch", half)
-        in_a_child(lambda: sync(where, logs.uri, "selectors"))
-    assert "sent 4 rounds" in sync(where, logs.uri, "selectors")
+        in_a_child(lambda: send_missing(where, logs.uri, "selectors"))
+    assert "sent 4 rounds" in send_missing(where, logs.uri, "selectors")
     check(logs, 6)
 
 
-def test_a_folder_that_is_copied_keeps_its_run(logs: Logs, tmp_path: Path) -> None:
+def test_a_copied_folder_keeps_its_mlflow_run(logs: Logs, tmp_path: Path) -> None:
     play([Journal(), logs.tracker(), RunStatus()], run_info(logs), last=3, status="interrupted")
     moved = run_info(logs).folder.rename(tmp_path / "elsewhere")
-    assert "sent 0 rounds" in sync(moved)
+    assert "sent 0 rounds" in send_missing(moved)
     assert logs.only_run().data.tags["folder"] == str(moved)
 
 
-def test_several_folders_and_what_is_wrong_with_each(
+def test_several_folders_are_sent_and_each_error_is_reported(
     logs: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     play([Journal(), RunStatus()], run_info(logs))
@@ -113,11 +113,11 @@ def test_several_folders_and_what_is_wrong_with_each(
     assert said.err == f"{tmp_path} is not the folder of a run: it holds no info.json\n"
     assert "sent 7 rounds" in said.out
     with pytest.raises(CheckpointError):
-        sync(tmp_path)
+        send_missing(tmp_path)
 
 
-def test_a_server_that_is_still_gone(logs: Logs) -> None:
+def test_an_unreachable_server_is_reported(logs: Logs) -> None:
     play([Journal(), RunStatus()], run_info(logs))
     with pytest.raises(TrackingError, match=rf"MLflow at {DEAD} can't be reached \(.*refused\)"):
-        sync(run_info(logs).folder, DEAD)
+        send_missing(run_info(logs).folder, DEAD)
     assert not (run_info(logs).folder / "mlflow.json").exists()

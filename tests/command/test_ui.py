@@ -33,7 +33,7 @@ def test_the_page_is_that_of_a_sweep_or_of_all_runs(logs: Logs) -> None:
         ui.find_page(where, "lat")
 
 
-def test_what_is_not_there_is_named(logs: Logs, tmp_path: Path) -> None:
+def test_a_missing_folder_is_named(logs: Logs, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="tracking_uri must be a database that exists"):
         ui.find_page(server.place(None, EXPERIMENT, tmp_path), "null")
     with pytest.raises(OptionError, match=f"experiment must be an experiment at .*{EXPERIMENT}"):
@@ -88,7 +88,7 @@ def test_a_signal_while_the_server_starts_ends_the_server(monkeypatch: pytest.Mo
     monkeypatch.setattr(urllib.request, "urlopen", press_ctrl_c)
     monkeypatch.setattr(os, "killpg", lambda group, number: ended.append(group))
     with pytest.raises(KeyboardInterrupt):
-        ui.start("sqlite:///x", 5999)
+        ui.start_server("sqlite:///x", 5999)
     assert ended == [Server.pid]
 
 
@@ -97,8 +97,8 @@ def test_a_server_that_does_not_start_and_a_port_in_use(monkeypatch: pytest.Monk
     monkeypatch.setattr(Server, "code", 1)
     monkeypatch.setattr(Server, "wait", lambda self: 1)
     with pytest.raises(TrackingError, match="did not start; see why with: mlflow server --backend-store-uri"):
-        ui.start("sqlite:///x", 5999)
+        ui.start_server("sqlite:///x", 5999)
     with socket.create_server(("127.0.0.1", 0)) as used:
         port: Any = used.getsockname()[1]
         with pytest.raises(OptionError, match="port must be a free port"):
-            ui.start("sqlite:///x", port)
+            ui.start_server("sqlite:///x", port)

@@ -16,13 +16,13 @@ from yaml_words import ROOT
     ("word", "expected"),
     [("digits", False), ("mnist", False), ("../model/mlp", False), ("a/b", True), ("t.csv", True), ("~/t", True)],
 )
-def test_paths_are_told_from_names_of_datasets(word: str, expected: bool) -> None:
+def test_paths_are_distinguished_from_dataset_names(word: str, expected: bool) -> None:
     assert user_data.is_path(word) is expected
 
 
 def test_commands_are_quoted_for_a_shell() -> None:
     words = ["dataset.path='my table.csv'", "dataset.label=x", "a=['$b']", "dataset.leave_out=[a,b]"]
-    command = user_data.command(words)
+    command = user_data.training_command(words)
     assert command.startswith("python train.py \"dataset.path='my table.csv'\" dataset.label=x ")
     assert shlex.split(command)[2:] == words
 
@@ -46,7 +46,7 @@ def test_the_printed_command_runs(
     assert ran.info.tags["categories"] == '{"sex": ["f", "m"]}'
 
 
-def test_a_path_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_path_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(ROOT)
     assert line.main(["data", "nowhere/patients.csv"]) == 2
     assert "dataset.path=nowhere/patients.csv: there is no such file or folder" in capsys.readouterr().err

@@ -24,7 +24,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return [line for line in capsys.readouterr().out.splitlines() if line.startswith("round ")]
 
 
-def test_a_line_a_round(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_round_has_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     play([Progress(lines_every=1)], info(tmp_path / "run"), last=3)
     found, made = lines(capsys)[3:], report(3)
     assert found == [
@@ -33,7 +33,7 @@ def test_a_line_a_round(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     ]
 
 
-def test_few_lines_for_long_runs_and_always_the_last(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_long_runs_print_few_lines_and_always_the_last(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     play([Progress(lines_every=4)], info(tmp_path / "run"))
     assert [line.split()[1] for line in lines(capsys)] == ["0/6", "4/6", "6/6"]
 
@@ -65,7 +65,7 @@ def test_the_start_table_says_how_skewed_the_data_are(tmp_path: Path, capsys: py
     ]
 
 
-def test_the_start_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_start_table_lists_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     facts = info(tmp_path / "a-name", tags={"tracking": "mlflow ui --backend-store-uri sqlite:////a b/mlflow.db"})
     Progress(lines_every=1).start(dataclasses.replace(facts, start=2, dirty=True))
     said = capsys.readouterr().out.splitlines()
@@ -100,14 +100,14 @@ def test_on_a_terminal_there_is_a_bar(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_brief_run_prints_its_progress_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with terminal.brief():
+    with terminal.print_progress_only():
         play([Progress(lines_every=1), *watchers()], info(tmp_path / "run"))
     said = capsys.readouterr().out.splitlines()
     assert [line.split()[1] for line in said] == ["0/6", "2/6", "4/6", "6/6"]
     assert not terminal.is_brief()
 
 
-def test_in_a_notebook_one_line_is_replaced_round_by_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_notebook_one_line_is_updated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rich's own bar needs ipywidgets there."""
     shown: list[str] = []
 
@@ -123,7 +123,7 @@ def test_in_a_notebook_one_line_is_replaced_round_by_round(tmp_path: Path, monke
     screen = Console(file=io.StringIO(), force_jupyter=False, width=80)
     screen.is_jupyter = True
     monkeypatch.setattr(module, "console", lambda: screen)
-    with terminal.brief():
+    with terminal.print_progress_only():
         play([Progress(lines_every=1)], info(tmp_path / "run"), last=3)
     assert len(shown) == 5
     accuracy = report(3).metrics["test/acc"]
@@ -151,7 +151,7 @@ def test_a_run_that_never_started_ends_quietly(capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize("value", [0, -1, 0.5, None, True])
-def test_lines_every_out_of_range(value: Any) -> None:
+def test_lines_every_out_of_range_is_rejected(value: Any) -> None:
     with pytest.raises(OptionError, match=r"lines_every must be an integer in \[1, inf\), got"):
         Progress(lines_every=value)
 
@@ -159,7 +159,7 @@ def test_lines_every_out_of_range(value: Any) -> None:
 @pytest.mark.parametrize(
     ("sample", "every", "said"), [(2, 1, True), (2, 0, False), (None, 1, False), (10**6, 1, False)]
 )
-def test_the_table_says_whose_metrics_clients_are(tmp_path: Path, sample: int | None, every: int, said: bool) -> None:
+def test_the_table_says_which_clients_are_evaluated(tmp_path: Path, sample: int | None, every: int, said: bool) -> None:
     told = info(tmp_path / "run")
     options = {"every": 1, "clients_every": every, "clients_sample": sample}
     rows = dict(list_run_facts(dataclasses.replace(told, config={**told.config, "eval": options})))

@@ -18,7 +18,7 @@ from fedcohort.results.summary_rows import more_rows
 from record.made_up import info, play, report
 
 
-def test_what_it_holds(tmp_path: Path) -> None:
+def test_the_summary_has_all_fields(tmp_path: Path) -> None:
     facts = info(tmp_path / "run", tags={"sweep_id": "s1", "tracking": "mlflow ui"})
     play(watchers(), facts)
     found, last = written(facts.folder), report(6)
@@ -35,7 +35,7 @@ def test_what_it_holds(tmp_path: Path) -> None:
     assert 0 < found["wall_s"] < 60
 
 
-def test_it_says_which_budget_ended_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_summary_names_the_budget_that_ended_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A round takes 310 s, so that 900 s are reached in the third; an interrupted run was ended by none."""
     config = {**info(tmp_path).config, "until": {"virtual_s": 900, "bytes": None, "acc": None}}
     play(watchers(), info(tmp_path / "run", config=config), last=3)
@@ -47,7 +47,7 @@ def test_it_says_which_budget_ended_the_run(tmp_path: Path, capsys: pytest.Captu
     assert written(tmp_path / "whole")["ended_by"] == ["rounds"]
 
 
-def test_a_resumed_run_counts_the_processes_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resumed_run_includes_earlier_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     play(watchers(), info(tmp_path / "run"), last=3, status="interrupted")
     assert (written(tmp_path / "run")["status"], written(tmp_path / "run")["rounds"]) == ("interrupted", 3)
     lines = [json.loads(line) for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines()]
@@ -56,8 +56,8 @@ def test_a_resumed_run_counts_the_processes_before_it(tmp_path: Path, monkeypatc
     ago = 3_600_000
     shifted = [{**line, "time_ms": line["time_ms"] - ago + 5_000 * line["step"]} for line in lines]
     (tmp_path / "run" / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in shifted))
-    earlier = metadata.starts_ms(tmp_path / "run")[0] - ago
-    monkeypatch.setattr(metadata, "starts_ms", lambda folder: [earlier, lines[-1]["time_ms"]])
+    earlier = metadata.read_start_times(tmp_path / "run")[0] - ago
+    monkeypatch.setattr(metadata, "read_start_times", lambda folder: [earlier, lines[-1]["time_ms"]])
     play(watchers(), info(tmp_path / "run", start=3))
     found = written(tmp_path / "run")
     assert 15 < found["wall_s"] < 60  # not the hour in between
@@ -73,7 +73,7 @@ def test_the_last_measured_value_is_the_final_one(tmp_path: Path) -> None:
     assert found["bytes"] == {"down": None, "up": 9.0, "probe": None}
 
 
-def test_a_value_of_an_earlier_round_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_value_of_an_earlier_round_is_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With eval.every=2 the third round isn't evaluated; what was told once, of the data, has no round."""
     watch = watchers()
     for watcher in watch:
@@ -89,7 +89,7 @@ def test_a_value_of_an_earlier_round_says_so(tmp_path: Path, capsys: pytest.Capt
     assert "│ class imbalance of all data  " in said
 
 
-def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_summary_table_is_complete(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     play(watchers(), info(tmp_path / "run"))
     said = capsys.readouterr().out
     cells = {
@@ -110,9 +110,7 @@ def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"folder  {tmp_path / 'run'}" in said
 
 
-def test_a_first_look_is_short_and_names_how_to_see_the_rest(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_short_table_names_the_command_for_the_rest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     play([Journal(), Summary(full=False)], info(tmp_path / "run"))
     lines = [line.split("│") for line in capsys.readouterr().out.splitlines() if line.count("│") == 3]
     cells = [(label.strip(), value.strip()) for _, label, value, _ in lines]
@@ -136,7 +134,7 @@ def test_a_first_look_is_short_and_names_how_to_see_the_rest(
         Summary(full=1)  # type: ignore[arg-type]
 
 
-def test_a_run_that_failed_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_failed_at_once_has_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Summary(full=True).finish("failed")
     assert capsys.readouterr().out == ""
     facts = info(tmp_path / "run")
@@ -149,7 +147,7 @@ def test_a_run_that_failed_at_once(tmp_path: Path, capsys: pytest.CaptureFixture
     assert (found["status"], found["rounds"], found["final"], found["fingerprint"]) == ("failed", 0, {}, None)
 
 
-def test_nothing_is_shown_of_no_rounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_rounds_there_is_no_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     play(watchers(), info(tmp_path / "run"), last=0, status="interrupted")
     assert capsys.readouterr().out == ""
     assert written(tmp_path / "run")["rounds"] == 0
@@ -157,9 +155,7 @@ def test_nothing_is_shown_of_no_rounds(tmp_path: Path, capsys: pytest.CaptureFix
     assert not (tmp_path / "dropped" / "summary.json").exists()
 
 
-def test_the_table_has_a_line_for_what_was_measured_of_skew_and_chance(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_table_has_lines_for_skew_and_uniform_reference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     journal, summary = watchers()
     facts = info(tmp_path / "run", rounds=1)
     for watcher in (journal, summary):
@@ -180,19 +176,19 @@ def test_the_table_has_a_line_for_what_was_measured_of_skew_and_chance(
     assert written(facts.folder)["final"]["skew/global_ci"] == 0.0123
 
 
-def test_a_card_without_skew_is_still_read(tmp_path: Path) -> None:
+def test_metadata_without_skew_are_still_read(tmp_path: Path) -> None:
     """A folder of a version that did not report it."""
     skew = {"global_ci": 0.5, "client_ci": 0.25}
     play(watchers(), info(tmp_path / "run", skew=skew))
-    assert metadata.load(tmp_path / "run").skew == skew
+    assert metadata.load_info(tmp_path / "run").skew == skew
     path = tmp_path / "run" / metadata.NAME
     kept = json.loads(path.read_text())
     del kept["info"]["skew"], kept["digest"]
     path.write_text(json.dumps(kept))
-    assert metadata.load(tmp_path / "run").skew == {}
+    assert metadata.load_info(tmp_path / "run").skew == {}
 
 
-def test_a_long_name_is_in_one_piece(
+def test_a_long_name_is_not_broken(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(terminal, "UNFOLDED", 40)
@@ -200,7 +196,7 @@ def test_a_long_name_is_in_one_piece(
     assert f"{'a-name-' * 15}: interrupted after 2 of 6 rounds" in capsys.readouterr().out
 
 
-def test_what_differs_from_round_to_round_is_of_all_rounds(tmp_path: Path) -> None:
+def test_values_that_vary_between_rounds_cover_all_rounds(tmp_path: Path) -> None:
     """Liars had none of the weight, half of it, and in a round that nobody came in it isn't known: .25 on average.
 
     The second of the three rounds left the server's step out.

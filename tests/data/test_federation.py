@@ -13,15 +13,15 @@ from fedcohort.label_noise.beta import Beta
 from fedcohort.partition.dirichlet import Dirichlet
 from fedcohort.partition.iid import Iid
 from fedcohort.partition.natural import Natural
-from federation_toy import FLASH, C, M, N, ids, made, natural, raw, sizes
+from federation_toy import FLASH, C, M, N, ids, make_federation, make_natural_raw, make_raw, sizes
 from global_rng import guard
 
 PARTITIONS = [Iid(), FLASH, Dirichlet(0.3, 10), Natural()]
 
 
 @pytest.mark.parametrize("partition", PARTITIONS, ids=lambda p: type(p).__name__)
-def test_every_training_row_is_in_one_place(partition: Any) -> None:
-    fed = made(natural(), partition, Beta(15, 100))
+def test_every_training_row_is_used_exactly_once(partition: Any) -> None:
+    fed = make_federation(make_natural_raw(), partition, Beta(15, 100))
     assert sorted(ids(fed.train.x) + ids(fed.val.x) + ids(fed.server_val.x)) == list(range(N))
     assert ids(fed.server_test.x) == list(range(M))
     assert len(set(ids(fed.test.x))) == len(fed.test.y)
@@ -30,7 +30,7 @@ def test_every_training_row_is_in_one_place(partition: Any) -> None:
 
 @pytest.mark.parametrize("partition", PARTITIONS, ids=lambda p: type(p).__name__)
 def test_labels_belong_to_their_rows(partition: Any) -> None:
-    fed = made(natural(), partition, Beta(15, 100))
+    fed = make_federation(make_natural_raw(), partition, Beta(15, 100))
     for shard in (fed.train, fed.val, fed.test):
         assert shard.true_y.tolist() == [i % C for i in ids(shard.x)]
     for held in (fed.server_val, fed.server_test):
@@ -42,7 +42,7 @@ def test_labels_belong_to_their_rows(partition: Any) -> None:
 
 
 def test_types_and_offsets() -> None:
-    fed = made(noise=Beta(15, 100))
+    fed = make_federation(noise=Beta(15, 100))
     for shard in (fed.train, fed.val, fed.test):
         assert shard.x.dtype == torch.float32
         assert shard.y.dtype == shard.true_y.dtype == torch.int64
@@ -61,33 +61,33 @@ def test_types_and_offsets() -> None:
 )
 def test_the_size_of_the_clients_validation_part(clients: int, client_val: float, val: int) -> None:
     """1900 rows: 95, 95, 5 and 3 a client. V_i has its share, 2 at least, and T_i has 1 at least."""
-    fed = made(partition=Iid(), clients=clients, client_val=client_val)
+    fed = make_federation(partition=Iid(), clients=clients, client_val=client_val)
     assert abs(sizes(fed.val) - val).max() <= (1 if val > 2 else 0)
     assert fed.n_train.min() >= 1
 
 
 def test_server_val_is_a_share_of_each_class() -> None:
-    assert np.bincount(made().server_val.y).tolist() == [10] * C
-    skewed = raw(train_y=np.repeat([0, 1, 2], [1000, 900, 100]))
-    assert np.bincount(made(skewed, Iid(), server_val=0.1).server_val.y).tolist() == [100, 90, 10]
+    assert np.bincount(make_federation().server_val.y).tolist() == [10] * C
+    skewed = make_raw(train_y=np.repeat([0, 1, 2], [1000, 900, 100]))
+    assert np.bincount(make_federation(skewed, Iid(), server_val=0.1).server_val.y).tolist() == [100, 90, 10]
 
 
 def test_server_val_never_takes_an_owners_last_rows() -> None:
     """Owner 0 has 3 rows, owner 1 has 4, owner 2 the rest; half of all is asked for."""
     owner = np.repeat([0, 1, 2], [3, 4, 193])
-    data = natural(200, owners=3, train_owner=owner)
+    data = make_natural_raw(200, owners=3, train_owner=owner)
     for seed in range(20):
-        fed = made(data, Natural(), seed=seed, clients=None, server_val=0.5)
+        fed = make_federation(data, Natural(), seed=seed, clients=None, server_val=0.5)
         assert fed.class_counts.sum(1)[0] == 3
         assert fed.class_counts.sum(1)[1] in (3, 4)
         assert len(fed.server_val.y) == 100
 
 
 @pytest.mark.parametrize("partition", PARTITIONS, ids=lambda p: type(p).__name__)
-def test_equal_seeds_give_equal_bits_and_global_generators_are_left_alone(partition: Any) -> None:
+def test_equal_seeds_give_equal_bits_without_global_generators(partition: Any) -> None:
     def bits(seed: int) -> list[np.ndarray]:
         with guard():
-            fed = made(natural(), partition, Beta(15, 100), seed)
+            fed = make_federation(make_natural_raw(), partition, Beta(15, 100), seed)
         parts = [tensor.numpy() for s in (fed.train, fed.val, fed.test) for tensor in (s.x, s.y, s.true_y)]
         return [*parts, fed.server_val.x.numpy(), fed.class_counts, fed.noise_rate]
 
@@ -97,8 +97,8 @@ def test_equal_seeds_give_equal_bits_and_global_generators_are_left_alone(partit
     assert not np.array_equal(first[0], other[0])
 
 
-def test_label_noise_leaves_everything_else_as_it_was() -> None:
-    clean, noisy = made(), made(noise=Beta(15, 100))
+def test_label_noise_changes_only_labels() -> None:
+    clean, noisy = make_federation(), make_federation(noise=Beta(15, 100))
     for name in ("train", "val", "test"):
         a, b = getattr(clean, name), getattr(noisy, name)
         assert torch.equal(a.x, b.x)
@@ -111,7 +111,7 @@ def test_label_noise_leaves_everything_else_as_it_was() -> None:
 
 
 def test_each_client_has_its_own_noise_rate_in_both_parts() -> None:
-    fed = made(raw(60_000), noise=Beta(25, 100), client_val=0.5)
+    fed = make_federation(make_raw(60_000), noise=Beta(25, 100), client_val=0.5)
     for shard in (fed.train, fed.val):
         wrong = (shard.y != shard.true_y).numpy()
         achieved = np.add.reduceat(wrong, shard.offsets[:-1]) / sizes(shard)
@@ -123,7 +123,7 @@ def test_each_client_has_its_own_noise_rate_in_both_parts() -> None:
 def test_test_shards_have_the_classes_and_the_sizes_of_their_clients() -> None:
     """Digits with FLASH's heterogeneity: 80 % of a skewed client's test rows are of its class too."""
     data = Digits().load(0)
-    fed = made(data, clients=20)
+    fed = make_federation(data, clients=20)
     assert len(fed.test.y) == len(data.test_y)
     share = fed.class_counts.max(1) / fed.class_counts.sum(1)
     for k in np.flatnonzero(share > 0.5):
@@ -135,16 +135,16 @@ def test_test_shards_have_the_classes_and_the_sizes_of_their_clients() -> None:
 
 
 def test_natural_clients_have_their_own_rows() -> None:
-    data = natural()
-    fed = made(data, Natural(), clients=None)
+    data = make_natural_raw()
+    fed = make_federation(data, Natural(), clients=None)
     for k in range(20):
         for shard in (fed.train, fed.val):
             assert {i // C % 20 for i in ids(shard.samples_of(k)[0])} == {k}
         assert ids(fed.test.samples_of(k)[0]) == [i for i in range(M) if i // C % 20 == k]
 
 
-def test_a_part_of_the_natural_clients() -> None:
-    fed, whole = (made(natural(), Natural(), clients=clients) for clients in (5, None))
+def test_a_subset_of_the_natural_clients() -> None:
+    fed, whole = (make_federation(make_natural_raw(), Natural(), clients=clients) for clients in (5, None))
     assert fed.n_clients == 5
     for k in range(5):
         assert torch.equal(fed.train.samples_of(k)[0], whole.train.samples_of(k)[0])
@@ -153,33 +153,33 @@ def test_a_part_of_the_natural_clients() -> None:
 
 
 @pytest.mark.parametrize(("partition", "owners"), [(Iid(), np.arange(M) // C % 20), (Natural(), None)])
-def test_clients_that_are_not_natural_or_test_rows_without_owners_are_dealt(partition: Any, owners: Any) -> None:
-    fed = made(natural(test_owner=owners), partition)
+def test_without_natural_clients_rows_are_partitioned(partition: Any, owners: Any) -> None:
+    fed = make_federation(make_natural_raw(test_owner=owners), partition)
     assert sorted(ids(fed.test.x)) == list(range(M))
     assert {i // C % 20 for i in ids(fed.test.samples_of(0)[0])} != {0}
 
 
-def test_a_pooled_test_part_is_the_servers_alone() -> None:
-    for data in (natural(pooled_test=True), natural(pooled_test=True, test_owner=np.full(M, 99))):
-        fed = made(data, Natural())
+def test_a_pooled_test_part_belongs_to_the_server() -> None:
+    for data in (make_natural_raw(pooled_test=True), make_natural_raw(pooled_test=True, test_owner=np.full(M, 99))):
+        fed = make_federation(data, Natural())
         assert (len(fed.test.y), len(fed.server_test.y), sizes(fed.test).tolist()) == (0, M, [0] * 20)
 
 
-def test_classes_that_nobody_holds_are_named() -> None:
-    assert made().notices() == []
-    few = raw(class_names=[f"c{c}" for c in range(C)], train_y=np.arange(N) % 8)
+def test_classes_without_clients_are_named() -> None:
+    assert make_federation().notices() == []
+    few = make_raw(class_names=[f"c{c}" for c in range(C)], train_y=np.arange(N) % 8)
     line = (
         "dataset=made: no client has samples of 2 of the 10 classes (c8, c9), so that no model can learn these classes"
     )
-    assert made(few, Iid()).notices() == [line]
-    assert "(8, 9)" in made(replace(few, class_names=()), Iid()).notices()[0]
+    assert make_federation(few, Iid()).notices() == [line]
+    assert "(8, 9)" in make_federation(replace(few, class_names=()), Iid()).notices()[0]
 
 
 def test_some_natural_clients_may_have_no_test_rows_but_not_all() -> None:
-    fed = made(natural(test_owner=np.arange(M) % 10), Natural(), clients=None)
+    fed = make_federation(make_natural_raw(test_owner=np.arange(M) % 10), Natural(), clients=None)
     assert (sizes(fed.test) == [50] * 10 + [0] * 10).all()
     with pytest.raises(DataError, match=r"dataset=made: no client of the training data has test rows"):
-        made(natural(test_owner=np.full(M, 77)), Natural(), clients=None)
+        make_federation(make_natural_raw(test_owner=np.full(M, 77)), Natural(), clients=None)
 
 
 @pytest.mark.parametrize(
@@ -196,34 +196,40 @@ def test_some_natural_clients_may_have_no_test_rows_but_not_all() -> None:
         (
             r"dataset=made: 1 clients have fewer than 3 .*\(client 0 has 2\)",
             DataError,
-            {"data": natural(train_owner=np.minimum(np.arange(N) // 2, 1)), "partition": Natural(), "clients": None},
+            {
+                "data": make_natural_raw(train_owner=np.minimum(np.arange(N) // 2, 1)),
+                "partition": Natural(),
+                "clients": None,
+            },
         ),
         (
             r"no owner has more than 3 training samples",
             DataError,
-            {"data": natural(60, train_owner=np.arange(60) % 20), "partition": Natural(), "clients": None},
+            {"data": make_natural_raw(60, train_owner=np.arange(60) % 20), "partition": Natural(), "clients": None},
         ),
     ],
 )
-def test_what_cannot_be_done_is_named(message: str, error: type[Exception], arguments: dict[str, Any]) -> None:
+def test_impossible_splits_are_rejected_by_name(
+    message: str, error: type[Exception], arguments: dict[str, Any]
+) -> None:
     with pytest.raises(error, match=message):
-        made(**arguments)
+        make_federation(**arguments)
 
 
 def test_to_moves_every_tensor() -> None:
-    fed = made().to("meta")
+    fed = make_federation().to("meta")
     for shard in (fed.train, fed.val, fed.test):
         assert {shard.x.device.type, shard.y.device.type, shard.true_y.device.type} == {"meta"}
     for held in (fed.server_val, fed.server_test):
         assert {held.x.device.type, held.y.device.type} == {"meta"}
-    np.testing.assert_array_equal(fed.n_train, made().n_train)
+    np.testing.assert_array_equal(fed.n_train, make_federation().n_train)
 
 
-def test_groups_are_counted_over_each_training_set_with_the_labels_that_the_client_sees() -> None:
+def test_groups_are_counted_with_the_clients_noisy_labels() -> None:
     """The attribute of row i is the parity of i // 10, whatever its class."""
-    data = raw(train_attribute=np.arange(N) // C % 2, test_attribute=np.arange(M) // C % 2)
-    assert (raw().n_attributes, data.n_attributes) == (0, 2)
-    held = made(data, noise=Beta(15, 100))
+    data = make_raw(train_attribute=np.arange(N) // C % 2, test_attribute=np.arange(M) // C % 2)
+    assert (make_raw().n_attributes, data.n_attributes) == (0, 2)
+    held = make_federation(data, noise=Beta(15, 100))
     assert held.group_counts is not None
     assert held.group_counts.shape == (20, 2 * C)
     np.testing.assert_array_equal(held.group_counts.reshape(20, C, 2).sum(2), held.label_counts)
@@ -239,5 +245,5 @@ def test_groups_are_counted_over_each_training_set_with_the_labels_that_the_clie
 
 
 def test_without_attributes_no_groups_are_counted() -> None:
-    assert made().group_counts is None
-    assert made().server_test_attribute is None
+    assert make_federation().group_counts is None
+    assert make_federation().server_test_attribute is None

@@ -8,13 +8,13 @@ from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.natural import Natural
 from fedcohort.startup.assign import MIN_SAMPLES, SplitOptions, thin_samples
 from fedcohort.startup.split import build
-from federation_toy import FLASH, N, natural, raw
+from federation_toy import FLASH, N, make_natural_raw, make_raw
 from known import known
 
 
 @pytest.mark.parametrize("limit", [300, 61])
 def test_a_limit_keeps_a_share_of_each_class(limit: int) -> None:
-    source = raw()
+    source = make_raw()
     few = thin_samples(source, limit, 0)
     share = np.bincount(source.train_y) * limit / N
     np.testing.assert_allclose(
@@ -26,8 +26,8 @@ def test_a_limit_keeps_a_share_of_each_class(limit: int) -> None:
 
 
 def test_a_limit_leaves_every_owner_enough() -> None:
-    assert np.bincount(known(thin_samples(natural(), 30, 0).train_owner)).tolist() == [MIN_SAMPLES] * 20
-    few = thin_samples(natural(), 100, 0)
+    assert np.bincount(known(thin_samples(make_natural_raw(), 30, 0).train_owner)).tolist() == [MIN_SAMPLES] * 20
+    few = thin_samples(make_natural_raw(), 100, 0)
     assert np.bincount(known(few.train_owner)).tolist() == [5] * 20
     assert (
         len(
@@ -38,11 +38,11 @@ def test_a_limit_leaves_every_owner_enough() -> None:
 
 
 def test_without_a_limit_nothing_changes() -> None:
-    source = raw()
+    source = make_raw()
     assert thin_samples(source, None, 0) is source
     assert thin_samples(source, N, 0) is source
 
 
-def test_a_limit_that_leaves_too_few_is_named() -> None:
+def test_a_limit_that_leaves_too_few_samples_is_rejected() -> None:
     with pytest.raises(OptionError, match=r"needs 60 .* feasible: clients<=19, or a larger split.limit than 61"):
-        build(raw(), SplitOptions(FLASH, NoNoise(), seed=0, clients=20, server_val=0.05, client_val=0.1, limit=61))
+        build(make_raw(), SplitOptions(FLASH, NoNoise(), seed=0, clients=20, server_val=0.05, client_val=0.1, limit=61))

@@ -45,7 +45,7 @@ def rng(seed: int = 0) -> np.random.Generator:
         ([1, 0], [0, 1], None),
     ],
 )
-def test_the_pivot(right: list[int], wrong: list[int], expected: int | None) -> None:
+def test_the_pivot_by_hand(right: list[int], wrong: list[int], expected: int | None) -> None:
     assert find_pivot_class(np.array(right), np.array(wrong)) == expected
 
 
@@ -89,7 +89,7 @@ def test_the_biased_model_gets_the_majority_right() -> None:
     np.testing.assert_array_equal(find_bias_aligned(linear(3, 2), x, y, RECIPE, rng()), a == y.numpy())
 
 
-def test_above_two_classes_the_model_of_a_class_is_asked_for_that_class_alone() -> None:
+def test_with_more_classes_the_biased_model_of_each_class_is_used() -> None:
     """Attribute 0 says class 0 and attribute 1 class 1, against the rest; nothing says the rare class 2."""
     x, y, a = coloured([[60, 6], [6, 60], [4, 4]])
     right = find_bias_aligned(linear(3, 3), x, y, RECIPE, rng())
@@ -97,7 +97,7 @@ def test_above_two_classes_the_model_of_a_class_is_asked_for_that_class_alone() 
 
 
 @pytest.mark.parametrize("counts", [[[80, 20], [20, 80]], [[90, 30], [10, 70]]])
-def test_the_estimate_is_the_true_matrix_but_for_the_names_of_the_attributes(counts: list[list[int]]) -> None:
+def test_the_estimate_is_the_true_matrix_up_to_attribute_order(counts: list[list[int]]) -> None:
     x, y, _ = coloured(counts)
     found = estimate_group_counts(linear(3, 2), x, y, RECIPE, rng())
     truth = np.array(counts)
@@ -105,7 +105,7 @@ def test_the_estimate_is_the_true_matrix_but_for_the_names_of_the_attributes(cou
     np.testing.assert_allclose(skew.triplet(found), skew.triplet(truth))
 
 
-def test_above_two_classes_each_class_is_set_against_the_rest() -> None:
+def test_with_more_classes_each_class_is_compared_with_the_rest() -> None:
     """Classes 0 and 1 go with one attribute each; class 2 is absent, and nobody ever says 3, so neither is a pivot."""
     counts = [[60, 6], [6, 60], [0, 0], [4, 4]]
     x, y, _ = coloured(counts)
@@ -113,7 +113,7 @@ def test_above_two_classes_each_class_is_set_against_the_rest() -> None:
     assert found.tolist() in (counts, np.array(counts)[:, ::-1].tolist())
 
 
-def test_all_right_is_one_attribute() -> None:
+def test_a_perfect_biased_model_means_one_attribute() -> None:
     """The class itself is loud: everybody is right, nobody is a minority, so AI = 1 and SC = 0."""
     x, y, _ = coloured([[50, 0], [0, 50]])
     found = estimate_group_counts(linear(3, 2), x, y, RECIPE, rng())
@@ -134,7 +134,7 @@ def test_equal_generators_give_equal_estimates() -> None:
     assert first.tolist() == second.tolist()
 
 
-def test_batch_norm_and_frozen_layers_do_not_stand_in_the_way() -> None:
+def test_batch_norm_and_frozen_layers_are_supported() -> None:
     def copy() -> nn.Module:
         torch.manual_seed(0)
         network = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 3))

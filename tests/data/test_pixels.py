@@ -37,24 +37,24 @@ def test_the_network_converts_to_the_same_bits_in_any_layout() -> None:
     assert torch.equal(pixels, torch.from_numpy(PIXELS)), "what was given stays"
 
 
-def test_it_does_so_side_by_side_too() -> None:
+def test_the_conversion_works_under_vmap_too() -> None:
     made, pixels = network(), torch.from_numpy(PIXELS).reshape(2, 3, 3, 4, 5)
     found = vmap(lambda x: functional_call(made, {}, (x,)))(pixels)
     assert torch.equal(found.flatten(0, 1), torch.from_numpy(SCALE.convert(PIXELS)).flatten(1))
 
 
-def test_numbers_stay_as_they_are() -> None:
+def test_float_inputs_are_unchanged() -> None:
     x = torch.rand(2, 3, 4, 5)
     assert torch.equal(network()(x), x.flatten(1))
 
 
-def test_its_tensors_are_the_networks_own() -> None:
+def test_the_scale_is_not_part_of_the_networks_state() -> None:
     made = nn.Linear(2, 2)
     before = list(made.state_dict())
     SCALE.attach(made)
     assert list(made.state_dict()) == before
 
 
-def test_it_is_a_scale_of_channels() -> None:
+def test_inputs_with_another_number_of_channels_are_rejected() -> None:
     with pytest.raises(RuntimeError, match="must match"):
         network()(torch.zeros((1, 2, 4, 5), dtype=torch.uint8))

@@ -14,7 +14,7 @@ def test_rows_are_counted_within_their_groups() -> None:
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1000])
-def test_pieces_make_no_difference(monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
+def test_the_chunk_size_does_not_matter(monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
     """A row's place is the number of rows of its group before it in the order, however many are counted at a time."""
     rng = np.random.default_rng(0)
     groups, order = rng.integers(0, 5, 60), rng.permutation(60)
@@ -24,7 +24,7 @@ def test_pieces_make_no_difference(monkeypatch: pytest.MonkeyPatch, piece: int) 
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 1000])
-def test_a_random_order_is_numpys_in_half_the_memory(n: int) -> None:
+def test_a_random_order_equals_numpys_with_half_the_memory(n: int) -> None:
     """As many numbers are drawn, too: what is drawn next is the same."""
     ours, numpys = np.random.default_rng(3), np.random.default_rng(3)
     order = shuffled_positions(n, ours)

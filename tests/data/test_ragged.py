@@ -18,7 +18,7 @@ def each(ragged: Ragged) -> list[np.ndarray]:
     return [ragged[k] for k in range(len(ragged))]
 
 
-def test_it_holds_what_a_list_of_arrays_holds(lists: list[np.ndarray]) -> None:
+def test_a_ragged_array_equals_a_list_of_arrays(lists: list[np.ndarray]) -> None:
     ragged = Ragged.from_parts(lists)
     assert len(ragged) == len(lists)
     assert [own.tolist() for own in each(ragged)] == [own.tolist() for own in lists]
@@ -40,14 +40,14 @@ def test_kinds_are_counted_client_by_client(lists: list[np.ndarray]) -> None:
     np.testing.assert_array_equal(Ragged.from_parts(lists).counts(np.concatenate(kinds), 3), expected)
 
 
-def test_the_order_of_a_clients_samples_is_a_function_of_seed_and_client_alone(lists: list[np.ndarray]) -> None:
+def test_the_order_of_samples_depends_only_on_seed_and_client(lists: list[np.ndarray]) -> None:
     ragged = Ragged.from_parts(lists)
     _shuffle(ragged, 5)
     for k, own in enumerate(lists):
         np.testing.assert_array_equal(ragged[k], generator(5, "client_split", client=k).permutation(own))
 
 
-def test_labels_are_flipped_as_by_a_generator_of_each_client_and_untouched_at_rate_zero() -> None:
+def test_each_client_flips_labels_with_its_own_generator() -> None:
     ragged = Ragged.from_sizes(np.arange(600), np.full(3, 200))
     true_y, rates = np.arange(600) % 7, np.array([0.5, 0.0, 0.9])
     seen = known(_flip_labels(NoNoise(), ragged, true_y, rates, 7, seed=2))

@@ -5,7 +5,7 @@ import numpy as np
 from fedcohort.data.row_hashes import row_hashes
 
 
-def test_equal_rows_have_equal_hashes_and_others_have_others() -> None:
+def test_equal_rows_have_equal_hashes_and_different_rows_do_not() -> None:
     x = np.random.default_rng(0).normal(size=(50, 2, 3)).astype(np.float32)
     hashes = row_hashes(x)
     assert hashes.dtype == np.uint64

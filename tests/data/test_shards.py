@@ -6,7 +6,7 @@ from fedcohort.data.shards import class_quotas, deal_shards, natural_owners, nea
 from known import known
 
 
-def test_quotas_that_are_whole_numbers_are_met_exactly() -> None:
+def test_integer_quotas_are_met_exactly() -> None:
     counts = np.array([[80, 20], [20, 80], [100, 0]])
     np.testing.assert_array_equal(
         class_quotas(counts, np.array([20, 10]), np.random.default_rng(0)), [[8, 2], [2, 8], [10, 0]]
@@ -16,9 +16,7 @@ def test_quotas_that_are_whole_numbers_are_met_exactly() -> None:
 @pytest.mark.parametrize(
     ("clients", "classes", "ratio"), [(50, 10, 0.25), (200, 10, 0.02), (8, 2, 1.0), (100, 62, 0.1)]
 )
-def test_quotas_deal_everything_to_holders_and_follow_classes_and_sizes(
-    clients: int, classes: int, ratio: float
-) -> None:
+def test_quotas_distribute_all_rows_by_classes_and_sizes(clients: int, classes: int, ratio: float) -> None:
     for seed in range(10):
         rng = np.random.default_rng(seed)
         counts = np.rint(rng.dirichlet(np.full(classes, 0.3), clients) * rng.integers(3, 300, (clients, 1))).astype(int)
@@ -32,7 +30,7 @@ def test_quotas_deal_everything_to_holders_and_follow_classes_and_sizes(
         assert np.abs(got.sum(1) - exact.sum(1)).max() < 1.5
 
 
-def test_a_class_that_nobody_holds_stays_with_the_server() -> None:
+def test_a_class_without_clients_stays_with_the_server() -> None:
     got = class_quotas(np.array([[5, 0, 5], [5, 0, 0]]), np.array([2, 7, 0]), np.random.default_rng(0))
     np.testing.assert_array_equal(got, [[1, 0, 0], [1, 0, 0]])
 
@@ -47,11 +45,11 @@ def test_a_class_that_nobody_holds_stays_with_the_server() -> None:
         ([0.1, 0.2], 7, [3, 4]),
     ],
 )
-def test_nearest(want: list[float], total: int, given: list[int]) -> None:
+def test_quotas_are_rounded_to_the_nearest_integers(want: list[float], total: int, given: list[int]) -> None:
     assert nearest_integers(np.array(want), total).tolist() == given
 
 
-def test_equal_remainders_favour_nobody() -> None:
+def test_equal_remainders_are_broken_at_random() -> None:
     counts = np.ones((4, 1), dtype=np.int64)
     wins = sum(class_quotas(counts, np.array([1]), np.random.default_rng(seed))[:, 0] for seed in range(2000))
     assert np.abs(wins - 500).max() < 4.5 * np.sqrt(2000 * 3 / 16)
@@ -67,7 +65,7 @@ def test_dealt_rows_are_disjoint_and_of_the_right_classes() -> None:
     assert all((np.diff(own) > 0).all() for own in each)
 
 
-def test_owners_are_natural_only_where_everybody_has_one_of_his_own() -> None:
+def test_natural_clients_need_an_owner_for_each_client() -> None:
     owner = np.array([4, 4, 7, 7, 9])
     parts = [np.array([2, 3]), np.array([0])]
     assert known(natural_owners(owner, Ragged.from_parts(parts))).tolist() == [7, 4]
@@ -76,6 +74,6 @@ def test_owners_are_natural_only_where_everybody_has_one_of_his_own() -> None:
     assert natural_owners(owner, Ragged.from_parts([np.array([0]), parts[0][:0]])) is None
 
 
-def test_owned_rows() -> None:
+def test_rows_of_owners_are_listed() -> None:
     rows = split_by_owner(np.array([7, 4, 7, 1]), np.array([7, 5, 4]))
     assert [rows[k].tolist() for k in range(len(rows))] == [[0, 2], [], [1]]

@@ -22,12 +22,12 @@ CASES = [
 
 
 @pytest.mark.parametrize(("N", "expected"), CASES)
-def test_the_triplet(N: list[list[int]], expected: tuple[float, ...]) -> None:
+def test_the_triplet_by_hand(N: list[list[int]], expected: tuple[float, ...]) -> None:
     assert triplet(np.array(N)).tolist() == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("N", [N for N, _ in CASES])
-def test_names_of_attributes_and_classes_and_the_scale_do_not_matter(N: list[list[int]]) -> None:
+def test_the_triplet_is_invariant_to_order_and_scale(N: list[list[int]]) -> None:
     M = np.array(N)
     for other in (M[:, ::-1], M[::-1], 7 * M):
         np.testing.assert_allclose(triplet(other), triplet(M), atol=1e-12)
@@ -38,14 +38,14 @@ def test_swapping_classes_and_attributes_swaps_their_imbalances() -> None:
     np.testing.assert_allclose(triplet(N.T), triplet(N)[[1, 0, 2]], atol=1e-12)
 
 
-def test_it_stays_in_the_unit_interval() -> None:
+def test_the_triplet_is_in_the_unit_interval() -> None:
     rng = np.random.default_rng(0)
     for _ in range(200):
         value = triplet(rng.integers(0, 4, (rng.integers(1, 5), rng.integers(1, 4))) + (rng.random() < 0.9))
         assert np.isnan(value).all() or ((value >= 0) & (value <= 1)).all()
 
 
-def test_no_sample_is_no_triplet() -> None:
+def test_without_samples_there_is_no_triplet() -> None:
     assert np.isnan(triplet(np.zeros((2, 2)))).all()
 
 

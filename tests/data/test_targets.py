@@ -13,7 +13,7 @@ from fedcohort.data.targets import ONE_CLASS, UNLABELLED, Positions
 PLACES = Positions((0, 1))
 
 
-def test_one_class_is_torchs_cross_entropy_to_the_bit() -> None:
+def test_single_targets_equal_torchs_cross_entropy_bit_for_bit() -> None:
     logits, y = torch.randn(7, 4, generator=torch.Generator().manual_seed(0)), torch.arange(7) % 4
     assert torch.equal(ONE_CLASS.losses(logits, y), F.cross_entropy(logits, y, reduction="none"))
     assert torch.equal(ONE_CLASS.loss(logits, y), F.cross_entropy(logits, y))
@@ -25,7 +25,7 @@ def test_one_class_is_torchs_cross_entropy_to_the_bit() -> None:
     assert n == 4
 
 
-def test_a_samples_loss_is_the_mean_over_the_places_that_are_asked() -> None:
+def test_a_samples_loss_is_the_mean_over_its_labelled_positions() -> None:
     """p = (.5, .25, .25): -ln p is ln 2 and ln 4. First sample: (ln 2 + ln 4) / 2; second: ln 4 alone."""
     logits = torch.tensor([0.5, 0.25, 0.25]).log().expand(2, 3, 3)
     y = torch.tensor([[0, 1, UNLABELLED], [UNLABELLED, UNLABELLED, 2]])
@@ -35,7 +35,7 @@ def test_a_samples_loss_is_the_mean_over_the_places_that_are_asked() -> None:
     assert float(PLACES.total(logits, y)) == pytest.approx(3.5 * math.log(2))
 
 
-def test_padding_and_unknown_are_never_found() -> None:
+def test_padding_and_unknown_tokens_are_never_correct() -> None:
     """Five places, all said right: of 0 and 1 none counts, and the one without a question isn't among the four."""
     y = torch.tensor([[2, 0, 3, 1, UNLABELLED]])
     logits = F.one_hot(y.clamp(min=0), 4).float()
@@ -43,7 +43,7 @@ def test_padding_and_unknown_are_never_found() -> None:
     assert Positions(()).per_sample(Positions(()).hits)(logits, y).tolist() == [1.0]
 
 
-def test_where_nothing_is_asked_nothing_is_learnt() -> None:
+def test_samples_without_labels_have_no_gradient() -> None:
     logits = torch.randn(2, 3, 5, requires_grad=True)
     y = torch.tensor([[4, UNLABELLED, 0], [UNLABELLED, 2, UNLABELLED]])
     PLACES.loss(logits, y).backward()
@@ -52,7 +52,7 @@ def test_where_nothing_is_asked_nothing_is_learnt() -> None:
     assert PLACES.losses(logits[:1].detach(), torch.full((1, 3), UNLABELLED)).tolist() == [0.0]
 
 
-def test_samples_of_several_targets_are_of_one_stratum() -> None:
+def test_samples_with_several_targets_form_one_stratum() -> None:
     labels, n = PLACES.strata(np.full((6, 4), 3), 9)
     assert labels.dtype == np.int64
     assert (labels.tolist(), n) == ([0] * 6, 1)

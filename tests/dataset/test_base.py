@@ -8,19 +8,19 @@ import pytest
 
 from fedcohort.dataset.base import Raw, check
 from fedcohort.errors import DataError
-from federation_toy import raw
+from federation_toy import make_raw
 
 
 def odd(**changes: Any) -> Raw:
     """Return data with fields that the constructor's own checks under pytest would not let through."""
-    data = raw()
+    data = make_raw()
     for name, value in changes.items():
         object.__setattr__(data, name, value)
     return data
 
 
 def test_good_data_are_left_alone(caplog: pytest.LogCaptureFixture) -> None:
-    data = raw()
+    data = make_raw()
     with caplog.at_level(logging.WARNING, "fedcohort"):
         checked = check(data)
     assert checked.train_x is data.train_x
@@ -28,7 +28,7 @@ def test_good_data_are_left_alone(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_numpys_default_types_are_converted_with_a_notice(caplog: pytest.LogCaptureFixture) -> None:
-    data = raw()
+    data = make_raw()
     changes = {"train_x": data.train_x.astype(float), "test_y": data.test_y.astype(np.uint8)}
     valid = data.test_x.astype(float), data.test_y.astype(np.int32)
     with caplog.at_level(logging.WARNING, "fedcohort"):
@@ -44,11 +44,11 @@ def test_numpys_default_types_are_converted_with_a_notice(caplog: pytest.LogCapt
     ("changes", "message"),
     [
         ({"train_x": [[1.0]]}, "train inputs must be an array"),
-        ({"test_x": raw().test_x[:, 0]}, "test inputs must be an array \\[N, ...\\]"),
-        ({"train_y": raw().train_y.astype(float)}, "train labels must be an integer array \\[N\\]"),
-        ({"train_y": raw().train_y[:, None]}, "train labels must be an integer array \\[N\\]"),
-        ({"train_y": raw().train_y + 1}, "labels must be in \\[0, 9\\], got 1..10"),
-        ({"train_x": raw().train_x[:-1]}, "1999 inputs and 2000 labels"),
+        ({"test_x": make_raw().test_x[:, 0]}, "test inputs must be an array \\[N, ...\\]"),
+        ({"train_y": make_raw().train_y.astype(float)}, "train labels must be an integer array \\[N\\]"),
+        ({"train_y": make_raw().train_y[:, None]}, "train labels must be an integer array \\[N\\]"),
+        ({"train_y": make_raw().train_y + 1}, "labels must be in \\[0, 9\\], got 1..10"),
+        ({"train_x": make_raw().train_x[:-1]}, "1999 inputs and 2000 labels"),
         ({"test_x": np.ones((500, 2), np.float32)}, "test samples have inputs \\[2\\]"),
         ({"train_x": np.full((2000, 1), 1e300)}, "row 0 has a feature that is NaN or infinite"),
         ({"train_owner": np.arange(3)}, "train_owner must be an integer array \\[2000\\]"),

@@ -20,7 +20,7 @@ from fedcohort.errors import DataError, OptionError
 from fedcohort.host import memory
 from fedcohort.partition.iid import Iid
 from fedcohort.partition.natural import Natural
-from federation_toy import made
+from federation_toy import make_federation
 from folder_toy import at, folder, table
 from folder_toy import write as write_part
 from pictures_toy import encode, noise, write
@@ -80,7 +80,7 @@ def test_a_single_sample_may_be_like_itself_and_two_kinds_are_enough(tmp_path: P
 def test_labels_as_text_are_numbered_in_sorted_order(tmp_path: Path) -> None:
     raw = load(tmp_path, {"label": ["well", "ill"] * (N // 2)})
     assert raw.train_y.tolist() == [1, 0] * (N // 2)
-    assert made(raw, Iid(), clients=4).class_names == ("ill", "well")
+    assert make_federation(raw, Iid(), clients=4).class_names == ("ill", "well")
 
 
 def test_a_truncated_file_is_named(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_truncated_file_is_named(tmp_path: Path) -> None:
 def test_a_client_of_one_sample(tmp_path: Path) -> None:
     raw = load(tmp_path, {"site": at(SITES, 5, 77)}, client="site")
     with pytest.raises(DataError, match=r"1 clients have fewer than 3 training samples \(client 4 has 1\)"):
-        made(raw, Natural(), clients=None)
+        make_federation(raw, Natural(), clients=None)
 
 
 def test_clients_of_the_test_part_alone_are_counted(tmp_path: Path) -> None:
@@ -102,20 +102,20 @@ def test_clients_of_the_test_part_alone_are_counted(tmp_path: Path) -> None:
     table(tmp_path, N, site=SITES)
     others = [(8 + k // 20) if site == 3 else site for k, site in enumerate(SITES)]
     write(tmp_path, "test", x=np.arange(N) / N, label=np.arange(N) % 3, site=others)
-    federation = made(folder(tmp_path, client="site").load(0), Natural(), clients=None)
+    federation = make_federation(folder(tmp_path, client="site").load(0), Natural(), clients=None)
     assert federation.inputs.endswith(
         "; 10 test samples of 2 owners without training samples are held by the server only"
     )
     assert np.diff(federation.test.offsets).tolist() == [10, 10, 10, 0]
     assert len(federation.server_test.y) == N
-    same = made(load(tmp_path, {"site": SITES}, client="site"), Natural(), clients=None)
+    same = make_federation(load(tmp_path, {"site": SITES}, client="site"), Natural(), clients=None)
     assert "test samples of" not in same.inputs
-    assert "test samples of" not in made(folder(tmp_path, client="site").load(0), Iid(), clients=3).inputs
+    assert "test samples of" not in make_federation(folder(tmp_path, client="site").load(0), Iid(), clients=3).inputs
 
 
 def test_more_clients_than_samples(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"clients=100000 needs 300000 training samples, 3 a client, .* feasible"):
-        made(load(tmp_path, {}), Iid(), clients=100_000)
+        make_federation(load(tmp_path, {}), Iid(), clients=100_000)
 
 
 def test_an_attribute_that_some_rows_lack_is_refused_by_row(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from fedcohort.command import line
 from fedcohort.dataset.user_table.rows import held_out
 from fedcohort.record import metadata
 from fedcohort.record.overview import list_run_facts
-from run_harness import Ran, go
+from run_harness import FinishedRun, go
 from yaml_words import ROOT
 
 DATA = ("dataset=folder", "clients=null", "cohort=2", "rounds=1", "client.epochs=1")
@@ -29,7 +29,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(data: Path, *words: str) -> Ran:
+def run(data: Path, *words: str) -> FinishedRun:
     return go(data / "logs", *DATA, f"dataset.path={data}", *words)
 
 
@@ -55,8 +55,8 @@ def test_a_run_says_what_the_data_call_its_clients(data: Path, capsys: pytest.Ca
         called = frame["site"].map({0: "Ulm", 1: "[b]", 2: "Graz", 3: "Basel", 4: "Nice", 5: "Oslo"})
         frame.assign(site=called).to_csv(data / f"{part}.csv", index=False)
     ran = run(data, "dataset.client=site", "clients=3")
-    metadata.save(replace(ran.info, folder=data))
-    names = metadata.load(data).client_names
+    metadata.save_info(replace(ran.info, folder=data))
+    names = metadata.load_info(data).client_names
     assert names is not None
     assert names.tolist() == ["Basel", "Graz", "Ulm"]  # of test rows alone: Nice, Oslo; the fourth, [b], takes no part
     where = [f"dataset.path={data}", f"paths.logs={data / 'logs'}"]

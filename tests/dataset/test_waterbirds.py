@@ -8,7 +8,7 @@ import pytest
 from fedcohort.dataset.checksum import checksum_of
 from fedcohort.dataset.waterbirds import Waterbirds
 from fedcohort.errors import DataError, OptionError
-from federation_toy import made
+from federation_toy import make_federation
 from known import known
 from pictures_toy import encode, noise, write
 from run_harness import go
@@ -59,7 +59,7 @@ def test_a_validation_part_is_the_servers(tmp_path: Path) -> None:
     assert raw.inputs.endswith("; 10 validation images are the server's")
     assert checksum_of(raw) != checksum_of(without)
     counts = [
-        (len(made(each, clients=5).server_val.y), int(made(each, clients=5).class_counts.sum()))
+        (len(make_federation(each, clients=5).server_val.y), int(make_federation(each, clients=5).class_counts.sum()))
         for each in (raw, without)
     ]
     assert counts == [(10, 80), (4, 76)]

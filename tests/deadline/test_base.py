@@ -28,13 +28,13 @@ def test_less_than_one_epoch_is_dropped_and_the_whole_deadline_is_charged() -> N
 
 
 @pytest.mark.parametrize("partial_work", [False, True])
-def test_exactly_on_time_is_in_time(partial_work: bool) -> None:
+def test_a_client_exactly_at_the_deadline_arrives(partial_work: bool) -> None:
     closing = compute_outcome(timing(2.8), 5, 20.0, partial_work)
     assert closing.units.tolist() == [5]
     assert closing.train_s == 20
 
 
-def test_without_partial_work_the_late_do_nothing() -> None:
+def test_without_partial_work_late_clients_contribute_nothing() -> None:
     closing = compute_outcome(timing(2.0, 4.0), 5, 20.0, partial_work=False)
     assert closing.units.tolist() == [5, 0]
     assert closing.train_s == 20
@@ -42,13 +42,13 @@ def test_without_partial_work_the_late_do_nothing() -> None:
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("partial_work", [False, True])
-def test_training_that_takes_no_time_does_not_excuse_late_travel(partial_work: bool) -> None:
+def test_a_late_upload_is_late_even_without_training_time(partial_work: bool) -> None:
     closing = compute_outcome(timing(0.0, down=30), 5, 20.0, partial_work)
     assert closing.units.tolist() == [0]
     assert not closing.arrived.any()
 
 
-def test_partial_work_is_the_most_that_fits() -> None:
+def test_partial_work_is_the_largest_number_of_units_that_fit() -> None:
     unit = np.random.default_rng(0).exponential(3.0, 500)
     at = timing(*unit)
     closing = compute_outcome(at, 5, 17.0, partial_work=True)
@@ -58,13 +58,13 @@ def test_partial_work_is_the_most_that_fits() -> None:
     assert (at.finish(closing.units + 1)[more] > 17).all()
 
 
-def test_no_deadline_and_nobody() -> None:
+def test_no_deadline_and_an_empty_cohort() -> None:
     assert compute_outcome(timing(1.0, 9.0), 5, np.inf, partial_work=True).train_s == 51
     assert compute_outcome(timing(), 5, 10.0, partial_work=False).train_s == 0
 
 
 @pytest.mark.parametrize(("partial_work", "units"), [(True, [8, 5, 5]), (False, [8, 0, 5])])
-def test_each_may_be_asked_for_work_of_its_own(partial_work: bool, units: list[int]) -> None:
+def test_clients_can_have_different_amounts_of_work(partial_work: bool, units: list[int]) -> None:
     """2, 4 and 4 s a unit: 16, 56 and 20 s are asked; the 20 s that travel and inference leave hold five of 4 s."""
     at = timing(2.0, 4.0, 4.0)
     travel = at.down + at.infer + at.up
@@ -82,7 +82,7 @@ def pause(seconds: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(
     ("close", "units"), [(9.0, 0), (10.0, 1), (20.0, 1), (113.9, 1), (114.0, 2), (118.0, 3), (126, 5)]
 )
-def test_units_that_fit_are_those_that_are_done_with_the_pauses(close: float, units: int) -> None:
+def test_units_that_fit_take_unavailability_into_account(close: float, units: int) -> None:
     """Travel and inference are 6 s, a unit 4: 10 s of work end at 10, 14 at 114, 26 at 126."""
     closing = compute_outcome(timing(4.0), 5, close, True, wall_time=pause)
     assert closing.units.tolist() == [units]
@@ -91,7 +91,7 @@ def test_units_that_fit_are_those_that_are_done_with_the_pauses(close: float, un
     assert whole.units.tolist() == [5 if units == 5 else 0]
 
 
-def test_each_leaves_at_a_time_of_its_own() -> None:
+def test_clients_can_leave_at_different_times() -> None:
     at, away = timing(1.0, 1.0, 1.0), np.array([0.0, 3.0, 50.0])
     closing = compute_outcome(at, np.array([5, 5, 5]), 12.0, True, wall_time=lambda seconds: seconds + away)
     assert closing.units.tolist() == [5, 3, 0]
@@ -99,7 +99,7 @@ def test_each_leaves_at_a_time_of_its_own() -> None:
     assert closing.train_s == 12
 
 
-def test_what_a_job_is_made_of() -> None:
+def test_the_phases_of_a_job() -> None:
     """Done, done in part, too late: the phases of the units done, and of the whole job of who is late."""
     closing = compute_outcome(timing(2.0, 4.0, 50.0), 5, 20.0, partial_work=True, announced=20.0)
     assert [phase.tolist() for phase in closing.phases.values()] == [[2] * 3, [1] * 3, [10, 12, 250], [3] * 3]
@@ -108,7 +108,7 @@ def test_what_a_job_is_made_of() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_phase_in_which_a_client_was_away_is_as_much_longer() -> None:
+def test_unavailability_extends_a_phase() -> None:
     """Away from second 5 to 105, in training; the second client never comes back, and nothing is after that."""
 
     def stretch(seconds: np.ndarray) -> np.ndarray:

@@ -51,12 +51,12 @@ def told(clients: tuple[int, ...], over: tuple[float, ...], loss_sum: float = 1.
         ((5.5, 5.6), 5.6, 6),  # nobody is done by the fifth
     ],
 )
-def test_peaks(finish: tuple[float, ...], exact: float, by_seconds: float) -> None:
+def test_peaks_by_hand(finish: tuple[float, ...], exact: float, by_seconds: float) -> None:
     assert most_efficient_deadline(np.array(finish, dtype=float)) == exact
     assert most_efficient_deadline(np.array(finish, dtype=float), 1.0) == by_seconds
 
 
-def test_nobody_has_a_peak_at_nothing() -> None:
+def test_without_clients_there_is_no_peak() -> None:
     assert most_efficient_deadline(np.empty(0)) == most_efficient_deadline(np.empty(0), 1.0) == 0
 
 
@@ -91,7 +91,7 @@ def test_a_fine_grid_takes_no_longer() -> None:
 
 
 @pytest.mark.parametrize(("ddlr", "deadline"), [(1.0, 11.0), (0.5, 7.0), (0.0, 3.0)])
-def test_between_one_epoch_and_all(ddlr: float, deadline: float) -> None:
+def test_the_deadline_is_between_one_epoch_and_all(ddlr: float, deadline: float) -> None:
     """T(1) = (2, 3, 9): 2/3 a second at 3. T(5) = (6, 11, 41): 2/11 at 11. The deadline is 3 + 8 ddlr."""
     part = fedbalancer(w=1, dss=1 - ddlr)
     state = part.init(population())
@@ -112,7 +112,7 @@ def test_fewer_samples_above_the_threshold_take_less_time() -> None:
     assert np.isnan(state.over[1])
 
 
-def test_who_is_late_has_all_of_its_samples_again() -> None:
+def test_a_late_client_uses_all_of_its_samples_again() -> None:
     """Told of one sample each, T(5) = (1.5, 2, 41): 2 of 2 s. Nobody has done that, and it is (6, 11, 41) once more."""
     part = fedbalancer()
     state = part.observe(part.init(population()), told((0, 1), (1, 1)))
@@ -124,7 +124,7 @@ def test_who_is_late_has_all_of_its_samples_again() -> None:
     assert np.isnan(after.over[2]), "who never arrived isn't known"
 
 
-def test_rounds_without_arrivals_end(tmp_path: Path) -> None:
+def test_rounds_without_arrivals_end_at_the_deadline(tmp_path: Path) -> None:
     """As the threshold falls, what clients told is too few samples; the deadline hears that nobody was in time."""
     ran = go(tmp_path, *BOTH, "client.lr=1", "rounds=60")
     arrived = np.array([report.metrics["round/arrived"] for report in ran.reports[1:]])
@@ -143,13 +143,13 @@ def test_samples_and_deadline_are_controlled_by_the_same_rounds(tmp_path: Path) 
     assert ltr == pytest.approx(1 - ddlr)
 
 
-def test_a_look_at_all_samples_takes_its_time() -> None:
+def test_the_pass_over_all_samples_takes_time() -> None:
     """A second more for everybody: T(5) = (7, 12, 42), 2 of 12 s."""
     part = fedbalancer()
     assert part.announce(part.init(population()), context(infer=1.0)) == pytest.approx(12.0)
 
 
-def test_the_bounds_are_put_into_order() -> None:
+def test_the_bounds_are_sorted() -> None:
     """A far and a fast client: T(1) = (10, 11) peaks at 11, T(9) = (10, 91) at 10."""
     selected = np.arange(2)
     timing = Timing(np.array([10.0, 1.0]), ZEROS[:2], np.array([0.0, 10.0]), ZEROS[:2])
@@ -186,7 +186,7 @@ def test_warm_up_as_released_until_more_than_half_are_known() -> None:
         (402, 201, False),
     ],
 )
-def test_the_border_of_the_warm_up(n_clients: int, known: int, warm: bool) -> None:
+def test_the_end_of_the_warm_up(n_clients: int, known: int, warm: bool) -> None:
     """More than half of the clients, or more than 200 of them, end it; then the deadline is by |OT|, a sample each."""
     part = fedbalancer(warmup=True)
     over = np.full(n_clients, np.nan)
@@ -196,7 +196,7 @@ def test_the_border_of_the_warm_up(n_clients: int, known: int, warm: bool) -> No
 
 
 @pytest.mark.filterwarnings("error")
-def test_nobody_looks_in_a_round_that_nobody_is_there_for() -> None:
+def test_an_empty_cohort_still_gets_a_deadline() -> None:
     nobody = Timing(*(np.empty(0) for _ in range(4)))
     ctx = replace(context(infer=1.0), selected=np.empty(0, dtype=np.int64), expected=nobody)
     part = fedbalancer(warmup=True)
@@ -211,7 +211,7 @@ def test_partial_epochs() -> None:
 
 
 @pytest.mark.parametrize(("option", "wrong"), [("w", 0), ("dss", 2.0), ("grid", 0.0), ("warmup", 1)])
-def test_ranges(option: str, wrong: float) -> None:
+def test_option_ranges_are_checked(option: str, wrong: float) -> None:
     with pytest.raises(OptionError, match=option):
         replace(fedbalancer(), **{option: wrong})  # type: ignore[arg-type]
 

@@ -29,7 +29,7 @@ def played(factor: float, wanted: int, finish: np.ndarray) -> DeadlineOutcome:
     ("factor", "wanted", "asked"),
     [(1.3, 10, 13), (1.3, 1, 2), (1.3, 3, 4), (1.1, 30, 33), (1.0, 7, 7), (2.0, 7, 14), (1.3, 100, 130), (1.5, 5, 8)],
 )
-def test_the_wanted_of_those_asked_arrive(factor: float, wanted: int, asked: int) -> None:
+def test_the_cohort_arrives_out_of_the_larger_selection(factor: float, wanted: int, asked: int) -> None:
     assert OverCommit(factor).cohort_size(wanted) == asked
     finish = np.random.default_rng(asked).permutation(np.arange(1.0, asked + 1))
     closing = played(factor, wanted, finish)
@@ -39,24 +39,24 @@ def test_the_wanted_of_those_asked_arrive(factor: float, wanted: int, asked: int
 
 
 @pytest.mark.parametrize(("there", "arrived"), [(13, 10), (12, 10), (10, 10), (9, 9), (1, 1), (0, 0)])
-def test_where_fewer_are_there_all_of_them_answer(there: int, arrived: int) -> None:
+def test_with_too_few_available_clients_all_arrive(there: int, arrived: int) -> None:
     closing = played(1.3, 10, np.arange(1.0, there + 1))
     assert closing.arrived.sum() == closing.train_s == arrived
 
 
-def test_of_those_whom_a_selector_asks_beside_the_cohort_the_same_share_is_waited_for() -> None:
+def test_a_larger_cohort_is_waited_for_in_the_same_proportion() -> None:
     """26 / 1.3 are 20, and at a factor of 1 that is everybody."""
     assert played(1.3, 10, np.arange(1.0, 27)).arrived.sum() == 20
     assert played(1.0, 10, np.arange(1.0, 27)).arrived.sum() == 26
 
 
-def test_nobody_is_told_a_deadline() -> None:
+def test_no_deadline_is_announced() -> None:
     at = timing(np.arange(1.0, 6))
     assert OverCommit(1.3).announce(5, PaceContext(0, np.arange(5), 4, at, at)) == math.inf
     assert [OverCommit(factor).bounded for factor in (1.0, 1.3)] == [False, True]
 
 
-def test_a_run_asks_more_and_hears_the_cohort(tmp_path: Path) -> None:
+def test_a_run_selects_more_clients_and_aggregates_the_cohort(tmp_path: Path) -> None:
     """ceil(1.3 x 4) = 6 are selected, by chance's twin as well; the first four arrive."""
     for selector in ("random", "oort", "powd"):
         ran = go(tmp_path / selector, "deadline=over_commit", f"selector={selector}")
@@ -66,7 +66,7 @@ def test_a_run_asks_more_and_hears_the_cohort(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("selector", ["random", "flash"])
-def test_a_factor_of_one_waits_for_all_to_the_bit(tmp_path: Path, selector: str) -> None:
+def test_a_factor_of_one_equals_wait_for_all_bit_for_bit(tmp_path: Path, selector: str) -> None:
     words = (f"selector={selector}", "rounds=3")
     one = go(tmp_path / "one", "deadline=over_commit", "deadline.factor=1", *words)
     all_ = go(tmp_path / "all", *words)
@@ -75,7 +75,7 @@ def test_a_factor_of_one_waits_for_all_to_the_bit(tmp_path: Path, selector: str)
     assert one.last.metrics["time/virtual_s"] == all_.last.metrics["time/virtual_s"]
 
 
-def test_more_than_there_are_is_refused_by_name(tmp_path: Path) -> None:
+def test_selecting_more_clients_than_exist_is_rejected_by_name(tmp_path: Path) -> None:
     said = (
         "deadline=over_commit selects 13 clients for cohort=10, which exceeds the 12 clients .*: lower deadline.factor"
     )

@@ -35,13 +35,13 @@ def test_the_example_of_the_specification(order: list[int]) -> None:
     ("share", "m", "k"),
     [(0.8, 1, 1), (0.8, 2, 1), (0.8, 3, 2), (0.8, 5, 4), (0.8, 10, 8), (0.05, 10, 1), (0.29, 100, 29), (1.0, 7, 7)],
 )
-def test_the_share_is_rounded_down_to_one_at_least(share: float, m: int, k: int) -> None:
+def test_the_number_is_rounded_down_but_at_least_one(share: float, m: int, k: int) -> None:
     finish = np.random.default_rng(m).permutation(np.arange(1.0, m + 1))
     assert SmartpcQuorum(share).close(None, finish, math.inf) == k
     assert played(share, finish).arrived.sum() == k
 
 
-def test_nobody_is_told_a_deadline_and_an_empty_round_lasts_no_time() -> None:
+def test_no_deadline_is_announced_and_an_empty_round_takes_no_time() -> None:
     quorum = SmartpcQuorum(0.8)
     assert quorum.announce(None, PaceContext(0, np.arange(5), 4, timing(T), timing(T))) == math.inf
     assert quorum.close(None, T[:0], math.inf) == 0
@@ -56,5 +56,5 @@ def test_a_share_of_one_waits_for_all() -> None:
         assert SmartpcQuorum(1.0).close(None, finish, math.inf) == wait.close(None, finish, math.inf)
 
 
-def test_who_finishes_with_the_last_arrives_with_it() -> None:
+def test_clients_that_finish_at_the_closing_time_arrive() -> None:
     assert played(0.5, np.array([1.0, 2, 2, 2, 3])).arrived.tolist() == [True, True, True, True, False]

@@ -14,7 +14,7 @@ from fedcohort.rng import Draws
 
 @pytest.mark.parametrize("least", [0.0, 0.1, 0.9])
 @pytest.mark.parametrize("deviation", [1e-3, 0.3, 1.0, 3.0])
-def test_mean_of_a_normal_that_is_cut_off(deviation: float, least: float) -> None:
+def test_the_mean_of_a_truncated_normal(deviation: float, least: float) -> None:
     """With a = (1 - l) / d: E max(l, 1 + d Z) = l + E (1 - l + d Z)^+ = l + (1 - l) Phi(a) + d phi(a)."""
     a = (1 - least) / deviation
     exact = least + (1 - least) * norm.cdf(a) + deviation * norm.pdf(a)
@@ -22,7 +22,7 @@ def test_mean_of_a_normal_that_is_cut_off(deviation: float, least: float) -> Non
 
 
 @pytest.mark.parametrize("deviation", [0.01, 0.3, 1.0, 3.0])
-def test_mean_of_the_reciprocal(deviation: float) -> None:
+def test_the_mean_of_the_reciprocal(deviation: float) -> None:
     """Below z = (l - 1) / d it is 1 / l, above 1 / (1 + d z)."""
     least = 0.1
     z = (least - 1) / deviation
@@ -31,7 +31,7 @@ def test_mean_of_the_reciprocal(deviation: float) -> None:
     assert bounded_normal_moment(np.array([deviation]), np.array([least]), -1)[0] == pytest.approx(exact, rel=1e-4)
 
 
-def test_nothing_that_varies_is_its_own_mean() -> None:
+def test_a_constant_is_its_own_mean() -> None:
     assert bounded_normal_moment(np.zeros(3), np.array([0.0, 0.1, 2.0]), 1) == pytest.approx([1, 1, 2], abs=1e-12)
     assert bounded_normal_moment(np.empty(0), np.empty(0), -1).shape == (0,)
 
@@ -77,7 +77,7 @@ def test_a_round_by_hand(z: int, sample_s: float, share: float) -> None:
     assert timing.up[0] == pytest.approx(2 / share)
 
 
-def test_training_and_either_link_are_drawn_apart() -> None:
+def test_training_and_both_links_are_drawn_independently() -> None:
     one = np.ones(20_000)
     speeds = Speeds.from_moments(
         one, 0.1 * one, 0 * one, Link.from_moments(one, 0.1 * one), Link.from_moments(one, 0.1 * one)
@@ -122,7 +122,7 @@ def test_expected_seconds_of_a_link_by_hand() -> None:
     assert seconds > 13
 
 
-def test_rows_are_taken_with_all_that_belongs_to_them() -> None:
+def test_selecting_rows_applies_to_all_columns() -> None:
     """Device k has k + 1 seconds, a deviation of a half, a tenth at least, and links of 10 and 20 times k + 1."""
     k = np.arange(3) + 1.0
     speeds = Speeds.from_moments(

@@ -41,7 +41,7 @@ def test_five_epochs_of_ten_batches(kind: tuple[float, ...], seconds: float) -> 
 
 
 @pytest.mark.parametrize(("workload", "seconds"), [("shakespeare", 286.21), ("celeba", 539.2), ("reddit", 259.6)])
-def test_a_batch_is_as_large_as_it_was(workload: str, seconds: float) -> None:
+def test_batch_times_depend_on_the_workload(workload: str, seconds: float) -> None:
     """1000 samples once on a Nexus: 10 batches of 100 at 28.621 s, or 100 of 10 at 5.392 or 2.596 s."""
     work = Workload(np.array([1000.0]), np.zeros(1), 1, np.zeros(1), np.zeros(1))
     assert phones(NEXUS, workload).expect(np.arange(1), work, Draws(0, 1)).unit[0] == pytest.approx(seconds, rel=1e-6)
@@ -114,7 +114,7 @@ def test_the_model_of_femnist_on_a_link() -> None:
     assert mean / at_mean == pytest.approx(1 + c**2 + 3 * c**4 + 15 * c**6 + 105 * c**8, rel=0.02)
 
 
-def test_who_has_which_phone_and_link() -> None:
+def test_phones_and_links_follow_the_proportions() -> None:
     clients = np.arange(20_000)
     timing = phones().expect(clients, job(np.full(20_000, 100), 1e6), Draws(3, 20_000, 7))
     classes, counts = np.unique(np.round(timing.unit * E, 3), return_counts=True)
@@ -128,7 +128,7 @@ def test_who_has_which_phone_and_link() -> None:
     assert timing.down[slow].mean() == pytest.approx(timing.down.mean(), rel=0.05)  # drawn independently
 
 
-def test_a_phone_and_a_link_are_for_the_run_and_of_the_seed() -> None:
+def test_phones_and_links_depend_on_the_seed_and_stay_for_the_run() -> None:
     clients, work = np.arange(60), job(np.full(60, 100), 1e6)
     first, later, other = (phones().expect(clients, work, Draws(*at)) for at in ((0, 60), (0, 60, 9), (1, 60)))
     assert np.array_equal(first.unit, later.unit)
@@ -137,7 +137,7 @@ def test_a_phone_and_a_link_are_for_the_run_and_of_the_seed() -> None:
     assert not np.array_equal(first.down, other.down)
 
 
-def test_a_round_varies_as_was_measured() -> None:
+def test_rounds_vary_by_the_measured_amounts() -> None:
     """A Nexus takes 1642 +- 99.5 ms a batch: over 500 rounds, its mean and deviation within 5 standard errors."""
     work = Workload(np.full(1, 10.0), np.zeros(1), 1, np.zeros(1), np.zeros(1))
     batch = np.array([phones(NEXUS).sample(np.arange(1), work, Draws(0, 1, t)).unit[0] for t in range(500)])
@@ -215,7 +215,7 @@ def test_rounds_last_as_long_as_in_the_authors_logs(seed: int, nexus: int) -> No
 
 
 @pytest.mark.parametrize("proportions", [[0.0, 0.0, 0.0], [1.0, 2.0], []])
-def test_three_proportions_that_are_not_all_zero(proportions: list[float]) -> None:
+def test_the_proportions_must_be_three_and_not_all_zero(proportions: list[float]) -> None:
     with pytest.raises(OptionError, match="proportions must be three numbers"):
         Phones("femnist", 1.0, proportions)
 

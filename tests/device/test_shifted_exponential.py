@@ -63,7 +63,7 @@ def test_a_whole_job_takes_the_same_time_however_many_epochs_it_has(epochs: int)
     np.testing.assert_allclose(epochs * whole.unit, once.unit)
 
 
-def test_a_forward_pass_goes_at_the_speed_of_the_round() -> None:
+def test_a_forward_pass_has_the_speed_of_the_round() -> None:
     clients = np.arange(50)
     timing = FLASH.sample(clients, job(clients), Draws(0, 50, 1))
     np.testing.assert_allclose(3 * timing.infer, timing.unit)
@@ -94,7 +94,7 @@ def test_persistent_clients_keep_their_own_lambda() -> None:
     np.testing.assert_allclose(t.mean(0), own, rtol=5 / math.sqrt(400))  # mean of lambda_i Exp(1), 5 standard errors
 
 
-def test_nothing_that_takes_no_time() -> None:
+def test_options_without_any_duration_are_rejected() -> None:
     with pytest.raises(OptionError, match="device=instant"):
         ShiftedExponential(alpha=0.0, lam=0.0, unit_s=1.0, persistent=False)
     assert FLASH.timed

@@ -16,7 +16,7 @@ from fedcohort.device.base import Workload
 from fedcohort.device.trace import Trace
 from fedcohort.errors import DataError, OptionError
 from fedcohort.rng import Draws
-from yaml_words import make_a
+from yaml_words import make_typed
 
 COLUMNS: dict[str, list[Any]] = {
     "client": [30, 10, 20],
@@ -37,7 +37,7 @@ def write(folder: Path, columns: Mapping[str, Sequence[Any]], suffix: str = ".pa
 
 
 def trace(path: str, **changes: Any) -> Trace:
-    return make_a(Trace, "device", "trace", path=path, **changes)
+    return make_typed(Trace, "device", "trace", path=path, **changes)
 
 
 def job(size: int, epochs: int = 1) -> Workload:
@@ -60,20 +60,20 @@ def test_clients_take_the_rows_in_the_order_of_names(tmp_path: Path, suffix: str
         assert timing.up == pytest.approx([3, 1.5, 1])
 
 
-def test_names_may_be_texts_and_rows_may_be_left_over(tmp_path: Path) -> None:
+def test_names_can_be_strings_and_rows_can_be_left_over(tmp_path: Path) -> None:
     device = trace(write(tmp_path, {**COLUMNS, "client": ["c", "a", "b"]}))
     assert device.expect(np.array([1]), job(1), Draws(0, 2)).unit == pytest.approx([1.6])
 
 
 @pytest.mark.parametrize(("unit", "factor"), [("KiB/s", 1.0), ("kB/s", 1.024), ("kbit/s", 8.192), ("bytes/s", 1024.0)])
-def test_units_of_speed(tmp_path: Path, unit: str, factor: float) -> None:
+def test_units_of_speed_are_converted(tmp_path: Path, unit: str, factor: float) -> None:
     """A KiB is 1.024 kB, or 8.192 kbit, or 1024 bytes, and as much slower is a link of as many."""
     timing = trace(write(tmp_path, COLUMNS), unit=unit).expect(np.arange(3), job(3), Draws(0, 3))
     assert timing.down == pytest.approx(factor * np.array([0.06, 0.03, 0.02]))
     assert timing.up == pytest.approx(factor * np.array([3, 1.5, 1]))
 
 
-def test_seconds_may_be_those_of_a_batch(tmp_path: Path) -> None:
+def test_seconds_can_be_per_batch(tmp_path: Path) -> None:
     timing = trace(write(tmp_path, COLUMNS), batch=4).expect(np.arange(3), job(3), Draws(0, 3))
     assert timing.unit == pytest.approx([0.2, 0.4, 0.6])
 
@@ -100,7 +100,7 @@ def test_deviations_are_in_means(tmp_path: Path) -> None:
     np.testing.assert_allclose(unit.std(0), cv * mean, rtol=5 / np.sqrt(4000), atol=1e-12)
 
 
-def test_drawn_rows(tmp_path: Path) -> None:
+def test_clients_can_draw_rows(tmp_path: Path) -> None:
     """Each of three devices is drawn for a third of the clients, once a run, by the seed."""
     device = trace(write(tmp_path, COLUMNS), draw=True)
     clients = np.arange(3000)
@@ -146,7 +146,7 @@ def test_drawn_rows(tmp_path: Path) -> None:
         ({"client": [4.5, 1.0, 2.0]}, r"device.client: .*: row 0 holds 4.5, but a name must be"),
     ],
 )
-def test_a_cell_is_refused_with_its_file_its_row_and_the_reason(
+def test_an_invalid_cell_is_rejected_with_file_row_and_reason(
     tmp_path: Path, changes: Mapping[str, Sequence[Any]], said: str
 ) -> None:
     path = write(tmp_path, {**COLUMNS, **changes})
@@ -155,20 +155,20 @@ def test_a_cell_is_refused_with_its_file_its_row_and_the_reason(
     assert path in str(caught.value)
 
 
-def test_a_column_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
+def test_a_missing_column_is_reported_with_the_existing_ones(tmp_path: Path) -> None:
     path = write(tmp_path, COLUMNS)
     with pytest.raises(DataError, match=r"device.up_cv: .* has no column 'sd'; it has client, seconds, down, up, cv"):
         trace(path, up_cv="sd").expect(np.arange(3), job(3), Draws(0, 3))
 
 
-def test_too_few_rows_are_refused_where_none_are_drawn(tmp_path: Path) -> None:
+def test_too_few_rows_are_rejected_unless_they_are_drawn(tmp_path: Path) -> None:
     path = write(tmp_path, COLUMNS)
     with pytest.raises(DataError, match=r"has 3 rows, too few for 4 clients: device.draw=true"):
         trace(path).expect(np.arange(1), job(1), Draws(0, 4))
     assert trace(path, draw=True).expect(np.arange(1), job(1), Draws(0, 4)).unit.shape == (1,)
 
 
-def test_a_client_that_is_left_out_is_named(tmp_path: Path) -> None:
+def test_a_missing_client_is_named(tmp_path: Path) -> None:
     """Of clients 0, 1 and 3 the third would have the row of another; two clients don't need it, nor do drawn ones."""
     path = write(tmp_path, {**COLUMNS, "client": [3, 0, 1]})
     with pytest.raises(DataError, match=r"has clients 0 to 1, then 3: add client 2, or set device.draw"):
@@ -179,7 +179,7 @@ def test_a_client_that_is_left_out_is_named(tmp_path: Path) -> None:
     assert trace(ids_of_devices).expect(np.arange(3), job(3), Draws(0, 3)).unit.shape == (3,)
 
 
-def test_files_that_are_no_table(tmp_path: Path) -> None:
+def test_files_that_are_no_table_are_rejected(tmp_path: Path) -> None:
     pickled = tmp_path / "devices.pkl"
     pickled.write_bytes(pickle.dumps({1: {"computation": 1.0}}))
     with pytest.raises(OptionError, match=r"path must be a file that ends in .parquet or .csv, got .*devices.pkl"):
@@ -195,7 +195,7 @@ def test_files_that_are_no_table(tmp_path: Path) -> None:
             trace(path).expect(np.arange(1), job(1), Draws(0, 1))
 
 
-def test_two_columns_of_one_name(tmp_path: Path) -> None:
+def test_two_columns_of_one_name_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "devices.csv").write_text("client,seconds,down,down,up,up\n1,1,1,1,1,1\n")
     with pytest.raises(DataError, match="has 2 columns called 'down'"):
         trace(str(tmp_path / "devices.csv")).expect(np.arange(1), job(1), Draws(0, 1))
@@ -215,7 +215,7 @@ def test_two_meanings_of_a_column_are_rejected(options: Mapping[str, str], names
         replace(trace("devices.csv"), **options)  # type: ignore[arg-type]
 
 
-def test_a_column_may_be_both_links_and_all_deviations(tmp_path: Path) -> None:
+def test_one_column_can_serve_both_links_and_all_deviations(tmp_path: Path) -> None:
     device = trace(write(tmp_path, COLUMNS), up="down", seconds_cv="cv", down_cv="cv", up_cv="cv")
     timing = device.expect(np.arange(3), job(3), Draws(0, 3))
     np.testing.assert_array_equal(timing.down, 2 * timing.up)

@@ -49,14 +49,14 @@ def test_more_blur_leaves_less_contrast() -> None:
     assert float(x.std()) >= spreads[0] > spreads[1] > spreads[2] > spreads[3]
 
 
-def test_data_that_are_no_images_are_refused(tmp_path: Path) -> None:
+def test_data_that_are_no_images_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(
         IncompatibleConfig, match=r"^feature_noise=blur needs images .*, but inputs have the shape \[60\]$"
     ):
         go(tmp_path, "dataset=synthetic", "feature_noise=blur", "client.lr=0.01")
 
 
-def test_a_run_with_it(tmp_path: Path) -> None:
+def test_a_run_with_blur_completes(tmp_path: Path) -> None:
     ran = go(tmp_path, "heterogeneity=iid", "feature_noise=blur", "feature_noise.law=bimodal", "rounds=1")
     assert sorted(ran.info.feature_noise) == [0.0] * 7 + [1.0] * 5
     assert "heterogeneity" not in ran.info.choices

@@ -16,12 +16,12 @@ from fedcohort.record import metadata
 from fedcohort.rng import generator
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build
-from federation_toy import raw
+from federation_toy import make_raw
 from run_harness import go
 
 
 def made(data: Raw | None = None, noise: Gaussian | None = None, seed: int = 0, client_val: float = 0.1) -> Federation:
-    data = raw(6000) if data is None else data
+    data = make_raw(6000) if data is None else data
     options = {"seed": seed, "clients": 20, "server_val": 0.05, "client_val": client_val}
     return build(data, SplitOptions(Iid(), NoNoise(), feature_noise=noise, **options))  # type: ignore[arg-type]
 
@@ -41,7 +41,7 @@ def test_each_clients_noise_has_its_own_standard_deviation() -> None:
     assert np.ptp(noisy.feature_noise) > 1
 
 
-def test_only_what_clients_train_on_is_disturbed() -> None:
+def test_only_training_inputs_get_noise() -> None:
     plain, noisy = made(), made(noise=Gaussian(2.0, "bimodal", 0.25))
     assert noisy.feature_noise is not None
     for name in ("test", "server_val", "server_test"):
@@ -55,7 +55,7 @@ def test_only_what_clients_train_on_is_disturbed() -> None:
         assert sum(changed) == 5
 
 
-def test_a_samples_noise_is_the_seeds_and_the_clients() -> None:
+def test_a_samples_noise_depends_on_seed_and_client() -> None:
     """Client 3's first draws, in float32: those of its own generator, T_k before V_k."""
     plain, noisy = made(), made(noise=Gaussian(2.0, "bimodal", 1.0))
     rng = generator(0, "feature_draw", client=3)
@@ -66,34 +66,34 @@ def test_a_samples_noise_is_the_seeds_and_the_clients() -> None:
     assert not torch.equal(made(noise=Gaussian(2.0, "bimodal", 1.0), seed=1).train.x, noisy.train.x)
 
 
-def test_no_second_copy_of_inputs_that_are_ours_alone() -> None:
+def test_owned_inputs_are_changed_in_place() -> None:
     """A large population's inputs stand where they stood, noise or not; and those of somebody else are left alone."""
-    mine = raw(6000, single_use=True)
+    mine = make_raw(6000, single_use=True)
     held = made(mine, Gaussian(2.0, "uniform", 0.4))
     assert np.shares_memory(held.train.x.numpy(), mine.train_x)
-    theirs = raw(6000)
+    theirs = make_raw(6000)
     before = theirs.train_x.copy()
     made(theirs, Gaussian(2.0, "uniform", 0.4))
     np.testing.assert_array_equal(theirs.train_x, before)
 
 
-def test_inputs_that_are_no_real_numbers_are_refused() -> None:
-    words = raw(6000, train_x=np.arange(6000)[:, None])
+def test_inputs_that_are_no_real_numbers_are_rejected() -> None:
+    words = make_raw(6000, train_x=np.arange(6000)[:, None])
     with pytest.raises(IncompatibleConfig, match=r"^feature_noise needs real numbers, .* are of type int64$"):
         made(words, Gaussian(1.0, "uniform", 0.4))
     with pytest.raises(IncompatibleConfig, match=r"are of type uint8; set dataset.pixels=float32 if the dataset has"):
-        made(raw(6000, train_x=np.arange(6000).astype(np.uint8)[:, None]), Gaussian(1.0, "uniform", 0.4))
+        made(make_raw(6000, train_x=np.arange(6000).astype(np.uint8)[:, None]), Gaussian(1.0, "uniform", 0.4))
     assert made(words, Gaussian(1.0, "bimodal", 0.0)).feature_noise is None
 
 
-def test_a_run_keeps_the_levels_on_its_card(tmp_path: Path) -> None:
+def test_a_run_stores_the_levels_in_its_metadata(tmp_path: Path) -> None:
     ran = go(tmp_path / "a", "heterogeneity=noise_inputs", "rounds=1")
     plain = go(tmp_path / "b", "heterogeneity=iid", "rounds=1")
     assert ran.info.choices["heterogeneity"] == "noise_inputs"
     assert 0 < ran.info.feature_noise.min() < ran.info.feature_noise.max() < 0.5
     for run in (ran, plain):
-        metadata.save(run.info)
-    np.testing.assert_array_equal(metadata.load(ran.folder).feature_noise, ran.info.feature_noise)
-    assert metadata.load(plain.folder).feature_noise is None
+        metadata.save_info(run.info)
+    np.testing.assert_array_equal(metadata.load_info(ran.folder).feature_noise, ran.info.feature_noise)
+    assert metadata.load_info(plain.folder).feature_noise is None
     assert ran.last.metrics["server_val/loss"] != plain.last.metrics["server_val/loss"]
     assert ran.reports[0].metrics["server_val/loss"] == plain.reports[0].metrics["server_val/loss"]

@@ -24,7 +24,7 @@ def test_exactly_a_share_of_the_clients_has_the_level(share: float, clients: int
         assert sorted(found) == [0.0] * (clients - noisy) + [0.7] * noisy
 
 
-def test_who_is_disturbed_has_nothing_to_do_with_whose_labels_are_wrong() -> None:
+def test_feature_noise_is_independent_of_label_noise() -> None:
     """Both groups draw four of ten clients: of 2,000 seeds the two overlap in 1.6 of them on average (16 / 10).
 
     The overlap is hypergeometric with the variance 4 x .4 x .6 x 6 / 9 = 0.64.

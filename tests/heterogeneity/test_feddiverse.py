@@ -17,7 +17,7 @@ from fedcohort.dataset.breeds import BREEDS
 from fedcohort.partition.attribute import Attribute
 from fedcohort.partition.base import Stock
 from fedcohort.startup import components
-from feddiverse_toy import FEDDIVERSE, birds, dogs
+from feddiverse_toy import FEDDIVERSE, write_spawrious, write_waterbirds
 from run_harness import compose_words, go
 
 CLIENTS = {"waterbirds_dist": 30, "spawrious_gai": 25, "spawrious4": 25, "spawrious_gci100": 100}  # 24 elsewhere
@@ -60,7 +60,7 @@ def test_a_preset_has_the_papers_clients_of_each_kind(word: str) -> None:
 
 
 @pytest.mark.parametrize("word", GLOBAL)
-def test_one_kind_of_skew_is_left_in_all_data_together(word: str) -> None:
+def test_the_pooled_data_have_only_one_kind_of_skew(word: str) -> None:
     found = skew.metrics(federation(word))
     for name in skew.COMPONENTS:
         if name == GLOBAL[word]:
@@ -93,7 +93,7 @@ def test_the_metrics_by_hand() -> None:
     assert four["client_ai"] == pytest.approx(4 / 25 * own, abs=6e-3)
 
 
-def test_waterbirds_is_dealt_whole_and_has_its_own_correlation() -> None:
+def test_waterbirds_is_partitioned_completely_with_its_correlation() -> None:
     """4,795 images: 3,682 land birds and 1,241 on water. The 25 others differ from the data by what 5 clients took."""
     counts = federation("waterbirds_dist")
     np.testing.assert_array_equal(counts.sum(0), BIRDS)
@@ -108,7 +108,7 @@ def test_waterbirds_is_dealt_whole_and_has_its_own_correlation() -> None:
     assert np.abs([skew.triplet(each)[2] - sc for each in others]).max() < 0.06
 
 
-def test_what_the_preset_sets_and_what_a_user_changes() -> None:
+def test_a_user_can_change_the_presets_options() -> None:
     gsc = composed("spawrious_gsc")
     assert gsc.config["dataset"]["breeds"] == ["labrador", "dachshund"]
     assert gsc.config["dataset"]["places"] == ["beach", "snow"]
@@ -125,8 +125,8 @@ def test_what_the_preset_sets_and_what_a_user_changes() -> None:
 
 
 @pytest.mark.parametrize("word", ["spawrious_gsc", "waterbirds_dist"])
-def test_a_run_of_small_data_is_dealt_the_same_whatever_the_selector(word: str, tmp_path: Path) -> None:
-    path = birds(tmp_path) if word == "waterbirds_dist" else dogs(tmp_path, 100)
+def test_the_partition_does_not_depend_on_the_selector(word: str, tmp_path: Path) -> None:
+    path = write_waterbirds(tmp_path) if word == "waterbirds_dist" else write_spawrious(tmp_path, 100)
     words = (f"dataset={dataset(word)}", f"heterogeneity={word}", f"dataset.path={path}", "dataset.size=8", "rounds=1")
     clients = f"clients={CLIENTS.get(word, 24)}"
     rans = [

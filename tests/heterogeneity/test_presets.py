@@ -10,7 +10,7 @@ from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.startup import check, components
 from feddiverse_toy import FEDDIVERSE
 from run_harness import compose_words
-from yaml_words import CONFIGS, plain
+from yaml_words import CONFIGS, to_dict
 
 MAIN = """
 defaults:
@@ -31,7 +31,7 @@ def composed(tmp_path: Path) -> Any:
 
     def compose_with(*overrides: str) -> dict[str, Any]:
         with initialize_config_dir(str(tmp_path), version_base="1.3"):
-            return plain(compose("main", overrides=list(overrides)))
+            return to_dict(compose("main", overrides=list(overrides)))
 
     return compose_with
 
@@ -59,7 +59,7 @@ GAUSSIAN = {"_target_": "fedcohort.feature_noise.gaussian.Gaussian", "sigma": 0.
         ("cmnist_gsc", NATURAL, CLEAN),
     ],
 )
-def test_a_preset_is_what_its_name_says(
+def test_a_preset_has_the_options_of_its_name(
     composed: Any, preset: str, partition: dict[str, Any], label_noise: dict[str, Any]
 ) -> None:
     """Its numbers are the defaults of the words; this test keeps them together."""
@@ -85,7 +85,7 @@ def test_every_preset_is_tested() -> None:
     } | set(FEDDIVERSE)
 
 
-def test_the_users_words_win(composed: Any) -> None:
+def test_the_users_options_override_the_preset(composed: Any) -> None:
     config = composed("partition=dirichlet", "label_noise.a=5")
     assert config["partition"]["_target_"].endswith("Dirichlet")
     assert set(config["partition"]) == {"_target_", "alpha", "min_samples"}
@@ -110,18 +110,18 @@ def test_the_users_words_win(composed: Any) -> None:
         (("dataset=folder", "heterogeneity=noniid30"), "noniid30"),
     ],
 )
-def test_a_run_is_called_after_its_preset_only_while_that_is_true(typed: tuple[str, ...], word: str | None) -> None:
+def test_a_run_has_the_presets_name_only_if_it_is_unchanged(typed: tuple[str, ...], word: str | None) -> None:
     composition = compose_words(*typed)
     assert composition.choices.get("heterogeneity") == word
     assert "heterogeneity" not in composition.config, "the word changes no result: two ways to one run have one hash"
 
 
-def test_a_presets_record_is_no_option() -> None:
+def test_presets_have_no_options() -> None:
     with pytest.raises(OptionError, match=r"a preset has no options, type partition.fraction=0.4"):
         compose_words("heterogeneity.partition.fraction=0.4")
 
 
-def test_synthetic_data_bring_their_own_clients(composed: Any) -> None:
+def test_synthetic_data_have_their_own_clients(composed: Any) -> None:
     config = composed("dataset=synthetic", "clients=7")
     assert config["partition"] == NATURAL
     assert config["label_noise"] == CLEAN
@@ -135,7 +135,7 @@ def test_synthetic_data_with_a_heterogeneity_named_by_the_user(composed: Any) ->
 
 
 @pytest.mark.parametrize("client", ["null", "site"])
-def test_own_data_are_taken_as_they_are_and_called_so(client: str) -> None:
+def test_user_data_use_the_natural_partition_and_name(client: str) -> None:
     """The composed config, the words and so the hash are those of the preset that it came to, typed out."""
     data = ("dataset=folder", f"dataset.client={client}")
     word, clients = ("iid", 50) if client == "null" else ("natural", None)
@@ -161,20 +161,20 @@ def test_own_data_are_taken_as_they_are_and_called_so(client: str) -> None:
         (("dataset.client=site", "experiment=regret"), NATURAL, CLEAN, 20),
     ],
 )
-def test_what_is_named_wins_over_what_own_data_choose(
+def test_explicit_options_override_the_defaults_of_user_data(
     typed: tuple[str, ...], partition: dict[str, Any], label_noise: dict[str, Any], clients: int | None
 ) -> None:
     config = compose_words("dataset=folder", *typed).config
     assert (config["partition"], config["label_noise"], config["clients"]) == (partition, label_noise, clients)
 
 
-def test_an_experiments_words_win_over_what_own_data_choose() -> None:
+def test_an_experiments_options_override_the_defaults_of_user_data() -> None:
     composition = compose_words("dataset=folder", "experiment=drift")
     assert composition.choices["partition"] == "label_shards"
     assert composition.config["clients"] == 100
 
 
-def test_clients_that_are_named_and_not_taken_are_refused() -> None:
+def test_a_number_of_clients_that_is_not_used_is_rejected() -> None:
     for words in (("partition=iid",), ("heterogeneity=noniid30",), ("experiment=drift",)):
         composition = compose_words("dataset=folder", "dataset.client=site", *words)
         with pytest.raises(

@@ -22,21 +22,23 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("environment")
-def test_an_environment_that_is_not_activated_is_named_from_here() -> None:
+def test_an_inactive_environment_is_shown_as_a_relative_path() -> None:
     assert (program_command("python"), program_command("mlflow")) == (".venv/bin/python", ".venv/bin/mlflow")
 
 
-def test_elsewhere_its_whole_path_is_said(environment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_elsewhere_the_absolute_path_is_shown(
+    environment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert program_command("mlflow") == f"'{environment}/mlflow'"
 
 
-def test_an_activated_one_is_found_by_the_bare_name(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_an_active_environment_the_bare_name_is_shown(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(environment))
     assert (program_command("python"), program_command("mlflow")) == ("python", "mlflow")
 
 
-def test_a_program_that_is_not_there_keeps_its_name(environment: Path) -> None:
+def test_a_missing_program_keeps_its_name(environment: Path) -> None:
     (environment / "mlflow").unlink()
     assert program_command("mlflow") == "mlflow"

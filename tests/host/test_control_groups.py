@@ -16,7 +16,7 @@ def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_quota_of_the_group_or_one_above_it(groups: Path) -> None:
+def test_the_smallest_quota_of_the_group_and_its_parents_applies(groups: Path) -> None:
     """Version 2: 1.5 cores below 4; a file without a quota; none at all."""
     assert control_groups.cpu_quota() == math.inf
     inner = groups / "a" / "b"
@@ -30,7 +30,7 @@ def test_a_quota_of_the_group_or_one_above_it(groups: Path) -> None:
     assert control_groups.cpu_quota() == 1.5
 
 
-def test_limits_of_the_first_version(groups: Path) -> None:
+def test_limits_of_control_groups_version_1_are_read(groups: Path) -> None:
     """The path that the process knows is the host's; in the container its group is the mount itself."""
     (groups / "own").write_text("4:memory:/docker/1\n3:cpu,cpuacct:/docker/1\n")
     for name, text in (
@@ -47,7 +47,7 @@ def test_limits_of_the_first_version(groups: Path) -> None:
     assert control_groups.cpu_quota() == math.inf
 
 
-def test_what_a_control_group_leaves(groups: Path) -> None:
+def test_the_memory_left_by_a_control_group(groups: Path) -> None:
     """Its limit less the memory of its processes; cached files do not count."""
     (groups / "memory.max").write_text("5000\n")
     (groups / "memory.stat").write_text("anon 2000\nfile 2900\n")

@@ -8,7 +8,7 @@ import pytest
 from fedcohort.host import control_groups, cores
 
 
-def test_parts_of_cores_are_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fractions_of_cores_are_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control_groups, "cpu_quota", lambda: 0.5)
     assert cores.available_cores() == 1
     monkeypatch.setattr(control_groups, "cpu_quota", lambda: math.inf)

@@ -12,18 +12,18 @@ from fedcohort.errors import DiskError, FedcohortError, OptionError
 from fedcohort.host import disk
 from fedcohort.record import history
 from killing import in_a_child
-from run_harness import Ran, go
+from run_harness import FinishedRun, go
 
 WORDS = ("agg=scaffold", "callback=default", "callback.figures=null", "split.limit=240", "rounds=3")
 STORED = ("client_store.limit_gb=0",)
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return go(tmp_path_factory.mktemp("whole"), *WORDS)
 
 
-def goes_on(whole: Ran, logs: Path, *words: str) -> None:
+def goes_on(whole: FinishedRun, logs: Path, *words: str) -> None:
     """A resume ends like a run that was spared: the same bits, every file."""
     ended = go(logs, *WORDS, *words, "resume=true")
     assert history.read(ended.folder).fingerprints == history.read(whole.folder).fingerprints
@@ -44,8 +44,8 @@ def goes_on(whole: Ran, logs: Path, *words: str) -> None:
         (45_000, STORED),  # the first checkpoint beside it
     ],
 )
-def test_a_file_that_grows_no_more_ends_the_run_in_one_line(
-    whole: Ran, tmp_path: Path, capfd: pytest.CaptureFixture[str], most: int, words: tuple[str, ...]
+def test_a_file_that_cannot_grow_ends_the_run_with_one_line(
+    whole: FinishedRun, tmp_path: Path, capfd: pytest.CaptureFixture[str], most: int, words: tuple[str, ...]
 ) -> None:
     """most: bytes that a file may have; what is written beyond is refused, as a full disk refuses it."""
 
@@ -68,9 +68,9 @@ def test_a_file_that_grows_no_more_ends_the_run_in_one_line(
 
 
 MOMENTS = [
-    ("fedcohort.record.client_table.write_part", 3),
+    ("fedcohort.record.client_table.write_step", 3),
     ("fedcohort.record.client_table.consolidate", 1),
-    ("fedcohort.record.journal.commit", 3),
+    ("fedcohort.record.journal.commit_step", 3),
     ("fedcohort.record.status.write_atomically", 3),
     ("fedcohort.console.summary.write_atomically", 1),
     ("fedcohort.lightning.checkpoint._save", 3),  # of a checkpoint
@@ -80,8 +80,8 @@ MOMENTS = [
 
 
 @pytest.mark.parametrize(("path", "call"), MOMENTS)
-def test_a_disk_that_is_full_from_one_moment_on(
-    whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, call: int
+def test_a_full_disk_ends_the_run_without_damage(
+    whole: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, call: int
 ) -> None:
     calls = {"n": 0}
 

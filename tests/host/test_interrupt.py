@@ -21,29 +21,29 @@ def interrupts() -> Iterator[Interrupts]:
     """A watch of our own, whatever the process that runs the tests does with Ctrl-C."""
     before = signal.signal(INT, signal.default_int_handler)
     interrupts = Interrupts()
-    with interrupts.on():
+    with interrupts.handle_signals():
         yield interrupts
     assert signal.getsignal(INT) is signal.default_int_handler
     signal.signal(INT, before)
 
 
 @pytest.mark.parametrize("number", [INT, TERM])
-def test_at_the_start_it_ends_the_run_at_once(interrupts: Interrupts, number: signal.Signals) -> None:
+def test_a_signal_at_start_up_ends_the_run_at_once(interrupts: Interrupts, number: signal.Signals) -> None:
     with pytest.raises(Stop) as caught:
         signal.raise_signal(number)
     assert caught.value.code == 128 + number
 
 
-def test_a_signal_to_one_worker_is_not_the_others() -> None:
+def test_a_signal_to_one_worker_does_not_reach_the_others() -> None:
     """Two processes that are forked with the same object: one of them notes a signal, and the other has none."""
     interrupts = Interrupts()
     read, write = os.pipe()
     if not (child := os.fork()):
         os.read(read, 1)  # until the parent watches its signals
-        with interrupts.on():
-            interrupts.note(143)
+        with interrupts.handle_signals():
+            interrupts.record_exit_code(143)
             os._exit(interrupts.code)
-    with interrupts.on():
+    with interrupts.handle_signals():
         os.write(write, b"1")
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 143
         assert interrupts.code == 0
@@ -51,7 +51,7 @@ def test_a_signal_to_one_worker_is_not_the_others() -> None:
     os.close(write)
 
 
-def test_in_a_round_the_first_waits_and_the_second_drops(interrupts: Interrupts) -> None:
+def test_in_a_round_the_first_signal_waits_and_the_second_aborts(interrupts: Interrupts) -> None:
     interrupts.enter_training()
     signal.raise_signal(INT)
     assert interrupts.code == 130
@@ -61,7 +61,7 @@ def test_in_a_round_the_first_waits_and_the_second_drops(interrupts: Interrupts)
     signal.raise_signal(INT)  # what the observers still write is not broken off
 
 
-def test_while_files_are_written_each_further_one_gives_up_one(interrupts: Interrupts) -> None:
+def test_while_files_are_written_each_further_signal_skips_one(interrupts: Interrupts) -> None:
     interrupts.enter_file_writing()
     signal.raise_signal(TERM)
     for _ in range(2):
@@ -69,47 +69,47 @@ def test_while_files_are_written_each_further_one_gives_up_one(interrupts: Inter
             signal.raise_signal(TERM)
 
 
-def test_an_error_after_a_signal_is_not_broken_off_by_another(interrupts: Interrupts) -> None:
+def test_an_error_after_a_signal_is_not_interrupted(interrupts: Interrupts) -> None:
     interrupts.enter_failure()
-    assert not interrupts.waits, "no signal came"
+    assert not interrupts.has_pending_signal, "no signal came"
     with pytest.raises(Stop):
         signal.raise_signal(TERM)
     interrupts.enter_failure()
-    assert interrupts.waits
+    assert interrupts.has_pending_signal
     signal.raise_signal(TERM)
 
 
-def test_one_that_is_held_waits_for_the_check(interrupts: Interrupts) -> None:
-    with interrupts.hold():
+def test_a_held_signal_waits_for_the_next_check(interrupts: Interrupts) -> None:
+    with interrupts.delay_signals():
         signal.raise_signal(TERM)
     with pytest.raises(Stop):
         interrupts.check()
 
 
-def test_one_that_somebody_swallowed_is_found_by_the_check(interrupts: Interrupts) -> None:
+def test_a_swallowed_signal_is_found_by_the_next_check(interrupts: Interrupts) -> None:
     with suppress(BaseException):
         signal.raise_signal(INT)
     with pytest.raises(Stop):
         interrupts.check()
 
 
-def test_inside_of_another_it_changes_nothing(interrupts: Interrupts) -> None:
+def test_a_nested_handler_changes_nothing(interrupts: Interrupts) -> None:
     handler = signal.getsignal(TERM)
-    with interrupts.on():
+    with interrupts.handle_signals():
         assert signal.getsignal(TERM) == handler
     assert signal.getsignal(TERM) == handler
 
 
-def test_what_is_ignored_stays_ignored() -> None:
+def test_ignored_signals_stay_ignored() -> None:
     before = signal.signal(INT, signal.SIG_IGN)
     interrupts = Interrupts()
-    with interrupts.on():
+    with interrupts.handle_signals():
         interrupts.listen()
         assert signal.getsignal(INT) is signal.SIG_IGN
     signal.signal(INT, before)
 
 
-def test_a_forked_process_keeps_its_own_to_itself_until_all_have_heard(interrupts: Interrupts) -> None:
+def test_a_forked_process_holds_its_signal_until_all_processes_have_it(interrupts: Interrupts) -> None:
     """torch ends the other processes with SIGTERM where one of them dies: that is no signal of the user's."""
 
     def child(work: str) -> None:
@@ -118,7 +118,7 @@ def test_a_forked_process_keeps_its_own_to_itself_until_all_have_heard(interrupt
             interrupts.enter_training()
             signal.raise_signal(TERM)
             if work == "heard":
-                interrupts.note(interrupts.code)
+                interrupts.record_exit_code(interrupts.code)
             os._exit(0 if interrupts.code == 143 else 1)
         assert os.waitpid(pid, 0)[1] == 0
 
@@ -131,7 +131,7 @@ def test_a_forked_process_keeps_its_own_to_itself_until_all_have_heard(interrupt
 @pytest.mark.parametrize(
     ("begin", "ends"), [("enter_preparation", True), ("enter_training", False), ("enter_file_writing", False)]
 )
-def test_a_closed_pipe_is_a_first_signal(interrupts: Interrupts, begin: str, ends: bool) -> None:
+def test_a_closed_pipe_counts_as_the_first_signal(interrupts: Interrupts, begin: str, ends: bool) -> None:
     getattr(interrupts, begin)()
     if ends:
         with pytest.raises(Stop):
@@ -141,7 +141,7 @@ def test_a_closed_pipe_is_a_first_signal(interrupts: Interrupts, begin: str, end
     assert interrupts.code == PIPE == 141
 
 
-def test_a_closed_pipe_ends_a_program_that_watches_nothing() -> None:
+def test_a_closed_pipe_ends_a_program_without_a_handler() -> None:
     with pytest.raises(SystemExit) as caught:
         Interrupts().note_closed_pipe()
     assert caught.value.code == PIPE
@@ -158,7 +158,11 @@ PROGRAM = (
         ("7", 7, ""),
         ("signal.raise_signal(signal.SIGTERM)", 143, NOTHING),
         ("signal.raise_signal(signal.SIGTERM), 'stopped'", 143, "stopped"),
-        ("interrupts.note(143) or 1 / 0", 143, NOTHING),  # an import that was broken off raises what it likes
+        (
+            "interrupts.record_exit_code(143) or 1 / 0",
+            143,
+            NOTHING,
+        ),  # an import that was broken off raises what it likes
         ("interrupts.note_closed_pipe()", 141, ""),
     ],
 )
@@ -167,12 +171,27 @@ def test_a_program_ends_with_one_line_and_the_signals_code(main: str, code: int,
     assert (done.returncode, done.stderr.strip()) == (code, said)
 
 
-def test_a_launchers_own_signal_is_for_the_process_that_it_started() -> None:
+def test_a_closed_output_ends_a_program_quietly() -> None:
+    """As in `fedcohort study report NAME | head`; a broken pipe to another process stays an error."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    for size in (1, 100_000):  # noticed at the end, and while it is written
+        program = [sys.executable, "-c", PROGRAM.format(f"sys.stdout.write('x' * {size}) and 0")]
+        done = subprocess.run(program, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+        assert (done.returncode, done.stderr) == (141, ""), size
+    os.close(writer)
+    other = "(_ for _ in ()).throw(BrokenPipeError('a worker'))"
+    done = subprocess.run([sys.executable, "-c", PROGRAM.format(other)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "BrokenPipeError: a worker" in done.stderr
+
+
+def test_forked_processes_ignore_the_launchers_signal() -> None:
     """SLURM sends it to the training processes that were forked, too: each would put the job back into the queue."""
     heard: list[int] = []
     before = signal.signal(signal.SIGUSR2, lambda number, _: heard.append(os.getpid()))
     interrupts = Interrupts()
-    with interrupts.on():
+    with interrupts.handle_signals():
         pid = os.fork()
         if pid == 0:
             signal.raise_signal(signal.SIGUSR2)

@@ -41,7 +41,7 @@ def test_freed_memory_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     gc.unfreeze()
 
 
-def test_children_share_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_existing_objects_are_frozen_before_forking(monkeypatch: pytest.MonkeyPatch) -> None:
     library = Library("malloc_trim")
     monkeypatch.setattr(ctypes, "CDLL", lambda name: library)
     memory.share_with_children()
@@ -52,7 +52,7 @@ def test_children_share_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="the C library has no malloc_trim")
-def test_what_was_freed_is_given_back() -> None:
+def test_freed_memory_is_returned_to_the_system() -> None:
     """2,000 blocks of 50 kB below one that stays: the C library keeps them, as they aren't at its heap's end."""
     blocks = [b"x" * 50_000 for _ in range(2_000)]
     held = memory.resident_bytes()
@@ -63,7 +63,7 @@ def test_what_was_freed_is_given_back() -> None:
     assert len(last) == 50_000
 
 
-def test_the_system_says_what_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_system_reports_the_memory_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS:"))
     assert memory.resident_bytes() == pytest.approx(int(line.split()[1]) * 1024, rel=0.05)
     monkeypatch.setattr(Path, "read_text", lambda path: Path("/no/such/file").read_bytes())
@@ -71,7 +71,7 @@ def test_the_system_says_what_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("megabytes", "passes"), [(1, 0), (100, 1)])
-def test_what_a_run_leaves_is_collected_where_it_is_much(
+def test_the_garbage_of_a_run_is_collected_if_it_is_large(
     megabytes: int, passes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cycle that holds data: the collector doesn't come by itself, whose passes go by the number of objects."""
@@ -89,7 +89,7 @@ def test_what_a_run_leaves_is_collected_where_it_is_much(
     assert held - memory.resident_bytes() >= 0.9 * megabytes * 10**6 * passes
 
 
-def test_a_run_gives_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_returns_its_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When all is done, and while the data are loaded."""
     said = list[str]()
     for name in ("return_free_memory", "end_run"):

@@ -37,7 +37,7 @@ def test_a_child_ends_with_its_killed_parent(monkeypatch: pytest.MonkeyPatch, by
     os.close(read)
 
 
-def test_a_process_that_was_started_by_hand_watches_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_started_by_hand_watches_no_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multiprocessing, "parent_process", lambda: None)
     monkeypatch.setattr(orphan, "_WATCHING", [])
     orphan.end_when_parent_ends()

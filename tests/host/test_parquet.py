@@ -11,7 +11,7 @@ from fedcohort.host import parquet
 TABLE = pa.table({"x": [0.1 * i for i in range(1000)]})
 
 
-def test_a_flipped_bit_of_a_page_is_an_error_and_no_other_value(tmp_path: Path) -> None:
+def test_a_flipped_bit_of_a_page_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     parquet.write_table(TABLE, path, use_dictionary=False, compression="none")
     whole = path.read_bytes()
@@ -21,7 +21,7 @@ def test_a_flipped_bit_of_a_page_is_an_error_and_no_other_value(tmp_path: Path) 
             parquet.open_file(path).read()
 
 
-def test_tables_one_after_the_other_have_checksums_too(tmp_path: Path) -> None:
+def test_tables_written_in_sequence_have_checksums_too(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     with parquet.open_writer(path, TABLE.schema, compression="none", use_dictionary=False) as writer:
         writer.write_table(TABLE)

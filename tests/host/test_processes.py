@@ -13,13 +13,13 @@ from fedcohort.host.processes import check_processes, list_untried, make_repeata
     ("accelerator", "num_nodes", "named"),
     [("cpu", 1, []), ("gpu", 1, ["GPUs"]), ("cpu", 2, ["machines"]), ("gpu", 2, ["GPUs", "machines"])],
 )
-def test_what_nobody_has_tried_is_said(accelerator: str, num_nodes: int, named: list[str]) -> None:
+def test_untested_configurations_give_a_notice(accelerator: str, num_nodes: int, named: list[str]) -> None:
     lines = list_untried(accelerator, num_nodes)
     assert len(lines) == bool(named)
     assert all(word in lines[0] for word in named)
 
 
-def test_nobody_starts_other_machines_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_starting_several_machines_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "GROUP_RANK"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(OptionError, match=r"trainer\.num_nodes must be 1 where neither SLURM nor torchrun"):
@@ -39,7 +39,7 @@ TORCHRUN = {"TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "2"}
     ("environment", "launcher"),
     [(BATCH, ""), ({**STEP, "SLURM_STEP_NUM_TASKS": "1"}, ""), (STEP, "srun"), (TORCHRUN, "torchrun")],
 )
-def test_repeated_processes_of_one_run_are_refused(
+def test_repeated_processes_of_one_run_are_rejected(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], launcher: str
 ) -> None:
     for name in (*STEP, *TORCHRUN):
@@ -54,7 +54,7 @@ def test_repeated_processes_of_one_run_are_refused(
 
 
 @pytest.mark.parametrize(("accelerator", "asked"), [("cpu", False), ("gpu", True)])
-def test_a_gpu_is_asked_for_the_same_bits(accelerator: str, asked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_is_set_to_deterministic_mode(accelerator: str, asked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the switches alone; that they do it is tested where there is a GPU (tests/lightning/test_cuda.py)."""
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
     monkeypatch.setattr(torch.backends.cudnn, "benchmark", True)

@@ -16,7 +16,7 @@ from fedcohort.host import processor
         ("processor : 0\n", None),
     ],
 )
-def test_instructions_for_bf16(tmp_path: Path, text: str, has: bool | None) -> None:
+def test_bf16_instructions_are_detected(tmp_path: Path, text: str, has: bool | None) -> None:
     (tmp_path / "cpuinfo").write_text(text)
     assert processor.has_bf16(tmp_path / "cpuinfo") is has
     assert processor.has_bf16(tmp_path / "absent") is None

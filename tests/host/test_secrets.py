@@ -32,7 +32,7 @@ WITHOUT = [
 
 
 @pytest.mark.parametrize("address", WITH)
-def test_an_address_with_a_password_is_refused_and_not_repeated(address: str) -> None:
+def test_an_address_with_a_password_is_rejected_without_repeating_it(address: str) -> None:
     with pytest.raises(OptionError, match="MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD") as caught:
         server.place(address, "x", Path("logs"))
     assert WORD not in str(caught.value)
@@ -40,14 +40,14 @@ def test_an_address_with_a_password_is_refused_and_not_repeated(address: str) ->
 
 
 @pytest.mark.parametrize("address", WITHOUT)
-def test_an_address_without_one_is_not(address: str) -> None:
+def test_an_address_without_a_password_is_accepted(address: str) -> None:
     assert not secrets.has_password(address)
     server.place(address, "x", Path("logs"))
 
 
 @pytest.mark.parametrize("address", WITH)
 @pytest.mark.parametrize("mode", [(), ("-m", "seed=0,1"), ("--multirun",)])
-def test_a_typed_one_is_refused_before_hydra_sees_it(
+def test_a_typed_password_is_rejected_before_hydra_sees_it(
     capsys: pytest.CaptureFixture[str], address: str, mode: tuple[str, ...]
 ) -> None:
     def hydra() -> None:
@@ -60,7 +60,7 @@ def test_a_typed_one_is_refused_before_hydra_sees_it(
     assert "MLFLOW_TRACKING_PASSWORD" in said.err
 
 
-def test_one_in_a_config_is_refused_before_a_sweep_is_written_down(
+def test_a_password_in_a_config_is_rejected_before_a_sweep_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "logger").mkdir()
@@ -71,13 +71,13 @@ def test_one_in_a_config_is_refused_before_a_sweep_is_written_down(
     assert f"{tmp_path}/logger/ours.yaml must be" in capsys.readouterr().err
 
 
-def test_nothing_is_left_of_a_run_that_was_refused(tmp_path: Path) -> None:
+def test_a_rejected_run_leaves_no_files(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"logger\.tracking_uri must be an address without a password"):
         go(tmp_path, "logger=mlflow", f"logger.tracking_uri={WITH[0]}")
     assert not list(tmp_path.iterdir())
 
 
-def test_the_environments_password_is_nowhere(
+def test_a_password_in_the_environment_is_never_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "me")

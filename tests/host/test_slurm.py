@@ -47,14 +47,14 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         (("", "", "", "1"), None, None),
     ],
 )
-def test_who_this_job_is(
+def test_the_job_is_identified_by_its_environment(
     environment: Callable[..., None], values: tuple[str, ...], job: str | None, restarted: str | None
 ) -> None:
     environment(*values)
     assert (slurm.current_job_id(), slurm.find_restarted_job()) == (job, restarted)
 
 
-def test_a_job_that_is_started_again_goes_on_by_itself(tmp_path: Path, environment: Callable[..., None]) -> None:
+def test_a_restarted_job_resumes(tmp_path: Path, environment: Callable[..., None]) -> None:
     """In its own folder, though another job has run the same words since; and to the same bits."""
     stop = ("+callback.halt._target_=host.test_slurm.Halt", "+callback.halt.after=2")
     environment("7", "", "", "")
@@ -102,7 +102,7 @@ JOB = (
         ("COMPLETING", "1", "None", False),  # scontrol requeue: SLURM has it in hand
     ],
 )
-def test_a_job_that_makes_room_asks_to_come_back(
+def test_a_preempted_job_requests_a_requeue(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     environment: Callable[..., None],
@@ -143,7 +143,7 @@ def wait_for(found: Callable[[], object], process: subprocess.Popen[str]) -> Non
         time.sleep(0.2)
 
 
-def test_a_requeued_job_of_a_real_cluster_ends_with_the_bits_of_one_that_was_left_alone(tmp_path: Path) -> None:
+def test_a_requeued_job_of_a_real_cluster_is_bit_identical(tmp_path: Path) -> None:
     """Signals, the queue, a second start in another process; the failure of a job beside it reaches the exit code."""
     if why := cluster():
         pytest.skip(why)
@@ -179,7 +179,7 @@ def test_a_requeued_job_of_a_real_cluster_ends_with_the_bits_of_one_that_was_lef
     assert (last["step"], last["fingerprint"]) == (300, whole.last.fingerprint)
 
 
-def test_jobs_of_a_sweep_that_is_ended_go_on_until_they_are_cancelled(tmp_path: Path) -> None:
+def test_jobs_of_an_ended_sweep_continue_until_cancelled(tmp_path: Path) -> None:
     """TERM ends the process that waits, which names them; `fedcohort sweep` finds them all the same, and ends them."""
     if why := cluster():
         pytest.skip(why)

@@ -9,7 +9,7 @@ from fedcohort.host import time_limit as module
 from fedcohort.host.time_limit import time_limit
 
 
-def test_a_wait_without_end_is_ended() -> None:
+def test_an_endless_wait_is_ended() -> None:
     before = signal.getsignal(signal.SIGALRM)
     with pytest.raises(TimeoutError, match=r"^sending took longer than 0\.01 s$"), time_limit(0.01, "sending"):
         threading.Event().wait()
@@ -17,7 +17,7 @@ def test_a_wait_without_end_is_ended() -> None:
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
-def test_a_library_that_tries_again_is_ended_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_retries_is_ended_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "AGAIN_S", 0.01)
 
     def try_again() -> None:
@@ -32,7 +32,7 @@ def test_a_library_that_tries_again_is_ended_too(monkeypatch: pytest.MonkeyPatch
         try_again()
 
 
-def test_what_ends_in_time_is_left_alone() -> None:
+def test_calls_that_end_in_time_are_unaffected() -> None:
     with time_limit(1000, "sending"):
         pass
     with pytest.raises(ValueError, match="its own"), time_limit(1000, "sending"):

@@ -33,14 +33,14 @@ from run_harness import go
 WORDS = ("selector=flash", "agg=scaffold", "rounds=4", "callback=default")
 QUIET = ("callback.figures=null", "callback.progress=null")
 POINTS: dict[str, tuple[Any, str]] = {
-    "claiming the folder": (claim, "claim"),
+    "claiming the folder": (claim, "claim_folder"),
     "noting the start": (provenance, "note_start"),
     "beginning the fit": (fit, "_begin"),
     "training a client": (LocalTrainer, "train"),
-    "committing a journal line": (journal, "commit"),
-    "writing the client table": (client_table, "write_part"),
-    "writing a checkpoint": (checkpoint, "write"),
-    "renaming a checkpoint": (checkpoint, "rename"),
+    "committing a journal line": (journal, "commit_step"),
+    "writing the client table": (client_table, "write_step"),
+    "writing a checkpoint": (checkpoint, "write_checkpoint"),
+    "renaming a checkpoint": (checkpoint, "rename_checkpoint"),
     "syncing a file": (os, "fsync"),
     "replacing a file": (os, "replace"),
     "writing a file": (folder, "write_atomically"),

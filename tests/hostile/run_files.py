@@ -19,7 +19,7 @@ from fedcohort.types import RoundReport
 from hostile.forked import fork
 from hostile.harness import Answer, Case
 from killing import die, in_a_child
-from run_harness import collect_words, compose_words
+from run_harness import collecting_overrides, compose_words
 from yaml_words import CONFIGS
 
 Damage = Callable[[Path], object]
@@ -116,19 +116,19 @@ def at_work() -> Path:
 
 
 def words_of(logs: Path, seed: int = 0) -> tuple[str, ...]:
-    return tuple(word for word in collect_words(logs, *WORDS, f"seed={seed}") if "collect" not in word)
+    return tuple(word for word in collecting_overrides(logs, *WORDS, f"seed={seed}") if "collect" not in word)
 
 
 def _train(logs: Path, seed: int, killed_at: int) -> None:
     """Train; killed_at: the step after whose commit the process dies, 0 for none."""
-    original = journal.commit
+    original = journal.commit_step
 
     def commit(file: object, report: RoundReport, *rest: object) -> str:
         if killed_at and report.step == killed_at + 1:
             die()
         return original(file, report, *rest)  # type: ignore[arg-type]
 
-    journal.commit = commit  # type: ignore[assignment]
+    journal.commit_step = commit  # type: ignore[assignment]
     run.run(compose_words(*words_of(logs, seed)))
 
 

@@ -22,7 +22,7 @@ from hostile.forked import fork
 from hostile.harness import Answer, Case
 from hostile.run_files import DAMAGES, Damage, swap
 from study.test_judge import LATE, ROWS
-from study.tiny import TINY, TUNE, made_up, write
+from study.tiny import TINY, TUNE, make_results, write_study
 from yaml_words import CONFIGS
 
 Change = Callable[[Any], Any]
@@ -192,7 +192,7 @@ def template() -> Path:
     for name, seeds in (("tiny", [0, 1]), ("other", [0])):
         folder = home / "studies" / name
         late = {cell: {row: values[-len(seeds) :] for row, values in of.items()} for cell, of in LATE.items()}
-        made_up(write(folder, **{**ROWS, "seeds": seeds}), late).save()
+        make_results(write_study(folder, **{**ROWS, "seeds": seeds}), late).save()
     (home / "configs").symlink_to(CONFIGS)
     return home
 

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fedcohort.command.data import look
+from fedcohort.command.data import describe_split
 from fedcohort.startup.command_line import run_with_one_line_errors
 from folder_toy import at
 from hostile.forked import fork
@@ -54,7 +54,7 @@ def load(folder: Path, build: Callable[[Path], object], words: Sequence[str]) ->
 
 def run(logs: Path, words: Sequence[str]) -> None:
     """Load and deal the data, print what the start-up table says of them, and train."""
-    federation, info = look(compose_words(*words, f"paths.logs={logs}"), words)
+    federation, info = describe_split(compose_words(*words, f"paths.logs={logs}"), words)
     print(info.tags["inputs"], *federation.notices(), sep="\n", flush=True)
     go(logs, *words)
 

@@ -117,7 +117,7 @@ def test_a_sweep_without_jobs_is_refused(tmp_path: Path, launched: list[list[str
 
 
 def test_a_bug_is_no_refusal(tmp_path: Path, launched: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refused, "check", lambda composition: 1 / 0)
+    monkeypatch.setattr(refused, "check_before_data", lambda composition: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         gridded(tmp_path, "seed=0,1").sweep([])
     assert launched == []

@@ -25,7 +25,7 @@ def test_the_line_has_counts_and_the_best_job(
     sweep = tmp_path / "s"
     sweep_folder.save_plan(sweep, Plan([["seed=0"], ["seed=1"]]))
     SweepJob(sweep, 0, ("seed=0",), ran(tmp_path / "run", 50, 0.5, 0.625)).note("done")
-    with live_line.show(sweep):
+    with live_line.show_live_line(sweep):
         time.sleep(0.3)
     line = "sweep s: 1 done, 1 left; about 1 s left; best server_val/acc 62.5 % (seed=0)"
     assert lines == ([] if is_terminal else [line])

@@ -7,7 +7,7 @@ import pytest
 
 from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import status
-from fedcohort.jobs.status import SweepStatus, line, look
+from fedcohort.jobs.status import SweepStatus, progress_line, read_status
 from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import JobRecord, Plan, SweepJob
 
@@ -48,8 +48,8 @@ def test_time_left_is_what_jobs_took_by_what_is_left_by_how_many_run(tmp_path: P
 
 
 def test_the_line_that_a_job_begins_with() -> None:
-    assert line(0, 18, None) == "job 1 of 18"
-    assert line(6, 18, 2400.0) == "job 7 of 18, about 40 min left"
+    assert progress_line(0, 18, None) == "job 1 of 18"
+    assert progress_line(6, 18, 2400.0) == "job 7 of 18, about 40 min left"
 
 
 def test_the_best_is_the_last_validation_of_a_run_that_is_done(tmp_path: Path) -> None:
@@ -74,10 +74,10 @@ def test_a_job_that_says_running_and_has_nobody_was_killed(tmp_path: Path) -> No
     SweepJob(tmp_path, 0, ("seed=0",), run).note("running")
     lock = try_to_lock(tmp_path / sweep_folder.LOCK)
     assert lock is not None
-    assert look(tmp_path, plan).records[0].how == "running"
+    assert read_status(tmp_path, plan).records[0].how == "running"
     lock.close()
-    assert look(tmp_path, plan).records[0].how == "failed"
-    assert look(tmp_path, plan, waits=True).records[0].how == "running", "SLURM has it"
+    assert read_status(tmp_path, plan).records[0].how == "failed"
+    assert read_status(tmp_path, plan, waits=True).records[0].how == "running", "SLURM has it"
     with try_to_lock(run / "run.lock") or run.open() as _:
-        assert look(tmp_path, plan).records[0].how == "running", "a worker lives on"
+        assert read_status(tmp_path, plan).records[0].how == "running", "a worker lives on"
     assert sweep_folder.read_plan(tmp_path / "elsewhere") is None

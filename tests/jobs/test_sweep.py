@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from command_harness import Done, command
+from command_harness import FinishedCommand, run_command
 from fedcohort.command.compare import parse
 from fedcohort.record.observer import Observer
 from fedcohort.startup.comparison import read_answer
@@ -23,10 +23,10 @@ SMALL = ["clients=12", "rounds=2", "model=logreg", "client.epochs=1", "callback=
 TRACKED = ("callback=default", "callback.figures=null", "logger=mlflow")
 
 
-def train(logs: Path, *words: str) -> Done:
+def train(logs: Path, *words: str) -> FinishedCommand:
     given = {word.split("=")[0] for word in words}
     base = [word for word in SMALL if word.split("=")[0] not in given]
-    return command(*words, *base, f"paths.logs={logs}")
+    return run_command(*words, *base, f"paths.logs={logs}")
 
 
 def finished(logs: Path) -> int:

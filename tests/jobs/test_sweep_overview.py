@@ -49,7 +49,7 @@ def ran(folder: Path, *words: str, place: server.Place | None = None, tracked: b
             node = node.setdefault(part, {})
         node[last] = float(value) if "." in value else int(value)
     folder.mkdir(parents=True)
-    metadata.save(info(folder, choices=choices, config=config, tags=tags))
+    metadata.save_info(info(folder, choices=choices, config=config, tags=tags))
     if tracked:
         identity.register(folder, place or server.place(None, "fedcohort", Path("logs")))
     return folder
@@ -173,11 +173,11 @@ def test_a_sweep_is_no_part_of_one_with_a_longer_name(logs: Logs) -> None:
 
 def test_a_run_keeps_the_sweeps_that_it_was_in(tmp_path: Path) -> None:
     folder = ran(tmp_path / "run", "seed=0", sweep_id="old")
-    started = metadata.starts_ms(folder)
+    started = metadata.read_start_times(folder)
     membership.join(folder, "new")
     membership.join(folder, "new")
-    assert metadata.load(folder).tags["sweep_id"] == "old, new"
-    assert metadata.starts_ms(folder) == started, "nothing has started"
+    assert metadata.load_info(folder).tags["sweep_id"] == "old, new"
+    assert metadata.read_start_times(folder) == started, "nothing has started"
     assert membership.sweeps_tag(folder, None) == {"sweep_id": "old, new"}, "resumed by itself"
     assert membership.sweeps_tag(tmp_path / "none yet", None) == {}
     assert membership.sweeps_tag(tmp_path / "none yet", "new") == {"sweep_id": "new"}
@@ -197,7 +197,7 @@ def test_a_server_that_is_gone_costs_the_tag_alone(tmp_path: Path, said: pytest.
     path = folder / identity.NAME
     path.write_text(path.read_text().replace('"run_id": null', '"run_id": "0"'))
     (tmp_path / "no").touch()
-    membership.send([metadata.load(folder)])
+    membership.send([metadata.load_info(folder)])
     assert "cannot record that run belongs to this sweep, too" in said.text
 
 

@@ -31,7 +31,7 @@ def test_a_wrong_label_is_the_next_class() -> None:
     np.testing.assert_array_equal(flipped(1.0), (LABELS + 1) % 5)
 
 
-def test_a_given_map_and_a_class_without_noise() -> None:
+def test_a_custom_map_can_leave_a_class_without_noise() -> None:
     """3 and 4 are mistaken for each other, 0 for 2; 1 and 2 are their own partners."""
     partners = np.array([2, 1, 2, 4, 3])
     np.testing.assert_array_equal(flipped(1.0, partners.tolist()), partners[LABELS])
@@ -53,26 +53,26 @@ def test_a_label_is_wrong_below_the_rate_and_not_at_it() -> None:
 
 
 @pytest.mark.parametrize("word", ["none", "beta", "bimodal"])
-def test_rates_are_the_other_words(word: str) -> None:
+def test_the_rates_come_from_another_label_noise_option(word: str) -> None:
     base = make("label_noise", word)
     rates = Asymmetric(base, []).rates(Draws(4, 30))
     np.testing.assert_array_equal(rates, base.rates(Draws(4, 30)))
 
 
 @pytest.mark.parametrize("partners", [[1], [1, 2, 3, 4, 0, 0], [1, 2, 3, 4, 5]])
-def test_partners_that_are_not_the_classes_are_refused(partners: list[int]) -> None:
+def test_partners_that_are_no_classes_are_rejected(partners: list[int]) -> None:
     with pytest.raises(OptionError, match=r"^label_noise.partners must be a list with one of the 5 classes .*, got \["):
         flipped(0.1, partners)
 
 
-def test_it_takes_no_noise_of_its_own_kind() -> None:
+def test_it_cannot_contain_another_asymmetric_noise() -> None:
     bases: list[Any] = [make("label_noise", "asymmetric"), 3]
     for base in bases:
         with pytest.raises(OptionError, match=r"^base must be a label noise other than asymmetric, as in .*, got"):
             Asymmetric(base, [])
 
 
-def test_a_run_with_it(tmp_path: Path) -> None:
+def test_a_run_with_asymmetric_noise_completes(tmp_path: Path) -> None:
     """Rates are those of the word inside, and a wrong map of classes ends the start."""
     words = ("label_noise=asymmetric", "label_noise@label_noise.base=bimodal", "label_noise.base.rate=0.4", "rounds=1")
     ran = go(tmp_path, "heterogeneity=iid", *words)

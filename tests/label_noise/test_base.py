@@ -41,6 +41,6 @@ def test_a_label_is_wrong_below_the_rate_and_not_at_it() -> None:
         assert (noise("bimodal").flip(labels, rate, 4, draws) != labels).sum() == wrong
 
 
-def test_labels_of_a_single_class_stay() -> None:
+def test_labels_of_a_single_class_are_unchanged() -> None:
     labels = np.zeros(5, dtype=np.int64)
     np.testing.assert_array_equal(noise("beta").flip(labels, 1.0, 1, np.random.default_rng(0)), labels)

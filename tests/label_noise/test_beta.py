@@ -19,7 +19,7 @@ def test_moments_of_the_beta_distribution(a: float, concentration: float) -> Non
     assert rates.std() == pytest.approx(sd, rel=0.04)
 
 
-def test_the_docstrings_spreads() -> None:
+def test_the_spreads_in_the_docstring_are_correct() -> None:
     """a = 15: sqrt(15 x 85 / (c + 1)) / 100, and what it says of clients at 100 and at 2."""
     spreads = [float(np.sqrt(15 * 85 / (c + 1)) / 100) for c in (100, 10, 2)]
     assert spreads == pytest.approx([0.036, 0.108, 0.206], abs=5e-4)
@@ -30,13 +30,13 @@ def test_the_docstrings_spreads() -> None:
 
 
 @pytest.mark.parametrize("a", [0.3, 2.3, 15, 33.3])
-def test_a_concentration_of_100_is_flashs_to_the_bit(a: float) -> None:
+def test_a_concentration_of_100_equals_flashs_rates_bit_for_bit(a: float) -> None:
     expected = Draws(7, 50).generator("label_noise").beta(a, 100 - a, 50)
     np.testing.assert_array_equal(Beta(a, 100).rates(Draws(7, 50)), expected)
 
 
 @pytest.mark.parametrize("concentration", [1e-30, 1e30])
-def test_the_ends_of_the_concentration_give_rates(concentration: float) -> None:
+def test_extreme_concentrations_give_valid_rates(concentration: float) -> None:
     """Without any, rates are 0 or 1, 1 with the mean's chance; with all of it everybody has the mean."""
     rates = Beta(15, concentration).rates(Draws(1, K))
     assert rates.mean() == pytest.approx(0.15, abs=4 * np.sqrt(0.15 * 0.85 / K))

@@ -13,19 +13,19 @@ from run_harness import go
 @pytest.mark.parametrize(
     ("share", "clients", "first"), [(0.4, 50, 20), (0.4, 12, 5), (0.0, 9, 0), (1.0, 9, 9), (0.5, 3, 2), (0.1, 3, 0)]
 )
-def test_exactly_so_many_clients_have_the_first_rate(share: float, clients: int, first: int) -> None:
+def test_exactly_the_given_number_of_clients_has_the_first_rate(share: float, clients: int, first: int) -> None:
     for seed in range(5):
         rates = Bimodal(share, 0.9, 0.05).rates(Draws(seed, clients))
         assert sorted(rates) == [0.05] * (clients - first) + [0.9] * first
 
 
-def test_who_has_it_is_drawn() -> None:
+def test_the_clients_with_the_first_rate_are_drawn() -> None:
     """Each of 10 clients is among the 4 in 0.4 of the draws: within 4.5 standard errors over 2,000 seeds."""
     found = np.mean([Bimodal(0.4, 1.0, 0.0).rates(Draws(seed, 10)) for seed in range(2000)], axis=0)
     assert np.abs(found - 0.4).max() < 4.5 * np.sqrt(0.24 / 2000)
 
 
-def test_a_run_tells_the_yardstick_who_is_clean(tmp_path: Path) -> None:
+def test_the_clean_oracle_receives_the_noise_rates(tmp_path: Path) -> None:
     ran = go(tmp_path, "heterogeneity=noise_bimodal", "selector=oracle_clean", "cohort=7", "rounds=2")
     assert sorted(ran.info.noise_rate) == [0.0] * 7 + [0.9] * 5
     assert ran.info.choices["heterogeneity"] == "noise_bimodal"

@@ -12,7 +12,7 @@ def test_no_client_has_a_wrong_label() -> None:
     assert NoNoise().rates(Draws(0, 5)).tolist() == [0.0] * 5
 
 
-def test_a_flipped_label_is_any_other_class_alike() -> None:
+def test_a_flipped_label_is_uniform_over_the_other_classes() -> None:
     labels = np.full(K, 3)
     noisy = NoNoise().flip(labels, 0.4, 5, np.random.default_rng(0))
     counts = np.bincount(noisy, minlength=5)

@@ -9,15 +9,15 @@ import pytest
 import torch
 
 import global_rng
-from agg_harness import arrivals, gather, population, update_of
+from agg_harness import collect_updates, make_arrived, make_population, make_update
 from fedcohort.component import PROXY, RELATIVE_ADVICE, UNADVISED_WEIGHTS
 from fedcohort.round.collected import Collected, reweight
 from fedcohort.state import pack
 from remedies import remedy
 from saving import restore
-from yaml_words import make, words
+from yaml_words import list_options, make
 
-WORDS = words("agg")
+WORDS = list_options("agg")
 P = 5
 
 
@@ -28,17 +28,17 @@ def vector(seed: int) -> torch.Tensor:
 def update(agg: Any, client: int, delta: torch.Tensor, n: int = 2) -> Any:
     uploads = {name: vector(100 + client) for hook in agg.hooks for name in hook.uploads}
     stored = {name: vector(200 + client) for hook in agg.hooks for name in hook.remembers}
-    return update_of(client, delta.tolist(), n=n, uploads=uploads, stored=stored)
+    return make_update(client, delta.tolist(), n=n, uploads=uploads, stored=stored)
 
 
 def step(agg: Any, state: Any, updates: list[Any], apart: float = 0.0) -> tuple[torch.Tensor, Any]:
-    return close(agg, state, gather(agg, updates), apart)
+    return close(agg, state, collect_updates(agg, updates), apart)
 
 
 def close(agg: Any, state: Any, collected: Collected, apart: float = 0.0) -> tuple[torch.Tensor, Any]:
     """Every signal that it reads is 1, and `apart` more from one client id to the next."""
     signals = dict.fromkeys(agg.needs, 1.0 + apart * collected.clients)
-    direction, after = agg.direction(state, arrivals(collected, signals, agg.needs))
+    direction, after = agg.direction(state, make_arrived(collected, signals, agg.needs))
     return direction.displacement, after
 
 
@@ -48,7 +48,7 @@ def agg(request: pytest.FixtureRequest) -> Any:
 
 
 def fresh(agg: Any) -> Any:
-    return agg.init(population(6, **dict.fromkeys(agg.needs, np.ones(6))), P)
+    return agg.init(make_population(6, **dict.fromkeys(agg.needs, np.ones(6))), P)
 
 
 def assert_along(direction: torch.Tensor, delta: torch.Tensor, agg: Any) -> None:
@@ -63,14 +63,14 @@ def assert_along(direction: torch.Tensor, delta: torch.Tensor, agg: Any) -> None
 
 
 @remedy("Where all updates are equal, return this update, or set `own_length = True`.")
-def test_equal_updates_give_that_direction(agg: Any) -> None:
+def test_equal_updates_give_the_common_direction(agg: Any) -> None:
     delta = vector(0)
     direction, _ = step(agg, fresh(agg), [update(agg, k, delta, n=k + 1) for k in range(4)])
     assert_along(direction, delta, agg)
 
 
 @remedy("A round may have one arrival: divide by no variance or count of others, and return its update.")
-def test_one_client_is_enough(agg: Any) -> None:
+def test_the_direction_of_a_single_client_is_its_update(agg: Any) -> None:
     direction, _ = step(agg, fresh(agg), [update(agg, 3, vector(1))])
     assert_along(direction, vector(1), agg)
 
@@ -85,7 +85,7 @@ def test_order_of_arrival_is_irrelevant(agg: Any) -> None:
 
 
 @remedy("Read clients from `arrived.outcome.clients`, which holds finite updates only, not from the selection.")
-def test_dropping_a_client_equals_never_having_selected_it(agg: Any) -> None:
+def test_dropping_a_client_equals_not_selecting_it(agg: Any) -> None:
     rows = [update(agg, k, vector(k)) for k in range(3)]
     broken = update(agg, 5, torch.full((P,), float("nan"), dtype=torch.float64))
     with_it, after = step(agg, fresh(agg), [*rows, broken], apart=0.3)
@@ -95,11 +95,11 @@ def test_dropping_a_client_equals_never_having_selected_it(agg: Any) -> None:
 
 
 @remedy("Leave out the rows where `arrived.weights` is 0: the selector has excluded these clients.")
-def test_who_weighs_nothing_has_not_arrived(agg: Any) -> None:
+def test_clients_with_zero_weight_do_not_change_the_direction(agg: Any) -> None:
     """A selector that leaves client 5 out: as if it had never been selected, whatever it sent and told."""
     for kind in [agg, replace(agg, variant="second_order")] if hasattr(agg, "variant") else [agg]:
         rows = [update(kind, k, vector(k), n=k + 1) for k in range(3)]
-        whole = gather(kind, [*rows, update(kind, 5, vector(5), n=4)], stacked=True)
+        whole = collect_updates(kind, [*rows, update(kind, 5, vector(5), n=4)], stacked=True)
         kept = reweight(whole, whole.weights * (whole.clients != 5))
         with_it, after = close(kind, fresh(kind), kept, apart=0.3)
         without, other = step(kind, fresh(kind), rows, apart=0.3)
@@ -108,8 +108,8 @@ def test_who_weighs_nothing_has_not_arrived(agg: Any) -> None:
 
 
 @remedy("Declare `requirements = {RELATIVE_ADVICE}`, or multiply the direction by the sum of `arrived.weights`.")
-def test_absolute_weights_keep_their_sum_or_are_refused(agg: Any) -> None:
-    whole = gather(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)], stacked=True)
+def test_absolute_weights_keep_their_sum_or_are_rejected(agg: Any) -> None:
+    whole = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)], stacked=True)
     one, two = (
         close(agg, fresh(agg), reweight(whole, share, absolute=True))[0]
         for share in (whole.weights, whole.weights * 0.693)
@@ -119,13 +119,13 @@ def test_absolute_weights_keep_their_sum_or_are_refused(agg: Any) -> None:
 
 
 @remedy("Weigh each update by `arrived.weights`, or declare `recommendations = {UNADVISED_WEIGHTS}`.")
-def test_relative_weights_count_or_it_is_said(agg: Any) -> None:
+def test_relative_weights_are_used_or_a_notice_says_that_they_are_not(agg: Any) -> None:
     """Losses are equal, and the second of two clients is advised to weigh four times as much as the first.
 
     More than half of that comes to the model, or it is said at start-up that it needn't (and some of it is lost).
     """
     rows = [update(agg, k, torch.eye(P, dtype=torch.float64)[k]) for k in range(2)]
-    whole = gather(agg, rows, stacked=True)
+    whole = collect_updates(agg, rows, stacked=True)
     before, after = (close(agg, fresh(agg), reweight(whole, np.array(share)))[0] for share in ([1.0, 1.0], [1.0, 4.0]))
     moved = float(after[1] / after[0]) / float(before[1] / before[0])
     assert moved < 3.6 if UNADVISED_WEIGHTS in agg.recommendations else moved > 2
@@ -133,13 +133,13 @@ def test_relative_weights_count_or_it_is_said(agg: Any) -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 @remedy("Ignore losses that are not finite; without a finite one return `arrived.mean` and the state as it was.")
-def test_where_nobody_tells_a_finite_loss_the_step_is_a_plain_mean(agg: Any, value: float) -> None:
+def test_without_finite_losses_the_direction_is_the_plain_mean(agg: Any, value: float) -> None:
     if not any(word.endswith("loss") for word in agg.needs):
         pytest.skip("it reads no loss")
-    rows, state = gather(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)]), fresh(agg)
+    rows, state = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)]), fresh(agg)
     for one in (False, True):  # and what one client says counts for itself alone
         signals = dict.fromkeys(agg.needs, np.array([0.7 if one else value, value, value]))
-        direction, after = agg.direction(state, arrivals(rows, signals, agg.needs))
+        direction, after = agg.direction(state, make_arrived(rows, signals, agg.needs))
         assert torch.isfinite(direction.displacement).all()
         if not one:
             torch.testing.assert_close(direction.displacement, rows.mean, atol=1e-12, rtol=0)
@@ -147,9 +147,9 @@ def test_where_nobody_tells_a_finite_loss_the_step_is_a_plain_mean(agg: Any, val
 
 
 @remedy("Set `stacked = True` exactly where `direction` reads `arrived.matrix`.")
-def test_who_says_stacked_reads_the_matrix_and_nobody_else(agg: Any) -> None:
+def test_only_aggregators_with_stacked_read_the_update_matrix(agg: Any) -> None:
     """It is kept for those alone, at the price of a cohort of updates in memory."""
-    whole = gather(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)])
+    whole = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)])
     assert (whole.updates is not None) == agg.stacked
     streamed = replace(whole, updates=None, per_client=None)
     if not agg.stacked:
@@ -160,7 +160,7 @@ def test_who_says_stacked_reads_the_matrix_and_nobody_else(agg: Any) -> None:
 
 
 @remedy("Keep everything that changes between rounds in the State dataclass, as arrays, tensors, numbers or texts.")
-def test_saved_and_loaded_it_goes_on(agg: Any) -> None:
+def test_a_restored_state_continues_identically(agg: Any) -> None:
     state = step(agg, fresh(agg), [update(agg, k, vector(k)) for k in range(3)], apart=0.3)[1]
     loaded = restore(state)
     rows = [update(agg, k, vector(10 + k)) for k in (1, 4)]
@@ -171,7 +171,7 @@ def test_saved_and_loaded_it_goes_on(agg: Any) -> None:
 
 
 @remedy("Copy what you change: `direction` returns a new state and leaves its argument alone.")
-def test_the_state_that_goes_in_is_not_changed(agg: Any) -> None:
+def test_the_input_state_is_not_modified(agg: Any) -> None:
     state = fresh(agg)
     before = copy.deepcopy(pack(state))
     step(agg, state, [update(agg, k, vector(3 + k)) for k in range(2)], apart=0.3)
@@ -186,7 +186,7 @@ def test_global_generators_are_untouched(agg: Any) -> None:
 
 
 @remedy("Return from `broadcast` one vector of n_params numbers for each name in the hooks' `downloads`.")
-def test_what_its_hooks_download_is_broadcast(agg: Any) -> None:
+def test_the_vectors_that_hooks_download_are_broadcast(agg: Any) -> None:
     wanted = {name for hook in agg.hooks for name in hook.downloads}
     assert set(agg.broadcast(fresh(agg))) == wanted
     assert all(v.shape == (P,) for v in agg.broadcast(fresh(agg)).values())

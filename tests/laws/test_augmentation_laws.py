@@ -8,10 +8,10 @@ import torch
 
 from global_rng import guard
 from remedies import remedy
-from yaml_words import make, words
+from yaml_words import list_options, make
 
 
-@pytest.fixture(params=words("augmentation"))
+@pytest.fixture(params=list_options("augmentation"))
 def augmentation(request: pytest.FixtureRequest) -> Any:
     return make("augmentation", request.param)
 
@@ -32,6 +32,6 @@ def test_images_keep_their_shape_type_and_layout(augmentation: Any, shape: tuple
 
 
 @remedy("Draw from `rng`, and set `identity` to whether `change` returns its argument.")
-def test_passes_differ_unless_nothing_changes(augmentation: Any) -> None:
+def test_passes_differ_unless_the_augmentation_changes_nothing(augmentation: Any) -> None:
     x, rng = torch.arange(6 * 64.0).reshape(6, 1, 8, 8), np.random.default_rng(2)
     assert torch.equal(augmentation.change(x, rng), augmentation.change(x, rng)) == augmentation.identity

@@ -17,14 +17,14 @@ from fedcohort.round.clock import Clock
 from global_rng import guard
 from remedies import remedy
 from run_harness import go, same_bits
-from yaml_words import make, node, words
+from yaml_words import list_options, make, node
 
 K = 40
 DAY = 86400.0
 MOMENTS = [0.0, 1.0, 1799.5, 30_000.25, DAY - 1, DAY, 7.3 * DAY, 1e8 + 0.1]
 
 
-@pytest.fixture(params=words("availability"))
+@pytest.fixture(params=list_options("availability"))
 def availability(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     word = request.param
     return make("availability", word, **(given_table(tmp_path) if "path" in node("availability", word) else {}))
@@ -53,18 +53,18 @@ def test_deterministic_without_global_generators(availability: Any) -> None:
     for _ in range(2):
         with guard():
             clock = clock_of(availability)
-            found.append([clock.gather(Draws(0, K, t), now) for t, now in enumerate(MOMENTS)])
+            found.append([clock.find_ready(Draws(0, K, t), now) for t, now in enumerate(MOMENTS)])
     for (who, wait), (again, as_long) in zip(*found, strict=True):
         np.testing.assert_array_equal(who, again)
         assert wait == as_long
 
 
 @remedy("Return a bool for each client, [n_clients].")
-def test_who_is_ready_is_a_flag_a_client_and_a_list_of_ids(availability: Any) -> None:
+def test_ready_clients_are_a_flag_per_client_and_a_list_of_ids(availability: Any) -> None:
     ready = availability.ready(Draws(0, K, 3))
     assert (ready.dtype, ready.shape) == (np.dtype(bool), (K,))
     for t, now in enumerate(MOMENTS):
-        who, wait = clock_of(availability).gather(Draws(0, K, t), now)
+        who, wait = clock_of(availability).find_ready(Draws(0, K, t), now)
         assert np.array_equal(who, np.unique(who))
         assert who.dtype == np.int64
         assert set(who.tolist()) <= set(range(K))
@@ -72,10 +72,10 @@ def test_who_is_ready_is_a_flag_a_client_and_a_list_of_ids(availability: Any) ->
 
 
 @remedy("Keep no state between calls: compute from round and time.")
-def test_the_answer_does_not_depend_on_what_was_asked_before(availability: Any) -> None:
-    asked, fresh = clock_of(availability), [clock_of(availability).gather(Draws(0, K, t), now) for t, now in ROUNDS]
+def test_availability_does_not_depend_on_earlier_queries(availability: Any) -> None:
+    asked, fresh = clock_of(availability), [clock_of(availability).find_ready(Draws(0, K, t), now) for t, now in ROUNDS]
     for (t, now), (who, wait) in reversed(list(zip(ROUNDS, fresh, strict=True))):
-        again, as_long = asked.gather(Draws(0, K, t), now)
+        again, as_long = asked.find_ready(Draws(0, K, t), now)
         np.testing.assert_array_equal(who, again)
         assert wait == as_long
 
@@ -84,31 +84,33 @@ ROUNDS = list(enumerate(MOMENTS))
 
 
 @remedy("Set `always` to whether all clients are ready in each round.")
-def test_always_says_whether_everybody_is_ready_in_every_round(availability: Any) -> None:
+def test_always_is_true_exactly_if_all_clients_are_ready_in_all_rounds(availability: Any) -> None:
     clock = clock_of(availability)
-    assert all(len(clock.gather(Draws(0, K, t), now)[0]) == K for t, now in ROUNDS) == availability.always
+    assert all(len(clock.find_ready(Draws(0, K, t), now)[0]) == K for t, now in ROUNDS) == availability.always
 
 
 @remedy("Let the schedule's next time be the first at which a client is ready.")
-def test_who_is_said_to_come_is_there_then_and_nobody_before(availability: Any) -> None:
+def test_the_next_client_is_ready_at_the_given_time_and_none_before(availability: Any) -> None:
     schedule = scheduled(availability)
     for now in MOMENTS:
-        waits = schedule.waits(now)
+        waits = schedule.seconds_until_ready(now)
         assert waits.shape == (K,)
         for k in np.flatnonzero((waits > 0) & np.isfinite(waits)):
-            assert schedule.waits(now + waits[k] + 1e-6)[k] == 0
+            assert schedule.seconds_until_ready(now + waits[k] + 1e-6)[k] == 0
             for share in (0.1, 0.5, 0.99):
-                assert schedule.waits(now + share * waits[k])[k] == pytest.approx((1 - share) * waits[k], abs=1e-5)
+                assert schedule.seconds_until_ready(now + share * waits[k])[k] == pytest.approx(
+                    (1 - share) * waits[k], abs=1e-5
+                )
 
 
-def test_a_clients_time_does_not_depend_on_who_else_is_asked(availability: Any) -> None:
+def test_wall_time_does_not_depend_on_the_other_clients(availability: Any) -> None:
     stretch, seconds = clock_of(availability).wall_time(30_000.25), np.linspace(10, 1e5, K)
     whole = stretch(np.arange(K), seconds)
     for asked in ([7], [3, 7, 20], [39, 0, 8]):
         np.testing.assert_array_equal(stretch(np.array(asked), seconds[asked]), whole[asked])
 
 
-def test_work_takes_its_seconds_at_least_and_more_of_it_never_less(availability: Any) -> None:
+def test_wall_time_is_at_least_the_work_and_grows_with_it(availability: Any) -> None:
     seconds = np.concatenate([[0.0, 1e-9], np.geomspace(1e-3, 20 * DAY, 200)])
     for now in MOMENTS:
         stretch = clock_of(availability).wall_time(now)
@@ -118,7 +120,7 @@ def test_work_takes_its_seconds_at_least_and_more_of_it_never_less(availability:
         assert (took[0] == 0).all()
 
 
-def test_work_in_two_parts_ends_when_it_ends_in_one(availability: Any) -> None:
+def test_work_in_two_parts_ends_at_the_same_time(availability: Any) -> None:
     schedule, first, second = scheduled(availability), 5_000.0, 40_000.0
     for now in MOMENTS:
         whole = schedule.completion_time(np.arange(K), now, np.full(K, first + second))
@@ -129,7 +131,7 @@ def test_work_in_two_parts_ends_when_it_ends_in_one(availability: Any) -> None:
 
 
 @pytest.mark.parametrize("partial_work", [False, True])
-def test_more_speed_never_arrives_later_nor_does_less(availability: Any, partial_work: bool) -> None:
+def test_a_faster_device_never_arrives_later_or_does_less(availability: Any, partial_work: bool) -> None:
     rng = np.random.default_rng(2)
     down, infer, unit, up = (rng.exponential(scale, K) for scale in (50.0, 100.0, 3_000.0, 50.0))
     for now in MOMENTS[:5]:
@@ -146,8 +148,8 @@ def test_more_speed_never_arrives_later_nor_does_less(availability: Any, partial
             assert (outcome.finish[outcome.arrived] <= 30_000 + 1e-3).all()
 
 
-@pytest.mark.parametrize("word", words("availability"))
-def test_a_run_in_two_parts_is_the_whole_and_its_clock_never_runs_back(word: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("word", list_options("availability"))
+def test_a_resumed_run_equals_the_uninterrupted_one_and_its_clock_is_monotone(word: str, tmp_path: Path) -> None:
     table = given_table(tmp_path) if "path" in node("availability", word) else {}
     typed = [f"availability={word}", *(f"availability.{name}={value}" for name, value in table.items())]
     typed += ["device.unit_s=20", "deadline=fixed", "deadline.window_s=20", "cohort=3"]

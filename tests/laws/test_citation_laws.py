@@ -5,14 +5,14 @@ import importlib
 import pytest
 
 from remedies import remedy
-from yaml_words import node, words
+from yaml_words import list_options, node
 
 GROUPS = (
     *("selector", "agg", "objective", "regulariser", "server", "client"),
     *("codec", "samples", "deadline", "device", "availability", "attack"),
 )
 OWN = "Not from a paper"
-METHODS = [f"{group}={choice}" for group in GROUPS for choice in words(group)]
+METHODS = [f"{group}={choice}" for group in GROUPS for choice in list_options(group)]
 
 
 def docstring(method: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from codec_harness import BYTES_PER_S, begin, key, layout_of, normal
+from codec_harness import BYTES_PER_S, begin_round, draw_normal, make_generator_factory, make_layout
 from engine_toy import SEED, federation_of, network_of, task_of
 from fedcohort.flat import FlatModel, Layout
 from fedcohort.hook import find_weigher
@@ -20,7 +20,7 @@ from fedcohort.types import ClientUpdate
 from global_rng import guard
 from remedies import remedy
 from run_harness import go
-from yaml_words import make, words
+from yaml_words import list_options, make
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("lowrank", {"k": 2, "min_size": 1, "dist": "uniform01"}),
@@ -31,15 +31,15 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("quant", {"bits": 16, "rotate": True}),
     ("quant", {"bits": 5, "rotate": True, "rho": 0.3}),
 ]
-CASES: list[tuple[str, dict[str, Any]]] = [(word, {}) for word in words("codec")] + [
-    case for case in VARIANTS if case[0] in words("codec")
+CASES: list[tuple[str, dict[str, Any]]] = [(word, {}) for word in list_options("codec")] + [
+    case for case in VARIANTS if case[0] in list_options("codec")
 ]
 SHAPES = ((64, 32), (64,), (40, 3, 3, 3), (40,), (1,), (), (3, 5), (1, 1), (2, 1, 1))
 LAYOUTS = {
-    "mixed": layout_of(*SHAPES),
-    "one": layout_of((1,)),
-    "scalar": layout_of(()),
-    "tiny": layout_of((2, 3)),
+    "mixed": make_layout(*SHAPES),
+    "one": make_layout((1,)),
+    "scalar": make_layout(()),
+    "tiny": make_layout((2, 3)),
     "nothing": Layout((), (), ()),
 }
 
@@ -68,71 +68,74 @@ def layout(request: pytest.FixtureRequest) -> Layout:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @remedy("Return a tensor of the update's shape and dtype, and leave the update as it was.")
-def test_shape_and_dtype_stay(codec: Any, layout: Layout, dtype: torch.dtype) -> None:
-    delta = normal(layout.n_params, dtype=dtype)
+def test_shape_and_dtype_are_unchanged(codec: Any, layout: Layout, dtype: torch.dtype) -> None:
+    delta = draw_normal(layout.n_params, dtype=dtype)
     before = delta.clone()
-    came = codec.transmit(delta, layout, key())
+    came = codec.transmit(delta, layout, make_generator_factory())
     assert (came.shape, came.dtype) == (delta.shape, dtype)
     assert torch.isfinite(came).all()
     assert torch.equal(delta, before)
 
 
 @remedy("Compute in one precision whatever the update's dtype is.")
-def test_both_precisions_arrive_alike(codec: Any, layout: Layout) -> None:
-    delta = normal(layout.n_params)
-    a, b = codec.transmit(delta, layout, key()), codec.transmit(delta.double(), layout, key())
+def test_both_precisions_arrive_equally(codec: Any, layout: Layout) -> None:
+    delta = draw_normal(layout.n_params)
+    a, b = (
+        codec.transmit(delta, layout, make_generator_factory()),
+        codec.transmit(delta.double(), layout, make_generator_factory()),
+    )
     assert torch.equal(a.double(), b)
 
 
 @remedy("Encode an update of zeros as zeros.")
-def test_nothing_stays_nothing(codec: Any, layout: Layout) -> None:
-    assert not codec.transmit(torch.zeros(layout.n_params), layout, key()).any()
+def test_a_zero_update_stays_zero(codec: Any, layout: Layout) -> None:
+    assert not codec.transmit(torch.zeros(layout.n_params), layout, make_generator_factory()).any()
 
 
 @pytest.mark.parametrize("value", [math.nan, -math.inf])
 @remedy("Keep NaN and infinity in the result: the server drops such an update.")
-def test_a_broken_update_is_no_exception_and_stays_broken(codec: Any, layout: Layout, value: float) -> None:
-    one = normal(layout.n_params)
+def test_a_non_finite_update_raises_nothing_and_stays_non_finite(codec: Any, layout: Layout, value: float) -> None:
+    one = draw_normal(layout.n_params)
     one[: layout.n_params // 2] = value
-    assert codec.transmit(one, layout, key()).shape == one.shape
+    assert codec.transmit(one, layout, make_generator_factory()).shape == one.shape
     if layout.n_params:
         all_of_it = torch.full((layout.n_params,), value)
-        assert not torch.isfinite(codec.transmit(all_of_it, layout, key())).all()
+        assert not torch.isfinite(codec.transmit(all_of_it, layout, make_generator_factory())).all()
 
 
 @remedy("Derive all draws from the key of (seed, round, client).")
 def test_keyed_by_round_and_client(codec: Any) -> None:
     layout = LAYOUTS["mixed"]
-    delta = normal(layout.n_params)
+    delta = draw_normal(layout.n_params)
     with guard():
-        first = codec.transmit(delta, layout, key(3, 5))
+        first = codec.transmit(delta, layout, make_generator_factory(3, 5))
     with guard():
-        assert torch.equal(codec.transmit(delta, layout, key(3, 5)), first)
+        assert torch.equal(codec.transmit(delta, layout, make_generator_factory(3, 5)), first)
     lossless = torch.equal(first, delta)
-    for other in (key(4, 5), key(3, 6)):
+    for other in (make_generator_factory(4, 5), make_generator_factory(3, 6)):
         assert torch.equal(codec.transmit(delta, layout, other), first) == lossless
 
 
-def test_hooks_are_keyed_alike(confining: Any) -> None:
+def test_hooks_are_keyed_by_round_and_client(confining: Any) -> None:
     layout = LAYOUTS["mixed"]
-    g = [normal(layout.n_params) for _ in range(3)]
+    g = [draw_normal(layout.n_params) for _ in range(3)]
     with guard():
         for each, client in zip(g, (3, 3, 4), strict=True):
-            begin(confining, torch.zeros(layout.n_params), layout, client).correct(each, each)
+            begin_round(confining, torch.zeros(layout.n_params), layout, client).correct(each, each)
     assert torch.equal(g[0], g[1])
     assert not torch.equal(g[0], g[2])
 
 
 def test_a_corrected_gradient_is_sent_without_loss(confining: Any, layout: Layout) -> None:
     # what a hook lets through can be sent: the same draws are made in `begin` and in `transmit`
-    g = normal(layout.n_params)
-    begin(confining, torch.zeros(layout.n_params), layout, 2).correct(g, g)
-    torch.testing.assert_close(confining.transmit(g, layout, key(2)), g, atol=1e-4, rtol=1e-4)
+    g = draw_normal(layout.n_params)
+    begin_round(confining, torch.zeros(layout.n_params), layout, 2).correct(g, g)
+    torch.testing.assert_close(confining.transmit(g, layout, make_generator_factory(2)), g, atol=1e-4, rtol=1e-4)
 
 
 def test_the_memory_layout_is_irrelevant(codec: Any) -> None:
-    plain, last = LAYOUTS["mixed"], layout_of(*SHAPES, channels_last=True)
-    delta = normal(plain.n_params)
+    plain, last = LAYOUTS["mixed"], make_layout(*SHAPES, channels_last=True)
+    delta = draw_normal(plain.n_params)
 
     def relaid(vector: torch.Tensor) -> torch.Tensor:
         out = torch.empty_like(vector)
@@ -141,37 +144,42 @@ def test_the_memory_layout_is_irrelevant(codec: Any) -> None:
         return out
 
     assert not torch.equal(relaid(delta), delta)
-    assert torch.equal(codec.transmit(relaid(delta), last, key()), relaid(codec.transmit(delta, plain, key())))
+    assert torch.equal(
+        codec.transmit(relaid(delta), last, make_generator_factory()),
+        relaid(codec.transmit(delta, plain, make_generator_factory())),
+    )
     if codec.hooks:
         w, g, other = torch.zeros_like(delta), delta.clone(), relaid(delta)
-        begin(codec, w, plain).correct(g, w)
-        begin(codec, w, last).correct(other, w)
+        begin_round(codec, w, plain).correct(g, w)
+        begin_round(codec, w, last).correct(other, w)
         torch.testing.assert_close(other, relaid(g))
 
 
 @remedy("Charge the bytes of what `encode` returns.")
-def test_what_is_sent_has_the_bytes_that_are_charged(codec: Any, layout: Layout) -> None:
-    delta = normal(layout.n_params)
+def test_the_transmitted_bytes_are_the_charged_bytes(codec: Any, layout: Layout) -> None:
+    delta = draw_normal(layout.n_params)
     if not hasattr(codec, "encode"):
-        assert codec.transmit(delta, layout, key()) is delta
+        assert codec.transmit(delta, layout, make_generator_factory()) is delta
         assert len(delta.numpy().tobytes()) == codec.bytes_up(layout)
         return
-    wire = codec.encode(delta, layout, key())
+    wire = codec.encode(delta, layout, make_generator_factory())
     assert len(b"".join(array.tobytes() for array in wire)) == codec.bytes_up(layout)
-    came = torch.cat([b.of(codec.transmit(delta, layout, key())).flatten() for b in layout.parameters] or [delta])
+    came = torch.cat(
+        [b.of(codec.transmit(delta, layout, make_generator_factory())).flatten() for b in layout.parameters] or [delta]
+    )
     assert codec.decode(wire, layout).tolist() == came.tolist()
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
-def test_a_device_gives_what_the_host_gives(codec: Any, layout: Layout) -> None:
-    delta = normal(layout.n_params)
-    came = codec.transmit(delta.cuda(), layout, key())
+def test_a_gpu_gives_the_same_result_as_the_cpu(codec: Any, layout: Layout) -> None:
+    delta = draw_normal(layout.n_params)
+    came = codec.transmit(delta.cuda(), layout, make_generator_factory())
     assert came.is_cuda
-    assert torch.equal(came.cpu(), codec.transmit(delta, layout, key()))
+    assert torch.equal(came.cpu(), codec.transmit(delta, layout, make_generator_factory()))
     if codec.hooks:
         w, g, other = torch.zeros_like(delta), delta.clone(), delta.cuda()
-        begin(codec, w, layout).correct(g, w)
-        begin(codec, w.cuda(), layout).correct(other, w.cuda())
+        begin_round(codec, w, layout).correct(g, w)
+        begin_round(codec, w.cuda(), layout).correct(other, w.cuda())
         torch.testing.assert_close(other.cpu(), g)
 
 
@@ -197,7 +205,7 @@ def test_engines_agree(confining: Any) -> None:
 
 
 @remedy("Transmit parameters only: buffers are averaged whole.")
-def test_buffers_are_left_alone(codec: Any) -> None:
+def test_buffers_are_not_encoded(codec: Any) -> None:
     trainer = trainer_of(codec, nn.BatchNorm1d(8))
     update = trainer.train(task_of(0), {})
     assert torch.equal(update.buffers, trainer.worker.buffers)
@@ -208,17 +216,17 @@ def test_buffers_are_left_alone(codec: Any) -> None:
 def test_a_plain_round_is_trained_for_its_upload(confining: Any) -> None:
     # FedDiverse's first rounds leave out aggregator (here one that weighs samples) and regulariser; the codec stays
     alone, task = trainer_of(confining), replace(task_of(0), plain=True)
-    weighers = [agg.hooks for agg in (make("agg", word) for word in words("agg")) if find_weigher(agg.hooks)]
+    weighers = [agg.hooks for agg in (make("agg", word) for word in list_options("agg")) if find_weigher(agg.hooks)]
     whole = trainer_of(confining, others=weighers[0])
     assert whole.weighs
     torch.testing.assert_close(whole.train(task, {}).delta, alone.train(task_of(0), {}).delta, atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("word", words("codec"))
+@pytest.mark.parametrize("word", list_options("codec"))
 def test_a_run_charges_its_bytes_and_their_time(tmp_path: Path, word: str) -> None:
     options = ("codec.k=4", "codec.min_size=1") if word == "lowrank" else ()
     given = {option.split(".")[1].split("=")[0]: int(option.split("=")[1]) for option in options}
-    each = make("codec", word, **given).bytes_up(layout_of((10, 64), (10,)))
+    each = make("codec", word, **given).bytes_up(make_layout((10, 64), (10,)))
     device = ("device=instant", "device._target_=codec_harness.Uplink")
     ran = go(tmp_path, f"codec={word}", *options, *device, "rounds=2", "engine=sequential")
     assert ran.last.metrics["comm/up_bytes"] == 2 * 4 * each

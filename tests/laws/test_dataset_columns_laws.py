@@ -18,7 +18,7 @@ from hub_toy import give
 from pictures_toy import write
 from remedies import remedy
 from tables_toy import LAYOUTS, Tables, tables_of
-from yaml_words import make, node, words
+from yaml_words import list_options, make, node
 
 
 @pytest.fixture(params=LAYOUTS)
@@ -61,9 +61,9 @@ def same(one: Raw, other: Raw) -> None:
         np.testing.assert_equal(pair[0], pair[1], field.name)
 
 
-def test_every_word_that_reads_columns_by_name_has_the_option() -> None:
+def test_every_dataset_that_reads_columns_by_name_has_the_columns_option() -> None:
     """A user's own folder has options for its columns one by one."""
-    nodes = {word: node("dataset", word) for word in words("dataset")}
+    nodes = {word: node("dataset", word) for word in list_options("dataset")}
     reading = {word for word, own in nodes.items() if "path" in own and "label" not in own}
     assert reading == {word for word, own in nodes.items() if "columns" in own}
     assert reading == {layout.partition(" ")[0] for layout in LAYOUTS}
@@ -72,7 +72,7 @@ def test_every_word_that_reads_columns_by_name_has_the_option() -> None:
 
 @pytest.mark.parametrize("renaming", [otherwise, in_turn])
 @remedy("Look each column up with `column_of`, so that `dataset.columns` can rename it.")
-def test_other_names_of_columns_are_the_same_data(
+def test_renamed_columns_give_the_same_data(
     layout: str, renaming: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables, _ = tables_of(layout)
@@ -93,7 +93,7 @@ def test_other_names_of_columns_are_the_same_data(
 
 
 @remedy("Look each column up with `column_of`, whose message lists the columns.")
-def test_a_column_that_is_not_there_is_named_with_those_that_are(layout: str, tmp_path: Path) -> None:
+def test_a_missing_column_is_reported_with_the_existing_ones(layout: str, tmp_path: Path) -> None:
     tables, _ = tables_of(layout)
     save(tmp_path, tables, {})
     for part, columns in tables.items():
@@ -106,7 +106,7 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are(layout: str, tm
 
 
 @remedy("Raise errors with `frame.error` or `frame.blame`, which name the option, the column and the row.")
-def test_what_is_wrong_in_a_column_is_said_of_their_name(layout: str, tmp_path: Path) -> None:
+def test_an_error_in_a_column_gives_the_users_column_name(layout: str, tmp_path: Path) -> None:
     tables, _ = tables_of(layout)
     columns = otherwise(names_of(tables))
     cells = [(part, name) for part in tables if part in ("train", "vocabulary") for name in tables[part]]
@@ -122,7 +122,7 @@ def test_what_is_wrong_in_a_column_is_said_of_their_name(layout: str, tmp_path: 
 
 
 @remedy("Call `check_columns` in `__post_init__` with the names that each column goes by.")
-def test_names_that_are_none_are_refused(layout: str) -> None:
+def test_invalid_column_names_are_rejected(layout: str) -> None:
     word = layout.partition(" ")[0]
     made = get_class(node("dataset", word)["_target_"])
     options = {name: value for name, value in node("dataset", word).items() if name != "_target_"}
@@ -141,7 +141,7 @@ def test_names_that_are_none_are_refused(layout: str) -> None:
     assert made(**{**options, "columns": {name: "a", other: "b"}}).columns == {name: "a", other: "b"}
 
 
-def test_two_names_of_one_column_are_refused() -> None:
+def test_two_names_for_one_column_are_rejected() -> None:
     check_columns({"image": "a", "label": "b"}, ("img", "image"), ("label",))
     with pytest.raises(
         OptionError,
@@ -150,7 +150,7 @@ def test_two_names_of_one_column_are_refused() -> None:
         check_columns({"img": "a", "image": "b"}, ("img", "image"), ("label",))
 
 
-def test_a_column_is_found_by_what_was_said_first() -> None:
+def test_the_first_matching_column_name_is_used() -> None:
     table = pa.table({"label": ["an image"], "y": [1], "image": [0]})
     frame = Frame("made", table, renamed={"x": "label"}, named={"label": "dataset.columns.x=label"})
     assert column_of(frame, "image", "x") == "label", "though there is one called image"
@@ -162,7 +162,7 @@ def test_a_column_is_found_by_what_was_said_first() -> None:
         column_of(frame, "label", "z")
 
 
-def test_sequences_that_are_named_are_read_where_there_are_lines_too(tmp_path: Path) -> None:
+def test_named_sequences_are_read_even_if_lines_exist(tmp_path: Path) -> None:
     tables, _ = tables_of(layout := "shakespeare as LEAF's")
     columns = {"x": "a", "y": "b"}
     save(tmp_path, tables, columns)
@@ -180,7 +180,7 @@ def test_sequences_that_are_named_are_read_where_there_are_lines_too(tmp_path: P
         ("reddit", "test", "x", r"row \d+ holds nothing but <PAD>"),
     ],
 )
-def test_what_does_not_fit_other_columns_is_said_of_their_name(
+def test_a_mismatch_between_columns_gives_the_users_column_name(
     layout: str, part: str, name: str, said: str, tmp_path: Path
 ) -> None:
     tables, _ = tables_of(layout)

@@ -14,13 +14,13 @@ from global_rng import guard
 from remedies import remedy
 from run_harness import startup_notices
 from saving import restore
-from yaml_words import make, words
+from yaml_words import list_options, make
 
 K, UNITS, COHORT = 20, 5, 6
 POPULATION = Population(K, 10, COHORT, {"n_train": np.arange(10, 10 + K)})
 
 
-@pytest.fixture(params=words("deadline"))
+@pytest.fixture(params=list_options("deadline"))
 def deadline(request: pytest.FixtureRequest) -> Any:
     return make("deadline", request.param)
 
@@ -46,7 +46,7 @@ def test_deterministic_without_global_generators(deadline: Any) -> None:
 
 
 @remedy("Announce and close after the start of the round: seconds above 0.")
-def test_announced_and_closed_after_the_start(deadline: Any) -> None:
+def test_deadlines_are_announced_and_closed_after_the_start(deadline: Any) -> None:
     for seed in range(20):
         ctx = context(seed)
         assert deadline.announce(deadline.init(POPULATION), ctx) > 0
@@ -55,13 +55,13 @@ def test_announced_and_closed_after_the_start(deadline: Any) -> None:
 
 
 @remedy("Set `announces` to whether `announce` returns a finite number.")
-def test_a_deadline_says_that_it_announces_one_exactly_where_clients_get_a_finite_one(deadline: Any) -> None:
+def test_announces_is_true_exactly_if_clients_get_a_finite_deadline(deadline: Any) -> None:
     announced = deadline.announce(deadline.init(POPULATION), context())
     assert deadline.announces == bool(np.isfinite(announced))
 
 
 @remedy("Close at the announced deadline or when the last client has finished, whichever is first.")
-def test_nobody_is_waited_for_longer_than_announced_or_than_the_slowest_takes(deadline: Any) -> None:
+def test_the_round_never_lasts_longer_than_announced_or_than_the_slowest_client(deadline: Any) -> None:
     for seed in range(20):
         ctx = context(seed)
         finish = ctx.expected.finish(UNITS)
@@ -71,7 +71,7 @@ def test_nobody_is_waited_for_longer_than_announced_or_than_the_slowest_takes(de
 
 
 @remedy("Set `bounded` to whether a client can be late.")
-def test_nobody_is_late_where_it_says_so(deadline: Any) -> None:
+def test_no_client_is_late_if_the_deadline_waits_for_all(deadline: Any) -> None:
     """`bounded` says whether partial work can have an effect."""
     announced = {deadline.announce(deadline.init(POPULATION), context(seed)) for seed in range(20)}
     assert deadline.bounded or announced == {np.inf}
@@ -81,7 +81,7 @@ def test_nobody_is_late_where_it_says_so(deadline: Any) -> None:
 
 
 @remedy("Use sorted times or quantiles, never positions in the cohort.")
-def test_the_order_of_the_clients_does_not_matter(deadline: Any) -> None:
+def test_the_order_of_clients_does_not_matter(deadline: Any) -> None:
     ctx = context()
     finish = ctx.expected.finish(UNITS)
     assert closing(deadline, ctx, finish[::-1].copy()) == closing(deadline, ctx, finish)
@@ -100,7 +100,7 @@ def test_a_slower_client_never_closes_the_round_earlier(deadline: Any) -> None:
 
 
 @remedy("Use no constant in seconds: all times may be a thousand times longer.")
-def test_no_unit_of_its_own(deadline: Any) -> None:
+def test_scaling_all_times_scales_the_deadline(deadline: Any) -> None:
     """Everything a thousand times slower is announced and closed a thousand times later."""
     for seed in range(10):
         ctx, slow = context(seed), context(seed, scale=1000.0)
@@ -121,7 +121,7 @@ def test_a_first_round_without_arrivals_changes_nothing(deadline: Any) -> None:
 
 
 @remedy("Return from `ask` an int that is at least the cohort and grows with it.")
-def test_it_asks_the_cohort_at_least_and_never_fewer_for_a_larger_one(deadline: Any) -> None:
+def test_the_selected_number_is_at_least_the_cohort_and_monotone_in_it(deadline: Any) -> None:
     asked = np.array([deadline.cohort_size(cohort) for cohort in range(1, 60)])
     assert all(isinstance(deadline.cohort_size(cohort), int) for cohort in (1, 10))
     assert (asked >= np.arange(1, 60)).all()
@@ -130,7 +130,7 @@ def test_it_asks_the_cohort_at_least_and_never_fewer_for_a_larger_one(deadline: 
 
 @pytest.mark.parametrize("away", [0.0, 2.5])
 @remedy("Count arrivals and units at the closing time; both must grow with it.")
-def test_a_later_close_never_has_fewer_arrivals_nor_less_work(deadline: Any, away: float) -> None:
+def test_a_later_close_never_has_fewer_arrivals_or_less_work(deadline: Any, away: float) -> None:
     """As work is, and with a pause of 2.5 s in the middle of everybody's, which begins after 2 s."""
     for seed in range(5):
         timing = context(seed).expected
@@ -148,7 +148,7 @@ def test_a_later_close_never_has_fewer_arrivals_nor_less_work(deadline: Any, awa
 
 @pytest.mark.parametrize("units", [1, 5])
 @remedy("Name in the message an option that this deadline has, and that would help.")
-def test_the_way_out_is_an_option_that_it_has_and_that_helps(deadline: Any, units: int) -> None:
+def test_the_suggested_remedy_is_an_existing_option_that_helps(deadline: Any, units: int) -> None:
     """Who has no `partial_work` to set, or has set it, isn't told to, nor where a job is one unit of work."""
     options = [field.name for field in fields(deadline) if field.init]
     assert ("deadline.partial_work=true" in deadline.suggest(units)) <= (
@@ -157,7 +157,7 @@ def test_the_way_out_is_an_option_that_it_has_and_that_helps(deadline: Any, unit
 
 
 @remedy("Let the start-up message say that no client can be late here.")
-def test_where_nobody_can_be_late_whoever_leaves_them_out_is_told(deadline: Any) -> None:
+def test_a_notice_appears_if_no_client_can_be_late(deadline: Any) -> None:
     words = (f"deadline={deadline.__module__.split('.')[-1]}", "device=instant", "label_noise=none")
     try:
         said = any("none is late with device=instant" in line for line in startup_notices(*words))
@@ -167,7 +167,7 @@ def test_where_nobody_can_be_late_whoever_leaves_them_out_is_told(deadline: Any)
 
 
 @remedy("Keep everything that changes between rounds in the State dataclass.")
-def test_saved_and_loaded_it_goes_on(deadline: Any) -> None:
+def test_a_restored_state_continues_identically(deadline: Any) -> None:
     ctx = context()
     told = {word: np.linspace(1.0, 2.0, COHORT) for word in deadline.needs}
     nobody = np.empty(0, dtype=np.int64)
@@ -177,7 +177,7 @@ def test_saved_and_loaded_it_goes_on(deadline: Any) -> None:
 
 
 @remedy("Let at most as many clients arrive as `most` says.")
-def test_no_more_arrive_than_it_says(deadline: Any) -> None:
+def test_at_most_the_stated_number_of_clients_arrives(deadline: Any) -> None:
     """Of those asked, who all take another time; as many do where it counts who has answered."""
     for seed in range(20):
         ctx = context(seed, asked=deadline.cohort_size(COHORT))

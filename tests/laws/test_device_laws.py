@@ -14,13 +14,13 @@ from fedcohort.rng import Draws
 from fedcohort.types import Ids
 from global_rng import guard
 from remedies import remedy
-from yaml_words import make, node, words
+from yaml_words import list_options, make, node
 
 K = 40
 PHASES = ("down", "infer", "unit", "up")
 
 
-@pytest.fixture(params=words("device"))
+@pytest.fixture(params=list_options("device"))
 def device(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     word = request.param
     return make("device", word, **(given_table(word, tmp_path) if "path" in node("device", word) else {}))
@@ -63,7 +63,7 @@ def test_deterministic_without_global_generators(device: Any) -> None:
 
 @pytest.mark.parametrize("asked", [[7], [3, 7, 20], [0, 7, 8, 39], list(range(K))])
 @remedy("Draw for each client from its own generator.")
-def test_a_latency_does_not_depend_on_who_else_is_asked(device: Any, asked: list[int]) -> None:
+def test_a_latency_does_not_depend_on_the_other_clients(device: Any, asked: list[int]) -> None:
     everybody, some = np.arange(K), np.array(asked)
     for method in (device.sample, device.expect):
         whole, part = method(everybody, work(everybody), Draws(0, K, 3)), method(some, work(some), Draws(0, K, 3))
@@ -107,7 +107,7 @@ def test_twice_the_epochs_take_twice_the_time(device: Any) -> None:
         np.testing.assert_allclose(trained, 2 * (once.finish(5) - once.finish(0)))
 
 
-def test_a_sample_time_is_everybodys(device: Any) -> None:
+def test_all_sample_times_scale_equally_with_the_epochs(device: Any) -> None:
     """E epochs in a sample-time scale the seconds of training by E, or by nothing where sample-times are no seconds."""
     clients = np.arange(K)
     for method in (device.sample, device.expect):
@@ -140,7 +140,7 @@ def test_more_bytes_never_arrive_earlier(device: Any, direction: str) -> None:
 
 
 @remedy("Set `timed` to whether any time is above 0.")
-def test_timed_says_whether_anything_takes_time(device: Any) -> None:
+def test_timed_is_true_exactly_if_something_takes_time(device: Any) -> None:
     clients = np.arange(K)
     finish = device.sample(clients, work(clients), Draws(0, K, 3)).finish(5)
     assert device.timed == bool((finish > 0).all())

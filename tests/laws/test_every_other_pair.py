@@ -13,8 +13,8 @@ from covering import covering
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.types import RoundReport
 from remedies import remedy
-from run_harness import Ran, collect_words, compose_words, play, same_bits
-from yaml_words import words
+from run_harness import FinishedRun, collecting_overrides, compose_words, run_composition, same_bits
+from yaml_words import list_options
 
 GROUPS = ("samples", "deadline", "availability", "device", "client", "regulariser", "codec", "attack")
 TURNS = ("selector", "agg", "objective")
@@ -31,9 +31,9 @@ LIGHT = {
 }
 JOBS = 8  # test cases that the runs are dealt over
 ROWS = [
-    [f"{group}={words(group)[i]}" for group, i in zip(GROUPS, row, strict=True)]
-    + [f"{group}={words(group)[n % len(words(group))]}" for group in TURNS]
-    for n, row in enumerate(covering([len(words(group)) for group in GROUPS]))
+    [f"{group}={list_options(group)[i]}" for group, i in zip(GROUPS, row, strict=True)]
+    + [f"{group}={list_options(group)[n % len(list_options(group))]}" for group in TURNS]
+    for n, row in enumerate(covering([len(list_options(group)) for group in GROUPS]))
 ]
 
 
@@ -53,11 +53,11 @@ def typed(row: list[str], tables: Path) -> list[str]:
     return [*TINY, *row, *files, *(more for word in row for more in LIGHT.get(word, ()))]
 
 
-def run(logs: Path, *overrides: str) -> Ran:
-    return play(compose_words(*collect_words(logs, *overrides)))
+def run(logs: Path, *overrides: str) -> FinishedRun:
+    return run_composition(compose_words(*collecting_overrides(logs, *overrides)))
 
 
-def check_sums(ran: Ran) -> None:
+def check_sums(ran: FinishedRun) -> None:
     """Nobody is lost, nobody comes after the end, no clock runs backwards, and means are of the table's columns."""
     times = np.zeros(len(ran.info.n_train))
     for before, after in zip(ran.reports, ran.reports[1:], strict=False):
@@ -86,7 +86,7 @@ def check_round(before: RoundReport, after: RoundReport, model_bytes: int) -> No
 
 @pytest.mark.parametrize("job", range(JOBS))
 @remedy("Keep everything that changes between rounds in the State, and reject impossible pairs in `requirements`.")
-def test_what_is_logged_adds_up_and_a_resume_has_equal_bits(job: int, tables: Path, tmp_path: Path) -> None:
+def test_logged_costs_add_up_and_a_resumed_run_is_bit_identical(job: int, tables: Path, tmp_path: Path) -> None:
     for number, row in list(enumerate(ROWS))[job::JOBS]:
         words_of_row = typed(row, tables)
         try:

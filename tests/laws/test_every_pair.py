@@ -18,9 +18,9 @@ from covering import covering
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.startup.compose import Composed
 from remedies import remedy
-from run_harness import Ran, collect_words, compose_words, play
+from run_harness import FinishedRun, collecting_overrides, compose_words, run_composition
 from unchanged import watch
-from yaml_words import CONFIGS, words
+from yaml_words import CONFIGS, list_options
 
 GROUPS = ("selector", "agg", "objective", "server", "codec")
 TINY = (
@@ -36,12 +36,12 @@ JOBS = 16  # test cases that the runs are dealt over
 
 
 def aliases(group: str) -> list[str]:
-    return sorted({path.stem for path in (CONFIGS / group).glob("*.yaml")} - set(words(group)))
+    return sorted({path.stem for path in (CONFIGS / group).glob("*.yaml")} - set(list_options(group)))
 
 
 @cache
 def chosen(logs: Path, word: str) -> Composed:
-    return compose_words(*collect_words(logs, *TINY, word, *LIGHT.get(word, ())))
+    return compose_words(*collecting_overrides(logs, *TINY, word, *LIGHT.get(word, ())))
 
 
 def composed(logs: Path, row: list[str]) -> Composed:
@@ -59,27 +59,27 @@ def other_settings() -> Iterator[list[str]]:
     named = ((group, alias) for group in GROUPS for alias in aliases(group))
     for n, (group, alias) in enumerate(named):
         for i in range(3 * n, 3 * n + 3):
-            partners = {other: words(other)[i % len(words(other))] for other in GROUPS}
+            partners = {other: list_options(other)[i % len(list_options(other))] for other in GROUPS}
             yield [f"{other}={word}" for other, word in {**partners, group: alias}.items()]
 
 
 PARTS = [
-    [f"{group}={words(group)[i]}" for group, i in zip(GROUPS, row, strict=True)]
-    for row in covering([len(words(group)) for group in GROUPS])
+    [f"{group}={list_options(group)[i]}" for group, i in zip(GROUPS, row, strict=True)]
+    for row in covering([len(list_options(group)) for group in GROUPS])
 ]
 ROWS = [*PARTS, *other_settings()]
 
 
 def test_every_pair_occurs() -> None:
     seen = {pair for row in PARTS for pair in itertools.combinations(row, 2)}
-    wanted = sum(len(words(a)) * len(words(b)) for a, b in itertools.combinations(GROUPS, 2))
+    wanted = sum(len(list_options(a)) * len(list_options(b)) for a, b in itertools.combinations(GROUPS, 2))
     assert len(seen) == wanted
 
 
-def outcome(logs: Path, row: list[str]) -> Ran | str:
+def outcome(logs: Path, row: list[str]) -> FinishedRun | str:
     """The run, or why it was refused."""
     try:
-        return play(composed(logs, row))
+        return run_composition(composed(logs, row))
     except IncompatibleConfig as refusal:
         return str(refusal)
 
@@ -93,7 +93,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @remedy(
     "Reject a combination that cannot work in `requirements`, with the reason; copy tensors before you change them."
 )
-def test_two_rounds_of_every_pair(job: int, logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_pair_runs_two_rounds_or_is_rejected(job: int, logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No part changes a tensor that it was handed."""
     watch(monkeypatch)
     for row in ROWS[job::JOBS]:

@@ -11,12 +11,12 @@ from fedcohort.feature_noise.base import disturb_clients
 from fedcohort.rng import Draws
 from global_rng import guard
 from remedies import remedy
-from yaml_words import make, words
+from yaml_words import list_options, make
 
 K = 12
 
 
-@pytest.fixture(params=words("feature_noise"))
+@pytest.fixture(params=list_options("feature_noise"))
 def noise(request: pytest.FixtureRequest) -> Any:
     return make("feature_noise", request.param)
 
@@ -26,7 +26,7 @@ def images(n: int = 20) -> np.ndarray:
 
 
 @remedy("Return one level for each client, from the Draws of the run.")
-def test_levels_are_drawn_once_a_run(noise: Any) -> None:
+def test_levels_are_drawn_once_per_run(noise: Any) -> None:
     with guard():
         levels = noise.levels(Draws(0, K))
     assert (levels.shape, levels.dtype) == ((K,), np.float64)
@@ -36,7 +36,7 @@ def test_levels_are_drawn_once_a_run(noise: Any) -> None:
 
 
 @remedy("Return new arrays of the inputs' shape and dtype.")
-def test_inputs_keep_their_shape_and_type_and_the_given_ones_are_left_alone(noise: Any) -> None:
+def test_noisy_inputs_keep_shape_and_type_and_the_originals_are_unchanged(noise: Any) -> None:
     x = images()
     x.flags.writeable = False
     with guard():
@@ -48,7 +48,7 @@ def test_inputs_keep_their_shape_and_type_and_the_given_ones_are_left_alone(nois
 
 
 @remedy("Draw the noise of each client from its own generator.")
-def test_a_clients_inputs_do_not_depend_on_how_much_the_others_have(noise: Any) -> None:
+def test_a_clients_inputs_do_not_depend_on_the_other_clients_data(noise: Any) -> None:
     """Client 2 of six, whose neighbours have as many samples, or one each."""
     seen = []
     for others in (5, 1):

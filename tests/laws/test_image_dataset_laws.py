@@ -36,7 +36,7 @@ def word(request: pytest.FixtureRequest) -> str:
 
 
 @remedy("Convert pixels with the same `PixelScale` for pixels=uint8 and float32.")
-def test_bytes_become_the_same_numbers(word: str, tmp_path: Path) -> None:
+def test_images_stored_as_bytes_give_the_same_inputs(word: str, tmp_path: Path) -> None:
     floats, same = (load(tmp_path, word, {"pixels": kind}) for kind in ("float32", "auto"))
     raw = load(tmp_path, word, {"pixels": "uint8"})
     np.testing.assert_array_equal(floats.train_x, same.train_x, "auto is float32 where it fits")
@@ -52,7 +52,7 @@ def test_bytes_become_the_same_numbers(word: str, tmp_path: Path) -> None:
     assert checksum_of(floats) == checksum_of(same) != checksum_of(raw)
 
 
-def test_original_sizes_are_compared(word: str, tmp_path: Path) -> None:
+def test_a_notice_compares_the_number_of_images_with_the_originals(word: str, tmp_path: Path) -> None:
     if MODULES[word].PICTURES.original is None:
         return
     n, test = MODULES[word].PICTURES.original
@@ -62,7 +62,7 @@ def test_original_sizes_are_compared(word: str, tmp_path: Path) -> None:
 
 
 @remedy("Read labels with `labels_of`, which takes numbers and names.")
-def test_classes_by_their_names_are_the_same(word: str, tmp_path: Path) -> None:
+def test_class_names_give_the_same_labels(word: str, tmp_path: Path) -> None:
     pictures: Pictures = MODULES[word].PICTURES
     named: dict[str, Any] = {pictures.label[0]: [pictures.classes[i % 2] for i in range(N)]}
     before = load(tmp_path, word)
@@ -73,7 +73,7 @@ def test_classes_by_their_names_are_the_same(word: str, tmp_path: Path) -> None:
 
 
 @remedy("Raise errors with `frame.blame`, which names file, column and row.")
-def test_what_is_wrong_is_named_by_file_column_and_row(word: str, tmp_path: Path) -> None:
+def test_an_error_names_file_column_and_row(word: str, tmp_path: Path) -> None:
     pictures: Pictures = MODULES[word].PICTURES
     image, label = pictures.image[0], pictures.label[0]
     good = images(word)
@@ -109,7 +109,7 @@ def test_a_truncated_file_is_named(word: str, tmp_path: Path) -> None:
         make("dataset", word, path=str(tmp_path)).load(0)
 
 
-def test_data_with_nothing_to_learn_are_refused(word: str, tmp_path: Path) -> None:
+def test_data_without_anything_to_learn_are_rejected(word: str, tmp_path: Path) -> None:
     pictures: Pictures = MODULES[word].PICTURES
     one = [encode(noise(1, shape_of(pictures))[0])] * N
     cases: list[tuple[dict[str, Any], str]] = [
@@ -123,7 +123,7 @@ def test_data_with_nothing_to_learn_are_refused(word: str, tmp_path: Path) -> No
             check(make("dataset", word, path=str(tmp_path)).load(0))
 
 
-def test_without_a_path_the_hub_is_asked(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_path_the_data_come_from_the_hub(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     parts = datasets.DatasetDict(
         {part: at_commit(datasets.Dataset.from_dict(images(word))) for part in ("train", "valid", "test")}

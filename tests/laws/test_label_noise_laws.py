@@ -11,19 +11,19 @@ from fedcohort.startup.assign import _flip_labels
 from global_rng import guard
 from known import known
 from remedies import remedy
-from yaml_words import make, words
+from yaml_words import list_options, make
 
 K, C = 40, 7
 LABELS = np.arange(5000) % C
 
 
-@pytest.fixture(params=words("label_noise"))
+@pytest.fixture(params=list_options("label_noise"))
 def noise(request: pytest.FixtureRequest) -> Any:
     return make("label_noise", request.param)
 
 
 @remedy("Return one rate in [0, 1] for each client, from the Draws of the run.")
-def test_rates_are_chances_drawn_once_a_run(noise: Any) -> None:
+def test_rates_are_probabilities_drawn_once_per_run(noise: Any) -> None:
     with guard():
         rates = noise.rates(Draws(0, K))
     assert rates.shape == (K,)
@@ -35,7 +35,7 @@ def test_rates_are_chances_drawn_once_a_run(noise: Any) -> None:
 
 
 @remedy("Flip each label with the client's rate, to another class.")
-def test_so_many_labels_are_wrong(noise: Any) -> None:
+def test_the_share_of_wrong_labels_is_the_rate(noise: Any) -> None:
     """All partners are other classes by default; 4.5 standard errors."""
     labels = LABELS.copy()
     labels.flags.writeable = False
@@ -47,7 +47,7 @@ def test_so_many_labels_are_wrong(noise: Any) -> None:
 
 
 @remedy("Compare one uniform draw for each sample with the rate, so that a higher rate adds flips only.")
-def test_more_noise_keeps_the_flips_of_less(noise: Any) -> None:
+def test_a_higher_rate_keeps_the_flips_of_a_lower_one(noise: Any) -> None:
     little, much = (noise.flip(LABELS, rate, C, np.random.default_rng(1)) for rate in (0.1, 0.5))
     wrong = little != LABELS
     assert wrong.any()
@@ -55,7 +55,7 @@ def test_more_noise_keeps_the_flips_of_less(noise: Any) -> None:
 
 
 @remedy("Flip nothing where there is one class only.")
-def test_one_class_alone_cannot_be_mistaken(noise: Any) -> None:
+def test_labels_of_a_single_class_are_not_flipped(noise: Any) -> None:
     labels = np.zeros(20, dtype=np.int64)
     assert not noise.flip(labels, 1.0, 1, np.random.default_rng(0)).any()
 

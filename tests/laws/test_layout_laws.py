@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from remedies import remedy
-from yaml_words import make, node, words
+from yaml_words import list_options, make, node
 
 THINNEST = {"width": {"resnet8_gn": 1, "mobilenet_v2_gn": 0.01}}
 
@@ -41,7 +41,7 @@ def steps() -> dict[str, dict[str, float]]:
     return found
 
 
-@pytest.mark.parametrize("word", words("model"))
+@pytest.mark.parametrize("word", list_options("model"))
 @remedy("Use shapes, not strides: call `flatten` or `reshape`, never `view`, on tensors that may be channels-last.")
 def test_a_step_is_the_same_in_every_layout(word: str, steps: dict[str, dict[str, float]]) -> None:
     assert steps[word], "each model has a layout to compare with the default one"
@@ -53,7 +53,7 @@ def print_steps() -> None:
     import torch  # noqa: PLC0415 - pytest's process needs none of it
 
     torch.set_num_threads(1)
-    sys.stdout.write(json.dumps({word: compare(word) for word in words("model")}) + "\n")
+    sys.stdout.write(json.dumps({word: compare(word) for word in list_options("model")}) + "\n")
 
 
 def compare(word: str) -> dict[str, float]:

@@ -11,7 +11,7 @@ from fedcohort.flat import FlatModel
 from fedcohort.rng import torch_scope
 from global_rng import guard
 from remedies import remedy
-from yaml_words import make, words
+from yaml_words import list_options, make
 
 SHAPES = ((3, 32, 32), (9, 128), (20,))
 
@@ -31,7 +31,7 @@ def build_or_refuse(model: Any, shape: tuple[int, ...]) -> tuple[nn.Module | Non
         return None, str(error)
 
 
-@pytest.fixture(scope="module", params=words("model"))
+@pytest.fixture(scope="module", params=list_options("model"))
 def built(request: pytest.FixtureRequest) -> tuple[Any, tuple[int, ...], nn.Module]:
     model = make("model", request.param)
     shape = shape_for(model)
@@ -55,7 +55,7 @@ def vector(network: nn.Module) -> Tensor:
 
 
 @remedy("Draw initial weights from torch's generator, which the run seeds.")
-def test_initial_weights_are_the_seeds(built: Any) -> None:
+def test_initial_weights_depend_only_on_the_seed(built: Any) -> None:
     model, shape, network = built
     with guard():
         again = build(model, shape, 0)
@@ -64,7 +64,7 @@ def test_initial_weights_are_the_seeds(built: Any) -> None:
 
 
 @remedy("Return logits [batch, n_classes].")
-def test_a_logit_for_each_class(built: Any) -> None:
+def test_the_output_has_a_logit_for_each_class(built: Any) -> None:
     model, shape, network = built
     logits = network(inputs(model, 3, shape))
     assert logits.shape == ((3, *shape, 5) if model.per_position else (3, 5))
@@ -72,7 +72,7 @@ def test_a_logit_for_each_class(built: Any) -> None:
 
 
 @remedy("Use each parameter in `forward`, and register each as a parameter.")
-def test_it_lives_in_a_flat_vector_and_every_parameter_learns(built: Any) -> None:
+def test_the_model_fits_a_flat_vector_and_every_parameter_learns(built: Any) -> None:
     """What is written into the vector is what the network computes with; no parameter is left without a gradient."""
     model, shape, _ = built
     flat = FlatModel(build(model, shape, 0))
@@ -89,7 +89,7 @@ def test_it_lives_in_a_flat_vector_and_every_parameter_learns(built: Any) -> Non
 
 @pytest.mark.parametrize("shape", [(4, 7, 5, 3), (3, 2, 2)])
 @remedy("Raise OptionError that names the model and the shapes that it takes.")
-def test_other_inputs_are_refused_by_name_or_taken(built: Any, shape: tuple[int, ...]) -> None:
+def test_unsuitable_inputs_are_rejected_by_name_or_accepted(built: Any, shape: tuple[int, ...]) -> None:
     model, *_ = built
     network, refusal = build_or_refuse(model, shape)
     if network is None:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from remedies import remedy
-from run_harness import Ran, go
-from yaml_words import make, words
+from run_harness import FinishedRun, go
+from yaml_words import list_options, make
 
 TINY = (
     *("clients=6", "cohort=3", "rounds=2", "client.epochs=1", "split.limit=240", "heterogeneity=noise15"),
@@ -34,7 +34,7 @@ WITHOUT = {  # options without which a selector only chooses clients
 SAID = ("test/", "server_val/", "clients/", "time/")
 
 
-def said(ran: Ran, *of: str) -> list[dict[str, float]]:
+def said(ran: FinishedRun, *of: str) -> list[dict[str, float]]:
     return [{k: v for k, v in report.metrics.items() if k.startswith(of)} for report in ran.reports]
 
 
@@ -53,7 +53,7 @@ def test_options_that_do_nothing_change_no_bit(tmp_path: Path) -> None:
 def test_selectors_of_all_clients_train_equally(tmp_path: Path) -> None:
     all_clients = (*TINY, "cohort=6", "agg=scaffold", "server=momentum")
     full = go(tmp_path / "full", *all_clients, "selector=full")
-    for choice in (name for name in words("selector") if "group_counts" not in make("selector", name).needs):
+    for choice in (name for name in list_options("selector") if "group_counts" not in make("selector", name).needs):
         ran = go(tmp_path / choice, *all_clients, f"selector={choice}", *WITHOUT.get(choice, ()))
         assert ran.last.fingerprint == full.last.fingerprint, choice
         assert said(ran, "test/", "clients/") == said(full, "test/", "clients/"), choice
@@ -61,7 +61,7 @@ def test_selectors_of_all_clients_train_equally(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("typed", ["selector=flash deadline=fixed", "selector=oort deadline=fedbalancer deadline.w=1"])
 @remedy("Compare seconds with seconds only: divide durations by a duration, never by a constant.")
-def test_the_unit_of_time_changes_times_alone(tmp_path: Path, typed: str) -> None:
+def test_the_unit_of_time_changes_only_times(tmp_path: Path, typed: str) -> None:
     """Of eight: a power of two, which no rounding tells from one."""
     one, eight = (go(tmp_path / unit, *TINY, *typed.split(), f"device.unit_s={unit}") for unit in ("1", "8"))
     assert [report.fingerprint for report in one.reports] == [report.fingerprint for report in eight.reports]

@@ -7,10 +7,10 @@ import torch
 from torch.nn import functional as F
 
 from remedies import remedy
-from yaml_words import make, words
+from yaml_words import list_options, make
 
 
-@pytest.fixture(params=words("objective"))
+@pytest.fixture(params=list_options("objective"))
 def objective(request: pytest.FixtureRequest) -> Any:
     return make("objective", request.param)
 
@@ -22,7 +22,7 @@ def batch(n: int = 6, c: int = 4) -> tuple[torch.Tensor, torch.Tensor, torch.Ten
 
 
 @remedy("Return the plain cross-entropy of each sample as the second result.")
-def test_cross_entropy_comes_beside_it(objective: Any) -> None:
+def test_cross_entropy_is_reported_in_addition(objective: Any) -> None:
     logits, y, z = batch()
     _, ce = objective.per_sample(logits, y, z)
     torch.testing.assert_close(ce, F.cross_entropy(logits, y, reduction="none"))
@@ -38,7 +38,7 @@ def test_samples_are_independent(objective: Any) -> None:
 
 
 @remedy("Declare that the objective reads w_t's predictions exactly where it does: they cost a forward pass.")
-def test_what_it_reads_it_says(objective: Any) -> None:
+def test_uses_reference_is_true_exactly_if_the_loss_depends_on_it(objective: Any) -> None:
     """Predictions of w_t cost a forward pass."""
     logits, y, z = batch()
     if objective.uses_reference:
@@ -54,7 +54,7 @@ def test_shifted_logits_are_the_same_prediction(objective: Any) -> None:
 
 
 @remedy("Clamp probabilities or use log-softmax: loss and gradient must be finite for logits of 200.")
-def test_hopeless_logits_stay_finite(objective: Any) -> None:
+def test_the_loss_of_extreme_logits_is_finite(objective: Any) -> None:
     logits = torch.tensor([[200.0, -200.0, 0.0]]).requires_grad_()
     loss, _ = objective.per_sample(logits, torch.tensor([1]), torch.full((1, 3), 1 / 3))
     (gradient,) = torch.autograd.grad(loss.sum(), logits)
@@ -63,14 +63,14 @@ def test_hopeless_logits_stay_finite(objective: Any) -> None:
 
 
 @remedy("Let `outer` grow with the mean loss.")
-def test_a_higher_mean_is_worse(objective: Any) -> None:
+def test_the_outer_function_is_increasing(objective: Any) -> None:
     means = torch.linspace(0, 8, 33, dtype=torch.float64)
     outer = objective.outer(means)
     assert (outer.diff() > 0).all()
     assert float(outer[0]) == pytest.approx(0, abs=1e-12)
 
 
-@pytest.mark.parametrize("word", words("server"))
+@pytest.mark.parametrize("word", list_options("server"))
 def test_a_server_moves_along_the_direction(word: str) -> None:
     server, g = make("server", word), torch.tensor([1.0, -2.0], dtype=torch.float64)
     moved, _ = server.step(server.init(2), g)

@@ -11,16 +11,16 @@ from fedcohort.partition.base import Stock
 from fedcohort.types import Ids
 from global_rng import guard
 from remedies import remedy
-from yaml_words import make, words
+from yaml_words import list_options, make
 
 N, C, A, K = 1200, 10, 2, 12
 
 
 OVER = "quantity over "
-SIZED = [OVER + word for word in words("partition") if getattr(make("partition", word), "takes_sizes", False)]
+SIZED = [OVER + word for word in list_options("partition") if getattr(make("partition", word), "takes_sizes", False)]
 
 
-@pytest.fixture(params=[*words("partition"), *SIZED])
+@pytest.fixture(params=[*list_options("partition"), *SIZED])
 def partition(request: pytest.FixtureRequest) -> Any:
     """Every partition, and sizes that are drawn over each that takes them."""
     if not request.param.startswith(OVER):
@@ -63,7 +63,7 @@ def test_deterministic_without_global_generators(partition: Any) -> None:
 
 
 @remedy("Copy labels, owners and attributes before you change them.")
-def test_the_arguments_are_left_alone(partition: Any) -> None:
+def test_the_arguments_are_not_modified(partition: Any) -> None:
     given = stock(labels())
     for each in (given.labels, given.owner, given.attribute):
         assert each is not None
@@ -72,13 +72,13 @@ def test_the_arguments_are_left_alone(partition: Any) -> None:
 
 
 @remedy("Do not divide by the size of a class: it may be empty.")
-def test_a_class_that_nobody_has_is_no_obstacle(partition: Any) -> None:
+def test_a_class_without_samples_is_accepted(partition: Any) -> None:
     y = labels() % 7  # classes 7, 8, 9 are empty, 0, 1, 2 have twice as many
     parts = partition.split(stock(y), K, np.random.default_rng(0))
     assert sum(len(part) for part in parts) == N or not partition.takes_all
 
 
 @remedy("Raise OptionError that says how many clients are feasible.")
-def test_more_clients_than_samples_is_refused_with_a_feasible_number(partition: Any) -> None:
+def test_too_many_clients_are_rejected_with_a_feasible_number(partition: Any) -> None:
     with pytest.raises(FedcohortError, match=r"feasible: .*\d"):
         split(partition, clients=N + 1)

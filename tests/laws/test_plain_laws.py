@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 
 from remedies import remedy
-from run_harness import Ran, go
-from yaml_words import words
+from run_harness import FinishedRun, go
+from yaml_words import list_options
 
 SMALL = (
     *("selector=feddiverse", "selector.pretrain=9", "clients=8", "cohort=5", "rounds=2", "split.limit=240"),
     *("client.epochs=1", "deadline=fixed", "device.lam=3", "proxy=noise", "eval.every=9", "eval.clients_every=0"),
 )
 OPTIONS = {"agg=fedbio": ("agg.variant=second_order",), "agg=fedmaba": ("agg.loss=loss_post",)}
-CASES = [f"{group}={word}" for group in ("agg", "regulariser", "server") for word in words(group)]
+CASES = [f"{group}={word}" for group in ("agg", "regulariser", "server") for word in list_options(group)]
 COSTS = ("comm/down_bytes", "comm/up_bytes", "comm/probe_bytes", "comp/client_flops", "time/virtual_s", "round/arrived")
 
 
-def costs(ran: Ran) -> list[list[float]]:
+def costs(ran: FinishedRun) -> list[list[float]]:
     return [[report.metrics[name] for name in COSTS] for report in ran.reports if report.step]
 
 

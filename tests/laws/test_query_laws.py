@@ -23,8 +23,8 @@ import pytest
 
 from fedcohort.signal.base import Measured, Probed, find
 from remedies import remedy
-from run_harness import Ran, go
-from yaml_words import aliases, make, words
+from run_harness import FinishedRun, go
+from yaml_words import aliases, list_options, make
 
 K, EPOCHS = 12, 2
 PARAMETERS, FORWARD = 64 * 10 + 10, 2 * 64 * 10  # of logistic regression on 8 x 8 digits
@@ -55,7 +55,7 @@ def queries(group: str, word: str) -> frozenset[str]:
 
 def list_queriers(group: str) -> dict[str, frozenset[str]]:
     """Return the options of a group that make a query, with their signals."""
-    choices = [*words(group), *aliases(group)]
+    choices = [*list_options(group), *aliases(group)]
     return {word: signals for word in choices if (signals := queries(group, word))}
 
 
@@ -63,7 +63,7 @@ SELECTORS, AGGS = list_queriers("selector"), list_queriers("agg")
 PAIRS = [(s, a) for s, a in itertools.product(SELECTORS, AGGS) if SELECTORS[s] & AGGS[a]]
 
 
-def play(logs: Path, selector: str, agg: str, *more: str) -> Ran:
+def play(logs: Path, selector: str, agg: str, *more: str) -> FinishedRun:
     options = [f"selector.{name}={value}" for name, value in OPTIONS.get(selector, {}).items()]
     parts = (f"selector={selector}", f"agg={agg}", *options, "device=shifted_exponential", "device.lam=0")
     return go(logs, *SMALL, *WRITTEN, *parts, *more)
@@ -79,7 +79,7 @@ class Closed:
         by_selector: whether the selector makes a query, and not the aggregator alone.
     """
 
-    ran: Ran
+    ran: FinishedRun
     signals: frozenset[str]
     concurrent: bool
     by_selector: bool = True
@@ -125,7 +125,7 @@ def test_the_pairs_have_blocking_and_concurrent_queries() -> None:
 
 @pytest.mark.parametrize(("selector", "agg"), PAIRS)
 @remedy("Name the signal in `needs` of both; the round charges it once, and `bytes_up` and `passes` state its cost.")
-def test_what_both_query_is_charged_once(selector: str, agg: str, tmp_path: Path) -> None:
+def test_a_query_of_selector_and_aggregator_is_charged_once(selector: str, agg: str, tmp_path: Path) -> None:
     """A job has no query of its own, as the selector has made it: its seconds are those of its training."""
     ran = play(tmp_path, selector, agg)
     table = check(Closed(ran, frozenset(SELECTORS[selector] & AGGS[agg]), selector in CONCURRENT))
@@ -135,7 +135,7 @@ def test_what_both_query_is_charged_once(selector: str, agg: str, tmp_path: Path
 
 @pytest.mark.parametrize("selector", ["powd", "low_ratio", "rpowd", "fedcor", "feel", "flash"])
 @remedy("Return each query from `plan` as a Probe to clients of `ctx.ready`; state its cost in the signal.")
-def test_what_a_selector_queries_is_in_the_table(selector: str, tmp_path: Path) -> None:
+def test_the_selectors_queries_are_in_the_clients_table(selector: str, tmp_path: Path) -> None:
     signals = SELECTORS[selector] - {"shadow_loss"}  # which FedCor queries after its warm-up
     table = check(Closed(play(tmp_path, selector, "fedavg"), signals, selector in CONCURRENT))
     assert table.queried[table.step > 0].any()
@@ -143,7 +143,7 @@ def test_what_a_selector_queries_is_in_the_table(selector: str, tmp_path: Path) 
 
 
 @remedy("Name the signal in the aggregator's `needs`: it is then a part of each job, and its seconds are charged.")
-def test_what_an_aggregator_queries_is_in_the_table(tmp_path: Path) -> None:
+def test_the_aggregators_queries_are_in_the_clients_table(tmp_path: Path) -> None:
     """It queries the clients that train, in their jobs, which last a pass longer."""
     ran = play(tmp_path, "random", "qffl")
     table = check(Closed(ran, AGGS["qffl"], concurrent=False, by_selector=False))

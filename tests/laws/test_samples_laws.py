@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agg_harness import update_of
+from agg_harness import make_update
 from fedcohort.component import LOSS_LISTS, Facts
 from fedcohort.rng import Draws
 from fedcohort.round.sampling import foresee_samples
@@ -16,15 +16,15 @@ from fedcohort.signal.base import find, list_signals
 from fedcohort.types import Population, RoundOutcome, Selection
 from global_rng import guard
 from remedies import remedy
-from run_harness import parts_of
+from run_harness import make_components
 from saving import restore
-from signal_kinds import reported
-from yaml_words import make, words
+from signal_kinds import find_reported
+from yaml_words import list_options, make
 
 SIZES = (1, 2, 7, 30, 100)
 
 
-@pytest.fixture(params=words("samples"))
+@pytest.fixture(params=list_options("samples"))
 def samples(request: pytest.FixtureRequest) -> Any:
     return make("samples", request.param)
 
@@ -70,7 +70,7 @@ def test_deterministic_without_global_generators(samples: Any) -> None:
 
 
 @remedy("Keep everything that changes between rounds in the State dataclass.")
-def test_saved_and_loaded_it_goes_on(samples: Any) -> None:
+def test_a_restored_state_continues_identically(samples: Any) -> None:
     told = {word: np.linspace(1.0, 2.0, 3) for word in samples.needs}
     asked, nobody = np.arange(3), np.empty(0, dtype=np.int64)
     state = samples.observe(samples.init(population()), RoundOutcome(1, Selection(asked), asked, nobody, told, {}, 9.0))
@@ -80,7 +80,7 @@ def test_saved_and_loaded_it_goes_on(samples: Any) -> None:
 
 
 @remedy("Set `foreseen = False` where state, deadline or losses change the choice.")
-def test_a_choice_that_can_be_foreseen_is_the_one_of_the_round(samples: Any) -> None:
+def test_a_foreseen_selection_of_samples_equals_the_rounds(samples: Any) -> None:
     """Neither the state nor the deadline nor the losses change it; with all samples there are no rows."""
     if not samples.foreseen:
         return
@@ -93,22 +93,22 @@ def test_a_choice_that_can_be_foreseen_is_the_one_of_the_round(samples: Any) -> 
 
 
 @remedy("Read each signal that rests on the clients' lists of losses, or leave it out of `needs`.")
-def test_what_clients_tell_of_their_lists_is_read_or_refused(samples: Any) -> None:
+def test_reported_statistics_of_loss_lists_are_read_or_rejected(samples: Any) -> None:
     """Every signal that rests on it: a reader gets a number, or the run is refused."""
-    known = Facts(replace(parts_of(), samples=samples), {})
+    known = Facts(replace(make_components(), samples=samples), {})
     resting = [word for word in list_signals() if find(word).requirement is LOSS_LISTS]
     assert {"loss_low", "loss_high"} <= set(resting)
     asked = request(30, 40.0)
     told = samples.report_losses(samples.init(population()), asked, asked.losses)
     for word in resting:
         if LOSS_LISTS.holds(known):
-            assert np.isfinite(reported(word).read(update_of(0, [0.0], loss_report=told)))
+            assert np.isfinite(find_reported(word).read(make_update(0, [0.0], loss_report=told)))
         else:
             assert word not in told
 
 
 @remedy("Set `foreseen` and `keeps_losses` to what `choose` depends on.")
-def test_a_choice_is_called_foreseen_and_keeps_losses_exactly_where_it_is_so(samples: Any) -> None:
+def test_the_flags_foreseen_and_keeps_losses_are_correct(samples: Any) -> None:
     """Reversed losses and another deadline show what a choice depends on, in a state with a positive threshold."""
     signals = {name: np.linspace(0.5, 1.0, 3) for name in samples.needs}
     clients = np.arange(3)

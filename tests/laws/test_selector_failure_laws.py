@@ -10,7 +10,7 @@ import pytest
 from fedcohort.types import Ids
 from remedies import remedy
 from selector_harness import Step, World, play
-from selector_worlds import every, get
+from selector_worlds import cached_selector, every_choice
 
 ABSENT = np.array([3, 8, 17])  # of 20 clients: they answer every query, and never arrive
 SMALL_IS_GOOD = {"expected_s", "expected_unit_s", "expected_up_s", "noise_rate"}
@@ -35,13 +35,13 @@ def play_with_absent(choice: str, cohort: int, factor: float) -> list[Step]:
     """Return fifty rounds in which three of twenty clients never arrive; `factor` makes the selector prefer them."""
     change = tempting(ABSENT, factor)
     world = World(20, cohort, lost=lambda t, asked: np.intersect1d(asked, ABSENT), corrupt=change, facts=change)
-    return play(get(choice), world, 50)
+    return play(cached_selector(choice), world, 50)
 
 
-@every
+@every_choice
 @pytest.mark.parametrize(("cohort", "factor"), [(3, 10.0), (5, 1.0)])
 @remedy("Set `backs_off = True`, or lower the score of clients in `outcome.failed`.")
-def test_clients_that_never_arrive_lose_their_places(choice: str, cohort: int, factor: float) -> None:
+def test_clients_that_never_arrive_are_selected_less_often(choice: str, cohort: int, factor: float) -> None:
     """They have at most 1.2 times their share of places in the last 30 of 50 rounds, and the run does not stall."""
     later = play_with_absent(choice, cohort, factor)[20:]
     places = sum(len(step.selection.clients) for step in later)
@@ -52,11 +52,15 @@ def test_clients_that_never_arrive_lose_their_places(choice: str, cohort: int, f
     assert not any(one and other for one, other in itertools.pairwise(empty))
 
 
-@every
+@every_choice
 @remedy("Leave back-off to the run: set `backs_off`, and return from `shortlist` how many clients you need.")
-def test_a_client_that_failed_repeatedly_is_offered_when_its_back_off_ends(choice: str) -> None:
+def test_a_client_is_offered_again_when_its_back_off_ends(choice: str) -> None:
     """Selectors with `backs_off` are not offered it before; all others are offered every ready client."""
-    selector, counts, back = get(choice), dict.fromkeys(ABSENT.tolist(), 0), dict.fromkeys(ABSENT.tolist(), 0)
+    selector, counts, back = (
+        cached_selector(choice),
+        dict.fromkeys(ABSENT.tolist(), 0),
+        dict.fromkeys(ABSENT.tolist(), 0),
+    )
     lap = -(-20 // selector.shortlist(3))
     for step in play_with_absent(choice, 3, 10.0):
         offered = np.isin(ABSENT, step.ctx.available)

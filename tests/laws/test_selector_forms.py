@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from remedies import remedy
-from selector_harness import World, check_choice, half_lost, play, some
-from yaml_words import CONFIGS, make, node, words
+from selector_harness import World, changing_clients, check_choice, half_lost, play
+from yaml_words import CONFIGS, list_options, make, node
 
 OPTION = re.compile(r"^ *(?P<name>\w+): *.*? +# (?P<range>[^;\n]+)", re.MULTILINE)
 WORLDS = (
-    World(available=some, lost=half_lost),
-    World(available=lambda t: [] if t % 3 != 1 else some(t)),
+    World(available=changing_clients, lost=half_lost),
+    World(available=lambda t: [] if t % 3 != 1 else changing_clients(t)),
     World(available=lambda t: [] if t < 2 else [t % 12]),
-    World(cohort=40, available=some),
+    World(cohort=40, available=changing_clients),
     World(n_clients=1, cohort=1),
     World(lost=lambda t, cohort: cohort),
 )
@@ -41,7 +41,7 @@ def forms(word: str) -> Iterator[dict[str, Any]]:
         yield from ({found["name"]: value} for value in others)
 
 
-FORMS = [(word, change) for word in words("selector") for change in forms(word)]
+FORMS = [(word, change) for word in list_options("selector") for change in forms(word)]
 
 
 def test_there_are_forms() -> None:

@@ -14,20 +14,20 @@ from known import known
 from relabelling import check_relabelling
 from remedies import remedy
 from saving import restore
-from selector_harness import World, check_choice, cohorts, half_lost, play, play_round, reorder, some
+from selector_harness import World, changing_clients, check_choice, cohorts, half_lost, play, play_round, reorder
 from selector_toys import BREAKERS
-from selector_worlds import ROUNDS, WORLDS, bits, every, get, make, played, same
+from selector_worlds import ROUNDS, WORLDS, bits, cached_selector, equal_states, every_choice, make, played_rounds
 
 
-@every
+@every_choice
 @pytest.mark.parametrize("world", WORLDS)
 @remedy("Choose min(cohort, available) distinct clients of `ctx.available`, sorted: `top` and `draw` do it.")
 def test_a_cohort_is_available_distinct_and_complete(choice: str, world: str) -> None:
-    for step in played(choice, world):
+    for step in played_rounds(choice, world):
         check_choice(step.selection, step.ctx.available, WORLDS[world].cohort)
 
 
-@every
+@every_choice
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 0.0, 1.0, 1e300, -1.0])
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @remedy("Signals may be NaN, infinite, 0, negative or huge: check them before you divide, sort or take roots.")
@@ -40,12 +40,12 @@ def test_no_signal_makes_it_raise_or_warn(choice: str, value: float) -> None:
             out[::stride] = value
             return out
 
-        world = World(corrupt=corrupt, available=some)
-        for step in play(get(choice), world, ROUNDS):
+        world = World(corrupt=corrupt, available=changing_clients)
+        for step in play(cached_selector(choice), world, ROUNDS):
             check_choice(step.selection, step.ctx.available, world.cohort)
 
 
-@every
+@every_choice
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
 @remedy("A single nonsensical value must not spoil the others: check each client's value on its own.")
 def test_no_mixture_of_signals_makes_it_raise(choice: str) -> None:
@@ -57,20 +57,20 @@ def test_no_mixture_of_signals_makes_it_raise(choice: str) -> None:
         return np.where(generator.random(len(values)) < 1 / 3, invalid, values)
 
     for seed in range(5):
-        world = World(seed=seed, corrupt=corrupt, available=some)
-        for step in play(get(choice), world, ROUNDS):
+        world = World(seed=seed, corrupt=corrupt, available=changing_clients)
+        for step in play(cached_selector(choice), world, ROUNDS):
             check_choice(step.selection, step.ctx.available, world.cohort)
 
 
-@every
+@every_choice
 @remedy("Draw from `ctx.rng` only, and keep what changes in the State, not in the selector.")
 def test_equal_runs_are_equal(choice: str) -> None:
-    first, second = played(choice, "half lost"), play(make(choice), World(lost=half_lost), ROUNDS)
+    first, second = played_rounds(choice, "half lost"), play(make(choice), World(lost=half_lost), ROUNDS)
     assert cohorts(first) == cohorts(second)
-    assert same(first[-1].after, second[-1].after)
+    assert equal_states(first[-1].after, second[-1].after)
 
 
-@every
+@every_choice
 @remedy("Draw from `ctx.rng`, never from a global generator.")
 def test_global_generators_are_neither_read_nor_moved(choice: str) -> None:
     runs = []
@@ -79,62 +79,62 @@ def test_global_generators_are_neither_read_nor_moved(choice: str) -> None:
         np.random.seed(seed)  # noqa: NPY002
         torch.manual_seed(seed)
         before = (random.getstate(), str(np.random.get_state()), torch.get_rng_state().tolist())  # noqa: NPY002
-        runs.append(cohorts(play(get(choice), World(), ROUNDS)))
+        runs.append(cohorts(play(cached_selector(choice), World(), ROUNDS)))
         assert before == (random.getstate(), str(np.random.get_state()), torch.get_rng_state().tolist())  # noqa: NPY002
     assert runs[0] == runs[1]
 
 
-@every
+@every_choice
 @remedy("List in `needs` each signal that the selector reads, and no other.")
-def test_it_reads_exactly_what_it_declares(choice: str) -> None:
+def test_selectors_read_exactly_the_signals_that_they_declare(choice: str) -> None:
     """Reading a signal that is not in `needs` raises; one that is declared and never read is charged for nothing."""
     world = World()
-    steps = play(get(choice), world, 1)
-    while world.read != get(choice).needs and len(steps) < 3 * ROUNDS:  # a warm-up may come first
-        steps += play(get(choice), world, 1, steps[-1].after, len(steps), steps[-1].failures)
-    assert world.read == get(choice).needs
+    steps = play(cached_selector(choice), world, 1)
+    while world.read != cached_selector(choice).needs and len(steps) < 3 * ROUNDS:  # a warm-up may come first
+        steps += play(cached_selector(choice), world, 1, steps[-1].after, len(steps), steps[-1].failures)
+    assert world.read == cached_selector(choice).needs
 
 
-@every
+@every_choice
 @remedy("Draw in `select`, from `ctx.rng`: `observe` must be a function of its arguments.")
 def test_observe_draws_nothing(choice: str) -> None:
-    for step in played(choice, "everybody available")[:3]:
+    for step in played_rounds(choice, "everybody available")[:3]:
         before = str(step.ctx.rng.bit_generator.state)
-        first, second = (get(choice).observe(step.chosen, step.outcome) for _ in range(2))
+        first, second = (cached_selector(choice).observe(step.chosen, step.outcome) for _ in range(2))
         assert str(step.ctx.rng.bit_generator.state) == before
-        assert same(first, second)
+        assert equal_states(first, second)
 
 
 @cache
 def advice(choice: str, world: str) -> list[Any]:
     """Return the advice to the aggregator after each round."""
-    return [get(choice).observe(step.chosen, step.outcome)[0] for step in played(choice, world)]
+    return [cached_selector(choice).observe(step.chosen, step.outcome)[0] for step in played_rounds(choice, world)]
 
 
-@every
+@every_choice
 @remedy("Set `advises = True` where `observe` returns Advice.")
-def test_only_selectors_that_advise_return_advice(choice: str) -> None:
-    assert get(choice).advises or advice(choice, "everybody available") == [None] * ROUNDS
+def test_only_selectors_with_the_flag_return_advice(choice: str) -> None:
+    assert cached_selector(choice).advises or advice(choice, "everybody available") == [None] * ROUNDS
 
 
-@every
+@every_choice
 @remedy("Return Advice from `observe`, or set `advises = False`: the matrix of updates is kept for it.")
-def test_a_selector_that_advises_returns_advice(choice: str) -> None:
+def test_selectors_with_the_flag_return_advice(choice: str) -> None:
     """The matrix of updates is kept for its advice, which costs memory."""
-    assert any(item is not None for item in advice(choice, "cohort of everybody")) == get(choice).advises
+    assert any(item is not None for item in advice(choice, "cohort of everybody")) == cached_selector(choice).advises
 
 
-@every
+@every_choice
 @remedy("Set `weighs = True` exactly where the Advice has weights.")
 def test_a_selector_that_weighs_returns_weights(choice: str) -> None:
     items = advice(choice, "cohort of everybody")
-    assert any(item is not None and item.weights is not None for item in items) == get(choice).weighs
+    assert any(item is not None and item.weights is not None for item in items) == cached_selector(choice).weighs
 
 
-@every
+@every_choice
 @remedy("Copy the arrays of the state before you write into them.")
 def test_states_are_never_modified(choice: str) -> None:
-    selector = get(choice)
+    selector = cached_selector(choice)
     state = selector.init(World().population(selector.needs))
     for round in range(ROUNDS):
         before = bits(pack(state))
@@ -146,22 +146,22 @@ def test_states_are_never_modified(choice: str) -> None:
         state = step.after
 
 
-@every
+@every_choice
 @pytest.mark.parametrize("stop", [1, 4])
 @remedy("Keep everything that changes between rounds in the State: a resumed run has nothing else.")
-def test_resuming_is_continuing(choice: str, stop: int) -> None:
-    complete = played(choice, "coming and going")
+def test_a_resumed_selector_continues_identically(choice: str, stop: int) -> None:
+    complete = played_rounds(choice, "coming and going")
     state, failures = restore(complete[stop - 1].after), restore(complete[stop - 1].failures)
     resumed = play(make(choice), WORLDS["coming and going"], ROUNDS - stop, state, stop, failures)
     assert cohorts(resumed) == cohorts(complete)[stop:]
-    assert same(resumed[-1].after, complete[-1].after)
+    assert equal_states(resumed[-1].after, complete[-1].after)
 
 
-@every
+@every_choice
 @remedy("Index the state by `outcome.clients`, never by position in the round.")
 def test_the_order_of_arrival_does_not_matter(choice: str) -> None:
-    selector, world = get(choice), World(lost=half_lost)
-    last = played(choice, "half lost")[3]
+    selector, world = cached_selector(choice), World(lost=half_lost)
+    last = played_rounds(choice, "half lost")[3]
     back = np.arange(len(last.outcome.clients))[::-1]
     signals = {signal: reorder(signal, column, back) for signal, column in last.outcome.signals.items()}
     turned = replace(last.outcome, clients=last.outcome.clients[::-1].copy(), signals=signals)
@@ -173,10 +173,10 @@ def test_the_order_of_arrival_does_not_matter(choice: str) -> None:
             np.testing.assert_allclose(one.selection.scores, known(other.selection.scores), rtol=1e-7)
 
 
-@every
+@every_choice
 @remedy("Return scores for all clients, [n_clients], and parts `exploit` and `explore` that add up to them.")
-def test_scores_are_one_a_client_and_their_parts_add_up(choice: str) -> None:
-    for step in played(choice, "everybody available"):
+def test_there_is_one_score_per_client_and_its_parts_add_up(choice: str) -> None:
+    for step in played_rounds(choice, "everybody available"):
         scores, parts = step.selection.scores, step.selection.score_terms
         if scores is None:
             assert not parts
@@ -187,21 +187,21 @@ def test_scores_are_one_a_client_and_their_parts_add_up(choice: str) -> None:
             np.testing.assert_allclose(parts["exploit"] + parts["explore"], scores, atol=1e-9)
 
 
-@every
+@every_choice
 @remedy("Return from `trace` pairs of a finite mean and a deviation of at least 0.")
-def test_traces_are_means_and_deviations(choice: str) -> None:
-    steps = played(choice, "everybody available")
+def test_traces_hold_means_and_standard_deviations(choice: str) -> None:
+    steps = played_rounds(choice, "everybody available")
     for state in (steps[0].before, steps[-1].after):
-        for mean, sd in get(choice).trace(state).values():
+        for mean, sd in cached_selector(choice).trace(state).values():
             assert isinstance(mean, float)
             assert np.isfinite(mean)
             assert sd >= 0
 
 
-@every
+@every_choice
 @remedy("Break ties at random (`top`, `draw`), not by client id.")
 def test_relabelled_clients_have_relabelled_scores(choice: str) -> None:
-    check_relabelling(get(choice))
+    check_relabelling(cached_selector(choice))
 
 
 @pytest.mark.parametrize("breaker", BREAKERS)

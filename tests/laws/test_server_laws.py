@@ -8,12 +8,12 @@ import torch
 
 from remedies import remedy
 from saving import restore
-from yaml_words import make, words
+from yaml_words import list_options, make
 
 P = 4
 
 
-@pytest.fixture(params=words("server"))
+@pytest.fixture(params=list_options("server"))
 def server(request: pytest.FixtureRequest) -> Any:
     return make("server", request.param)
 
@@ -30,7 +30,7 @@ def after(server: Any, rounds: int) -> Any:
 
 
 @remedy("Return a displacement that has a positive product with the direction: the server adds it to the model.")
-def test_its_first_step_goes_along_the_direction(server: Any) -> None:
+def test_the_first_step_goes_along_the_direction(server: Any) -> None:
     moved, _ = server.step(server.init(P), g(0))
     assert moved.shape == (P,)
     assert moved.dtype == torch.float64
@@ -38,7 +38,7 @@ def test_its_first_step_goes_along_the_direction(server: Any) -> None:
 
 
 @remedy("Multiply the displacement by `lr`, and leave `lr` out of the state.")
-def test_its_learning_rate_is_a_factor(server: Any) -> None:
+def test_the_step_is_proportional_to_the_learning_rate(server: Any) -> None:
     object.__setattr__(server, "lr", 0.25)
     quarter, _ = server.step(after(server, 3), g(9))
     object.__setattr__(server, "lr", 1.0)
@@ -47,7 +47,7 @@ def test_its_learning_rate_is_a_factor(server: Any) -> None:
 
 
 @remedy("Treat both signs in the same way.")
-def test_the_opposite_directions_lead_to_the_opposite(server: Any) -> None:
+def test_opposite_directions_give_opposite_steps(server: Any) -> None:
     there = back = server.init(P)
     for t in range(4):
         (a, there), (b, back) = server.step(there, g(t)), server.step(back, -g(t))
@@ -55,20 +55,20 @@ def test_the_opposite_directions_lead_to_the_opposite(server: Any) -> None:
 
 
 @remedy("Return a displacement of 0 for a first direction of 0: add a constant to each divisor.")
-def test_nothing_to_do_is_nothing_done(server: Any) -> None:
+def test_a_zero_direction_changes_nothing(server: Any) -> None:
     moved, _ = server.step(server.init(P), torch.zeros(P, dtype=torch.float64))
     assert moved.tolist() == [0.0] * P
 
 
 @remedy("Keep everything that changes between rounds in the State dataclass.")
-def test_saved_and_loaded_it_goes_on(server: Any) -> None:
+def test_a_restored_state_continues_identically(server: Any) -> None:
     state = after(server, 3)
     loaded = restore(state)
     assert torch.equal(server.step(state, g(7))[0], server.step(loaded, g(7))[0])
 
 
 @remedy("Return a new state: no in-place operation on the argument.")
-def test_the_state_that_goes_in_is_not_changed(server: Any) -> None:
+def test_the_input_state_is_not_modified(server: Any) -> None:
     state, direction = after(server, 2), g(5)
     before = copy.deepcopy(state)
     server.step(state, direction)

@@ -16,24 +16,24 @@ from fedcohort.record import folder
 from fedcohort.round import round as rounds
 from fedcohort.training.local import LocalTrainer
 from killing import die, in_a_child, stop_after
-from run_harness import Ran, go, same_bits
+from run_harness import FinishedRun, go, same_bits
 
 STRATEGY = ("selector=flash", "agg=scaffold", "server=momentum", "client=adam", "objective=flash_robust")
 HARD = (*STRATEGY, "split.limit=240", "rounds=6")
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return go(tmp_path_factory.mktemp("whole"), *HARD)
 
 
 @pytest.fixture(scope="module")
-def two_rounds(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def two_rounds(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return go(tmp_path_factory.mktemp("two"), "rounds=2")
 
 
 @pytest.fixture
-def copied(two_rounds: Ran, tmp_path: Path) -> Path:
+def copied(two_rounds: FinishedRun, tmp_path: Path) -> Path:
     """The folder of a run of two rounds, among the runs of `tmp_path`."""
     return shutil.copytree(two_rounds.folder, tmp_path / "runs" / two_rounds.folder.name)
 
@@ -50,7 +50,7 @@ def copied(two_rounds: Ran, tmp_path: Path) -> Path:
     ids=str,
 )
 def test_a_killed_run_ends_like_an_uninterrupted_one(
-    whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds_before: int, extra: tuple[str, ...]
+    whole: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds_before: int, extra: tuple[str, ...]
 ) -> None:
     stop_after(monkeypatch, rounds, "make_report", rounds_before + 2, die)  # step 0 is a report too
     status = in_a_child(lambda: go(tmp_path, *HARD, *extra) and None)
@@ -64,7 +64,7 @@ def test_a_killed_run_ends_like_an_uninterrupted_one(
     assert len(list((tmp_path / "runs").iterdir())) == 1
 
 
-def test_a_kill_in_the_middle_of_training(whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_in_the_middle_of_training(whole: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stop_after(monkeypatch, LocalTrainer, "train", 19, die)
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *HARD) and None))
     monkeypatch.undo()
@@ -73,7 +73,7 @@ def test_a_kill_in_the_middle_of_training(whole: Ran, tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize("moment", ["rename", "fsync"])
 def test_a_kill_around_the_commit_of_a_checkpoint(
-    whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+    whole: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     owner = checkpoint if moment == "rename" else os
     stop_after(monkeypatch, owner, moment, 3, die)
@@ -84,7 +84,7 @@ def test_a_kill_around_the_commit_of_a_checkpoint(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_finishes_the_round_and_saves(
-    whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+    whole: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     stop_after(monkeypatch, LocalTrainer, "train", 19, lambda: os.kill(os.getpid(), number))
     status = in_a_child(lambda: go(tmp_path, *HARD, "checkpoint.every=5") and None)
@@ -98,7 +98,7 @@ def test_a_signal_finishes_the_round_and_saves(
     assert same_bits(whole, resumed)
 
 
-def test_more_rounds_extend_a_finished_run(whole: Ran, tmp_path: Path) -> None:
+def test_more_rounds_extend_a_finished_run(whole: FinishedRun, tmp_path: Path) -> None:
     go(tmp_path, *STRATEGY, "split.limit=240", "rounds=2")
     longer = go(tmp_path, *HARD, "resume=true")
     assert longer.reports[0].step == 3
@@ -121,7 +121,7 @@ def test_another_config_is_another_run(copied: Path, tmp_path: Path) -> None:
     assert other.reports[0].step == 0
 
 
-def test_the_checkpoint_is_plain_data(whole: Ran) -> None:
+def test_the_checkpoint_is_plain_data(whole: FinishedRun) -> None:
     saved = torch.load(whole.folder / "last.ckpt", weights_only=True)
     assert saved["fedcohort"]["format"] == checkpoint.FORMAT
     network = {k.removeprefix("network."): v for k, v in saved["state_dict"].items()}
@@ -134,7 +134,7 @@ def test_a_checkpoint_of_another_config_is_refused(copied: Path, tmp_path: Path)
     path = copied / "last.ckpt"
     saved = torch.load(path, weights_only=True)
     next(s for s in saved["callbacks"].values() if "config_hash" in s)["config_hash"] = "0badf00d-s0"
-    checkpoint.write(saved, path)
+    checkpoint.write_checkpoint(saved, path)
     with pytest.raises(CheckpointError, match="another config"):
         go(tmp_path, "rounds=4", "resume=true")
 

@@ -11,27 +11,27 @@ from torch import nn
 from fedcohort.data.federation import Federation
 from fedcohort.startup import build
 from fedcohort.training.evaluate import mean_over_samples
-from run_harness import SMALL, Ran, compose_words, facts_of, go, same_bits
+from run_harness import SMALL, FinishedRun, compose_words, go, load_facts, same_bits
 from yaml_words import make
 
 SELECTORS = ("random", "round_robin", "powd", "ucb_cs", "flash")
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def reference(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return go(tmp_path_factory.mktemp("reference"))
 
 
-def test_the_same_command_gives_the_same_bits(reference: Ran, tmp_path: Path) -> None:
+def test_the_same_command_gives_the_same_bits(reference: FinishedRun, tmp_path: Path) -> None:
     assert same_bits(reference, go(tmp_path))
 
 
-def test_another_seed_gives_others(reference: Ran, tmp_path: Path) -> None:
+def test_another_seed_gives_others(reference: FinishedRun, tmp_path: Path) -> None:
     assert not same_bits(reference, go(tmp_path, "seed=1"))
 
 
 @pytest.mark.parametrize("slices", [3, 7])
-def test_results_do_not_depend_on_the_number_of_slices(reference: Ran, tmp_path: Path, slices: int) -> None:
+def test_results_do_not_depend_on_the_number_of_slices(reference: FinishedRun, tmp_path: Path, slices: int) -> None:
     assert same_bits(reference, go(tmp_path, f"engine.slices={slices}"))
 
 
@@ -79,7 +79,7 @@ def test_an_empty_round_changes_nothing_but_the_clock(tmp_path: Path) -> None:
     assert all(len(report.cohort) == 0 for report in ran.reports)
 
 
-def test_the_report_scores_the_new_model(reference: Ran) -> None:
+def test_the_report_scores_the_new_model(reference: FinishedRun) -> None:
     # in on_train_epoch_end the validation loop would already have scored the previous model
     accuracies = [report.metrics["test/acc"] for report in reference.reports]
     federation = _federation()
@@ -96,7 +96,7 @@ def test_step_zero_is_w_0(tmp_path: Path) -> None:
     assert fast.reports[0].step == 0
 
 
-def test_client_metrics_are_those_of_each_client_alone(reference: Ran) -> None:
+def test_client_metrics_are_those_of_each_client_alone(reference: FinishedRun) -> None:
     federation = _federation()
     network = _network(federation, reference)
     alone = []
@@ -146,7 +146,7 @@ def test_late_clients_are_dropped_and_partial_work_keeps_them(tmp_path: Path) ->
     assert any(0 < u < 5 for u in units[~np.isnan(units)])
 
 
-def test_a_round_lasts_until_its_slowest_client(reference: Ran) -> None:
+def test_a_round_lasts_until_its_slowest_client(reference: FinishedRun) -> None:
     clock = [report.metrics["time/virtual_s"] for report in reference.reports]
     slowest = [float(np.nanmax(report.clients["finish_s"])) for report in reference.reports[1:]]
     assert np.diff(clock).tolist() == pytest.approx(slowest)
@@ -158,20 +158,20 @@ def test_evaluation_can_be_rare(tmp_path: Path) -> None:
     assert [r.step for r in ran.reports if "clients/acc_mean" in r.metrics] == [0, 3]
 
 
-def clients_columns(ran: Ran) -> list[tuple[dict[str, float], np.ndarray, np.ndarray]]:
+def clients_columns(ran: FinishedRun) -> list[tuple[dict[str, float], np.ndarray, np.ndarray]]:
     """Of each report: metrics `clients/*`, the losses, the test accuracies."""
     named = [{name: v for name, v in r.metrics.items() if name.startswith("clients/")} for r in ran.reports]
     return [(m, r.clients["loss"], r.clients["test_acc"]) for m, r in zip(named, ran.reports, strict=True)]
 
 
-def test_a_sample_of_everybody_is_everybody(reference: Ran, tmp_path: Path) -> None:
+def test_a_sample_of_everybody_is_everybody(reference: FinishedRun, tmp_path: Path) -> None:
     for count in (12, 500):
         ran = go(tmp_path / str(count), f"eval.clients_sample={count}")
         np.testing.assert_equal(clients_columns(ran), clients_columns(reference))
 
 
 def test_a_sample_of_clients_is_the_same_in_every_round_and_under_every_selector(
-    reference: Ran, tmp_path: Path
+    reference: FinishedRun, tmp_path: Path
 ) -> None:
     ran, other = (go(tmp_path / word, f"selector={word}", "eval.clients_sample=5") for word in ("random", "powd"))
     scored = np.flatnonzero(~np.isnan(ran.reports[0].clients["loss"]))
@@ -224,11 +224,11 @@ def test_the_model_counts_the_batches_of_whoever_took_most(tmp_path: Path, monke
 
 def _federation() -> Federation:
     composed = compose_words(*SMALL)
-    federation: Federation = facts_of(composed).federation
+    federation: Federation = load_facts(composed).federation
     return federation
 
 
-def _network(federation: Federation, ran: Ran) -> nn.Module:
+def _network(federation: Federation, ran: FinishedRun) -> nn.Module:
     network: nn.Module = make("model", "logreg").build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)
     network.load_state_dict(torch.load(ran.folder / "weights.pt", weights_only=True))
     return network

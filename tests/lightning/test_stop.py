@@ -19,7 +19,7 @@ from fedcohort.ranks import rank
 from fedcohort.record import claim, manifest
 from fedcohort.selector.base import begins_with_all
 from fedcohort.training.local import LocalTrainer
-from run_harness import Collect, Ran, go, same_bits
+from run_harness import Collect, FinishedRun, go, same_bits
 
 BEGINS = f"{begins_with_all('flash')}\n"  # said at the start
 WORDS = ("selector=flash", "agg=scaffold", "split.limit=240", "rounds=4")
@@ -27,7 +27,7 @@ INT, TERM = signal.SIGINT, signal.SIGTERM
 
 
 @pytest.fixture(scope="module", autouse=True)  # so that forked children have their imports done
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return go(tmp_path_factory.mktemp("whole"), *WORDS)
 
 
@@ -114,7 +114,9 @@ def test_nor_where_the_first_round_is_dropped(tmp_path: Path, monkeypatch: pytes
     assert not list((tmp_path / "logs" / "runs").iterdir())
 
 
-def test_a_folder_that_was_there_before_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Ran) -> None:
+def test_a_folder_that_was_there_before_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: FinishedRun
+) -> None:
     signals(monkeypatch, Collect, "observe", signal.SIGKILL)
     assert child(tmp_path, *WORDS)[0] == -signal.SIGKILL
     monkeypatch.undo()
@@ -128,7 +130,7 @@ def test_a_folder_that_was_there_before_stays(tmp_path: Path, monkeypatch: pytes
     only(tmp_path / "logs")
 
 
-def test_in_a_round_it_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Ran) -> None:
+def test_in_a_round_it_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: FinishedRun) -> None:
     signals(monkeypatch, Collect, "observe", TERM, call=3)
     code, said = child(tmp_path, *WORDS)
     status = only(tmp_path / "logs")[1]
@@ -156,7 +158,7 @@ def test_files_are_finished_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("number", [TERM, signal.SIGKILL])
 def test_a_run_that_is_resumed_at_its_end_writes_what_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Ran, number: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: FinishedRun, number: int
 ) -> None:
     signals(monkeypatch, Collect, "finish", INT, number)
     code, _ = child(tmp_path, *WORDS)
@@ -165,7 +167,7 @@ def test_a_run_that_is_resumed_at_its_end_writes_what_is_missing(
     assert (code, status["status"]) == expected
     assert (status["rounds_done"], status["early"]) == (4, False)
     monkeypatch.undo()
-    manifest.withdraw(path)
+    manifest.remove_manifest(path)
     (path / "weights.pt").unlink()
     resumed = go(tmp_path / "logs", *WORDS, "resume=true")
     assert (resumed.reports, resumed.info.start, Collect.latest[-1].status) == ([], 4, "finished")
@@ -210,7 +212,7 @@ def test_fewer_rounds_than_it_has_are_another_run(tmp_path: Path, monkeypatch: p
     shorter = go(tmp_path / "logs", *fewer)
     assert [report.step for report in shorter.reports] == [0, 1, 2]
     first = shorter.folder.with_name(shorter.folder.name.removesuffix("-2"))
-    manifest.withdraw(first)
+    manifest.remove_manifest(first)
     (first / "status.json").write_text("")
     shutil.rmtree(shorter.folder)
     with pytest.raises(OptionError, match=r"rounds must be at least 3, as many as .* has already, got 2"):
@@ -222,7 +224,7 @@ def test_a_journal_that_lacks_rounds_is_refused(tmp_path: Path) -> None:
     path = go(tmp_path, *words).folder / "journal.jsonl"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:2]))
-    manifest.withdraw(path.parent)
+    manifest.remove_manifest(path.parent)
     with pytest.raises(CheckpointError, match=r"is at round 3 but its journal.jsonl lacks round 2"):
         go(tmp_path, *words, "rounds=5", "resume=true")
     path.write_text("".join(lines))

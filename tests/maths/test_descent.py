@@ -19,7 +19,7 @@ def excess(w: np.ndarray) -> float:
     return float((ILL * w**2).sum() * (1 / ILL).sum() - 1)
 
 
-def test_momentum_by_the_book() -> None:
+def test_momentum_by_hand() -> None:
     t = [1.0, 1.618033988749895, 2.193527085331054, 2.749791340120445]
     before = ahead = EQUAL
     for k in range(4):
@@ -29,12 +29,12 @@ def test_momentum_by_the_book() -> None:
     np.testing.assert_allclose(descend(step, EQUAL, steps=4), before, rtol=1e-12)
 
 
-def test_momentum_is_dropped_where_it_leads_uphill() -> None:
+def test_momentum_is_reset_where_it_leads_uphill() -> None:
     """100 times nearer after 200 steps than with it throughout, and 100,000 times than without."""
     assert excess(descend(step, EQUAL, steps=200)) < 1e-5
 
 
-def test_it_ends_where_a_step_moves_nothing_by_more_than_the_tolerance() -> None:
+def test_descent_stops_when_a_step_is_within_the_tolerance() -> None:
     """But only a step without momentum tells: turning points of one with it stand still, too."""
     found = descend(step, EQUAL)
     assert np.abs(step(found) - found).max() <= 1e-12

@@ -12,7 +12,7 @@ from fedcohort.rng import generator
 @pytest.mark.parametrize(
     ("n", "size", "count", "sizes"), [(5, 2, 7, [2, 2, 1, 2, 2, 1, 2]), (3, 9, 2, [3, 3]), (4, 2, 0, [])]
 )
-def test_pass_after_pass(n: int, size: int, count: int, sizes: list[int]) -> None:
+def test_batches_cover_all_rows_in_each_pass(n: int, size: int, count: int, sizes: list[int]) -> None:
     found = list(batches(generator(0, "x"), n, size, count))
     assert [len(rows) for rows in found] == sizes
     per_pass = -(-n // size)
@@ -20,7 +20,7 @@ def test_pass_after_pass(n: int, size: int, count: int, sizes: list[int]) -> Non
         assert sorted(np.concatenate(found[start : start + per_pass])) == list(range(n))
 
 
-def test_what_is_known_is_left_alone() -> None:
+def test_rows_that_match_their_target_are_not_trained_on() -> None:
     # Rounding errors are gradients of about 1e-8, which Adam would divide by themselves.
     layer = nn.Linear(3, 2)
     x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
@@ -31,13 +31,13 @@ def test_what_is_known_is_left_alone() -> None:
     assert not torch.equal(layer.weight, before)
 
 
-def test_predictions_come_from_eval_mode_in_pieces() -> None:
+def test_predictions_use_eval_mode_and_chunks() -> None:
     network = nn.Sequential(nn.Dropout(0.9), nn.Linear(3, 2))
     x = torch.randn(5, 3)
     torch.testing.assert_close(predict(network, x, 2), network[1](x).detach())
 
 
-def test_frozen_parameters_stay() -> None:
+def test_frozen_parameters_are_unchanged() -> None:
     layer = nn.Linear(3, 2)
     layer.bias.requires_grad_(False)
     assert [p.shape for p in trainable_parameters(layer)] == [(2, 3)]

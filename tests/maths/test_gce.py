@@ -24,7 +24,7 @@ def test_the_loss_and_its_gradient_relative_to_cross_entropy(p: float, loss: flo
     torch.testing.assert_close(grads[0][1], factor * grads[1][1], atol=1e-6, rtol=0)
 
 
-def test_one_is_the_absolute_error_and_nothing_is_cross_entropy() -> None:
+def test_q_of_one_is_the_absolute_error_and_zero_is_cross_entropy() -> None:
     logp = torch.tensor([[0.3, 0.7], [0.8, 0.2]], dtype=torch.float64).log()
     y = torch.tensor([0, 0])
     torch.testing.assert_close(gce(logp, y, 1.0), torch.tensor([0.7, 0.2], dtype=torch.float64))

@@ -44,7 +44,7 @@ def test_losses_for_which_a_fixed_interval_is_too_short() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12, 1e100, 1e300])
-def test_any_scale(scale: float) -> None:
+def test_losses_of_any_scale_are_handled(scale: float) -> None:
     # the middle one is 1 below the top whatever the scale: of (0, -1, -inf) KL = log 3 - H(.731, .269) = .516, and
     # .405 as s -> 0+, so that a radius of .45 has its root at s of order 1 in an interval of length log(scale)
     p, _ = tilt_within_kl_ball(np.array([0.0, -1.0, -scale]), 0.45)
@@ -54,7 +54,7 @@ def test_any_scale(scale: float) -> None:
         assert divergence(p) == pytest.approx(0.45, abs=1e-9)
 
 
-def test_the_edges() -> None:
+def test_extreme_radii_and_equal_losses() -> None:
     np.testing.assert_array_equal(tilt_within_kl_ball(np.array([3.0]), 1.0)[0], [1.0])
     p, multiplier = tilt_within_kl_ball(np.full(4, 7.0), 1.0)
     np.testing.assert_array_equal(p, np.full(4, 0.25))
@@ -66,7 +66,7 @@ def test_the_edges() -> None:
     np.testing.assert_allclose(tilt_within_kl_ball(np.array([0.0, 0, 1e6]), np.log(3))[0], [0, 0, 1], atol=1e-12)
 
 
-def test_a_constant_is_irrelevant() -> None:
+def test_adding_a_constant_changes_nothing() -> None:
     q = np.array([0.0, 0.3, 1.2, -2.0])
     np.testing.assert_allclose(tilt_within_kl_ball(q, 0.05)[0], tilt_within_kl_ball(q + 5, 0.05)[0], atol=1e-12)
 
@@ -109,7 +109,7 @@ def test_rows_are_independent_and_lambda_is_scipys_root() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_it_maximises_what_it_should(seed: int) -> None:
+def test_the_solution_maximises_the_objective(seed: int) -> None:
     """max <p, log q> + H(p) over the simplex and the ball, by SLSQP from equal weights."""
     rng = np.random.default_rng(seed)
     log_q = rng.normal(0, 2, 4)

@@ -45,7 +45,7 @@ def test_more_levels_than_values() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_clusters_are_scikit_learns(seed: int) -> None:
+def test_clusters_agree_with_scikit_learn(seed: int) -> None:
     """Iris in three clusters: 78.85 within."""
     X = load_iris().data.astype(np.float64)
     label = cluster_vectors(X, 3, rng(seed))
@@ -83,7 +83,7 @@ def lloyd(X: np.ndarray, centres: np.ndarray, steps: int) -> tuple[list[float], 
     return sums, label
 
 
-def test_a_run_is_over_after_so_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_k_means_stops_after_the_maximum_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand places on a line with all forty starts at one end: they are still moving after 600 steps."""
     X = np.arange(1000.0)[:, None]
     monkeypatch.setattr(kmeans, "_starts", lambda X, count, rng: X[:count].copy())
@@ -118,7 +118,7 @@ class Scripted(np.random.Generator):
 
 
 @pytest.mark.parametrize(("u", "third"), [(0.0, 2), (0.47, 2), (0.48, 3), (0.94, 3), (0.95, 4)])
-def test_starts_by_hand(u: float, third: int) -> None:
+def test_initial_centres_by_hand(u: float, third: int) -> None:
     """Each start is drawn in proportion to the squared distance from the starts so far.
 
     From (0, 0) squares are 0, 100, 9, 9, 85, in sums 0, 100, 109, 118, 203: .4 takes (6, 8). Nearest so far are then 0,
@@ -129,7 +129,7 @@ def test_starts_by_hand(u: float, third: int) -> None:
     np.testing.assert_array_equal(starts, X[[0, 1, third]])
 
 
-def test_rounding_sends_no_run_to_and_fro(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounding_errors_cause_no_oscillation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Near 1e16 numbers are 2 apart, and a mean is none of them: steps alone would never settle."""
     X, starts = 1e16 + np.array([[0.0], [2], [4], [4], [4], [6], [6]]), 1e16 + np.array([[6.0], [0.0]])
     assert lloyd(X, starts, 41)[0][-4:] == [12.0, 16.0, 12.0, 16.0]

@@ -34,7 +34,7 @@ def test_the_projection_by_hand() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_projection_is_the_one_with_the_right_sum(seed: int) -> None:
+def test_the_projection_has_the_right_sum(seed: int) -> None:
     rng = np.random.default_rng(seed)
     start = rng.dirichlet(np.ones(rng.integers(2, 12)))
     low, high = box(start, rng.choice([0.01, 0.2, 1]))
@@ -51,7 +51,7 @@ def test_a_box_that_is_a_point() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_the_shortest_mixture_is_scipys(seed: int) -> None:
+def test_the_shortest_mixture_agrees_with_scipy(seed: int) -> None:
     G, start, epsilon = case(seed)
     Q, (low, high) = G @ G.T, box(start, epsilon)
     w = min_norm(Q, start, epsilon)
@@ -71,7 +71,7 @@ def test_the_shortest_mixture_is_scipys(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_nothing_that_is_allowed_leads_downhill(seed: int) -> None:
+def test_no_feasible_direction_decreases_the_norm(seed: int) -> None:
     """grad . (w - q) <= 0 for the q of the box that the gradient likes best: least entries filled first."""
     G, start, epsilon = case(100 + seed)
     Q, (low, high) = G @ G.T, box(start, epsilon)
@@ -83,10 +83,10 @@ def test_nothing_that_is_allowed_leads_downhill(seed: int) -> None:
     assert (Q @ w) @ (w - best) <= 1e-9
 
 
-def test_one_vector_and_none_at_all() -> None:
+def test_a_single_vector_and_an_empty_set() -> None:
     np.testing.assert_array_equal(min_norm(np.array([[4.0]]), np.ones(1), 0.1), [1.0])
     np.testing.assert_array_equal(min_norm(np.zeros((2, 2)), np.array([0.3, 0.7]), 1.0), [0.3, 0.7])
 
 
-def test_equal_vectors_stay_where_they_start() -> None:
+def test_equal_vectors_keep_the_initial_weights() -> None:
     np.testing.assert_allclose(min_norm(np.ones((3, 3)), np.array([0.2, 0.3, 0.5]), 1.0), [0.2, 0.3, 0.5], atol=1e-12)

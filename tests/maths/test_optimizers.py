@@ -15,7 +15,7 @@ from fedcohort.maths.optimizers import uncompiled
         (torch.optim.SGD, {"momentum": 0.9, "weight_decay": 0.1}),
     ],
 )
-def test_steps_are_those_of_torch_to_the_bit(optimizer: Any, options: Any) -> None:
+def test_steps_equal_torchs_bit_for_bit(optimizer: Any, options: Any) -> None:
     steps = []
     for each in (optimizer, uncompiled(optimizer)):
         numbers = torch.Generator().manual_seed(0)

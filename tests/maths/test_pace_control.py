@@ -23,7 +23,7 @@ def follow(control: PaceControl, utilities: list[float]) -> list[PaceState]:
     return seen
 
 
-def test_two_rounds_a_window() -> None:
+def test_two_rounds_per_window() -> None:
     """U = 10, 9 | 8, 7 | 7.5, 7.5 | 6, 6: after round 4 19 > 15, after 6 15 = 15, after 8 15 > 12."""
     states = follow(PaceControl(w=2, lss=0.05, dss=0.05), [10, 9, 8, 7, 7.5, 7.5, 6, 6])
     assert [s.ltr for s in states] == [0, 0, 0, 0.05, 0.05, 0, 0, 0.05]
@@ -42,7 +42,7 @@ def test_the_bounds_hold_downwards() -> None:
     assert (last.ltr, last.ddlr) == (0.0, 1.0)
 
 
-def test_a_reader_of_one_ratio_leaves_the_other() -> None:
+def test_controlling_one_ratio_keeps_the_other() -> None:
     falling = [9.0, 8.0, 7.0]
     assert follow(PaceControl(w=1, dss=0.1), falling)[-1].ltr == 0
     assert follow(PaceControl(w=1, lss=0.1), falling)[-1].ddlr == 1
@@ -53,7 +53,7 @@ def test_no_more_than_two_windows_are_kept() -> None:
 
 
 @pytest.mark.parametrize("nothing", [np.nan, np.inf])
-def test_what_is_no_number_is_no_round(nothing: float) -> None:
+def test_rounds_with_nan_are_ignored(nothing: float) -> None:
     control = PaceControl(w=1, lss=0.1)
     state = control.observe(control.start(), 2.0)
     assert control.observe(state, nothing) is state
@@ -68,7 +68,7 @@ def test_utility_by_hand() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"w": 0}, {"w": 2, "lss": -0.1}, {"w": 2, "dss": 1.1}, {"w": 2.5}])
-def test_ranges(wrong: dict[str, int]) -> None:
+def test_option_ranges_are_checked(wrong: dict[str, int]) -> None:
     with pytest.raises(OptionError):
         PaceControl(**wrong)
 
@@ -84,7 +84,7 @@ def logged(seed: str) -> list[dict[str, float]]:
 
 
 @pytest.mark.parametrize(("seed", "rounds"), [("0", 1000), ("1", 678)])
-def test_the_authors_logs_are_followed_round_by_round(seed: str, rounds: int) -> None:
+def test_the_authors_logs_are_reproduced(seed: str, rounds: int) -> None:
     """Fed the logged U of each round in which somebody arrived, ltr and ddlr of all rounds are those that were logged.
 
     So is the deadline, dl + (dh - dl) ddlr, wherever dl and dh are logged, and the threshold, ll + (lh - ll) ltr.

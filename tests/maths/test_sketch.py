@@ -14,7 +14,7 @@ def rng(seed: int = 0) -> np.random.Generator:
     ("n_params", "rate", "d"),
     [(2_230_000, 1e-5, 23), (6, 1e-5, 2), (1000, 0.01, 10), (1000, 0.0101, 11), (3, 1.0, 3)],
 )
-def test_lengths(n_params: int, rate: float, d: int) -> None:
+def test_sketches_have_the_requested_length(n_params: int, rate: float, d: int) -> None:
     """d' = max(2, ceil(r P)): .01 * 1000 is 10, whatever floats say."""
     assert sketch_length(n_params, rate) == d
 
@@ -42,5 +42,5 @@ def test_a_projection_is_linear_and_keeps_inner_products_on_average() -> None:
 
 @pytest.mark.parametrize("way", ["values", "shared_projection"])
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_what_is_not_finite_has_no_sketch(way: str, bad: float) -> None:
+def test_non_finite_vectors_have_no_sketch(way: str, bad: float) -> None:
     assert np.isnan(sketch_gradient(np.array([1.0, bad, 2.0]), 1.0, way, rng())).all()

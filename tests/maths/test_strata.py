@@ -19,7 +19,7 @@ N = np.array([6, 3, 1])
         ([0.5, 2.0, 0.0], 0, [0, 0, 0], [0, 0, 0]),
     ],
 )
-def test_neyman_by_hand(S: list[float], m: int, target: list[float], draws: list[int]) -> None:
+def test_neyman_allocation_by_hand(S: list[float], m: int, target: list[float], draws: list[int]) -> None:
     found = neyman_targets(N, np.array(S), m)
     np.testing.assert_allclose(found, target, rtol=1e-12)
     assert round_to_capacity(found, N, m).tolist() == draws
@@ -36,7 +36,7 @@ def test_neyman_by_hand(S: list[float], m: int, target: list[float], draws: list
         (1, [0, 3, 1], [0, 1, 0]),
     ],
 )
-def test_equal_by_hand(m: int, room: list[int], draws: list[int]) -> None:
+def test_equal_allocation_by_hand(m: int, room: list[int], draws: list[int]) -> None:
     assert equal_allocation(N, np.array(room), m).tolist() == draws
 
 

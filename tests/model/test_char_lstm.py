@@ -18,14 +18,14 @@ def build(hidden: int = 256) -> nn.Module:
     return CharLstm(8, hidden, 2).build((80,), 80)
 
 
-def test_its_parameters_are_leafs_and_a_second_bias_of_each_layer() -> None:
+def test_it_has_leafs_parameters_and_a_second_bias_per_layer() -> None:
     """80 * 8;  4 * 256 * (8 + 256 + 2);  4 * 256 * (256 + 256 + 2);  257 * 80;  TensorFlow: 2 * 4 * 256 fewer."""
     sizes = {name: p.numel() for name, p in build().named_parameters()}
     assert sum(sizes.values()) == 819_920
     assert sum(sizes.values()) - sum(n for name, n in sizes.items() if "bias_hh" in name) == 817_872
 
 
-def test_initial_weights_are_tensorflows() -> None:
+def test_initial_weights_follow_tensorflow() -> None:
     """Uniform within sqrt(6 / (inputs + 256 + 1024)) for both of an LSTM's matrices; forget gates' biases are 1."""
     weights = build().state_dict()
     for layer, inputs in ((0, 8), (1, 256)):
@@ -41,7 +41,7 @@ def test_initial_weights_are_tensorflows() -> None:
     assert float(weights["embedding.weight"].abs().max()) == pytest.approx(math.sqrt(6 / 88), rel=0.02)
 
 
-def test_it_reads_the_whole_sequence_in_whatever_type() -> None:
+def test_it_reads_the_whole_sequence_for_any_integer_type() -> None:
     network, x = build(16), torch.randint(0, 80, (3, 80))
     logits = network(x)
     for kind in (torch.uint8, torch.int32):
@@ -54,7 +54,7 @@ def test_it_reads_the_whole_sequence_in_whatever_type() -> None:
         assert torch.allclose(found[1:], logits[1:])
 
 
-def test_what_does_not_go_together_is_refused_at_the_start(tmp_path: Path) -> None:
+def test_incompatible_options_are_rejected_at_start_up(tmp_path: Path) -> None:
     save(tmp_path, dict.fromkeys(range(4), 6), dict.fromkeys(range(4), 4))
     plays = ("dataset=shakespeare", f"dataset.path={tmp_path}", "dataset.test=given", "clients=null", "cohort=2")
     for words, refusal in (

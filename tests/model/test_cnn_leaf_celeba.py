@@ -16,7 +16,7 @@ def build(shape: tuple[int, ...] = (3, 84, 84)) -> Any:
     return make("model", "cnn_leaf_celeba").build(shape, 2)
 
 
-def test_its_size_is_leafs() -> None:
+def test_its_size_is_that_of_leaf() -> None:
     """896 and 3 x 9,248 in convolutions, 4 x 64 in norms, 1,152 x 2 + 2 at the end, as 84 becomes 42, 21, 11, 6."""
     network = build()
     assert sum(p.numel() for p in network.parameters()) == 896 + 27_744 + 256 + 2306 == 31_202
@@ -27,14 +27,14 @@ def test_its_size_is_leafs() -> None:
     assert sides == [42, 21, 11, 6]
 
 
-def test_padding_is_tensorflows() -> None:
+def test_padding_follows_tensorflow() -> None:
     """An odd side's last pixel is pooled alone: nothing of it is lost."""
     pool = build()[2]
     x = torch.arange(9.0).reshape(1, 1, 3, 3)
     assert pool(x).flatten().tolist() == [4, 5, 7, 8]
 
 
-def test_a_sample_is_normed_by_its_batch_when_it_is_evaluated_too() -> None:
+def test_evaluation_normalises_by_the_batch_too() -> None:
     """The logits are those of training mode, another batch gives others, and there is nothing to average."""
     network, x = build((3, 16, 16)), torch.rand(4, 3, 16, 16)
     trained = network(x)
@@ -45,7 +45,7 @@ def test_a_sample_is_normed_by_its_batch_when_it_is_evaluated_too() -> None:
     assert (layout.n_buffers, len(layout.counters)) == (0, 0)
 
 
-def test_the_first_norm_takes_the_scale_of_pixels_away() -> None:
+def test_the_scale_of_pixels_does_not_matter() -> None:
     """To epsilon over the variance of what is normed, where pixels are 0 to 255; at 0 to 1 epsilon is felt."""
     network, x = build((3, 16, 16)), 255 * torch.rand(8, 3, 16, 16)
 
@@ -56,7 +56,7 @@ def test_the_first_norm_takes_the_scale_of_pixels_away() -> None:
     torch.testing.assert_close(seen(x), seen(10 * x), atol=1e-3, rtol=1e-3)
 
 
-def test_clients_are_trained_one_at_a_time_and_small_images_are_refused() -> None:
+def test_clients_are_trained_sequentially_and_small_images_are_rejected() -> None:
     worker = FlatModel(build((3, 16, 16)))
     assert worker.has_batch_norm, "which engines and mini-batches of one sample go by"
     with pytest.raises(

@@ -9,14 +9,14 @@ from fedcohort.errors import IncompatibleConfig
 from yaml_words import make
 
 
-def test_its_size_is_leafs() -> None:
+def test_its_size_is_that_of_leaf() -> None:
     """25 x 32 + 32, 25 x 32 x 64 + 64, 3,136 x 2,048 + 2,048 and 2,048 x 62 + 62."""
     network = make("model", "cnn_leaf_femnist").build((1, 28, 28), 62)
     assert sum(p.numel() for p in network.parameters()) == 832 + 51_264 + 6_424_576 + 127_038 == 6_603_710
     assert network(torch.zeros(2, 1, 28, 28)).shape == (2, 62)
 
 
-def test_weights_are_tensorflows() -> None:
+def test_initial_weights_follow_tensorflow() -> None:
     """A convolution's fans count its kernel: 25 x 32 in, 25 x 64 out. Biases are zero."""
     network = make("model", "cnn_leaf_femnist").build((1, 28, 28), 62)
     for layer, fans in ((3, 25 * 96), (7, 3136 + 2048)):
@@ -25,6 +25,6 @@ def test_weights_are_tensorflows() -> None:
         assert not network[layer].bias.any()
 
 
-def test_other_shapes_are_refused() -> None:
+def test_other_shapes_are_rejected() -> None:
     with pytest.raises(IncompatibleConfig, match=r"^model=cnn_leaf_femnist needs images .* the inputs are \[60\]$"):
         make("model", "cnn_leaf_femnist").build((60,), 10)

@@ -9,7 +9,7 @@ from yaml_words import make
 
 
 @pytest.mark.parametrize(("shape", "n_classes", "size"), [((3, 32, 32), 10, 94_666), ((3, 32, 32), 100, 463_396)])
-def test_its_size(shape: tuple[int, ...], n_classes: int, size: int) -> None:
+def test_its_size_by_hand(shape: tuple[int, ...], n_classes: int, size: int) -> None:
     """75 x 32 + 32, 25 x 32 x 64 + 64, and 4,097 a class."""
     network = make("model", "cnn_two_layer").build(shape, n_classes)
     assert sum(p.numel() for p in network.parameters()) == 2432 + 51_264 + 4097 * n_classes == size
@@ -23,6 +23,6 @@ def test_channels_are_an_option() -> None:
         CnnTwoLayer([8])
 
 
-def test_other_shapes_are_refused() -> None:
+def test_other_shapes_are_rejected() -> None:
     with pytest.raises(IncompatibleConfig, match=r"^model=cnn_two_layer needs images .* the inputs are \[3, 3, 9\]$"):
         make("model", "cnn_two_layer").build((3, 3, 9), 10)

@@ -21,7 +21,7 @@ def build(seed: int = 0, n_classes: int = 6) -> Any:
         return make("model", "har_cnn").build((9, 128), n_classes)
 
 
-def test_its_size_is_the_papers() -> None:
+def test_its_size_is_that_of_the_paper() -> None:
     """9 x 16 x 192 + 192, 32 x 192 x 256 + 256 and 256 x 6 + 6 parameters of four bytes."""
     network = build()
     assert sum(p.numel() for p in network.parameters()) == 1_602_502
@@ -49,7 +49,7 @@ def test_pooling_takes_the_largest_of_four_and_the_dense_layer_reads_channel_by_
     assert torch.equal(network[4:6](h)[0], torch.arange(3, 192 * 128, 4, dtype=torch.float32))
 
 
-def test_kernels_are_glorots_and_biases_zero() -> None:
+def test_initial_kernels_are_glorot_uniform_and_biases_zero() -> None:
     """Variance bound^2 / 3, within 5 standard errors (4/5)^0.5 / n^0.5 of it; the largest weight is close below."""
     network = build()
     fans = {2: (9 * 16, 192 * 16), 6: (192 * 32, 256), 8: (256, 6)}
@@ -61,7 +61,7 @@ def test_kernels_are_glorots_and_biases_zero() -> None:
         assert not bias.any()
 
 
-def test_a_seed_decides_its_weights() -> None:
+def test_its_weights_depend_on_the_seed() -> None:
     def weights(seed: int) -> Tensor:
         return nn.utils.parameters_to_vector(build(seed).parameters())
 
@@ -70,7 +70,7 @@ def test_a_seed_decides_its_weights() -> None:
 
 
 @pytest.mark.parametrize("shape", [(9, 127), (6, 128), (128, 9), (1, 28, 28), (1152,)])
-def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
+def test_other_shapes_are_rejected(shape: tuple[int, ...]) -> None:
     refusal = rf"model=har_cnn needs windows .* of \[9, 128\].* the inputs are \[{', '.join(map(str, shape))}\]"
     with pytest.raises(IncompatibleConfig, match=refusal):
         make("model", "har_cnn").build(shape, 6)

@@ -28,7 +28,7 @@ def size(network: nn.Module) -> int:
     return sum(p.numel() for p in network.parameters())
 
 
-def test_its_size_is_the_papers() -> None:
+def test_its_size_is_that_of_the_paper() -> None:
     """3,504,872 with ImageNet's 1,000 classes ("3.4 M" in Table 4), 990 x 1,281 fewer with ten."""
     assert size(build(1000)) == 3_504_872
     assert size(build()) == size(build(norm="batch")) == 3_504_872 - 990 * 1281 == 2_236_682
@@ -63,7 +63,7 @@ def test_a_residual_is_added_where_the_shape_stays() -> None:
     assert sum(bool(b.is_residual) for b in build().modules() if hasattr(b, "is_residual")) == 10
 
 
-def test_a_block_is_the_papers() -> None:
+def test_a_block_is_that_of_the_paper() -> None:
     """The second block of the second stage, written out; and a first stage's, which has no first convolution."""
     features: Any = build().features
     block, first = features[3].conv, features[1].conv
@@ -75,7 +75,7 @@ def test_a_block_is_the_papers() -> None:
     assert [features[at].conv[-3][0].stride[0] for at in range(1, 18)] == [1, 2, 1, 2, 1, 1, 2, *[1] * 6, 2, 1, 1, 1]
 
 
-def test_initial_weights() -> None:
+def test_initial_weights_have_the_right_distribution() -> None:
     """Variances 2 / fan_out and 0.01^2, the sample's own within 5 sqrt(2 / n) of it; the mean within 5 errors of 0."""
     network: Any = build()
     last, classifier = network.features[18][0].weight, network.classifier[0]
@@ -91,7 +91,7 @@ def saved(path: Path, network: nn.Module) -> dict[str, Tensor]:
     return network.state_dict()
 
 
-def test_weights_from_a_file_and_a_classifier_of_its_own(tmp_path: Path) -> None:
+def test_pretrained_weights_are_loaded_except_for_the_classifier(tmp_path: Path) -> None:
     """The file has seven classes, batch norm and its statistics, as torchvision's files have."""
     there = saved(tmp_path / "w.pt", build(7, seed=5, norm="batch", **TINY))
     for n_classes, norm in ((7, "group"), (4, "group"), (7, "batch")):
@@ -113,7 +113,7 @@ def test_weights_from_a_file_and_a_classifier_of_its_own(tmp_path: Path) -> None
         (lambda w: w.update(epoch=3), r"must hold a state dict, tensors by name, and nothing else$"),
     ],
 )
-def test_weights_that_do_not_fit_are_named(tmp_path: Path, change: Any, message: str) -> None:
+def test_weights_with_wrong_shapes_are_named(tmp_path: Path, change: Any, message: str) -> None:
     weights = dict(build(**TINY).state_dict())
     change(weights)
     torch.save(weights, tmp_path / "w.pt")
@@ -121,7 +121,7 @@ def test_weights_that_do_not_fit_are_named(tmp_path: Path, change: Any, message:
         build(weights=str(tmp_path / "w.pt"), **TINY)
 
 
-def test_colours_that_do_not_fit_are_named(tmp_path: Path) -> None:
+def test_a_wrong_number_of_colours_is_named(tmp_path: Path) -> None:
     saved(tmp_path / "w.pt", build(**TINY))
     with pytest.raises(
         OptionError, match=r"features.0.0.weight is \[8, 3, 3, 3\] in the file and \[8, 1, 3, 3\] here$"
@@ -137,7 +137,7 @@ class Trap:
 
 
 @pytest.mark.parametrize("content", [b"", b"no weights", b"PK\x03\x04"])
-def test_a_file_that_holds_no_weights_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_a_file_without_weights_is_rejected(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "w.pt").write_bytes(content)
     with pytest.raises(OptionError, match=r"^model.weights=.*w.pt can't be read as weights \("):
         build(weights=str(tmp_path / "w.pt"), **TINY)
@@ -150,7 +150,7 @@ def test_nothing_in_the_file_is_executed(tmp_path: Path, capsys: pytest.CaptureF
     assert "executed" not in capsys.readouterr().out
 
 
-def test_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+def test_incompatible_options_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"^groups must be a divisor of every layer's channels \(16, 24, .*, got 16$"):
         MobileNetV2(1.0, "group", 16, None)
     with pytest.raises(OptionError, match=r"^weights must be the path of a file, or null, got 'nowhere.pt'$"):

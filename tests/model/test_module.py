@@ -24,7 +24,7 @@ def words(name: str, *more: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_a_resumed_run_equals_a_whole_one(name: str, tmp_path: Path) -> None:
+def test_a_resumed_run_equals_the_uninterrupted_one(name: str, tmp_path: Path) -> None:
     """Dropout is drawn anew from the seed; buffers, batch norm's statistics and tied weights are saved."""
     whole = go(tmp_path / "whole", *words(name, "rounds=3"))
     go(tmp_path / "parts", *words(name, "rounds=2"))
@@ -79,7 +79,7 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
 
 
 @pytest.mark.parametrize(("typed", "message"), REFUSED)
-def test_what_cannot_be_used_is_refused_with_the_reason(typed: tuple[str, ...], message: str, tmp_path: Path) -> None:
+def test_unusable_networks_are_rejected_with_the_reason(typed: tuple[str, ...], message: str, tmp_path: Path) -> None:
     with pytest.raises(FedcohortError, match=message):
         go(tmp_path, *RUN, *typed)
     assert not list(tmp_path.iterdir()), "nothing is written"
@@ -95,7 +95,7 @@ def test_the_working_folder_is_searched(tmp_path: Path, monkeypatch: pytest.Monk
         Module("network_of_mine.net", None, "numbers", "sample", None)
 
 
-def test_an_import_that_fails_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_import_names_file_and_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "fails_at_import.py").write_text("import torch\n\nraise RuntimeError('no licence')\n")
     monkeypatch.syspath_prepend(tmp_path)
     model: Any = make("model", "module", path="fails_at_import.Net")

@@ -12,7 +12,7 @@ from fedcohort.model.resnet18_gn import ResNet18
 from yaml_words import make
 
 
-def test_its_size() -> None:
+def test_its_size_by_hand() -> None:
     """Stem 9 x 3 x 64; a stage of w from v channels: 9 v w + 27 w w, and v w in the shortcut of all but the first.
 
     Two numbers a channel in each norm: one in the stem, four in a stage, one in a shortcut. 512 x 10 + 10 at the end.
@@ -36,7 +36,7 @@ def test_images_are_halved_three_times() -> None:
     assert network[-3:](x).shape == (1, 7)
 
 
-def test_weights_are_drawn_as_he_et_al_draw_them() -> None:
+def test_initial_weights_follow_he_et_al() -> None:
     """Variance 2 / (9 x 512); the sample's own has the relative error sqrt(2 / n)."""
     network = make("model", "resnet18_gn").build((3, 32, 32), 10)
     weight = network[-4].conv2.weight
@@ -44,7 +44,7 @@ def test_weights_are_drawn_as_he_et_al_draw_them() -> None:
     assert all(m.weight.eq(1).all() and not m.bias.any() for m in network.modules() if isinstance(m, nn.GroupNorm))
 
 
-def test_batch_norm_brings_its_statistics_into_the_buffers() -> None:
+def test_with_batch_norm_the_statistics_are_buffers() -> None:
     """4,800 channels are normed: 64 in the stem, 4 x 960 in the stages, 896 in the shortcuts."""
     layout = FlatModel(make("model", "resnet18_gn", norm="batch").build((3, 32, 32), 10)).layout
     means, variances = layout.batch_norm()
@@ -52,14 +52,14 @@ def test_batch_norm_brings_its_statistics_into_the_buffers() -> None:
     assert FlatModel(make("model", "resnet18_gn").build((3, 32, 32), 10)).layout.n_buffers == 0
 
 
-def test_groups_that_do_not_divide_are_refused() -> None:
+def test_groups_that_do_not_divide_the_channels_are_rejected() -> None:
     wanted = r"^groups must be a divisor of every layer's channels \(64, 128, 256, 512\), got 48$"
     with pytest.raises(OptionError, match=wanted):
         ResNet18("group", 48)
     assert ResNet18("batch", 48).norm == "batch"
 
 
-def test_too_small_images_are_refused() -> None:
+def test_too_small_images_are_rejected() -> None:
     wanted = r"^model=resnet18_gn needs images .* of at least 8x8, but the inputs are \[3, 8, 7\]$"
     with pytest.raises(IncompatibleConfig, match=wanted):
         make("model", "resnet18_gn").build((3, 8, 7), 10)

@@ -27,7 +27,7 @@ def network_of(**options: Any) -> nn.Sequential:
     return network
 
 
-def test_its_size() -> None:
+def test_its_size_by_hand() -> None:
     """464 in the stem, 4,672, 14,528 and 57,728 in the stages with their norms and shortcuts, 650 at the end."""
     assert 27 * 16 + 32 + (2 * 2304 + 64) + (4608 + 9216 + 128 + 576) + (18432 + 36864 + 256 + 2176) + 650 == 78_042
     network = make("model", "resnet8_gn").build((3, 32, 32), 10)
@@ -38,7 +38,7 @@ def test_its_size() -> None:
     assert sum(isinstance(m, nn.Conv2d) and m.kernel_size == (3, 3) for m in network.modules()) == 7
 
 
-def test_a_block_is_the_papers() -> None:
+def test_a_block_is_that_of_the_paper() -> None:
     """The first block of the second stage, written out: x is 16 channels of 8 x 8, y is 32 of 4 x 4."""
     block: Any = network_of()[4]
     x = torch.rand(2, 16, 8, 8)
@@ -75,7 +75,7 @@ def test_engines_agree_on_it() -> None:
         torch.testing.assert_close(a, b, atol=1e-10, rtol=0)
 
 
-def test_with_batch_norm_it_is_trained_one_client_at_a_time() -> None:
+def test_with_batch_norm_clients_are_trained_sequentially() -> None:
     trainer = trainer_of(images(), network_of(norm="batch").double(), batch=4)
     engine, reason = choose("vectorised", trainer, 3)
     assert engine is trainer
@@ -84,7 +84,7 @@ def test_with_batch_norm_it_is_trained_one_client_at_a_time() -> None:
     assert torch.isfinite(update.delta).all()
 
 
-def test_a_run_with_it(tmp_path: Path) -> None:
+def test_a_run_with_resnet8_completes(tmp_path: Path) -> None:
     words = ("model=resnet8_gn", "split.limit=200", "clients=4", "cohort=3", "client.epochs=1", "rounds=1")
     ran = go(tmp_path, *words, "heterogeneity=iid", "agg=scaffold")
     assert ran.info.n_params == 78_042 - 2 * 9 * 16  # grey: one channel instead of three
@@ -100,7 +100,7 @@ def test_batch_norm_gives_a_notice_and_group_norm_does_not() -> None:
     assert not any("batch norm" in line for line in said["group"])
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_incompatible_options_are_rejected() -> None:
     with pytest.raises(
         OptionError, match=r"^groups must be a divisor of every layer's channels \(16, 32, 64\), got 12$"
     ):

@@ -28,23 +28,23 @@ def test_reverse_cross_entropy_is_symmetric() -> None:
     assert sum(rce) == pytest.approx(8.0, abs=1e-12)
 
 
-def test_first_step() -> None:
+def test_the_loss_of_the_first_step() -> None:
     # z = p: CE .6931 + entropy 1.0297 + 4 * 2
     assert loss(1, 4, P) == pytest.approx(9.7228001946, abs=1e-9)
 
 
-def test_other_pseudo_labels() -> None:
+def test_the_loss_with_other_pseudo_labels() -> None:
     assert loss(0.1, 4, Z) == pytest.approx(8.8276558550, abs=1e-9)
 
 
-def test_the_selectors_numbers() -> None:
+def test_the_loss_with_the_selectors_constants() -> None:
     # p = (.7, .2, .1), y = 0: CE .3566749, entropy .8018186, RCE 1.2
     p = torch.tensor([[0.7, 0.2, 0.1]], dtype=torch.float64)
     assert loss(0.1, 4, p, 0, p) == pytest.approx(5.2368568, abs=1e-7)
     assert loss(1, 1, p, 0, p) == pytest.approx(2.3584935, abs=1e-7)
 
 
-def test_logit_gradients() -> None:
+def test_the_logit_gradients_by_hand() -> None:
     ce = gradient(0, 0, Z)
     assert [a - b for a, b in zip(gradient(1, 0, P), ce, strict=True)] == pytest.approx([0, 0, 0], abs=1e-12)
     assert [a - b for a, b in zip(gradient(1, 0, Z), ce, strict=True)] == pytest.approx([0.3, 0.1, -0.4], abs=1e-12)

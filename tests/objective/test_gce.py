@@ -25,7 +25,7 @@ def test_logit_gradient() -> None:
     assert gradient[0].tolist() == pytest.approx([-0.3077861033, 0.1846716620, 0.1231144413], abs=1e-9)
 
 
-def test_its_reach_is_the_loss_of_a_hopeless_sample() -> None:
+def test_its_upper_bound_is_the_loss_of_a_wrong_prediction() -> None:
     objective = make("objective", "gce", q=0.5)
     hopeless = torch.tensor([[-500.0, 500.0]], dtype=torch.float64)
     assert float(objective.per_sample(hopeless, Y, None)[0]) == pytest.approx(2.0, abs=1e-12) == objective.reach

@@ -30,30 +30,30 @@ def phi(loss: float, **changes: object) -> tuple[float, float]:
         (6, 9.2188758249, 5),
     ],
 )
-def test_the_curve(loss: float, value: float, slope: float) -> None:
+def test_the_transform_by_hand(loss: float, value: float, slope: float) -> None:
     # M = 5, epsilon = .2: log 5 - log(5 - l), slope 1 / (5 - l) up to 4.8; beyond log 25 + 5 (l - 4.8).
     assert phi(loss) == pytest.approx((value, slope), abs=1e-9)
 
 
-def test_clients_weigh_as_a_server_would_weigh_them() -> None:
+def test_client_gradients_equal_server_side_weighting() -> None:
     # At F = (1, 3) the slopes are 1/4 and 1/2: shares 1/3 and 2/3 of the gradient, p_k / max(M - F_k, epsilon) scaled.
     slopes = [phi(1)[1], phi(3)[1]]
     assert [s / sum(slopes) for s in slopes] == pytest.approx([1 / 3, 2 / 3], abs=1e-12)
 
 
-def test_the_other_tail_has_the_slope_of_no_loss() -> None:
+def test_with_the_ce_tail_the_slope_above_the_threshold_is_constant() -> None:
     assert phi(6, tail="ce") == pytest.approx((6 / 5, 0.2))
     assert phi(3, tail="ce") == phi(3)
 
 
-def test_each_client_of_several_has_its_own() -> None:
+def test_each_client_has_its_own_transform() -> None:
     objective = make("objective", "propfair")
     several = torch.tensor([0.0, 3.0, 6.0], dtype=torch.float64)
     assert objective.outer(several).tolist() == [float(objective.outer(mean)) for mean in several]
 
 
 @pytest.mark.parametrize("word", ["ce", "gce"])
-def test_samples_are_the_bases(word: str) -> None:
+def test_per_sample_losses_are_those_of_the_base_objective(word: str) -> None:
     base = make("objective", word)
     whole = PropFair(base, 5.0, 0.2, "huber")
     logits, y = torch.randn(4, 3, generator=torch.Generator().manual_seed(1)), torch.tensor([0, 2, 1, 1])
@@ -62,7 +62,7 @@ def test_samples_are_the_bases(word: str) -> None:
     assert whole.uses_reference is False
 
 
-def test_flashs_loss_needs_room() -> None:
+def test_flashs_loss_needs_a_larger_m() -> None:
     # Its reverse cross-entropy alone reaches -A beta = 16.
     base = make("objective", "flash_robust")
     with pytest.raises(OptionError, match=r"^M must be above 16, what the bounded terms of objective.base can reach"):
@@ -71,12 +71,12 @@ def test_flashs_loss_needs_room() -> None:
 
 
 @pytest.mark.parametrize("base", [None, make("objective", "propfair")])
-def test_it_transforms_an_objective_once(base: Any) -> None:
+def test_nesting_propfair_is_rejected(base: Any) -> None:
     with pytest.raises(OptionError, match=r"^base must be an objective other than propfair"):
         PropFair(base, 5.0, 0.2, "huber")
 
 
-def test_room_for_less_than_epsilon_is_refused() -> None:
+def test_too_small_values_of_m_are_rejected() -> None:
     with pytest.raises(OptionError, match=r"^M must be at least epsilon = 0.2, got 0.1$"):
         PropFair(make("objective", "ce"), 0.1, 0.2, "huber")
 
@@ -116,6 +116,6 @@ def test_the_alias_is_a_composition(tmp_path: Path) -> None:
         ("objective.M=0.5", r"^objective\.M must be above 1\.42857, what"),
     ],
 )
-def test_a_mistake_inside_is_named_by_its_path(tmp_path: Path, typed: str, line: str) -> None:
+def test_an_error_in_the_base_objective_names_its_path(tmp_path: Path, typed: str, line: str) -> None:
     with pytest.raises(OptionError, match=line):
         go(tmp_path, "objective=propfair", "objective@objective.base=gce", typed)

@@ -37,7 +37,7 @@ def dealt(partition: Attribute, pools: np.ndarray, clients: int | None, seed: in
     return np.stack([np.bincount(pair[part], minlength=pools.size).reshape(pools.shape) for part in parts])
 
 
-def test_the_three_kinds_by_hand() -> None:
+def test_the_three_kinds_of_clients_by_hand() -> None:
     """Two classes and attributes, a share of .9, 12 clients of 200: .9 / 2 of 200 are 90, .1 / 2 are 10.
 
     Half of a kind has the other class, attribute or pairing, so that all 2,400 samples are dealt.
@@ -58,7 +58,7 @@ def test_the_three_kinds_by_hand() -> None:
 
 @pytest.mark.parametrize("left", ["ci", "ai", "sc"])
 @pytest.mark.parametrize(("classes", "attributes"), [(2, 2), (4, 2), (6, 3)])
-def test_all_data_together_have_the_skew_that_is_left_and_no_other(left: str, classes: int, attributes: int) -> None:
+def test_the_pooled_data_have_only_the_remaining_skew(left: str, classes: int, attributes: int) -> None:
     """Of 36 clients 12 are of each kind, and 12 is a multiple of 2, 3, 4 and 6: everybody has had his turn."""
     counts = dealt(rule(ci=1 / 3, ai=1 / 3, left=left), np.full((classes, attributes), 3000), 36)
     found = skew.metrics(counts)
@@ -67,7 +67,7 @@ def test_all_data_together_have_the_skew_that_is_left_and_no_other(left: str, cl
     assert np.bincount(skew.triplets(counts).argmax(1)).tolist() == [12, 12, 12]
 
 
-def test_rounding_that_leaves_room_is_not_made_use_of() -> None:
+def test_sizes_are_not_raised_by_rounding() -> None:
     """Nine clients have 2 (.45 + .05) + 5 * .45 = 3.25 of the rarest pair, and 37 / 3.25 = 11.4; 12 would fit."""
     pools = np.array([[37, 613], [487, 593]])
     counts = dealt(rule(ci=0.17, ai=0.17, share=0.9, left="sc"), pools, 9)
@@ -77,7 +77,7 @@ def test_rounding_that_leaves_room_is_not_made_use_of() -> None:
     assert (apportion_counts(np.full(9, 12), np.array([*ci, *ai, *[P] * 5])).sum(0) <= pools).all()
 
 
-def test_everybody_has_as_many_samples_and_as_many_as_there_can_be() -> None:
+def test_all_clients_have_the_largest_possible_equal_size() -> None:
     """The rarest pair allows 50 / .5 of them, as half of the 24 clients have .9 / 2 of each pair, and half .1 / 2."""
     counts = dealt(rule(ci=0.5, ai=0.5), np.array([[1200, 1200], [1200, 600]]), 24)
     assert (counts.sum((1, 2)) == 100).all()
@@ -89,7 +89,7 @@ def test_a_share_of_one_half_is_no_skew() -> None:
     assert np.ptp(counts) == 0
 
 
-def test_a_peak_leaves_the_rest_to_the_others() -> None:
+def test_a_peak_leaves_the_remaining_share_to_the_other_cells() -> None:
     assert peaked_probabilities(1, 0, 0.9).tolist() == [1.0]
     np.testing.assert_allclose(peaked_probabilities(4, 2, 0.7), [0.1, 0.1, 0.7, 0.1])
 
@@ -104,7 +104,7 @@ def told(partition: Attribute, pools: np.ndarray, sizes: list[int]) -> np.ndarra
     return np.stack([np.bincount(pair[part], minlength=pools.size).reshape(pools.shape) for part in parts])
 
 
-def test_sizes_that_are_told_keep_their_proportions_and_each_client_its_kind() -> None:
+def test_given_sizes_keep_their_proportions_and_the_kinds() -> None:
     """Spurious correlation alone, .9: two pairs get .45 of everybody, all 2,400 samples' 600 of them allow 1,333."""
     sizes = [1200, 600, 300, 300]
     counts = told(rule(ci=0, ai=0), EVEN, sizes)
@@ -115,7 +115,7 @@ def test_sizes_that_are_told_keep_their_proportions_and_each_client_its_kind() -
     assert (counts.sum(0) <= 600).all()
 
 
-def test_sizes_that_are_told_are_exact_where_margins_are_those_of_the_data() -> None:
+def test_given_sizes_are_exact_with_the_datas_margins() -> None:
     sizes = [1500, 900, 700, 600, 500, 300, 200, 95]
     counts = told(rule(ci=0.25, ai=0, margins="data"), BIRDS, sizes)
     assert counts.sum((1, 2)).tolist() == sizes
@@ -128,12 +128,12 @@ def test_sizes_that_are_told_are_exact_where_margins_are_those_of_the_data() -> 
     assert np.abs(others - expected).max() <= 2
 
 
-def test_sizes_are_told_where_all_clients_have_mainly_something() -> None:
+def test_sizes_can_be_given_if_all_clients_are_skewed() -> None:
     counts = told(rule(ci=1, ai=0, share=0.5, margins="data"), EVEN, [1000, 800, 600])
     assert counts.sum((1, 2)).tolist() == [1000, 800, 600]
 
 
-def test_margins_of_the_data_deal_everything() -> None:
+def test_with_the_datas_margins_all_samples_are_used() -> None:
     """Four clients of 100: one of class 0 alone, in its own 80 : 20; the others share 200, 80, 0 and 20 by thirds."""
     pools = np.array([[280, 70], [0, 50]])
     counts = dealt(rule(ci=0.25, ai=0, share=1.0, margins="data"), pools, 4)
@@ -145,19 +145,19 @@ def test_margins_of_the_data_deal_everything() -> None:
     assert np.abs(others - np.array([[200, 50], [0, 50]]) / 3).max() <= 1
 
 
-def test_a_part_of_one_class_leaves_the_others_in_their_proportions() -> None:
+def test_a_dominant_class_keeps_the_proportions_of_the_others() -> None:
     """Class 0 has 100 of 400 and gets .6 of 40, 24; 1 and 2 have 1 : 2 and share 16 so."""
     counts = dealt(rule(ci=0.1, ai=0, share=0.6, margins="data"), np.array([[50, 50], [100, 0], [200, 0]]), 10)
     assert [[12, 12], [5, 0], [11, 0]] in counts.tolist()
 
 
-def test_tables_of_yours_are_dealt_to_the_letter() -> None:
+def test_user_tables_are_followed_exactly() -> None:
     tables = [[[9, 1], [5, 5]], [[0, 3], [2, 0]], [[1, 1], [1, 1]]]
     for clients in (None, 3):
         assert dealt(rule(counts=tables), EVEN, clients).tolist() == tables
 
 
-def test_which_client_is_of_which_kind_is_drawn() -> None:
+def test_the_kinds_of_clients_are_drawn() -> None:
     first, again, other = (dealt(rule(), EVEN, 12, seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert first.tolist() != other.tolist()
@@ -188,14 +188,14 @@ def test_which_client_is_of_which_kind_is_drawn() -> None:
         (rule(), EVEN, None, "clients=null .*partition=attribute makes them"),
     ],
 )
-def test_what_cannot_be_dealt_is_refused_with_what_can(
+def test_an_impossible_table_is_rejected_with_a_possible_one(
     partition: Attribute, pools: np.ndarray, clients: int | None, message: str
 ) -> None:
     with pytest.raises(OptionError, match=message):
         dealt(partition, pools, clients)
 
 
-def test_data_without_attributes_are_refused() -> None:
+def test_data_without_attributes_are_rejected() -> None:
     with pytest.raises(
         DataError, match="partition=attribute splits samples by class and attribute, but these data have"
     ):
@@ -203,17 +203,17 @@ def test_data_without_attributes_are_refused() -> None:
 
 
 @pytest.mark.parametrize("counts", [[[[1, 2]], [[1, 2], [3, 4]]], [[1, 2]], [[[0.5, 1]]], [[["a", 1]]], [[[-1, 1]]], 3])
-def test_tables_that_are_none_are_refused(counts: Any) -> None:
+def test_invalid_tables_are_rejected(counts: Any) -> None:
     with pytest.raises(OptionError, match=r"counts must be a list of tables, one a client, .* got"):
         rule(counts=counts)
 
 
-def test_kinds_that_are_more_than_all_are_refused() -> None:
+def test_shares_of_kinds_above_one_in_total_are_rejected() -> None:
     with pytest.raises(OptionError, match=r"ai must be at most 1 - ci = 0.4, got 0.5"):
         rule(ci=0.6, ai=0.5)
 
 
-def test_a_size_that_rounds_above_a_pool_is_lowered() -> None:
+def test_a_size_that_rounds_above_the_pool_is_reduced() -> None:
     """Two clients of 10 need 4.5 + .5 = 5 of each pair; rounding makes that 6 of the pair that has 5, so they get 9."""
     pools = np.array([[22, 5], [19, 9]])
     counts = dealt(rule(ci=0, ai=0, left="ci"), pools, 2)

@@ -3,7 +3,7 @@ import numpy as np
 from fedcohort.partition.base import Stock
 
 
-def test_what_the_server_holds_is_not_dealt() -> None:
+def test_the_servers_samples_are_not_partitioned() -> None:
     whole = np.arange(6)
     stock = Stock(whole % 3, 3, whole // 2, whole % 2, 2, held=np.array([1, 4]))
     assert len(stock) == 4
@@ -14,7 +14,7 @@ def test_what_the_server_holds_is_not_dealt() -> None:
     assert stock.attribute.tolist() == [0, 0, 1, 1]
 
 
-def test_what_nobody_knows_is_none_and_nothing_is_copied_without_need() -> None:
+def test_unknown_fields_are_none_and_nothing_is_copied() -> None:
     labels = np.arange(6)
     stock = Stock(labels, 6)
     assert (len(stock), stock.owner, stock.attribute) == (6, None, None)

@@ -20,14 +20,14 @@ def skew(parts: list[np.ndarray]) -> float:
 
 @pytest.mark.parametrize("alpha", [1e-300, 1e-3, 0.1, 1.0, 1e6])
 @pytest.mark.parametrize(("clients", "least"), [(10, 10), (1000, 5), (1000, 6), (6000, 1), (1, 6000)])
-def test_always_ends_disjoint_exhaustive_and_nobody_below_the_minimum(alpha: float, clients: int, least: int) -> None:
+def test_partitions_are_disjoint_complete_and_above_the_minimum(alpha: float, clients: int, least: int) -> None:
     """Drawing again until everybody has enough would never end in most of these cases."""
     parts = split(alpha, least, clients)
     np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(6000))
     assert min(len(part) for part in parts) >= least
 
 
-def test_alpha_orders_the_skew() -> None:
+def test_a_smaller_alpha_is_more_skewed() -> None:
     at = {alpha: skew(split(alpha, 10, 20)) for alpha in (0.01, 0.1, 1.0, 100.0)}
     assert at[0.01] > at[0.1] > at[1.0] > at[100.0]
     assert at[0.01] > 0.8
@@ -51,7 +51,7 @@ def test_moments_of_one_draw(alpha: float) -> None:
 
 
 @pytest.mark.parametrize("alpha", [5e-324, 1e-300, 1e-3, 1e300])
-def test_one_draw_is_never_undefined(alpha: float) -> None:
+def test_a_draw_is_defined_for_every_alpha(alpha: float) -> None:
     """For small alpha every Gamma(alpha) underflows and the usual quotient is 0 / 0."""
     for seed in range(50):
         p = dirichlet(alpha, 1000, np.random.default_rng(seed))
@@ -60,14 +60,14 @@ def test_one_draw_is_never_undefined(alpha: float) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_limit_has_the_winner_that_small_alphas_have(seed: int) -> None:
+def test_the_limit_alpha_zero_agrees_with_small_alphas(seed: int) -> None:
     """At 5e-324 even the logarithms overflow; at 1e-300 they don't, from the same draws."""
     limit, small = (dirichlet(alpha, 50, np.random.default_rng(seed)) for alpha in (5e-324, 1e-300))
     assert limit.tolist() == small.tolist()
     assert sorted(limit)[-2:] == [0.0, 1.0]
 
 
-def test_topping_up_takes_from_the_largest_and_no_more_than_needed() -> None:
+def test_reaching_the_minimum_takes_samples_from_the_largest_clients() -> None:
     parts = [np.arange(10), np.array([], dtype=np.int64), np.arange(10, 16), np.arange(16, 18)]
     after = top_up(parts, 3)
     assert [len(part) for part in after] == [6, 3, 6, 3]

@@ -64,7 +64,7 @@ def test_the_skewed_clients_are_drawn_at_random() -> None:
     assert np.abs(often - 120).max() < 4.5 * np.sqrt(400 * 0.3 * 0.7)
 
 
-def test_nobody_skewed_is_stratified_and_everybody_skewed_is_possible() -> None:
+def test_fractions_of_zero_and_one_are_possible() -> None:
     labels = balanced(2000)
     counts = class_counts(split(0.0, 0.8, 20, labels), labels)
     np.testing.assert_array_equal(counts, np.full((20, C), 10))
@@ -72,7 +72,7 @@ def test_nobody_skewed_is_stratified_and_everybody_skewed_is_possible() -> None:
     np.testing.assert_array_equal(np.sort(counts, 1)[:, -2:], np.tile([0, 100], (20, 1)))
 
 
-def test_any_feasible_plan_is_carried_out() -> None:
+def test_every_feasible_option_is_met() -> None:
     """Unequal pools, everybody skewed, few classes: what is feasible by the counting condition can always be dealt."""
     rng = np.random.default_rng(0)
     done = refused = 0
@@ -106,7 +106,7 @@ def test_any_feasible_plan_is_carried_out() -> None:
         (1.0, 0.1, 4, [40, 360]),  # three clients may have no more than 10 of the 360 each
     ],
 )
-def test_what_is_infeasible_names_what_is_feasible(
+def test_an_infeasible_option_is_rejected_with_a_feasible_value(
     fraction: float, share: float, clients: int, pools: list[int]
 ) -> None:
     labels = np.repeat(np.arange(len(pools)), pools)
@@ -121,7 +121,7 @@ def test_what_is_infeasible_names_what_is_feasible(
         split(float(feasible["fraction"]) + 1 / clients, share, clients, labels, len(pools))
 
 
-def test_a_used_up_class_is_passed_over() -> None:
+def test_an_exhausted_class_is_skipped() -> None:
     """Class 0 has no samples for a dominant share, so that classes 1 and 2 dominate all."""
     labels = np.repeat([0, 1, 2], [6, 297, 297])
     counts = class_counts(split(1.0, 0.9, 6, labels, 3), labels, 3)
@@ -138,6 +138,6 @@ def test_a_used_up_class_is_passed_over() -> None:
         (7, [0, 0, 0], [0, 3, 9], [0, 3, 4]),
     ],
 )
-def test_levelling(total: int, low: list[int], high: list[int], expected: list[int]) -> None:
+def test_sizes_are_levelled(total: int, low: list[int], high: list[int], expected: list[int]) -> None:
     tie = np.array([0.9, 0.1, 0.5])
     assert share_out_evenly(total, np.array(low), np.array(high), tie).tolist() == expected

@@ -19,13 +19,13 @@ def test_sizes_differ_by_one_at_most(clients: int) -> None:
     assert sum(sizes) == 1003
 
 
-def test_every_sample_may_go_anywhere() -> None:
+def test_every_sample_can_go_to_every_client() -> None:
     """Sample 0 is with each of 4 clients about 500 times in 2000."""
     where = [next(k for k, part in enumerate(split(4, seed)) if part[0] == 0) for seed in range(2000)]
     assert np.abs(np.bincount(where, minlength=4) - 500).max() < 4.5 * np.sqrt(2000 * 3 / 16)
 
 
-def test_clients_must_be_a_feasible_number() -> None:
+def test_an_infeasible_number_of_clients_is_rejected() -> None:
     with pytest.raises(OptionError, match=r"clients=1004 exceeds the 1003 .* clients<=1003"):
         split(1004)
     with pytest.raises(OptionError, match=r"clients=null .*partition=iid makes them: clients must be .*\], got null$"):

@@ -18,7 +18,7 @@ def classes(parts: list[np.ndarray]) -> list[int]:
     return [len(np.unique(LABELS[part])) for part in parts]
 
 
-def test_two_shards_of_a_hundred_clients() -> None:
+def test_two_shards_per_client_for_a_hundred_clients() -> None:
     """200 shards of 30 samples divide each class of 600 by 20: a shard has one class, a client one or two."""
     parts = split(2, 100)
     assert {len(part) for part in parts} == {60}
@@ -35,6 +35,6 @@ def test_ten_shards_are_less_skewed_than_one() -> None:
     assert np.mean(classes(split(10, 20))) > np.mean(classes(split(2, 20))) > np.mean(classes(split(1, 20)))
 
 
-def test_too_many_shards_are_refused_with_a_feasible_number() -> None:
+def test_too_many_shards_are_rejected_with_a_feasible_number() -> None:
     with pytest.raises(OptionError, match=r"partition.shards=70 for 100 clients .* feasible: partition.shards<=60$"):
         split(70, 100)

@@ -13,16 +13,16 @@ def split(clients: int | None, owner: np.ndarray | None = OWNER) -> list[list[in
     return [parts[i].tolist() for i in range(len(parts))]
 
 
-def test_all_owners_in_the_order_of_their_ids() -> None:
+def test_clients_are_the_owners_in_the_order_of_their_ids() -> None:
     assert split(None) == [[1, 3, 6], [0, 4, 5], [7], [2]]
 
 
 @pytest.mark.parametrize("clients", [1, 2, 4])
-def test_the_first_owners(clients: int) -> None:
+def test_fewer_clients_are_the_first_owners(clients: int) -> None:
     assert split(clients) == split(None)[:clients]
 
 
-def test_refusals_name_what_was_found() -> None:
+def test_too_many_clients_or_missing_owners_are_rejected() -> None:
     with pytest.raises(OptionError, match=r"clients=5 exceeds the 4 natural clients; feasible: clients<=4"):
         split(5)
     with pytest.raises(DataError, match=r"needs a client column, .*heterogeneity=iid"):

@@ -36,7 +36,7 @@ def sizes(parts: list[np.ndarray]) -> list[int]:
 
 @pytest.mark.parametrize("base", BASES, ids=NAMES)
 @pytest.mark.parametrize(("law", "spread"), [("lognormal", 0.7), ("power_law", 0.5), ("lognormal", 0.0)])
-def test_every_sample_is_in_one_place_and_sizes_are_those_drawn(base: Any, law: str, spread: float) -> None:
+def test_samples_are_used_once_and_sizes_are_those_drawn(base: Any, law: str, spread: float) -> None:
     quantity = Quantity(base, law, spread, 25)
     parts = split(quantity)
     np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(N))
@@ -46,7 +46,7 @@ def test_every_sample_is_in_one_place_and_sizes_are_those_drawn(base: Any, law: 
     assert sizes(split(quantity, seed=1)) != sizes(parts) or spread == 0
 
 
-def test_the_power_law_is_zipfs() -> None:
+def test_the_power_law_is_zipfs_law() -> None:
     """Four clients, spread 1: 1, 1/2, 1/3, 1/4 of 25/12 in all, so that 2,500 samples above 10 each make 1,200, ..."""
     parts = split(Quantity(Iid(), "power_law", 1.0, 10), clients=4, labels=LABELS[:2540])
     assert np.abs(np.sort(sizes(parts)) - np.array([310, 410, 610, 1210])).max() <= 1
@@ -65,7 +65,7 @@ def test_the_lognormals_logarithms_have_the_spread(spread: float) -> None:
 @pytest.mark.parametrize("law", ["lognormal", "power_law"])
 @pytest.mark.parametrize("spread", [0.0, 20.0])
 @pytest.mark.parametrize(("clients", "least"), [(1, 6000), (600, 10), (6000, 1), (7, 3)])
-def test_the_ends_of_the_spread(law: str, spread: float, clients: int, least: int) -> None:
+def test_extreme_spreads_give_valid_sizes(law: str, spread: float, clients: int, least: int) -> None:
     """Without any, sizes differ by one at most; with all of it, everybody has the least but few."""
     found = sizes(split(Quantity(Iid(), law, spread, least), clients=clients))
     assert (sum(found), min(found) >= least) == (N, True)
@@ -73,7 +73,7 @@ def test_the_ends_of_the_spread(law: str, spread: float, clients: int, least: in
         assert max(found) - min(found) <= 1
 
 
-def test_sizes_are_within_one_of_their_shares_and_exact_together() -> None:
+def test_sizes_are_rounded_and_sum_exactly() -> None:
     for seed in range(50):
         rng = np.random.default_rng(seed)
         weights, least = rng.random(17) ** 5, int(rng.integers(0, 9))
@@ -119,12 +119,12 @@ CLASS = (
         ),
     ],
 )
-def test_what_cannot_be_dealt_is_refused_by_the_names_that_were_typed(quantity: Quantity, message: str) -> None:
+def test_impossible_options_are_rejected_with_their_typed_names(quantity: Quantity, message: str) -> None:
     with pytest.raises(OptionError, match=message):
         split(quantity)
 
 
-def test_a_partition_with_sizes_of_its_own_is_refused() -> None:
+def test_a_partition_with_its_own_sizes_is_rejected() -> None:
     tables = Attribute([[[1, 1]]], 0.1, 0.1, 0.9, "sc", "even")
     bases: list[Any] = [tables, Natural(), Quantity(Iid(), "lognormal", 1.0, 10), 3]
     for base in bases:
@@ -132,7 +132,7 @@ def test_a_partition_with_sizes_of_its_own_is_refused() -> None:
             Quantity(base, "lognormal", 1.0, 10)
 
 
-def test_what_chooses_sizes_itself_deals_no_others() -> None:
+def test_partitions_that_choose_sizes_reject_given_sizes() -> None:
     with pytest.raises(OptionError, match="Natural chooses the sizes of its 2 clients itself"):
         Natural().deal(Stock(LABELS, C), np.array([1, N - 1]), np.random.default_rng(0))
 
@@ -142,7 +142,7 @@ def counts_of(parts: list[np.ndarray]) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("alpha", "low", "high"), [(0.1, 0.6, 0.95), (0.5, 0.35, 0.65), (1000.0, 0.1, 0.16)])
-def test_dirichlets_clients_are_as_skewed_as_without_it(alpha: float, low: float, high: float) -> None:
+def test_the_skew_of_dirichlet_is_unchanged(alpha: float, low: float, high: float) -> None:
     """The mean over clients of their largest class's share, which is near for both: alpha means the same."""
     base, found = Dirichlet(alpha, 25), []
     for quantity in (True, False):
@@ -159,7 +159,7 @@ def test_dirichlets_clients_are_as_skewed_as_without_it(alpha: float, low: float
     assert found[0] == pytest.approx(found[1], abs=0.08)
 
 
-def test_where_the_base_leaves_samples_over_sizes_are_in_proportion() -> None:
+def test_if_the_base_leaves_samples_over_sizes_stay_proportional() -> None:
     quantity = Quantity(Attribute([], 0.0, 0.0, 0.9, "sc", "even"), "lognormal", 0.5, 5)
     assert not quantity.takes_all
     assert Quantity(BIRDS, "lognormal", 0.5, 5).takes_all
@@ -171,7 +171,7 @@ def test_where_the_base_leaves_samples_over_sizes_are_in_proportion() -> None:
         split(Quantity(quantity.base, "lognormal", 0.5, min(sizes(parts)) + 1 + 30))
 
 
-def test_a_run_with_it_is_dealt_the_same_whatever_the_selector(tmp_path: Path) -> None:
+def test_the_partition_does_not_depend_on_the_selector(tmp_path: Path) -> None:
     words = ("partition=quantity", "partition@partition.base=dominant_class", "partition.base.share=0.4", "rounds=1")
     rans = [go(tmp_path / word, *words, f"selector={word}") for word in ("random", "powd")]
     one, other = (ran.info.class_counts for ran in rans)

@@ -9,7 +9,7 @@ from fedcohort.partition.sizes import even
 from fedcohort.partition.tables import apportion_counts, deal_cards, in_whole_samples, scale_to_margins
 
 
-def test_cards_are_dealt_round_after_round_where_hands_are_equal() -> None:
+def test_equal_sizes_are_filled_in_turns() -> None:
     assert [cards.tolist() for cards in deal_cards(np.array([3, 3, 2]))] == [[0, 3, 6], [1, 4, 7], [2, 5]]
     assert [cards.tolist() for cards in deal_cards(np.array([4, 1]))] == [[0, 1, 3, 4], [2]]
     for total, players in ((100, 7), (5, 5), (1000, 999)):
@@ -41,7 +41,7 @@ def draw(seed: int, clients: int, kinds: int, alpha: float) -> tuple[np.ndarray,
 
 @pytest.mark.parametrize("alpha", [0.01, 0.1, 1.0, 100.0])
 @pytest.mark.parametrize(("clients", "kinds"), [(1, 4), (3, 1), (7, 10), (60, 10)])
-def test_whole_samples_have_both_margins_exactly(clients: int, kinds: int, alpha: float) -> None:
+def test_integer_tables_have_both_margins_exactly(clients: int, kinds: int, alpha: float) -> None:
     for seed in range(5):
         log_weights, sizes, pools = draw(seed, clients, kinds, alpha)
         wanted = scale_to_margins(log_weights, sizes, pools)
@@ -63,7 +63,7 @@ def test_a_fit_keeps_the_ratios_of_the_weights() -> None:
     np.testing.assert_allclose(even_table, np.outer([10, 20, 30, 40], [5, 15, 20, 25, 35]) / 100)
 
 
-def test_weights_far_apart_are_no_obstacle() -> None:
+def test_very_different_weights_are_fitted() -> None:
     """Each client wants one kind alone, of which there are too few for both."""
     log_weights = np.array([[0.0, -1e300], [0.0, -1e300]])
     table = in_whole_samples(
@@ -72,7 +72,7 @@ def test_weights_far_apart_are_no_obstacle() -> None:
     assert (table.sum(0).tolist(), table.sum(1).tolist()) == ([3, 7], [6, 4])
 
 
-def test_the_places_of_what_was_rounded_off_go_round() -> None:
+def test_rounded_off_samples_rotate_over_the_cells() -> None:
     """Of 300 clients with one sample each a third has each of three kinds, none of them in a run of more than five."""
     sizes = np.ones(300, dtype=np.int64)
     table = in_whole_samples(np.full((300, 3), 1 / 3), sizes, np.array([100, 100, 100]))

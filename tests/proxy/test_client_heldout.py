@@ -8,12 +8,12 @@ from fedcohort.errors import OptionError
 from yaml_words import make
 
 
-def test_all_of_it() -> None:
+def test_all_validation_samples_are_used() -> None:
     federation = federation_of()
     assert torch.equal(make("proxy", "client_heldout").inputs(federation, 0), federation.val.x)
 
 
-def test_some_of_it_in_its_order_by_the_seed() -> None:
+def test_a_subset_is_drawn_by_the_seed_and_keeps_its_order() -> None:
     federation = federation_of(n=300)
     proxy = make("proxy", "client_heldout", n=9)
     x = proxy.inputs(federation, 3)
@@ -24,7 +24,7 @@ def test_some_of_it_in_its_order_by_the_seed() -> None:
     assert not torch.equal(x, proxy.inputs(federation, 4))
 
 
-def test_more_than_there_are() -> None:
+def test_too_many_samples_are_rejected() -> None:
     federation = federation_of()
     there = len(federation.val.x)
     with pytest.raises(OptionError, match=rf"^proxy\.n must be at most {there}, the number of validation samples"):

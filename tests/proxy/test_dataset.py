@@ -38,7 +38,7 @@ def other(n: int = 8) -> np.ndarray:
     return np.random.default_rng(5).normal(size=(n, 5)).astype(np.float32)
 
 
-def test_its_training_inputs() -> None:
+def test_the_proxy_is_the_datasets_training_inputs() -> None:
     x = OtherDataset(Given(other()), None).inputs(federation_of(), 0)
     assert torch.equal(x, torch.from_numpy(other()))
     some = OtherDataset(Given(other()), 3).inputs(federation_of(), 0)
@@ -46,26 +46,26 @@ def test_its_training_inputs() -> None:
     assert all((other() == row.numpy()).all(1).any() for row in some)
 
 
-def test_bytes_beside_numbers_are_refused() -> None:
+def test_byte_inputs_are_rejected_if_the_run_uses_floats() -> None:
     line = r"source=given\): the inputs are uint8, but those of dataset=toy are float32; set dataset.pixels=float32"
     with pytest.raises(DataError, match=line):
         OtherDataset(Given(np.arange(40, dtype=np.uint8).reshape(8, 5)), None).inputs(federation_of(), 0)
 
 
-def test_another_shape() -> None:
+def test_another_shape_is_rejected() -> None:
     line = r"source=given\): samples have the shape \[2, 4\], but those of dataset=toy have \[5\]"
     with pytest.raises(DataError, match=line):
         OtherDataset(Given(np.arange(24, dtype=np.float32).reshape(3, 2, 4)), None).inputs(federation_of(), 0)
 
 
-def test_the_test_set() -> None:
+def test_inputs_from_the_test_set_are_rejected() -> None:
     federation = federation_of()
     leaked = np.concatenate([other(), federation.server_test.x[:2].numpy()])
     with pytest.raises(DataError, match=r"^proxy=dataset .*source=given\): 2 inputs are in the run's test set"):
         OtherDataset(Given(leaked), 1).inputs(federation, 0)
 
 
-def test_what_is_the_clients_own() -> None:
+def test_the_clients_own_samples_are_rejected() -> None:
     federation = federation_of()
     tested = {row.tobytes() for row in federation.server_test.x.numpy()}
     own = np.stack([row for row in federation.train.x.numpy() if row.tobytes() not in tested][:4])
@@ -77,7 +77,7 @@ def test_what_is_the_clients_own() -> None:
 
 
 @pytest.mark.parametrize("disturbance", [Gaussian(0.3, "uniform", 1.0), Blur(1.0, "bimodal", 0.5)])
-def test_what_is_the_clients_own_before_feature_noise(disturbance: Gaussian | Blur) -> None:
+def test_the_clients_own_samples_are_rejected_despite_feature_noise(disturbance: Gaussian | Blur) -> None:
     """Digits on digits, whose clients see them with noise, all or half of them."""
     digits = make("dataset", "digits")
     run = build(
@@ -127,6 +127,6 @@ def test_bytes_of_the_runs_own_scale_stay_bytes(tmp_path: Path) -> None:
     np.testing.assert_array_equal(x.numpy(), public.load(0).train_x)
 
 
-def test_no_dataset() -> None:
+def test_a_missing_dataset_is_rejected() -> None:
     with pytest.raises(OptionError, match=r"^source must be a dataset without generated clients"):
         OtherDataset(None, None)  # type: ignore[arg-type]

@@ -26,13 +26,13 @@ def public(path: Path, **columns: str | int) -> Folder:
     return Folder(str(path), None, [], 1.0, None)
 
 
-def test_its_numbers_are_inputs_in_the_order_of_the_file(tmp_path: Path) -> None:
+def test_rows_are_inputs_in_the_order_of_the_file(tmp_path: Path) -> None:
     x = public(tmp_path, where="text").inputs(federation_of(), 0)
     assert torch.equal(x, torch.from_numpy(X))
     assert len(replace(public(tmp_path), n=3).inputs(federation_of(), 0)) == 3
 
 
-def test_columns_of_the_runs_names_are_in_the_runs_order(tmp_path: Path) -> None:
+def test_named_columns_follow_the_runs_order(tmp_path: Path) -> None:
     """The run's e, d, c, b, a are the file's last to first; with other names a sample is what stands there."""
     for part in ("train", "test"):
         rows = np.random.default_rng(len(part) + 9).normal(size=(40, 5))
@@ -46,13 +46,13 @@ def test_columns_of_the_runs_names_are_in_the_runs_order(tmp_path: Path) -> None
     assert torch.equal(held.inputs(replace(run, columns=tuple("edcbx")), 0), torch.from_numpy(X))
 
 
-def test_it_is_standardised_as_the_runs_own_inputs_are(tmp_path: Path) -> None:
+def test_inputs_are_standardised_like_the_runs(tmp_path: Path) -> None:
     mean, sd = np.arange(5, dtype=np.float32), np.array([1, 2, 3, 4, 5], np.float32)
     x = replace(public(tmp_path), scale=2.0).inputs(replace(federation_of(), standard=(mean, sd)), 0)
     assert torch.allclose(x, torch.from_numpy((X / 2 - mean) / sd))
 
 
-def test_what_it_refuses(tmp_path: Path) -> None:
+def test_invalid_files_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=r"^proxy.path: .*has 6 numbers \(a, b, c, d, e, label\), but one of dataset=toy has 5"
     ):
@@ -68,7 +68,7 @@ def test_what_it_refuses(tmp_path: Path) -> None:
         Folder(str(tmp_path), None, [], 1.0, None).inputs(federation_of(), 0)
 
 
-def test_a_run(tmp_path: Path) -> None:
+def test_a_run_with_a_proxy_folder_completes(tmp_path: Path) -> None:
     """A flat row of the folder takes the shape of the run's images."""
     columns = {f"p{i}": np.random.default_rng(i).random(20) for i in range(64)}
     pd.DataFrame(columns).to_csv(tmp_path / "train.csv", index=False)

@@ -60,7 +60,7 @@ def seen(x: torch.Tensor, run: Federation) -> torch.Tensor:
 
 @pytest.mark.parametrize("pixels", PIXELS)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_pixels_are_normalised_as_the_runs_own_are(tmp_path: Path, layout: str, pixels: str) -> None:
+def test_pixels_are_normalised_like_the_runs(tmp_path: Path, layout: str, pixels: str) -> None:
     """Fashion-MNIST's pixels have mean 0.2860 and deviation 0.3530."""
     run = run_of(tmp_path / "run", "fashion_mnist", pixels=pixels)
     held = public(tmp_path / "public", image=LAYOUTS[layout])
@@ -73,7 +73,7 @@ def test_pixels_are_normalised_as_the_runs_own_are(tmp_path: Path, layout: str, 
 
 
 @pytest.mark.parametrize(("pixels", "divisor"), [("float32", 255), ("uint8", 1)])
-def test_columns_of_pixels(tmp_path: Path, pixels: str, divisor: int) -> None:
+def test_pixels_can_be_columns(tmp_path: Path, pixels: str, divisor: int) -> None:
     run = run_of(tmp_path / "run", "mnist", pixels=pixels)
     columns = {f"p{i}": column / divisor for i, column in enumerate(PUBLIC.reshape(60, 784).T)}
     x = public(tmp_path / "columns", None, **columns).inputs(run, 0)
@@ -93,7 +93,7 @@ def test_columns_of_pixels(tmp_path: Path, pixels: str, divisor: int) -> None:
 @pytest.mark.parametrize(
     ("whose", "line"), [("test", "60 inputs are in the run's test set"), ("train", "samples of the clients")]
 )
-def test_the_runs_own_images_are_refused(tmp_path: Path, word: str, pixels: str, whose: str, line: str) -> None:
+def test_the_runs_own_images_are_rejected(tmp_path: Path, word: str, pixels: str, whose: str, line: str) -> None:
     run = run_of(tmp_path / "run", word, pixels=pixels)
     images = TESTED if whose == "test" else TRAINED
     held = public(tmp_path / "public", image=list(images.reshape(60, 784)))
@@ -102,7 +102,7 @@ def test_the_runs_own_images_are_refused(tmp_path: Path, word: str, pixels: str,
             replace(held, scale=scale).inputs(run, 0)
 
 
-def test_coloured_digits(tmp_path: Path) -> None:
+def test_coloured_digits_are_normalised_and_test_images_rejected(tmp_path: Path) -> None:
     """The test images of the run, as bytes: twelve clients have twelve images each and more."""
     for part, n in (("train", 600), ("test", 60)):
         write(tmp_path, part, image=list(noise(n, (784,), n)), label=np.arange(n) % 10)
@@ -116,7 +116,7 @@ def test_coloured_digits(tmp_path: Path) -> None:
         public(tmp_path / "mine", image=list(mine.reshape(len(mine), -1))).inputs(run, 0)
 
 
-def test_what_it_refuses(tmp_path: Path) -> None:
+def test_invalid_images_are_rejected(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", "fashion_mnist")
     held = public(tmp_path / "public", image=LAYOUTS["bytes"])
     with pytest.raises(OptionError, match=r"^proxy.scale must be 1 or 255, .* images, got 2$"):

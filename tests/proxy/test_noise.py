@@ -9,7 +9,7 @@ from fedcohort.data.federation import Rows
 from yaml_words import make
 
 
-def test_moments() -> None:
+def test_the_moments_are_those_of_the_validation_inputs() -> None:
     # Features of means 0 and 100, deviations 0 and 2 (population form); with n = 40,000 a mean is within 4 * 2 / 200.
     x = torch.tensor([[0.0, 98.0], [0.0, 102.0]])
     federation = replace(federation_of(), server_val=Rows(x, torch.tensor([0, 1])))
@@ -21,7 +21,7 @@ def test_moments() -> None:
     assert abs(float(z[:, 1].std()) - 2) < 0.04
 
 
-def test_a_function_of_the_seed() -> None:
+def test_the_inputs_depend_only_on_the_seed() -> None:
     federation, proxy = federation_of(), make("proxy", "noise", n=5)
     before = torch.get_rng_state()
     assert torch.equal(proxy.inputs(federation, 1), proxy.inputs(federation, 1))

@@ -14,7 +14,7 @@ from fedcohort.round.client_facts import FLAGS
 
 def put_into_old_form(folder: Path) -> None:
     """Everybody has a row in every step, the journal has no `present`, and `info.json` holds its arrays."""
-    past, info = history.read(folder), metadata.load(folder)
+    past, info = history.read(folder), metadata.load_info(folder)
     everybody = np.arange(len(info.n_train))
     pieces = []
     for step, rows in past.clients().drop(columns="queried").groupby("step"):
@@ -39,6 +39,6 @@ def put_into_old_form(folder: Path) -> None:
         if isinstance(value, dict) and value.keys() == {"dtype"}:
             value["array"] = getattr(info, name).tolist()
     del written["digest"]
-    manifest.withdraw(folder)
+    manifest.remove_manifest(folder)
     (folder / metadata.NAME).write_text(json.dumps(written) + "\n")
     (folder / metadata.ARRAYS).unlink()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fedcohort.errors import CheckpointError, OptionError
-from fedcohort.record.claim import Request, Use, claim
+from fedcohort.record.claim import FolderUse, Request, claim_folder
 from fedcohort.record.folder import status_of
 from fedcohort.round.budget import Budget
 
@@ -43,47 +43,49 @@ def request(rounds: int, *callbacks: Any) -> Request:
     return Request("9326706e", 0, Budget(rounds), callbacks)
 
 
-CASES: list[tuple[dict[str, Any], Request, Use]] = [
-    ({}, RUN, Use.UNFINISHED),  # killed before it wrote its status
-    ({}, request(50, STOP), Use.UNRELATED),  # its callbacks are not known
-    ({"status": "running", "rounds_done": 3}, RUN, Use.UNFINISHED),
-    ({"status": "running", "rounds_done": 3}, request(3), Use.EXTENSION),
-    ({"status": "running", "rounds_done": 3}, request(80), Use.EXTENSION),
-    ({"status": "running", "rounds_done": 3}, request(2), Use.UNRELATED),
-    ({"status": "running", "rounds_done": 3}, request(50, STOP), Use.UNRELATED),
-    ({"status": "running", "rounds_done": 3, "callbacks": [STOP]}, request(50, STOP), Use.UNFINISHED),
-    ({"status": "running", "rounds_done": 3, "callbacks": [STOP]}, RUN, Use.UNRELATED),
-    ({"checkpoint": False, "status": "running", "rounds_done": 0}, request(20, STOP), Use.EMPTY),
-    ({"status": "interrupted", "rounds_done": 50}, RUN, Use.UNFINISHED),  # its figures are missing
-    ({"checkpoint": False, "status": "running", "rounds_done": 0}, RUN, Use.EMPTY),
-    (ended(50), RUN, Use.FINISHED),
+CASES: list[tuple[dict[str, Any], Request, FolderUse]] = [
+    ({}, RUN, FolderUse.UNFINISHED),  # killed before it wrote its status
+    ({}, request(50, STOP), FolderUse.UNRELATED),  # its callbacks are not known
+    ({"status": "running", "rounds_done": 3}, RUN, FolderUse.UNFINISHED),
+    ({"status": "running", "rounds_done": 3}, request(3), FolderUse.EXTENSION),
+    ({"status": "running", "rounds_done": 3}, request(80), FolderUse.EXTENSION),
+    ({"status": "running", "rounds_done": 3}, request(2), FolderUse.UNRELATED),
+    ({"status": "running", "rounds_done": 3}, request(50, STOP), FolderUse.UNRELATED),
+    ({"status": "running", "rounds_done": 3, "callbacks": [STOP]}, request(50, STOP), FolderUse.UNFINISHED),
+    ({"status": "running", "rounds_done": 3, "callbacks": [STOP]}, RUN, FolderUse.UNRELATED),
+    ({"checkpoint": False, "status": "running", "rounds_done": 0}, request(20, STOP), FolderUse.EMPTY),
+    ({"status": "interrupted", "rounds_done": 50}, RUN, FolderUse.UNFINISHED),  # its figures are missing
+    ({"checkpoint": False, "status": "running", "rounds_done": 0}, RUN, FolderUse.EMPTY),
+    (ended(50), RUN, FolderUse.FINISHED),
     (
         ended(50),
         request(20),
-        Use.UNRELATED,
+        FolderUse.UNRELATED,
     ),  # 20 rounds are not the first 20 of 50
-    (ended(50), request(80), Use.EXTENSION),
-    (ended(50), request(50, STOP), Use.UNRELATED),
-    (ended(50, callbacks=[STOP]), RUN, Use.UNRELATED),
-    (ended(50, callbacks=[STOP]), request(80, STOP), Use.EXTENSION),
-    (ended_early(STOP), request(50, STOP), Use.FINISHED),
-    (ended_early(STOP), request(80, STOP), Use.FINISHED),  # with more rounds it would have ended there, too
-    (ended_early(STOP), request(12, STOP), Use.FINISHED),
-    (ended_early(STOP), request(11, STOP), Use.UNRELATED),
-    (ended_early(STOP), RUN, Use.UNRELATED),
-    (ended_early(STOP), request(50, TIMER), Use.UNRELATED),
-    (ended_early(STOP), request(12, TIMER), Use.UNRELATED),
-    (ended_early(STOP), request(50, {**STOP, "patience": 9}), Use.UNRELATED),
+    (ended(50), request(80), FolderUse.EXTENSION),
+    (ended(50), request(50, STOP), FolderUse.UNRELATED),
+    (ended(50, callbacks=[STOP]), RUN, FolderUse.UNRELATED),
+    (ended(50, callbacks=[STOP]), request(80, STOP), FolderUse.EXTENSION),
+    (ended_early(STOP), request(50, STOP), FolderUse.FINISHED),
+    (ended_early(STOP), request(80, STOP), FolderUse.FINISHED),  # with more rounds it would have ended there, too
+    (ended_early(STOP), request(12, STOP), FolderUse.FINISHED),
+    (ended_early(STOP), request(11, STOP), FolderUse.UNRELATED),
+    (ended_early(STOP), RUN, FolderUse.UNRELATED),
+    (ended_early(STOP), request(50, TIMER), FolderUse.UNRELATED),
+    (ended_early(STOP), request(12, TIMER), FolderUse.UNRELATED),
+    (ended_early(STOP), request(50, {**STOP, "patience": 9}), FolderUse.UNRELATED),
 ]
 
 
 @pytest.mark.parametrize(("status", "wanted_run", "use"), CASES)
-def test_the_use_of_a_folder_for_a_run(tmp_path: Path, status: dict[str, Any], wanted_run: Request, use: Use) -> None:
+def test_the_use_of_a_folder_for_a_run(
+    tmp_path: Path, status: dict[str, Any], wanted_run: Request, use: FolderUse
+) -> None:
     assert wanted_run.use_of(make_folder(tmp_path, "a", 0, **status)) is use
 
 
 def claimed(logs: Path, wanted_run: Request = RUN) -> tuple[str, bool, bool]:
-    home = claim(logs, "run", wanted_run, resume=True)
+    home = claim_folder(logs, "run", wanted_run, resume=True)
     home.release()
     return home.path.name, home.is_new, home.finished
 
@@ -146,9 +148,9 @@ def test_without_a_run_to_resume_the_folder_is_new(tmp_path: Path) -> None:
 @pytest.mark.parametrize("status", [ended(50), {"status": "interrupted", "rounds_done": 3}])
 def test_a_folder_in_use_is_rejected(tmp_path: Path, status: dict[str, Any]) -> None:
     make_folder(tmp_path, "run-9326706e-s0", 1, **status)
-    first = claim(tmp_path, "run", RUN, resume=True)
+    first = claim_folder(tmp_path, "run", RUN, resume=True)
     with pytest.raises(CheckpointError, match="is being run by another process"):
-        claim(tmp_path, "run", RUN, resume=True)
+        claim_folder(tmp_path, "run", RUN, resume=True)
     first.release()
 
 
@@ -167,7 +169,7 @@ def test_only_a_new_folder_without_rounds_is_removed(
 ) -> None:
     if resume:
         make_folder(tmp_path, "run-9326706e-s0", 1, checkpoint=False)
-    home = claim(tmp_path, "run", RUN, resume)
+    home = claim_folder(tmp_path, "run", RUN, resume)
     if checkpoint:
         home.checkpoint.write_bytes(b"")
     if rounds_done is not None:
@@ -198,8 +200,8 @@ def test_a_kill_between_the_renames_of_a_checkpoint_leaves_a_run(tmp_path: Path)
     path = make_folder(tmp_path, "run-9326706e-s0", 1, status="running", rounds_done=3)
     (path / "last.ckpt").rename(path / "previous.ckpt")
     (path / "last.partial").write_bytes(b"half")
-    assert RUN.use_of(path) is Use.UNFINISHED
-    home = claim(tmp_path, "run", RUN, resume=False)
+    assert RUN.use_of(path) is FolderUse.UNFINISHED
+    home = claim_folder(tmp_path, "run", RUN, resume=False)
     (home.path / "previous.ckpt").write_bytes(b"")
     home.discard()
     home.release()
@@ -218,7 +220,7 @@ def test_logs_may_be_a_link(tmp_path: Path) -> None:
     assert claimed(tmp_path / "logs") == ("run-9326706e-s0", False, False)
     (tmp_path / "broken").symlink_to("nowhere")
     with pytest.raises(OptionError, match=r"paths\.logs must be a folder that can be written"):
-        claim(tmp_path / "broken", "run", RUN, resume=True)
+        claim_folder(tmp_path / "broken", "run", RUN, resume=True)
 
 
 def test_a_restarted_slurm_job_resumes_its_run(tmp_path: Path) -> None:
@@ -227,12 +229,12 @@ def test_a_restarted_slurm_job_resumes_its_run(tmp_path: Path) -> None:
     make_folder(tmp_path, stem, 1, status="running", rounds_done=3, slurm_job="7_1")
     make_folder(tmp_path, f"{stem}-2", 2, status="running", rounds_done=9, slurm_job="7_2")
     again = {job: Request("9326706e", 0, Budget(50), slurm_job=job) for job in ("7_1", "7_2", "7_3")}
-    at_work = claim(tmp_path, "a", again["7_2"], resume=True)
+    at_work = claim_folder(tmp_path, "a", again["7_2"], resume=True)
     assert at_work.path.name == f"{stem}-2"
-    with claim(tmp_path, "a", again["7_1"], resume=True).lock:
-        own = claim(tmp_path, "a", again["7_3"], resume=True)
+    with claim_folder(tmp_path, "a", again["7_1"], resume=True).lock:
+        own = claim_folder(tmp_path, "a", again["7_3"], resume=True)
         assert own.is_new
         assert own.path.name == f"{stem}-3"
     with pytest.raises(CheckpointError, match="being run by another process"):
-        claim(tmp_path, "a", RUN, resume=True)
+        claim_folder(tmp_path, "a", RUN, resume=True)
     at_work.release()

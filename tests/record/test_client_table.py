@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from fedcohort.record import client_table
-from fedcohort.record.client_table import consolidate, load, write_part
+from fedcohort.record.client_table import consolidate, load_rows, write_step
 from fedcohort.round.client_facts import FLAGS
 from run_harness import go
 
@@ -36,10 +36,10 @@ def test_columns_and_types_do_not_depend_on_the_first_step(
 ) -> None:
     parts = {0: STEP_0, 1: STEP_1, 2: {**STEP_1, **STEP_0}}
     for step in order:
-        write_part(tmp_path, step, parts[step])
+        write_step(tmp_path, step, parts[step])
     if finished:
         consolidate(tmp_path, set(order))
-    table = load(tmp_path, set(order))
+    table = load_rows(tmp_path, set(order))
     assert list(table.columns) == COLUMNS
     kinds = {name: str(kind) for name, kind in table.dtypes.items()}
     assert {kinds[name] for name in ("step", "client")} == {"int32"}
@@ -50,15 +50,15 @@ def test_columns_and_types_do_not_depend_on_the_first_step(
 
 
 def test_no_client_is_selected_at_step_0(tmp_path: Path) -> None:
-    write_part(tmp_path, 0, STEP_0)
-    table = load(tmp_path, {0})
+    write_step(tmp_path, 0, STEP_0)
+    table = load_rows(tmp_path, {0})
     assert not table[list(FLAGS)].to_numpy().any()
 
 
-def test_the_unknown_is_null_in_the_file(tmp_path: Path) -> None:
+def test_unknown_values_are_null_in_the_file(tmp_path: Path) -> None:
     """Not NaN here and null there: other readers than pandas tell them apart."""
     for step, columns in enumerate((STEP_0, STEP_1)):
-        write_part(tmp_path, step, columns)
+        write_step(tmp_path, step, columns)
     consolidate(tmp_path, {0, 1})
     file = pyarrow.parquet.read_table(tmp_path / "clients.parquet")
     assert file["test_acc"].to_pylist() == [0.1, 0.2, None, None, None, None]
@@ -67,7 +67,7 @@ def test_the_unknown_is_null_in_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("selector", ["flash", "powd"])
-def test_every_column_of_a_run_is_explained_and_has_its_place(tmp_path: Path, selector: str) -> None:
+def test_every_column_of_a_run_is_documented_and_ordered(tmp_path: Path, selector: str) -> None:
     columns = go(tmp_path, f"selector={selector}", "rounds=2").last.clients
     families = client_table.FAMILIES
     for known in (next((each for each in families if name.startswith(each)), name) for name in columns):

@@ -9,9 +9,7 @@ import pytest
 from fedcohort.record.folder import write_atomically
 
 
-def test_a_text_that_can_t_be_written_leaves_the_old_one_and_no_debris(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_keeps_the_old_file_and_leaves_no_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_atomically(tmp_path / "a", "old")
 
     def full(descriptor: int) -> None:

@@ -34,7 +34,7 @@ def folders(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return new.folder, old
 
 
-def test_the_old_form_is_another_one(folders: tuple[Path, Path]) -> None:
+def test_the_older_format_is_different(folders: tuple[Path, Path]) -> None:
     new, old = folders
     assert "present" not in json.loads((old / "journal.jsonl").read_text().splitlines()[-1])
     assert read(old).available(1) is None
@@ -45,45 +45,45 @@ def test_the_old_form_is_another_one(folders: tuple[Path, Path]) -> None:
     assert not (old / metadata.ARRAYS).exists()
 
 
-def test_availability_is_found_in_the_table(folders: tuple[Path, Path]) -> None:
+def test_availability_is_read_from_the_table(folders: tuple[Path, Path]) -> None:
     new, old = (selection.fates(read(folder), EVERYBODY) for folder in folders)
     assert bool(np.any(old == choice.AWAY))
     np.testing.assert_array_equal(old, new)
 
 
 @pytest.mark.parametrize("step", [1, 5])
-def test_a_round_is_explained_as_before(folders: tuple[Path, Path], step: int) -> None:
+def test_a_round_is_explained_equally_from_both_formats(folders: tuple[Path, Path], step: int) -> None:
     new, old = (choice.load(read(folder), step) for folder in folders)
     for fact in ("score", "fate"):
         np.testing.assert_array_equal(getattr(old, fact), getattr(new, fact))
 
 
-def test_old_folders_are_replayed(folders: tuple[Path, Path]) -> None:
-    logs = [replayable.read(folder) for folder in folders]
+def test_folders_of_older_versions_are_replayed(folders: tuple[Path, Path]) -> None:
+    logs = [replayable.read_log(folder) for folder in folders]
     for one, other in zip(*(log.rounds for log in logs), strict=True):
         assert one.available.tolist() == other.available.tolist()
     assert [replay(log, *make_selectors(log, (), Path(CONFIGS))) for log in logs] == [Replayed(5)] * 2
 
 
-def test_its_figures_are_drawn(folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figures_of_older_folders_are_drawn(folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(style, "save", lambda figure, path, formats: [path])  # drawn, but not rendered
     assert {path.name for path in redraw(folders[1])} >= {"selection.png", "partition.png"}
 
 
-def test_wall_time_leaves_out_the_gaps_between_processes() -> None:
+def test_wall_time_excludes_the_gaps_between_processes() -> None:
     """Two processes: 1 to 4 s, and 100 s to 107 s; a third did not commit a step."""
     assert wall_s([1_000, 100_000, 500_000], [2_000, 4_000, 105_000, 107_000]) == 3 + 7
 
 
-def test_offsets_lead_from_line_to_line(tmp_path: Path) -> None:
+def test_offsets_point_to_the_lines(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    assert history.lines(path) == ([], 0)
+    assert history.read_lines(path) == ([], 0)
     line = dataclasses.asdict(Line(0, 1, {"a": 1.0}, {"t": (0.0, 1.0)}, "f", [], []))
     del line["digest"]
     path.write_text(json.dumps(line) + "\n")
-    first, offset = history.lines(path)
+    first, offset = history.read_lines(path)
     with path.open("a") as file:
         file.write(json.dumps(line | {"step": 1}) + "\n" + '{"step"')
-    second, end = history.lines(path, offset, first[-1].digest)
+    second, end = history.read_lines(path, offset, first[-1].digest)
     assert [found.step for found in first + second] == [0, 1]
-    assert history.lines(path, end) == ([], end)
+    assert history.read_lines(path, end) == ([], end)

@@ -84,7 +84,7 @@ def test_steps_may_have_different_columns(tmp_path: Path) -> None:
         writer.finish("finished")
 
 
-def test_numbers_that_are_not_finite_survive(tmp_path: Path) -> None:
+def test_non_finite_numbers_are_kept(tmp_path: Path) -> None:
     writer = Journal()
     writer.start(info(tmp_path / "run"))
     odd = dict(zip("abc", (float("nan"), float("inf"), float("-inf")), strict=True))
@@ -132,22 +132,22 @@ def test_a_flipped_bit_of_a_line_is_detected(tmp_path: Path, text: bytes) -> Non
         read(tmp_path / "run")
 
 
-def test_the_checkpoint_knows_the_journal_up_to_its_round(tmp_path: Path) -> None:
+def test_the_checkpoint_verifies_the_journal_up_to_its_round(tmp_path: Path) -> None:
     """Also if every line is undamaged: the journal of another run."""
     writers = [Journal(), Journal()]
     for writer, name in zip(writers, "ab", strict=True):
         writer.start(info(tmp_path / name))
         for step in range(4):
             writer.observe(dataclasses.replace(report(step), fingerprint=f"{name}{step}"))
-    journal.check(tmp_path / "a", 2, writers[0].digest(2))  # the journal may be ahead of the checkpoint
+    journal.check_journal(tmp_path / "a", 2, writers[0].digest(2))  # the journal may be ahead of the checkpoint
     with pytest.raises(DamagedFile, match="differs from the journal at the checkpoint"):
-        journal.check(tmp_path / "a", 2, writers[1].digest(2))
+        journal.check_journal(tmp_path / "a", 2, writers[1].digest(2))
     with pytest.raises(CheckpointError, match=r"its journal\.jsonl lacks round 4"):
-        journal.check(tmp_path / "a", 4, writers[0].digest(3))
+        journal.check_journal(tmp_path / "a", 4, writers[0].digest(3))
 
 
 @pytest.mark.parametrize("what", ["line", "table"])
-def test_damage_ahead_of_the_checkpoint_is_trained_again(
+def test_damaged_rounds_after_the_checkpoint_are_trained_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     monkeypatch.setattr(journal.log, "propagate", True)
@@ -155,45 +155,45 @@ def test_damage_ahead_of_the_checkpoint_is_trained_again(
     if what == "line":
         flip(tmp_path / "run", 4, b"0.")
     else:
-        client_files.part_of(tmp_path / "run", 4).write_bytes(b"PAR1")
+        client_files.step_file(tmp_path / "run", 4).write_bytes(b"PAR1")
     with pytest.raises(DamagedFile):
-        journal.check(tmp_path / "run", 4, None)
+        journal.check_journal(tmp_path / "run", 4, None)
     play([Journal()], info(tmp_path / "run", start=3))
     assert "The rounds after round 3 are trained again" in caplog.text
     check(tmp_path / "run", 6)
 
 
 KILLS = [  # where the process is killed, and the rounds that the journal has and the checkpoint lacks
-    (client_table, "write_part", "before", 1),
-    (client_table, "write_part", "after", 2),
-    (journal, "commit", "before", 0),
-    (journal, "commit", "after", 0),
-    (journal, "commit", "after", 2),
+    (client_table, "write_step", "before", 1),
+    (client_table, "write_step", "after", 2),
+    (journal, "commit_step", "before", 0),
+    (journal, "commit_step", "after", 0),
+    (journal, "commit_step", "after", 2),
     (os, "fsync", "before", 1),
     (os, "replace", "before", 0),
 ]
 
 
 @pytest.mark.parametrize(("owner", "name", "when", "ahead"), KILLS)
-def test_a_kill_at_any_point_loses_and_doubles_no_round(
+def test_a_kill_at_any_point_neither_loses_nor_repeats_a_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, when: str, ahead: int
 ) -> None:
     facts = info(tmp_path / "run")
     kill_at(monkeypatch, owner, name, 5, when, lambda: play([Journal()], facts))
     before = texts(facts.folder)
-    committed = len(history.lines(facts.folder / "journal.jsonl")[0]) - 1
+    committed = len(history.read_lines(facts.folder / "journal.jsonl")[0]) - 1
     play([Journal()], info(tmp_path / "run", start=max(committed - ahead, 0)))
     check(facts.folder, 6)
     assert texts(facts.folder)[: committed + 1] == before[: committed + 1]
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize(("owner", "name"), [(client_files, "replace"), (shutil, "rmtree")])
-def test_a_kill_while_tables_are_put_together(
+@pytest.mark.parametrize(("owner", "name"), [(client_files, "write_and_rename"), (shutil, "rmtree")])
+def test_a_kill_while_tables_are_merged_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, when: str
 ) -> None:
     facts = info(tmp_path / "run")
-    call = 7 if name == "replace" else 1
+    call = 7 if name == "write_and_rename" else 1
     kill_at(monkeypatch, owner, name, call, when, lambda: play([Journal()], facts))
     check(facts.folder, 6)
     play([Journal()], info(tmp_path / "run", start=6))
@@ -213,7 +213,7 @@ def departed(step: int) -> RoundReport:
     return dataclasses.replace(report(step), fingerprint="0bad")
 
 
-def test_a_step_done_again_is_compared_not_rewritten(tmp_path: Path) -> None:
+def test_a_repeated_step_is_compared_and_not_rewritten(tmp_path: Path) -> None:
     play([Journal()], info(tmp_path / "run"), last=3, status="interrupted")
     before = texts(tmp_path / "run")
     writer = Journal()
@@ -250,7 +250,7 @@ def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=f"{re.escape(str(tmp_path))} is not the folder of a run"):
         read(tmp_path)
     with pytest.raises(CheckpointError, match="is not the folder of a run"):
-        metadata.load(tmp_path)
+        metadata.load_info(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
     [partial(Summary, full=False), partial(Figures, formats=["png"], always=True), lambda: MlflowTracker(**TRACKER)],
     ids=["summary", "figures", "mlflow"],
 )
-def test_readers_of_the_journal_need_it_at_the_start(tmp_path: Path, reader: Callable[[], Observer]) -> None:
+def test_a_journal_must_exist_for_its_readers(tmp_path: Path, reader: Callable[[], Observer]) -> None:
     facts = info(tmp_path / "run")
     facts.folder.mkdir()
     with pytest.raises(IncompatibleConfig, match=r"reads the journal: do not remove callback.journal"):

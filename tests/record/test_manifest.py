@@ -15,21 +15,21 @@ OLD, NEW = {"a": b"old a", "b": b"old b"}, {"a": b"new a", "b": b"new b"}
 def test_a_changed_file_is_reported(tmp_path: Path) -> None:
     for name, content in OLD.items():
         (tmp_path / name).write_bytes(content)
-    manifest.seal(tmp_path, [*OLD, "absent"])
+    manifest.write_manifest(tmp_path, [*OLD, "absent"])
     manifest.check_all(tmp_path)
     (tmp_path / "a").write_bytes(b"oLd a")
-    manifest.check(tmp_path / "b")
+    manifest.check_file(tmp_path / "b")
     with pytest.raises(DamagedFile, match=r"/a is damaged: its content differs from manifest\.json"):
-        manifest.check(tmp_path / "a")
+        manifest.check_file(tmp_path / "a")
     (tmp_path / "a").unlink()
     with pytest.raises(DamagedFile, match=r"/a is missing, although manifest\.json in its folder lists it"):
         manifest.check_all(tmp_path)
-    manifest.withdraw(tmp_path)
+    manifest.remove_manifest(tmp_path)
     manifest.check_all(tmp_path)
 
 
-def test_the_manifest_knows_its_own_damage_and_its_format(tmp_path: Path) -> None:
-    manifest.replace(tmp_path, OLD, create=True)
+def test_a_damaged_or_unknown_manifest_is_reported(tmp_path: Path) -> None:
+    manifest.replace_files(tmp_path, OLD, create=True)
     path = tmp_path / manifest.NAME
     whole = path.read_text()
     path.write_text(whole.replace('"bytes": 5', '"bytes": 6', 1))
@@ -43,7 +43,7 @@ def test_the_manifest_knows_its_own_damage_and_its_format(tmp_path: Path) -> Non
 
 
 def test_a_folder_without_a_manifest_gets_none_by_default(tmp_path: Path) -> None:
-    manifest.replace(tmp_path, OLD)
+    manifest.replace_files(tmp_path, OLD)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 
 
@@ -55,10 +55,10 @@ def test_a_kill_at_any_point_leaves_sound_files(
 ) -> None:
     """Calls: the manifest with both contents, the two files, the manifest with the new contents."""
     if not first:
-        manifest.replace(tmp_path, OLD, create=True)
-    kill_at(monkeypatch, os, "replace", call, when, lambda: manifest.replace(tmp_path, NEW, create=True))
+        manifest.replace_files(tmp_path, OLD, create=True)
+    kill_at(monkeypatch, os, "replace", call, when, lambda: manifest.replace_files(tmp_path, NEW, create=True))
     manifest.check_all(tmp_path)
-    manifest.replace(tmp_path, NEW, create=True)
+    manifest.replace_files(tmp_path, NEW, create=True)
     manifest.check_all(tmp_path)
     (tmp_path / "a").write_bytes(OLD["a"])
     with pytest.raises(DamagedFile):

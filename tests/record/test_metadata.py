@@ -14,14 +14,14 @@ from record.made_up import info
 
 def write(folder: Path) -> None:
     folder.mkdir()
-    metadata.save(info(folder))
+    metadata.save_info(info(folder))
 
 
 def test_damaged_metadata_is_reported(tmp_path: Path) -> None:
     write(tmp_path / "run")
     (tmp_path / "run" / "info.json").write_text('{"starts_ms": [1')
     with pytest.raises(CheckpointError, match=r"info\.json is damaged"):
-        metadata.load(tmp_path / "run")
+        metadata.load_info(tmp_path / "run")
 
 
 def test_damaged_or_missing_arrays_are_reported(tmp_path: Path) -> None:
@@ -30,10 +30,10 @@ def test_damaged_or_missing_arrays_are_reported(tmp_path: Path) -> None:
     for damaged in (path.read_bytes()[:100], b""):
         path.write_bytes(damaged)
         with pytest.raises(CheckpointError, match=r"info\.npz is damaged"):
-            metadata.load(tmp_path / "run")
+            metadata.load_info(tmp_path / "run")
     path.unlink()
     with pytest.raises(CheckpointError, match=r"copied in part: it holds no info\.npz"):
-        metadata.load(tmp_path / "run")
+        metadata.load_info(tmp_path / "run")
 
 
 def test_metadata_with_inline_arrays_is_read(tmp_path: Path) -> None:
@@ -48,23 +48,23 @@ def test_metadata_with_inline_arrays_is_read(tmp_path: Path) -> None:
     del kept["digest"]
     path.write_text(json.dumps(kept))
     (tmp_path / "run" / metadata.ARRAYS).unlink()
-    np.testing.assert_array_equal(metadata.load(tmp_path / "run").class_counts, facts.class_counts)
+    np.testing.assert_array_equal(metadata.load_info(tmp_path / "run").class_counts, facts.class_counts)
 
 
 def test_small_integers_take_four_bytes(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     facts = info(tmp_path / "run", class_counts=np.full((20_000, 10), 3))
-    metadata.save(facts)
+    metadata.save_info(facts)
     assert (tmp_path / "run" / metadata.ARRAYS).stat().st_size < 4 * 200_000 + 12 * (8 + 8 + 8) + 2_000
-    assert metadata.load(tmp_path / "run").class_counts.dtype == np.int64
+    assert metadata.load_info(tmp_path / "run").class_counts.dtype == np.int64
 
 
 def test_every_field_is_read_back(tmp_path: Path) -> None:
     facts = info(tmp_path / "run", noise_rate=np.array([0.1, np.nan]))
     facts.folder.mkdir()
-    metadata.save(facts)
+    metadata.save_info(facts)
     moved = facts.folder.rename(tmp_path / "moved")
-    found = metadata.load(moved)
+    found = metadata.load_info(moved)
     assert found.folder == moved
     for field in dataclasses.fields(facts):
         if field.name != "folder":

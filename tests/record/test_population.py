@@ -9,7 +9,7 @@ from fedcohort.record import population
 
 @pytest.mark.parametrize("size", [20, 60, 2000])
 @pytest.mark.parametrize("classes", [2, 10, 62])
-def test_samples_dealt_at_random_are_not_skewed(size: int, classes: int) -> None:
+def test_clients_with_random_samples_are_not_skewed(size: int, classes: int) -> None:
     rng = np.random.default_rng(0)
     counts = rng.multinomial(size, rng.dirichlet(np.full(classes, 20.0)), 500)
     assert population.find_skewed(counts).mean() < 0.01
@@ -39,9 +39,9 @@ def test_a_single_class_is_never_skewed(counts: np.ndarray) -> None:
     assert not population.find_skewed(counts).any()
 
 
-def test_shares_and_classes() -> None:
+def test_the_largest_shares_and_their_classes() -> None:
     counts = np.array([[1, 3, 0], [0, 0, 0]])
-    assert population.shares(counts).tolist() == [[0.25, 0.75, 0.0], [0.0, 0.0, 0.0]]
+    assert population.class_shares(counts).tolist() == [[0.25, 0.75, 0.0], [0.0, 0.0, 0.0]]
     assert population.count_classes(counts).tolist() == [2, 0]
     assert population.low_middle_high(np.array([3, 1, 2])) == (1, 2, 3)
     assert all(np.isnan(population.low_middle_high(np.array([]))))
@@ -64,11 +64,11 @@ def test_shares_and_classes() -> None:
         (units.number(0.449312), "0.4493"),
     ],
 )
-def test_numbers_as_people_read_them(text: str, expected: str) -> None:
+def test_numbers_are_formatted_for_readers(text: str, expected: str) -> None:
     assert text == expected
 
 
-def test_rare_classes_are_not_taken_for_skew() -> None:
+def test_rare_classes_are_not_reported_as_skew() -> None:
     """Dealt by chance, 20 samples of 100 classes of which the rarest is a hundred times rarer than the most frequent.
 
     One rare sample is much of X^2: against chi-square itself one client in seven would count as skewed.

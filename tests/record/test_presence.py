@@ -1,17 +1,17 @@
 import numpy as np
 import pytest
 
-from fedcohort.record.presence import decode, encode
+from fedcohort.record.presence import decode_available, encode_available
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 1000])
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-def test_it_is_read_as_it_was_written(count: int, share: float) -> None:
+def test_availability_survives_a_round_trip(count: int, share: float) -> None:
     there = np.random.default_rng(count).random(count) < share
-    np.testing.assert_array_equal(decode(encode(np.flatnonzero(there), count)), there)
+    np.testing.assert_array_equal(decode_available(encode_available(np.flatnonzero(there), count)), there)
 
 
-def test_a_million_available_clients_take_ten_letters_others_at_most_a_bit_each() -> None:
-    assert encode(np.arange(1_000_000), 1_000_000) == "1000000:"
+def test_full_availability_is_short_and_others_take_at_most_a_bit_per_client() -> None:
+    assert encode_available(np.arange(1_000_000), 1_000_000) == "1000000:"
     half = np.flatnonzero(np.random.default_rng(0).random(1_000_000) < 0.5)
-    assert len(encode(half, 1_000_000)) < 1.01 * 1_000_000 / 8 * 4 / 3
+    assert len(encode_available(half, 1_000_000)) < 1.01 * 1_000_000 / 8 * 4 / 3

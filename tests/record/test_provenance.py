@@ -13,9 +13,9 @@ from run_harness import go
 
 @pytest.fixture(autouse=True)
 def _without_cache() -> Iterator[None]:
-    provenance.commit.cache_clear()
+    provenance.current_commit.cache_clear()
     yield
-    provenance.commit.cache_clear()
+    provenance.current_commit.cache_clear()
 
 
 def git(where: Path, *words: str) -> None:
@@ -51,30 +51,30 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_only_files_that_decide_results_make_a_commit_dirty(tree: Path, name: str, changed: bool) -> None:
-    found, dirty = provenance.commit()
+    found, dirty = provenance.current_commit()
     assert len(found) == 40
     assert not dirty
     (tree / name).parent.mkdir(exist_ok=True)
     (tree / name).write_text("b")
-    provenance.commit.cache_clear()
-    assert provenance.commit() == (found, changed)
+    provenance.current_commit.cache_clear()
+    assert provenance.current_commit() == (found, changed)
 
 
-def test_outside_of_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outside_of_git_there_is_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provenance, "PACKAGE", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert provenance.commit() == ("unknown", True)
+    assert provenance.current_commit() == ("unknown", True)
 
 
 def test_a_start_without_a_checksum_is_accepted() -> None:
-    now = provenance.this({}, {}, "0123456789abcdef")
+    now = provenance.current_start({}, {}, "0123456789abcdef")
     assert provenance.differences({name: value for name, value in now.items() if name != "data"}, now) == []
     assert provenance.differences({**now, "data": "other"}, now) == [
         "the dataset has other data than before (checksum 0123456789abcdef, was other)"
     ]
 
 
-def test_a_changed_table_is_other_data(tmp_path: Path) -> None:
+def test_a_changed_table_changes_the_data_digest(tmp_path: Path) -> None:
     """The config has the path of a trace, so that its hash stays equal."""
     table = tmp_path / "ready.csv"
     table.write_text("client,start_s,end_s\n" + "".join(f"{k},0,{1000 + k}\n" for k in range(12)))

@@ -3,5 +3,5 @@
 from yaml_words import make
 
 
-def test_nothing_is_added() -> None:
+def test_the_gradient_is_unchanged() -> None:
     assert make("regulariser", "none").hooks == ()

@@ -3,25 +3,25 @@
 import pytest
 import torch
 
-from agg_harness import JOB
+from agg_harness import CLIENT_CONTEXT
 from fedcohort.hook import Correction
 from yaml_words import make
 
 
 def correction(mu: float, w: list[float]) -> Correction:
     (hook,) = make("regulariser", "prox", mu=mu).hooks
-    begun: Correction = hook.begin(torch.tensor(w, dtype=torch.float64), {}, {}, JOB)
+    begun: Correction = hook.begin(torch.tensor(w, dtype=torch.float64), {}, {}, CLIENT_CONTEXT)
     return begun
 
 
-def test_gradient_of_the_term() -> None:
+def test_the_gradient_of_the_proximal_term() -> None:
     # mu/2 ||w - w_t||^2 at w = (1, 2), w_t = 0, mu = .1: gradient (.1, .2)
     g = torch.zeros(2, dtype=torch.float64)
     correction(0.1, [0.0, 0.0]).correct(g, torch.tensor([1.0, 2.0], dtype=torch.float64))
     assert g.tolist() == pytest.approx([0.1, 0.2], abs=1e-12)
 
 
-def test_two_steps_on_a_parabola() -> None:
+def test_two_steps_on_a_parabola_by_hand() -> None:
     # f = (w - 1)^2 / 2, w_0 = 0, lr .1, mu 1: 0.1, then 0.1 - .1 (-0.9 + 0.1) = 0.18; the unsquared norm gives 0.09
     pull, y, path = correction(1.0, [0.0]), torch.zeros(1, dtype=torch.float64), []
     for _ in range(2):
@@ -32,11 +32,11 @@ def test_two_steps_on_a_parabola() -> None:
     assert path == pytest.approx([0.1, 0.18], abs=1e-12)
 
 
-def test_no_pull_has_no_hook() -> None:
+def test_mu_of_zero_has_no_hook() -> None:
     # so that mu = 0 is FedAvg bit for bit
     assert make("regulariser", "prox", mu=0).hooks == ()
 
 
-def test_it_sends_and_keeps_nothing() -> None:
+def test_it_uploads_and_stores_nothing() -> None:
     sent = correction(1.0, [0.0]).finish(torch.zeros(1), 3, 0.1)
     assert (dict(sent.uploads), dict(sent.stored)) == ({}, {})

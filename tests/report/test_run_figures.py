@@ -73,7 +73,7 @@ def words(figure: Figure) -> str:
     return "\n".join(" ".join(text.split()) for text in texts)
 
 
-def test_files_and_nothing_else(tmp_path: Path) -> None:
+def test_only_the_figure_files_are_written(tmp_path: Path) -> None:
     facts, before = info(tmp_path / "run"), dict(matplotlib.rcParams)
     play([Journal(), Figures(["png"], always=True)], facts)
     made = sorted((facts.folder / "figures").iterdir())
@@ -84,12 +84,14 @@ def test_files_and_nothing_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("status", "there"), [("interrupted", True), ("failed", False)])
-def test_when_they_are_drawn(tmp_path: Path, drawn: dict[str, Figure], status: str, there: bool) -> None:
+def test_the_option_decides_when_figures_are_drawn(
+    tmp_path: Path, drawn: dict[str, Figure], status: str, there: bool
+) -> None:
     play([Journal(), Figures(["png"], always=True)], info(tmp_path / "run"), last=3, status=status)
     assert (sorted(drawn) == NAMES) == there
 
 
-def test_where_they_are_drawn_unless_asked_for(
+def test_figures_are_drawn_by_default_only_on_a_terminal(
     tmp_path: Path, drawn: dict[str, Figure], monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
 ) -> None:
     """At a terminal, outside of a sweep; elsewhere only a page that is there is kept up to date."""
@@ -114,7 +116,7 @@ def test_where_they_are_drawn_unless_asked_for(
         assert told == (not expected and not sweep), "a sweep has its own report"
 
 
-def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+def test_figures_have_titles_and_labels(tmp_path: Path, drawn: dict[str, Figure]) -> None:
     draw(ran(tmp_path / "run"))
     for figure in drawn.values():
         assert "FLASH + SCAFFOLD on fashion_mnist, noniid30_noise15, 12 clients, seed 0" in words(figure)
@@ -207,7 +209,7 @@ def test_a_large_population_has_rows_of_those_ever_selected(
     ("longest", "unit"),
     [(200.0, "seconds"), (3000.0, "minutes"), (20_000.0, "hours"), (1e6, "days"), (np.nan, "seconds")],
 )
-def test_the_unit_of_virtual_time(longest: float, unit: str) -> None:
+def test_the_unit_of_virtual_time_fits_its_size(longest: float, unit: str) -> None:
     assert style.virtual_unit([0.0, longest])[1] == unit
 
 
@@ -221,7 +223,7 @@ def test_the_axis_of_a_run_without_virtual_time_says_so(tmp_path: Path, drawn: d
     assert "communication round (without virtual time)" in words(drawn["accuracy.png"])
 
 
-def test_what_was_not_measured_is_not_drawn(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+def test_metrics_that_were_not_measured_are_not_drawn(tmp_path: Path, drawn: dict[str, Figure]) -> None:
     """Evaluated every other round, clients never, and a selector without beliefs."""
     writer, facts = Journal(), info(tmp_path / "run")
     writer.start(facts)
@@ -247,7 +249,7 @@ def test_a_partition_without_noise_or_time_has_no_panel_for_it(tmp_path: Path, d
     assert "Partition: classes, speed and samples of each client" in words(drawn["partition.png"])
 
 
-def test_very_unequal_sizes_are_on_a_logarithmic_axis(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+def test_very_unequal_sizes_have_a_logarithmic_axis(tmp_path: Path, drawn: dict[str, Figure]) -> None:
     for largest, scale in ((19, "linear"), (40, "log")):
         counts = np.full((12, 2), 10)
         counts[3] *= largest
@@ -256,7 +258,7 @@ def test_very_unequal_sizes_are_on_a_logarithmic_axis(tmp_path: Path, drawn: dic
         assert sizes.get_xscale() == scale
 
 
-def test_both_validation_curves_are_drawn_thin(
+def test_both_validation_curves_are_thin_lines(
     drawn: dict[str, Figure], long: RunInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(curves, "LONG", 100)
@@ -292,7 +294,7 @@ def test_the_title_counts_panels_that_are_left_out(tmp_path: Path, drawn: dict[s
     assert len(drawn["belief.png"].axes) == 24
 
 
-def test_a_figure_that_cant_be_drawn_does_not_fail_the_run(
+def test_a_failing_figure_does_not_fail_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
 ) -> None:
     def refuse(*args: object) -> None:
@@ -303,7 +305,7 @@ def test_a_figure_that_cant_be_drawn_does_not_fail_the_run(
     assert re.search(r"no figures \(a font is missing\); try again: \S*fedcohort figures /", said.text)
 
 
-def test_the_command_draws_them_again(
+def test_the_command_draws_the_figures_again(
     tmp_path: Path, drawn: dict[str, Figure], capsys: pytest.CaptureFixture[str]
 ) -> None:
     facts = ran(tmp_path / "run")

@@ -38,7 +38,7 @@ def test_the_page_starts_with_the_result_and_loads_nothing(tmp_path: Path) -> No
     assert (tmp_path / "run" / "report.html").read_text() == again, "the pictures are the same, and the numbers"
 
 
-def test_a_run_without_a_summary_has_a_page_of_its_own(tmp_path: Path) -> None:
+def test_an_outdated_summary_is_replaced_by_the_journals_values(tmp_path: Path) -> None:
     """Or with one that is of fewer rounds: what the page says is the journal's."""
     facts = info(tmp_path / "run")
     play([Journal(), Summary(full=False)], facts, last=3, status="interrupted")

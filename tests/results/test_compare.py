@@ -57,7 +57,7 @@ def test_the_family_is_the_methods_of_a_setting_without_oracles() -> None:
     assert list(found.in_setting("a")) == ["oracle_clean", "good", "random", "bad"]
 
 
-def test_verdicts_that_are_no_difference() -> None:
+def test_verdicts_without_a_significant_difference() -> None:
     base, nan = [0.5, 0.52, 0.54], math.nan
     values = {
         ("", "random"): base,
@@ -73,7 +73,7 @@ def test_verdicts_that_are_no_difference() -> None:
     assert compare(frames({("", "a"): [nan]}), Options(ACC)).entries["", "a"].verdict == ""
 
 
-def test_cells_with_other_data_are_not_paired() -> None:
+def test_conditions_with_other_data_are_not_paired() -> None:
     found = frames({("", "random"): [0.1, 0.2], ("", "ucb"): [0.2, 0.4]})
     assert compare(found, Options(ACC, "random"), unpaired={("", "ucb")}).entries["", "ucb"].difference is None
 
@@ -82,7 +82,7 @@ def test_cells_with_other_data_are_not_paired() -> None:
     ("options", "expected"),
     [({}, 5.0), ({"result": "last"}, 6.0), ({"result": "best"}, 6.0), ({"horizon": 4}, 3.0), ({"sign": -1}, 5.0)],
 )
-def test_the_result_of_a_run(options: dict[str, Any], expected: float) -> None:
+def test_the_result_of_a_run_by_hand(options: dict[str, Any], expected: float) -> None:
     """Of the values 1 to 6 the last three are averaged, as a sixth of six rounds holds one evaluation."""
     found = frames({("", "a"): [0.0]})
     found.curves[ACC] = found.curves["round"].astype(float)
@@ -102,7 +102,7 @@ def test_a_clock_weighs_each_model_by_its_time() -> None:
     assert compare(found, Options(ACC)).entries["", "a"].mean.mean == 6.0
 
 
-def test_the_order_of_runs_and_seeds_changes_nothing() -> None:
+def test_the_order_of_runs_and_seeds_does_not_matter() -> None:
     rng = np.random.default_rng(0)
     values = {(s, m): list(rng.normal(0.5, 0.02, 6)) for s in ("a", "b") for m in ("random", "x", "y")}
     found = frames(values)
@@ -114,7 +114,7 @@ def test_the_order_of_runs_and_seeds_changes_nothing() -> None:
         assert entry.p == other.p or math.isnan(entry.p)
 
 
-def test_the_sign_mirrors_the_verdicts() -> None:
+def test_negated_metrics_mirror_the_verdicts() -> None:
     rng = np.random.default_rng(1)
     values = {("", "random"): list(rng.normal(0.5, 0.01, 8))}
     values |= {("", f"m{i}"): list(rng.normal(0.5 + 0.01 * i, 0.01, 8)) for i in range(-4, 5)}
@@ -125,7 +125,7 @@ def test_the_sign_mirrors_the_verdicts() -> None:
     assert {cell: mirror.get(verdict, verdict) for cell, verdict in high.items()} == low
 
 
-def test_mistakes() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(OptionError, match="result must be one of late, last, best, got 'mean'"):
         Options(ACC, result="mean")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match=r"horizon must be an integer in \[1, inf\), got 0"):

@@ -30,7 +30,7 @@ def rising(slopes: dict[str, list[float]], rounds: int = 6) -> Frames:
     return Frames(pd.DataFrame(runs), pd.DataFrame(curves))
 
 
-def test_the_cost_along_every_axis_that_is_known() -> None:
+def test_the_cost_is_computed_along_every_known_axis() -> None:
     """.3 is met in round 3 with .1 a round, in round 2 with .15: 1.5 times as fast, on every seed."""
     found = compare_cost(rising({"a": [1.0] * 3, "b": [1.5] * 3}), Options(ACC, "a"), FIRST)
     assert set(found.entries) == {"virtual_s", "bytes", "rounds"}
@@ -73,7 +73,7 @@ def test_a_run_that_never_meets_the_target_is_a_bound() -> None:
     assert found.entries["rounds"]["", "b"].verdict == "too few seeds" or entry.speed_up.n == 3
 
 
-def test_an_axis_that_a_run_does_not_know() -> None:
+def test_an_unknown_axis_is_rejected() -> None:
     frames = rising({"a": [1.0]})
     with pytest.raises(OptionError, match="axis=client_flops is not known of run a/0: it was not logged"):
         compare_cost(frames, Options(ACC, "a"), FIRST, "client_flops")
@@ -90,14 +90,14 @@ def test_an_axis_that_a_run_does_not_know() -> None:
         ("best_of:random,oort", Target(best_of=["random", "oort"])),
     ],
 )
-def test_a_target_is_read(text: str, expected: Target) -> None:
+def test_target_options_are_parsed(text: str, expected: Target) -> None:
     assert parse_target(text, ACC) == expected
 
 
 @pytest.mark.parametrize(
     ("text", "why"), [("high", "a number, baseline, or best_of:"), ("84", r"in \[0, 1\]"), ("nan", "a number")]
 )
-def test_a_target_that_can_not_be_read(text: str, why: str) -> None:
+def test_invalid_target_options_are_rejected(text: str, why: str) -> None:
     with pytest.raises(OptionError, match=why):
         parse_target(text, ACC)
     with pytest.raises(OptionError, match=r"level must be a number in \(0, 1\]"):

@@ -12,7 +12,7 @@ from fedcohort.results.difference import t_test
 from results.known_cases import case, near
 
 
-def test_case() -> None:
+def test_the_corrections_of_a_case_by_hand() -> None:
     given, expected = case(7)
     expected = [math.nan if value is None else value for value in expected]
     assert adjust(given["p"]) == near(expected)
@@ -23,7 +23,7 @@ def test_case() -> None:
         adjust([0.1], "fdr")  # type: ignore[arg-type]
 
 
-def test_a_claim_names_its_family() -> None:
+def test_a_corrected_p_value_names_its_family() -> None:
     ps = {("b", "x"): 0.01, ("a", "x"): 0.02, ("a", "y"): 0.03}
     assert adjust_for_claim(ps, IN_SETTING) == near({("b", "x"): 0.01, ("a", "x"): 0.04, ("a", "y"): 0.04})
     assert adjust_families(ps, lambda test: test[1]) == near({("b", "x"): 0.02, ("a", "x"): 0.02, ("a", "y"): 0.03})

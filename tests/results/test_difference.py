@@ -10,7 +10,7 @@ from fedcohort.results.difference import mean_of, paired_difference, summarise_d
 from results.known_cases import case, near
 
 
-def test_case() -> None:
+def test_the_difference_of_a_case_by_hand() -> None:
     given, expected = case(5)
     a, b = ({int(seed): value for seed, value in given[side].items()} for side in "ab")
     found = paired_difference(a, b)
@@ -29,7 +29,7 @@ def test_seeds_that_one_side_lacks_are_counted() -> None:
     assert paired_difference({0: 1.0}, {0: 1.0}).reason == "one common seed"
 
 
-def test_what_has_no_interval() -> None:
+def test_differences_without_an_interval() -> None:
     same = paired_difference({0: 0.9, 1: 0.6}, {0: 0.8, 1: 0.5})
     assert same.mean == pytest.approx(0.1)
     assert same.reason == "same on all 2 seeds"

@@ -24,14 +24,14 @@ def run_folder(folder: Path) -> Path:
         measured = {} if value is None else {"test/acc": value}
         costs = {"time/virtual_s": 10.0 * step, "comm/down_bytes": 1.0 * step, "comm/up_bytes": 2.0 * step}
         journal.observe(replace(report(step), metrics={**measured, **costs, "comp/client_flops": 5.0 * step}))
-    metadata.save(run)
+    metadata.save_info(run)
     provenance.note_start(folder, {"commit": "c0ffee", "dirty": False, "sources": "", "versions": {}})
     return folder
 
 
-def test_a_run_of_a_folder_and_of_a_study_are_one(tmp_path: Path) -> None:
+def test_a_run_is_equal_from_its_folder_and_from_a_study(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "run")
-    study = tiny.write(tmp_path / "tiny")
+    study = tiny.write_study(tmp_path / "tiny")
     facts, curve = measure(folder, "test/acc")
     saved = Results(study.folder)
     keys = {"cell": "equal", "selector": "flash", "seed": 0, "status": DONE, "metric": "test/acc"}
@@ -49,7 +49,7 @@ def test_a_run_of_a_folder_and_of_a_study_are_one(tmp_path: Path) -> None:
     assert curves["round"].tolist() == [0, 1, 2]  # the diverged evaluation is one, the last round none
 
 
-def test_curves_of_folders(tmp_path: Path) -> None:
+def test_curves_are_read_from_folders(tmp_path: Path) -> None:
     assert read_curves([], ["test/acc"]).empty
     unmeasured = read_curves([run_folder(tmp_path / "run")], ["test/loss"])
     assert unmeasured.columns.tolist() == ["run", "round", *AXES]

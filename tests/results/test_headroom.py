@@ -18,7 +18,7 @@ def test_the_ends_solve_fiellers_equation() -> None:
         assert abs(residual.mean()) / (residual.std(ddof=1) / np.sqrt(10)) == pytest.approx(2.262157, abs=1e-5)
 
 
-def test_where_there_is_no_headroom_there_is_no_share() -> None:
+def test_without_headroom_there_is_no_share() -> None:
     oracle = np.array([1.0, -1.0, 0.5])
     assert share_closed(oracle, oracle) is None
     assert share_closed(oracle + 10, oracle + 10, least=11) is None

@@ -6,7 +6,7 @@ from fedcohort.errors import OptionError
 from fedcohort.results.metric import MetricUnit, lower_is_better, rules_of, sign_of, unit_of
 
 
-def test_which_way_is_better() -> None:
+def test_the_better_direction_of_a_metric() -> None:
     lower = ("test/loss", "clients/loss_mean", "clients/acc_var", "time/virtual_s", "comm/up_bytes", "select/share_max")
     assert all(map(lower_is_better, lower))
     assert all(map(lower_is_better, ("attack/weight", "select/class_imbalance", "round/waited_s", "round/closed_s")))
@@ -16,7 +16,7 @@ def test_which_way_is_better() -> None:
         sign_of("test/acc", "up")
 
 
-def test_units() -> None:
+def test_units_of_metrics() -> None:
     assert unit_of("test/acc") == MetricUnit(100.0, "%")
     assert unit_of("test/acc").difference == "points"
     assert unit_of("clients/acc_var").name == "%²"

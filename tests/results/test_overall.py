@@ -8,7 +8,7 @@ from fedcohort.results.overall import over_families, over_seeds, worst_decile
 from results.known_cases import case, near
 
 
-def test_case() -> None:
+def test_the_overall_result_of_a_case_by_hand() -> None:
     given, expected = case(10)
     differences = {str(i): dict(enumerate(values)) for i, values in enumerate(given["X"])}
     family_of = {str(i): family for i, family in enumerate(given["families"])}
@@ -28,7 +28,7 @@ def test_only_common_seeds_count() -> None:
     assert over_seeds({}, {}).n == 0
 
 
-def test_the_worst_decile() -> None:
+def test_the_worst_decile_by_hand() -> None:
     assert worst_decile({"a": 1.0, "b": -2.0, "c": math.nan}) == (-2.0, "b")
     assert worst_decile({str(i): float(i) for i in range(20)}) == (0.5, "0")
     assert math.isnan(worst_decile({})[0])

@@ -10,7 +10,7 @@ from fedcohort.results.power import count_seeds, least_difference
 from results.known_cases import case
 
 
-def test_case() -> None:
+def test_the_number_of_seeds_of_a_case_by_hand() -> None:
     given, expected = case(12)
     assert count_seeds(given["sd"], given["worth"]) == expected
     assert count_seeds(math.nan, 1.0) is None
@@ -18,12 +18,12 @@ def test_case() -> None:
     assert count_seeds(2.7, 1.0, alpha=0.05 / 25) > expected
 
 
-def test_the_least_difference_is_the_inverse() -> None:
+def test_the_smallest_detectable_difference_is_the_inverse() -> None:
     assert count_seeds(2.7, least_difference(2.7, 12)) == 12
     assert math.isnan(least_difference(2.7, 1))
 
 
-def test_that_many_seeds_show_it() -> None:
+def test_the_computed_number_of_seeds_has_the_power() -> None:
     n = count_seeds(1.0, 1.0)
     assert n == 10
     _, p = t_test(np.random.default_rng(0).normal(1.0, 1.0, (4000, n)))

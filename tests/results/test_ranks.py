@@ -15,7 +15,7 @@ def settings(values: np.ndarray, families: int) -> dict[str, SettingResults]:
     return {str(i): SettingResults(of, seeds, str(i % families)) for i, of in enumerate(values)}
 
 
-def test_case() -> None:
+def test_the_ranks_of_a_case_by_hand() -> None:
     given, expected = case(9)
     table = {
         str(i): SettingResults(np.array(values)[:, None], [0], family)
@@ -30,7 +30,7 @@ def test_ties_share_their_rank_and_diverged_methods_are_last() -> None:
     assert rank_values(np.array([[1.0, 2.0, math.nan, 2.0, math.inf]])).tolist() == [[3.0, 1.5, 4.5, 1.5, 4.5]]
 
 
-def test_the_bootstrap() -> None:
+def test_the_bootstrap_covers_seeds_and_families() -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(size=(12, 4, 5)) + np.array([0.0, 1.0, 1.0, 3.0])[None, :, None]
     found = rank_methods(settings(values, 6), "study")

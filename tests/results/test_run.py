@@ -11,12 +11,12 @@ from results.known_cases import case, near
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_cases(number: int) -> None:
+def test_results_of_cases_by_hand(number: int) -> None:
     given, expected = case(number)
     assert run_result(**given) == near(expected)
 
 
-def test_the_last_sixth_counts_and_three_evaluations_at_least() -> None:
+def test_the_last_sixth_counts_but_at_least_three_evaluations() -> None:
     steps, values = np.arange(61.0), np.arange(61.0)
     assert run_result(steps, values) == np.mean(range(51, 61))
     assert late_window(steps).sum() == 10
@@ -30,7 +30,7 @@ def test_the_last_sixth_counts_and_three_evaluations_at_least() -> None:
         run_result(steps, values, "mean")  # type: ignore[arg-type]
 
 
-def test_on_the_clock_each_model_weighs_as_long_as_it_was_the_newest() -> None:
+def test_with_a_clock_each_model_is_weighted_by_its_time() -> None:
     """Of 60 s the last ten: one model until 54 s, the next from there, and what comes at 61 s is too late."""
     values = np.array([0.1, 0.5, 0.8, 0.9])
     assert mean_over_time(np.array([0.0, 30, 54, 61]), values, 60.0) == pytest.approx(0.4 * 0.5 + 0.6 * 0.8)

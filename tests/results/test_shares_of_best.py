@@ -47,7 +47,7 @@ def test_times_to_shares_of_the_best(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "to 95 % of its best, 76.0 % │ round 4, 3 min 20 s, 12 MB │" in said
 
 
-def test_no_time_is_made_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_times_are_not_interpolated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = summarised(tmp_path / "run", at(0.1, 0.0), at(0.9, 0.0, 1e6))
     assert [each["virtual_s"] for each in found] == [None, None, None]
     assert "round 1, no clock, 3 MB" in " ".join(capsys.readouterr().out.split())
@@ -59,7 +59,7 @@ def test_no_time_is_made_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize(("last", "lines"), [(0.4, 0), (0.6, 3)])
-def test_a_run_that_no_training_made_better_has_come_to_no_share_of_its_best(
+def test_a_run_without_improvement_reaches_no_share(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], last: float, lines: int
 ) -> None:
     """Where the best is round 0, so are all of its shares: `to 90 % of its best: round 0` says nothing."""

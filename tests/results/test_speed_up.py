@@ -19,7 +19,7 @@ def costs(*values: float | None) -> dict[int, Cost]:
     return {seed: NEVER if value is None else Cost(value, met=True) for seed, value in enumerate(values)}
 
 
-def test_case() -> None:
+def test_the_speed_up_of_a_case_by_hand() -> None:
     given, expected = case(6)
     base, method = ({int(s): Cost(*each) for s, each in given[side].items()} for side in ("base", "own"))
     found = speed_up(base, method)
@@ -39,13 +39,15 @@ def test_case() -> None:
         (costs(None, None), costs(None, None), EXACT, 1.0),
     ],
 )
-def test_the_bound_and_the_median(base: dict[int, Cost], method: dict[int, Cost], bound: str, median: float) -> None:
+def test_the_bound_and_the_median_by_hand(
+    base: dict[int, Cost], method: dict[int, Cost], bound: str, median: float
+) -> None:
     found = speed_up(base, method)
     assert found.bound == bound
     assert found.median == pytest.approx(median, nan_ok=True)
 
 
-def test_pairs_that_say_nothing_pull_to_one() -> None:
+def test_uninformative_pairs_pull_the_estimate_to_one() -> None:
     found = speed_up(costs(40, 44, 48), costs(20, 21, 25))
     more = speed_up(costs(40, 44, 48, None), costs(20, 21, 25, None))
     assert 1 < more.ratio < found.ratio

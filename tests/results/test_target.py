@@ -10,7 +10,7 @@ from fedcohort.results.target import Cost, baseline_target, costs_to_target, fin
 from results.known_cases import case, near
 
 
-def test_cases() -> None:
+def test_costs_to_a_target_of_cases_by_hand() -> None:
     given, expected = case(3)
     steps, values, cost = (np.asarray(given[name], dtype=float) for name in ("steps", "values", "cost"))
     run = Evaluations(steps, values, {"bytes": cost})
@@ -33,7 +33,7 @@ def test_a_full_window_of_trained_models_is_needed() -> None:
     )  # kept in single precision
 
 
-def test_a_median_that_is_never() -> None:
+def test_a_median_of_mostly_missed_targets_is_infinite() -> None:
     median = median_cost([Cost(10.0, met=True), Cost(60.0, met=False)])
     assert (median.value, median.lower, median.met) == (math.inf, 10.0, 1)
     assert math.isnan(median_cost([]).value)

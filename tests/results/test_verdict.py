@@ -26,7 +26,7 @@ from results.known_cases import case, near
 RULES = Rules()
 
 
-def test_case() -> None:
+def test_the_verdict_of_a_case_by_hand() -> None:
     given, expected = case(8)
     p = equivalence_p(given["d"], given["margin"])
     assert p == near(expected["p"])
@@ -45,7 +45,7 @@ def test_case() -> None:
         (0.02, 0.01, 0.9, 2, TOO_FEW),
     ],
 )
-def test_each_verdict(mean: float, p: float, p_equivalent: float, n: int, verdict: str) -> None:
+def test_each_verdict_can_occur(mean: float, p: float, p_equivalent: float, n: int, verdict: str) -> None:
     assert name_verdict(mean, p, p_equivalent, n, RULES) == verdict
     mirrored = {BETTER: WORSE, WORSE: BETTER}.get(verdict, verdict)
     assert name_verdict(-mean, p, p_equivalent, n, RULES) == mirrored

@@ -6,7 +6,7 @@ from fedcohort.results.winner import cross_fit
 from results.known_cases import case, near
 
 
-def test_case() -> None:
+def test_the_winner_of_a_case_by_hand() -> None:
     given, expected = case(11)
     found = cross_fit(np.array(given["D"]))
     assert found.index == expected.pop("winner")
@@ -17,7 +17,7 @@ def test_case() -> None:
     assert few.left_out is None
 
 
-def test_of_equal_methods_the_naive_winner_is_flattered() -> None:
+def test_the_naive_winner_of_equal_methods_is_biased() -> None:
     x = np.random.default_rng(0).normal(size=(300, 20, 10))
     winners = [cross_fit(each) for each in x]
     assert np.mean([winner.naive for winner in winners]) > 0.5

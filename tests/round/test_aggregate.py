@@ -19,7 +19,7 @@ from fedcohort.server.sgd import Sgd
 from fedcohort.startup import build
 from fedcohort.state import pack
 from fedcohort.types import Advice, Selection
-from run_harness import Ran, go
+from run_harness import FinishedRun, go
 from yaml_words import make
 
 Closed = list[tuple[Collected, ServerState, dict[str, Any]]]
@@ -58,12 +58,12 @@ def assert_equal(a: Any, b: Any) -> None:
         assert a == b
 
 
-def moved(ran: Ran, start: Ran) -> bool:
+def moved(ran: FinishedRun, start: FinishedRun) -> bool:
     return not torch.equal(ran.weights(), start.weights())
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def start(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     """The model before the first round."""
     return go(tmp_path_factory.mktemp("start"), "client.lr=1e-30", "rounds=1")
 
@@ -72,8 +72,8 @@ WORDS = ["", "server=momentum", "server=adam", "agg=scaffold", "agg=fedmaba", "a
 
 
 @pytest.mark.parametrize("words", WORDS)
-def test_a_step_that_is_too_long_leaves_all_as_it_was(
-    words: str, closed: Closed, start: Ran, tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_a_step_above_the_limit_changes_nothing(
+    words: str, closed: Closed, start: FinishedRun, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "fedcohort"):
         ran = go(tmp_path, *words.split(), "server.lr=1e30", "rounds=2", "eval.clients_every=0")
@@ -90,20 +90,20 @@ def test_a_step_that_is_too_long_leaves_all_as_it_was(
     assert two.spent.virtual_s > one.spent.virtual_s
 
 
-def test_a_step_that_is_not_finite_is_none(start: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_non_finite_step_is_not_taken(start: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Sgd, "step", lambda self, state, direction: (direction * float("nan"), state))
     ran = go(tmp_path, "rounds=1")
     assert ran.last.metrics["round/dropped_step"] == 1
     assert not moved(ran, start)
 
 
-def test_updates_that_are_left_out_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_excluded_updates_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "fedcohort"):
         ran = go(tmp_path, "client.lr=1e30", "rounds=1", "eval.clients_every=0")
     assert f"round 1: the updates of clients {ran.last.cohort.tolist()} are not finite, or longer" in caplog.text
 
 
-def test_a_step_that_overflows_anywhere_is_none() -> None:
+def test_a_step_that_overflows_is_not_taken() -> None:
     """1e39 is a float64 and no float32: one parameter of two would be infinite, whatever length is allowed."""
     settings = SimpleNamespace(update_limit=1e60, seed=0)
     server = SimpleNamespace(w=torch.ones(2))
@@ -115,7 +115,7 @@ def test_a_step_that_overflows_anywhere_is_none() -> None:
     assert torch.equal(moved, torch.tensor([1e38, 1.5]))
 
 
-def test_a_step_within_the_limit_is_taken(start: Ran, tmp_path: Path) -> None:
+def test_a_step_within_the_limit_is_taken(start: FinishedRun, tmp_path: Path) -> None:
     """At lr 1e4 a step is about 1e4 long, above 100 times the model: FedAvg's own updates are well below."""
     kept = go(tmp_path / "a", "server.lr=1e4", "rounds=1", "update_limit=100")
     taken = go(tmp_path / "b", "server.lr=1e4", "rounds=1", "update_limit=1e6")
@@ -135,7 +135,7 @@ def test_selections_are_counted(closed: Closed, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("server_lr", "kept"), [("1", False), ("1e30", True)])
-def test_statistics_of_batches_come_with_the_step(
+def test_batch_norm_statistics_are_updated_with_the_step(
     server_lr: str, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Batch norm of 10 numbers starts at means 0, variances 1 and no batches.
@@ -160,7 +160,7 @@ def test_statistics_of_batches_come_with_the_step(
     assert counters.tolist() == ([0] if kept else collected.counters.tolist())
 
 
-def test_a_deadline_that_is_too_short_for_everybody_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_deadline_too_short_for_all_gives_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     closing = SimpleNamespace(train_s=2.5, units_asked=np.array([1, 2]))
     finished: Any = SimpleNamespace(round=4, selection=SimpleNamespace(clients=[1, 7]), closing=closing)
     parts, settings = SimpleNamespace(deadline=make("deadline", "fixed")), SimpleNamespace(update_limit=1.0, seed=0)
@@ -180,11 +180,11 @@ def test_a_deadline_that_is_too_short_for_everybody_is_said_once(caplog: pytest.
     ],
     ids=["keep", "weights"],
 )
-def test_a_selector_that_keeps_nobody_makes_an_empty_round(
+def test_a_selector_that_excludes_all_makes_an_empty_round(
     words: str,
     advice: Any,
     closed: Closed,
-    start: Ran,
+    start: FinishedRun,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -202,7 +202,7 @@ def test_a_selector_that_keeps_nobody_makes_an_empty_round(
         assert_equal(pack(getattr(one, part)), pack(getattr(two, part)))
 
 
-def test_who_is_left_out_has_not_arrived_for_the_aggregator(
+def test_the_aggregator_does_not_see_excluded_clients(
     closed: Closed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SCAFFOLD: c is the mean of c_i over all 12 clients, and those left out have kept nothing."""
@@ -241,8 +241,8 @@ def test_advice_that_breaks_the_contract_stops_the_run(
         go(tmp_path, "rounds=1")
 
 
-def test_tensors_that_are_not_sent_are_filled_or_zero(
-    start: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_omitted_tensors_are_filled_or_zero(
+    start: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Client k alone sends its update.
 

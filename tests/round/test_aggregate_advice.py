@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from agg_harness import gather, layout_of, update_of
+from agg_harness import collect_updates, make_layout, make_update
 from fedcohort.round.aggregate import apply_advice
 from fedcohort.types import Advice
 from known import known
@@ -13,12 +13,12 @@ from run_harness import go
 from yaml_words import make
 
 
-def test_buffers_and_counters_are_of_those_kept() -> None:
+def test_buffers_and_counters_come_from_the_kept_clients() -> None:
     rows = [
-        update_of(k, [float(k)], n=k + 1, buffers=torch.tensor([float(k), 1.0]), counters=torch.tensor([10 - k]))
+        make_update(k, [float(k)], n=k + 1, buffers=torch.tensor([float(k), 1.0]), counters=torch.tensor([10 - k]))
         for k in range(3)
     ]
-    came = gather(make("agg", "fedavg"), rows, layout_of(1, 2, 1), stacked=True)
+    came = collect_updates(make("agg", "fedavg"), rows, make_layout(1, 2, 1), stacked=True)
     assert (known(came.buffers).tolist(), known(came.counters).tolist()) == ([8 / 6, 1.0], [10])
     kept = apply_advice(came, Advice(keep=np.array([False, True, True])))
     # samples 2 and 3, not the weights that are advised

@@ -6,7 +6,7 @@ import pytest
 from fedcohort.round import backoff
 from fedcohort.round.backoff import NO_FAILURES, Backoff
 from saving import restore
-from selector_harness import context, ids, listed, outcome
+from selector_harness import context, ids, outcome, to_list
 
 
 def failed(times: int, clients: list[int], start: int = 0) -> Backoff:
@@ -17,29 +17,29 @@ def failed(times: int, clients: list[int], start: int = 0) -> Backoff:
 
 
 def here(past: Backoff, round: int, cohort: int = 2, n: int = 8, available: list[int] | None = None) -> list[int]:
-    return listed(backoff.withhold(past, context(round, cohort, n, available), cohort).available)
+    return to_list(backoff.withhold(past, context(round, cohort, n, available), cohort).available)
 
 
-def test_two_failures_are_chance() -> None:
+def test_two_failures_do_not_withhold_a_client() -> None:
     assert here(failed(2, [1]), 2) == list(range(8))
 
 
 @pytest.mark.parametrize(("times", "rest"), [(3, 4), (4, 8), (5, 16), (6, 32), (7, 32), (400, 32)])
-def test_rests_double_from_one_lap_to_eight(times: int, rest: int) -> None:
+def test_the_back_off_doubles_from_one_lap_to_eight(times: int, rest: int) -> None:
     """K / m = 4 rounds a lap."""
     past, others = failed(times, [1]), [0, 2, 3, 4, 5, 6, 7]
     assert here(past, times) == here(past, times + rest - 1) == others
     assert here(past, times + rest) == list(range(8))
 
 
-def test_an_arrival_clears_the_slate() -> None:
+def test_an_arrival_resets_the_back_off() -> None:
     past = backoff.update(failed(6, [1, 2]), outcome(6, [1]))
     assert here(past, 7) == [0, 1, 3, 4, 5, 6, 7]
     assert past.clients.tolist() == [2]
     assert backoff.update(past, outcome(8, [2])) is NO_FAILURES
 
 
-def test_nobody_rests_where_too_few_are_left() -> None:
+def test_no_client_is_withheld_if_too_few_remain() -> None:
     """Those come back whose rest ends first, equals together; whoever is away stays away."""
     past = backoff.update(failed(3, [1, 2, 3], start=0), outcome(3, [0], failed=[3]))
     assert here(past, 4, available=[1, 2, 3]) == [1, 2]
@@ -49,13 +49,13 @@ def test_nobody_rests_where_too_few_are_left() -> None:
     assert here(past, 4, available=[]) == []
 
 
-def test_it_is_stored() -> None:
+def test_the_back_off_state_is_stored() -> None:
     past = failed(4, [1, 5])
     assert here(restore(past), 4) == here(past, 4)
     assert restore(past).clients.dtype == ids().dtype
 
 
-def test_many_who_never_arrive_take_no_more_than_a_part_of_their_share() -> None:
+def test_clients_that_never_arrive_get_only_part_of_their_share() -> None:
     """900 of 3,000 clients, ten a round, preferred to all others."""
     past, lost = NO_FAILURES, 0
     absent = np.arange(3000) % 10 < 3

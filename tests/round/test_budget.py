@@ -13,38 +13,38 @@ from fedcohort.record.status import RunStatus
 from fedcohort.round import round as rounds
 from fedcohort.round.budget import Budget, Spending, Spent
 from killing import die, in_a_child, stop_after
-from run_harness import Ran, go, same_bits
+from run_harness import FinishedRun, go, same_bits
 from tracking.databases import said  # noqa: F401
 
 LONG = ("selector=flash", "split.limit=240", "rounds=6")
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return go(tmp_path_factory.mktemp("whole"), *LONG)
 
 
 @pytest.fixture(scope="module")
-def three(whole: Ran, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def three(whole: FinishedRun, tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     """Ended by its budget after round 3."""
     return go(tmp_path_factory.mktemp("three"), *LONG, f"until.virtual_s={clock(whole, 3)!r}")
 
 
-def clock(ran: Ran, step: int) -> float:
+def clock(ran: FinishedRun, step: int) -> float:
     return ran.reports[step].metrics["time/virtual_s"]
 
 
-def traffic(ran: Ran, step: int) -> float:
+def traffic(ran: FinishedRun, step: int) -> float:
     metrics = ran.reports[step].metrics
     return metrics["comm/down_bytes"] + metrics["comm/up_bytes"]
 
 
-def found(ran: Ran) -> dict[str, object]:
+def found(ran: FinishedRun) -> dict[str, object]:
     status = json.loads((ran.folder / "status.json").read_text())
     return {name: status[name] for name in ("status", "rounds_done", "ended_by", "early")}
 
 
-def test_what_is_met_exactly_is_reached() -> None:
+def test_a_budget_met_exactly_is_reached() -> None:
     spent = Spent(3, virtual_s=30.0, bytes=5e6, acc=0.8)
     for budget, names in (
         (Budget(3), ["rounds"]),
@@ -59,7 +59,7 @@ def test_what_is_met_exactly_is_reached() -> None:
     assert Budget(9, virtual_s=30.0, acc=0.9).describe_ends() == "virtual_s=30, acc=0.9"
 
 
-def test_what_a_round_does_not_measure_stays() -> None:
+def test_a_metric_that_a_round_does_not_measure_is_kept() -> None:
     first = Spent().after_round(0, {"test/acc_best": 0.2})
     after = first.after_round(1, {"time/virtual_s": 7.0, "comm/down_bytes": 2.0, "comm/up_bytes": 3.0})
     assert after == Spent(1, 7.0, 5.0, 0.2)
@@ -67,7 +67,7 @@ def test_what_a_round_does_not_measure_stays() -> None:
     assert Spending.unpack(json.loads(json.dumps(spending.pack()))) == spending
 
 
-def test_more_than_the_budget_is_refused_by_name() -> None:
+def test_spending_more_than_the_budget_is_rejected_by_name() -> None:
     """20 s before the last round, 30 s after it: any budget in (20, 30] ends it just there."""
     spending = Spending(Spent(3, virtual_s=30.0, acc=0.8), Spent(2, virtual_s=20.0, acc=0.8))
     Budget(9, virtual_s=20.5).check(spending, Path("run"))
@@ -79,7 +79,9 @@ def test_more_than_the_budget_is_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["virtual_s", "bytes", "acc"])
-def test_a_run_ends_after_the_round_that_reaches_it(whole: Ran, three: Ran, tmp_path: Path, name: str) -> None:
+def test_a_run_ends_after_the_round_that_reaches_it(
+    whole: FinishedRun, three: FinishedRun, tmp_path: Path, name: str
+) -> None:
     best = [report.metrics["test/acc_best"] for report in whole.reports]
     end = {"bytes": traffic(whole, 3), "acc": best[3]}
     last = best.index(best[3]) if name == "acc" else 3
@@ -90,8 +92,8 @@ def test_a_run_ends_after_the_round_that_reaches_it(whole: Ran, three: Ran, tmp_
     assert found(ran) == ends
 
 
-def test_a_larger_budget_extends_and_the_same_is_finished(
-    whole: Ran,
+def test_a_larger_budget_extends_a_finished_run(
+    whole: FinishedRun,
     tmp_path: Path,
     said: pytest.LogCaptureFixture,  # noqa: F811
 ) -> None:
@@ -113,7 +115,7 @@ def test_a_larger_budget_extends_and_the_same_is_finished(
     assert same_bits(rest, whole)
 
 
-def test_of_several_folders_the_one_of_that_budget_is_finished(whole: Ran, tmp_path: Path) -> None:
+def test_the_folder_with_the_same_budget_is_the_finished_run(whole: FinishedRun, tmp_path: Path) -> None:
     words = [(*LONG, f"until.virtual_s={clock(whole, step)!r}") for step in (2, 4)]
     first, second = (go(tmp_path, *each) for each in words)
     assert second.folder != first.folder
@@ -122,8 +124,14 @@ def test_of_several_folders_the_one_of_that_budget_is_finished(whole: Ran, tmp_p
 
 
 @pytest.mark.parametrize(("owner", "name", "call"), [(rounds, "make_report", 4), (RunStatus, "finish", 1)])
-def test_a_kill_before_or_at_the_end(
-    whole: Ran, three: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: type[Observer], name: str, call: int
+def test_a_run_killed_before_or_at_its_end_resumes(
+    whole: FinishedRun,
+    three: FinishedRun,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    owner: type[Observer],
+    name: str,
+    call: int,
 ) -> None:
     """Killed in round 3, or when all three are saved and the status isn't: no fourth is trained."""
     words = (*LONG, f"until.virtual_s={clock(whole, 3)!r}")
@@ -136,8 +144,8 @@ def test_a_kill_before_or_at_the_end(
     assert (three.weights() == resumed.weights()).all()
 
 
-def test_an_unfinished_run_that_has_gone_too_far_is_refused(
-    whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_unfinished_run_above_the_budget_is_rejected(
+    whole: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop_after(monkeypatch, rounds, "make_report", 5, die)
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *LONG) and None))
@@ -148,7 +156,7 @@ def test_an_unfinished_run_that_has_gone_too_far_is_refused(
     assert json.loads((path / "status.json").read_text())["rounds_done"] == 3, "nothing was touched"
 
 
-def test_two_processes_end_in_the_same_round(whole: Ran, tmp_path: Path) -> None:
+def test_two_processes_end_in_the_same_round(whole: FinishedRun, tmp_path: Path) -> None:
     words = (*LONG, f"until.virtual_s={clock(whole, 2)!r}", "trainer.devices=2")
     status = in_a_child(lambda: go(tmp_path, *words) and None)
     assert status == 0
@@ -156,13 +164,13 @@ def test_two_processes_end_in_the_same_round(whole: Ran, tmp_path: Path) -> None
     assert json.loads((path / "status.json").read_text())["rounds_done"] == 2
 
 
-def test_no_clock_no_budget_of_seconds(tmp_path: Path) -> None:
+def test_a_budget_of_seconds_requires_a_clock(tmp_path: Path) -> None:
     with pytest.raises(IncompatibleConfig, match=r"until.virtual_s=5 would never be reached: .* device=instant"):
         go(tmp_path, "device=instant", "until.virtual_s=5")
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_window_of_selection_moves_the_clock(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_selection_window_advances_the_clock(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """100 seconds a round are three rounds for 250, and who is ready changes with them."""
     words = ("device=instant", "deadline.window_s=100", "until.virtual_s=250", "availability=diurnal")
     ran = go(tmp_path, *words, "availability.day_s=400", "rounds=9")

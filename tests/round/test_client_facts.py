@@ -13,35 +13,35 @@ def facts(n_clients: int = 6, **numbers: tuple[np.ndarray | None, np.ndarray]) -
     return ClientFacts(n_clients, flags, numbers)
 
 
-def test_read_whole_it_is_false_or_nan_where_nothing_is_known() -> None:
+def test_full_columns_have_false_or_nan_for_missing_values() -> None:
     made = facts(units=(np.array([1, 4]), np.array([0.0, 5.0])))
     assert list(made) == ["available", "selected", "arrived", "units"]
     assert made["available"].tolist() == [True, True, True, False, True, False]
     np.testing.assert_array_equal(made["units"], [NAN, 0.0, NAN, NAN, 5.0, NAN])
 
 
-def test_it_concerns_who_was_selected_asked_or_measured_and_not_who_was_merely_there() -> None:
-    assert facts().concerned.tolist() == [1, 4]
+def test_rows_exist_for_selected_queried_or_measured_clients() -> None:
+    assert facts().clients_with_rows.tolist() == [1, 4]
     asked = facts(signal_loss=(np.array([0, 2]), np.array([1.0, NAN])))
-    assert asked.concerned.tolist() == [0, 1, 2, 4], "whoever was asked and told nothing, too"
-    assert (asked | {"loss": np.array([NAN] * 5 + [2.0])}).concerned.tolist() == [0, 1, 2, 4, 5]
+    assert asked.clients_with_rows.tolist() == [0, 1, 2, 4], "whoever was asked and told nothing, too"
+    assert (asked | {"loss": np.array([NAN] * 5 + [2.0])}).clients_with_rows.tolist() == [0, 1, 2, 4, 5]
 
 
 @pytest.mark.parametrize("concerned", [[1, 4], [0, 1, 2, 3, 4, 5]])
-def test_rows_are_those_of_the_whole_columns(concerned: list[int]) -> None:
+def test_rows_agree_with_the_full_columns(concerned: list[int]) -> None:
     made = facts(units=(np.array([1, 4]), np.array([3.0, 5.0])), loss=(None, np.arange(6.0)))
     for name, column in made.rows(np.array(concerned)).items():
         np.testing.assert_array_equal(column, made[name][concerned], err_msg=name)
 
 
-def test_of_many_who_were_only_ranked_the_best_have_rows() -> None:
+def test_of_clients_that_were_only_ranked_the_best_have_rows() -> None:
     score = np.arange(4.0 * SCORED)
     score[:10] = NAN
     made = facts(4 * SCORED, score=(None, score), part_explore=(None, np.ones(4 * SCORED)))
-    assert made.concerned.tolist() == [1, 4, *range(3 * SCORED, 4 * SCORED)]
+    assert made.clients_with_rows.tolist() == [1, 4, *range(3 * SCORED, 4 * SCORED)]
 
 
-def test_whole_columns_and_facts_are_the_same_thing() -> None:
+def test_full_columns_and_facts_are_equivalent() -> None:
     made = facts(units=(np.array([1, 4]), np.array([3.0, 5.0])))
     again = ClientFacts.from_columns(dict(made))
     assert again.n_clients == 6

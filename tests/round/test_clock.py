@@ -19,7 +19,7 @@ from fedcohort.round.clock import Clock
 from fedcohort.selector.random import Random
 from fedcohort.types import Probe, ProbeResult, RoundOutcome, Selection
 from killing import die, in_a_child, stop_after
-from run_harness import Ran, go, same_bits
+from run_harness import FinishedRun, go, same_bits
 from yaml_words import make
 
 COSTS = ("comm/down_bytes", "comm/up_bytes", "comm/probe_bytes")
@@ -44,51 +44,51 @@ def shifts(folder: Path, *hours: tuple[float, float], clients: int = 12) -> tupl
     return ("availability=trace", f"availability.path={file}", f"availability.period_s={DAY}")
 
 
-def clock_of(ran: Ran) -> np.ndarray:
+def clock_of(ran: FinishedRun) -> np.ndarray:
     return np.array([report.metrics["time/virtual_s"] for report in ran.reports])
 
 
-def test_the_clock_moves_on_once_to_the_first_who_comes(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_clock_advances_once_to_the_first_available_client(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock(Listed((((10, 20),), ((15, 20), (40, 50))), 60), Draws(0, 2), 0.0)
     for now, who, wait in [(12, [0], 0), (15, [0, 1], 0), (20, [1], 20), (50, [0], 20), (0, [0], 10), (610, [0], 0)]:
-        found, waited = clock.gather(Draws(0, 2, 4), float(now))
+        found, waited = clock.find_ready(Draws(0, 2, 4), float(now))
         assert (found.tolist(), waited) == (who, wait)
     (line,) = caplog.messages
     assert line.startswith("round 5: no client is ready, so that the clock advances by 20 virtual seconds")
 
 
-def test_a_moment_that_no_float_can_name_is_reached_all_the_same() -> None:
+def test_a_time_between_two_floats_is_reached() -> None:
     rng = np.random.default_rng(0)
     for _ in range(200):
         start, period = rng.uniform(0.1, 0.9), rng.uniform(1, 2)
         clock = Clock(Listed((((start, start + 1e-3),),), period), Draws(0, 1), 0.0)
-        who, wait = clock.gather(Draws(0, 1, 0), float(rng.uniform(0, 1e9)))
+        who, wait = clock.find_ready(Draws(0, 1, 0), float(rng.uniform(0, 1e9)))
         assert who.tolist() == [0]
         assert 0 <= wait < period
 
 
-def test_a_window_is_over_when_those_who_are_ready_are_asked() -> None:
+def test_a_window_ends_before_available_clients_are_selected() -> None:
     clock = Clock(Listed((((0, 10),), ((25, 60),)), 60), Draws(0, 2), 20.0)
-    assert [clock.gather(Draws(0, 2, 0), now)[0].tolist() for now in (0.0, 45.0)] == [[1], [0]]
-    assert [clock.gather(Draws(0, 2, 0), now)[1] for now in (0.0, 45.0)] == [5, 0]
+    assert [clock.find_ready(Draws(0, 2, 0), now)[0].tolist() for now in (0.0, 45.0)] == [[1], [0]]
+    assert [clock.find_ready(Draws(0, 2, 0), now)[1] for now in (0.0, 45.0)] == [5, 0]
 
 
-def test_nobody_ever_is_refused_at_the_start() -> None:
+def test_a_schedule_without_available_clients_is_rejected_at_start_up() -> None:
     with pytest.raises(IncompatibleConfig, match="availability: none of the 2 clients is ever ready"):
         Clock(Listed(((), ()), 60), Draws(0, 2), 0.0)
 
 
-def test_where_no_clock_decides_the_round_is_empty_and_takes_no_time() -> None:
+def test_without_a_clock_an_empty_round_takes_no_time() -> None:
     for window in (0.0, 20.0):
         clock = Clock(make("availability", "bernoulli", p=1e-9), Draws(0, 12), window)
-        who, waited = clock.gather(Draws(0, 12, 0), 5.0)
+        who, waited = clock.find_ready(Draws(0, 12, 0), 5.0)
         assert (len(who), waited) == (0, 0)
-    everybody, waited = Clock(make("availability", "always"), Draws(0, 3), 20.0).gather(Draws(0, 3, 0), 5.0)
+    everybody, waited = Clock(make("availability", "always"), Draws(0, 3), 20.0).find_ready(Draws(0, 3, 0), 5.0)
     assert (everybody.tolist(), waited) == ([0, 1, 2], 0)
     assert not everybody.flags.writeable
 
 
-def test_a_table_in_which_everybody_is_there_is_always_to_the_bit(tmp_path: Path) -> None:
+def test_a_trace_with_full_availability_equals_always_bit_for_bit(tmp_path: Path) -> None:
     words = ("deadline=fixed", "deadline.partial_work=true", "selector=powd", "rounds=4")
     table = shifts(tmp_path / "table", (0, 1e9))[:2]
     there, always = go(tmp_path / "a", *words, *table), go(tmp_path / "b", *words)
@@ -97,7 +97,7 @@ def test_a_table_in_which_everybody_is_there_is_always_to_the_bit(tmp_path: Path
     np.testing.assert_array_equal(clock_of(there), clock_of(always))
 
 
-def test_a_run_waits_for_the_morning_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_run_waits_for_available_clients_and_reports_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Everybody is there in the first tenth of a second of a day, which is when every round begins."""
     with caplog.at_level(logging.INFO):
         ran = go(tmp_path / "run", *shifts(tmp_path, (0, 0.1)), "deadline=fixed", "device.unit_s=1e-3")
@@ -109,7 +109,7 @@ def test_a_run_waits_for_the_morning_and_says_so(tmp_path: Path, caplog: pytest.
     assert sum("no client is ready, so that the clock advances" in line for line in caplog.messages) == 1
 
 
-def test_only_those_who_are_there_are_asked_and_who_leaves_is_late(tmp_path: Path) -> None:
+def test_only_available_clients_are_selected_and_leaving_clients_are_late(tmp_path: Path) -> None:
     """Clients of the first shift (0, 3, 6, 9) leave after a second, and are back a day later."""
     words = shifts(tmp_path, (0, 1), (2, DAY), (2, DAY))
     ran = go(tmp_path / "late", *words, "deadline=fixed", "deadline.k=3", "rounds=1", "cohort=2")
@@ -121,7 +121,7 @@ def test_only_those_who_are_there_are_asked_and_who_leaves_is_late(tmp_path: Pat
     assert (waiting.reports[1].clients["finish_s"][waiting.reports[1].arrived] > DAY - 1).all()
 
 
-def test_partial_work_is_what_was_done_before_a_client_left(tmp_path: Path) -> None:
+def test_partial_work_counts_what_was_done_before_a_client_left(tmp_path: Path) -> None:
     """Of 50 epochs those count that are done before 100 seconds: work of n (1 + X) seconds, a fiftieth each."""
     words = ("deadline=fixed", "deadline.k=5", "deadline.partial_work=true", "rounds=1", "client.epochs=50")
     ran = go(tmp_path / "run", *shifts(tmp_path, (0, 100)), *words)
@@ -134,7 +134,7 @@ def test_partial_work_is_what_was_done_before_a_client_left(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("concurrent", [False, True])
-def test_who_leaves_before_its_answer_is_done_is_not_heard_and_not_waited_for(
+def test_a_client_that_leaves_before_answering_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, concurrent: bool
 ) -> None:
     """The odd ones leave after a second. The round is as long, and trains and costs as much, as if they stayed.
@@ -147,7 +147,7 @@ def test_who_leaves_before_its_answer_is_done_is_not_heard_and_not_waited_for(
         heard[folder] = told["loss"].clients.tolist()
         assert np.isfinite(told["loss"].values).all()
 
-    def run(folder: str, *words: str) -> Ran:
+    def run(folder: str, *words: str) -> FinishedRun:
         def select(self: Any, state: Any, ctx: Any, probes: Mapping[str, ProbeResult]) -> Any:
             if not concurrent:
                 keep(folder, probes)
@@ -172,13 +172,13 @@ def test_who_leaves_before_its_answer_is_done_is_not_heard_and_not_waited_for(
 
 
 @pytest.mark.parametrize("words", [(), ("availability=bernoulli",)])
-def test_a_window_is_charged_each_round(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_a_window_is_charged_in_each_round(tmp_path: Path, words: tuple[str, ...]) -> None:
     plain, windowed = (go(tmp_path / s, f"deadline.window_s={s}", *words) for s in ("0", "20"))
     assert same_bits(plain, windowed)
     assert np.diff(clock_of(windowed)) == pytest.approx(np.diff(clock_of(plain)) + 20)
 
 
-def test_a_round_without_anybody_has_its_window(tmp_path: Path) -> None:
+def test_a_round_without_clients_has_its_window(tmp_path: Path) -> None:
     """Where the device times nothing else, too."""
     ran = go(tmp_path, "availability=bernoulli", "availability.p=1e-9", "deadline.window_s=20")
     assert clock_of(ran).tolist() == [0, 20, 40, 60]
@@ -187,7 +187,7 @@ def test_a_round_without_anybody_has_its_window(tmp_path: Path) -> None:
 LONG = ("rounds=6", "deadline=fixed", "selector=oort", "agg=scaffold")
 
 
-def test_a_run_that_is_killed_before_a_wait_goes_on_to_the_same_bits(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_run_killed_before_a_wait_resumes_bit_for_bit(tmp_path: Path, monkeypatch: Any) -> None:
     words = (*shifts(tmp_path, (0, 300), (2000, 2400)), *LONG)
     whole = go(tmp_path / "whole", *words)
     waited = [report.metrics["round/waited_s"] for report in whole.reports[1:]]
@@ -203,7 +203,7 @@ def test_a_run_that_is_killed_before_a_wait_goes_on_to_the_same_bits(tmp_path: P
     assert (np.diff(clock_of(whole)) > 0).all()
 
 
-def test_who_is_too_late_answers_never(tmp_path: Path) -> None:
+def test_a_late_client_never_answers(tmp_path: Path) -> None:
     """Its time of answering was that of an answer without a unit of work, the earliest of all."""
     words = ("device=shifted_exponential", "deadline=fixed", "rounds=4", "selector=random")
     reports = go(tmp_path, *words).reports[1:]

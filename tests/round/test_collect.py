@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from agg_harness import gather, layout_of, update_of
+from agg_harness import collect_updates, make_layout, make_update
 from fedcohort.flat import FlatModel
 from fedcohort.round.aggregate import apply_advice
 from fedcohort.round.collect import CHUNK, CollectOptions, Collector
@@ -22,17 +22,17 @@ from yaml_words import make
 def updates(n: int = 5, p: int = 40) -> list[ClientUpdate]:
     g = torch.Generator().manual_seed(0)
     return [
-        update_of(
+        make_update(
             k, torch.randn(p, generator=g, dtype=torch.float64).tolist(), n=k + 1, buffers=torch.randn(2, generator=g)
         )
         for k in range(n)
     ]
 
 
-def test_two_ranks_sum_to_one_process() -> None:
+def test_two_ranks_give_the_sums_of_one_process() -> None:
     # dealing the same clients over two gatherers and adding their tensors is what the all-reduce does
-    rows, agg, layout = updates(), make("agg", "fedavg"), layout_of(40, 2)
-    whole = gather(agg, rows, layout)
+    rows, agg, layout = updates(), make("agg", "fedavg"), make_layout(40, 2)
+    whole = collect_updates(agg, rows, layout)
     halves = []
     for part in (rows[:2], rows[2:]):
         cohort = np.arange(5)
@@ -49,19 +49,19 @@ def test_two_ranks_sum_to_one_process() -> None:
     assert joined.clients.tolist() == whole.clients.tolist()
 
 
-def test_order_of_arrival_changes_at_most_the_last_bits() -> None:
+def test_the_order_of_arrival_changes_at_most_rounding() -> None:
     # The engine adds in a fixed order, so that runs repeat bit for bit; the sum itself is order-free to rounding.
     rows, agg = updates(4), make("agg", "fedavg")
-    reference = gather(agg, rows, layout_of(40, 2))
+    reference = collect_updates(agg, rows, make_layout(40, 2))
     for order in itertools.permutations(range(4)):
-        got = gather(agg, [rows[i] for i in order], layout_of(40, 2))
+        got = collect_updates(agg, [rows[i] for i in order], make_layout(40, 2))
         torch.testing.assert_close(got.mean, reference.mean, atol=1e-14, rtol=0)
         assert got.clients.tolist() == reference.clients.tolist()
 
 
-def test_advice_reweighs() -> None:
+def test_advice_changes_the_weights() -> None:
     agg = make("agg", "fedavg")
-    collected = gather(agg, [update_of(0, [4.0, 0.0]), update_of(1, [0.0, 4.0])], stacked=True)
+    collected = collect_updates(agg, [make_update(0, [4.0, 0.0]), make_update(1, [0.0, 4.0])], stacked=True)
     assert known(reweight(collected, np.array([3.0, 1.0])).mean).tolist() == [3.0, 1.0]
     assert known(reweight(collected, np.array([0.0, 2.0])).mean).tolist() == [0.0, 4.0]
     assert known(reweight(collected, np.array([0.0, 2.0]), absolute=True).mean).tolist() == [0.0, 8.0]
@@ -71,11 +71,11 @@ def test_advice_reweighs() -> None:
     ]
 
 
-def test_a_column_is_kept_per_word() -> None:
+def test_a_column_is_kept_per_signal() -> None:
     agg = make("agg", "fedavg")
-    rows = [update_of(2, [1.0]), update_of(7, [2.0])]
+    rows = [make_update(2, [1.0]), make_update(7, [2.0])]
     options = CollectOptions(reports={"id": lambda u: float(u.client)})
-    g = Collector(layout_of(1), np.array([2, 7]), np.ones(2), options)
+    g = Collector(make_layout(1), np.array([2, 7]), np.ones(2), options)
     for row in reversed(rows):
         g.add(row)
     done = g.finish(lambda t: t, lambda t: t)
@@ -83,27 +83,27 @@ def test_a_column_is_kept_per_word() -> None:
     assert agg.needs == frozenset()
 
 
-def test_the_buffers_of_each_are_kept_beside_the_matrix() -> None:
+def test_the_buffers_of_each_client_are_kept_with_the_matrix() -> None:
     agg = make("agg", "feddf")
-    rows = [update_of(k, [1.0], n=k + 1, buffers=torch.tensor([k, 2.0 * k])) for k in (0, 1, 3)]
-    rows.append(update_of(2, [float("nan")], buffers=torch.zeros(2)))
-    collected = gather(agg, rows[::-1], layout_of(1, 2))
+    rows = [make_update(k, [1.0], n=k + 1, buffers=torch.tensor([k, 2.0 * k])) for k in (0, 1, 3)]
+    rows.append(make_update(2, [float("nan")], buffers=torch.zeros(2)))
+    collected = collect_updates(agg, rows[::-1], make_layout(1, 2))
     assert collected.clients.tolist() == [0, 1, 3]
     assert known(collected.client_buffers).tolist() == [[0, 0], [1, 2], [3, 6]]
     assert known(collected.buffers).tolist() == [2, 4]  # by samples, (0 + 2 * 1 + 4 * 3) / 7
-    assert gather(make("agg", "fedavg"), rows, layout_of(1, 2)).client_buffers is None
+    assert collect_updates(make("agg", "fedavg"), rows, make_layout(1, 2)).client_buffers is None
 
 
-def test_long_updates_are_added_in_pieces_and_kept_whole() -> None:
+def test_long_updates_are_added_in_chunks_and_kept_complete() -> None:
     """Sum and matrix of updates that are longer than a piece; a client that is left out has no row."""
     length = 2 * CHUNK + 3
-    rows = [update_of(k, [0.0], n=k + 1) for k in range(3)]
+    rows = [make_update(k, [0.0], n=k + 1) for k in range(3)]
     deltas = [torch.randn(length, generator=torch.Generator().manual_seed(k)) for k in range(3)]
     deltas[1][-1] = float("inf")
     agg = make("agg", "fedavg")
     for stacked in (False, True):
         long = [replace(row, vector=delta) for row, delta in zip(rows, deltas, strict=True)]
-        got = gather(agg, long, stacked=stacked)
+        got = collect_updates(agg, long, stacked=stacked)
         assert got.clients.tolist() == [0, 2]
         assert torch.equal(known(got.mean), (deltas[0].double() + 3 * deltas[2].double()) / 4)
         if stacked:
@@ -115,9 +115,9 @@ def test_ranks_share_rows_of_different_lengths_and_averages() -> None:
     parts = []
     for client, x in ((3, [1.0, 2.0]), (5, [3.0, 4.0, 5.0])):
         options = CollectOptions(uploads=["a", "b"], averaged=("a",), remembers={"x": 3})
-        part = Collector(layout_of(1), np.array([3, 5]), np.array([1.0, 3.0]), options, 2)
+        part = Collector(make_layout(1), np.array([3, 5]), np.array([1.0, 3.0]), options, 2)
         value = torch.tensor([4.0 if client == 3 else 8.0])
-        part.add(update_of(client, [1.0], uploads={"a": value, "b": value}, stored={"x": torch.tensor(x)}))
+        part.add(make_update(client, [1.0], uploads={"a": value, "b": value}, stored={"x": torch.tensor(x)}))
         parts.append(part)
     other = parts[1]
     theirs = iter([torch.from_numpy(other.table), other.buffers, other.sum, other.totals["a"], other.totals["b"]])
@@ -137,26 +137,26 @@ def test_rows_that_other_ranks_fill_are_zero(monkeypatch: pytest.MonkeyPatch) ->
         return torch.full(size, 7.0, dtype=torch.float64)
 
     monkeypatch.setattr(torch, "empty", garbage)
-    part = Collector(layout_of(1), np.array([0, 1]), np.ones(2), CollectOptions(uploads=["a"], stacked=True), 2)
-    part.add(update_of(1, [3.0], uploads={"a": torch.tensor([5.0])}))
+    part = Collector(make_layout(1), np.array([0, 1]), np.ones(2), CollectOptions(uploads=["a"], stacked=True), 2)
+    part.add(make_update(1, [3.0], uploads={"a": torch.tensor([5.0])}))
     assert part.matrix is not None
     assert part.matrix.tolist() == [[0.0], [3.0]]
     assert part.client_uploads["a"].tolist() == [[0.0], [5.0]]
 
 
-def test_where_all_who_arrive_weigh_nothing_there_is_no_mean() -> None:
+def test_without_positive_weights_there_is_no_mean() -> None:
     """Two clients came, and 0 of 0 is no weight: nobody is aggregated, and nothing is divided by zero."""
-    part = Collector(layout_of(1), np.array([0, 1]), np.zeros(2), CollectOptions())
+    part = Collector(make_layout(1), np.array([0, 1]), np.zeros(2), CollectOptions())
     for client in (0, 1):
-        part.add(update_of(client, [1.0]))
+        part.add(make_update(client, [1.0]))
     done = part.finish(lambda tensor: tensor, lambda tensor: tensor)
     assert done.clients.tolist() == [0, 1]
     assert done.mean is done.buffers is done.counters is None
     assert done.weights.tolist() == [0.0, 0.0]
 
 
-def test_other_weights_need_all_that_came_from_each() -> None:
-    whole = gather(make("agg", "fedavg"), updates(2), stacked=True)
+def test_new_weights_require_the_matrix_of_updates() -> None:
+    whole = collect_updates(make("agg", "fedavg"), updates(2), stacked=True)
     for lacking in (replace(whole, updates=None), replace(whole, per_client=None)):
         with pytest.raises(ValueError, match="need the matrix of updates"):
             reweight(lacking, np.ones(2))
@@ -176,10 +176,10 @@ def test_variances_are_averaged_about_the_common_mean() -> None:
         buffers = torch.zeros(2, dtype=torch.float64)
         buffers[at["running_mean"]], buffers[at["running_var"]] = mean, variance
         counters = torch.ones(1, dtype=torch.int64)
-        rows.append(update_of(client, [0.0, 0.0], n=n, buffers=buffers, counters=counters))
+        rows.append(make_update(client, [0.0, 0.0], n=n, buffers=buffers, counters=counters))
     agg = make("agg", "fedavg")
-    both = gather(agg, rows[:2], layout, moments=True)
-    kept = reweight(gather(agg, rows, layout, moments=True, stacked=True), np.array([1.0, 3.0, 0.0]))
+    both = collect_updates(agg, rows[:2], layout, moments=True)
+    kept = reweight(collect_updates(agg, rows, layout, moments=True, stacked=True), np.array([1.0, 3.0, 0.0]))
     for found in (both, kept):
         assert float(known(found.buffers)[at["running_mean"]]) == pytest.approx(1.5, abs=1e-12)
         assert float(known(found.buffers)[at["running_var"]]) == pytest.approx(1.75, abs=1e-12)
@@ -187,6 +187,6 @@ def test_variances_are_averaged_about_the_common_mean() -> None:
 
 def test_an_update_of_no_parameters_is_added_on_any_device() -> None:
     """Away from a CPU an update is one piece, of one number at least. A meta tensor has a device and no numbers."""
-    part = Collector(layout_of(0), np.array([0]), np.ones(1), CollectOptions(), 1, torch.device("meta"))
-    part.add(update_of(0, []))
+    part = Collector(make_layout(0), np.array([0]), np.ones(1), CollectOptions(), 1, torch.device("meta"))
+    part.add(make_update(0, []))
     assert part.table[0].tolist() == [1.0, 1.0]

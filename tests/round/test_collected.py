@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from agg_harness import update_of
+from agg_harness import make_update
 from fedcohort.flat import Block, Layout
 from fedcohort.round.collect import CollectOptions, Collector
 from fedcohort.round.collected import Collected, fill_unsent
@@ -16,7 +16,7 @@ def collected(rows: list[list[float]], weights: list[float], stacked: bool = Tru
     cohort, device = np.arange(len(rows)), torch.device("cpu")
     found = Collector(LAYOUT, cohort, np.array(weights, float), CollectOptions(stacked=stacked), device=device)
     for k, row in enumerate(rows):
-        found.add(update_of(k, row))
+        found.add(make_update(k, row))
     return found.finish(lambda tensor: tensor, lambda tensor: tensor)
 
 
@@ -25,7 +25,7 @@ ROWS = [[1.0, 1, 2, 3, 3, 3, 3], [4.0, 4, 0, 0, 0, 0, 0], [7.0, 7, 8, 0, 0, 0, 0
 P = [1.0, 2.0, 1.0, 4.0]
 
 
-def test_a_tensor_is_averaged_over_those_who_sent_it() -> None:
+def test_a_tensor_is_averaged_over_the_clients_that_sent_it() -> None:
     """a: (1 + 2 * 4 + 7) / 4 = 4; b: (2 + 8) / 2 = 5; c: 3 of client 0 alone."""
     for stacked in (True, False):
         found = fill_unsent(collected(ROWS, P, stacked), KEPT, LAYOUT)
@@ -37,12 +37,12 @@ def test_a_tensor_is_averaged_over_those_who_sent_it() -> None:
     torch.testing.assert_close(weights @ matrix, fill_unsent(collected(ROWS, P), KEPT, LAYOUT).mean)
 
 
-def test_zeros_would_shrink_it() -> None:
+def test_omitted_tensors_are_not_averaged_as_zeros() -> None:
     """a: (1 + 8 + 7) / 8 = 2, half of the mean of those who sent it."""
     assert known(collected(ROWS, P).mean)[0] == 2.0
 
 
-def test_what_nobody_sends_stays() -> None:
+def test_a_tensor_that_no_client_sends_is_unchanged() -> None:
     lost = {0: np.array([True, False, True]), 1: np.array([True, False, True])}
     found = fill_unsent(collected([[1.0] * 2 + [0] + [1.0] * 4] * 2, [1, 3]), lost, LAYOUT)
     assert known(found.mean).tolist() == [1, 1, 0, 1, 1, 1, 1]

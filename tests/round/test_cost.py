@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cost_toy import CODECS, DRAWS, FIXED, MODEL, VECTOR, Link, N, cost_model, ids, shard
+from cost_toy import CODECS, DRAWS, FIXED, MODEL, VECTOR, Link, N, cost_model, ids, make_shard
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.round.clock import Clock
 from fedcohort.round.cost import CostModel
@@ -17,7 +17,7 @@ from round.test_clock import Listed
 from yaml_words import make
 
 
-def test_a_plain_round_reads_for_the_selector_alone() -> None:
+def test_a_plain_round_only_reads_signals_for_the_selector() -> None:
     """SCAFFOLD's vectors, and a fair aggregator's loss, are of rounds that are not plain."""
     scaffold = cost_model(("loss_post",), "scaffold")
     assert scaffold.rates(plain=False).extra_bytes == FIXED + VECTOR + 4
@@ -30,7 +30,7 @@ def test_a_plain_round_reads_for_the_selector_alone() -> None:
     assert cost_model(("loss_post",), "scaffold").query_rates == Rates(3.0, {}, 0.0, MODEL, FIXED)
 
 
-def test_samples_that_train() -> None:
+def test_the_training_samples_are_counted() -> None:
     found = cost_model()
     assert found.count_used(ids(0, 2), [None, ids(3, 4, 5)]).tolist() == [10, 3]
     assert found.count_processed(N, 2).tolist() == [20, 40, 80]
@@ -55,7 +55,7 @@ def test_samples_that_train() -> None:
         ("fedbalancer", "fedbalancer", {"partial_work": True}, 2),  # the deadline once, whoever needs it
     ],
 )
-def test_clients_are_told_a_deadline_where_they_use_it(
+def test_clients_receive_a_deadline_if_they_use_it(
     samples: str, deadline: str, options: dict[str, Any], numbers: int
 ) -> None:
     found = cost_model(made={"samples": make("samples", samples), "deadline": make("deadline", deadline, **options)})
@@ -72,11 +72,11 @@ def test_clients_are_told_a_deadline_where_they_use_it(
         ("shadow_loss", {"trainers": (1, 2)}, [10, 40]),
     ],
 )
-def test_samples_that_a_question_takes(word: str, options: dict[str, Any], samples: list[float]) -> None:
+def test_the_samples_of_a_query_are_counted(word: str, options: dict[str, Any], samples: list[float]) -> None:
     assert cost_model().query_passes(find(word), ids(0, 2), options) == pytest.approx(samples)  # type: ignore[arg-type]
 
 
-def test_passes_of_a_job_that_do_not_train() -> None:
+def test_passes_without_training_are_counted() -> None:
     """Before it for the aggregator, after it for who reads loss_post."""
     found = cost_model(("loss_post",), "fedmaba")
     assert found.count_forward_passes(ids(0, 2), found.usual_rates).tolist() == [10 + 10, 40 + 40]
@@ -84,7 +84,7 @@ def test_passes_of_a_job_that_do_not_train() -> None:
     assert found.count_forward_passes(ids(0, 2), found.query_rates).tolist() == [0, 0]
 
 
-def test_a_whole_job_is_as_many_sample_times_as_samples() -> None:
+def test_a_full_job_takes_one_sample_time_per_sample() -> None:
     """An epoch of E = 2 is n / 2, with FedBiO's 9 passes a sample for 3 three times as much.
 
     A forward pass over n is a third of an epoch. A step counts the samples in it.
@@ -101,7 +101,7 @@ def test_a_whole_job_is_as_many_sample_times_as_samples() -> None:
         assert (asked.epochs * asked.units * asked.load).tolist() == trained
 
 
-def test_a_step_is_the_mean_of_the_job_that_a_client_is_asked_for() -> None:
+def test_the_time_of_a_step_is_the_mean_over_the_job() -> None:
     """Batches of 16 and 4 in turn of 20 samples; an epoch is an epoch, however many of them are asked."""
     rates, jobs = cost_model().usual_rates, np.array([1, 2, 3])
     steps = cost_model(steps=5, batch=16).work(np.array([20, 20, 20]), np.zeros(3), rates, 0.0, units=jobs)
@@ -109,7 +109,7 @@ def test_a_step_is_the_mean_of_the_job_that_a_client_is_asked_for() -> None:
     assert cost_model().work(N, np.zeros(3), rates, 0.0, units=jobs).load.tolist() == [5, 10, 20]
 
 
-def test_what_is_expected_of_everybody() -> None:
+def test_the_expected_work_of_all_clients() -> None:
     """Travel of the model and of the whole answer, and two epochs of n / 2; scores and passes of probes take none."""
     found = cost_model(("steps", "loss_post", "loss"), "scaffold").device_facts(DRAWS)
     up = VECTOR + FIXED + VECTOR + 2 * 4
@@ -119,7 +119,7 @@ def test_what_is_expected_of_everybody() -> None:
     assert found["pass_units"].tolist() == [1, 1, 1]
 
 
-def test_jobs_that_the_clock_can_not_tell_are_rejected() -> None:
+def test_jobs_without_a_duration_are_rejected() -> None:
     """1e9 sample-times of 1e9 seconds each for a sample; devices that take no time have no jobs to check."""
     slow = make("device", "shifted_exponential", unit_s=1e9, alpha=1e9)
     with pytest.raises(IncompatibleConfig, match="the whole job of client 0, with 10 samples, is expected to take 1e"):
@@ -141,7 +141,7 @@ def test_a_last_batch_of_one_is_merged_for_batch_norm() -> None:
 
 def test_a_client_without_samples_takes_no_pass() -> None:
     model = cost_model(steps=5, batch=None)
-    model.federation = replace(model.federation, train=shard(np.array([10, 0, 40])))
+    model.federation = replace(model.federation, train=make_shard(np.array([10, 0, 40])))
     assert model.device_facts(DRAWS)["pass_units"].tolist() == [1, 0, 1]
 
 
@@ -162,7 +162,7 @@ def test_a_phase_lasts_until_the_slowest_is_done() -> None:
     assert phase(found) == phase(found, Probe("greedy_gain", ids(0, 1))) == 0.0
 
 
-def test_who_leaves_before_it_is_done_is_gone_and_not_waited_for() -> None:
+def test_a_client_that_leaves_early_is_not_waited_for() -> None:
     """Client 1 is done after MODEL + 24 / 6 seconds from its start, and is there for one less or one more."""
     found, took = cost_model((), "fedavg", Link()), MODEL + 24 / 6
     asked = found.query_work((Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2))), DRAWS)
@@ -173,7 +173,7 @@ def test_who_leaves_before_it_is_done_is_gone_and_not_waited_for() -> None:
         assert gone.tolist() == [False, leaves, False]
 
 
-def test_who_leaves_before_the_second_phase_is_done_is_gone() -> None:
+def test_a_client_that_leaves_in_the_second_phase_is_lost() -> None:
     """All train nothing but client 0; then each tries the model of its update, for which client 2 doesn't stay."""
     found = cost_model((), "fedavg", Link())
     asked = found.query_work((Probe("shadow_loss", ids(0, 1, 2), {"trainers": (0,)}),), DRAWS)
@@ -186,7 +186,7 @@ def test_who_leaves_before_the_second_phase_is_done_is_gone() -> None:
 
 
 @pytest.mark.parametrize(("codec", "options", "sent"), CODECS)
-def test_a_model_that_is_thrown_away_is_waited_for(codec: str, options: dict[str, Any], sent: int) -> None:
+def test_a_model_trained_for_a_query_is_waited_for(codec: str, options: dict[str, Any], sent: int) -> None:
     """Client 0 trains two epochs (3 passes a sample) and sends its update; then all have the model and try it."""
     found = cost_model((), "scaffold", Link(slow=10.0), {"codec": make("codec", codec, **options)})
     loss, shadow = Probe("loss", ids(0, 1, 2)), Probe("shadow_loss", ids(0, 1, 2), {"trainers": (0,)})

@@ -10,7 +10,7 @@ COSTS = ("time/virtual_s", "comp/client_flops", "comm/up_bytes", "comm/probe_byt
 
 
 @pytest.mark.parametrize("agg", ["qffl", "fedmaba"])
-def test_pow_d_has_asked_what_a_fair_aggregator_asks(tmp_path: Path, agg: str) -> None:
+def test_a_query_of_powd_and_a_fair_aggregator_is_charged_once(tmp_path: Path, agg: str) -> None:
     """All whom pow-d selects have told their loss: the round lasts and costs as long as with FedAvg, which asks nobody.
 
     With random clients the aggregator asks them in their jobs, which are longer for it.

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cost_toy import CLASSES, CODECS, DRAWS, MODEL, cost_model, held, ids
+from cost_toy import CLASSES, CODECS, DRAWS, MODEL, cost_model, ids, make_federation
 from fedcohort.deadline.base import DeadlineOutcome
 from fedcohort.ledger import Charge
 from fedcohort.round.components import Populations
@@ -14,10 +14,12 @@ from fedcohort.types import Ids, Probe, ProbeResult
 from yaml_words import make
 
 
-def test_what_clients_tell_of_themselves_once() -> None:
+def test_static_signals_are_charged_once() -> None:
     """n_k and C counts, 4 bytes a number, of K = 3 clients; reports come later, and the true noise from nobody."""
     found = cost_model(("n_train", "label_counts", "noise_rate", "steps", "loss"))
-    assert found.charge_registration(Populations.from_federation(held(), 2)) == Charge(up_bytes=4 * 3 + 4 * 3 * CLASSES)
+    assert found.charge_registration(Populations.from_federation(make_federation(), 2)) == Charge(
+        up_bytes=4 * 3 + 4 * 3 * CLASSES
+    )
 
 
 def closing(units: list[int]) -> DeadlineOutcome:
@@ -39,7 +41,7 @@ def answered(*probes: Probe) -> dict[str, ProbeResult]:
     return {probe.signal: ProbeResult(probe.clients, np.zeros(len(probe.clients))) for probe in probes}
 
 
-def test_a_round_by_hand() -> None:
+def test_the_charges_of_a_round_by_hand() -> None:
     """Client 2 is late: it did all 3 epochs that it was asked for, and its 1000 bytes never came. 30 FLOPs a pass."""
     found = cost_model().round([], {}, ASKED, closing([1, 0]), plain=False, draws=DRAWS)
     passes = 3 * (1 * 10 + 3 * 40)
@@ -48,7 +50,7 @@ def test_a_round_by_hand() -> None:
     assert few == Charge(down_bytes=2 * MODEL, up_bytes=1100.0, client_flops=30.0 * 3 * (2 * 1 + 3 * 2))
 
 
-def test_probes_cost_the_model_of_those_who_do_not_train() -> None:
+def test_probes_charge_the_download_of_clients_that_do_not_train() -> None:
     """Asked are 0, 1 and 1, 2, of whom 1 does not train: one model more, 4 answers; 10 + 20 + 4 + 6 samples."""
     probes = (Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2)))
     found = cost_model().round(probes, answered(*probes), ASKED, closing([2, 3]), plain=False, draws=DRAWS)
@@ -57,7 +59,7 @@ def test_probes_cost_the_model_of_those_who_do_not_train() -> None:
     assert found == plain + more
 
 
-def test_an_aggregators_questions_are_of_those_who_train() -> None:
+def test_an_aggregators_queries_go_to_the_training_clients() -> None:
     """FedMABA's loss: 4 bytes and a pass over T_k of clients 0 and 2, none in a plain round."""
     fair = cost_model((), "fedmaba")
     asks, plain = (fair.round([], {}, ASKED, closing([2, 3]), plain=p, draws=DRAWS) for p in (False, True))
@@ -88,7 +90,7 @@ def test_a_client_answers_a_query_once(probe: Probe, again: tuple[int, ...]) -> 
 
 
 @pytest.mark.parametrize(("codec", "options", "sent"), CODECS)
-def test_a_model_that_is_thrown_away_travels_both_ways(codec: str, options: dict[str, Any], sent: int) -> None:
+def test_a_model_trained_for_a_query_is_charged_both_ways(codec: str, options: dict[str, Any], sent: int) -> None:
     """FedCor's warm-up: clients 1 and 2 train two epochs for it and send it, and 0, 1 and 2 get what comes of it."""
     probe = Probe("shadow_loss", ids(0, 1, 2), {"trainers": (1, 2)})
     model = cost_model(made={"codec": make("codec", codec, **options)})
@@ -99,14 +101,14 @@ def test_a_model_that_is_thrown_away_travels_both_ways(codec: str, options: dict
     assert found == plain + Charge(float(extra), float(answers), float(extra + answers), 30.0 * passes)
 
 
-def test_a_model_that_is_thrown_away_is_of_the_samples_that_train() -> None:
+def test_a_model_trained_for_a_query_uses_the_training_samples() -> None:
     """samples=random takes 1, 2 and 4 of 10, 20 and 40, for a shadow round as for any other."""
     probe = Probe("shadow_loss", ids(0, 1, 2), {"trainers": (1, 2)})
     found = cost_model(made={"samples": make("samples", "random", fraction=0.1)}).query_work([probe], DRAWS)
     assert found.trained.tolist() == [0, 3 * 2 * 2, 3 * 2 * 4]
 
 
-def test_weighed_samples_take_more_passes_but_for_a_plain_round() -> None:
+def test_weighted_samples_take_more_passes_except_in_a_plain_round() -> None:
     heavy = cost_model((), "fedbio")
     costs = [heavy.round([], {}, ASKED, closing([2, 3]), plain=p, draws=DRAWS).client_flops for p in (False, True)]
     assert costs == [30.0 * 9 * (20 + 120), 30.0 * 3 * (20 + 120)]

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agg_harness import population
+from agg_harness import make_population
 from engine_toy import federation_of, network_of, task_of, trainer_of
 from fedcohort.component import PROXY
 from fedcohort.signal.base import Measured, Reported, find
 from run_harness import go
-from yaml_words import make, words
+from yaml_words import list_options, make
 
 P, M = 64 * 10 + 10, 4  # logistic regression on 8x8 digits, clients a round
 TABLE = {
@@ -33,14 +33,14 @@ TABLE = {
     "fedmgda_plus": (0, 0, 0),
 }
 CHEAP = ("rounds=1", "eval.clients_every=0", "split.limit=120", "client.epochs=1")
-CASES = [*words("agg"), "fedbio agg.variant=second_order", "fedmaba agg.loss=loss_post"]
+CASES = [*list_options("agg"), "fedbio agg.variant=second_order", "fedmaba agg.loss=loss_post"]
 
 
 def serialised(agg: Any) -> tuple[int, int, int]:
     """(bytes down, bytes up) beside a toy model, in its own size, and bytes of the numbers reported."""
     trainer = trainer_of(federation_of(), network_of(), hooks=agg.hooks)
     n = trainer.server.layout.n_params
-    down = agg.broadcast(agg.init(population(3), n))
+    down = agg.broadcast(agg.init(make_population(3), n))
     sent = trainer.train(task_of(0), down).uploads
     asked = {name: down[name] for hook in agg.hooks for name in hook.downloads}
     sizes = [sum(len(v.float().numpy().tobytes()) for v in vectors.values()) / (4 * n) for vectors in (asked, sent)]
@@ -52,7 +52,7 @@ def serialised(agg: Any) -> tuple[int, int, int]:
 
 
 @pytest.mark.parametrize("words", CASES)
-def test_extra_bytes(tmp_path: Path, words: str) -> None:
+def test_additional_vectors_are_charged_with_their_serialised_size(tmp_path: Path, words: str) -> None:
     word, *options = words.split()
     changes = dict(option.removeprefix("agg.").split("=") for option in options)
     down, up, numbers = serialised(make("agg", word, **changes))
@@ -65,7 +65,7 @@ def test_extra_bytes(tmp_path: Path, words: str) -> None:
     assert after["comm/up_bytes"] - before["comm/up_bytes"] == M * (4 * P * (1 + up) + numbers)
 
 
-def test_a_codec_encodes_the_update_alone(tmp_path: Path) -> None:
+def test_a_codec_encodes_only_the_update(tmp_path: Path) -> None:
     # SCAFFOLD's delta_c travels as it is beside an update of round(.25 * 640) + round(.25 * 10) numbers and a seed
     ran = go(tmp_path, "agg=scaffold", "codec=subsample", *CHEAP)
     assert ran.last.metrics["comm/up_bytes"] == M * (4 * P + 4 * (160 + 2) + 8)

@@ -8,7 +8,7 @@ import pytest
 
 from fedcohort.round import round as rounds
 from killing import die, in_a_child, stop_after
-from run_harness import Ran, go, same_bits
+from run_harness import FinishedRun, go, same_bits
 
 K, M = 12, 4
 LAP = K // M
@@ -18,7 +18,7 @@ SLOW = (
 )
 
 
-def list_backed_off(ran: Ran) -> list[set[int]]:
+def list_backed_off(ran: FinishedRun) -> list[set[int]]:
     """The clients that back off in each round, by the failures in a row before it."""
     failures, until, backed_off = np.zeros(K, int), np.zeros(K, int), []
     for round, report in enumerate(ran.reports[1:]):

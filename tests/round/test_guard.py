@@ -29,13 +29,13 @@ def arrived() -> Arrived:
     return Arrived(OUTCOME, torch.ones(3, dtype=torch.float64), {}, np.full(2, 0.5), None)
 
 
-def test_a_good_result_is_returned_as_it_is() -> None:
+def test_a_valid_result_is_returned_unchanged() -> None:
     agg = guard(FedAvg("used"), "agg", "agg=fedavg", Aggregator)
     mean = arrived()
     assert agg.direction(None, mean)[0].displacement is mean.mean
 
 
-def test_a_wrong_result_names_option_class_method_and_value() -> None:
+def test_an_invalid_result_names_option_class_method_and_value() -> None:
     agg = guarded(lambda self, n_used, n_train: -n_used.astype(float), "weights")
     message = r"agg=mine \(.*test_guard.Mine\): weights: the result must be .* got float64 array \[2\]"
     with pytest.raises(ComponentError, match=message):
@@ -48,7 +48,7 @@ def test_an_exception_names_file_and_line() -> None:
         agg.direction(None, arrived())
 
 
-def test_arrays_can_not_be_written_to_and_tensors_must_not() -> None:
+def test_arrays_are_read_only_and_changed_tensors_are_an_error() -> None:
     def weights(self: object, n_used: Ids, n_train: Ids) -> Values:
         n_used[:] = 0
         return n_used.astype(float)
@@ -85,7 +85,7 @@ def test_a_method_without_arguments_is_named() -> None:
         guarded(lambda self: None, "weights").weights(np.ones(1), np.ones(1))
 
 
-def test_code_that_is_not_guarded_is_found_by_its_module() -> None:
+def test_unguarded_code_is_identified_by_its_module() -> None:
     class Layer(torch.nn.Module):
         pass
 
@@ -100,7 +100,7 @@ def test_code_that_is_not_guarded_is_found_by_its_module() -> None:
     assert find_faulty_component(ComponentError("named already"), owners) is None
 
 
-def test_errors_of_the_engine_get_the_name_of_the_part() -> None:
+def test_errors_of_the_engine_name_the_component() -> None:
     agg = guarded(None, "other")
     with pytest.raises(UndeclaredSignal, match=r"agg=mine \(.*\): the selector reads"), name_part_in_errors(agg):
         raise UndeclaredSignal("the selector reads the signal 'loss'")

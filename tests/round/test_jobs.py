@@ -9,7 +9,7 @@ from fedcohort.round.jobs import Jobs
 from selector_harness import ids
 
 
-def test_every_column_loses_the_same_rows() -> None:
+def test_selecting_rows_applies_to_every_column() -> None:
     seconds = np.array([1.0, 2.0, 3.0])
     timing = Timing(seconds, seconds, seconds, seconds)
     rows, units = [ids(7), None, ids(8, 9)], ids(4, 5, 6)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from agg_harness import update_of
+from agg_harness import make_update
 from fedcohort.rng import generator
 from fedcohort.round.queries import ClientReports
 from yaml_words import make
@@ -15,7 +15,7 @@ def claims(fraction: float = 0.5) -> ClientReports:
     )
 
 
-def test_the_liars_are_those_that_the_seed_draws() -> None:
+def test_the_attackers_are_drawn_by_the_seed() -> None:
     found = claims()
     expected = found.attack.liars(8, generator(3, "attack"))
     assert len(expected) == 4
@@ -23,7 +23,7 @@ def test_the_liars_are_those_that_the_seed_draws() -> None:
     assert not ClientReports(make("attack", "none"), 3, 8).liars.any()
 
 
-def test_what_clients_say() -> None:
+def test_attackers_change_only_the_attacked_signals() -> None:
     found = claims()
     clients = np.arange(8)[::-1].copy()
     true = clients + 1.0
@@ -40,15 +40,15 @@ def test_what_clients_say() -> None:
     assert found.report("loss", honest, values) is values
 
 
-def test_what_is_read_off_an_update_goes_through_its_client() -> None:
+def test_signals_read_from_an_update_can_be_attacked() -> None:
     found = claims()
     liar, honest = int(np.flatnonzero(found.liars)[0]), int(np.flatnonzero(~found.liars)[0])
     read = found.apply_attack_to("loss", lambda update: float(update.steps))
-    assert read(update_of(liar, [0.0], steps=7)) == 71.0
-    assert read(update_of(honest, [0.0], steps=7)) == 7.0
+    assert read(make_update(liar, [0.0], steps=7)) == 71.0
+    assert read(make_update(honest, [0.0], steps=7)) == 7.0
 
 
-def test_without_liars_nothing_stands_between() -> None:
+def test_without_attackers_values_are_unchanged() -> None:
     def read(update: object) -> float:
         return 1.0
 

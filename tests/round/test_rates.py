@@ -29,7 +29,7 @@ def test_hooks_cost_their_vectors_and_passes(agg: str, options: Any, down: int, 
     assert (rates.step_passes, rates.passes_after, rates.probed) == (passes, 0, {})
 
 
-def test_what_is_read_costs_what_it_says() -> None:
+def test_a_reported_signal_has_its_declared_cost() -> None:
     """Two numbers of 4 bytes travel beside an update; loss_post takes a pass after training.
 
     An aggregator's own probe is asked for apart, and what is known at registration is paid for there.

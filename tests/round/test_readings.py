@@ -3,15 +3,15 @@
 from types import SimpleNamespace
 from typing import Any
 
-from agg_harness import gather, update_of
+from agg_harness import collect_updates, make_update
 from fedcohort.round.readings import derive
 from yaml_words import make
 
 
-def test_signals_that_the_server_derives() -> None:
+def test_derived_signals_are_computed_from_the_updates() -> None:
     """Inner products of (1, 0) and (1, 2), where the matrix is kept and a component reads them."""
-    rows = [update_of(0, [1.0, 0.0]), update_of(1, [1.0, 2.0])]
-    kept, streamed = (gather(make("agg", "fedavg"), rows, stacked=stacked) for stacked in (True, False))
+    rows = [make_update(0, [1.0, 0.0]), make_update(1, [1.0, 2.0])]
+    kept, streamed = (collect_updates(make("agg", "fedavg"), rows, stacked=stacked) for stacked in (True, False))
     parts: Any = SimpleNamespace(needs=lambda plain: set() if plain else {"update_gram", "steps"})
     lab: Any = None
     derived = derive(parts, lab, kept, plain=False)

@@ -35,7 +35,7 @@ def finished() -> Any:
     return SimpleNamespace(dispatched=dispatched, selection=selection, closing=closing, queried=ids(0, 1, 2))
 
 
-def test_a_column_for_each_thing_that_is_known() -> None:
+def test_there_is_a_column_for_each_known_fact() -> None:
     reports = {"train_loss": np.array([0.7, 0.9]), "duration": np.array([3.0, 7.0])}
     made = {"update_gram": np.array([[1.0, 2.0], [3.0, 4.0]]), "server_loss": lambda: 0.0}  # a function is no column
     table = client_columns(finished(), collected(reports=reports, derived=made), 5)
@@ -65,7 +65,7 @@ def test_a_column_for_each_thing_that_is_known() -> None:
         np.testing.assert_allclose(table[name].astype(float), np.array(column, float), err_msg=name)
 
 
-def test_the_pace_of_a_round() -> None:
+def test_the_times_of_a_round_are_reported() -> None:
     """Told 9 s, closed at 8; without a deadline nothing is told, and nobody's round has no pace."""
     made = finished()
     assert deadline_metrics(made) == {"round/announced_s": 9.0, "round/closed_s": 8.0}
@@ -75,7 +75,7 @@ def test_the_pace_of_a_round() -> None:
     assert deadline_metrics(made) == {}
 
 
-def test_rows_become_columns_unless_they_are_long() -> None:
+def test_vectors_become_columns_unless_they_are_long() -> None:
     """By the length of a row, however many rows there are."""
     assert list(spread_columns("x", np.zeros(3))) == ["signal_x"]
     assert len(spread_columns("x", np.zeros((1, MAX_COLUMNS)))) == MAX_COLUMNS
@@ -87,7 +87,7 @@ def federation(counts: np.ndarray, single: bool = True) -> Any:
     return SimpleNamespace(label_counts=counts, targets=SimpleNamespace(single=single))
 
 
-def test_the_weight_of_liars_is_relative_to_the_sum_of_all_weights() -> None:
+def test_the_weight_of_attackers_is_relative_to_the_sum_of_weights() -> None:
     """Client 4 lies: 3/4 of the weight, one of two clients that arrived; weights may have any sum."""
     liars = np.array([False, False, True, False, True])
     sequences = federation(np.ones((5, 1)), single=False)

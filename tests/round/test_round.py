@@ -11,7 +11,7 @@ from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.round.collect import Collector
 from fedcohort.selector.random import Random
 from fedcohort.types import ClientUpdate, Ids, Probe, Selection
-from run_harness import Ran, go
+from run_harness import FinishedRun, go
 
 P = 64 * 10 + 10  # logistic regression on 8x8 digits
 MODEL = 4 * P
@@ -19,19 +19,19 @@ K, M, EPOCHS = 12, 4, 2
 FORWARD = 2 * 64 * 10  # FLOPs of one sample's forward pass, multiply and add
 
 
-def costs(ran: Ran) -> list[dict[str, float]]:
+def costs(ran: FinishedRun) -> list[dict[str, float]]:
     """Each round's own cost."""
     names = ("comm/down_bytes", "comm/up_bytes", "comm/probe_bytes", "comp/client_flops", "time/virtual_s")
     rows = [[report.metrics[name] for name in names] for report in ran.reports]
     return [dict(zip([n.split("/")[1] for n in names], row, strict=True)) for row in np.diff(rows, axis=0)]
 
 
-def trained_flops(ran: Ran, t: int) -> float:
+def trained_flops(ran: FinishedRun, t: int) -> float:
     chosen = ran.reports[t + 1].cohort
     return 3.0 * FORWARD * EPOCHS * float(ran.info.n_train[chosen].sum())
 
 
-def n_val(ran: Ran) -> np.ndarray:
+def n_val(ran: FinishedRun) -> np.ndarray:
     left: np.ndarray = ran.info.class_counts.sum(1) - ran.info.n_train
     return left
 
@@ -45,7 +45,7 @@ def test_random_costs_a_broadcast_and_an_upload(tmp_path: Path) -> None:
         assert cost["client_flops"] == pytest.approx(trained_flops(ran, t))
 
 
-def test_powd_pays_for_the_losers_download_and_every_answer(tmp_path: Path) -> None:
+def test_powd_charges_the_download_of_unselected_candidates_and_every_answer(tmp_path: Path) -> None:
     # extra = (d - m) P B + 4 d bytes, and a forward pass over each candidate's training data (selectors.md 3.2)
     d = 7
     ran = go(tmp_path, "selector=powd", f"selector.candidates={d}")
@@ -57,7 +57,7 @@ def test_powd_pays_for_the_losers_download_and_every_answer(tmp_path: Path) -> N
     assert ran.reports[0].metrics["comm/up_bytes"] == 4 * K  # n_k, once
 
 
-def test_flash_polls_everybody_every_round(tmp_path: Path) -> None:
+def test_flash_queries_all_clients_in_every_round(tmp_path: Path) -> None:
     # (K - m) P B more down and 2 numbers up from all K: the third of the paper's three, the duration, costs no bytes
     ran = go(tmp_path, "selector=flash")
     passes = FORWARD * float(ran.info.n_train.sum() + n_val(ran).sum())
@@ -68,7 +68,7 @@ def test_flash_polls_everybody_every_round(tmp_path: Path) -> None:
         assert cost["client_flops"] == pytest.approx(trained_flops(ran, t) + passes)
 
 
-def test_ucb_cs_adds_eight_bytes_a_client(tmp_path: Path) -> None:
+def test_ucb_cs_adds_eight_bytes_per_client(tmp_path: Path) -> None:
     for cost in costs(go(tmp_path, "selector=ucb_cs")):
         assert cost["up_bytes"] == M * (MODEL + 8)
         assert cost["probe_bytes"] == 0
@@ -81,7 +81,7 @@ def test_scaffold_doubles_the_traffic(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("context", "longer"), [("fresh", True), ("lagged", False)])
-def test_a_blocking_poll_takes_time_of_its_own(tmp_path: Path, context: str, longer: bool) -> None:
+def test_a_blocking_query_takes_additional_time(tmp_path: Path, context: str, longer: bool) -> None:
     ran = go(tmp_path, "selector=flash", f"selector.context={context}")
     slowest = [float(np.nanmax(report.clients["finish_s"])) for report in ran.reports[1:]]
     took = [cost["virtual_s"] for cost in costs(ran)]
@@ -89,7 +89,7 @@ def test_a_blocking_poll_takes_time_of_its_own(tmp_path: Path, context: str, lon
 
 
 @pytest.mark.parametrize(("words", "travels"), [("powd", 0), ("powd agg=scaffold", 1), ("random", 1), ("flash", 1)])
-def test_the_model_travels_once_a_round(tmp_path: Path, words: str, travels: int) -> None:
+def test_the_model_is_downloaded_once_per_round(tmp_path: Path, words: str, travels: int) -> None:
     """At 100 bytes a second down, 1,000 up and .01 s a sample.
 
     Who was asked for a loss before the round has w_t, and downloads what the job needs besides (SCAFFOLD's c, which is
@@ -106,14 +106,14 @@ def test_the_model_travels_once_a_round(tmp_path: Path, words: str, travels: int
         np.testing.assert_allclose(report.clients["finish_s"][chosen], travels * MODEL / 100 + job)
 
 
-def test_a_whole_job_is_n_sample_times(tmp_path: Path) -> None:
+def test_a_full_job_takes_n_sample_times(tmp_path: Path) -> None:
     # E[T] = (alpha + lambda) n, whatever the number of epochs (FLASH Sec. IV-B)
     for epochs in (1, 5):
         ran = go(tmp_path / str(epochs), f"client.epochs={epochs}", "rounds=1")
         assert ran.info.expected_s.tolist() == pytest.approx((2.0 * ran.info.n_train).tolist())
 
 
-def test_a_number_of_steps_takes_what_it_processes(tmp_path: Path) -> None:
+def test_steps_take_the_time_of_their_samples(tmp_path: Path) -> None:
     ran = go(tmp_path, "client.steps=6", "client.batch=5", "rounds=1")
     assert ran.info.expected_s.tolist() == pytest.approx([2.0 * 6 * 5] * K)
 
@@ -127,7 +127,7 @@ def test_a_number_of_steps_takes_what_it_processes(tmp_path: Path) -> None:
     ],
     ids=["random", "pyramidfl", "batch norm"],
 )
-def test_short_mini_batches_cost_what_is_in_them(
+def test_short_mini_batches_cost_their_samples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     """FLOPs and, at a second a sample, seconds are of the samples that went through training."""
@@ -147,7 +147,7 @@ def test_short_mini_batches_cost_what_is_in_them(
     assert ran.last.metrics["comp/client_flops"] == pytest.approx(3 * sum(seconds))
 
 
-def test_who_is_late_works_and_uploads_nothing(tmp_path: Path) -> None:
+def test_a_late_client_computes_but_uploads_nothing(tmp_path: Path) -> None:
     ran = go(tmp_path, "deadline=fixed", "deadline.k=0.9")
     arrived = [report.metrics["round/arrived"] for report in ran.reports[1:]]
     assert 0 < min(arrived) < M
@@ -157,7 +157,7 @@ def test_who_is_late_works_and_uploads_nothing(tmp_path: Path) -> None:
         assert cost["client_flops"] == pytest.approx(trained_flops(ran, t))
 
 
-def test_an_update_that_is_left_out_has_been_uploaded(tmp_path: Path) -> None:
+def test_an_excluded_update_is_charged_as_uploaded(tmp_path: Path) -> None:
     ran = go(tmp_path, "client.lr=1e30", "rounds=1")
     assert ran.last.metrics["round/dropped_nonfinite"] == M
     assert costs(ran)[0]["up_bytes"] == M * MODEL
@@ -184,13 +184,13 @@ def test_a_selector_that_breaks_its_contract_is_stopped(
         go(tmp_path)
 
 
-def test_a_probe_that_is_not_declared_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_undeclared_probe_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Random, "plan", lambda self, state, ctx: [Probe("loss", ctx.available)])
     with pytest.raises(UndeclaredSignal, match="probes 'loss' without declaring it"):
         go(tmp_path)
 
 
-def test_two_probes_of_a_signal_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_probes_of_a_signal_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers are told by signal: those of the first were lost, and paid."""
     monkeypatch.setattr(Random, "needs", frozenset({"loss"}))
     monkeypatch.setattr(Random, "plan", lambda self, state, ctx: [Probe("loss", ctx.available[:k]) for k in (2, 3)])
@@ -198,7 +198,7 @@ def test_two_probes_of_a_signal_are_refused(tmp_path: Path, monkeypatch: pytest.
         go(tmp_path)
 
 
-def test_a_plain_round_weighs_by_the_samples_trained_on(tmp_path: Path) -> None:
+def test_a_plain_round_weights_by_the_training_samples(tmp_path: Path) -> None:
     """As agg=fedavg would, whatever the aggregator's rule is: equal weights, here, once pre-training is over."""
     words = ("selector=feddiverse", "selector.pretrain=1", "agg.weighting=uniform", "rounds=2")
     ran = go(tmp_path, *words)
@@ -207,13 +207,13 @@ def test_a_plain_round_weighs_by_the_samples_trained_on(tmp_path: Path) -> None:
         assert report.clients["weight"][report.arrived] == pytest.approx(weights / weights.sum())
 
 
-def test_who_is_read_after_training_measures_it(tmp_path: Path) -> None:
+def test_signals_read_after_training_are_measured(tmp_path: Path) -> None:
     """The loss after training, of all who arrived, where the aggregator weighs by it."""
     last = go(tmp_path, "agg=fedmaba", "agg.loss=loss_post", "rounds=1").last
     assert np.isfinite(last.clients["signal_loss_post"][last.arrived]).all()
 
 
-def test_a_round_without_anybody_takes_no_time(tmp_path: Path) -> None:
+def test_a_round_without_clients_takes_no_time(tmp_path: Path) -> None:
     ran = go(tmp_path, "availability=bernoulli", "availability.p=1e-9", "rounds=2")
     assert [len(report.cohort) for report in ran.reports] == [0, 0, 0]
     assert [report.metrics["time/virtual_s"] for report in ran.reports] == [0.0, 0.0, 0.0]

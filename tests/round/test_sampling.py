@@ -17,20 +17,20 @@ from fedcohort.signal.base import Reported, find
 from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import ClientUpdate
 from killing import die, in_a_child, stop_after
-from run_harness import Ran, go, same_bits
+from run_harness import FinishedRun, go, same_bits
 
 LISTS = ("samples=fedbalancer", "samples.w=1", "samples.lss=0.3", "deadline=fixed", "deadline.k=0.8")
 FLOPS = "comp/client_flops"
 
 
-def kept(ran: Ran) -> dict[int, np.ndarray]:
+def kept(ran: FinishedRun) -> dict[int, np.ndarray]:
     """The lists of losses in the last checkpoint, by client."""
     state = torch.load(ran.folder / "last.ckpt", weights_only=True)["callbacks"]
     (clients,) = [each["clients"] for each in state.values() if "clients" in each]
     return {int(client): row[LOSSES].numpy() for client, row in clients.items() if LOSSES in row}
 
 
-def test_everybody_who_trained_has_a_list_of_its_samples(tmp_path: Path) -> None:
+def test_every_client_that_trained_has_a_list_of_losses(tmp_path: Path) -> None:
     ran = go(tmp_path, *LISTS, "deadline.partial_work=true")
     lists = kept(ran)
     came = {client for report in ran.reports for client in report.arrived.tolist()}
@@ -41,12 +41,12 @@ def test_everybody_who_trained_has_a_list_of_its_samples(tmp_path: Path) -> None
         assert np.isfinite(losses).all()
 
 
-def test_a_look_is_charged_once(tmp_path: Path) -> None:
+def test_the_first_pass_over_the_losses_is_charged_once(tmp_path: Path) -> None:
     """With everybody selected in each round and all samples fitting, round 1 costs a pass more than round 2."""
     words = ("cohort=12", "deadline=fixed", "deadline.k=1000", "rounds=2", "device.lam=0.001")
     looked, plain = (go(tmp_path / w, *words, f"samples={w}") for w in ("fedbalancer", "all"))
 
-    def flops(ran: Ran) -> np.ndarray:
+    def flops(ran: FinishedRun) -> np.ndarray:
         return np.diff([report.metrics[FLOPS] for report in ran.reports])
 
     passes = 2 * 64 * 10 * float(looked.info.n_train.sum())
@@ -58,7 +58,7 @@ def test_a_look_is_charged_once(tmp_path: Path) -> None:
     assert same_bits(looked, plain)  # all samples fit, and all train
 
 
-def test_the_list_holds_what_was_seen_in_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_list_holds_the_losses_seen_in_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After one round of one epoch in one batch, each loss is that of w_0; after the next one w_1's."""
     looks: list[int] = []
     measure = SignalMeasurer.per_sample_losses
@@ -77,7 +77,7 @@ def test_the_list_holds_what_was_seen_in_training(tmp_path: Path, monkeypatch: p
             assert losses.mean() == pytest.approx(report.clients["train_loss"][client], rel=1e-5)
 
 
-def test_who_is_late_keeps_its_first_look(tmp_path: Path) -> None:
+def test_a_late_client_keeps_its_first_losses(tmp_path: Path) -> None:
     """Nobody arrives in time for an epoch; those who had time to look have a list, and don't look again."""
     words = (*LISTS, "deadline.k=0.3", "client.epochs=5", "cohort=12", "rounds=2", "device.lam=0.001")
     ran = go(tmp_path, *words)
@@ -90,7 +90,7 @@ def test_who_is_late_keeps_its_first_look(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", [4, 0])
-def test_a_killed_run_goes_on_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+def test_a_killed_run_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     """With lists beside what SCAFFOLD keeps, in memory or in files, where those who are late have a list alone."""
     words = (
         *LISTS,
@@ -116,7 +116,7 @@ def test_files_change_no_bit(tmp_path: Path) -> None:
     assert same_bits(memory, files)
 
 
-def test_a_diverged_models_list_is_a_list_wherever_it_lies(tmp_path: Path) -> None:
+def test_a_diverged_models_losses_are_stored_in_memory_and_in_files(tmp_path: Path) -> None:
     """A row that begins with NaN would be none in files, and one in memory."""
     memory, files = MemoryStore(), MappedStore(tmp_path, {LOSSES: 2}, 1)
     for store in (memory, files):
@@ -125,7 +125,7 @@ def test_a_diverged_models_list_is_a_list_wherever_it_lies(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("where", ["memory", "files"])
-def test_what_is_kept_of_one_kind_is_not_made_up_of_another(tmp_path: Path, where: str) -> None:
+def test_different_kinds_of_stored_values_are_not_mixed(tmp_path: Path, where: str) -> None:
     store = MemoryStore() if where == "memory" else MappedStore(tmp_path, {"c": 3, LOSSES: 2}, 4)
     store.commit(1, {LOSSES: torch.tensor([0.5, 2.0])})
     assert {name: row.tolist() for name, row in store.get(1).items()} == {LOSSES: [0.5, 2.0]}
@@ -136,7 +136,7 @@ def test_what_is_kept_of_one_kind_is_not_made_up_of_another(tmp_path: Path, wher
 @pytest.mark.parametrize(
     ("word", "own"), [("loss_count", 3.0), ("loss_squares", 14.0), ("loss_sum", 6.0), ("n_used", 3.0)]
 )
-def test_what_a_client_tells_of_its_list_is_heard_in_place_of_its_training(word: str, own: float) -> None:
+def test_a_report_on_the_list_replaces_the_training_loss(word: str, own: float) -> None:
     """Three of four samples were seen, with losses of 1, 2 and 3."""
     nothing = torch.empty(0)
     losses = np.array([1.0, 2.0, np.nan, 3.0])
@@ -148,7 +148,7 @@ def test_what_a_client_tells_of_its_list_is_heard_in_place_of_its_training(word:
     assert signal.read(made(loss_report={word: 7.5})) == 7.5
 
 
-def test_what_travels_is_charged(tmp_path: Path) -> None:
+def test_reports_on_loss_lists_are_charged(tmp_path: Path) -> None:
     """Down 8 bytes of threshold and deadline; up the five numbers that either of the two reads."""
     words = ("rounds=1", "device.lam=0.001", "client.epochs=1")
     told = go(tmp_path / "a", *words, "samples=fedbalancer", "deadline=fedbalancer").last.metrics
@@ -159,7 +159,7 @@ def test_what_travels_is_charged(tmp_path: Path) -> None:
     assert told["comm/up_bytes"] == told["round/arrived"] * (update + 4 * 5) + registered
 
 
-def test_oort_hears_what_is_above_the_threshold(tmp_path: Path) -> None:
+def test_oort_receives_the_losses_above_the_threshold(tmp_path: Path) -> None:
     """As the threshold rises, |OT| of those who arrive falls below what they train on."""
     words = ("selector=oort", *LISTS, "deadline.k=3", "rounds=8", "client.lr=0.5")
     ran = go(tmp_path, *words)

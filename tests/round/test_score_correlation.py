@@ -8,18 +8,18 @@ import pytest
 from engine_toy import federation_of
 from fedcohort.round.score_correlation import ScoreCorrelation
 from fedcohort.types import Selection
-from run_harness import Ran, go
+from run_harness import FinishedRun, go
 
 RANKED = ("heterogeneity=noniid30_noise15", "label_noise.concentration=2")
 
 
-def last(ran: Ran) -> dict[str, float]:
+def last(ran: FinishedRun) -> dict[str, float]:
     return {
         name: value for name, value in ran.last.metrics.items() if name.split("_")[0] in ("select/score", "select/x")
     }
 
 
-def test_an_oracle_follows_what_it_knows(tmp_path: Path) -> None:
+def test_an_oracles_scores_correlate_with_its_signal(tmp_path: Path) -> None:
     """A score of oracle_clean is 1 - noise: its ranks are the opposite ones."""
     found = last(go(tmp_path, "selector=oracle_clean", *RANKED))
     assert found["select/score_noise"] == pytest.approx(-1)
@@ -27,17 +27,17 @@ def test_an_oracle_follows_what_it_knows(tmp_path: Path) -> None:
     assert abs(found["select/score_skew"]) < 1
 
 
-def test_the_slowest_are_scored_least(tmp_path: Path) -> None:
+def test_scores_correlate_negatively_with_slowness(tmp_path: Path) -> None:
     found = last(go(tmp_path, "selector=oracle_fast", "device=phones"))
     assert found["select/score_seconds"] == pytest.approx(-1)
 
 
-def test_facts_that_are_everybodys_and_selectors_without_scores_say_nothing(tmp_path: Path) -> None:
+def test_constant_facts_and_missing_scores_have_no_correlation(tmp_path: Path) -> None:
     assert not last(go(tmp_path / "a", "selector=random"))
     assert "select/score_noise" not in last(go(tmp_path / "b", "selector=oracle_fast", "heterogeneity=iid"))
 
 
-def test_parts_are_followed_as_often_as_clients_are_evaluated(tmp_path: Path) -> None:
+def test_score_parts_are_correlated_when_clients_are_evaluated(tmp_path: Path) -> None:
     ran = go(tmp_path, "selector=flash", "rounds=6", "eval.clients_every=2", *RANKED)
     there = [report.step for report in ran.reports if "select/exploit_noise" in report.metrics]
     assert there[-2:] == [4, 6]
@@ -45,7 +45,7 @@ def test_parts_are_followed_as_often_as_clients_are_evaluated(tmp_path: Path) ->
     assert "select/explore_noise" in ran.last.metrics
 
 
-def test_where_no_client_is_evaluated_they_are_followed_with_the_server_s_model(tmp_path: Path) -> None:
+def test_without_client_evaluations_the_servers_model_is_used(tmp_path: Path) -> None:
     words = ("selector=flash", "rounds=4", *RANKED)
     ran = go(tmp_path / "0", *words, "eval.clients_every=0", "eval.every=2")
     assert [report.step for report in ran.reports if "select/score_noise" in report.metrics] == [2, 4]
@@ -54,7 +54,7 @@ def test_where_no_client_is_evaluated_they_are_followed_with_the_server_s_model(
         assert ran.last.metrics[f"select/{name}_noise"] == every.last.metrics[f"select/{name}_noise"]
 
 
-def test_rewards_are_followed(tmp_path: Path) -> None:
+def test_rewards_are_correlated(tmp_path: Path) -> None:
     """FLASH's in round t: |L(w_{t-1}) - L(w_{t-2})| of each client, which was not asked later, over one duration."""
     ran = go(tmp_path, "selector=flash", "rounds=5", *RANKED)
     assert "select/reward_noise" not in ran.reports[2].metrics, "no loss has changed before the second answer"
@@ -65,7 +65,7 @@ def test_rewards_are_followed(tmp_path: Path) -> None:
         assert {"select/reward_noise", "select/reward_skew"} <= set(ran.reports[step].metrics)
 
 
-def test_scores_are_not_needed_to_follow_rewards() -> None:
+def test_reward_correlations_need_no_scores() -> None:
     """Of three clients two have one: the slower is worth more."""
     rewarded = Selection(np.arange(2), reward=np.array([3.0, 1.0, np.nan]))
     found = ScoreCorrelation(federation_of(), np.array([9.0, 5.0, 7.0])).measure(rewarded)

@@ -37,7 +37,7 @@ def update(server: FlatModel) -> torch.Tensor:
     return torch.linspace(-1, 1, server.layout.n_params, dtype=torch.float64)
 
 
-def test_there_and_back() -> None:
+def test_a_network_becomes_a_vector_and_back() -> None:
     for last in (False, True):
         server = conv(last)
         bench = workshop(server)
@@ -46,7 +46,7 @@ def test_there_and_back() -> None:
         assert not norm_of(network).bias.requires_grad
 
 
-def test_both_layouts_are_one_network() -> None:
+def test_both_memory_layouts_give_the_same_network() -> None:
     x = torch.randn(5, 2, 3, 3)
     models = []
     for last in (False, True):
@@ -58,7 +58,7 @@ def test_both_layouts_are_one_network() -> None:
     torch.testing.assert_close(models[0](x), models[1](x), atol=1e-5, rtol=0)
 
 
-def test_buffers_are_the_rounds_or_the_clients() -> None:
+def test_buffers_are_those_of_the_round_or_of_a_client() -> None:
     server = conv()
     bench = workshop(server)
     at = {block.name: block for block in server.layout.buffers}["1.running_mean"]
@@ -69,7 +69,7 @@ def test_buffers_are_the_rounds_or_the_clients() -> None:
     assert at.of(server.buffers).tolist() == [0, 0, 0]
 
 
-def test_what_is_made_shares_nothing() -> None:
+def test_created_networks_share_no_memory() -> None:
     server = conv()
     bench = workshop(server)
     before, buffers = server.w.clone(), server.buffers.clone()
@@ -93,7 +93,7 @@ def test_accuracy_is_of_eval_mode_on_the_validation_set() -> None:
     assert bench.accuracy(network.train()) == expected
 
 
-def test_what_goes_through_is_counted() -> None:
+def test_forward_passes_are_counted() -> None:
     """Of n samples, a pass forward is n, and one back 2 n more: a training step is 3 n."""
     bench = workshop(conv())
     network = bench.model(update(bench.server), None).eval()
@@ -114,6 +114,6 @@ def test_what_goes_through_is_counted() -> None:
     assert bench.passes == 26
 
 
-def test_draws_are_of_seed_purpose_and_round() -> None:
+def test_draws_depend_on_seed_purpose_and_round() -> None:
     bench = workshop(conv())
     assert bench.rng("distil").random() == generator(5, "distil", 3).random()

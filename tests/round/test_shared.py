@@ -10,12 +10,12 @@ import torch
 from fedcohort.data.federation import Federation
 from fedcohort.errors import ComponentError
 from fedcohort.round.shared import Shared
-from federation_toy import made
+from federation_toy import make_federation
 
 
 @pytest.mark.parametrize("part", ["train", "val", "test", "server_val", "server_test"])
 def test_changed_inputs_and_labels_are_named(part: str) -> None:
-    federation: Federation = made()
+    federation: Federation = make_federation()
     shared = Shared(federation)
     shared.verify(federation)
     getattr(federation, part).x[0] -= 0.5
@@ -23,8 +23,8 @@ def test_changed_inputs_and_labels_are_named(part: str) -> None:
         shared.verify(federation)
 
 
-def test_bytes_and_the_proxy_count() -> None:
-    federation = replace(made(), proxy=torch.zeros(4, 3, dtype=torch.uint8))
+def test_byte_inputs_and_proxy_data_are_compared() -> None:
+    federation = replace(make_federation(), proxy=torch.zeros(4, 3, dtype=torch.uint8))
     shared = Shared(federation)
     assert federation.proxy is not None
     federation.proxy[1, 1] = 3
@@ -32,8 +32,8 @@ def test_bytes_and_the_proxy_count() -> None:
         shared.verify(federation)
 
 
-def test_a_draw_from_numpys_global_generator_is_noticed(caplog: pytest.LogCaptureFixture) -> None:
-    federation, state = made(), np.random.get_state()  # noqa: NPY002
+def test_a_draw_from_numpys_global_generator_is_detected(caplog: pytest.LogCaptureFixture) -> None:
+    federation, state = make_federation(), np.random.get_state()  # noqa: NPY002
     shared = Shared(federation)
     with caplog.at_level(logging.WARNING, "fedcohort"):
         shared.verify(federation)

@@ -12,7 +12,7 @@ from fedcohort.lightning import checkpoint
 from fedcohort.round import aggregate as closing
 from fedcohort.round.store import MappedStore, MemoryStore, check, store_for
 from killing import die, in_a_child, stop_after
-from run_harness import Ran, go, same_bits
+from run_harness import FinishedRun, go, same_bits
 from yaml_words import make
 
 WORDS = ("agg=scaffold", "split.limit=240", "rounds=4")
@@ -28,7 +28,7 @@ def value(store: MappedStore, client: int) -> float | None:
     return float(kept["c"][0]) if kept else None
 
 
-def test_a_row_is_what_was_committed(tmp_path: Path) -> None:
+def test_a_row_holds_the_committed_values(tmp_path: Path) -> None:
     store = MappedStore(tmp_path, {"c": 3}, 4)
     assert store.get(2) == {}
     store.commit(2, row(1.5))
@@ -36,7 +36,7 @@ def test_a_row_is_what_was_committed(tmp_path: Path) -> None:
     assert value(store, 1) is None
 
 
-def test_the_rows_of_a_checkpoint_survive_what_comes_after_it(tmp_path: Path) -> None:
+def test_the_rows_of_a_checkpoint_survive_later_commits(tmp_path: Path) -> None:
     store = MappedStore(tmp_path, {"c": 3}, 4)
     store.commit(0, row(1.0))
     saved = store.state_dict()
@@ -51,7 +51,7 @@ def test_the_rows_of_a_checkpoint_survive_what_comes_after_it(tmp_path: Path) ->
     assert (value(back, 0), value(back, 1)) == (1.0, None)
 
 
-def test_the_rows_of_the_last_two_checkpoints_are_there(tmp_path: Path) -> None:
+def test_the_rows_of_the_last_two_checkpoints_are_kept(tmp_path: Path) -> None:
     store = MappedStore(tmp_path, {"c": 3}, 4)
     saved = []
     for round in range(5):
@@ -71,18 +71,18 @@ def test_the_rows_of_the_last_two_checkpoints_are_there(tmp_path: Path) -> None:
         check(tmp_path, saved[1])
 
 
-def test_memory_where_it_fits(tmp_path: Path) -> None:
+def test_rows_are_in_memory_if_they_fit(tmp_path: Path) -> None:
     assert isinstance(store_for(tmp_path, {"c": 10**6}, 1000, 4.1), MemoryStore)
     assert isinstance(store_for(tmp_path, {"c": 10**6}, 1000, 3.9), MappedStore)
     assert isinstance(store_for(tmp_path, {}, 1000, 0), MemoryStore)
 
 
 @pytest.fixture(scope="module")
-def mapped(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def mapped(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return go(tmp_path_factory.mktemp("mapped"), *MAPPED)
 
 
-def test_files_change_no_bit(mapped: Ran, tmp_path: Path) -> None:
+def test_files_change_no_bit(mapped: FinishedRun, tmp_path: Path) -> None:
     memory = go(tmp_path, *WORDS)
     assert same_bits(mapped, memory)
     assert (mapped.folder / "client_store.c").exists()
@@ -90,9 +90,11 @@ def test_files_change_no_bit(mapped: Ran, tmp_path: Path) -> None:
     assert small < (memory.folder / "last.ckpt").stat().st_size
 
 
-@pytest.mark.parametrize(("owner", "name", "call"), [(closing, "extend_choices", 3), (checkpoint, "rename", 3)])
-def test_a_killed_run_goes_on_exactly(
-    mapped: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, call: int
+@pytest.mark.parametrize(
+    ("owner", "name", "call"), [(closing, "extend_choices", 3), (checkpoint, "rename_checkpoint", 3)]
+)
+def test_a_killed_run_resumes_exactly(
+    mapped: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, call: int
 ) -> None:
     stop_after(monkeypatch, owner, name, call, die)
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "killed", *MAPPED) and None))
@@ -100,12 +102,12 @@ def test_a_killed_run_goes_on_exactly(
     assert same_bits(mapped, go(tmp_path / "killed", *MAPPED, "resume=true"))
 
 
-def test_what_is_kept_has_the_size_that_its_hook_says() -> None:
+def test_stored_values_have_the_declared_size() -> None:
     hooks = (*make("agg", "fedbio").hooks, *make("agg", "scaffold").hooks, *make("regulariser", "prox").hooks)
     assert stored_vector_sizes(hooks, 1000, 30) == {"x": 30, "c": 1000}
 
 
-def test_rows_of_different_lengths_in_files(tmp_path: Path) -> None:
+def test_rows_of_different_lengths_are_stored_in_files(tmp_path: Path) -> None:
     store = MappedStore(tmp_path, {"x": 4, "c": 2}, 3)
     store.commit(0, {"x": torch.tensor([1.0, 2.0, 3.0, 4.0]), "c": torch.tensor([5.0, 6.0])})
     store.commit(2, {"x": torch.tensor([7.0]), "c": torch.tensor([8.0, 9.0])})
@@ -115,7 +117,7 @@ def test_rows_of_different_lengths_in_files(tmp_path: Path) -> None:
     assert (tmp_path / "client_store.x").stat().st_size == 3 * 3 * 4 * 4
 
 
-def test_memory_is_reckoned_by_what_is_kept(tmp_path: Path) -> None:
+def test_required_memory_is_computed_from_the_stored_values(tmp_path: Path) -> None:
     # 1000 clients with 30 floats take 120 kB, however large the model is.
     assert isinstance(store_for(tmp_path, {"x": 30}, 1000, 2e-4), MemoryStore)
     assert isinstance(store_for(tmp_path, {"x": 30}, 1000, 1e-4), MappedStore)

@@ -26,7 +26,7 @@ def played(choose: Callable[[int], Ids], rounds: int = T, seed: int = 0) -> tupl
     return chance, counts
 
 
-def test_a_round_by_hand() -> None:
+def test_the_reference_cohort_of_a_round_by_hand() -> None:
     """Twice 2 of 4: {0, 1} beside {1, 2}, then {0, 1} beside {0, 1} of the available {0, 1, 3}."""
     one = UniformReference.fresh(4).with_round(np.array([0, 1]), np.arange(4), np.array([1, 2]))
     # c = (1, 1, 0, 0), e = (1/2, 1/2, 1/2, 1/2): 1/2 * 2 / 2; the twin's counts (0, 1, 1, 0) depart as far
@@ -60,7 +60,7 @@ def test_rounds_without_a_cohort_do_not_count() -> None:
 
 
 @pytest.mark.parametrize("favourites", [True, False])
-def test_the_overlap_is_m_over_k_whoever_is_chosen_without_looking(favourites: bool) -> None:
+def test_the_expected_overlap_is_m_over_k_for_independent_selections(favourites: bool) -> None:
     """Hypergeometric: variance of a round's share (1 - m/K) (K - m) / (K (K - 1)) * K / m = .0296; 4 sd of the mean."""
     rng = generator(1, "test")
     chance, _ = played(lambda t: np.arange(M) if favourites else rng.permutation(K)[:M])
@@ -68,7 +68,7 @@ def test_the_overlap_is_m_over_k_whoever_is_chosen_without_looking(favourites: b
     assert chance.overlaps / chance.rounds == pytest.approx(M / K, abs=4 * deviation)
 
 
-def test_favourites_depart_by_one_minus_m_over_k() -> None:
+def test_a_fixed_cohort_departs_by_one_minus_m_over_k() -> None:
     """c_k = T for m clients, e_k = T m / K for all: 1/2 (m T (1 - m/K) + (K - m) T m / K) / (T m)."""
     chance, counts = played(lambda t: np.arange(M))
     found = chance.metrics(counts)
@@ -76,12 +76,12 @@ def test_favourites_depart_by_one_minus_m_over_k() -> None:
     assert found["select/departure_uniform"] < 0.05
 
 
-def test_taking_turns_departs_by_nothing() -> None:
+def test_round_robin_does_not_depart_from_uniform() -> None:
     chance, counts = played(lambda t: (np.arange(M) + t * M) % K)
     assert chance.metrics(counts)["select/departure"] == pytest.approx(0.0, abs=1e-12)
 
 
-def test_chance_departs_as_far_as_its_twin() -> None:
+def test_uniform_selection_departs_as_far_as_its_reference() -> None:
     """Mean |c - e| of a binomial-like count is sqrt(2/pi) of its sd; over 20 clients the two agree to a third."""
     rng = generator(2, "test")
     chance, counts = played(lambda t: rng.permutation(K)[:M])
@@ -91,7 +91,7 @@ def test_chance_departs_as_far_as_its_twin() -> None:
     assert found["select/departure_uniform"] == pytest.approx(expected, rel=0.5)
 
 
-def test_everybody_is_what_everybody_would_be() -> None:
+def test_full_participation_equals_its_reference() -> None:
     chance, counts = played(lambda t: EVERYBODY, rounds=3)
     assert chance.metrics(counts) == pytest.approx(
         {
@@ -103,7 +103,7 @@ def test_everybody_is_what_everybody_would_be() -> None:
     )
 
 
-def test_the_twin_draws_everybody_as_often_and_looks_at_nothing_else() -> None:
+def test_the_reference_cohort_is_uniform_and_independent() -> None:
     draws = [draw_uniform(EVERYBODY, M, Draws(3, K, t)) for t in range(2000)]
     assert all(len(np.unique(drawn)) == M for drawn in draws)
     counts = np.bincount(np.concatenate(draws), minlength=K)
@@ -113,7 +113,7 @@ def test_the_twin_draws_everybody_as_often_and_looks_at_nothing_else() -> None:
     assert set(fewer) == set(draws[7][1:])  # who is away makes no other difference
 
 
-def test_what_a_run_reports(tmp_path: Path) -> None:
+def test_a_run_reports_its_departure_from_uniform(tmp_path: Path) -> None:
     ran = go(tmp_path, "rounds=4", "availability=bernoulli", "availability.p=0.7")
     federation_ci = {"skew/global_ci", "skew/client_ci"}
     assert {name for name in ran.reports[0].metrics if name.startswith("skew/")} == federation_ci
@@ -127,7 +127,7 @@ def test_what_a_run_reports(tmp_path: Path) -> None:
         assert 0 <= report.metrics["select/departure"] < 1
 
 
-def test_the_cohorts_imbalance_is_that_of_their_data_together(tmp_path: Path) -> None:
+def test_the_cohorts_imbalance_is_that_of_the_pooled_data(tmp_path: Path) -> None:
     words = ("partition=dominant_class", "partition.fraction=0.8", "partition.share=1", "label_noise=none")
     ran = go(tmp_path, *words, "deadline=fixed", "deadline.k=0.8", "deadline.partial_work=false")
     assert ran.info.skew["client_ci"] > 0.5
@@ -140,7 +140,7 @@ def test_the_cohorts_imbalance_is_that_of_their_data_together(tmp_path: Path) ->
             assert "select/class_imbalance" not in report.metrics
 
 
-def test_a_large_population_is_drawn_from_as_if_everybody_was_put_in_order() -> None:
+def test_drawing_from_a_large_population_equals_a_full_permutation() -> None:
     draws, available = Draws(3, 5000), np.arange(0, 5000, 2)
     noise = draws.uniform("uniform")[available]
     expected = available[np.argsort(noise)[:100]]

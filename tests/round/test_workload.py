@@ -33,7 +33,7 @@ def check(codec: str, *clients: int, **asks: Any) -> None:
     verify_selection(Selection(ids(*clients), **asks), ids(1, 2, 4), 2, 5, make("codec", codec))
 
 
-def test_what_can_be_done_is_let_through() -> None:
+def test_valid_requests_are_accepted() -> None:
     """Who is not chosen may have any units and any share."""
     check("none")
     check("none", 1, 4)
@@ -57,7 +57,7 @@ def test_what_can_be_done_is_let_through() -> None:
         ((1, 4), {"upload": np.array([1.0, 1.0])}, "shares of an update"),
     ],
 )
-def test_what_can_not_be_done_is_refused(clients: tuple[int, ...], asks: dict[str, Any], message: str) -> None:
+def test_invalid_requests_are_rejected(clients: tuple[int, ...], asks: dict[str, Any], message: str) -> None:
     with pytest.raises(FedcohortError, match=message):
         check("none", *clients, **asks)
 
@@ -82,7 +82,7 @@ class Absolute:
         Advice(weights=np.array([0.0, 2.0]), absolute=True),
     ],
 )
-def test_advice_that_is_let_through(advice: Advice | None) -> None:
+def test_valid_advice_is_accepted(advice: Advice | None) -> None:
     verify_advice(advice, Absolute())  # type: ignore[arg-type]
 
 
@@ -93,12 +93,12 @@ def test_advice_that_is_let_through(advice: Advice | None) -> None:
         (Advice(weights=np.ones(2)), "has weights, but it declares"),
     ],
 )
-def test_advice_that_is_refused(advice: Advice, message: str) -> None:
+def test_invalid_advice_is_rejected(advice: Advice, message: str) -> None:
     with pytest.raises(FedcohortError, match=message):
         verify_advice(advice, make("selector", "random"))
 
 
-def test_units_are_everybodys_or_each_ones() -> None:
+def test_units_are_shared_or_per_client() -> None:
     codec, draws = make("codec", "none"), Draws(0, 5, 0)
     plain = assign_work(Selection(ids(1, 4)), 3, LAYOUT, codec, 0, draws)
     assert (plain.client.tolist(), plain.assigned.tolist(), plain.tensor_mask) == ([1, 4], [3, 3], [None, None])
@@ -107,7 +107,7 @@ def test_units_are_everybodys_or_each_ones() -> None:
     assert own.assigned.dtype == np.int64
 
 
-def test_an_answer_weighs_what_is_sent() -> None:
+def test_the_size_of_an_answer_is_what_is_sent() -> None:
     """A weight of 6 numbers and a bias of 2, 4 bytes each, and 5 bytes beside them whatever is left out."""
     codec, draws, everybody = make("codec", "none"), Draws(0, 40, 0), np.arange(40)
     half = np.full(40, 0.5)
@@ -119,7 +119,7 @@ def test_an_answer_weighs_what_is_sent() -> None:
     assert whole.bytes_up.tolist() == [5 + 32] * 40
 
 
-def test_nothing_sent_is_nothing_encoded() -> None:
+def test_an_empty_answer_has_no_bytes() -> None:
     """A codec of quantised tensors has a head of its own, which travels with some tensor or not at all."""
     codec, tiny = make("codec", "quant"), np.full(40, 1e-12)
     found = assign_work(Selection(np.arange(40), upload=tiny), 1, LAYOUT, codec, 5, Draws(0, 40, 0))
@@ -127,7 +127,7 @@ def test_nothing_sent_is_nothing_encoded() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_among_is_what_a_comparison_with_everybody_says(seed: int) -> None:
+def test_among_agrees_with_a_comparison_of_all_ids(seed: int) -> None:
     rng = np.random.default_rng(seed)
     available = np.flatnonzero(rng.random(12) < rng.choice([0.0, 0.5, 1.0]))
     for size in range(4):

@@ -27,7 +27,7 @@ def chosen(samples: Any, asked: SampleRequest, lt: float = FAST) -> list[int]:
 @pytest.mark.parametrize(
     ("deadline", "fit", "fit_with_travel"), [(25, 10, 8), (24.9, 8, 6), (12, 4, 2), (4.9, 1, 1), (50, 10, 10)]
 )
-def test_samples_that_fit(deadline: float, fit: int, fit_with_travel: int) -> None:
+def test_the_number_of_samples_that_fit(deadline: float, fit: int, fit_with_travel: int) -> None:
     """24.9 s are 4 whole batches of 5 s; 4.9 s none, and one sample is trained on. Travel of 5 s leaves less."""
     samples = make("samples", "fedbalancer")
     assert len(chosen(samples, request(deadline))) == fit
@@ -41,7 +41,7 @@ def test_as_released_counts_parts_of_batches_and_no_travel() -> None:
     assert len(chosen(samples, request(12.5))) == 5
 
 
-def test_those_above_the_threshold_even_where_they_do_not_fit() -> None:
+def test_samples_above_the_threshold_are_used_even_if_they_do_not_fit() -> None:
     """Five are above .55; none of them fits into 4.9 s, four into 12, eight into 24.9: three more."""
     samples = make("samples", "fedbalancer")
     above = [5, 6, 7, 8, 9]
@@ -51,23 +51,23 @@ def test_those_above_the_threshold_even_where_they_do_not_fit() -> None:
     assert set(above) < set(more)
 
 
-def test_all_where_all_fit_whatever_the_threshold() -> None:
+def test_all_samples_are_used_if_they_fit() -> None:
     samples = make("samples", "fedbalancer", p=0.5)
     assert chosen(samples, request(25), 0.55) == list(range(10))
 
 
-def test_a_share_of_easy_samples() -> None:
+def test_a_share_of_easy_samples_is_added() -> None:
     rows = chosen(make("samples", "fedbalancer", p=0.75), request(4.9), 0.55)
     assert len([row for row in rows if row < 5]) == 1
     assert len(rows) == 5
 
 
-def test_no_deadline_and_no_time_fit_everything() -> None:
+def test_without_a_deadline_or_duration_all_samples_fit() -> None:
     samples = make("samples", "fedbalancer")
     assert len(chosen(samples, request(np.inf))) == len(chosen(samples, request(1.0, epoch=0.0))) == 10
 
 
-def test_rounding_loses_no_batch() -> None:
+def test_rounding_errors_lose_no_batch() -> None:
     """A batch of .1 s: 2.5 s are five rounds of five batches, though 2.5 / (5 x .1) is 4.999999999999999 or so."""
     samples = make("samples", "fedbalancer")
     for k in range(1, 5):

@@ -27,7 +27,7 @@ def test_the_percentile_by_hand() -> None:
     assert part.choose(q, request(np.zeros(40))).tolist() == list(range(40))
 
 
-def test_the_hardest_and_the_first_of_equals() -> None:
+def test_the_hardest_samples_and_the_first_of_ties() -> None:
     assert FedssLoss(80.0).choose(2.0, request(np.array([3.0, 1.0, 3.0, 2.0]))).tolist() == [0, 2]
     assert FedssLoss(80.0).choose(2.0, request(np.array([1.0, 3.0, 3.0, 3.0]))).tolist() == [1, 2]
 
@@ -37,12 +37,12 @@ def test_a_client_trains_on_one_sample_at_least() -> None:
     assert FedssLoss(80.0).choose(0.5, request(np.array([1.0, 3.0]))).tolist() == [1]
 
 
-def test_equal_clients_train_on_everything() -> None:
+def test_equal_clients_train_on_all_samples() -> None:
     part = FedssLoss(80.0)
     assert part.choose(part.init(population(7, 7, 7)), request(np.arange(7.0))).tolist() == list(range(7))
 
 
 @pytest.mark.parametrize("wrong", [-1.0, 101.0])
-def test_ranges(wrong: float) -> None:
+def test_option_ranges_are_checked(wrong: float) -> None:
     with pytest.raises(OptionError, match="percentile"):
         FedssLoss(wrong)

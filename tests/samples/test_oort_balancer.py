@@ -22,11 +22,11 @@ def chosen(n: int, lt: float, p: float = 1.0) -> list[int]:
 
 
 @pytest.mark.parametrize(("n", "count"), [(100, 50), (51, 50), (50, 50), (30, 30), (7, 7)])
-def test_as_many_as_the_steps_take(n: int, count: int) -> None:
+def test_the_number_of_samples_is_that_of_the_steps(n: int, count: int) -> None:
     assert len(chosen(n, 0.0)) == count
 
 
-def test_above_the_threshold_first() -> None:
+def test_samples_above_the_threshold_come_first() -> None:
     """Of 100 samples 30 are at .7 or above: they and 20 others; with p = .5 25 of either."""
     rows = chosen(100, 0.7)
     assert set(range(70, 100)) < set(rows)

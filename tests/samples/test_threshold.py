@@ -46,11 +46,11 @@ def test_the_threshold_by_hand() -> None:
 @pytest.mark.parametrize(
     ("low", "high", "ltr", "lt"), [(0.5, 2.0, 0.0, 0.0), (-3.0, 1.0, 0.25, 0.0), (0.5, 0.2, 0.5, 0.5), (1, 2, 1.0, 2)]
 )
-def test_the_threshold_is_never_negative_and_nothing_at_first(low: float, high: float, ltr: float, lt: float) -> None:
+def test_the_threshold_is_never_negative_and_zero_at_first(low: float, high: float, ltr: float, lt: float) -> None:
     assert loss_threshold(low, high, ltr) == lt
 
 
-def test_what_is_told_by_hand() -> None:
+def test_the_report_of_a_client_by_hand() -> None:
     """Of .1 to 1 at least .55 are five; .36 + .49 + .64 + .81 + 1 = 3.3; the 80th percentile of ten is .82."""
     samples = part()
     state = replace(samples.init(POPULATION), threshold=0.55)
@@ -65,14 +65,14 @@ def test_a_loss_at_the_threshold_is_above_it() -> None:
     assert part(as_released=True).report_losses(state, request(), LOSSES)["loss_count"] == 5
 
 
-def test_as_released_tells_of_the_list_before_training() -> None:
+def test_as_released_reports_the_losses_before_training() -> None:
     samples = part(as_released=True)
     told = samples.report_losses(samples.init(POPULATION), request(), np.zeros(10))
     assert told["loss_high"] == pytest.approx(0.82)
     assert (told["loss_sum"], told["n_used"]) == pytest.approx((5.5, 10.0))
 
 
-def test_as_released_remembers_all_rounds() -> None:
+def test_as_released_keeps_the_reports_of_all_rounds() -> None:
     """ll = min(.4, .2), lh = (1 + 3 + 2) / 3; in the paper's form the second round's .2 and 2 alone."""
     for released, low, high in ((True, 0.2, 2.0), (False, 0.2, 2.0)):
         samples = part(as_released=released)
@@ -88,7 +88,7 @@ def test_as_released_remembers_all_rounds() -> None:
     assert part().observe(state, outcome((0.7,), (1.0,))).low == 0.7
 
 
-def test_noise_is_the_client_s_own_and_on_each_number() -> None:
+def test_noise_is_drawn_per_client_and_number() -> None:
     samples, state = part(noise=0.5), part().init(POPULATION)
     plain = part().report_losses(state, request(), LOSSES)
     noise = np.array([samples.report_losses(state, request(client=k), LOSSES)["loss_high"] for k in range(1000)]) - 0.82
@@ -102,7 +102,7 @@ def test_noise_is_the_client_s_own_and_on_each_number() -> None:
     assert all(again[word] != plain[word] for word in plain)
 
 
-def test_privacy_that_is_spent_adds_up_over_a_client_s_rounds() -> None:
+def test_the_privacy_budget_adds_up_over_a_clients_rounds() -> None:
     """Each of two numbers in [0, 2] with noise of 4: rho = 2 x 2^2 / (2 x 4^2) = 1/4 a round; the first told twice."""
     samples = part(noise=4.0, clip=2.0)
     state = samples.init(POPULATION)
@@ -114,20 +114,20 @@ def test_privacy_that_is_spent_adds_up_over_a_client_s_rounds() -> None:
     assert "rho" not in part(clip=2.0).describe(state), "nothing hides it"
 
 
-def test_noise_leaves_no_negative_count() -> None:
+def test_noisy_counts_are_not_negative() -> None:
     samples, state = part(noise=50.0), part().init(POPULATION)
     told = [samples.report_losses(state, request(client=k), LOSSES) for k in range(50)]
     assert min(each["loss_count"] for each in told) == min(each["loss_squares"] for each in told) == 0
 
 
-def test_losses_are_cut_before_they_are_told() -> None:
+def test_losses_are_clipped_before_they_are_reported() -> None:
     told = part(clip=0.5).report_losses(part().init(POPULATION), request(), LOSSES)
     assert told["loss_high"] == 0.5
     assert told["loss_squares"] == pytest.approx(0.01 + 0.04 + 0.09 + 0.16 + 6 * 0.25)
 
 
 @pytest.mark.filterwarnings("error")
-def test_infinite_losses_are_told_without_a_warning() -> None:
+def test_infinite_losses_are_reported_without_a_warning() -> None:
     """Of a model that diverges; the server hears numbers that are none, and leaves them out."""
     samples = part()
     told = samples.report_losses(
@@ -137,7 +137,7 @@ def test_infinite_losses_are_told_without_a_warning() -> None:
     assert not np.isfinite(told["loss_high"])
 
 
-def test_nonsense_is_not_heard() -> None:
+def test_invalid_reports_are_ignored() -> None:
     samples = part(w=1, lss=0.5)
     state = samples.observe(samples.init(POPULATION), outcome((0.2, np.nan), (1.0, np.inf), 2.0))
     assert (state.low, state.high, state.told) == (0.2, 1.0, 1)
@@ -159,14 +159,14 @@ def test_nonsense_is_not_heard() -> None:
         (9, 8, 0.5, (7, 1)),  # 4 of 1 from below: the rest from above
     ],
 )
-def test_how_many_of_either_group(over: int, count: int, p: float, drawn: tuple[int, int]) -> None:
+def test_the_number_of_samples_of_each_group(over: int, count: int, p: float, drawn: tuple[int, int]) -> None:
     above = np.arange(10) >= 10 - over
     chosen = draw_around_threshold(above, count, p, np.random.default_rng(0))
     assert (int(above[chosen].sum()), int((~above[chosen]).sum())) == drawn
     assert len(set(chosen.tolist())) == count
 
 
-def test_every_sample_of_a_group_has_the_same_chance() -> None:
+def test_every_sample_of_a_group_has_the_same_probability() -> None:
     above = np.arange(10) >= 5
     drawn = [draw_around_threshold(above, 4, 0.5, np.random.default_rng(i)) for i in range(2000)]
     counts = np.bincount(np.concatenate(drawn), minlength=10)
@@ -174,6 +174,6 @@ def test_every_sample_of_a_group_has_the_same_chance() -> None:
 
 
 @pytest.mark.parametrize(("option", "wrong"), [("p", 1.5), ("noise", -1.0), ("clip", 0.0), ("lss", 2.0), ("w", 0)])
-def test_ranges(option: str, wrong: float) -> None:
+def test_option_ranges_are_checked(option: str, wrong: float) -> None:
     with pytest.raises(OptionError, match=option):
         replace(part(), **{option: wrong})

@@ -31,7 +31,7 @@ def in_full(weights: np.ndarray, available: np.ndarray, count: int, rng: np.rand
 
 
 @pytest.mark.parametrize("make", [np.random.default_rng, Coarse])
-def test_the_first_are_those_of_the_whole_order(make: Callable[[int], np.random.Generator]) -> None:
+def test_top_equals_the_start_of_the_full_order(make: Callable[[int], np.random.Generator]) -> None:
     rng = np.random.default_rng(0)
     for seed in range(500):
         K = int(rng.integers(1, 40))
@@ -58,7 +58,7 @@ def test_the_first_are_those_of_the_whole_order(make: Callable[[int], np.random.
         ([1e300, np.inf], False),
     ],
 )
-def test_scores_that_are_equal_to_rounding_are_tied(scores: list[float], tied: bool) -> None:
+def test_scores_equal_up_to_rounding_are_ties(scores: list[float], tied: bool) -> None:
     """Out of two, the better one is taken; of equals the draw decides, or the lower id."""
     found = [top(np.array(scores), np.arange(2), 1, np.random.default_rng(seed)).tolist() for seed in range(20)]
     assert {k for (k,) in found} == ({0, 1} if tied else {1})
@@ -66,13 +66,13 @@ def test_scores_that_are_equal_to_rounding_are_tied(scores: list[float], tied: b
     assert by_id.tolist() == ([0] if tied else [1])
 
 
-def test_those_above_a_tie_come_in_first() -> None:
+def test_clients_above_a_tie_are_selected_first() -> None:
     """One above, three tied for two places, one below."""
     found = [top(np.array([1.0, 3, 2, 2, 2]), np.arange(5), 3, np.random.default_rng(s)).tolist() for s in range(40)]
     assert {tuple(each) for each in found} == {(1, 2, 3), (1, 2, 4), (1, 3, 4)}
 
 
-def test_where_no_probe_was_sent_nobody_answers() -> None:
+def test_without_a_probe_there_are_no_answers() -> None:
     nobody, heard = answers({}, "loss"), ProbeResult(np.arange(2), np.ones(2))
     assert (nobody.clients.shape, nobody.values.shape) == ((0,), (0,))
     assert answers({"loss": heard}, "loss") is heard

@@ -14,30 +14,30 @@ from fedcohort.selector.base import Stateless
 from fedcohort.selector.cpowd import CPowD
 from fedcohort.types import Population, ProbeResult
 from run_harness import go
-from selector_harness import World, context, ids, listed, play
-from signal_kinds import BareLab, computed, passes_of
-from yaml_words import make, make_a
+from selector_harness import World, context, ids, play, to_list
+from signal_kinds import BareLab, count_passes, find_computed
+from yaml_words import make, make_typed
 
 NAN = float("nan")
 
 
 def cpowd(**changes: Any) -> CPowD:
-    return make_a(CPowD, "selector", "cpowd", **changes)
+    return make_typed(CPowD, "selector", "cpowd", **changes)
 
 
 def chosen(polled: list[int], losses: list[float], **kwargs: Any) -> list[int]:
     answers = {"batch_loss": ProbeResult(ids(*polled), np.array(losses))}
-    return listed(cpowd().select(Stateless(), context(**kwargs), answers)[0].clients)
+    return to_list(cpowd().select(Stateless(), context(**kwargs), answers)[0].clients)
 
 
-def test_the_largest_losses_win() -> None:
+def test_the_largest_losses_are_selected() -> None:
     """As pow-d: ascending order would give {1, 4}; positions among the candidates instead of ids, {1, 2}."""
     assert chosen([1, 3, 4], [0.2, 0.9, 0.5]) == [3, 4]
     assert chosen([0, 1, 3, 4], [NAN, 0.1, NAN, 0.2]) == [1, 4]
     assert len(chosen([], [], cohort=3)) == 3
 
 
-def test_it_polls_whom_pow_d_polls_for_less() -> None:
+def test_cpowd_queries_the_same_clients_as_powd_at_a_lower_cost() -> None:
     for mine, other in zip(play(cpowd(), World(), 4), play(make("selector", "powd"), World(), 4), strict=True):
         (probe,), (full,) = mine.probes, other.probes
         assert probe.signal == "batch_loss"
@@ -48,7 +48,7 @@ def test_it_polls_whom_pow_d_polls_for_less() -> None:
     assert len(keys) == 4, "another mini-batch each round"
 
 
-def test_polling_everybody_is_the_global_top() -> None:
+def test_querying_all_clients_selects_the_globally_largest_losses() -> None:
     world = World()
     for step in play(cpowd(candidates=12, candidate="uniform"), world, 5):
         largest = np.argsort(-world.values("batch_loss", step.ctx.round))[:3]
@@ -89,7 +89,7 @@ class OneNetwork(BareLab):
 
 def batch(client: int, round: int = 0, key: int = 7, size: int = 3) -> tuple[float, list[float]]:
     network = Echo()
-    answer = computed("batch_loss").compute(OneNetwork(network), round, ids(client), {"batch": size, "key": key})
+    answer = find_computed("batch_loss").compute(OneNetwork(network), round, ids(client), {"batch": size, "key": key})
     return float(answer[0]), network.seen
 
 
@@ -106,19 +106,19 @@ def test_a_client_with_fewer_samples_uses_them_all_and_one_without_has_no_loss()
     assert np.isnan(batch(0)[0])
 
 
-def test_every_sample_is_as_likely() -> None:
+def test_every_sample_is_equally_likely() -> None:
     """3 of 5 in 500 rounds: each .6 of the time, 4 sigma = 4 sqrt(.24 / 500) = .088."""
     share = np.bincount(np.concatenate([batch(5, round)[1] for round in range(500)]).astype(int)) / 500
     np.testing.assert_allclose(share, 0.6, atol=0.088)
 
 
-def test_the_work_is_that_of_the_mini_batch() -> None:
+def test_the_work_of_a_query_is_one_mini_batch() -> None:
     """n = 20, 2 and 0 samples of two classes, b = 5: a quarter of a pass, a whole one, none."""
     counts = np.array([[15, 5], [1, 1], [0, 0]])
-    assert passes_of("batch_loss", {"batch": 5}, counts).tolist() == [0.25, 1.0, 0.0]
+    assert count_passes("batch_loss", {"batch": 5}, counts).tolist() == [0.25, 1.0, 0.0]
 
 
-def test_a_run_is_charged_for_it(tmp_path: Path) -> None:
+def test_a_run_is_charged_for_the_queries(tmp_path: Path) -> None:
     """(d - m) P B + 4 d bytes, and b of each candidate's samples: logistic regression on 8x8 digits, d = 2 m = 8."""
     ran = go(tmp_path, "selector=cpowd", "selector.batch=3")
     names = ("comm/probe_bytes", "comp/client_flops")

@@ -12,14 +12,14 @@ from fedcohort.selector.fedcbs import FedCbs, State
 from fedcohort.signal.base import Static, find
 from known import known
 from selector_harness import World, context, ids, outcome, play
-from yaml_words import make_a
+from yaml_words import make_typed
 
 H = np.array([[5] * 6, [6] * 5 + [0], [0] * 3 + [10] * 3, [10] * 3 + [0] * 3])
 K = len(H)
 
 
 def cbs(**changes: Any) -> FedCbs:
-    return make_a(FedCbs, "selector", "fedcbs", **changes)
+    return make_typed(FedCbs, "selector", "fedcbs", **changes)
 
 
 def of(*clients: int) -> float:
@@ -42,7 +42,7 @@ def test_imbalances_by_hand() -> None:
         ([3], [0, 1, 2], [0.041667, 0.066667, 0.0]),
     ],
 )
-def test_what_a_second_client_would_make_of_it(chosen: list[int], others: list[int], imbalances: list[float]) -> None:
+def test_imbalances_after_adding_a_second_client(chosen: list[int], others: list[int], imbalances: list[float]) -> None:
     """From client 0, the best alone, greed takes 1, and then has to take 2: {0, 1, 2}, not {0, 2, 3}."""
     np.testing.assert_allclose([of(*chosen, k) for k in others], imbalances, atol=5e-7)
     assert of(0, 1, 2) < of(0, 1, 3)
@@ -66,7 +66,7 @@ def distribution() -> tuple[np.ndarray, dict[tuple[int, ...], float]]:
     return first, dict(sets)
 
 
-def test_the_distribution_of_cohorts() -> None:
+def test_the_distribution_of_cohorts_by_enumeration() -> None:
     """The perfectly balanced {0, 2, 3} is not the likely one with beta_j = j and eps = .001."""
     first, sets = distribution()
     np.testing.assert_allclose(first, [0.9597, 0.0288, 0.0058, 0.0058], atol=5e-5)
@@ -101,7 +101,7 @@ def test_the_first_score_by_hand() -> None:
     ).all()
 
 
-def test_rounds_count_for_those_who_fail_too() -> None:
+def test_failed_clients_count_as_selected() -> None:
     state = cbs().observe(State(np.ones(4, np.int64)), outcome(0, [0, 2], failed=[1]))[1]
     assert state.rounds.tolist() == [2, 2, 2, 1]
 
@@ -115,7 +115,7 @@ def test_a_long_cohort_does_not_overflow() -> None:
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_clients_without_samples() -> None:
+def test_clients_without_samples_have_the_largest_imbalance() -> None:
     """As one-sided as can be: 1 - 1/6."""
     nobody = np.zeros((3, 6), np.int64)
     np.testing.assert_allclose(qcid(nobody.astype(float)), 5 / 6)
@@ -124,7 +124,7 @@ def test_clients_without_samples() -> None:
     )
 
 
-def test_nobody_is_polled() -> None:
+def test_no_client_is_queried() -> None:
     world = World()
     assert all(not step.probes for step in play(cbs(), world, 3))
     assert world.read == {"label_counts"}
@@ -133,7 +133,7 @@ def test_nobody_is_polled() -> None:
     assert (signal.fact, signal.bytes_up) == ("label_counts", 4)
 
 
-def test_an_imbalance_is_of_its_row_alone() -> None:
+def test_an_imbalance_depends_only_on_its_row() -> None:
     """Rows are worked on in blocks; what is added to all of them is as if they had it."""
     rng = np.random.default_rng(5)
     counts, beside = rng.integers(0, 3, (BLOCK + 7, 6)).astype(float), np.array([1.0, 0, 0, 2, 0, 0])

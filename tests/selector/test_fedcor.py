@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from agg_harness import update_of
+from agg_harness import make_update
 from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.bandit import gaussian
 from fedcohort.flat import FlatModel
@@ -20,8 +20,8 @@ from known import known
 from run_harness import go
 from saving import restore
 from selector_harness import World, cohorts, context, outcome, play
-from signal_kinds import computed
-from yaml_words import make_a
+from signal_kinds import find_computed
+from yaml_words import make_typed
 
 SIGMA = np.array([[1, 0.9, 0.1], [0.9, 1.2, 0.2], [0.1, 0.2, 0.8]])
 P = np.array([0.2, 0.3, 0.5])
@@ -29,7 +29,7 @@ NAN, INF = float("nan"), float("inf")
 
 
 def cor(**changes: Any) -> FedCor:
-    return make_a(FedCor, "selector", "fedcor", **{"tie": "id", **changes})
+    return make_typed(FedCor, "selector", "fedcor", **{"tie": "id", **changes})
 
 
 def quick(**changes: Any) -> FedCor:
@@ -51,19 +51,19 @@ def test_a_choice_by_hand() -> None:
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(("n", "p"), [((2, 3, 5), [0.2, 0.3, 0.5]), ((0, 0, 0), [0.0, 0.0, 0.0])])
-def test_shares_of_the_samples(n: tuple[int, ...], p: list[float]) -> None:
+def test_losses_are_weighted_by_shares_of_samples(n: tuple[int, ...], p: list[float]) -> None:
     """Of nobody's samples nobody has a share."""
     assert cor().init(Population(3, 2, 2, {"n_train": np.array(n)})).p.tolist() == p
 
 
-def test_who_trained_often_is_discounted() -> None:
+def test_clients_that_trained_often_are_discounted() -> None:
     order, scores = chosen(alpha=(1, 0.8, 1))
     np.testing.assert_allclose(scores[0], [0.52, 0.46739, 0.536656], atol=5e-7)
     np.testing.assert_allclose(scores[1], [0.462902, 0.387922, -INF], atol=5e-7)
     assert order == [2, 0]
 
 
-def test_without_the_posterior_it_would_be_two_that_say_the_same() -> None:
+def test_the_posterior_avoids_two_correlated_clients() -> None:
     """Equal p: clients 1 and 0, correlated with .82, have the best two scores; given 1, there is little left in 0."""
     order, scores = chosen(p=np.full(3, 1 / 3))
     np.testing.assert_allclose(scores[0], [0.666667, 0.699868, 0.409946], atol=5e-7)
@@ -80,7 +80,7 @@ def test_a_client_without_variance_comes_last() -> None:
     assert sorted(order) == [0, 1, 2]
 
 
-def test_negative_sums_are_worst() -> None:
+def test_negative_sums_rank_last() -> None:
     """No absolute value: a client against the others would raise the loss."""
     sigma = np.array([[1.0, -0.9], [-0.9, 1.0]])
     order, scores = cor().order(sigma, np.array([0.1, 0.9]), np.ones(2), context(20, 1, 2))
@@ -88,7 +88,7 @@ def test_negative_sums_are_worst() -> None:
     assert order.tolist() == [1]
 
 
-def test_who_is_asked_when() -> None:
+def test_queries_follow_the_schedule() -> None:
     """W = 5, interval 4, 40 rounds: rounds 0 to 6; shadow rounds after 8, 12, .., 36: 7 + 2 * 8 polls."""
     steps = play(quick(warmup=5, interval=4), World(), 40)
     asked = [[probe.signal for probe in step.probes] for step in steps]
@@ -103,6 +103,11 @@ def test_who_is_asked_when() -> None:
     assert len({steps[t].probes[1].options["trainers"] for t in shadows}) > 1
 
 
+def test_the_first_shadow_round_is_after_the_warm_up_even_where_the_interval_ends_with_it() -> None:
+    """W = 4, interval 4: round 4 ends the warm-up, whose loss changes are known, so the first one follows round 8."""
+    assert [t for t in range(20) if quick(warmup=4, interval=4).is_shadow(t)] == [9, 13, 17]
+
+
 def test_loss_changes() -> None:
     """Round e's are F(w_{e+1}) - F(w_e) in the warm-up, shadow - F(w_t) afterwards, and none between."""
     world = World()
@@ -115,12 +120,12 @@ def test_loss_changes() -> None:
         np.testing.assert_allclose(changes[t], world.values("shadow_loss", t) - world.values("loss", t), rtol=1e-12)
 
 
-def test_what_is_old_is_forgotten() -> None:
+def test_old_loss_changes_are_forgotten() -> None:
     steps = play(quick(warmup=2, interval=3, memory=4), World(), 12)
     assert [list(steps[t].after.changes) for t in (4, 7, 10)] == [[0, 1, 2, 4], [4, 7], [7, 10]]
 
 
-def test_it_fits_after_the_warm_up_and_after_shadow_rounds_alone() -> None:
+def test_features_are_fitted_only_after_warm_up_and_shadow_rounds() -> None:
     steps = play(quick(warmup=2, interval=3), World(), 9)
     assert [step.after.X is None for step in steps[:4]] == [True, True, True, False]
     renewed = [t for t in range(4, 9) if not np.array_equal(steps[t].after.X, steps[t - 1].after.X)]
@@ -166,7 +171,7 @@ def test_correlated_clients_are_not_chosen_together() -> None:
         assert np.abs(correlation[~same]).max() < 0.8  # rounding decides which optimum the fit ends in
 
 
-def test_so_does_the_squared_exponential() -> None:
+def test_the_squared_exponential_kernel_avoids_correlated_clients_too() -> None:
     """The same groups; its covariances can't be negative, so that others' are near 0, and a group's near f^2."""
     rng, K = np.random.default_rng(0), 12
     groups = 0.5 * np.sqrt(60) * np.linalg.qr(rng.standard_normal((60, 3)))[0]
@@ -217,12 +222,12 @@ def test_the_laws_hold_after_the_warm_up_too(value: float, each: int, kernel: st
     assert cohorts(rest) == cohorts(steps)[5:]
 
 
-def test_a_round_that_nobody_is_asked_in_breaks_a_change() -> None:
+def test_a_round_without_queries_interrupts_loss_changes() -> None:
     world = World(available=lambda t: [] if t == 1 else range(12))
     assert list(play(quick(warmup=3), world, 5)[-1].after.changes) == [2, 3]
 
 
-def test_a_client_that_is_away_is_missing_from_the_change() -> None:
+def test_an_unavailable_client_has_no_loss_change() -> None:
     world = World(available=lambda t: range(11) if t == 1 else range(12))
     (dF,) = play(quick(), world, 2)[-1].after.changes.values()
     assert np.flatnonzero(np.isnan(dF)).tolist() == [11]
@@ -237,22 +242,22 @@ def test_the_shadow_model_is_the_mean_of_its_trainers() -> None:
     deltas = {k: trainer.update_of(4, k).delta.double() for k in (0, 2)}
     mean = sum(n[k] * delta for k, delta in deltas.items()) / (n[0] + n[2])
     w = trainer.server.w.clone()
-    found = computed("shadow_loss").compute(lab, 4, everybody, {"trainers": (0, 2)})
+    found = find_computed("shadow_loss").compute(lab, 4, everybody, {"trainers": (0, 2)})
     np.testing.assert_allclose(found, lab.losses_after(mean, everybody), rtol=1e-6)
     assert torch.equal(trainer.server.w, w), "w_t is as it was"
     before = lab.losses_after(0 * mean, everybody)
     assert np.abs(found - before).max() > 1e-6
     lost = replace_trained(lab)
-    assert np.isnan(computed("shadow_loss").compute(lost, 4, everybody, {"trainers": (0, 2)})).all()
+    assert np.isnan(find_computed("shadow_loss").compute(lost, 4, everybody, {"trainers": (0, 2)})).all()
 
 
 def replace_trained(lab: SignalMeasurer) -> SignalMeasurer:
     """The lab where training diverges."""
-    lost = update_of(0, [NAN] * len(lab.server.w))
+    lost = make_update(0, [NAN] * len(lab.server.w))
     return SignalMeasurer(lab.server, lab.worker, lab.federation, lambda round, k: lost)
 
 
-def test_what_a_shadow_round_costs(tmp_path: Path) -> None:
+def test_the_cost_of_a_shadow_round(tmp_path: Path) -> None:
     """4 of 12 clients, 2 epochs, W = 1, interval 2: a shadow round comes after round 2.
 
     There are polls before rounds 0, 1 and 2, and nothing before round 3 but the shadow round: w_t and the shadow model
@@ -278,7 +283,7 @@ def test_what_a_shadow_round_costs(tmp_path: Path) -> None:
     assert np.diff(total[:, 4])[3] > np.diff(total[:, 4])[4], "it delays the round"
 
 
-def test_a_loss_of_1e12_nats_or_more_is_none() -> None:
+def test_a_loss_of_1e12_nats_or_more_is_ignored() -> None:
     told = ProbeResult(np.arange(4), np.array([0.5, 1e12, -1e12, np.nextafter(1e12, 0)]))
     found = fedcor.read_losses(told, 5)
     assert found[0] == 0.5

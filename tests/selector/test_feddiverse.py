@@ -52,7 +52,7 @@ def test_the_first_client_is_drawn_by_its_spurious_correlation() -> None:
     assert [draw_one(p, u) for u in (0.0, 0.5, 0.51, 0.6, 0.7, 0.999999)] == [0, 0, 1, 2, 3, 4]
 
 
-def test_second_and_third_complement_the_first() -> None:
+def test_the_second_and_third_client_complement_the_first() -> None:
     """Dot products with client 0 are .66 .17 .156 .275 .66 .3333: client 2 is least aligned.
 
     The cross product of the two is (-.648, .072, .072): signed, the best of the rest is 4 at 0, a copy of client 0; by
@@ -76,11 +76,22 @@ def test_second_and_third_complement_the_first() -> None:
         ("abs", 5, (0.6, 0.5), [2, 0, 1, 3, 4]),
     ],
 )
-def test_whole_cohorts(cross: str, m: int, u: tuple[float, ...], expected: list[int]) -> None:
+def test_whole_cohorts_by_hand(cross: str, m: int, u: tuple[float, ...], expected: list[int]) -> None:
     assert order(make(cross=cross), DELTA, m, *u) == expected
 
 
-def test_the_second_three_start_from_the_class_imbalance() -> None:
+def test_the_sixth_client_complements_the_fourth_and_fifth() -> None:
+    """The third step within its group of three: the largest |cross product of the two before it, times its triplet|."""
+    draws = np.random.default_rng(0)
+    for _ in range(20):
+        delta = draws.random((9, 3))
+        chosen = order(make(cross="abs"), delta, 6, 0.3, 0.6)
+        D, rest = normalise(delta), [k for k in range(9) if k not in chosen[:5]]
+        products = np.abs(D @ np.cross(D[chosen[3]], D[chosen[4]]))
+        assert chosen[5] == rest[int(products[rest].argmax())]
+
+
+def test_the_second_triple_starts_from_the_class_imbalance() -> None:
     """u = .5 among clients 1, 3, 4, 5 is 4 by SC (.1 .2 .4 0) and 1 by CI (.7 .3 .05 0)."""
     left = np.array([1, 3, 4, 5])
     assert draw_one(draw_probabilities(DELTA[:, 2], ALL, left), 0.5) == 4
@@ -94,13 +105,13 @@ def test_the_second_step_divides_by_each_clients_own_sum() -> None:
     assert order(make(), delta, 2, 0.0) == [0, 2]
 
 
-def test_dot_products_equal_on_paper_are_ties() -> None:
+def test_equal_dot_products_are_ties_despite_rounding() -> None:
     """.1 .7 + .1 .2 + .8 .1 = .1 .1 + .1 .8 + .8 .1 = .17, but the first comes out a last bit larger."""
     delta = np.array([[0.1, 0.1, 0.8], [0.7, 0.2, 0.1], [0.1, 0.8, 0.1]])
     assert order(make(), delta, 2, 0.0) == [0, 1]
 
 
-def test_no_spurious_correlation_anywhere_is_a_uniform_draw() -> None:
+def test_without_spurious_correlation_the_draw_is_uniform() -> None:
     delta = DELTA * [1, 1, 0]
     np.testing.assert_array_equal(draw_probabilities(delta[:, 2], ALL, np.arange(6)), np.full(6, 1 / 6))
     assert [order(make(), delta, 1, u)[0] for u in (0.0, 0.2, 0.4, 0.6, 0.8, 0.9)] == [0, 1, 2, 3, 4, 5]
@@ -110,7 +121,7 @@ def test_a_balanced_client_is_three_thirds() -> None:
     np.testing.assert_allclose(normalise(DELTA)[5], [1 / 3] * 3)
 
 
-def test_the_rotation_starts_anew_unless_it_persists() -> None:
+def test_the_rotation_restarts_unless_it_persists() -> None:
     """A cohort of 6 is two groups: the next round starts at CI anew, or at AI where the rotation goes on."""
     ctx = context(3, 6, 6)
     for persists, column in ((False, 2), (True, 1)):
@@ -148,7 +159,7 @@ def test_unknown_clients_come_last() -> None:
         assert make(tie="random").select(state(delta), ctx, {})[0].clients.tolist() == [0, 3, 4, 5]
 
 
-def test_pretraining_is_random_and_asks_nobody() -> None:
+def test_pre_training_selects_at_random_without_queries() -> None:
     world = World(cohort=4)
     steps = play(make(pretrain=3), world, 5)
     assert [len(step.probes) for step in steps] == [0, 0, 0, 1, 0]
@@ -161,7 +172,7 @@ def test_pretraining_is_random_and_asks_nobody() -> None:
     assert {"q": 0.7, "epochs": 5, "lr": 0.1, "batch": 10}.items() <= probe.options.items()
 
 
-def test_who_was_away_is_asked_when_it_is_there_and_nobody_twice() -> None:
+def test_unavailable_clients_are_queried_later_and_only_once() -> None:
     world = World(available=lambda t: [0, 1, 2] if t < 3 else range(t))
     asked = [[p.clients.tolist() for p in step.probes] for step in play(make(), world, 6)]
     assert asked == [[], [[0, 1, 2]], [], [], [[3]], [[4]]]
@@ -184,7 +195,7 @@ def known(source: str, counts: np.ndarray = GROUPS) -> tuple[FedDiverse, State]:
     return selector, selector.init(Population(len(counts), 2, 2, {"group_counts": counts}))
 
 
-def test_known_triplets_come_from_the_true_matrices() -> None:
+def test_oracle_triplets_come_from_the_true_matrices() -> None:
     """[[40,10],[10,40]] is (0, 0, .278072), [[50,0],[0,0]] is (1, 1, 0)."""
     selector, start = known("known_dht")
     np.testing.assert_allclose(start.delta[[2, 3]], [[1.0, 1.0, 0.0], [0.0, 0.0, 0.278072]], atol=1e-6)
@@ -193,7 +204,7 @@ def test_known_triplets_come_from_the_true_matrices() -> None:
     assert 2 in chosen.clients, "the only one with imbalances complements any other"
 
 
-def test_known_matrices_weigh_clients_by_what_their_mixture_balances() -> None:
+def test_oracle_matrices_score_clients_by_the_balance_of_the_mixture() -> None:
     """The first two of three cancel out, half each (see the mixture of least variance); the third fills up."""
     selector, start = known("known_matrix", GROUPS[:3])
     np.testing.assert_allclose(start.weight, [0.5, 0.5, 0], atol=1e-6)
@@ -204,7 +215,7 @@ def test_known_matrices_weigh_clients_by_what_their_mixture_balances() -> None:
 
 
 @pytest.mark.parametrize("source", ["known_dht", "known_matrix"])
-def test_the_ablations_read_the_matrices_alone(source: str) -> None:
+def test_the_ablations_read_only_the_matrices(source: str) -> None:
     world = World()
     for step in play(make(source=source), world, 5):
         assert len(step.selection.clients) == 3
@@ -212,12 +223,12 @@ def test_the_ablations_read_the_matrices_alone(source: str) -> None:
     assert world.read == {"group_counts"}
 
 
-def test_the_ablations_are_yardsticks_and_the_method_is_none() -> None:
+def test_the_ablations_are_oracles_and_the_method_is_not() -> None:
     assert unknowable(make().needs) == []
     assert all(unknowable(make(source=source).needs) == ["group_counts"] for source in ("known_dht", "known_matrix"))
 
 
-def test_estimates_that_tell_no_attribute_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_estimates_without_attribute_information_give_a_notice(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody has a pivot all triplets are (CI, 1, 0); two such clients of four are not most."""
     blind = np.array([[0.1, 1.0, 0.0], [0.6, 1.0, 0.0], [0.1, 0.9, 0.3], [0.1, 0.2, 0.0]])
     selector, lines = make(pretrain=0), list[str]()

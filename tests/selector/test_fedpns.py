@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from agg_harness import update_of
+from agg_harness import make_update
 from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.flat import FlatModel
 from fedcohort.selector.fedpns import (
@@ -25,15 +25,15 @@ from fedcohort.types import Population, RoundOutcome, Selection
 from known import known
 from run_harness import go
 from selector_harness import World, context, derive, ids, play
-from signal_kinds import derived, reported
-from yaml_words import make_a
+from signal_kinds import find_derived, find_reported
+from yaml_words import make_typed
 
 G = np.array([[1.0, 0.0], [1.0, 0.5], [0.5, 1.0], [-1.0, 0.2]])
 NAN = float("nan")
 
 
 def pns(**changes: Any) -> FedPns:
-    return make_a(FedPns, "selector", "fedpns", **changes)
+    return make_typed(FedPns, "selector", "fedpns", **changes)
 
 
 def arrived(clients: list[int], updates: np.ndarray, steps: list[float] | None = None) -> RoundOutcome:
@@ -57,11 +57,11 @@ def test_agreement_by_hand() -> None:
     assert not len(find_opposing(H, 4)[0])
 
 
-def test_nobody_agrees_with_nobody() -> None:
+def test_without_clients_there_is_no_agreement() -> None:
     assert agreement(G @ G.T, ids()) == 0.0
 
 
-def test_a_mean_would_label_another_client_too() -> None:
+def test_a_mean_would_label_one_more_client() -> None:
     """The departure's reason: over |A| the values are .32125, and .348889 without client 0."""
     H = G @ G.T
     mean = agreement_without(H, np.arange(4)) / 3
@@ -70,7 +70,7 @@ def test_a_mean_would_label_another_client_too() -> None:
     assert np.flatnonzero(mean > 0.32125).tolist() == [0, 3]
 
 
-def test_the_gram_matrix_says_what_the_updates_say() -> None:
+def test_the_gram_matrix_gives_the_same_labels_as_the_updates() -> None:
     """Against sum_i <g_i, mean> with vectors, for every client left out."""
     rng = np.random.default_rng(0)
     for _ in range(20):
@@ -88,7 +88,7 @@ def test_the_gram_matrix_says_what_the_updates_say() -> None:
         np.testing.assert_allclose(products_per_step(H, steps), g_step @ g_step.T, atol=1e-10)
 
 
-def test_before_the_first_round_nobody_was_selected_or_labelled() -> None:
+def test_before_the_first_round_all_counts_are_zero() -> None:
     start = pns().init(Population(4, 2, 2, {}))
     assert start.prob.tolist() == [0.25] * 4
     assert start.selected.tolist() == start.labelled.tolist() == [0] * 4
@@ -102,7 +102,7 @@ def test_before_the_first_round_nobody_was_selected_or_labelled() -> None:
         ([(1, 4), (2, 8)], [0.33254115, 0.33254115, 0.33254115, 0.00237656]),
     ],
 )
-def test_what_a_label_costs(times: list[tuple[int, int]], prob: list[float]) -> None:
+def test_labels_reduce_the_probability(times: list[tuple[int, int]], prob: list[float]) -> None:
     found = np.full(4, 0.25)
     for labels, selections in times:
         found = pns().update_probabilities(found, ids(3), np.array([labels / selections]))
@@ -110,13 +110,13 @@ def test_what_a_label_costs(times: list[tuple[int, int]], prob: list[float]) -> 
     np.testing.assert_allclose(found, prob, atol=2e-8)
 
 
-def test_two_labels_at_once_share_among_the_others() -> None:
+def test_two_labels_give_their_probability_to_the_others() -> None:
     """.3 and .1 lose .49 of theirs with ratio 0: .196, in halves."""
     found = pns().update_probabilities(np.array([0.3, 0.1, 0.2, 0.4]), ids(0, 1), np.zeros(2))
     np.testing.assert_allclose(found, [0.153, 0.051, 0.298, 0.498], rtol=1e-12)
 
 
-def test_a_round() -> None:
+def test_a_round_by_hand() -> None:
     """Five clients, 4 absent: client 3 is left out, and loses all (1 of 1); the others gain, the absent one too."""
     selector = pns(keep=0.75)
     advice, state = selector.observe(fresh(5), arrived([0, 1, 2, 3], G))
@@ -133,7 +133,7 @@ def test_a_round() -> None:
     assert state.selected.tolist() == [2, 2, 1, 1, 0]
 
 
-def test_keep_is_a_share_of_the_arrived() -> None:
+def test_keep_is_a_share_of_the_arrived_clients() -> None:
     """.8 of 4 is 3.2, so all four stay; .8 of 10 is 8."""
     assert pns().observe(fresh(4), arrived([0, 1, 2, 3], G))[0] is None
     g = np.concatenate([np.ones((5, 1)), -np.ones((4, 1)), np.ones((1, 1))])
@@ -142,7 +142,7 @@ def test_keep_is_a_share_of_the_arrived() -> None:
     assert np.flatnonzero(~known(advice.keep)).tolist() == [5, 6]
 
 
-def test_updates_count_a_step() -> None:
+def test_updates_are_divided_by_steps() -> None:
     """Updates are compared per step: what looks unequal may be the same gradient, taken more often."""
     few = pns(keep=0.5).observe(fresh(2), arrived([0, 1], np.array([[5.0], [-1.0]]), [5, 1]))
     assert few[0] is not None, "1 and -1: each alone has E = 1, together 0"
@@ -153,7 +153,7 @@ def test_updates_count_a_step() -> None:
 
 
 @pytest.mark.parametrize("bad", [NAN, float("inf"), 1e300])
-def test_an_update_that_is_no_number(bad: float) -> None:
+def test_a_non_finite_update_does_not_affect_the_comparison(bad: float) -> None:
     """It is neither compared nor left out here: the engine has done so. The others are compared as ever."""
     g = G.copy()
     g[1] = bad
@@ -207,7 +207,7 @@ def checked(losses: dict[tuple[int, ...], float], keep: float = 0.4) -> tuple[An
     return advice, state
 
 
-def test_the_loss_check() -> None:
+def test_the_loss_check_by_hand() -> None:
     """E(all) = 0; without 4 it is 4 / 4, then without 3 it is 9 / 3. Who lowers the loss is labelled, and stays."""
     everybody, four, three = (0, 1, 2, 3, 4), (0, 1, 2, 3), (0, 1, 2)
     advice, state = checked({everybody: 3.0, four: 2.0, three: 1.0})
@@ -227,20 +227,20 @@ def test_the_loss_check() -> None:
     assert checked({everybody: NAN, four: 2.0, three: 1.0})[0].keep.sum() == 3
 
 
-def test_the_loss_is_that_of_the_moved_model() -> None:
+def test_the_loss_check_uses_the_updated_model() -> None:
     """Against the engine's own lab: w_t + (2 D_0 + D_2) / 4."""
     federation, network = federation_of(), network_of()
     trainer = trainer_of(federation, network, epochs=1, batch=10)
     lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
     updates = torch.stack([trainer.update_of(4, k).delta.double() for k in range(3)])
     w = trainer.server.w.clone()
-    trial = derived("server_loss").make(lab, updates)
+    trial = find_derived("server_loss").make(lab, updates)
     assert trial(np.array([0.5, 0.0, 0.25])) == lab.server_loss_after(0.5 * updates[0] + 0.25 * updates[2])
     assert trial(np.array([1.0, 0.0, 0.0])) != trial(np.zeros(3))
     assert torch.equal(trainer.server.w, w), "w_t is as it was"
 
 
-def test_a_run_with_the_loss_check(tmp_path: Path) -> None:
+def test_a_run_with_the_loss_check_completes(tmp_path: Path) -> None:
     """It is read, costs no bytes, and leaves no more out than the rule without it."""
     words = ("selector=fedpns", "selector.keep=0.3", "cohort=6", "partition=dirichlet", "partition.alpha=0.1")
     one, other = (go(tmp_path / f, *words, f"selector.loss_check={f}") for f in ("true", "false"))
@@ -257,6 +257,6 @@ def test_probabilities_always_sum_to_one() -> None:
         assert (step.after.prob > 0).all()
 
 
-def test_signals() -> None:
+def test_the_signals_are_declared() -> None:
     assert isinstance(find("update_gram"), Derived)
-    assert reported("steps").read(update_of(0, [0.0], steps=7)) == 7.0
+    assert find_reported("steps").read(make_update(0, [0.0], steps=7)) == 7.0

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from agg_harness import update_of
+from agg_harness import make_update
 from fedcohort.selector.feel import (
     Feel,
     State,
@@ -22,7 +22,7 @@ from fedcohort.selector.feel import (
 from fedcohort.types import Advice, ProbeResult, Selection
 from known import known
 from selector_harness import World, context, ids, outcome, play
-from signal_kinds import BareLab, computed, reported
+from signal_kinds import BareLab, find_computed, find_reported
 from yaml_words import make
 
 NAN, INF = float("nan"), float("inf")
@@ -61,7 +61,7 @@ def test_probabilities_by_hand(rho: float, q: list[float], lam: float) -> None:
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.3, 0.9, 0.999999])
-def test_they_minimise_the_objective(rho: float) -> None:
+def test_the_probabilities_minimise_the_objective(rho: float) -> None:
     """rho sum q T + (1 - rho) sum a^2 / q is convex: no small step within sum q = 1 makes it smaller."""
     rng = np.random.default_rng(0)
     for _ in range(20):
@@ -78,18 +78,23 @@ def test_they_minimise_the_objective(rho: float) -> None:
             assert cost(q + step) >= cost(q) * (1 - 1e-12)
 
 
-def test_equal_latencies_leave_importance_alone() -> None:
+def test_with_equal_latencies_only_importance_counts() -> None:
     """With s = rho T + lambda, sum a sqrt((1 - rho) / s) = 1: s = .2 * 2.3^2, and lambda is 5.6 less."""
     np.testing.assert_allclose(sampling_probabilities(A, np.full(3, 7.0), 0.8), A / 2.3, rtol=1e-12)
     assert find_lagrange_multiplier(A, np.full(3, 7.0), 0.8) == pytest.approx(0.2 * 2.3**2 - 0.8 * 7, rel=1e-12)
 
 
-def test_the_scale_of_the_norms() -> None:
+def test_the_scale_of_the_norms_matters_only_in_the_printed_formula() -> None:
     """It cancels for rho = 0; in the formula as printed it changes q otherwise; divided by their sum it can't."""
     np.testing.assert_allclose(sampling_probabilities(3 * A, T, 0.0), sampling_probabilities(A, T, 0.0), rtol=1e-12)
     assert np.abs(sampling_probabilities(3 * A, T, 0.5) - sampling_probabilities(A, T, 0.5)).max() > 0.01
     np.testing.assert_allclose(normalise_importance(3 * A), normalise_importance(A), rtol=1e-14)
     np.testing.assert_allclose(normalise_importance(A), A / 2.3)
+
+
+def test_clients_without_a_valid_norm_are_equally_important() -> None:
+    for n in (0, 1, 4):
+        assert normalise_importance(np.full(n, NAN)).tolist() == [1 / max(n, 1)] * n
 
 
 @pytest.mark.parametrize("redraw", ["renormalise", "resolve"])
@@ -108,7 +113,7 @@ def test_latency_counts_as_much_among_many_as_among_few(rho: float, redraw: str)
     np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
 
 
-def test_twice_as_slow_is_chosen_less_often_among_fifty() -> None:
+def test_a_client_twice_as_slow_is_selected_less_often() -> None:
     """a and T with mean 1, rho = .5: sum q = 1 at s = rho T + lambda near .5, q_k near a_k / sqrt(T_k)."""
     seconds = np.repeat([2 / 3, 4 / 3], 25)
     q = sampling_probabilities(np.full(50, 0.02), seconds, 0.5)
@@ -135,7 +140,7 @@ def test_the_first_draw_follows_the_probabilities(redraw: str) -> None:
 
 
 @pytest.mark.parametrize("redraw", ["renormalise", "resolve"])
-def test_the_second_draw_is_among_those_left(redraw: str) -> None:
+def test_the_second_draw_excludes_the_first_client(redraw: str) -> None:
     """Chances q_j / (1 - q_i), or those that solve the two clients' own problem; the weights tell which came first."""
     q = sampling_probabilities(A / 2.3, T / (7 / 3), 0.5)
     orders = set()
@@ -157,7 +162,7 @@ def test_the_second_draw_is_among_those_left(redraw: str) -> None:
     assert len(orders) >= 4
 
 
-def test_des_raj_is_unbiased_and_plain_inverse_chances_are_not() -> None:
+def test_des_raj_is_unbiased_and_inverse_probabilities_are_not() -> None:
     """Every ordered pair with its probability: E = (.3, .8) = sum w g; (1/m) sum w g / q gives something else."""
     found, naive = np.zeros(2), np.zeros(2)
     for i, j in permutations(range(3), 2):
@@ -169,7 +174,7 @@ def test_des_raj_is_unbiased_and_plain_inverse_chances_are_not() -> None:
     np.testing.assert_allclose(naive, [0.38214286, 0.72857143], atol=5e-9)
 
 
-def test_des_raj_over_everybody_counts_each_first_draw_once() -> None:
+def test_des_raj_over_all_clients_counts_each_first_draw_once() -> None:
     """m = 3 of 3: w_i ((3 - i) + 1 / q^(i)) / 3, the last with chance 1."""
     at_draw = np.array([0.2, 0.5 / 0.8, 1.0])
     np.testing.assert_allclose(des_raj_coefficients(W, at_draw), [0.5 * (2 + 5) / 3, 0.3 * (1 + 1.6) / 3, 0.2 * 1 / 3])
@@ -191,7 +196,7 @@ def test_the_advice_is_unbiased_over_rounds(redraw: str) -> None:
     assert (error < 0.04).all()
 
 
-def test_who_arrives_stands_for_who_fails() -> None:
+def test_arrived_clients_replace_failed_ones_in_the_weights() -> None:
     selector = feel(agg="unbiased")
     state = State(np.full(4, NAN), np.array([0.4, 0.0, 0.3, 0.5]))
     advice, _ = selector.observe(state, outcome(0, [0, 3], failed=[2]))
@@ -200,20 +205,20 @@ def test_who_arrives_stands_for_who_fails() -> None:
     assert selector.observe(state, outcome(0, [], failed=[0, 2, 3]))[0] is None
 
 
-def test_where_all_who_arrive_weigh_nothing_no_weights_are_advised() -> None:
+def test_without_positive_weights_there_is_no_advice() -> None:
     # Clients 1 and 3 have no samples: no multiple of their weights has the cohort's sum.
     state = State(np.full(4, NAN), np.array([0.4, 0.0, 0.3, 0.0]))
     assert feel(agg="unbiased").observe(state, outcome(0, [1, 3], failed=[0, 2]))[0] is None
 
 
-def test_only_unbiased_advises() -> None:
+def test_only_the_unbiased_option_returns_advice() -> None:
     assert feel(agg="unbiased").advises
     assert not feel().advises
     assert feel().observe(State(np.full(3, NAN), W), outcome(0, [0, 1]))[0] is None
 
 
 @pytest.mark.parametrize("bad", [NAN, INF, -INF, 0.0, -1.0])
-def test_a_norm_that_is_no_norm_is_never_preferred(bad: float) -> None:
+def test_a_non_finite_norm_is_never_preferred(bad: float) -> None:
     for seed in range(20):
         assert chosen([1.0, bad, 1.0], 2, seed)[0].clients.tolist() == [0, 2]
     assert len(chosen([bad] * 3, 2)[0].clients) == 2
@@ -221,13 +226,13 @@ def test_a_norm_that_is_no_norm_is_never_preferred(bad: float) -> None:
 
 
 @pytest.mark.parametrize("bad", [NAN, 0.0])
-def test_nor_for_its_speed(bad: float) -> None:
+def test_a_non_finite_norm_is_not_preferred_for_its_speed(bad: float) -> None:
     """rho = .999: client 0 is the fastest by far, and has no norm."""
     for seed in range(20):
         assert 0 not in chosen([bad, 1.0, 1.0], 2, seed, rho=0.999)[0].clients
 
 
-def test_everybody_is_polled_or_nobody() -> None:
+def test_all_clients_or_none_are_queried() -> None:
     world = World(available=lambda t: range(t, 12))
     for step in play(feel(), world, 3):
         (probe,) = step.probes
@@ -251,7 +256,7 @@ def test_the_last_update_stands_in_for_the_gradient() -> None:
     np.testing.assert_allclose(known(selection.probability), expected, rtol=1e-10)
 
 
-def test_shares_are_those_of_the_available() -> None:
+def test_shares_are_relative_to_the_available_clients() -> None:
     """Clients 0 and 2 of n = (50, 30, 20), one drawn: the estimate is of (5/7 g_0 + 2/7 g_2)."""
     answers = {"grad_norm": ProbeResult(ids(0, 2), np.array([2.0, 5.0]))}
     ctx = replace(context(0, 1, 3, [0, 2], SIGNALS))
@@ -269,7 +274,7 @@ class Slope(BareLab):
         return torch.tensor([3.0, 4.0]) * client
 
 
-def test_norms_by_hand() -> None:
-    assert computed("grad_norm").compute(Slope(), 0, ids(0, 2), {}).tolist() == [0.0, 10.0]
-    assert computed("grad_norm").passes == 3
-    assert reported("update_norm").read(update_of(0, [3.0, -4.0])) == 5.0
+def test_gradient_norms_by_hand() -> None:
+    assert find_computed("grad_norm").compute(Slope(), 0, ids(0, 2), {}).tolist() == [0.0, 10.0]
+    assert find_computed("grad_norm").passes == 3
+    assert find_reported("update_norm").read(make_update(0, [3.0, -4.0])) == 5.0

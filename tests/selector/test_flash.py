@@ -9,10 +9,10 @@ import torch
 
 from fedcohort.selector.contexts import FEATURES
 from fedcohort.signal.robust_loss import robust
-from flash_toy import RAW, SECONDS, STORY, flash, ridge, run, theta
+from flash_toy import LOSSES, RAW, SECONDS, flash, play_rounds, ridge, theta
 from known import known
 from selector_harness import World, cohorts, play
-from yaml_words import CONFIGS, loaded_from, node, plain
+from yaml_words import CONFIGS, load_yaml, node, to_dict
 
 
 def test_causal_credit_by_hand() -> None:
@@ -20,7 +20,7 @@ def test_causal_credit_by_hand() -> None:
 
     The last one is credited to the context that chose client 1: its ratios .5 and .6, its 2 s, its reward .25.
     """
-    state = run(flash(context="fresh", **RAW), STORY, SECONDS)[-1]
+    state = play_rounds(flash(context="fresh", **RAW), LOSSES, SECONDS)[-1]
     x = np.array([0.5, 0.6, 2.0, 0.25])
     V = np.eye(4) + 2 * np.outer([1, 1, 0, 0], [1, 1, 0, 0]) + np.outer(x, x)
     b = np.array([0.35, 0.35, 0.0, 0.0]) + 0.4 * x
@@ -32,24 +32,24 @@ def test_causal_credit_by_hand() -> None:
 @pytest.mark.parametrize("asked", ["lagged", "fresh"])
 def test_literal_credit_by_hand(asked: str) -> None:
     """Two contexts (1, 1, 0, 0) with r_0 = 0, then (.5, .6, 2, r_0 = 0) with r_1 = .25: its own target isn't in it."""
-    state = run(flash(context=asked, credit="literal", **RAW), STORY[:2], SECONDS[:2])[1]
+    state = play_rounds(flash(context=asked, credit="literal", **RAW), LOSSES[:2], SECONDS[:2])[1]
     np.testing.assert_allclose(theta(state), [0.00292626, 0.00780336, 0.09754194, 0.0], atol=1e-8)
 
 
 def test_a_lagged_context_is_a_round_older() -> None:
     """What chose client 1 in round 1 was measured at w_0: ratios 1, its 2 s, no reward yet. Its reward is the same."""
-    state = run(flash(**RAW), STORY, SECONDS)[-1]
+    state = play_rounds(flash(**RAW), LOSSES, SECONDS)[-1]
     x = np.array([1.0, 1.0, 2.0, 0.0])
     V = np.eye(4) + 2 * np.outer([1, 1, 0, 0], [1, 1, 0, 0]) + np.outer(x, x)
     np.testing.assert_allclose(ridge(state).V, V, rtol=1e-14)
     np.testing.assert_allclose(ridge(state).b, np.array([0.35, 0.35, 0.0, 0.0]) + 0.4 * x, rtol=1e-14)
 
 
-def test_the_contexts_of_the_next_selection() -> None:
+def test_contexts_of_the_next_selection_by_hand() -> None:
     """After w_1 was measured: ratios to w_0, each client's last seconds, its last reward (client 0's is of round 0)."""
-    lagged = run(flash(**RAW), STORY[:2], SECONDS[:2])[1]
+    lagged = play_rounds(flash(**RAW), LOSSES[:2], SECONDS[:2])[1]
     np.testing.assert_allclose(lagged.X, [[0.8, 0.9, 1.0, 0.1], [0.5, 0.6, 1.0, 0.25]], rtol=1e-14)
-    literal = run(flash(credit="literal", **RAW), STORY[:2], SECONDS[:2])[1]
+    literal = play_rounds(flash(credit="literal", **RAW), LOSSES[:2], SECONDS[:2])[1]
     np.testing.assert_allclose(literal.X, [[0.8, 0.9, 1.0, 0.0], [0.5, 0.6, 2.0, 0.0]], rtol=1e-14)  # tau_0, r_0
 
 
@@ -58,29 +58,29 @@ def test_the_contexts_of_the_next_selection() -> None:
 def test_rewards_are_changes_per_second(asked: str, change: str, rewards: list[float]) -> None:
     """Losses 2, 1.5, 2, 1.9 around rounds of 2, 4 and 1 s: .5/2, -.5/4, .1/1."""
     losses = [([loss], [1.0]) for loss in (2.0, 1.5, 2.0, 1.9)]
-    states = run(flash(context=asked, change=change, **RAW), losses, [{0: 2.0}, {0: 4.0}, {0: 1.0}, {}], [1])
+    states = play_rounds(flash(context=asked, change=change, **RAW), losses, [{0: 2.0}, {0: 4.0}, {0: 1.0}, {}], [1])
     np.testing.assert_allclose([state.known.r[0] for state in states[1:]], rewards, rtol=1e-12)
 
 
-def test_a_reward_is_over_the_slowest_arrival_or_the_clients_own_time() -> None:
+def test_rewards_are_divided_by_the_slowest_or_the_own_time() -> None:
     for kind, rewards in (("round", [0.1, 0.25]), ("client", [0.2, 0.25])):
-        states = run(flash(reward_tau=kind, **RAW), STORY[:2], SECONDS[:2])
+        states = play_rounds(flash(reward_tau=kind, **RAW), LOSSES[:2], SECONDS[:2])
         np.testing.assert_allclose(states[1].known.r, rewards, rtol=1e-12)
 
 
 def test_a_global_reward_is_the_weighted_mean_change() -> None:
     """p = (3/4, 1/4): (3/4 .2 + 1/4 .5) / 2 s for both."""
-    state = run(flash(reward="global", **RAW), STORY[:2], SECONDS[:2], n_train=[3, 1])[1]
+    state = play_rounds(flash(reward="global", **RAW), LOSSES[:2], SECONDS[:2], n_train=[3, 1])[1]
     np.testing.assert_allclose(state.known.r, [0.1375, 0.1375], rtol=1e-12)
     rising = [([1.0, 1.0], [1.0, 1.0]), ([0.8, 1.6], [1.0, 1.0])]  # 3/4 .2 - 1/4 .6 = 0: changes may cancel
     np.testing.assert_allclose(
-        run(flash(reward="global"), rising, SECONDS[:2], n_train=[3, 1])[1].known.r, 0, atol=1e-15
+        play_rounds(flash(reward="global"), rising, SECONDS[:2], n_train=[3, 1])[1].known.r, 0, atol=1e-15
     )
 
 
-def test_running_scale() -> None:
+def test_the_running_scale_by_hand() -> None:
     """tau in units of mean(1, 2, 1) s; r and the target in units of mean(.1, .25), then of mean(.1, .25, .4)."""
-    state = run(flash(context="fresh"), STORY, SECONDS)[-1]
+    state = play_rounds(flash(context="fresh"), LOSSES, SECONDS)[-1]
     x = np.array([0.5, 0.6, 2.0 / 1.5, 0.25 / 0.175])
     b = np.array([2.0, 2.0, 0.0, 0.0]) + 0.4 / 0.25 * x  # (.1 + .25) / .175 = 2
     np.testing.assert_allclose(ridge(state).b, b, rtol=1e-12)
@@ -91,13 +91,13 @@ def test_running_scale() -> None:
 def test_the_scale_of_signed_rewards_is_their_mean_size() -> None:
     """.2/2 and -.6/2: mean size .2, where the mean of the values would be negative and of the positive ones .1."""
     losses = [([1.0, 1.0], [1.0, 1.0]), ([0.8, 1.6], [1.0, 1.0])]
-    state = run(flash(change="signed"), losses, SECONDS[:2])[1]
+    state = play_rounds(flash(change="signed"), losses, SECONDS[:2])[1]
     np.testing.assert_allclose(state.X[:, 3], [0.5, -1.5], rtol=1e-12)
 
 
-def test_first_round_scale() -> None:
+def test_the_first_round_scale_by_hand() -> None:
     """As above, with the units of round 0 kept: 1.5 s and .175."""
-    state = run(flash(context="fresh", scale="first_round"), STORY, SECONDS)[-1]
+    state = play_rounds(flash(context="fresh", scale="first_round"), LOSSES, SECONDS)[-1]
     x = np.array([0.5, 0.6, 2.0 / 1.5, 0.25 / 0.175])
     np.testing.assert_allclose(ridge(state).b, [2, 2, 0, 0] + 0.4 / 0.175 * x, rtol=1e-12)
     assert state.known.tau_unit.value() == 1.5
@@ -117,13 +117,15 @@ def test_scaled_choices_do_not_depend_on_the_unit_of_time() -> None:
 def test_the_first_contexts_can_be_left_out() -> None:
     """Their rewards stay known: as a feature, and as a scale."""
     for credit in ("causal", "literal"):
-        states = run(flash(context="fresh", credit=credit, skip_first_update=True, **RAW), STORY[:2], [SECONDS[0], {}])
+        states = play_rounds(
+            flash(context="fresh", credit=credit, skip_first_update=True, **RAW), LOSSES[:2], [SECONDS[0], {}]
+        )
         np.testing.assert_array_equal(ridge(states[1]).V, np.eye(4))
         np.testing.assert_allclose(states[1].known.r, [0.1, 0.25] if credit == "causal" else [0.0, 0.0], rtol=1e-12)
 
 
 @pytest.mark.parametrize("asked", ["lagged", "fresh"])
-def test_everybody_first_then_the_cohort(asked: str) -> None:
+def test_all_clients_are_queried_first_then_the_cohort(asked: str) -> None:
     steps = play(flash(context=asked), World(), 4)
     assert [len(step.selection.clients) for step in steps] == [12, 3, 3, 3]
     assert [step.selection.uncapped for step in steps] == [True, False, False, False]
@@ -160,7 +162,7 @@ def test_without_exploration_it_is_greedy_ridge_regression() -> None:
             assert step.selection.clients.tolist() == sorted(np.argsort(-scores)[:3].tolist())
 
 
-def test_a_planted_reward_is_found() -> None:
+def test_a_simulated_reward_is_learned() -> None:
     """Losses fall by a constant of the client's own, .1 or .01 a second, which its last reward tells.
 
     With little exploration (rewards have size 1 when scaled) the fast six of twelve are chosen far more often than by
@@ -178,7 +180,7 @@ def test_a_planted_reward_is_found() -> None:
 
 def test_trace_is_theta_with_its_deviation() -> None:
     selector = flash(context="fresh", **RAW)
-    state = run(selector, STORY, SECONDS)[-1]
+    state = play_rounds(selector, LOSSES, SECONDS)[-1]
     trace = selector.trace(state)
     assert tuple(trace) == FEATURES == ("train_ratio", "val_ratio", "duration", "prev_reward")
     np.testing.assert_allclose([mean for mean, _ in trace.values()], theta(state), rtol=1e-10)
@@ -214,7 +216,7 @@ def choose_combinations() -> list[tuple[Any, ...]]:
     return chosen
 
 
-def test_any_three_options_together_learn_and_read_what_they_declare() -> None:
+def test_any_three_options_learn_and_read_the_declared_signals() -> None:
     for values in choose_combinations():
         options = dict(zip(OPTIONS, values, strict=True))
         selector, world = flash(**options), World()
@@ -224,7 +226,7 @@ def test_any_three_options_together_learn_and_read_what_they_declare() -> None:
         assert world.read == selector.needs, values
 
 
-def test_the_robust_loss_it_asks_for() -> None:
+def test_the_robust_loss_by_hand() -> None:
     """p = (.7, .2, .1), y = 0: CE = -ln .7, entropy .8018186, RCE = 4 (1 - .7)."""
     logp, y = torch.tensor([[0.7, 0.2, 0.1]], dtype=torch.float64).log(), torch.tensor([0])
     for (alpha, beta), value in (((0.1, 4.0), 5.2368568), ((1.0, 1.0), 2.3584935), ((0.0, 0.0), 0.3566749)):
@@ -232,8 +234,8 @@ def test_the_robust_loss_it_asks_for() -> None:
         assert found.item() == pytest.approx(value, abs=5e-8)
 
 
-def test_the_literal_experiment_overrides_options_that_there_are() -> None:
-    literal = plain(loaded_from(CONFIGS / "selector" / "flash_literal.yaml"))["selector"]
+def test_the_literal_variant_overrides_existing_options() -> None:
+    literal = to_dict(load_yaml(CONFIGS / "selector" / "flash_literal.yaml"))["selector"]
     assert set(literal) < set(node("selector", "flash"))
     made = flash(**literal)
     assert (made.context, made.credit, made.change, made.scale, made.gamma_scale) == (

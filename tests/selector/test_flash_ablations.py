@@ -15,7 +15,7 @@ from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.selector.contexts import FEATURES
 from fedcohort.startup import check, components
 from fedcohort.startup.compose import Composed, compose_config
-from flash_toy import RAW, SECONDS, STORY, flash, run, theta
+from flash_toy import LOSSES, RAW, SECONDS, flash, play_rounds, theta
 from known import known
 from saving import restore
 from selector_harness import World, cohorts, play
@@ -31,11 +31,11 @@ def small(bandit: str, **changes: Any) -> Any:
 
 
 @pytest.mark.parametrize("kept", [k for n in (1, 2, 3) for k in combinations(FEATURES, n)], ids="+".join)
-def test_features_left_out_are_columns_left_out(kept: tuple[str, ...]) -> None:
+def test_excluded_features_are_excluded_columns(kept: tuple[str, ...]) -> None:
     """The story of flash_toy with some columns: theta is ridge regression on what is left, and rewards are the same."""
     columns = [FEATURES.index(name) for name in kept]
-    whole = run(flash(context="fresh", **RAW), STORY, SECONDS)[-1]
-    state = run(flash(context="fresh", features=list(kept), **RAW), STORY, SECONDS)[-1]
+    whole = play_rounds(flash(context="fresh", **RAW), LOSSES, SECONDS)[-1]
+    state = play_rounds(flash(context="fresh", features=list(kept), **RAW), LOSSES, SECONDS)[-1]
     rows = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0.5, 0.6, 2.0, 0.25]])[:, columns]
     expected = np.linalg.solve(np.eye(len(kept)) + rows.T @ rows, rows.T @ [0.1, 0.25, 0.4])
     np.testing.assert_allclose(theta(state), expected, rtol=1e-10, atol=1e-14)
@@ -47,7 +47,7 @@ def test_features_left_out_are_columns_left_out(kept: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(("gamma_dim", "d"), [("kept", 3), ("fixed4", 4)])
-def test_the_width_of_the_confidence_set_has_the_dimension_asked_for(gamma_dim: str, d: int) -> None:
+def test_the_confidence_width_uses_the_number_of_features(gamma_dim: str, d: int) -> None:
     """Before the first reward score = x'z gamma_0, gamma_0 = 1 + sqrt(d ln 20) (the other rounds: test_ridge.py)."""
     world = World()
     selector = flash(features=["train_ratio", "val_ratio", "prev_reward"], gamma_dim=gamma_dim)
@@ -58,7 +58,7 @@ def test_the_width_of_the_confidence_set_has_the_dimension_asked_for(gamma_dim: 
 
 
 @bandits
-def test_nobody_is_asked_for_what_is_left_out(bandit: str) -> None:
+def test_excluded_features_are_not_queried(bandit: str) -> None:
     world = World()
     selector = small(bandit, features=["train_ratio", "prev_reward"])
     play(selector, world, 4)
@@ -66,7 +66,7 @@ def test_nobody_is_asked_for_what_is_left_out(bandit: str) -> None:
 
 
 @pytest.mark.parametrize("features", [[], ["mood"], ["duration", "duration"], "duration", 3, [3]])
-def test_features_that_are_none_are_refused(features: Any) -> None:
+def test_unknown_features_are_rejected(features: Any) -> None:
     allowed = (
         "features must be a list of one or more of train_ratio, val_ratio, duration, prev_reward, none twice, got "
     )
@@ -74,7 +74,7 @@ def test_features_that_are_none_are_refused(features: Any) -> None:
         components.make(Composed({"selector": {**node("selector", "flash"), "features": features}}, {}, ()), "selector")
 
 
-def test_linucb_scores_are_upper_ends_and_draw_nothing() -> None:
+def test_linucb_scores_are_upper_bounds_without_random_draws() -> None:
     """x'theta_hat + gamma_{t-1} sqrt(x'V^-1 x) on the posterior that Thompson sampling would have."""
     for t, step in enumerate(play(flash(bandit="linucb"), World(), 6)[1:], 1):
         X, posterior = step.before.X, step.before.posterior
@@ -106,7 +106,7 @@ def test_the_neural_bandit_starts_from_the_runs_own_draws() -> None:
     assert not np.array_equal(a, c)
 
 
-def test_the_neural_bandit_knows_less_of_those_never_chosen() -> None:
+def test_the_neural_bandit_is_less_certain_about_unselected_clients() -> None:
     """Z has the gradients of the cohort at its own selection, before any reward of it is known."""
     step = play(small("neural"), World(), 3)[2]
     before, after = step.before.posterior, step.chosen.posterior
@@ -134,7 +134,7 @@ def test_the_restless_bandit_explores_in_its_rounds() -> None:
 
 
 @bandits
-def test_resuming_is_continuing(bandit: str) -> None:
+def test_a_resumed_selector_continues_identically(bandit: str) -> None:
     world, selector = World(), small(bandit)
     whole = play(selector, world, 7)
     rest = play(selector, world, 4, restore(whole[2].after), start=3)
@@ -162,7 +162,7 @@ def test_no_signal_makes_it_raise_or_warn(bandit: str, value: float, every: int)
 
 
 @bandits
-def test_a_planted_reward_is_found(bandit: str) -> None:
+def test_a_simulated_reward_is_learned(bandit: str) -> None:
     """Losses fall by a constant of the client's own, .1 or .01 a second, which its last reward tells."""
     rate = np.where(np.arange(12) < 6, 0.10, 0.01)
 

@@ -8,48 +8,48 @@ import pytest
 
 from fedcohort.errors import OptionError
 from fedcohort.selector.flash import Flash
-from flash_toy import NAN, RAW, SECONDS, STORY, flash, ridge, run
+from flash_toy import LOSSES, NAN, RAW, SECONDS, flash, play_rounds, ridge
 from selector_harness import World, cohorts, play
-from yaml_words import make_a
+from yaml_words import make_typed
 
 
 def answered(**changes: object) -> Flash:
-    return make_a(Flash, "selector", "flash_answered", **changes)
+    return make_typed(Flash, "selector", "flash_answered", **changes)
 
 
 @pytest.mark.parametrize(("asked", "x0"), [("fresh", [0.8, 0.9, 1.0, 0.1]), ("lagged", [1.0, 1.0, 1.0, 0.0])])
-def test_both_are_learnt_from_where_one_has_trained(asked: str, x0: list[float]) -> None:
+def test_all_answering_clients_are_learned_from(asked: str, x0: list[float]) -> None:
     """The story of flash_toy: in round 1 client 1 alone trains, in 1 s, and client 0's loss falls from .8 to .75.
 
     Its row is the context that it was not chosen by: its ratios, its 1 s, its reward of round 0.
     """
-    ours = run(answered(context=asked, **RAW), STORY, SECONDS)[-1]
-    chosen = run(flash(context=asked, **RAW), STORY, SECONDS)[-1]
+    ours = play_rounds(answered(context=asked, **RAW), LOSSES, SECONDS)[-1]
+    chosen = play_rounds(flash(context=asked, **RAW), LOSSES, SECONDS)[-1]
     np.testing.assert_allclose(ridge(ours).V, ridge(chosen).V + np.outer(x0, x0), rtol=1e-13)
     np.testing.assert_allclose(ridge(ours).b, ridge(chosen).b + 0.05 * np.array(x0), rtol=1e-12)
     np.testing.assert_allclose(ours.known.r, [0.05, 0.4], rtol=1e-12)
     np.testing.assert_allclose(chosen.known.r, [0.1, 0.4], rtol=1e-12)
 
 
-def test_who_did_not_answer_both_times_teaches_nothing() -> None:
-    story = [STORY[0], STORY[1], ([NAN, 0.1], [0.9, 0.6])]
-    ours, chosen = (run(make(**RAW), story, SECONDS)[-1] for make in (answered, flash))
+def test_clients_without_two_answers_are_not_learned_from() -> None:
+    story = [LOSSES[0], LOSSES[1], ([NAN, 0.1], [0.9, 0.6])]
+    ours, chosen = (play_rounds(make(**RAW), story, SECONDS)[-1] for make in (answered, flash))
     np.testing.assert_array_equal(ridge(ours).V, ridge(chosen).V)
     np.testing.assert_array_equal(ours.known.r, chosen.known.r)
 
 
-def test_where_everybody_trains_it_is_flash() -> None:
+def test_if_all_clients_train_it_equals_flash() -> None:
     ours, theirs = (play(make(), World(cohort=12), 6) for make in (answered, flash))
     assert cohorts(ours) == cohorts(theirs)
     np.testing.assert_array_equal(ridge(ours[-1].after).V, ridge(theirs[-1].after).V)
 
 
-def test_no_more_is_asked_for() -> None:
+def test_no_additional_signal_is_queried() -> None:
     assert answered().needs == flash().needs
 
 
 @pytest.mark.parametrize("reward", ["global", "progress"])
-def test_one_number_for_all_says_nothing_of_each(reward: str) -> None:
+def test_a_global_reward_is_rejected(reward: str) -> None:
     message = {
         "global": "reward must be client with credit=answered, which learns from each client's loss, got 'global'",
         "progress": "credit must be causal with reward=progress, which the cohort shares, got 'answered'",

@@ -8,26 +8,26 @@ import pytest
 from fedcohort.bandit import calibrated
 from fedcohort.errors import OptionError
 from fedcohort.selector.flash import Flash
-from flash_toy import SECONDS, STORY, flash, run, theta
+from flash_toy import LOSSES, SECONDS, flash, play_rounds, theta
 from known import known
 from selector_harness import World, play
-from yaml_words import make_a
+from yaml_words import make_typed
 
 FIRST = {"scale": "first_round"}  # as the toy's RAW, in units that don't change after the first round
 
 
 def ours(**changes: object) -> Flash:
-    return make_a(Flash, "selector", "flash_calibrated", **changes)
+    return make_typed(Flash, "selector", "flash_calibrated", **changes)
 
 
-def test_the_noise_of_the_story() -> None:
+def test_the_estimated_noise_by_hand() -> None:
     """Rewards .1, .25 and .4 of flash_toy's story on (1, 1, 0, 0) twice and (.5, .6, 2, .25), over .175 and 1.5 s.
 
     Those are the means of the first round's. sum r^2 = .2325 / .175^2; sigma^2 = (1 + sum r^2 - b'theta) / 4 with the
     posterior that FLASH has.
     """
-    state = run(ours(context="fresh", **FIRST), STORY, SECONDS)[-1]
-    same = run(flash(context="fresh", **FIRST), STORY, SECONDS)[-1]
+    state = play_rounds(ours(context="fresh", **FIRST), LOSSES, SECONDS)[-1]
+    same = play_rounds(flash(context="fresh", **FIRST), LOSSES, SECONDS)[-1]
     belief = state.posterior
     assert isinstance(belief, calibrated.NoisyRidge)
     x = np.array([0.5, 0.6, 2.0 / 1.5, 0.25 / 0.175])
@@ -39,7 +39,7 @@ def test_the_noise_of_the_story() -> None:
     )
 
 
-def test_rewards_come_in_units_of_their_own_size() -> None:
+def test_the_calibrated_bandit_requires_scaled_rewards() -> None:
     """With raw ones of 1e-3 nats per second the prior's residual of 1 is all that the bandit would see."""
     message = "scale must be running or first_round with bandit=calibrated, whose prior noise .* size 1, got 'none'"
     with pytest.raises(OptionError, match=message):
@@ -50,7 +50,7 @@ def test_rewards_come_in_units_of_their_own_size() -> None:
 
 
 @pytest.mark.parametrize("gamma_scale", [1.0, 0.5])
-def test_a_draw_is_sigma_wide_whatever_gamma_is(gamma_scale: float) -> None:
+def test_the_width_of_a_draw_is_sigma_for_every_gamma(gamma_scale: float) -> None:
     """score = x'theta_hat + gamma_scale sigma x'C^-T z; FLASH's own gamma_t is 6 and more times as wide."""
     world = World()
     for step in play(ours(gamma_scale=gamma_scale, delta=1e-9), world, 6)[1:]:
@@ -63,11 +63,11 @@ def test_a_draw_is_sigma_wide_whatever_gamma_is(gamma_scale: float) -> None:
     assert calibrated.estimate_noise_deviation(belief) < 1.5
 
 
-def test_trace_is_theta_with_the_deviation_that_is_believed() -> None:
+def test_trace_is_theta_with_the_estimated_deviation() -> None:
     selector = ours(context="fresh", **FIRST)
-    state = run(selector, STORY, SECONDS)[-1]
+    state = play_rounds(selector, LOSSES, SECONDS)[-1]
     plain = flash(context="fresh", **FIRST)
-    unit = plain.trace(run(plain, STORY, SECONDS)[-1])
+    unit = plain.trace(play_rounds(plain, LOSSES, SECONDS)[-1])
     for name, (mean, sd) in selector.trace(state).items():
         assert mean == pytest.approx(unit[name][0], rel=1e-12)
         assert sd == pytest.approx(calibrated.estimate_noise_deviation(state.posterior) * unit[name][1], rel=1e-12)  # type: ignore[arg-type]

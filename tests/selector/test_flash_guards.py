@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from fedcohort.types import Population, ProbeResult
-from flash_toy import INF, NAN, RAW, SECONDS, STORY, answers, flash, ridge, run
+from flash_toy import INF, LOSSES, NAN, RAW, SECONDS, flash, make_probe_results, play_rounds, ridge
 from selector_harness import World, context, ids, outcome, play
 
 
 @pytest.mark.parametrize("bad", [NAN, INF, -INF])
 @pytest.mark.parametrize("word", ["robust_loss", "val_loss"])
-def test_a_client_that_answers_nonsense_is_never_preferred(bad: float, word: str) -> None:
+def test_a_client_with_invalid_answers_is_never_preferred(bad: float, word: str) -> None:
     def corrupt(signal: str, values: np.ndarray) -> np.ndarray:
         return np.where((np.arange(12) == 4) & (signal == word), bad, values)
 
@@ -24,7 +24,7 @@ def test_a_client_that_answers_nonsense_is_never_preferred(bad: float, word: str
     assert steps[-1].after.posterior.b.any(), "the others still teach"
 
 
-def test_an_absent_client_keeps_its_last_values() -> None:
+def test_an_unavailable_client_keeps_its_last_values() -> None:
     """Client 0 is away in round 2, when w_2 is measured."""
     world = World(3, 2, available=lambda t: [1, 2] if t == 2 else [0, 1, 2])
     steps = play(flash(**RAW), world, 4)
@@ -38,10 +38,10 @@ def test_a_reward_is_of_one_round_only() -> None:
     state = selector.init(Population(2, 2, 2, {}))
     away = {word: ProbeResult(ids(1), np.array([0.5])) for word in ("robust_loss", "val_loss")}
     measured = [
-        answers([1.0, 1.0], [1.0, 1.0]),
-        answers([0.8, 0.8], [1.0, 1.0]),
+        make_probe_results([1.0, 1.0], [1.0, 1.0]),
+        make_probe_results([0.8, 0.8], [1.0, 1.0]),
         away,
-        answers([0.1, 0.1], [1.0, 1.0]),
+        make_probe_results([0.1, 0.1], [1.0, 1.0]),
     ]
     for t, probes in enumerate(measured):
         here = [1] if t == 2 else [0, 1]
@@ -51,45 +51,45 @@ def test_a_reward_is_of_one_round_only() -> None:
     np.testing.assert_allclose(state.known.r, [0.2, 0.4], rtol=1e-12)  # client 0's is still round 0's
 
 
-def test_failed_clients_teach_nothing_and_do_not_set_the_time() -> None:
+def test_failed_clients_affect_neither_learning_nor_time() -> None:
     """Client 0 fails in round 0: only client 1's row, over its own 2 s."""
-    state = run(flash(context="fresh", **RAW), STORY[:2], [{1: 2.0}, {1: 1.0}], failed=[[0]])[1]
+    state = play_rounds(flash(context="fresh", **RAW), LOSSES[:2], [{1: 2.0}, {1: 1.0}], failed=[[0]])[1]
     np.testing.assert_allclose(ridge(state).V, np.eye(4) + np.outer([1, 1, 0, 0], [1, 1, 0, 0]), rtol=1e-14)
     np.testing.assert_allclose(state.known.r, [0.0, 0.25], rtol=1e-12)
 
 
-def test_a_client_that_was_never_timed_stands_at_the_mean() -> None:
-    state = run(flash(**RAW), STORY[:2], [{1: 2.0}, {1: 4.0}], n_train=[1, 1], failed=[[0]])[1]
+def test_a_client_without_a_duration_gets_the_mean() -> None:
+    state = play_rounds(flash(**RAW), LOSSES[:2], [{1: 2.0}, {1: 4.0}], n_train=[1, 1], failed=[[0]])[1]
     np.testing.assert_array_equal(state.X[:, 2], [4.0, 4.0])
 
 
-def test_a_duration_that_is_not_finite_leaves_the_last_one() -> None:
-    state = run(flash(**RAW), STORY[:2], [{0: 1.0, 1: 2.0}, {0: 4.0, 1: NAN}])[1]
+def test_a_non_finite_duration_keeps_the_last_one() -> None:
+    state = play_rounds(flash(**RAW), LOSSES[:2], [{0: 1.0, 1: 2.0}, {0: 4.0, 1: NAN}])[1]
     np.testing.assert_array_equal(state.X[:, 2], [4.0, 2.0])
 
 
 def test_ratios_are_to_the_first_finite_loss_and_never_over_zero() -> None:
     """Client 0 answers infinity first, so that its baseline is w_1's; client 1's is 0, taken for 1e-8."""
     losses = [([INF, 0.0], [NAN, 1.0]), ([4.0, 0.0], [2.0, 1.0]), ([3.0, 2e-8], [1.0, 0.5])]
-    states = run(flash(**RAW), losses, SECONDS)
+    states = play_rounds(flash(**RAW), losses, SECONDS)
     assert np.isnan(states[0].X[0, :2]).all()
     np.testing.assert_allclose(states[1].X[:, :2], [[1.0, 1.0], [0.0, 1.0]], rtol=1e-12)
     np.testing.assert_allclose(states[2].X[:, :2], [[0.75, 0.5], [2.0, 0.5]], rtol=1e-12)
 
 
-def test_a_round_without_anybody_postpones_the_reward() -> None:
+def test_a_round_without_clients_postpones_the_reward() -> None:
     """The engine asks nobody and skips observe: w_2 is w_1, which is then measured in round 2."""
     selector = flash(context="fresh", skip_first_update=True, **RAW)
-    state = run(selector, STORY[:1], SECONDS[:1])[0]
+    state = play_rounds(selector, LOSSES[:1], SECONDS[:1])[0]
     state = selector.select(state, context(1, 2, 2, available=[]), {})[1]
-    state = selector.select(state, context(2, 2, 2), answers(*STORY[1]))[1]
+    state = selector.select(state, context(2, 2, 2), make_probe_results(*LOSSES[1]))[1]
     np.testing.assert_allclose(state.known.r, [0.1, 0.25], rtol=1e-12)
     np.testing.assert_array_equal(ridge(state).V, np.eye(4))  # they are round 0's contexts still
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, NAN, INF])
-def test_rounds_that_take_no_time_teach_nothing(seconds: float) -> None:
+def test_rounds_without_duration_are_not_learned_from(seconds: float) -> None:
     """device=instant is refused at start-up; here a division by zero would end all learning."""
-    state = run(flash(context="fresh"), STORY[:2], [{0: seconds, 1: seconds}, {}])[1]
+    state = play_rounds(flash(context="fresh"), LOSSES[:2], [{0: seconds, 1: seconds}, {}])[1]
     np.testing.assert_array_equal(ridge(state).V, np.eye(4))
     assert np.isfinite(state.X).all()

@@ -11,16 +11,16 @@ from fedcohort.errors import OptionError
 from fedcohort.selector.contexts import PendingRewards
 from fedcohort.selector.flash import Flash, State
 from fedcohort.selector.rewards import share_equally
-from flash_toy import INF, NAN, RAW, SECONDS, STORY, answers, flash, ridge, run
+from flash_toy import INF, LOSSES, NAN, RAW, SECONDS, flash, make_probe_results, play_rounds, ridge
 from run_harness import go
 from selector_harness import World, context, ids, outcome, play
-from yaml_words import make_a
+from yaml_words import make_typed
 
 SERVER = [2.0, 1.5, 1.7]  # the server's loss of w_0, w_1, w_2
 
 
 def progress(**changes: object) -> Flash:
-    return make_a(Flash, "selector", "flash_progress", **changes)
+    return make_typed(Flash, "selector", "flash_progress", **changes)
 
 
 @pytest.mark.parametrize(("asked", "ratios"), [("lagged", [1.0, 1.0]), ("fresh", [0.5, 0.6])])
@@ -30,7 +30,7 @@ def test_shares_by_hand(asked: str, ratios: list[float]) -> None:
     Client 1 alone in round 1, in 1 s: 1.5 - 1.7 = -.2, on what chose it: its ratios (of w_0 where contexts lag), its
     2 s, and its .125, which is known by then in either case.
     """
-    states = run(progress(context=asked, **RAW), STORY, SECONDS, server=SERVER)
+    states = play_rounds(progress(context=asked, **RAW), LOSSES, SECONDS, server=SERVER)
     o, x = np.array([1.0, 1.0, 0.0, 0.0]), np.array([*ratios, 2.0, 0.125])
     np.testing.assert_allclose(ridge(states[-1]).V, np.eye(4) + 2 * np.outer(o, o) + np.outer(x, x), rtol=1e-14)
     np.testing.assert_allclose(ridge(states[-1]).b, 2 * 0.125 * o - 0.2 * x, rtol=1e-13)
@@ -41,30 +41,32 @@ def test_shares_by_hand(asked: str, ratios: list[float]) -> None:
 
 
 def test_a_rise_is_a_reward_where_changes_have_no_sign() -> None:
-    assert run(progress(change="abs", **RAW), STORY, SECONDS, server=SERVER)[-1].known.r[1] == pytest.approx(0.2)
+    assert play_rounds(progress(change="abs", **RAW), LOSSES, SECONDS, server=SERVER)[-1].known.r[1] == pytest.approx(
+        0.2
+    )
 
 
-def test_a_share_over_ones_own_seconds() -> None:
-    state = run(progress(reward_tau="client", **RAW), STORY, SECONDS, server=SERVER)[1]
+def test_a_share_is_divided_by_the_clients_seconds() -> None:
+    state = play_rounds(progress(reward_tau="client", **RAW), LOSSES, SECONDS, server=SERVER)[1]
     np.testing.assert_allclose(state.known.r, [0.25, 0.125], rtol=1e-13)
 
 
-def test_who_failed_has_no_share_and_leaves_more_to_the_others() -> None:
+def test_failed_clients_have_no_share() -> None:
     """Client 0 fails in round 0: all of .5 is client 1's, over its 2 s."""
-    state = run(progress(**RAW), STORY[:2], [{1: 2.0}, {1: 1.0}], failed=[[0]], server=SERVER)[1]
+    state = play_rounds(progress(**RAW), LOSSES[:2], [{1: 2.0}, {1: 1.0}], failed=[[0]], server=SERVER)[1]
     np.testing.assert_allclose(state.known.r, [0.0, 0.25], rtol=1e-13)
     np.testing.assert_allclose(ridge(state).V, np.eye(4) + np.outer([1, 1, 0, 0], [1, 1, 0, 0]), rtol=1e-14)
 
 
-def test_nobody_shares_nothing() -> None:
+def test_without_clients_there_is_no_share() -> None:
     for cohort in (None, PendingRewards(ids(), np.empty((0, 4)), first=False)):
         np.testing.assert_array_equal(share_equally(1.0, cohort, 3), [NAN, NAN, NAN])
 
 
-def test_a_round_without_anybody_leaves_no_second_pay() -> None:
+def test_a_round_without_clients_does_not_repeat_the_reward() -> None:
     """The engine skips observe: S_0 is paid in round 1, and w_2 = w_1 earns it nothing more in round 2."""
     selector = progress(context="fresh", **RAW)
-    state = run(selector, STORY[:1], SECONDS[:1], server=SERVER)[0]
+    state = play_rounds(selector, LOSSES[:1], SECONDS[:1], server=SERVER)[0]
     for t in (1, 2):
         state = selector.select(state, context(t, 2, 2, available=[], signals={"server_val_loss": 1.5}), {})[1]
         np.testing.assert_allclose(state.known.r, [0.125, 0.125], rtol=1e-13)
@@ -72,14 +74,14 @@ def test_a_round_without_anybody_leaves_no_second_pay() -> None:
 
 
 @pytest.mark.parametrize("bad", [NAN, INF, -INF])
-def test_a_loss_that_is_no_number_teaches_nothing_about_two_rounds(bad: float) -> None:
+def test_a_nan_loss_removes_the_rewards_of_two_rounds(bad: float) -> None:
     losses, seconds = [([1.0, 1.0], [1.0, 1.0])] * 4, [{0: 1.0, 1: 1.0}] * 4
-    states: list[State] = run(progress(**RAW), losses, seconds, server=[2.0, bad, 1.5, 1.0])
+    states: list[State] = play_rounds(progress(**RAW), losses, seconds, server=[2.0, bad, 1.5, 1.0])
     np.testing.assert_array_equal(ridge(states[2]).b, np.zeros(4))
     np.testing.assert_allclose(states[3].known.r, [0.25, 0.25], rtol=1e-13)
 
 
-def test_clients_are_asked_for_contexts_alone() -> None:
+def test_clients_are_queried_only_for_contexts() -> None:
     """The robust loss is a context's, no reward's: without that feature nobody is asked for it, nor for anything."""
     assert progress().needs == {"duration", "robust_loss", "val_loss", "server_val_loss"}
     world, selector = World(), progress(features=["duration", "prev_reward"])
@@ -91,18 +93,20 @@ def test_clients_are_asked_for_contexts_alone() -> None:
 
 
 @pytest.mark.parametrize("credit", ["literal", "answered"])
-def test_nobody_else_can_be_credited(credit: str) -> None:
+def test_only_the_cohort_gets_credit(credit: str) -> None:
     message = f"credit must be causal with reward=progress, which the cohort shares, got {credit!r}"
     with pytest.raises(OptionError, match=re.escape(message)):
         replace(progress(), credit=credit)
 
 
-def test_fresh_answers_change_no_share() -> None:
+def test_fresh_contexts_do_not_change_shares() -> None:
     """Client 1's own loss is a feature, whatever it says."""
     selector = progress(context="fresh", **RAW)
-    state = run(selector, STORY[:1], SECONDS[:1], server=SERVER)[0]
+    state = play_rounds(selector, LOSSES[:1], SECONDS[:1], server=SERVER)[0]
     found = [
-        selector.select(state, context(1, 1, 2, signals={"server_val_loss": 1.5}), answers([0.8, own], [1.0, 1.0]))[1]
+        selector.select(
+            state, context(1, 1, 2, signals={"server_val_loss": 1.5}), make_probe_results([0.8, own], [1.0, 1.0])
+        )[1]
         for own in (0.1, 9.0)
     ]
     np.testing.assert_array_equal(found[0].known.r, found[1].known.r)
@@ -111,7 +115,7 @@ def test_fresh_answers_change_no_share() -> None:
     assert after.pending.clients.tolist() == [0]
 
 
-def test_a_run_pays_what_its_metrics_say(tmp_path: Path) -> None:
+def test_the_rewards_of_a_run_follow_from_its_metrics(tmp_path: Path) -> None:
     """reward = (server_val/loss before - after) / arrived / slowest finish, for those who trained; to the others none.
 
     Evaluated every second round alone, rewards are the same: the signal hangs on no metric.
@@ -130,6 +134,6 @@ def test_a_run_pays_what_its_metrics_say(tmp_path: Path) -> None:
     assert np.isfinite(ran.last.clients["reward"]).sum() == 4
 
 
-def test_a_server_without_data_is_refused_at_the_start(tmp_path: Path) -> None:
+def test_a_server_without_data_is_rejected_at_start_up(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"split\.server_val must be a number in \(0, 0\.5\], got 0"):
         go(tmp_path, "selector=flash_progress", "split.server_val=0")

@@ -8,7 +8,7 @@ from fedcohort.selector.contexts import whiten
 from run_harness import go
 
 
-def test_by_hand() -> None:
+def test_whitened_contexts_by_hand() -> None:
     """Deviations (-3, -1, 1, 3) / 1 and (-1, 1, ...): each is divided by its deviation, since they don't correlate."""
     X = np.array([[1.0, 0.0], [3.0, 0.0], [1.0, 10.0], [3.0, 10.0]])  # means 2 and 5, deviations 1 and 5
     np.testing.assert_allclose(whiten(X), [[-1, -1, 1], [1, -1, 1], [-1, 1, 1], [1, 1, 1]], atol=1e-12)
@@ -29,20 +29,20 @@ def test_units_do_not_matter_where_features_are_independent() -> None:
     np.testing.assert_allclose(whiten(X * [1.0, 3600.0]), whiten(X), atol=1e-9)
 
 
-def test_what_does_not_vary_is_nothing() -> None:
+def test_constant_features_become_zero() -> None:
     X = np.array([[1.0, 5.0], [3.0, 5.0]])
     np.testing.assert_allclose(whiten(X), [[-1, 0, 1], [1, 0, 1]], atol=1e-12)
     np.testing.assert_allclose(whiten(np.ones((3, 2))), [[0, 0, 1]] * 3)
 
 
-def test_two_names_for_one_feature_are_one_direction() -> None:
+def test_duplicate_features_are_one_direction() -> None:
     """A column twice: one direction varies, and each copy has its half of it; Z Z' is that of the column alone."""
     column = np.array([[-1.0], [1.0], [-1.0], [1.0]])
     twice = whiten(np.hstack([column, column]))[:, :2]
     np.testing.assert_allclose(twice @ twice.T, column @ column.T, atol=1e-9)
 
 
-def test_who_has_no_context_has_none_and_changes_nobodys() -> None:
+def test_a_missing_context_stays_missing_and_affects_no_other() -> None:
     X = np.array([[1.0, 0.0], [np.nan, 1.0], [3.0, 0.0], [1.0, 10.0], [3.0, 10.0]])
     Z = whiten(X)
     assert np.isnan(Z[1]).all()
@@ -50,7 +50,7 @@ def test_who_has_no_context_has_none_and_changes_nobodys() -> None:
     assert np.isnan(whiten(np.full((2, 3), np.nan))).all()
 
 
-def test_a_feature_that_is_no_measurement_spoils_nobodys_context() -> None:
+def test_a_non_finite_feature_affects_no_other_context() -> None:
     """Its square would overflow: from 1e12 on it counts as none."""
     X = np.array([[1.0, 0.0], [1e300, 1.0], [3.0, 0.0], [1.0, 10.0], [3.0, 10.0]])
     Z = whiten(X)
@@ -58,7 +58,7 @@ def test_a_feature_that_is_no_measurement_spoils_nobodys_context() -> None:
     np.testing.assert_allclose(Z[[0, 2, 3, 4]], whiten(X[[0, 2, 3, 4]]))
 
 
-def test_it_keeps_away_from_wrong_labels_where_flash_does_not(tmp_path: Path) -> None:
+def test_whitened_flash_avoids_label_noise_and_flash_does_not(tmp_path: Path) -> None:
     """40 % of the clients have 90 % of wrong labels: .36 of a random cohort's labels are wrong."""
     words = ("clients=30", "cohort=6", "rounds=18", "model=mlp", "eval.clients_every=0", "heterogeneity=noise_bimodal")
 

@@ -17,8 +17,8 @@ from known import known
 from run_harness import go
 from saving import restore
 from selector_harness import World, cohorts, context, ids, play
-from signal_kinds import computed
-from yaml_words import make_a
+from signal_kinds import find_computed
+from yaml_words import make_typed
 
 NAN = float("nan")
 # three strata, of 6, 3 and 1 clients, apart from one another; all of norm 10 but client 9, whose is 20
@@ -26,7 +26,7 @@ X = np.array([[10.0, 0.01 * k] for k in range(6)] + [[-1 + k, 10.0] for k in ran
 
 
 def hcs(**changes: Any) -> HcsFed:
-    return make_a(HcsFed, "selector", "hcsfed", **changes)
+    return make_typed(HcsFed, "selector", "hcsfed", **changes)
 
 
 def blank(n_clients: int = 10) -> State:
@@ -48,7 +48,7 @@ def test_strata_are_the_clusters() -> None:
     assert asked(4)[1].stratum.tolist() == [2] * 6 + [1] * 3 + [0]
 
 
-def test_draws_go_where_gradients_vary() -> None:
+def test_strata_with_varying_gradients_get_more_clients() -> None:
     """N S = (1 * 0, 3 * 1, 6 * .0187): m = 5 has targets (0, 4.82, .18), so (1, 3, 1) with at most three there."""
     for seed in range(10):
         selection, state = asked(5, seed)
@@ -56,7 +56,7 @@ def test_draws_go_where_gradients_vary() -> None:
     assert (np.bincount(asked(2)[1].stratum[asked(2)[0].clients], minlength=3) == [0, 1, 1]).all()
 
 
-def test_chances_within_a_stratum_follow_the_norms() -> None:
+def test_probabilities_within_a_stratum_follow_the_norms() -> None:
     """(3, 4), (6, 8), (0, 5) in one stratum: 5, 10 and 5 of 20. 4 sigma of 1000 draws."""
     sketches = np.array([[3.0, 4], [6, 8], [0, 5]])
     selection, state = asked(1, sketches=sketches, strata=1)
@@ -68,7 +68,7 @@ def test_chances_within_a_stratum_follow_the_norms() -> None:
     assert (np.abs(np.bincount(picks, minlength=3) / 1000 - p) < 4 * np.sqrt(p * (1 - p) / 1000)).all()
 
 
-def test_without_norms_chances_are_equal() -> None:
+def test_without_norms_probabilities_are_equal() -> None:
     np.testing.assert_allclose(known(asked(1, sketches=np.zeros((4, 2)))[0].probability), 0.25)
 
 
@@ -86,7 +86,7 @@ def test_the_stratified_estimate() -> None:
     assert stratum_weights(stratum, ids(1, 4)) @ values[[1, 4]] == pytest.approx(values.mean())
 
 
-def test_advice() -> None:
+def test_the_advice_has_the_stratified_weights() -> None:
     selection, state = asked(4, agg="stratified")
     outcome = updates(selection.clients.tolist(), np.zeros((4, 2)))
     advice, _ = hcs(agg="stratified").observe(state, outcome)
@@ -100,7 +100,7 @@ def test_advice() -> None:
     assert hcs(agg="stratified").observe(state, updates([], np.zeros((0, 2))))[0] is None
 
 
-def test_those_not_known_yet_are_a_stratum_of_their_own() -> None:
+def test_unknown_clients_are_a_separate_stratum() -> None:
     """Client 3 of 4 never told its sketch: 2 of 4 stand behind client 0, 1 of 4 behind 3, and there is advice."""
     state = State(X[:4], np.ones(4, bool), np.array([0, 0, 1, -1]), False)
     advice, _ = hcs(agg="stratified").observe(state, updates([0, 3], np.zeros((2, 2))))
@@ -110,7 +110,7 @@ def test_those_not_known_yet_are_a_stratum_of_their_own() -> None:
     assert hcs(agg="stratified").observe(strange, updates([0, 3], np.zeros((2, 2))))[0] is None
 
 
-def test_everybody_is_asked_once() -> None:
+def test_all_clients_are_queried_once() -> None:
     world = World(available=lambda t: range(6) if t < 2 else range(12))
     steps = play(hcs(), world, 4)
     assert [[probe.clients.tolist() for probe in step.probes] for step in steps] == [
@@ -126,7 +126,7 @@ def test_everybody_is_asked_once() -> None:
     assert np.array_equal(steps[3].after.stratum, steps[2].after.stratum)
 
 
-def test_strata_are_formed_anew() -> None:
+def test_strata_are_formed_again_periodically() -> None:
     """recluster=3: everybody is asked in rounds 0, 3 and 6, who is away then when it is back; the rest is as before."""
     world = World(available=lambda t: range(6) if t == 3 else range(12))
     steps = play(hcs(recluster=3), world, 8)
@@ -156,7 +156,7 @@ def test_a_client_that_moves_changes_its_stratum() -> None:
     assert after.asked.all()
 
 
-def test_feddiverses_version_renews_by_the_next_update() -> None:
+def test_feddiverses_version_updates_the_sketch_with_the_next_update() -> None:
     """Nobody is asked: who trains after the second round has its sketch replaced, once in two rounds."""
     selector = hcs(variant="feddiverse_paper", recluster=2)
     steps = play(selector, World(), 5)
@@ -168,12 +168,21 @@ def test_feddiverses_version_renews_by_the_next_update() -> None:
     assert not steps[2].after.asked.all()
 
 
-def test_those_without_an_answer_come_last() -> None:
+def test_clients_without_an_answer_come_last() -> None:
     sketches = X.copy()
     sketches[[0, 7]] = NAN, 1e300
     for seed in range(10):
         assert not np.isin(asked(8, seed, sketches)[0].clients, [0, 7]).any()
     assert asked(9, 0, sketches)[0].clients.shape == (9,)
+
+
+def test_probabilities_sum_to_1_with_clients_outside_the_strata() -> None:
+    """8 of 9 places of the cohort are drawn from strata, and the last one from the two clients without a sketch."""
+    sketches = X.copy()
+    sketches[[0, 7]] = NAN
+    probability = known(asked(9, 0, sketches)[0].probability)
+    np.testing.assert_allclose(probability[[0, 7]], 1 / 9 / 2)
+    assert probability.sum() == pytest.approx(1)
 
 
 def test_the_number_of_strata() -> None:
@@ -212,7 +221,7 @@ def test_feddiverses_version() -> None:
     assert not selector.plan(state, context(2, 3, 10))
 
 
-def test_feddiverses_version_gets_to_know_who_failed() -> None:
+def test_feddiverses_version_gives_failed_clients_a_stratum_later() -> None:
     """Client 9 fails at first: it is drawn like a tenth of the clients, and has a stratum once its update arrived."""
     selector = hcs(variant="feddiverse_paper")
     _, state = selector.select(blank(), context(0, 3, 10), {})
@@ -258,7 +267,7 @@ def test_the_signal_is_the_sketch_of_the_gradient(way: str) -> None:
     federation, network = federation_of(), network_of()
     trainer = trainer_of(federation, network, epochs=1, batch=10)
     lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
-    signal = computed("compressed_gradient")
+    signal = find_computed("compressed_gradient")
     found = signal.compute(lab, 0, ids(0, 2), {"rate": 0.1, "way": way, "key": 0})
     for row, k in zip(found, (0, 2), strict=True):
         gradient = lab.gradient(k).double().numpy()
@@ -267,7 +276,7 @@ def test_the_signal_is_the_sketch_of_the_gradient(way: str) -> None:
     assert (signal.bytes_up, signal.passes) == (4, 3)
 
 
-def test_everybody_has_a_chance_in_a_cohort_of_three(tmp_path: Path) -> None:
+def test_every_client_can_be_selected_in_a_cohort_of_three(tmp_path: Path) -> None:
     """Six clients of a class each: with ten strata for three places the same three would come in every round."""
     words = ("clients=6", "cohort=3", "rounds=30", "heterogeneity=iid", "partition=label_shards", "partition.shards=1")
     ran = go(tmp_path, "selector=hcsfed", "model=logreg", "client.epochs=1", *words)

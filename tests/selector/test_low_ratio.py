@@ -8,7 +8,7 @@ from fedcohort.selector.low_ratio import LowRatio, State
 from fedcohort.types import Population, ProbeResult
 from known import known
 from run_harness import go
-from selector_harness import context, ids, listed, outcome
+from selector_harness import context, ids, outcome, to_list
 
 
 def told(state: State, part: LowRatio, losses: list[float], round: int) -> State:
@@ -16,27 +16,27 @@ def told(state: State, part: LowRatio, losses: list[float], round: int) -> State
     return part.observe(state, made)[1]
 
 
-def test_the_first_round_is_everybodys_and_everybody_is_asked_in_each() -> None:
+def test_the_first_round_is_uniform_and_every_round_queries_all_clients() -> None:
     part = LowRatio(0.4)
     state = part.init(Population(5, 2, 2, {}))
     assert part.select(state, context(), {})[0].uncapped
     (probe,) = part.plan(state, context(round=3, available=[0, 3]))
-    assert (probe.signal, listed(probe.clients), probe.concurrent) == ("loss", [0, 3], True)
+    assert (probe.signal, to_list(probe.clients), probe.concurrent) == ("loss", [0, 3], True)
 
 
-def test_those_whose_loss_has_fallen_most() -> None:
+def test_clients_with_the_largest_loss_decrease_are_candidates() -> None:
     """First losses 2, 2, 4, 1 and 1, then 1, 2, 1, .9 and NaN: ratios .5, 1, .25, .9 and none."""
     part = LowRatio(0.4)
     state = told(part.init(Population(5, 2, 2, {})), part, [2.0, 2.0, 4.0, 1.0, 1.0], 0)
     state = told(state, part, [1.0, 2.0, 1.0, 0.9, np.nan], 1)
     selection, _ = part.select(state, context(round=2), {})
     np.testing.assert_allclose(known(selection.scores), [-0.5, -1.0, -0.25, -0.9, np.nan])
-    assert listed(selection.clients) == [0, 2]
+    assert to_list(selection.clients) == [0, 2]
     few = context(round=2, available=[1, 3, 4])
-    assert listed(part.select(state, few, {})[0].clients) == [1, 3]
+    assert to_list(part.select(state, few, {})[0].clients) == [1, 3]
 
 
-def test_in_a_run_it_keeps_away_from_wrong_labels(tmp_path: Path) -> None:
+def test_a_run_avoids_clients_with_label_noise(tmp_path: Path) -> None:
     words = ("rounds=12", "clients=20", "cohort=5", "model=mlp", "client.epochs=5", "eval.clients_every=0")
     noise = ("heterogeneity=noise15", "label_noise.a=30", "label_noise.concentration=1")
     ran = go(tmp_path, "selector=low_ratio", *words, *noise)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agg_harness import update_of
+from agg_harness import make_update
 from fedcohort.errors import OptionError
 from fedcohort.selector.oort import Oort
 from fedcohort.selector.ranking import (
@@ -23,8 +23,8 @@ from fedcohort.signal.base import find
 from fedcohort.types import Selection
 from known import known
 from selector_harness import World, context, ids, outcome, play
-from signal_kinds import reported
-from yaml_words import make, make_a
+from signal_kinds import find_reported
+from yaml_words import make, make_typed
 
 NAN, INF = float("nan"), float("inf")
 EXPECTED = {"expected_s": np.ones(5)}
@@ -32,7 +32,7 @@ PLAIN: Oort = make("selector", "oort", preferred_in="seconds", preferred=10.0)
 
 
 def oort(**changes: Any) -> Oort:
-    return make_a(Oort, "selector", "oort", **changes)
+    return make_typed(Oort, "selector", "oort", **changes)
 
 
 def five(**changes: Any) -> State:
@@ -61,20 +61,20 @@ def test_utility_by_hand() -> None:
 
 
 def test_the_signals_are_those_of_the_samples_trained_on() -> None:
-    update = update_of(0, [0.0], n=4, sample_loss=np.array([1.0, 2.0, NAN, 2.0]))
-    assert (reported("loss_count").read(update), reported("loss_squares").read(update)) == (3.0, 9.0)
-    nothing = update_of(0, [0.0], n=2, sample_loss=np.array([NAN, NAN]))
-    assert (reported("loss_count").read(nothing), reported("loss_squares").read(nothing)) == (0.0, 0.0)
+    update = make_update(0, [0.0], n=4, sample_loss=np.array([1.0, 2.0, NAN, 2.0]))
+    assert (find_reported("loss_count").read(update), find_reported("loss_squares").read(update)) == (3.0, 9.0)
+    nothing = make_update(0, [0.0], n=2, sample_loss=np.array([NAN, NAN]))
+    assert (find_reported("loss_count").read(nothing), find_reported("loss_squares").read(nothing)) == (0.0, 0.0)
     assert find("loss_count").bytes_up + find("loss_squares").bytes_up == 8
 
 
-def test_the_longer_ignored_the_larger_the_bonus() -> None:
+def test_the_bonus_grows_with_the_rounds_since_the_last_selection() -> None:
     """sqrt(.1 ln R / last)."""
     np.testing.assert_allclose(staleness(10, ids(5, 9)), [0.214597, 0.159951], atol=5e-7)
     np.testing.assert_allclose(staleness(100, ids(1, 0)), [0.678614, 0.0], atol=5e-7)
 
 
-def test_the_slow_are_penalised() -> None:
+def test_slow_clients_are_penalised() -> None:
     """T = 10, alpha = 2."""
     times = np.array([5.0, 10.0, 20.0, 40.0, NAN, INF])
     np.testing.assert_allclose(speed_factor(times, 10.0, 2.0), [1, 1, 0.25, 0.0625, 1, 0])
@@ -99,7 +99,7 @@ def test_the_whole_score_by_hand() -> None:
     assert selection.clients.tolist() == [1, 3]
 
 
-def test_admitted_are_drawn_by_score() -> None:
+def test_admitted_clients_are_drawn_by_score() -> None:
     """cutoff = .05 admits all five; one place of each: 4 sigma of 1000 draws."""
     state, p = five(), np.array([0.16006196, 0.28086338, 0.10922631, 0.61045042, 0.09249079])
     picks = [chosen(state, 1, seed=seed, cutoff=0.05, eps=0.0, eps_min=0.0).clients[0] for seed in range(1000)]
@@ -107,7 +107,7 @@ def test_admitted_are_drawn_by_score() -> None:
     assert (np.abs(np.bincount(picks, minlength=5) / 1000 - p) < 4 * np.sqrt(p * (1 - p) / 1000)).all()
 
 
-def test_the_largest_utilities_are_cut() -> None:
+def test_the_largest_utilities_are_clipped() -> None:
     """c at place int(.6 5) = 3 of the sorted: 10 counts as 4; the extremes stay those before clipping."""
     U = np.array([1.0, 2.0, 3.0, 4.0, 10.0])
     np.testing.assert_allclose(normalise_utilities(U, 0.95), (U - 0.999) / 9.001)
@@ -143,12 +143,12 @@ def test_exploration_decays() -> None:
         (4, 0.0, 30, 20, (0, 4)),  # who doesn't want to explore doesn't
     ],
 )
-def test_how_many_explore(m: int, eps: float, new: int, known: int, expected: tuple[int, int]) -> None:
+def test_the_number_of_explored_clients(m: int, eps: float, new: int, known: int, expected: tuple[int, int]) -> None:
     assert split_cohort(m, eps, new, known) == expected
 
 
 @pytest.mark.parametrize("cohort", [1, 2, 3])
-def test_everybody_is_explored_and_then_cohorts_stay_complete(cohort: int) -> None:
+def test_all_clients_are_explored_and_cohorts_stay_complete(cohort: int) -> None:
     """12 clients: whoever is explored is never explored again; 20 rounds more have distinct ids.
 
     From the first round on eps is .2, of which a cohort of 1, 2 or 3 has less than one: one is tried all the same.
@@ -160,7 +160,7 @@ def test_everybody_is_explored_and_then_cohorts_stay_complete(cohort: int) -> No
 
 
 @pytest.mark.parametrize(("explore", "chances"), [("speed", [4 / 7, 2 / 7, 1 / 7]), ("size", [0.5, 0.3, 0.2])])
-def test_whom_to_explore(explore: str, chances: list[float]) -> None:
+def test_unexplored_clients_are_selected_by_speed_or_size(explore: str, chances: list[float]) -> None:
     """Speeds 1, 1/2, 1/4, or sizes 50, 30, 20 of clients no slower than T; 4 sigma of 1000 draws."""
     signals = {"expected_s": np.array([1.0, 2.0, 4.0]), "n_train": np.array([50, 30, 20])}
     selector = oort(explore=explore, preferred=100.0)
@@ -221,12 +221,12 @@ def paced(sums: list[float], **changes: Any) -> tuple[float, list[float]]:
         ("none", [5.0] * 4 + [4.0] * 4, 30),
     ],
 )
-def test_the_pacer(pacer: str, sums: list[float], T: float) -> None:
+def test_the_pacer_by_hand(pacer: str, sums: list[float], T: float) -> None:
     assert paced(sums, pacer=pacer)[0] == T
     assert len(paced(sums, pacer=pacer)[1]) < 8, "what is kept stays short"
 
 
-def test_the_pacer_stays_in_bounds() -> None:
+def test_the_pacer_stays_within_its_bounds() -> None:
     falling = [5.0] * 4 + [4.0] * 4
     assert paced(falling, preferred=98.0)[0] == 100.0
     assert paced(falling, preferred=98.0, preferred_in="seconds", step=7.0)[0] == 105.0
@@ -234,7 +234,7 @@ def test_the_pacer_stays_in_bounds() -> None:
     assert paced([1.0] * 4 + [7.0] * 4, pacer="code", preferred=3.0)[0] == 3.0
 
 
-def test_what_a_client_reports_is_kept_until_it_trains_again() -> None:
+def test_a_clients_report_is_kept_until_it_trains_again() -> None:
     selector = oort()
     state = selector.init(World(3, 2).population(selector.needs))
     answers: dict[str, Any] = {"loss_count": [3.0, 4.0], "loss_squares": [9.0, 4.0], "duration": [7.0, 8.0]}
@@ -246,21 +246,21 @@ def test_what_a_client_reports_is_kept_until_it_trains_again() -> None:
 
 
 @pytest.mark.parametrize(("count", "squares"), [(NAN, 1.0), (1.0, NAN), (INF, 1.0), (0.0, INF), (-1.0, -1.0)])
-def test_nonsense_is_taken_only_where_too_few_others_are_left(count: float, squares: float) -> None:
+def test_clients_with_invalid_utility_are_a_last_resort(count: float, squares: float) -> None:
     assert np.isnan(utilities(np.array([count]), np.array([squares]))).all()
     state = five(utility=np.array([1.0, 2.0, 3.0, 4.0, NAN]))
     assert all(4 not in chosen(state, 4, seed=seed).clients for seed in range(30))
     assert chosen(state, 5).clients.tolist() == [0, 1, 2, 3, 4]
 
 
-def test_who_has_had_its_rounds_is_taken_only_where_too_few_others_are_left() -> None:
+def test_clients_over_the_limit_of_rounds_are_a_last_resort() -> None:
     state = five(rounds=ids(10, 10, 9, 9, 9))
     assert all(chosen(state, 3, seed=seed, cap=10, cutoff=0.0).clients.tolist() == [2, 3, 4] for seed in range(10))
     assert {3} == {int(chosen(state, 1, seed=seed, cap=None).clients[0]) for seed in range(10)}
     assert len(chosen(state, 4, cap=10).clients) == 4
 
 
-def test_chances_are_of_one_place_of_the_cohort() -> None:
+def test_probabilities_refer_to_one_draw() -> None:
     """2 places by (3, 1, 0), 1 by (0, 0, 5)."""
     halves = ((np.array([3.0, 1.0, 0.0]), 2), (np.array([0.0, 0.0, 5.0]), 1))
     np.testing.assert_allclose(expected_cohort_shares(halves), [1 / 2, 1 / 6, 1 / 3])
@@ -276,13 +276,13 @@ def test_chances_are_of_one_place_of_the_cohort() -> None:
         ({"preferred_in": "seconds"}, {"expected_s"}),
     ],
 )
-def test_only_what_the_options_read_is_needed(changes: dict[str, Any], needs: set[str]) -> None:
+def test_only_the_signals_of_the_options_are_needed(changes: dict[str, Any], needs: set[str]) -> None:
     world = World()
     play(oort(**changes), world, 2)
     assert world.read == oort(**changes).needs == needs | {"loss_count", "loss_squares", "duration"}
 
 
-def test_a_percentile_above_100_is_refused() -> None:
+def test_a_percentile_above_100_is_rejected() -> None:
     with pytest.raises(OptionError, match=r"preferred must be a number in \(0, 100\] with preferred_in=percentile"):
         replace(oort(), preferred=120.0)
     replace(oort(), preferred=120.0, preferred_in="seconds")

@@ -10,7 +10,7 @@ from fedcohort.selector.oracle_clean import OracleClean
 from fedcohort.tracking import record
 from known import known
 from run_harness import go
-from selector_harness import context, listed
+from selector_harness import context, to_list
 from yaml_words import make
 
 RATE = {"noise_rate": np.array([0.4, 0.0, 0.2, 0.1, 0.3])}
@@ -18,10 +18,10 @@ RATE = {"noise_rate": np.array([0.4, 0.0, 0.2, 0.1, 0.3])}
 
 def chosen(share: float, rates: dict[str, np.ndarray] = RATE, seed: int = 0, **ctx: object) -> list[int]:
     made = context(signals=rates, seed=seed, **ctx)  # type: ignore[arg-type]
-    return listed(OracleClean(share).select(Stateless(), made, {})[0].clients)
+    return to_list(OracleClean(share).select(Stateless(), made, {})[0].clients)
 
 
-def test_the_cleanest_and_nobody_else() -> None:
+def test_only_the_cleanest_clients_are_selected() -> None:
     """share=0 is a pool of m; 0.6 of five clients is a pool of the three cleanest, 1, 3 and 2."""
     assert chosen(0.0) == [1, 3]
     assert chosen(0.0, available=[0, 2, 4]) == [2, 4]
@@ -39,7 +39,7 @@ def test_the_cleanest_and_nobody_else() -> None:
         (0.2, np.zeros(5), [0.4] * 5),  # without noise it is uniform
     ],
 )
-def test_chances(share: float, rates: np.ndarray, exact: list[float]) -> None:
+def test_selection_probabilities_by_hand(share: float, rates: np.ndarray, exact: list[float]) -> None:
     """Its probabilities are these, and so are the frequencies, within four standard deviations."""
     ctx = context(signals={"noise_rate": rates})
     selection = OracleClean(share).select(Stateless(), ctx, {})[0]
@@ -58,7 +58,7 @@ def test_rounding_does_not_widen_the_pool() -> None:
     assert np.flatnonzero(selection.probability).tolist() == [0, 1, 2]
 
 
-def test_a_run_says_what_it_knows_that_no_server_can(tmp_path: Path) -> None:
+def test_a_run_names_its_oracle_signals(tmp_path: Path) -> None:
     info = go(tmp_path, "selector=oracle_clean", "rounds=1").info
     assert info is not None
     assert record.tags(info, "running")["yardstick"] == "noise_rate"

@@ -6,7 +6,7 @@ from fedcohort.selector.base import Stateless
 from fedcohort.selector.oracle_diverse import OracleDiverse
 from fedcohort.types import RoundContext
 from known import known
-from selector_harness import context, listed
+from selector_harness import context, to_list
 
 # Two clients of class 0, two of class 1, one of class 2, one of all three
 COUNTS = np.array([[6, 0, 0], [6, 0, 0], [0, 6, 0], [0, 6, 0], [0, 0, 6], [2, 2, 2]])
@@ -17,10 +17,10 @@ def made(seed: int, cohort: int, counts: np.ndarray = COUNTS) -> RoundContext:
 
 
 def chosen(seed: int, cohort: int = 3) -> list[int]:
-    return listed(OracleDiverse().select(Stateless(), made(seed, cohort), {})[0].clients)
+    return to_list(OracleDiverse().select(Stateless(), made(seed, cohort), {})[0].clients)
 
 
-def test_cohorts_have_all_classes_equally() -> None:
+def test_cohorts_are_balanced_over_classes() -> None:
     """After 0, client 5 (8, 2, 2 samples) and one of another class (6, 6, 0) are both 1/6 away from balance.
 
     Then the third closes the rest: one of the missing class where 5 isn't in it, one of another class than 0's where
@@ -32,18 +32,18 @@ def test_cohorts_have_all_classes_equally() -> None:
     assert len(seen) > 5
 
 
-def test_the_first_is_anybody() -> None:
+def test_the_first_client_is_uniform() -> None:
     assert {chosen(seed, 1)[0] for seed in range(60)} == set(range(6))
 
 
-def test_who_has_nothing_is_last() -> None:
+def test_clients_without_samples_come_last() -> None:
     counts = np.vstack([COUNTS[:3], np.zeros((1, 3), dtype=np.int64)])
     assert all(
-        listed(OracleDiverse().select(Stateless(), made(s, 3, counts), {})[0].clients) == [0, 1, 2] for s in range(9)
+        to_list(OracleDiverse().select(Stateless(), made(s, 3, counts), {})[0].clients) == [0, 1, 2] for s in range(9)
     )
 
 
-def test_a_score_is_one_s_own_balance() -> None:
+def test_a_score_is_the_clients_class_balance() -> None:
     """A single class is (1 - 1/3)^2 + 2/9 = 2/3 away from balance."""
     scores = known(OracleDiverse().select(Stateless(), made(0, 2), {})[0].scores)
     np.testing.assert_allclose(scores, [-2 / 3] * 5 + [0])

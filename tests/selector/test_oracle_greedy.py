@@ -12,7 +12,7 @@ from fedcohort.types import Population, ProbeResult
 from selector_harness import context, ids
 
 
-def test_it_asks_everybody_who_is_there_and_takes_those_picked_first() -> None:
+def test_all_available_clients_are_queried_and_the_first_picked_are_selected() -> None:
     ctx = context(available=[0, 2, 3, 4])
     (probe,) = OracleGreedy(9).plan(Stateless(), ctx)
     assert probe.signal == "greedy_gain"
@@ -25,13 +25,13 @@ def test_it_asks_everybody_who_is_there_and_takes_those_picked_first() -> None:
     np.testing.assert_array_equal(selection.scores, [0, np.nan, 1, -np.inf, 2])
 
 
-def test_nobody_is_trained_where_there_is_no_choice() -> None:
+def test_no_client_is_queried_if_there_is_no_choice() -> None:
     ctx = context(available=[1, 4])
     assert OracleGreedy(9).plan(Stateless(), ctx) == ()
     assert OracleGreedy(9).select(Stateless(), ctx, {})[0].clients.tolist() == [1, 4]
 
 
-def test_too_many_clients_are_refused() -> None:
+def test_too_many_clients_are_rejected() -> None:
     OracleGreedy(12).init(Population(12, 4, 3, {}))
     said = "limit must be an integer of at least 13, the number of clients, which all train in every round, got 12"
     with pytest.raises(OptionError, match=re.escape(said)):

@@ -7,7 +7,7 @@ from fedcohort.selector.oracle_diverse import OracleDiverse
 from fedcohort.selector.oracle_groups import OracleGroups
 from fedcohort.types import RoundContext
 from known import known
-from selector_harness import context, listed
+from selector_harness import context, to_list
 
 # Two classes in two colours: 0 red, 0 green, 1 red, 1 green. Both classes are even in all clients, the colours in none:
 # two have class and colour together, two the other way round
@@ -21,13 +21,13 @@ def made(seed: int, cohort: int) -> RoundContext:
 
 def test_a_cohort_has_no_correlation_of_class_and_colour() -> None:
     """Of two clients one is of each kind: four groups of six. The oracle of classes takes any two, all being even."""
-    seen = {tuple(listed(OracleGroups().select(Stateless(), made(seed, 2), {})[0].clients)) for seed in range(60)}
+    seen = {tuple(to_list(OracleGroups().select(Stateless(), made(seed, 2), {})[0].clients)) for seed in range(60)}
     assert seen == {(0, 2), (0, 3), (1, 2), (1, 3)}
-    blind = {tuple(listed(OracleDiverse().select(Stateless(), made(seed, 2), {})[0].clients)) for seed in range(60)}
+    blind = {tuple(to_list(OracleDiverse().select(Stateless(), made(seed, 2), {})[0].clients)) for seed in range(60)}
     assert {(0, 1), (2, 3)} <= blind
 
 
-def test_a_score_is_one_s_own_balance_over_groups() -> None:
+def test_a_score_is_the_clients_group_balance() -> None:
     """Two of four groups by halves: 2 (1/2 - 1/4)^2 + 2 / 16 = 1/4 away from balance; over classes it would be 0."""
     scores = known(OracleGroups().select(Stateless(), made(0, 2), {})[0].scores)
     np.testing.assert_allclose(scores, [-1 / 4] * 4)

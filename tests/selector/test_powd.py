@@ -9,17 +9,17 @@ from fedcohort.errors import OptionError
 from fedcohort.selector.base import Stateless, draw
 from fedcohort.selector.powd import PowD
 from fedcohort.types import Population, ProbeResult
-from selector_harness import World, context, ids, listed, play
+from selector_harness import World, context, ids, play, to_list
 
 NAN, INF = float("nan"), float("inf")
 
 
 def chosen(polled: list[int], losses: list[float], **kwargs: Any) -> list[int]:
     answers = {"loss": ProbeResult(ids(*polled), np.array(losses))}
-    return listed(PowD(None, "size").select(Stateless(), context(**kwargs), answers)[0].clients)
+    return to_list(PowD(None, "size").select(Stateless(), context(**kwargs), answers)[0].clients)
 
 
-def test_the_largest_losses_win() -> None:
+def test_the_largest_losses_are_selected() -> None:
     """Ascending order would give {1, 4}; positions among the candidates instead of ids, {1, 2}."""
     assert chosen([1, 3, 4], [0.2, 0.9, 0.5]) == [3, 4]
 
@@ -30,12 +30,12 @@ def test_a_loss_that_is_not_finite_is_never_preferred(bad: float) -> None:
         assert chosen([0, 1, 3, 4], [bad, 0.1, bad, 0.2], seed=seed) == [1, 4]
 
 
-def test_too_few_finite_losses_are_filled_up_from_those_who_answered() -> None:
+def test_too_few_finite_losses_are_filled_up_with_answering_clients() -> None:
     picks = {tuple(chosen([0, 1, 3], [NAN, 0.1, NAN], seed=seed)) for seed in range(40)}
     assert picks == {(0, 1), (1, 3)}
 
 
-def test_too_few_answers_are_filled_up_from_the_available() -> None:
+def test_too_few_answers_are_filled_up_with_available_clients() -> None:
     picks = {tuple(chosen([1], [0.1], available=[0, 1, 4], seed=seed)) for seed in range(40)}
     assert picks == {(0, 1), (1, 4)}
     assert len(chosen([], [], cohort=3)) == 3
@@ -60,7 +60,7 @@ def test_number_of_candidates(candidates: int | None, cohort: int, available: in
     assert not probe.concurrent
 
 
-def test_polling_no_more_than_the_cohort_is_proportional_sampling() -> None:
+def test_querying_only_the_cohort_is_proportional_sampling() -> None:
     """d = m: S = A, the draw in proportion to n_k that `random` makes with weights=proportional."""
     world = World(cohort=4)
     for step in play(PowD(4, "size"), world, 10):
@@ -69,7 +69,7 @@ def test_polling_no_more_than_the_cohort_is_proportional_sampling() -> None:
         assert step.selection.clients.tolist() == step.probes[0].clients.tolist() == proportional.tolist()
 
 
-def test_polling_everybody_is_the_global_top() -> None:
+def test_querying_all_clients_selects_the_globally_largest_losses() -> None:
     world = World()
     for step in play(PowD(12, "uniform"), world, 10):
         largest = np.argsort(-world.values("loss", step.ctx.round))[:3]
@@ -99,7 +99,7 @@ def test_sizes_are_read_only_where_they_count() -> None:
         assert world.read == PowD(None, candidate).needs == needs
 
 
-def test_scores_are_the_losses_of_those_who_answered() -> None:
+def test_scores_are_the_reported_losses() -> None:
     answers = {"loss": ProbeResult(ids(0, 3), np.array([0.5, NAN]))}
     scores = PowD(None, "size").select(Stateless(), context(), answers)[0].scores
     np.testing.assert_array_equal(scores, [0.5, NAN, NAN, -INF, NAN])

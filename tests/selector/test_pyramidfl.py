@@ -20,9 +20,9 @@ from fedcohort.selector.pyramidfl import (
     work_multipliers,
 )
 from fedcohort.selector.ranking import utilities
-from run_harness import Ran, go, same_bits
+from run_harness import FinishedRun, go, same_bits
 from selector_harness import World, context, ids, outcome, play
-from yaml_words import make_a
+from yaml_words import make_typed
 
 ONE = np.ones(3)
 NAN = float("nan")
@@ -37,7 +37,7 @@ TIMES = {
 
 
 def pyramid(**changes: Any) -> PyramidFl:
-    return make_a(PyramidFl, "selector", "pyramidfl", **changes)
+    return make_typed(PyramidFl, "selector", "pyramidfl", **changes)
 
 
 def chosen(cohort: int = 3, units: int = 5, seed: int = 0, **changes: Any) -> Any:
@@ -50,14 +50,14 @@ def chosen(cohort: int = 3, units: int = 5, seed: int = 0, **changes: Any) -> An
     return selector.select(state, ctx, {})[0]
 
 
-def test_who_matters_most_uploads_most() -> None:
+def test_the_most_important_clients_upload_most() -> None:
     """Ranks 1, 0, 2 of importances 5, 9, 1: .1 + rank (.6 - .1) / 3."""
     np.testing.assert_allclose(drop_rates(np.array([5.0, 9, 1]), 0.1, 0.6, 3), [0.266667, 0.1, 0.433333], atol=5e-7)
     np.testing.assert_allclose(drop_rates(np.array([4.0, 4, 1]), 0.1, 0.6, 3), [0.1, 0.1, 0.433333], atol=5e-7)
     assert not len(drop_rates(np.empty(0), 0.1, 0.6, 3))
 
 
-def test_the_fast_do_more_until_the_slowest_is_done() -> None:
+def test_fast_clients_train_longer_up_to_the_slowest_clients_time() -> None:
     """c = (17.33, 29, 10.67), R = 29: floor(11.67 / 2) = 5 and floor(18.33 / 1) = 18 units more, half of them."""
     rho = drop_rates(np.array([5.0, 9, 1]), 0.1, 0.6, 3)
     c = predict_job_seconds(context(0, 3, 3, signals=TIMES), ids(0, 1, 2), rho)
@@ -82,7 +82,7 @@ def test_the_whole_selection_by_hand() -> None:
     assert chosen(drop_agg="zeros").zero_fill
 
 
-def test_nobody_exceeds_the_time_of_the_slowest() -> None:
+def test_no_client_exceeds_the_time_of_the_slowest() -> None:
     """However beta rounds: what is added takes no longer than R - c."""
     rng = np.random.default_rng(0)
     for beta in (0.3, 0.5, 0.9, 1.0):
@@ -100,7 +100,7 @@ def test_passes_cap_the_work() -> None:
     assert "pass_units" not in pyramid().needs
 
 
-def test_the_slowest_of_a_larger_cohort_are_let_go() -> None:
+def test_the_slowest_of_a_larger_cohort_are_dropped() -> None:
     """1.5 x 2 = 3 are chosen: 20, 30 and 15 s; with 1 there is Oort's cohort."""
     assert {tuple(chosen(2, seed=s, overcommit=1.5).clients.tolist()) for s in range(9)} == {(0, 2)}
     alone = {tuple(chosen(2, seed=s, overcommit=1.0).clients.tolist()) for s in range(30)}
@@ -114,7 +114,7 @@ def test_the_norm_is_that_of_the_update() -> None:
     assert np.linalg.norm(D - w) ** 2 == pytest.approx(20.0)
 
 
-def test_nonsense_matters_least() -> None:
+def test_invalid_utility_has_the_lowest_importance() -> None:
     norm = np.array([NAN, np.inf, -1.0, 2.0, 1e300, 4.0])
     count = np.array([3.0, 3.0, 3.0, NAN, 1e300, 50.0])
     found = importances(norm, count, np.ones(6))
@@ -123,7 +123,7 @@ def test_nonsense_matters_least() -> None:
     assert found[5] == 2.0
 
 
-def test_what_is_learned() -> None:
+def test_the_state_after_a_round_by_hand() -> None:
     """Norm 4 of 50 samples is 2; over 4 steps .5. Who fails keeps n_k, who arrived has the expected duration."""
     told: dict[str, Any] = {"loss_count": [50.0], "loss_squares": [200.0], "update_norm": [4.0], "steps": [4.0]}
     for per_step, expected in ((False, 2.0), (True, 0.5)):
@@ -162,7 +162,7 @@ def test_options_decide_the_requirements(high: float, beta: float, requirements:
 
 
 @pytest.mark.parametrize("changes", [{"low": 0.7}, {"cutoff": 2.0}, {"beta": -0.1}, {"preferred": 101.0}])
-def test_mistakes(changes: dict[str, float]) -> None:
+def test_invalid_options_are_rejected(changes: dict[str, float]) -> None:
     with pytest.raises(OptionError, match="must be a"):
         replace(pyramid(), **changes)  # type: ignore[arg-type]
 
@@ -174,19 +174,19 @@ WEIGHT, BIAS, FORWARD = 640, 10, 2 * 640
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def plain(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     """The run that others are compared with."""
     return go(tmp_path_factory.mktemp("plain"), *RUN)
 
 
-def asked(ran: Ran, t: int) -> np.ndarray:
+def asked(ran: FinishedRun, t: int) -> np.ndarray:
     """The units of round t, of those selected."""
     report = ran.reports[t + 1]
     units: np.ndarray = report.clients["units"][report.cohort]
     return units
 
 
-def test_work_is_charged_as_it_is_done(tmp_path: Path) -> None:
+def test_the_actual_work_is_charged(tmp_path: Path) -> None:
     """Three forward passes a sample and epoch, of as many epochs as each does; nobody is later than the slowest."""
     ran = go(tmp_path, *RUN, "client.epochs=10", "device.lam=0")
     flops = np.diff([report.metrics["comp/client_flops"] for report in ran.reports])
@@ -201,7 +201,7 @@ def test_work_is_charged_as_it_is_done(tmp_path: Path) -> None:
     assert max(asked(ran, t).max() for t in range(3)) > 10
 
 
-def test_bytes_are_those_of_what_is_sent(tmp_path: Path) -> None:
+def test_the_transmitted_bytes_are_charged(tmp_path: Path) -> None:
     """Each of two tensors is sent or not: a client uploads 0, 10, 640 or 650 numbers, and 8 bytes for Oort's two."""
     ran = go(tmp_path, *RUN, "selector.high=0.9", "selector.low=0.5", "rounds=6")
     up = np.diff([report.metrics["comm/up_bytes"] for report in ran.reports]) - 4 * 8
@@ -224,7 +224,7 @@ def test_without_drops_and_more_work_it_trains_as_any_selector(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("kind", ["vectorised", "sequential", "debug"])
-def test_engines_agree(tmp_path: Path, plain: Ran, kind: str) -> None:
+def test_engines_agree(tmp_path: Path, plain: FinishedRun, kind: str) -> None:
     words = (*RUN, "client.momentum=0.5") if kind == "vectorised" else RUN
     one = plain if kind != "vectorised" else go(tmp_path / "a", *words, "engine=auto")
     other = go(tmp_path / "b", *words, f"engine={kind}")
@@ -233,7 +233,7 @@ def test_engines_agree(tmp_path: Path, plain: Ran, kind: str) -> None:
     assert [r.metrics["comm/up_bytes"] for r in one.reports] == [r.metrics["comm/up_bytes"] for r in other.reports]
 
 
-def test_a_deadline_cuts_what_is_asked(tmp_path: Path) -> None:
+def test_a_deadline_limits_the_extra_work(tmp_path: Path) -> None:
     """Half a mean job: with partial work clients do fewer units than asked, and are charged for those."""
     ran = go(tmp_path, *RUN, "client.epochs=4", "deadline=fixed", "deadline.k=0.5", "deadline.partial_work=true")
     flops = np.diff([report.metrics["comp/client_flops"] for report in ran.reports])
@@ -249,7 +249,7 @@ def test_a_deadline_cuts_what_is_asked(tmp_path: Path) -> None:
         assert (done < 44).all()
 
 
-def test_steps_are_units_too(tmp_path: Path) -> None:
+def test_extra_work_is_limited_in_steps_too(tmp_path: Path) -> None:
     """client.steps=6 with passes=1: nobody does more steps than max(6, one pass)."""
     ran = go(tmp_path, *RUN, "client.steps=6", "selector.passes=1", "client.batch=10", "device.lam=0")
     for t in range(3):
@@ -257,7 +257,7 @@ def test_steps_are_units_too(tmp_path: Path) -> None:
         assert (asked(ran, t) <= np.maximum(6, np.ceil(n / 10))).all()
 
 
-def test_fewer_samples_take_less(tmp_path: Path) -> None:
+def test_fewer_samples_take_less_time(tmp_path: Path) -> None:
     ran = go(tmp_path, *RUN, "samples=random", "samples.fraction=0.5")
     flops = np.diff([report.metrics["comp/client_flops"] for report in ran.reports])
     for t, cost in enumerate(flops):
@@ -265,14 +265,14 @@ def test_fewer_samples_take_less(tmp_path: Path) -> None:
         assert cost == pytest.approx(3 * FORWARD * float(asked(ran, t) @ used))
 
 
-def test_resuming_is_continuing(tmp_path: Path, plain: Ran) -> None:
+def test_a_resumed_run_continues_identically(tmp_path: Path, plain: FinishedRun) -> None:
     go(tmp_path / "b", *RUN, "rounds=1")
     rest = go(tmp_path / "b", *RUN, "resume=true")
     assert rest.last.fingerprint == plain.last.fingerprint
 
 
 @pytest.mark.parametrize("codec", ["quant", "subsample"])
-def test_codecs_encode_what_is_sent(tmp_path: Path, codec: str) -> None:
+def test_codecs_encode_only_the_transmitted_part(tmp_path: Path, codec: str) -> None:
     """Fewer tensors make fewer bytes, also of those that a codec makes of them."""
     most, less = (
         go(tmp_path / f, *RUN, f"codec={codec}", f"selector.low={f}", f"selector.high={f}") for f in ("0", "0.8")

@@ -11,20 +11,20 @@ def turns(n_clients: int, cohort: int, rounds: int, tie: str = "id") -> tuple[li
     return cohorts(steps), [step.after.R.tolist() for step in steps]
 
 
-def test_five_clients_two_a_round() -> None:
+def test_five_clients_two_per_round() -> None:
     """Round 2 ends the first lap with 4 and begins the second with 0."""
     chosen, R = turns(5, 2, 5)
     assert chosen == [[0, 1], [2, 3], [0, 4], [1, 2], [3, 4]]
     assert R[-1] == [2] * 5
 
 
-def test_five_clients_three_a_round() -> None:
+def test_five_clients_three_per_round() -> None:
     chosen, R = turns(5, 3, 4)
     assert chosen == [[0, 1, 2], [0, 3, 4], [1, 2, 3], [0, 1, 4]]
     assert R[-1] == [3, 3, 2, 2, 2]
 
 
-def test_nobody_is_two_turns_ahead() -> None:
+def test_no_client_is_two_turns_ahead() -> None:
     for n_clients, cohort in ((5, 2), (5, 3), (7, 7), (12, 5)):
         for R in turns(n_clients, cohort, 30, "random")[1]:
             assert max(R) - min(R) <= 1
@@ -48,6 +48,6 @@ def test_only_available_clients_are_compared() -> None:
     assert 5 in steps[10].selection.clients
 
 
-def test_scores_are_turns_taken() -> None:
+def test_scores_count_the_turns() -> None:
     steps = play(RoundRobin("id"), World(5, 2), 3)
     np.testing.assert_array_equal(steps[2].selection.scores, [-1, -1, -1, -1, 0])

@@ -10,13 +10,13 @@ from fedcohort.selector.rpowd import RPowD, State
 from fedcohort.types import Population
 from known import known
 from selector_harness import World, context, outcome, play
-from yaml_words import make_a
+from yaml_words import make_typed
 
 NAN, INF = float("nan"), float("inf")
 
 
 def rpowd(**changes: Any) -> RPowD:
-    return make_a(RPowD, "selector", "rpowd", **{"candidate": "uniform", "tie": "id", **changes})
+    return make_typed(RPowD, "selector", "rpowd", **{"candidate": "uniform", "tie": "id", **changes})
 
 
 def test_five_rounds_by_hand() -> None:
@@ -31,7 +31,7 @@ def test_five_rounds_by_hand() -> None:
     assert state.last.tolist() == [0.3, INF, 0.1, 0.2]
 
 
-def test_only_the_candidates_compete() -> None:
+def test_only_candidates_are_compared() -> None:
     """d = 1 of three with n = (50, 30, 20): whoever is drawn is taken, whatever its loss; 4 sigma of 1000 draws."""
     state = State(np.array([0.1, 0.5, 0.9]))
     n = {"n_train": np.array([50, 30, 20])}
@@ -43,7 +43,7 @@ def test_only_the_candidates_compete() -> None:
     np.testing.assert_allclose(known(selections[0][0].probability), p, rtol=1e-14)
 
 
-def test_all_candidates_is_the_global_top_of_the_last_losses() -> None:
+def test_with_all_candidates_the_globally_largest_losses_are_selected() -> None:
     world = World()
     for step in play(rpowd(candidates=12), world, 8)[4:]:
         largest = np.argsort(-step.before.last)[:3]
@@ -51,7 +51,7 @@ def test_all_candidates_is_the_global_top_of_the_last_losses() -> None:
         np.testing.assert_array_equal(step.selection.scores, step.before.last)
 
 
-def test_everybody_is_visited_once_before_anybody_twice() -> None:
+def test_every_client_is_selected_once_before_any_is_selected_twice() -> None:
     steps = play(rpowd(candidates=12, tie="random"), World(), 4)
     visited = np.concatenate([step.selection.clients for step in steps])
     assert sorted(visited.tolist()) == list(range(12))
@@ -68,7 +68,7 @@ def test_a_loss_that_is_not_finite_is_not_preferred_until_there_is_a_finite_one(
     assert selector.select(state, context(2, 1, 2), {})[0].clients.tolist() == [0]
 
 
-def test_the_loss_at_the_start_is_asked_of_those_who_will_be_selected_and_beside_the_training() -> None:
+def test_the_initial_loss_is_queried_from_the_cohort_during_training() -> None:
     """`loss` of w_t, not the path's average; the probe foresees the cohort without moving the draws."""
     world = World(lost=lambda t, cohort: cohort[:1])
     start, path = play(rpowd(loss_at="start", tie="random"), world, 6), play(rpowd(tie="random"), world, 1)
@@ -91,7 +91,7 @@ def test_the_loss_at_the_start_is_asked_of_those_who_will_be_selected_and_beside
         ({"loss_at": "start", "candidate": "size"}, {"loss", "n_train"}),
     ],
 )
-def test_only_what_the_options_read_is_needed(changes: dict[str, Any], needs: set[str]) -> None:
+def test_only_the_signals_of_the_options_are_needed(changes: dict[str, Any], needs: set[str]) -> None:
     world = World()
     play(rpowd(**changes), world, 2)
     assert world.read == rpowd(**changes).needs == needs

@@ -13,7 +13,7 @@ from fedcohort.types import Population, Selection
 from known import known
 from run_harness import go, startup_notices
 from selector_harness import World, context, outcome, play
-from yaml_words import make, make_a
+from yaml_words import make, make_typed
 
 N = np.array([50, 30, 20])  # p = (.5, .3, .2)
 NAN = float("nan")
@@ -22,7 +22,7 @@ ONE_EACH = [(0, 2.0, 0.5), (1, 1.0, 0.3), (2, 3.0, 0.2)]
 
 
 def ucb(**changes: Any) -> UcbCs:
-    return make_a(UcbCs, "selector", "ucb_cs", **{"tie": "id", **changes})
+    return make_typed(UcbCs, "selector", "ucb_cs", **{"tie": "id", **changes})
 
 
 def after(selector: UcbCs, history: Sequence[tuple[int, float, float]], n: np.ndarray = N) -> State:
@@ -54,7 +54,7 @@ def test_three_rounds_by_hand() -> None:
     assert chosen(ucb(), state).clients.tolist() == [0], "without p_k it would be 2"
 
 
-def test_parts_are_the_two_terms_of_eq_4() -> None:
+def test_score_parts_are_the_two_terms_of_eq_4() -> None:
     parts = chosen(ucb(), after(ucb(), ONE_EACH)).score_terms
     np.testing.assert_allclose(parts["exploit"], [1.0, 0.3, 0.6], rtol=1e-14)  # p_k (2, 1, 3)
     np.testing.assert_allclose(parts["explore"], [0.447185515, 0.224485347, 0.125211944], atol=1e-8)
@@ -75,7 +75,7 @@ def test_algorithm_1_chooses_another_client() -> None:
     assert chosen(selector, state).clients.tolist() == [2]
 
 
-def test_who_is_ignored_is_explored_more_and_more() -> None:
+def test_the_exploration_bonus_grows_without_selections() -> None:
     """Client 2 alone trains on (loss 1, std .2): L_0 and N_0 decay alike, so that only client 0's width grows."""
     rows = [after(ucb(), ONE_EACH + [(2, 1.0, 0.2)] * extra) for extra in range(5)]
     index = [scores(ucb(), state)[0] for state in rows]
@@ -83,14 +83,14 @@ def test_who_is_ignored_is_explored_more_and_more() -> None:
     np.testing.assert_allclose([state.mean[0] for state in rows], 2.0, rtol=1e-14)
 
 
-def test_algorithm_1_explores_the_ignored_less_and_less() -> None:
+def test_the_bonus_of_algorithm_1_shrinks_without_selections() -> None:
     """The departure's reason: there, the same index only decays, by .7 a round."""
     selector = ucb(index="algorithm1")
     index = [scores(selector, after(selector, ONE_EACH + [(2, 1.0, 0.2)] * extra))[0] for extra in range(5)]
     np.testing.assert_allclose(index, 0.49 * 0.7 ** np.arange(5), rtol=1e-12)
 
 
-def test_everybody_is_visited_once_before_anybody_twice() -> None:
+def test_every_client_is_selected_once_before_any_is_selected_twice() -> None:
     """+inf for the unvisited: K = 3, m = 1."""
     state = after(ucb(), ONE_EACH[:1])
     assert np.isinf(scores(ucb(), state)).tolist() == [False, True, True]
@@ -137,7 +137,7 @@ def test_a_loss_that_is_not_finite_is_not_preferred_until_there_is_a_finite_one(
     assert np.isfinite(scores(ucb(), later)[0])
 
 
-def test_a_client_that_never_gave_a_finite_loss_is_not_visited_for_ever() -> None:
+def test_a_client_without_finite_losses_is_not_selected_for_ever() -> None:
     state = after(ucb(), [(0, NAN, NAN)])
     assert scores(ucb(), state).tolist() == [-np.inf, np.inf, np.inf]
 
@@ -150,7 +150,7 @@ def failing(selector: UcbCs, state: State, rounds: Sequence[Sequence[int]]) -> S
 
 
 @pytest.mark.parametrize("index", ["eq4", "algorithm1"])
-def test_a_failure_is_a_pull_that_paid_nothing(index: str) -> None:
+def test_a_failure_counts_as_a_selection_without_reward(index: str) -> None:
     """L_0 = .7^3 2, N_0 = .7^3 + 1, T = 1 + .7 2.19; a client that only failed has an index, of its width alone."""
     selector = ucb(index=index)
     state = failing(selector, after(selector, ONE_EACH), [[0]])
@@ -173,7 +173,7 @@ def test_a_cohort_of_clients_that_never_arrive_does_not_stop_the_run() -> None:
     assert min(later) > 0
 
 
-def test_nobody_is_left_out_where_a_lap_is_long() -> None:
+def test_no_client_is_left_out_in_a_long_first_lap() -> None:
     """K / m = 100 rounds, in which .7^100 = 3e-16 of a count is left: three laps, and nobody twice in any of them."""
     world = World(n_clients=200, cohort=2, corrupt=lambda word, values: np.full(len(values), 1.0))
     world = replace(world, facts=lambda word, values: np.full(len(values), 50))
@@ -182,13 +182,13 @@ def test_nobody_is_left_out_where_a_lap_is_long() -> None:
         assert sorted(lap.tolist()) == list(range(200))
 
 
-def test_a_deviation_that_is_not_finite_leaves_the_last_one() -> None:
+def test_a_non_finite_deviation_keeps_the_last_one() -> None:
     state = after(ucb(), [*ONE_EACH, (0, 1.0, NAN)])
     assert state.std.tolist() == [0.5, 0.3, 0.2]
     assert state.sigma == 0.5
 
 
-def test_rounds_pass_where_nobody_arrives() -> None:
+def test_rounds_without_arrivals_count() -> None:
     """L and N shrink together, T and with it every width grows; sigma stays."""
     for sigma in ("all_latest", "last_round"):
         state = after(ucb(sigma=sigma), ONE_EACH)
@@ -198,7 +198,7 @@ def test_rounds_pass_where_nobody_arrives() -> None:
         assert empty.sigma == state.sigma
 
 
-def test_who_was_never_visited_has_nothing_to_exploit() -> None:
+def test_an_unselected_client_has_no_exploitation_term() -> None:
     (step,) = play(make("selector", "ucb_cs"), World(), 1)
     assert step.selection.score_terms["exploit"].tolist() == [0.0] * 12
     assert np.isinf(step.selection.score_terms["explore"]).all()
@@ -219,7 +219,7 @@ def test_who_was_never_visited_has_nothing_to_exploit() -> None:
         ((), False),
     ],
 )
-def test_where_a_client_takes_one_step_it_is_said_that_nobody_is_explored(words: tuple[str, ...], said: bool) -> None:
+def test_a_notice_says_that_single_steps_disable_exploration(words: tuple[str, ...], said: bool) -> None:
     lines = startup_notices("selector=ucb_cs", *words)
     assert (
         any(line.startswith("selector=ucb_cs explores in proportion to the spread of a client's") for line in lines)
@@ -228,7 +228,7 @@ def test_where_a_client_takes_one_step_it_is_said_that_nobody_is_explored(words:
 
 
 @pytest.mark.parametrize("words", [("client.epochs=1", "client.batch=100000"), ("client.epochs=1", "client.batch=10")])
-def test_what_is_said_of_steps_is_so(words: tuple[str, ...], tmp_path: Path) -> None:
+def test_the_notice_on_steps_is_true(words: tuple[str, ...], tmp_path: Path) -> None:
     ran = go(tmp_path, "selector=ucb_cs", *words, "rounds=1")
     several = bool(np.nanmax(ran.last.clients["signal_train_loss_std"]) > 0)
     assert several == (words[1] != "client.batch=100000")

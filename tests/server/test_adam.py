@@ -6,7 +6,7 @@ import torch
 from yaml_words import make
 
 
-def test_three_steps() -> None:
+def test_three_steps_by_hand() -> None:
     # beta1 = .5, beta2 = .75, tau = .5, lr = 2; G = 1, -2, .5; v = .25 at first
     # m: .5, .25 - 1 = -.75, -.375 + .25 = -.125
     # v: .1875 + .25 = .4375, .328125 + 1 = 1.328125, .99609375 + .0625 = 1.05859375
@@ -37,7 +37,7 @@ def test_a_tau_far_above_the_directions_is_plain_averaging() -> None:
     torch.testing.assert_close(server.step(server.init(2), g)[0], g, rtol=1e-2, atol=0)
 
 
-def test_coordinates_are_scaled_apart() -> None:
+def test_each_coordinate_is_scaled_separately() -> None:
     g = torch.tensor([100.0, -0.1], dtype=torch.float64)
     server = make("server", "adam", tau=1e-6)
     assert server.step(server.init(2), g)[0].tolist() == pytest.approx([0.01, -0.01], rel=1e-3)

@@ -34,10 +34,10 @@ def test_beta_zero_is_sgd() -> None:
     assert torch.equal(moved, make("server", "sgd").step(None, G)[0])
 
 
-def test_saved_and_restored_it_goes_on() -> None:
+def test_a_restored_state_continues_identically() -> None:
     assert trajectory(0.9, 6, save_at=3) == trajectory(0.9, 6)
 
 
-def test_the_steady_state_gain() -> None:
+def test_the_gain_in_the_steady_state() -> None:
     vs, _ = trajectory(0.95, 600)
     assert vs[-1] == pytest.approx(-20.0, rel=1e-6)

@@ -6,7 +6,7 @@ import torch
 from yaml_words import make
 
 
-def test_three_steps() -> None:
+def test_three_steps_by_hand() -> None:
     # beta1 = .5, beta2 = .75, tau = .5, lr = 2; G = 1, -2, .5, squares 1, 4, .25; v = .25 at first
     # m: .5, -.75, -.125
     # v: .25 < 1: + .25 = .5; .5 < 4: + 1 = 1.5; 1.5 > .25: - .0625 = 1.4375
@@ -22,7 +22,7 @@ def test_three_steps() -> None:
     assert steps == pytest.approx([0.8284271, -0.8696938, -0.1471490], abs=1e-7)
 
 
-def test_a_square_like_v_leaves_it() -> None:
+def test_a_squared_direction_equal_to_v_keeps_v() -> None:
     server = make("server", "yogi", tau=2.0)
     assert float(server.step(server.init(1), torch.tensor([-2.0], dtype=torch.float64))[1].v) == 4.0
 

@@ -12,7 +12,7 @@ from fedcohort.data import interaction
 from fedcohort.signal.base import find
 from global_rng import guard
 from run_harness import go
-from signal_kinds import BareLab, computed, passes_of
+from signal_kinds import BareLab, count_passes, find_computed
 
 OPTIONS: dict[str, Any] = {"q": 0.7, "epochs": 2, "lr": 0.1, "batch": 5, "seed": 3}
 
@@ -36,10 +36,10 @@ class Toy(BareLab):
 
 def asked(clients: list[int], round: int = 4, **options: Any) -> np.ndarray:
     with torch.random.fork_rng():
-        return computed("dht").compute(Toy(), round, np.array(clients), OPTIONS | options)
+        return find_computed("dht").compute(Toy(), round, np.array(clients), OPTIONS | options)
 
 
-def test_three_numbers_a_client_in_the_unit_interval() -> None:
+def test_a_client_reports_three_numbers_in_the_unit_interval() -> None:
     values = asked([0, 1])
     assert values.shape == (2, 3)
     assert values.dtype == np.float64
@@ -47,7 +47,7 @@ def test_three_numbers_a_client_in_the_unit_interval() -> None:
     assert find("dht").bytes_up * 3 == 12
 
 
-def test_what_a_client_says_does_not_depend_on_who_else_is_asked() -> None:
+def test_a_clients_answer_does_not_depend_on_the_other_clients() -> None:
     np.testing.assert_array_equal(asked([0, 1])[1], asked([1])[0])
 
 
@@ -64,7 +64,7 @@ def test_the_class_imbalance_is_that_of_the_clients_labels() -> None:
     assert asked([0])[0, 0] == pytest.approx(1 + (p * np.log(p)).sum() / np.log(3))
 
 
-def test_what_is_charged_is_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_charged_work_is_the_actual_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forward passes over samples, a training step counted as three; the attribute classifier at most as charged."""
     done = {"trained": 0, "predicted": 0}
     fitted, predicted = interaction.train_network, interaction.predict
@@ -90,7 +90,7 @@ def test_what_is_charged_is_what_is_done(monkeypatch: pytest.MonkeyPatch) -> Non
         done.update(trained=0, predicted=0)
         asked([client])
         n, models = sum(counts), sum(c > 0 for c in counts)
-        (passes,) = passes_of("dht", OPTIONS, np.array([counts]))
+        (passes,) = count_passes("dht", OPTIONS, np.array([counts]))
         assert done["biased"] == 3 * 2 * models * n
         assert done["predicted"] in (n, 2 * n), "no attribute is predicted without a pivot"
         bound = done["biased"] + 3 * 2 * max(counts) + 2 * n
@@ -99,11 +99,11 @@ def test_what_is_charged_is_what_is_done(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_two_classes_need_one_biased_model() -> None:
-    (passes,) = passes_of("dht", {"epochs": 5}, np.array([[30, 10]]))
+    (passes,) = count_passes("dht", {"epochs": 5}, np.array([[30, 10]]))
     assert passes == 3 * 5 * (1 + 0.75) + 2
 
 
-def test_a_run_asks_everybody_once_and_pays_for_it(tmp_path: Path) -> None:
+def test_a_run_queries_every_client_once_and_charges_it(tmp_path: Path) -> None:
     """12 clients, 4 of which train: 8 more downloads of w_1 and 3 numbers from each; FLOPs and time as charged."""
     ran = go(tmp_path, "selector=feddiverse", "selector.epochs=1", "split.limit=600")
     probe = np.diff([report.metrics["comm/probe_bytes"] for report in ran.reports])

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 import torch
 
-from agg_harness import update_of
+from agg_harness import make_update
 from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
 from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import ClientUpdate
 from run_harness import go
-from signal_kinds import BareLab, computed
-from yaml_words import make, words
+from signal_kinds import BareLab, find_computed
+from yaml_words import list_options, make
 
 
 class Toy(BareLab):
@@ -27,7 +27,7 @@ class Toy(BareLab):
         self.moves, self.n = moves, n
 
     def train(self, round: int, client: int) -> ClientUpdate:
-        return update_of(client, [self.moves[client]], n_used=self.n[client], n_train=100)
+        return make_update(client, [self.moves[client]], n_used=self.n[client], n_train=100)
 
     def server_loss_after(self, update: torch.Tensor) -> float:
         return float((update[0].float() - 2) ** 2)
@@ -36,7 +36,7 @@ class Toy(BareLab):
 def places(moves: Sequence[float], n: Sequence[int], cohort: int, direction: str = "down") -> list[float]:
     clients = np.arange(len(moves))
     options = {"cohort": cohort, "direction": direction}
-    found: list[float] = computed("greedy_gain").compute(Toy(moves, n), 0, clients, options).tolist()
+    found: list[float] = find_computed("greedy_gain").compute(Toy(moves, n), 0, clients, options).tolist()
     return found
 
 
@@ -52,7 +52,7 @@ def test_forward_selection_by_hand() -> None:
     assert places(moves, n, 9) == [9, 6, 8, 7]
 
 
-def test_weights_count() -> None:
+def test_clients_are_weighted() -> None:
     """After 1.5 (n=1), 5 with n=1 makes 3.25, and 0 makes .75.
 
     The two have the same loss 1.5625, and the lower id wins. With n=9 of 1.5 the 5 makes 1.85.
@@ -62,13 +62,13 @@ def test_weights_count() -> None:
     assert places([1.5, 0.0, 5.0], [9, 1, 1], 2) == [2, 0, 1]
 
 
-def test_the_adversary_takes_the_worst() -> None:
+def test_the_adversarial_variant_takes_the_worst_update() -> None:
     """-4 is worst (36); then of (-4 + x) / 2 for x = 0, 7, 1: the first, -2."""
     assert places([0.0, -4.0, 7.0, 1.0], [1, 1, 1, 1], 2, "up") == [1, 2, 0, 0]
 
 
 @pytest.mark.parametrize("direction", ["down", "up"])
-def test_an_update_that_is_not_finite_is_nobodys_choice(direction: str) -> None:
+def test_a_non_finite_update_is_never_picked(direction: str) -> None:
     found = places([float("nan"), 1.0, float("inf"), 3.0], [1, 1, 1, 1], 3, direction)
     assert np.isnan(found)[[0, 2]].all()
     assert sorted(found[1::2]) == [2, 3]
@@ -76,13 +76,13 @@ def test_an_update_that_is_not_finite_is_nobodys_choice(direction: str) -> None:
     assert places([], [], 2, direction) == []
 
 
-def test_a_loss_beyond_floats_is_the_highest() -> None:
+def test_a_loss_that_overflows_is_the_highest() -> None:
     """(1e30)^2 overflows float32 to infinity: last for the oracle, first for the adversary."""
     assert places([1e30, 1.0, 0.0], [1, 1, 1], 2, "up")[0] == 2
     assert places([1e30, 1.0, 0.0], [1, 1, 1], 1) == [0, 1, 0]
 
 
-def test_it_foresees_what_the_engine_does() -> None:
+def test_simulated_updates_equal_the_engines() -> None:
     """Every pair tried out: greedy's first is the best single client, its pair the best of those that contain it."""
     federation, network = federation_of(), network_of()
     trainer = trainer_of(federation, network, epochs=1, batch=10)
@@ -94,15 +94,15 @@ def test_it_foresees_what_the_engine_does() -> None:
         return lab.server_loss_after(sum(n[k] * deltas[k] for k in pair) / n[list(pair)].sum())
 
     options = {"cohort": 2, "direction": "down"}
-    found = computed("greedy_gain").compute(lab, 4, np.arange(3), options)
+    found = find_computed("greedy_gain").compute(lab, 4, np.arange(3), options)
     best = min(range(3), key=lambda k: loss((k,)))
     pair = min((p for p in combinations(range(3), 2) if best in p), key=loss)
     assert int(np.argmax(found)) == best
     assert set(np.flatnonzero(found)) == set(pair)
 
 
-@pytest.mark.parametrize("word", words("samples"))
-def test_it_foresees_the_round_that_is_run_or_the_run_is_refused(
+@pytest.mark.parametrize("word", list_options("samples"))
+def test_simulated_rounds_equal_the_actual_ones_or_the_run_is_rejected(
     word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With one client a round and FedAvg, the smallest loss that was foreseen is the server's after the round."""

@@ -14,8 +14,8 @@ from engine_toy import SEED, federation_of, network_of, task_of, trainer_of
 from fedcohort.flat import FlatModel
 from fedcohort.rng import torch_scope
 from fedcohort.training.engines import choose
-from run_harness import Ran, go
-from signal_kinds import reported
+from run_harness import FinishedRun, go
+from signal_kinds import find_reported
 
 P = 64 * 10 + 10  # logistic regression on 8x8 digits
 K, M, EPOCHS = 12, 4, 2
@@ -24,7 +24,7 @@ READS = ("agg=fedmaba", "agg.loss=loss_post")
 
 
 @pytest.mark.parametrize("kind", ["sequential", "vectorised", "debug"])
-def test_one_step_by_hand(kind: str) -> None:
+def test_the_loss_after_one_step_by_hand(kind: str) -> None:
     """From W = 0, a step on sample (x, y) of three classes leaves W = lr (e_y - 1/3) x', b = lr (e_y - 1/3).
 
     A sample (u, v) then has logits lr (u'x + 1) (e_y - 1/3), and with s = lr (u'x + 1) the loss ln(e^s + 2), less s
@@ -40,11 +40,11 @@ def test_one_step_by_hand(kind: str) -> None:
     s = lr * (x @ x[2] + 1)
     expected = np.log(np.exp(s) + 2) - s * (y == y[2])
     assert len(y) > 10, "all of T_k, not the sample that it was trained on"
-    assert reported("loss_post").read(update) == pytest.approx(expected.mean(), abs=1e-12)
+    assert find_reported("loss_post").read(update) == pytest.approx(expected.mean(), abs=1e-12)
 
 
 @pytest.mark.parametrize("extra", [nn.BatchNorm1d(8), nn.Dropout(0.5)], ids=["batch norm", "dropout"])
-def test_in_eval_mode_with_the_clients_own_statistics(extra: nn.Module) -> None:
+def test_it_uses_eval_mode_and_the_clients_batch_norm_statistics(extra: nn.Module) -> None:
     federation, network = federation_of(), network_of(torch.float32, extra)
     trainer = trainer_of(federation, network, batch=7)
     update, other = (trainer.train(task_of(k, loss_after=True), {}) for k in (0, 1))
@@ -58,14 +58,14 @@ def test_in_eval_mode_with_the_clients_own_statistics(extra: nn.Module) -> None:
     assert torch.equal(other.delta, alone.delta), "looking at it changes nobody's training"
 
 
-def test_nobody_measures_what_nobody_reads(tmp_path: Path) -> None:
+def test_it_is_not_measured_without_a_reader(tmp_path: Path) -> None:
     trainer = trainer_of(federation_of(), network_of())
     assert math.isnan(trainer.train(task_of(0), {}).loss_after)
     assert "signal_loss_post" not in go(tmp_path, "agg=fedmaba", "rounds=1").last.clients
 
 
 @pytest.mark.parametrize("agg", ["fedmaba", "afl", "term"])
-def test_alone_what_a_client_trained_is_the_next_model(tmp_path: Path, agg: str) -> None:
+def test_with_a_single_client_it_is_the_loss_of_the_next_model(tmp_path: Path, agg: str) -> None:
     # one client has all the weight: w_{t+1} = y_k, and `loss` is F_k(w_{t+1})
     ran = go(tmp_path, f"agg={agg}", "agg.loss=loss_post", "cohort=1", "samples=random", "samples.fraction=0.5")
     for report in ran.reports[1:]:
@@ -73,14 +73,14 @@ def test_alone_what_a_client_trained_is_the_next_model(tmp_path: Path, agg: str)
         assert report.clients["signal_loss_post"][k] == pytest.approx(report.clients["loss"][k], abs=1e-6)
 
 
-def test_a_codec_loses_nothing_of_it(tmp_path: Path) -> None:
+def test_a_codec_does_not_change_it(tmp_path: Path) -> None:
     first = [go(tmp_path / word, *READS, f"codec={word}", "rounds=1") for word in ("none", "quant")]
     plain, lossy = (ran.last.clients["signal_loss_post"] for ran in first)
     np.testing.assert_array_equal(plain, lossy)
     assert first[0].last.fingerprint != first[1].last.fingerprint
 
 
-def spent(ran: Ran, name: str) -> float:
+def spent(ran: FinishedRun, name: str) -> float:
     return ran.last.metrics[name] - ran.reports[0].metrics[name]
 
 
@@ -101,14 +101,14 @@ def test_it_costs_four_bytes_and_a_forward_pass(tmp_path: Path) -> None:
     assert spent(ran, "time/virtual_s") == pytest.approx(spent(free, "time/virtual_s") * longer)
 
 
-def test_all_of_a_clients_data_are_looked_at_and_paid_for(tmp_path: Path) -> None:
+def test_it_uses_and_charges_all_of_a_clients_samples(tmp_path: Path) -> None:
     ran = go(tmp_path, *READS, "samples=random", "samples.fraction=0.5", "rounds=1", "selector=full")
     n = ran.info.n_train
     used = sum(max(1, math.ceil(0.5 * k - 1e-9)) for k in n)
     assert spent(ran, "comp/client_flops") == FORWARD * (3 * EPOCHS * used + float(n.sum()))
 
 
-def test_those_who_are_late_have_measured_for_nothing(tmp_path: Path) -> None:
+def test_late_clients_are_charged_without_reporting(tmp_path: Path) -> None:
     ran = go(tmp_path, *READS, "deadline=fixed", "deadline.k=0.01", "rounds=1")
     assert len(ran.last.arrived) == 0
     n = float(ran.info.n_train[ran.last.cohort].sum())
@@ -134,7 +134,7 @@ def divergence(losses: list[float]) -> float:
     return float((p * np.log(len(p) * p)).sum())
 
 
-def test_losses_are_lower_and_more_alike_the_later_they_are_taken() -> None:
+def test_later_losses_are_lower_and_more_similar() -> None:
     """A model that is sure and wrong, clients with rules of their own to learn."""
     federation = federation_of(n=400, clients=6, dtype=torch.float64)
     with torch_scope(SEED, "weights"):
@@ -148,7 +148,7 @@ def test_losses_are_lower_and_more_alike_the_later_they_are_taken() -> None:
         told["loss"].append(F.cross_entropy(network(x), y).item())
         update = trainer.train(task_of(k, units=10, lr=0.5, loss_after=True), {})
         for word in ("train_loss", "loss_post"):
-            told[word].append(reported(word).read(update))
+            told[word].append(find_reported(word).read(update))
     assert all(a > b > c for a, b, c in zip(*told.values(), strict=True))
     apart = [divergence(losses) for losses in told.values()]
     assert apart[0] > 4 * apart[1] > 4 * apart[2]

@@ -40,7 +40,7 @@ def test_it_is_the_mean_over_the_servers_samples(at_once: int, monkeypatch: pyte
     assert torch.equal(lab.worker.w, before[1])
 
 
-def test_who_declares_it_is_told_and_nobody_else_is_measured_for() -> None:
+def test_it_is_measured_only_for_selectors_that_declare_it() -> None:
     lab, claims = made(), ClientReports(make("attack", "none"), 0, 3)
     assert Queries(frozenset({"loss"}), lab, claims, Stopwatch()).measure_on_server() == {}
     own = Queries(frozenset({"loss", WORD}), lab, claims, Stopwatch()).measure_on_server()
@@ -49,7 +49,7 @@ def test_who_declares_it_is_told_and_nobody_else_is_measured_for() -> None:
     assert dict(told) == own
 
 
-def test_it_is_free_and_no_client_can_lie_about_it(tmp_path: Path) -> None:
+def test_it_has_no_cost_and_attackers_cannot_change_it(tmp_path: Path) -> None:
     """A FLASH with the server's loss for a reward and without losses in its context asks clients for nothing."""
     words = ("selector=flash_progress", "selector.features=[duration,prev_reward]", "eval.clients_every=0")
     honest = go(tmp_path / "honest", *words)

@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from fedcohort.signal.base import Derived, find
 from fedcohort.signal.update_gram import COLUMNS, gram
 from selector_harness import derive
-from signal_kinds import derived
+from signal_kinds import find_derived
 
 NAN, INF = float("nan"), float("inf")
 
@@ -33,14 +33,14 @@ def made(m: int, P: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
     return torch.randn(m, P, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(dtype)
 
 
-def test_by_hand() -> None:
+def test_the_gram_matrix_by_hand() -> None:
     found = derive("update_gram", np.array([[3.0, 4.0], [1.0, 0.0], [0.0, -2.0]]))
     assert found.tolist() == [[25.0, 3.0, -8.0], [3.0, 1.0, 0.0], [-8.0, 0.0, 4.0]]
     assert derive("update_gram", np.empty((0, 5))).shape == (0, 0)
 
 
 @pytest.mark.parametrize("P", [1, COLUMNS, 2 * COLUMNS + 5])
-def test_slices_make_the_whole(P: int) -> None:
+def test_computing_in_slices_gives_the_same_matrix(P: int) -> None:
     U = made(5, P)
     H = U.numpy() @ U.numpy().T
     found = derive("update_gram", U.numpy())
@@ -48,7 +48,7 @@ def test_slices_make_the_whole(P: int) -> None:
     assert found.tobytes() == derive("update_gram", U.numpy()).tobytes()
 
 
-def test_in_float64_and_without_a_copy() -> None:
+def test_it_is_float64_and_copies_no_updates() -> None:
     """The square of 1e30 is no float32."""
     nobody: Any = None
     U = 1e30 * made(3, 4 * COLUMNS, torch.float32)
@@ -60,7 +60,7 @@ def test_in_float64_and_without_a_copy() -> None:
 
 
 @pytest.mark.parametrize("bad", [NAN, INF, -INF, 1e200])
-def test_an_update_that_is_no_number_shows_in_its_row(bad: float) -> None:
+def test_an_update_with_nan_affects_only_its_row(bad: float) -> None:
     U = made(4, 2 * COLUMNS).numpy()
     U[2, 7] = bad
     found = derive("update_gram", U)
@@ -72,8 +72,8 @@ def test_an_update_that_is_no_number_shows_in_its_row(bad: float) -> None:
         assert not np.isfinite(found[:, 2]).any()
 
 
-def test_it_has_a_number_for_every_pair() -> None:
+def test_it_has_an_entry_for_every_pair() -> None:
     signal = find("update_gram")
     assert isinstance(signal, Derived)
     assert signal.pairs
-    assert not derived("server_loss").pairs
+    assert not find_derived("server_loss").pairs

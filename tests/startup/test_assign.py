@@ -10,16 +10,14 @@ from fedcohort.startup.assign import MIN_SAMPLES, draw_server_rows, positions_in
 
 
 @pytest.mark.parametrize("held", [[], [0], [9], [0, 1, 5], [2, 3, 8, 9]])
-def test_positions_past_those_that_are_held(held: list[int]) -> None:
+def test_positions_after_the_held_out_rows(held: list[int]) -> None:
     free = [row for row in range(10) if row not in held]
     order = np.random.default_rng(0).permutation(len(free))
     assert positions_in_all(np.array(held, dtype=np.int64), order).tolist() == [free[place] for place in order]
 
 
 @pytest.mark.parametrize("owned", [False, True])
-def test_the_first_of_each_class_in_a_random_order_are_the_servers(
-    monkeypatch: pytest.MonkeyPatch, owned: bool
-) -> None:
+def test_the_server_gets_random_rows_of_each_class(monkeypatch: pytest.MonkeyPatch, owned: bool) -> None:
     """A row has the key (u_c + its place in its class) / n_c, MIN_SAMPLES rows an owner inf; the smallest are taken."""
     monkeypatch.setattr(places, "CHUNK", 7)
     monkeypatch.setattr(assign, "CHUNK", 7)
@@ -40,7 +38,7 @@ def test_the_first_of_each_class_in_a_random_order_are_the_servers(
     assert draw_server_rows(raw, 0.25, np.random.default_rng(2)).tolist() == expected
 
 
-def test_what_owners_cannot_spare_is_not_taken_from_others() -> None:
+def test_rows_that_an_owner_needs_are_not_taken_from_others() -> None:
     """600 owners keep all of their three rows: of the one who can spare its 1000 no more than 5 % go, and not 14 %."""
     owner = np.r_[np.repeat(np.arange(600), MIN_SAMPLES), np.full(1000, 600)]
     labels = np.where(owner < 600, 0, 1)

@@ -28,7 +28,7 @@ WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
         ("hydra.run.dir=/elsewhere", "hydra.run.dir=/elsewhere is rejected, as fedcohort makes the folders"),
     ],
 )
-def test_what_hydra_takes_for_a_path_is_refused_before_it_does(typed: str, line: str) -> None:
+def test_arguments_that_hydra_reads_as_paths_are_rejected(typed: str, line: str) -> None:
     """`../agg/fedavg` was loaded as the selector."""
     with pytest.raises(OptionError) as caught:
         check_words(["seed=1", typed], CONFIGS)
@@ -48,22 +48,22 @@ def test_what_hydra_takes_for_a_path_is_refused_before_it_does(typed: str, line:
         (["selector=", "flash"], "selector=: options have no spaces around =, type selector=flash"),
     ],
 )
-def test_other_ways_to_type_an_option_are_answered_with_this_one(words: list[str], line: str) -> None:
+def test_other_option_syntax_is_rejected_with_the_right_one(words: list[str], line: str) -> None:
     with pytest.raises(OptionError) as caught:
         check_words(words, CONFIGS)
     assert str(caught.value) == line
 
 
-def test_words_that_are_none_of_ours_are_hydras() -> None:
+def test_unknown_arguments_are_passed_to_hydra() -> None:
     check_words(["-m", "--config-dir=../x", "seed=..", "name=../x", "selector=glob(*)", "experiment=mine/a"], CONFIGS)
 
 
-def test_a_flag_of_hydras_that_stands_alone() -> None:
+def test_a_flag_of_hydra_without_a_value() -> None:
     said = explain(ValueError("The --resolve flag can only be used in conjunction with --cfg or --help"), [], CONFIGS)
     assert said == "The --resolve flag can only be used in conjunction with --cfg or --help"
 
 
-def test_a_config_that_names_no_word_is_named(tmp_path: Path) -> None:
+def test_a_config_without_a_choice_is_named(tmp_path: Path) -> None:
     """As a user's own configs/experiment/mine.yaml would, with a word that is gone."""
     error = MissingConfigException("In 'experiment/mine': Could not find 'selector/gone'\n\nAvailable", "", ["flash"])
     said = explain(error, ["experiment=mine"], CONFIGS)
@@ -71,7 +71,7 @@ def test_a_config_that_names_no_word_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", LOST)
-def test_a_job_that_was_lost_is_one_line(kind: str) -> None:
+def test_a_lost_job_is_reported_in_one_line(kind: str) -> None:
     """As submitit and joblib raise it, with the job's whole log or an explanation behind."""
     error = type(kind, (RuntimeError,), {})(
         "Job 5_0 with path /x\nhas no output (state: FAILED)\n---------\nTraceback ..."
@@ -98,7 +98,7 @@ def test_other_errors_keep_their_traceback(capsys: pytest.CaptureFixture[str], m
         run_with_one_line_errors(mistaken, [], CONFIGS)
 
 
-def test_a_sweep_on_slurm_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_on_slurm_names_missing_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ["-m", "hydra/launcher=slurm", "seed=0,1"]
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(OptionError, match=r'pip install --constraint constraints.txt --editable "\.\[sweep\]"'):
@@ -119,7 +119,7 @@ def test_a_sweep_on_slurm_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest
         check_sweep([*words, f"paths.logs={__file__}"])  # Hydra would make its folder in there before any job
 
 
-def test_the_number_of_jobs_at_a_time_is_checked_before_joblib_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_parallel_jobs_is_checked_before_joblib_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
     for value in ("1", "-1", "12"):
         check_sweep(["-m", "hydra/launcher=local", f"hydra.launcher.n_jobs={value}"])

@@ -25,13 +25,13 @@ from fedcohort.startup.command_line import is_inside
         ("hydra.mode=MULTIRUN", "put -m first for a sweep"),
     ],
 )
-def test_an_option_that_writes_or_calls_is_refused_with_the_cure(typed: str, said: str) -> None:
+def test_options_that_write_files_or_call_functions_are_rejected(typed: str, said: str) -> None:
     with pytest.raises(OptionError, match="is rejected, as fedcohort makes the folders") as e:
         check(["seed=1", typed])
     assert said in str(e.value)
 
 
-def test_a_flag_without_effect_is_refused() -> None:
+def test_a_flag_without_effect_is_rejected() -> None:
     with pytest.raises(OptionError, match=r"--package=agg has an effect only together with --cfg"):
         check(["--package=agg", "seed=1"])
     check(["--cfg=job", "--package=agg"])
@@ -43,7 +43,7 @@ def test_a_sweep_stays_inside_the_logs(folder: str) -> None:
         check([f"hydra.sweep.dir={folder}"])
 
 
-def test_these_may_be_typed(tmp_path: Path) -> None:
+def test_allowed_hydra_options_are_accepted(tmp_path: Path) -> None:
     check(
         ["-m", "hydra/launcher=local", "hydra.sweeper.n_trials=20", "hydra.launcher.n_jobs=2", "hydra/sweeper=optuna"]
     )

@@ -14,7 +14,7 @@ def train(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "train.py", *words], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def test_the_process_says_the_line_and_nothing_else(tmp_path: Path) -> None:
+def test_the_process_prints_only_the_error_line(tmp_path: Path) -> None:
     done = train("selector=ucb_cs", "selector.discont=0.5", f"paths.logs={tmp_path}")
     said = "selector=ucb_cs has no option 'discont'; its options are discount, index, sigma, tie"
     said += "; did you mean discount?"
@@ -22,15 +22,15 @@ def test_the_process_says_the_line_and_nothing_else(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_help_says_what_it_is_and_where_ranges_stand() -> None:
+def test_help_describes_the_command_and_where_ranges_are() -> None:
     done = train("--help", "selector=flash")
     assert done.returncode == 0
     words = f"selector: {', '.join(WORDS[:3])}"
-    for part in ("resume=true", "-m selector=", "configs/<group>/<word>.yaml", words, "gamma_scale"):
+    for part in ("resume=true", "-m selector=", "configs/<group>/<choice>.yaml", words, "gamma_scale"):
         assert part in done.stdout
 
 
-def test_help_and_the_state_of_a_study_import_no_torch() -> None:
+def test_help_and_study_status_do_not_import_torch() -> None:
     code = """
 import sys
 from fedcohort.command.line import COMMANDS, main
@@ -44,7 +44,7 @@ assert not found, found
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
-def test_what_is_refused_first_imports_nothing_slow() -> None:
+def test_early_errors_import_nothing_slow() -> None:
     code = f"""
 import sys
 from hydra import compose, initialize_config_dir
@@ -55,7 +55,7 @@ with initialize_config_dir({str(CONFIGS)!r}, version_base="1.3"):
 made = compose_config(cfg, cfg.hydra.runtime.choices, ())
 for group in {LIGHT}:
     components.make(made, group)
-run.watchers_of(made)
+run.make_observers(made)
 found = {{"torch", "lightning", "mlflow", "matplotlib"}} & sys.modules.keys()
 assert not found, found
 """

@@ -16,7 +16,7 @@ def test_the_jobs_of_a_sweep_are_listed() -> None:
     assert len(compat.combinations(parsed)) == 4
 
 
-def test_a_part_that_is_gone_is_named_with_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_function_is_named_with_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "hydra._internal.core_plugins.basic_sweeper"
     monkeypatch.setitem(sys.modules, name, ModuleType(name))
     with pytest.raises(ForeignChange, match=rf"hydra-core {version('hydra-core')} is installed, and BasicSweeper\."):

@@ -27,7 +27,7 @@ def touching(file: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("target", [PROGRAM, "webbrowser.subprocess.Popen", CHAIN])
 @pytest.mark.parametrize("place", ["callback.x", "selector", "objective.base", "logger"])
-def test_a_program_is_refused_before_it_is_called(
+def test_a_target_that_is_no_component_is_rejected_before_it_is_called(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, target: str
 ) -> None:
     called: list[object] = []
@@ -51,7 +51,7 @@ def test_a_program_is_refused_before_it_is_called(
     assert not called
 
 
-def test_a_network_as_a_model_is_told_how_to_type_it() -> None:
+def test_a_network_as_a_model_gets_the_right_syntax() -> None:
     node = {"_target_": "own_networks.Dense", "width": 3}
     with pytest.raises(OptionError, match=r"type model=module model.path=own_networks.Dense$"):
         components.build(node, "model", "model=mlp")
@@ -67,7 +67,7 @@ def test_a_component_inside_another_is_checked_before_either_is_made() -> None:
 @pytest.mark.parametrize(
     "target", [PROGRAM, "antigravity.x", "fedcohort.__main__.main", "fedcohort:x", "fedcohort.rng.generator", 3]
 )
-def test_a_foreign_config_names_classes_of_ours_only(target: object) -> None:
+def test_a_received_config_may_only_name_components(target: object) -> None:
     with pytest.raises(OptionError, match=r"selector._target_ must be a class") as caught:
         components._import_class(target, "selector", "selector=x", foreign=True)
     assert "\n" not in str(caught.value)
@@ -75,7 +75,7 @@ def test_a_foreign_config_names_classes_of_ours_only(target: object) -> None:
 
 
 @pytest.mark.parametrize("target", ["fedcohort.selector.nowhere.X", CHAIN])
-def test_a_foreign_class_that_is_not_there_is_named(target: str) -> None:
+def test_a_missing_class_of_a_received_config_is_named(target: str) -> None:
     with pytest.raises(OptionError, match=f"selector=x: _target_ '{target}' can't be used: No module named"):
         components._import_class(target, "selector", "selector=x", foreign=True)
 

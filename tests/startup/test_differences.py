@@ -40,5 +40,5 @@ STOPPING = "lightning.pytorch.callbacks.EarlyStopping"
         ),
     ],
 )
-def test_what_differs(typed: tuple[str, ...], expected: dict[str, str]) -> None:
+def test_differences_from_the_defaults_are_listed(typed: tuple[str, ...], expected: dict[str, str]) -> None:
     assert list_changed(compose_words(*typed)) == expected

@@ -26,7 +26,7 @@ class Lazy(Mlp):
         return nn.LazyLinear(n_classes)
 
 
-def test_a_network_that_has_no_shapes_yet_is_left_to_the_probe() -> None:
+def test_a_network_without_shapes_is_checked_later() -> None:
     footprint.check_network(Lazy([4]), "lazy", (64,), 10)
 
 
@@ -49,7 +49,7 @@ def test_a_network_that_has_no_shapes_yet_is_left_to_the_probe() -> None:
         ("agg=scaffold rounds=2", "^0 this run"),
     ],
 )
-def test_what_a_round_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, refusal: str) -> None:
+def test_the_memory_of_a_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, refusal: str) -> None:
     """16 x 12^2 bytes of FedCor's matrices; 8 x 650 x 4 bytes of the updates of a logistic regression on digits.
 
     SCAFFOLD's clients keep 4 x 650 bytes each, once all 12 can have been selected, and in files above the limit.

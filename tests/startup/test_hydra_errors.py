@@ -187,7 +187,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("words", "line"), CASES)
-def test_a_mistake_is_one_line_that_names_it(tmp_path: Path, words: str, line: str) -> None:
+def test_an_error_is_one_line_that_names_the_mistake(tmp_path: Path, words: str, line: str) -> None:
     said = refusal(tmp_path, *words.split())
     assert line in said
     assert "\n" not in said
@@ -223,7 +223,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         (("availability=bernoulli", "availability.p=0.0001"), None),  # nobody selected: nobody is late
     ],
 )
-def test_what_does_nothing_is_said_once(
+def test_an_option_without_effect_gives_one_notice(
     tmp_path: Path, said: list[str], words: tuple[str, ...], line: str | None
 ) -> None:
     go(tmp_path, *words)

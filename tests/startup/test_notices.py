@@ -10,13 +10,13 @@ from engine_toy import federation_of
 from fedcohort.component import Facts
 from fedcohort.flat import keeps_statistics
 from fedcohort.startup.notices import list_notices, list_unmeasured
-from run_harness import compose_words, go, parts_of, startup_notices
+from run_harness import compose_words, go, make_components, startup_notices
 from yaml_words import make
 
 CLEAN = "heterogeneity=noniid30"
 LISTS = ("samples=fedbalancer", "deadline=fixed")
 PACED = ("samples=fedbalancer", "deadline=fedbalancer")
-NOISY = "with {} clients with high losses count more, and label noise (label_noise=beta) raises losses, too"
+NOISY = "with {}, clients with high losses get more weight, and label noise (label_noise=beta) also raises losses"
 OFTEN = "changes the weights of arriving clients only, and so favours clients that train often"
 TWO_LOSSES = "reads the loss that clients train with in the paper, and its robust loss has other weights than"
 AWAY = "agg=rhfl compares a client's loss with that of its last participation: clients that are away for longer seem"
@@ -137,15 +137,19 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         ((*RHFL, "agg.beta=0"), []),
     ],
 )
-def test_it_says_what_is_lost(words: tuple[str, ...], lines: list[str]) -> None:
+def test_notices_name_the_disadvantage_of_a_combination(words: tuple[str, ...], lines: list[str]) -> None:
     found = startup_notices(*words)
     assert len(found) == len(lines)
     assert all(line in said for line, said in zip(lines, found, strict=True))
 
 
 @pytest.mark.parametrize("norm", [nn.BatchNorm1d(4), nn.SyncBatchNorm(4), nn.GroupNorm(2, 4)])
-def test_batch_norm_is_averaged_by_samples_whatever_else_is(norm: nn.Module) -> None:
-    parts, federation, composition = parts_of("dataset=synthetic"), federation_of(), compose_words("dataset=synthetic")
+def test_batch_norm_statistics_are_always_weighted_by_samples(norm: nn.Module) -> None:
+    parts, federation, composition = (
+        make_components("dataset=synthetic"),
+        federation_of(),
+        compose_words("dataset=synthetic"),
+    )
     for word in ("scaffold", "fedmgda_plus", "fednova", "qffl", "fedavg", "afl"):
         fair = replace(parts, agg=make("agg", word))
         batch_norm = keeps_statistics(nn.Sequential(nn.Linear(2, 4), norm))
@@ -156,7 +160,7 @@ def test_batch_norm_is_averaged_by_samples_whatever_else_is(norm: nn.Module) -> 
 
 
 @pytest.mark.parametrize(("rank", "said"), [(16, True), (4, False)])
-def test_a_codec_that_leaves_every_tensor_whole_is_told(
+def test_a_codec_without_effect_gives_a_notice(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, rank: int, said: bool
 ) -> None:
     """Ten outputs of 64 inputs each: of rank 16 nothing is to be had."""
@@ -166,7 +170,7 @@ def test_a_codec_that_leaves_every_tensor_whole_is_told(
 
 
 @pytest.mark.parametrize(("rate", "said"), [("1e-5", True), ("0.003", True), ("0.0031", False)])
-def test_a_gradient_that_is_two_numbers_is_told(
+def test_a_gradient_of_two_components_gives_a_notice(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, rate: str, said: bool
 ) -> None:
     """Of 650 numbers a share of .003 is the shortest sketch, two; .0031 are three."""
@@ -179,7 +183,7 @@ def test_a_component_of_any_group_may_add_notices() -> None:
         def notices(self, choice: str) -> list[str]:
             return [f"availability={choice} says this", "and that"]
 
-    parts, composition = parts_of(availability=Talker()), compose_words()
+    parts, composition = make_components(availability=Talker()), compose_words()
     found = list_notices({**composition.choices, "availability": "sometimes"}, Facts(parts, composition.config))
     assert found == ["availability=sometimes says this", "and that"]
 
@@ -209,5 +213,5 @@ def test_a_component_of_any_group_may_add_notices() -> None:
         ),
     ],
 )
-def test_evaluations_that_never_come(words: tuple[str, ...], lines: list[str]) -> None:
+def test_evaluations_that_never_happen_give_a_notice(words: tuple[str, ...], lines: list[str]) -> None:
     assert list_unmeasured(compose_words(*words).config) == lines

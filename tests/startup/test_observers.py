@@ -48,7 +48,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("words", "said"), MISTAKES, ids=[said[:60] for _, said in MISTAKES])
-def test_a_mistake_is_refused_in_one_line(words: tuple[str, ...], said: str) -> None:
+def test_an_invalid_observer_is_rejected_in_one_line(words: tuple[str, ...], said: str) -> None:
     with pytest.raises(OptionError, match=re.escape(said)) as caught:
         make_observers(compose_words("logger=none", *words))
     assert "\n" not in str(caught.value)
@@ -65,13 +65,13 @@ def test_a_mistake_is_refused_in_one_line(words: tuple[str, ...], said: str) -> 
         ("callback.figures=null",),
     ],
 )
-def test_these_may(words: tuple[str, ...]) -> None:
+def test_valid_observers_are_accepted(words: tuple[str, ...]) -> None:
     found = make_observers(compose_words("logger=none", *words))
     assert type(found.observers[0]).__name__ == "Journal"
     assert type(found.observers[-1]).__name__ == "RunStatus", "it says how the others ended"
 
 
-def test_only_lightnings_may_end_a_run_early() -> None:
+def test_only_lightning_callbacks_may_end_a_run_early() -> None:
     timer = ("+callback.a._target_=lightning.pytorch.callbacks.Timer", "+callback.a.duration=00:01:00:00")
     collect = "+callback.c._target_=run_harness.Collect"
     stop = (STOP, "+callback.x.monitor=server_val/acc")

@@ -44,5 +44,5 @@ def test_the_journal_comes_first() -> None:
     assert next(iter(nodes()))[0] == "journal"
 
 
-def test_no_tracking_is_empty() -> None:
+def test_logger_none_has_no_observers() -> None:
     assert not OmegaConf.load(Path(CONFIGS / "logger" / "none.yaml"))

@@ -14,14 +14,14 @@ BF16 = "engine.precision=bf16"
     ("has", "words"),
     [(True, (BF16,)), (None, (BF16,)), (False, ("seed=1",)), (False, (BF16, "engine.force=true"))],
 )
-def test_bf16_is_for_processors_that_have_it(
+def test_bf16_requires_a_processor_with_bf16(
     monkeypatch: pytest.MonkeyPatch, has: bool | None, words: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(processor, "has_bf16", lambda: has)
     options.check(compose_words(*words).config)
 
 
-def test_emulated_bf16_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_emulated_bf16_is_rejected_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processor, "has_bf16", lambda: False)
     with pytest.raises(
         OptionError, match=r"engine.precision must be float32 on this processor, which lacks bf16 .*got"

@@ -8,7 +8,7 @@ from fedcohort.startup.check import HEAVY, LIGHT
 from fedcohort.startup.compose import Composed, compose_config
 from fedcohort.startup.overlay import DATA_GROUPS, Overlay
 from run_harness import compose_words, composed_by_hydra
-from yaml_words import CONFIGS, loaded_from, words
+from yaml_words import CONFIGS, list_options, load_yaml
 
 
 def by_hydra(*overrides: str) -> Composed:
@@ -65,13 +65,13 @@ def by_hydra(*overrides: str) -> Composed:
         ("experiment=fedmaba_cifar10_cpu", "codec=quant", "deadline=fixed"),
     ],
 )
-def test_it_composes_as_hydra_does(overrides: tuple[str, ...]) -> None:
+def test_the_overlay_composes_like_hydra(overrides: tuple[str, ...]) -> None:
     assert compose_words(*overrides) == by_hydra(*overrides)
 
 
-def test_each_kind_of_word_is_laid_over_as_hydra_would() -> None:
+def test_each_kind_of_override_is_applied_like_hydra() -> None:
     groups = ("agg", "server", "objective", "codec", "client", "deadline", "device")
-    typed = ("model=mlp", *(f"{group}={words(group)[-1]}" for group in groups))
+    typed = ("model=mlp", *(f"{group}={list_options(group)[-1]}" for group in groups))
     laid, own = compose_words(*typed), by_hydra(*typed)
     for group in groups:
         assert laid.config[group] == own.config[group], group
@@ -79,13 +79,13 @@ def test_each_kind_of_word_is_laid_over_as_hydra_would() -> None:
 
 
 @pytest.mark.parametrize("word", ["objective@objective.base=gce", "+agg=scaffold"])
-def test_what_hydra_refuses_is_not_laid_over(word: str) -> None:
+def test_overrides_that_hydra_rejects_are_rejected(word: str) -> None:
     with pytest.raises(HydraException):
         compose_words(word)
 
 
 @pytest.mark.parametrize("group", sorted({*LIGHT, *HEAVY} - {*DATA_GROUPS}))
-def test_words_of_our_own_ask_hydra_once(group: str) -> None:
+def test_overrides_of_our_groups_compose_with_hydra_once(group: str) -> None:
     asked: list[tuple[str, ...]] = []
 
     def ask(overrides: tuple[str, ...]) -> DictConfig:
@@ -93,7 +93,7 @@ def test_words_of_our_own_ask_hydra_once(group: str) -> None:
         return composed_by_hydra(overrides)
 
     overlay = Overlay(ask, CONFIGS)
-    own = [word for word in words(group) if "defaults" not in loaded_from(CONFIGS / group / f"{word}.yaml")]
+    own = [word for word in list_options(group) if "defaults" not in load_yaml(CONFIGS / group / f"{word}.yaml")]
     for word in own:
         assert overlay.compose((f"{group}={word}",)).choices[group] == word
     assert asked == [()]

@@ -14,14 +14,14 @@ from yaml_words import CONFIGS
 WORDS = ("selector=flash", "heterogeneity=noise_bimodal", "agg=fedprox", "data_seed=${seed}")
 
 
-def test_a_family_is_its_members() -> None:
+def test_composing_for_many_seeds_equals_composing_each() -> None:
     for seed in (3, 0, 12):
         own = compose_run((*WORDS, f"seed={seed}"), CONFIGS)
         assert compose_job((*WORDS, f"seed={seed}"), CONFIGS) == own
         assert own.config["data_seed"] == seed
 
 
-def test_rows_of_a_regime_ask_hydra_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_methods_of_a_setting_compose_with_hydra_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A study has hundreds of rows, and Hydra takes tenths of a second for a composition."""
     asked, by_hydra = list[Sequence[str]](), compose.compose_with_hydra
 

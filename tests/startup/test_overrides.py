@@ -32,7 +32,7 @@ class Net(nn.Module):
         ({"model": Net}, ["model=module", f"model.path={Net.__module__}.Net"]),
     ],
 )
-def test_options_are_spelled_as_they_are_typed(options: dict[str, Any], overrides: list[str]) -> None:
+def test_options_have_the_command_lines_syntax(options: dict[str, Any], overrides: list[str]) -> None:
     assert list_overrides(options) == overrides
 
 
@@ -56,12 +56,12 @@ def test_options_are_spelled_as_they_are_typed(options: dict[str, Any], override
         "a(b)[c]",
     ],
 )
-def test_a_text_stays_a_text(value: str) -> None:
+def test_strings_stay_strings(value: str) -> None:
     (override,) = list_overrides({"dataset.path": value})
     assert compose_with_hydra(["dataset=folder", override], CONFIGS)["dataset"]["path"] == value
 
 
-def test_values_of_a_sweep() -> None:
+def test_values_of_a_sweep_are_formatted() -> None:
     options = {"selector": ["random", "flash"], "agg": "fedavg,scaffold", "seed": range(3), "rounds": 5}
     swept = ["selector=random,flash", "agg=fedavg,scaffold", "seed=0,1,2", "rounds=5"]
     assert list_overrides(options, several=True) == swept
@@ -79,12 +79,12 @@ def test_values_of_a_sweep() -> None:
         (lambda: Net(), "function at the top of a module, got <lambda>. .*: write a function at the top"),
     ],
 )
-def test_a_network_is_made_by_each_run(model: Any, message: str) -> None:
+def test_a_network_object_is_rejected_as_an_option(model: Any, message: str) -> None:
     with pytest.raises(OptionError, match=message):
         list_overrides({"model": model})
 
 
-def test_what_cannot_be_typed_is_named() -> None:
+def test_values_without_a_command_line_form_are_named() -> None:
     with pytest.raises(OptionError, match=r"dataset must be a number, a text, .* got object"):
         list_overrides({"dataset": object()})
     assert list_overrides({"paths.logs": Path("a/b")}) == ["paths.logs=a/b"]

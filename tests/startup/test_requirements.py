@@ -11,9 +11,9 @@ from fedcohort.component import Facts
 from fedcohort.errors import FedcohortError, IncompatibleConfig
 from fedcohort.flat import Layout, keeps_statistics
 from fedcohort.startup import requirements
-from run_harness import compose_words, go, parts_of, startup_notices
+from run_harness import compose_words, go, make_components, startup_notices
 from selector_harness import World, play
-from yaml_words import make, words
+from yaml_words import list_options, make
 
 
 @pytest.mark.parametrize(
@@ -91,10 +91,10 @@ from yaml_words import make, words
         (("objective=propfair", "objective@objective.base=sce"), "objective.M must be above 9.21"),
         *(
             (
-                (*words, f"deadline={deadline}"),
+                (*list_options, f"deadline={deadline}"),
                 f"uses the deadline that is announced to clients, .* deadline={deadline}",
             )
-            for words in (("samples=fedbalancer",), ("samples=oort_balancer", "client.steps=5"))
+            for list_options in (("samples=fedbalancer",), ("samples=oort_balancer", "client.steps=5"))
             for deadline in ("wait_for_all", "smartpc_quorum", "over_commit")
         ),
         (
@@ -130,13 +130,13 @@ from yaml_words import make, words
         ),
     ],
 )
-def test_it_is_refused(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+def test_incompatible_options_are_rejected(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
     with pytest.raises(FedcohortError, match=message):
         go(tmp_path, *words)
     assert not list(tmp_path.iterdir()), "no half-written run"
 
 
-def test_a_cohort_larger_than_the_natural_population(tmp_path: Path) -> None:
+def test_a_cohort_larger_than_the_natural_population_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(IncompatibleConfig, match=r"cohort=40 exceeds clients=30"):
         go(tmp_path, "dataset=synthetic", "clients=30", "cohort=40")
 
@@ -165,19 +165,19 @@ def test_a_cohort_larger_than_the_natural_population(tmp_path: Path) -> None:
         ("samples=random", "deadline=fedbalancer", "objective=flash_robust"),
     ],
 )
-def test_what_can_work_runs(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_compatible_options_run(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert go(tmp_path, *words, "rounds=2").last.step == 2
 
 
 GROUPS = ("selector", "agg", "codec", "objective", "availability", "samples", "deadline", "device")
 
 
-def test_every_sentence_can_be_said_and_every_fact_is_known() -> None:
+def test_every_requirement_can_fail_and_every_fact_exists() -> None:
     choices = {group: group for group in compose_words().choices}
-    components = [make(group, word) for group in GROUPS for word in words(group)]
+    components = [make(group, word) for group in GROUPS for word in list_options(group)]
     all_requirements = {item for part in components for item in (*part.requirements, *part.recommendations)}
     assert len(all_requirements) > 12
-    parts, network = parts_of(), nn.Linear(2, 2)
+    parts, network = make_components(), nn.Linear(2, 2)
     facts = Facts(parts, compose_words().config, federation_of(), 3, Layout.of(network), keeps_statistics(network))
     for requirement in all_requirements:
         said = requirements.requirement_message(requirement, "somebody", choices, facts)
@@ -202,7 +202,7 @@ STRATIFIED = ("selector=hcsfed", "selector.agg=stratified")
         (("selector=fedpns", "agg=fedmaba"), False),
     ],
 )
-def test_where_advised_weights_do_not_count_it_is_said(words: tuple[str, ...], said: bool) -> None:
+def test_ignored_advised_weights_give_a_notice(words: tuple[str, ...], said: bool) -> None:
     """FedPNS leaves updates out and weighs nobody, which every aggregator goes by."""
     lines = [line for line in startup_notices(*words) if "advises have no effect" in line]
     assert len(lines) == said
@@ -213,22 +213,22 @@ def test_a_requirement_of_another_type_is_rejected() -> None:
     class Odd(type(make("selector", "random"))):  # type: ignore[misc]
         requirements = frozenset({"a_moon"})
 
-    parts, choices = parts_of(selector=Odd("uniform")), {**compose_words().choices, "selector": "odd"}
+    parts, choices = make_components(selector=Odd("uniform")), {**compose_words().choices, "selector": "odd"}
     with pytest.raises(IncompatibleConfig, match="odd declares 'a_moon' as a requirement or recomm"):
         requirements.check(choices, Facts(parts, {}))
 
 
-def test_what_parts_say_of_themselves_is_so() -> None:
-    for word in words("selector"):
+def test_components_describe_themselves_correctly() -> None:
+    for word in list_options("selector"):
         last = play(make("selector", word), World(), 3)[-1].selection
         assert last.uncapped == make("selector", word).uncapped, word
     g = torch.tensor([3.0, -1.0], dtype=torch.float64)
-    for word in words("server"):
+    for word in list_options("server"):
         server = make("server", word)
         twice = server.step(server.step(server.init(2), g)[1], g)[0]
         assert torch.equal(twice, server.lr * g) == server.plain, word
     logits, means = torch.eye(3, dtype=torch.float64), torch.linspace(0.1, 2, 5)
-    for word in words("objective"):
+    for word in list_options("objective"):
         objective = make("objective", word)
         loss, ce = objective.per_sample(logits, torch.tensor([0, 1, 1]), torch.full((3, 3), 1 / 3, dtype=torch.float64))
         averages = torch.equal(objective.outer(means), means)

@@ -18,13 +18,13 @@ from fedcohort.record import manifest, provenance
 from fedcohort.startup import differences, split
 from fedcohort.tracking import record
 from killing import kill_at
-from run_harness import Ran, collect_words, compose_words, go, same_bits
+from run_harness import FinishedRun, collecting_overrides, compose_words, go, same_bits
 
 WORDS = ("agg=scaffold", "client_store.limit_gb=0", "callback=default", "callback.figures=null", "rounds=5")
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return go(tmp_path_factory.mktemp("whole"), *WORDS)
 
 
@@ -58,7 +58,7 @@ def home(logs: Path) -> Path:
     return found
 
 
-def resumed(logs: Path, how: str = "true", *words: str) -> Ran:
+def resumed(logs: Path, how: str = "true", *words: str) -> FinishedRun:
     return go(logs, *WORDS, *words, f"resume={how}")
 
 
@@ -84,9 +84,9 @@ def test_a_damaged_file_of_a_finished_run_is_named_before_anything_is_written(lo
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("name", ["withdraw", "seal"])
+@pytest.mark.parametrize("name", ["remove_manifest", "write_manifest"])
 def test_a_kill_beside_the_manifest_leaves_a_sound_run(
-    whole: Ran, logs: Path, monkeypatch: pytest.MonkeyPatch, name: str, when: str
+    whole: FinishedRun, logs: Path, monkeypatch: pytest.MonkeyPatch, name: str, when: str
 ) -> None:
     kill_at(monkeypatch, manifest, name, 1, when, lambda: resumed(logs))
     found = resumed(logs)  # it may have finished before the kill
@@ -94,27 +94,27 @@ def test_a_kill_beside_the_manifest_leaves_a_sound_run(
     manifest.check_all(found.folder)
 
 
-def test_every_one_of_fifty_flipped_bits_is_noticed(logs: Path) -> None:
+def test_each_of_fifty_flipped_bits_is_detected(logs: Path) -> None:
     path = home(logs) / "last.ckpt"
-    assert checkpoint.rounds_in(checkpoint.load(path, own_hash(path))) == 3
+    assert checkpoint.rounds_in(checkpoint.load_checkpoint(path, own_hash(path))) == 3
     for bit in np.random.default_rng(50).choice(8 * path.stat().st_size, 50, replace=False):
         flip(path, int(bit))
         with pytest.raises(DamagedCheckpoint, match=r"last\.ckpt is damaged and can't be resumed"):
-            checkpoint.load(path, "any")
+            checkpoint.load_checkpoint(path, "any")
         flip(path, int(bit))
-    checkpoint.load(path, own_hash(path))
+    checkpoint.load_checkpoint(path, own_hash(path))
 
 
 @pytest.mark.parametrize("kept", [0, 1, 1000, -1, -100])
-def test_a_checkpoint_that_was_cut_is_noticed(logs: Path, kept: int) -> None:
+def test_a_truncated_checkpoint_is_detected(logs: Path, kept: int) -> None:
     path = home(logs) / "last.ckpt"
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(DamagedCheckpoint):
-        checkpoint.load(path, "any")
+        checkpoint.load_checkpoint(path, "any")
 
 
-def test_the_one_before_a_damaged_one_is_offered_and_taken_by_choice(
-    whole: Ran, logs: Path, said: pytest.LogCaptureFixture
+def test_the_checkpoint_before_a_damaged_one_is_offered(
+    whole: FinishedRun, logs: Path, said: pytest.LogCaptureFixture
 ) -> None:
     flip(home(logs) / "last.ckpt", 4321)
     with pytest.raises(
@@ -128,7 +128,7 @@ def test_the_one_before_a_damaged_one_is_offered_and_taken_by_choice(
     assert json.loads((found.folder / "summary.json").read_text())["forced"] == []
 
 
-def test_nothing_whole_is_left(logs: Path) -> None:
+def test_without_an_undamaged_checkpoint_there_is_an_error(logs: Path) -> None:
     for name in ("last.ckpt", "previous.ckpt"):
         flip(home(logs) / name, 4321)
     with pytest.raises(
@@ -140,14 +140,14 @@ def test_nothing_whole_is_left(logs: Path) -> None:
         resumed(logs, "force")
 
 
-def test_a_kill_between_the_two_renames_leaves_the_one_before(whole: Ran, logs: Path) -> None:
+def test_a_kill_between_the_two_renames_keeps_the_previous_checkpoint(whole: FinishedRun, logs: Path) -> None:
     (home(logs) / "last.ckpt").unlink()
     found = resumed(logs)
     assert found.reports[0].step == 3
     assert same_bits(whole, found)
 
 
-def test_what_clients_keep_in_files_is_checked_too(whole: Ran, logs: Path) -> None:
+def test_stored_client_files_are_checked_too(whole: FinishedRun, logs: Path) -> None:
     saved = torch.load(home(logs) / "last.ckpt", weights_only=True)["callbacks"].values()
     slots = next(state["clients"]["slots"] for state in saved if "clients" in state).tolist()
     before = torch.load(home(logs) / "previous.ckpt", weights_only=True)["callbacks"].values()
@@ -166,13 +166,13 @@ class Evil:
         return Path.touch, (Path("evil"),)
 
 
-def test_a_checkpoint_that_holds_code_is_refused_and_not_run(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_with_code_is_rejected_without_running_it(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(logs)
     path = home(logs) / "last.ckpt"
-    checkpoint.write({"fedcohort": {"format": checkpoint.FORMAT}, "state": Evil()}, path)
+    checkpoint.write_checkpoint({"fedcohort": {"format": checkpoint.FORMAT}, "state": Evil()}, path)
     assert checkpoint.is_whole(path)
     with pytest.raises(DamagedCheckpoint, match="UnpicklingError"):
-        checkpoint.load(path, "any")
+        checkpoint.load_checkpoint(path, "any")
     assert not (logs / "evil").exists()
     with pytest.raises(CheckpointError):
         resumed(logs)
@@ -181,15 +181,15 @@ def test_a_checkpoint_that_holds_code_is_refused_and_not_run(logs: Path, monkeyp
     assert (logs / "evil").exists(), "it would have been run"
 
 
-def test_a_format_that_is_not_read_names_who_reads_it(logs: Path) -> None:
+def test_an_unsupported_format_names_the_version_that_reads_it(logs: Path) -> None:
     path = home(logs) / "last.ckpt"
     saved = torch.load(path, weights_only=True)
-    checkpoint.write({**saved, "fedcohort": {**saved["fedcohort"], "format": 4, "commit": "0" * 40}}, path)
+    checkpoint.write_checkpoint({**saved, "fedcohort": {**saved["fedcohort"], "format": 4, "commit": "0" * 40}}, path)
     with pytest.raises(CheckpointError, match=r"has the format 4, .* reads 3; fedcohort 0\.\S+ at commit 0{40} reads"):
-        checkpoint.load(path, "any")
-    checkpoint.write({**saved, "fedcohort": {**saved["fedcohort"], "format": 2}}, path)
+        checkpoint.load_checkpoint(path, "any")
+    checkpoint.write_checkpoint({**saved, "fedcohort": {**saved["fedcohort"], "format": 2}}, path)
     with pytest.raises(CheckpointError, match=r"the format 2, "):
-        checkpoint.load(path, "any")
+        checkpoint.load_checkpoint(path, "any")
     torch.save({**saved, "fedcohort": {"format": 1}}, path)  # as it was: no digest
     with pytest.raises(CheckpointError, match=r"the format 1, .*; fedcohort 0\.1\.0 up to commit 2e9eefb reads it"):
         resumed(logs, "force")
@@ -201,8 +201,8 @@ def other_code(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def other_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    versions = provenance.versions()
-    monkeypatch.setattr(provenance, "versions", lambda: {**versions, "torch": "9.9"})
+    versions = provenance.package_versions()
+    monkeypatch.setattr(provenance, "package_versions", lambda: {**versions, "torch": "9.9"})
 
 
 def other_data(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +220,7 @@ def other_data(monkeypatch: pytest.MonkeyPatch) -> None:
         (None, ("trainer.devices=2",), "previous", r"trainer\.devices=2 \(was 1\)"),
     ],
 )
-def test_what_may_give_other_bits_is_refused(
+def test_changes_that_may_alter_results_are_rejected(
     logs: Path, monkeypatch: pytest.MonkeyPatch, change: Any, words: tuple[str, ...], how: str, reason: str
 ) -> None:
     if change:
@@ -231,7 +231,7 @@ def test_what_may_give_other_bits_is_refused(
     assert {path.name: path.read_bytes() for path in home(logs).iterdir() if path.is_file()} == before
 
 
-def test_force_goes_on_and_is_never_forgotten(
+def test_a_forced_resume_continues_and_is_recorded(
     logs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other_code(monkeypatch)
@@ -239,7 +239,7 @@ def test_force_goes_on_and_is_never_forgotten(
     assert found.reports[0].step == 4
     capsys.readouterr()
     last = resumed(logs)  # with the same code again: nothing to force
-    first, second, third = provenance.starts(last.folder)
+    first, second, third = provenance.read_starts(last.folder)
     assert [start["round"] for start in (first, second, third)] == [0, 3, 4]
     assert [start["forced"] is None for start in (first, second, third)] == [True, False, True]
     assert first["sources"] != second["sources"] == third["sources"] == "0badc0de0bad"
@@ -251,33 +251,33 @@ def test_force_goes_on_and_is_never_forgotten(
     assert "resume=force" in capsys.readouterr().out
     tags = record.tags(last.info, "running")
     assert (tags["starts"], tags["forced"]) == ("3", line)
-    assert tags["commits"].split(", ") == provenance.commits([first, second, third])
+    assert tags["commits"].split(", ") == provenance.list_commits([first, second, third])
 
 
-def test_a_run_that_was_never_forced_has_no_such_tag(whole: Ran) -> None:
+def test_a_run_without_a_forced_resume_has_no_tag(whole: FinishedRun) -> None:
     tags = record.tags(whole.info, "running")
     assert tags["starts"] == "1"
     assert "forced" not in tags
 
 
-def test_a_start_that_was_torn_costs_no_other(tmp_path: Path) -> None:
-    start = {"round": 0, "forced": None, **provenance.this({}, {}, "")}
+def test_an_incomplete_record_of_a_start_affects_no_other(tmp_path: Path) -> None:
+    start = {"round": 0, "forced": None, **provenance.current_start({}, {}, "")}
     provenance.note_start(tmp_path, start)
     with (tmp_path / provenance.STARTS).open("a") as file:
         file.write('{"round": 3, "forc')
     provenance.note_start(tmp_path, {**start, "round": 5})
-    assert [found["round"] for found in provenance.starts(tmp_path)] == [0, 5]
+    assert [found["round"] for found in provenance.read_starts(tmp_path)] == [0, 5]
 
 
 # --- what changes no result ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("word", ["checkpoint.every_s=5", "checkpoint.every=2", "engine.slices=3"])
-def test_how_a_result_is_reached_may_change(whole: Ran, logs: Path, word: str) -> None:
+def test_options_that_do_not_alter_results_may_change(whole: FinishedRun, logs: Path, word: str) -> None:
     found = resumed(logs, "true", word)
     assert found.folder == home(logs)
     assert same_bits(whole, found)
 
 
-def test_what_clients_keep_may_move_into_memory_and_back(whole: Ran, logs: Path) -> None:
+def test_stored_client_values_can_move_to_memory_and_back(whole: FinishedRun, logs: Path) -> None:
     resumed(logs, "true", "client_store.limit_gb=4", "rounds=4")
     found = resumed(logs)
     assert found.reports[0].step == 5
@@ -295,13 +295,13 @@ def test_what_clients_keep_may_move_into_memory_and_back(whole: Ran, logs: Path)
 )
 def test_the_nearest_run_is_described_by_its_differences(three: Path, words: tuple[str, ...], differs: str) -> None:
     line = differences.describe_nearest_run(
-        three / "runs", three / "runs" / "new", compose_words(*collect_words(three, *WORDS, *words)).config
+        three / "runs", three / "runs" / "new", compose_words(*collecting_overrides(three, *WORDS, *words)).config
     )
     assert line.startswith(f"the nearest run, {home(three)}, {differs}")
 
 
-def test_runs_that_cant_be_read_are_skipped(three: Path, tmp_path: Path) -> None:
-    config = compose_words(*collect_words(three, *WORDS, "seed=3")).config
+def test_unreadable_runs_are_skipped(three: Path, tmp_path: Path) -> None:
+    config = compose_words(*collecting_overrides(three, *WORDS, "seed=3")).config
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "config.yaml").write_text("a: [1, 2\n")
     assert differences.describe_nearest_run(tmp_path, tmp_path / "b", config) == ""

@@ -12,7 +12,7 @@ from yaml_words import ROOT
 SMALL = ["clients=12", "cohort=4", "model=logreg", "client.epochs=1", "logger=none", "callback.figures=null"]
 
 
-def test_a_signal_while_torch_is_imported_is_one_line(tmp_path: Path) -> None:
+def test_a_signal_during_the_import_of_torch_gives_one_line(tmp_path: Path) -> None:
     line = [sys.executable, "train.py", "-m", "seed=0,1", *SMALL, f"paths.logs={tmp_path}"]
     process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -23,7 +23,7 @@ def test_a_signal_while_torch_is_imported_is_one_line(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_reader_that_goes_away_ends_the_run_quietly(tmp_path: Path) -> None:
+def test_a_closed_output_pipe_ends_the_run_quietly(tmp_path: Path) -> None:
     """`python train.py | head -1`: where the pipe closes is up to the machine, but never in the middle of a round."""
     process = Command("rounds=2000", *SMALL, f"paths.logs={tmp_path}")
     process.wait_for("random-fedavg-digits")

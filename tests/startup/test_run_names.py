@@ -15,7 +15,7 @@ from run_harness import compose_words, go
         (("experiment=flash", "name=mine"), "mine-"),
     ],
 )
-def test_the_name_of_a_run(tmp_path: Path, typed: tuple[str, ...], name: str) -> None:
+def test_the_name_of_a_run_lists_its_choices(tmp_path: Path, typed: tuple[str, ...], name: str) -> None:
     ran = go(tmp_path, *typed, "rounds=1")
     assert ran.folder.name.startswith(name)
     assert ran.info.choices.get("experiment") == ("flash" if "experiment=flash" in typed else None)

@@ -28,7 +28,7 @@ def built(data: Raw, clients: int | None) -> Federation:
 
 @pytest.mark.parametrize("shape", [(7,), (1,), (3, 4, 2)])
 @pytest.mark.parametrize("clients", [None, 9])
-def test_own_inputs_are_equal_and_held_once(shape: tuple[int, ...], clients: int | None) -> None:
+def test_owned_inputs_are_not_copied(shape: tuple[int, ...], clients: int | None) -> None:
     data, mine = raw(shape), raw(shape)
     copied, owned = built(data, clients), built(replace(mine, single_use=True), clients)
     for part in ("train", "val", "test", "server_val", "server_test"):
@@ -44,7 +44,7 @@ def test_own_inputs_are_equal_and_held_once(shape: tuple[int, ...], clients: int
 
 
 @pytest.mark.parametrize("why", ["read-only", "the test part is a piece of it"])
-def test_inputs_that_must_stay_are_copied(why: str) -> None:
+def test_shared_inputs_are_copied(why: str) -> None:
     data, before = raw((7,)), raw((7,)).train_x
     if why == "read-only":
         data.train_x.flags.writeable = False
@@ -54,7 +54,7 @@ def test_inputs_that_must_stay_are_copied(why: str) -> None:
     assert np.array_equal(data.train_x, before)
 
 
-def test_labels_that_the_test_part_has_a_piece_of_are_copied() -> None:
+def test_labels_shared_with_the_test_part_are_copied() -> None:
     data, before = raw((7,)), raw((7,)).train_y
     data = replace(data, test_y=data.train_y[:50], single_use=True)
     assert torch.equal(built(data, None).train.true_y, built(raw((7,)), None).train.true_y)

@@ -28,7 +28,7 @@ def curve(**changes: np.ndarray) -> Trajectory:
     return replace(Trajectory(steps, 0.5 + 0.01 * steps, 7.0 * steps, 1e6 * steps), **changes)
 
 
-def test_the_fingerprint_is_of_the_first_rounds_alone() -> None:
+def test_the_fingerprint_covers_only_the_first_rounds() -> None:
     """Rounding of the last digits is no change; a client more, or another one that arrives, is one."""
     first = history()
     digest, _, losses = fingerprint(first).partition(":")
@@ -42,7 +42,7 @@ def test_the_fingerprint_is_of_the_first_rounds_alone() -> None:
     assert fingerprint(replace(first, arrived=other)) != fingerprint(first)
 
 
-def test_rounding_is_no_difference() -> None:
+def test_rounding_errors_are_no_difference() -> None:
     rounded = history(losses=[2.0 / (1 + step) * (1 + 1e-4) for step in STEPS])
     near = curve(value=curve().value + 1e-3, virtual_s=curve().virtual_s * (1 + 1e-7))
     assert difference((fingerprint(history()), curve()), (fingerprint(rounded), near)) == ""
@@ -64,7 +64,7 @@ def test_differences_are_named(now: Trajectory, found: str) -> None:
     assert difference(("", curve()), (fingerprint(history()), now)) == found
 
 
-def test_cohorts_and_losses_differ() -> None:
+def test_different_cohorts_and_losses_are_reported() -> None:
     then = fingerprint(history())
     cohorts = fingerprint(history([[], *([0] for _ in STEPS[1:])]))
     losses = fingerprint(history(losses=[2.1 / (1 + step) for step in STEPS]))

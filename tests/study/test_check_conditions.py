@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort.errors import OptionError
-from study.tiny import TINY, run, write
+from study.tiny import TINY, run_study, write_study
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,9 @@ from study.tiny import TINY, run, write
         (None, ["eval.every=4"], "rounds=3 eval.every=4 measures test/acc in no round"),
     ],
 )
-def test_a_horizon_that_runs_do_not_evaluate(tmp_path: Path, horizon: int | None, more: list[str], line: str) -> None:
-    study = write(tmp_path / "tiny", horizon=horizon, common=[*TINY["common"], *more])
+def test_a_horizon_without_an_evaluation_is_rejected(
+    tmp_path: Path, horizon: int | None, more: list[str], line: str
+) -> None:
+    study = write_study(tmp_path / "tiny", horizon=horizon, common=[*TINY["common"], *more])
     with pytest.raises(OptionError, match=line):
-        run(study, tmp_path / "logs", [0])
+        run_study(study, tmp_path / "logs", [0])

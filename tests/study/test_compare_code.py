@@ -15,7 +15,7 @@ from fedcohort.study.progress import describe, progress_of, resolve_changes
 from fedcohort.study.results import Results
 from fedcohort.study.results import load as load_results
 from fedcohort.types import Values
-from study.tiny import TINY, write
+from study.tiny import TINY, write_study
 from yaml_words import CONFIGS
 
 CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
@@ -30,7 +30,7 @@ class Bench:
         self.define(self.common)
 
     def define(self, common: list[str]) -> None:
-        self.study = write(self.folder, common=common, cells=CELLS, selectors=["ucb_cs"], seeds=[0, 1])
+        self.study = write_study(self.folder, common=common, cells=CELLS, selectors=["ucb_cs"], seeds=[0, 1])
 
     def work(self, again: str = "false") -> StudyRunner:
         self.lines.clear()
@@ -65,8 +65,8 @@ def rename(history: discounted.Discounted, sigma: float) -> Values:
 original = discounted.confidence_widths
 
 
-def test_changed_behaviour_is_found_marked_and_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provenance, "commit", lambda: ("old", False))
+def test_changed_behaviour_is_detected_marked_and_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provenance, "current_commit", lambda: ("old", False))
     bench = Bench(tmp_path)
     first = bench.run()
     assert all(row["behaviour"] and row["compared"] == "old" for row in first.rows.values())
@@ -74,7 +74,7 @@ def test_changed_behaviour_is_found_marked_and_run_again(tmp_path: Path, monkeyp
     assert bench.lines == ["0 reference runs of 8 rounds to do"]
 
     # other names, another order of options, and rows of older code that have no fingerprint
-    monkeypatch.setattr(provenance, "commit", lambda: ("renamed0001", False))
+    monkeypatch.setattr(provenance, "current_commit", lambda: ("renamed0001", False))
     monkeypatch.setattr(discounted, "confidence_widths", rename)
     bench.define(bench.common[::-1])
     for row in first.rows.values():
@@ -86,7 +86,7 @@ def test_changed_behaviour_is_found_marked_and_run_again(tmp_path: Path, monkeyp
     assert bench.lines[1] == "[1/2] equal random seed 0: the same"
     assert "differs" not in bench.status()
 
-    monkeypatch.setattr(provenance, "commit", lambda: ("planted00012", False))
+    monkeypatch.setattr(provenance, "current_commit", lambda: ("planted00012", False))
     monkeypatch.setattr(discounted, "confidence_widths", avoid)
     found = bench.compare()
     assert found["random"] == ""

@@ -11,27 +11,27 @@ from fedcohort.study.engine import StudyRunner
 from fedcohort.study.progress import progress_of
 from fedcohort.study.results import Results, with_oracles
 from fedcohort.study.results import load as load_results
-from study.tiny import run, write
+from study.tiny import run_study, write_study
 from yaml_words import CONFIGS
 
 
-def test_a_word_of_ones_own_is_a_row(tmp_path: Path) -> None:
-    study = with_own_methods(write(tmp_path / "tiny"), ["random", "ucb_cs"], CONFIGS)
+def test_a_users_own_selector_is_a_method_of_the_study(tmp_path: Path) -> None:
+    study = with_own_methods(write_study(tmp_path / "tiny"), ["random", "ucb_cs"], CONFIGS)
     rows = [place.method for place in list_conditions(study, ["equal"], ["ucb_cs"])]
     assert rows == ["random", "ucb_cs"]
     assert study.role_of("ucb_cs") == "method"
 
 
-def test_a_word_of_ones_own_that_reads_what_no_server_can_know_is_a_yardstick(tmp_path: Path) -> None:
-    study = write(tmp_path / "tiny", cells={"noisy": {"words": ["heterogeneity=noise_bimodal"]}}, seeds=[0])
+def test_a_users_own_selector_with_oracle_signals_is_an_oracle(tmp_path: Path) -> None:
+    study = write_study(tmp_path / "tiny", cells={"noisy": {"words": ["heterogeneity=noise_bimodal"]}}, seeds=[0])
     own = with_own_methods(study, ["oracle_clean", "ucb_cs"], CONFIGS)
     assert own.role_of("oracle_clean") == "method"
-    found = with_oracles(own, run(own, tmp_path / "logs"))
+    found = with_oracles(own, run_study(own, tmp_path / "logs"))
     assert [found.role_of(row) for row in ("random", "oracle_clean", "ucb_cs")] == ["baseline", "yardstick", "method"]
 
 
-def test_a_row_of_few_seeds_is_run_on_these_alone_unless_it_is_named(tmp_path: Path) -> None:
-    study = write(tmp_path, few={"round_robin": 1})
+def test_a_method_with_few_seeds_runs_only_on_these_unless_named(tmp_path: Path) -> None:
+    study = write_study(tmp_path, few={"round_robin": 1})
     asked = [
         (place.setting, place.method, seed)
         for place, seed in progress_of(list_conditions(study), [0, 1], Results(tmp_path), CONFIGS).runs
@@ -46,9 +46,9 @@ def test_a_row_of_few_seeds_is_run_on_these_alone_unless_it_is_named(tmp_path: P
     assert [seed for place, seed in runs if place.method == "round_robin" and place.setting == "equal"] == [0, 1]
 
 
-def test_a_regime_may_ask_for_some_of_the_rows_unless_others_are_named(tmp_path: Path) -> None:
+def test_a_setting_can_list_its_methods_unless_others_are_named(tmp_path: Path) -> None:
     cells = {"equal": {"words": ["heterogeneity=iid"], "rows": ["powd"]}, "noisy": {"words": ["heterogeneity=noise15"]}}
-    study = write(tmp_path, cells=cells, selectors=["round_robin", "powd"])
+    study = write_study(tmp_path, cells=cells, selectors=["round_robin", "powd"])
     asked = [(place.setting, place.method) for place in list_conditions(study)]
     assert asked == [("equal", "random"), ("equal", "powd"), *(("noisy", row) for row in study.overrides)]
     named = [(place.setting, place.method) for place in list_conditions(study, ["equal"], ["round_robin"])]
@@ -57,10 +57,10 @@ def test_a_regime_may_ask_for_some_of_the_rows_unless_others_are_named(tmp_path:
     assert ("equal", "ucb_cs") in [(place.setting, place.method) for place in list_conditions(own)]
 
 
-def test_a_run_keeps_what_its_rewards_follow_without_evaluating_clients(tmp_path: Path) -> None:
+def test_reward_correlations_are_kept_without_client_evaluations(tmp_path: Path) -> None:
     """The correlations that FLASH's run logs, of its reward with the rates of wrong labels, here 0 or .9."""
     cells = {"noisy": {"words": ["heterogeneity=noise_bimodal", "device=shifted_exponential"]}}
-    study = write(tmp_path / "studies" / "tiny", selectors=["flash"], cells=cells)
+    study = write_study(tmp_path / "studies" / "tiny", selectors=["flash"], cells=cells)
     work = StudyRunner(study, load_results(study), CONFIGS, tmp_path / "logs", True, list[str]().append)
     work.run(list_conditions(study), [0])
     found = load_results(study)

@@ -32,14 +32,15 @@ def edited(folder: Path, name: str, text: str) -> ConfigDigests:
         "codec/none.yaml",  # by train.yaml
     ],
 )
-def test_a_change_of_what_a_run_reads_is_another_digest(name: str, tmp_path: Path) -> None:
-    assert edited(tmp_path, name, "\nanother: 1\n").digest_of(WORDS) != ConfigDigests(CONFIGS).digest_of(WORDS)
-    assert edited(tmp_path / "said", name, "\n# another remark\n").digest_of(WORDS) == ConfigDigests(CONFIGS).digest_of(
-        WORDS
-    )
+def test_changing_a_file_that_a_run_reads_changes_its_digest(name: str, tmp_path: Path) -> None:
+    before = ConfigDigests(CONFIGS).digest_of(WORDS)
+    assert edited(tmp_path, name, "\nanother: 1\n").digest_of(WORDS) != before
+    assert edited(tmp_path / "package", name, "\n# @package other\n").digest_of(WORDS) != before
+    unread = "\n# a comment that doesn't count\nhydra: {help: a page}\n"
+    assert edited(tmp_path / "unread", name, unread).digest_of(WORDS) == before
 
 
-def test_a_method_that_is_added_or_changed_leaves_the_others_digests(tmp_path: Path) -> None:
+def test_changing_a_method_keeps_the_digests_of_the_others(tmp_path: Path) -> None:
     own = "_target_: fedcohort.selector.random.Random\n"
     before = ConfigDigests(CONFIGS)
     after = edited(tmp_path, "selector/mine.yaml", own)
@@ -49,14 +50,14 @@ def test_a_method_that_is_added_or_changed_leaves_the_others_digests(tmp_path: P
     assert edited(tmp_path / "anew", "selector/mine.yaml", own + "limit: 3\n").digest_of(mine) != after.digest_of(mine)
 
 
-def test_a_file_whose_name_is_no_word_counts_for_all_runs(tmp_path: Path) -> None:
+def test_a_file_that_is_no_option_counts_for_all_runs(tmp_path: Path) -> None:
     """Nobody can tell from a text whether `a-b` is one name or two."""
     once = edited(tmp_path, "selector/my-own.yaml", "a: 1\n")
     assert once.digest_of(WORDS) != ConfigDigests(CONFIGS).digest_of(WORDS)
     assert edited(tmp_path / "again", "selector/my-own.yaml", "a: 2\n").digest_of(WORDS) != once.digest_of(WORDS)
 
 
-def test_other_words_are_another_digest() -> None:
+def test_other_overrides_change_the_digest() -> None:
     digests = ConfigDigests(CONFIGS)
     assert (
         len({digests.digest_of(words) for words in (WORDS, WORDS[:2], (*WORDS, "rounds=3"), (*WORDS, "rounds=4"))}) == 4
@@ -73,7 +74,7 @@ def test_other_words_are_another_digest() -> None:
         ("dataset=folder", "dataset.client=site"),
     ],
 )
-def test_no_composition_reads_a_file_that_its_digest_leaves_out(words: tuple[str, ...], tmp_path: Path) -> None:
+def test_the_digest_covers_every_file_that_a_composition_reads(words: tuple[str, ...], tmp_path: Path) -> None:
     """Words compose as before where all those files are missing."""
     kept = ConfigDigests(CONFIGS).files_of(words)
     for name in kept:

@@ -10,7 +10,7 @@ from fedcohort.study import leaderboard
 from fedcohort.study.conditions import list_conditions, with_own_methods
 from fedcohort.study.definition_file import load
 from fedcohort.study.overrides import merge
-from study.tiny import write
+from study.tiny import write_study
 from yaml_words import CONFIGS, ROOT
 
 
@@ -88,26 +88,28 @@ from yaml_words import CONFIGS, ROOT
         ({"target": "high"}, "target must be a number, baseline or null, got 'high'"),
     ],
 )
-def test_a_mistake_is_named_with_its_file(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+def test_an_error_names_the_file(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
     with pytest.raises(OptionError) as caught:
-        write(tmp_path, **changes)
+        write_study(tmp_path, **changes)
     assert str(caught.value).startswith(f"{tmp_path / 'study.yaml'}: {said}")
 
 
-def test_what_is_needed_is_missed(tmp_path: Path) -> None:
+def test_missing_required_keys_are_reported(tmp_path: Path) -> None:
     (tmp_path / "study.yaml").write_text("title: t\n")
     with pytest.raises(OptionError, match=r"study\.yaml: question is missing"):
         load(tmp_path)
 
 
-def test_studies_that_are_there_are_listed(tmp_path: Path) -> None:
-    write(tmp_path / "tiny")
+def test_existing_studies_are_listed(tmp_path: Path) -> None:
+    write_study(tmp_path / "tiny")
     with pytest.raises(OptionError, match="there is no study 'tinny'; there are tiny in"):
         load(tmp_path / "tinny")
 
 
-def test_rows_cells_and_bounds_are_places(tmp_path: Path) -> None:
-    study = write(tmp_path, selectors=["flash", {"wide": ["selector=flash", "selector.candidates=30", "cohort=5"]}])
+def test_conditions_are_methods_in_settings_and_bounds(tmp_path: Path) -> None:
+    study = write_study(
+        tmp_path, selectors=["flash", {"wide": ["selector=flash", "selector.candidates=30", "cohort=5"]}]
+    )
     places = {(place.setting, place.method): place.overrides for place in list_conditions(study)}
     rows = ["random", "flash", "wide"]
     assert list(places) == [*(("equal", r) for r in rows), *(("noisy", r) for r in rows), ("noisy", "bound:clean")]
@@ -119,9 +121,9 @@ def test_rows_cells_and_bounds_are_places(tmp_path: Path) -> None:
     assert not any(word.startswith("label_noise") for word in places["noisy", "bound:clean"])
 
 
-def test_the_baseline_has_words_of_its_own_which_bounds_are_run_with(tmp_path: Path) -> None:
+def test_the_baselines_overrides_also_apply_to_bounds(tmp_path: Path) -> None:
     mean = {"mean": ["agg=fedavg", "server.lr=0.5"]}
-    study = write(tmp_path, baseline=mean, selectors=[{"fair": ["agg=qffl"]}])
+    study = write_study(tmp_path, baseline=mean, selectors=[{"fair": ["agg=qffl"]}])
     assert (study.baseline, study.role_of("mean")) == ("mean", "baseline")
     places = {(place.setting, place.method): place.overrides for place in list_conditions(study, ["noisy"])}
     assert list(places) == [("noisy", "mean"), ("noisy", "fair"), ("noisy", "bound:clean")]
@@ -129,12 +131,12 @@ def test_the_baseline_has_words_of_its_own_which_bounds_are_run_with(tmp_path: P
     assert "server.lr=0.5" not in places["noisy", "fair"]
 
 
-def test_of_words_with_one_key_the_last_counts() -> None:
+def test_the_last_override_of_an_option_counts() -> None:
     assert merge(["a=1", "b=2"], ["+a=3"], ["c=4", "b=5"]) == ("+a=3", "c=4", "b=5")
 
 
-def test_unknown_words_are_listed(tmp_path: Path) -> None:
-    study = write(tmp_path)
+def test_unknown_options_are_listed(tmp_path: Path) -> None:
+    study = write_study(tmp_path)
     with pytest.raises(OptionError, match=r"selectors must be some of random, round_robin, .*ucb_cs.*, got 'mine'"):
         with_own_methods(study, ["mine"], CONFIGS)
     with pytest.raises(OptionError, match="cells must be some of equal, noisy, got 'loud'"):
@@ -142,7 +144,7 @@ def test_unknown_words_are_listed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "studies").glob("*/study.yaml")), ids=lambda path: path.parent.name)
-def test_our_own_studies_name_words_that_are_there(path: Path) -> None:
+def test_the_committed_studies_name_existing_options(path: Path) -> None:
     if leaderboard.is_leaderboard(path.parent):
         assert leaderboard.load(path.parent).joint.settings
         return
@@ -155,7 +157,7 @@ def test_our_own_studies_name_words_that_are_there(path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["- 1\n- 2\n", "3"])
-def test_a_file_without_options_is_said(tmp_path: Path, text: str) -> None:
+def test_an_empty_file_is_reported(tmp_path: Path, text: str) -> None:
     (tmp_path / "study.yaml").write_text(text)
     with pytest.raises(OptionError, match=r"study\.yaml must hold options by name"):
         load(tmp_path)

@@ -23,7 +23,7 @@ from fedcohort.study.results import load as load_results
 from fedcohort.study.tasks import Outcome, Task, identity_of
 from pictures_toy import encode, noise
 from pictures_toy import write as save
-from study.tiny import play, run, write
+from study.tiny import run_study, run_task, write_study
 from yaml_words import CONFIGS
 
 LIMITED = {"greedy": ["selector=oracle_greedy", "selector.limit=5"]}  # of twelve clients
@@ -38,14 +38,14 @@ def played_by(by: Any) -> Any:
     return lambda tasks, launch: ((number, by(task)) for number, task in enumerate(tasks))
 
 
-def test_data_that_were_missing_are_looked_for_again(tmp_path: Path) -> None:
+def test_runs_rejected_for_missing_data_are_tried_again(tmp_path: Path) -> None:
     """A folder that isn't there yet is no fault of the words: the next call tries once more."""
     path = f"dataset.path={tmp_path / 'mnist'}"
     common = ["dataset=mnist", path, "clients=12", "cohort=4", "rounds=1", "model=logreg"]
     cells = {"equal": {"words": ["heterogeneity=iid"]}}
-    study = write(tmp_path / "studies" / "tiny", common=common, cells=cells)
+    study = write_study(tmp_path / "studies" / "tiny", common=common, cells=cells)
     said = list[str]()
-    first = run(study, tmp_path / "logs", [0], said)
+    first = run_study(study, tmp_path / "logs", [0], said)
     assert {row["status"] for row in first.rows.values()} == {FAILED}
     assert "dataset.path" in first.rows["equal", "random", 0]["reason"]
     (tmp_path / "mnist").mkdir()
@@ -53,14 +53,12 @@ def test_data_that_were_missing_are_looked_for_again(tmp_path: Path) -> None:
     for part in ("train", "test"):
         save(tmp_path / "mnist", part, image=images, label=(np.arange(120) % 10).tolist())
     said.clear()
-    second = run(study, tmp_path / "logs", [0], said)
+    second = run_study(study, tmp_path / "logs", [0], said)
     assert said[0] == "0 of 2 runs are done, 2 to do"
     assert {row["status"] for row in second.rows.values()} == {DONE}
 
 
-def test_where_the_environment_has_the_data_is_no_part_of_a_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_path_of_the_data_is_not_part_of_a_runs_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another machine has the same data in another folder: what was done here isn't done again there."""
     words = ("dataset=mnist", "clients=12", "cohort=4", "rounds=1", "model=logreg")
 
@@ -80,13 +78,13 @@ def test_where_the_environment_has_the_data_is_no_part_of_a_run(
     (tmp_path / "logs").mkdir()
     monkeypatch.setenv("DATA", str(tmp_path / "nowhere"))
     task = Task((*words, "dataset.path=${oc.env:DATA,null}"), 0, CONFIGS, tmp_path / "logs", "test/acc", False)
-    assert play(task).reason.endswith("(here by the environment: DATA=folder fedcohort study run ...)")
+    assert run_task(task).reason.endswith("(here by the environment: DATA=folder fedcohort study run ...)")
 
 
-def test_two_cells_two_rows_two_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = write(tmp_path / "studies" / "tiny", yardsticks=[LIMITED])
+def test_a_study_runs_all_conditions_and_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = write_study(tmp_path / "studies" / "tiny", yardsticks=[LIMITED])
     logs, said = tmp_path / "logs", list[str]()
-    first = run(study, logs, [0], said)
+    first = run_study(study, logs, [0], said)
     assert said[0] == "0 of 7 runs are done, 7 to do"
     assert [key[:2] for key, _ in first.done()] == [
         ("equal", "random"),
@@ -107,7 +105,7 @@ def test_two_cells_two_rows_two_seeds(tmp_path: Path, monkeypatch: pytest.Monkey
     assert first.rows["noisy", "bound:clean", 0]["fingerprint"] == first.rows["equal", "random", 0]["fingerprint"]
     assert not list((logs / "runs").iterdir())  # what is written down needs no folder
 
-    second = run(study, logs)
+    second = run_study(study, logs)
     kept = ("when", "wall_s", "fingerprint", "late")
     for key, row in first.done():
         assert [second.rows[key][name] for name in kept] == [row[name] for name in kept]
@@ -116,13 +114,13 @@ def test_two_cells_two_rows_two_seeds(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(engine, "run_tasks", played_by(forbid))
     said.clear()
-    third = run(study, logs, said=said)
+    third = run_study(study, logs, said=said)
     assert list(third.rows) == list(second.rows)
     assert said[0] in ("10 of 14 runs are done, 0 to do", "10 of 14 runs are done, 4 to do")  # refused: by changed code
 
     # an edit of the yaml that is none of the runs' costs nothing, another result is had from the curves
-    changed = write(study.folder, title="Another", result="last")
-    again = run(changed, logs, said=said)
+    changed = write_study(study.folder, title="Another", result="last")
+    again = run_study(changed, logs, said=said)
     assert again.rows["equal", "random", 0]["late"] == pytest.approx(first.rows["equal", "random", 0]["last"], abs=1e-6)
     # configs changed, and the composed one did not: composing tells
     for row in again.rows.values():
@@ -142,7 +140,7 @@ def test_two_cells_two_rows_two_seeds(tmp_path: Path, monkeypatch: pytest.Monkey
         row["config_hash"] = "other"
     assert resolve_changes(at, again, work.identity).count("changed") == 10
     said.clear()
-    run(changed, logs, said=said)
+    run_study(changed, logs, said=said)
     assert said[0] == COMPOSING
     assert said[1:] == ["10 of 10 runs are done, 0 to do"]
     assert (
@@ -150,11 +148,11 @@ def test_two_cells_two_rows_two_seeds(tmp_path: Path, monkeypatch: pytest.Monkey
     )  # no composing
 
 
-def test_a_row_names_the_words_that_repeat_it(tmp_path: Path) -> None:
-    study = write(
+def test_a_result_lists_the_overrides_that_repeat_it(tmp_path: Path) -> None:
+    study = write_study(
         tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"], "target": 0.2}}, seeds=[3], crossing="first"
     )
-    found = run(study, tmp_path / "logs")
+    found = run_study(study, tmp_path / "logs")
     row = found.rows["equal", "round_robin", 3]
     folder = train(compose.compose_run([*row["words"].split(), f"paths.logs={tmp_path / 'own'}"], CONFIGS))
     own = read(folder)
@@ -168,11 +166,11 @@ def test_a_row_names_the_words_that_repeat_it(tmp_path: Path) -> None:
     assert row["bytes"] == own.metrics["comm/down_bytes"][3] + own.metrics["comm/up_bytes"][3]
 
 
-def test_a_clocks_regime_is_measured_by_its_time(tmp_path: Path) -> None:
+def test_a_setting_with_a_clock_is_measured_by_time(tmp_path: Path) -> None:
     """From the run and from the file alike; the page says so, and other regimes' last rounds are what they were."""
     words = ["heterogeneity=iid", "device=shifted_exponential", "until.virtual_s=1000"]
-    study = write(tmp_path / "tiny", cells={"timed": {"words": words}}, seeds=[0])
-    found = run(study, tmp_path / "logs")
+    study = write_study(tmp_path / "tiny", cells={"timed": {"words": words}}, seeds=[0])
+    found = run_study(study, tmp_path / "logs")
     key = ("timed", "random", 0)
     assert found.rows[key]["late"] == pytest.approx(
         mean_over_time(found.curves[key].virtual_s, found.curves[key].value, 1000.0)
@@ -182,8 +180,8 @@ def test_a_clocks_regime_is_measured_by_its_time(tmp_path: Path) -> None:
     assert "where virtual time ends it, over the last sixth of that time" in (study.folder / "README.md").read_text()
 
 
-def test_a_study_that_was_broken_off_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = write(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
+def test_an_interrupted_study_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = write_study(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
     logs, save = tmp_path / "logs", Results.save
 
     def broken(self: Results) -> None:  # trained, and not written down
@@ -203,13 +201,13 @@ def test_a_study_that_was_broken_off_goes_on(tmp_path: Path, monkeypatch: pytest
     assert [row["status"] for row in load_results(study).rows.values()] == [DONE, DONE]
 
 
-def test_what_another_commit_ran_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_of_another_commit_are_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a bug was mended nothing else would do it: equal configs are runs that are done, whatever code they had."""
     cells = {"equal": {"words": ["heterogeneity=iid"], "bounds": {"same": ["heterogeneity=iid"]}}}
-    study = write(tmp_path / "tiny", cells=cells, seeds=[0])
-    monkeypatch.setattr(provenance, "commit", lambda: ("old", False))
-    run(study, tmp_path / "logs")
-    monkeypatch.setattr(provenance, "commit", lambda: ("new", False))
+    study = write_study(tmp_path / "tiny", cells=cells, seeds=[0])
+    monkeypatch.setattr(provenance, "current_commit", lambda: ("old", False))
+    run_study(study, tmp_path / "logs")
+    monkeypatch.setattr(provenance, "current_commit", lambda: ("new", False))
     said, played = list[str](), list[Task]()
 
     def again(stop: int = 99) -> Results:
@@ -217,7 +215,7 @@ def test_what_another_commit_ran_is_done_again(tmp_path: Path, monkeypatch: pyte
             played.append(task)
             if len(played) > stop:
                 raise KeyboardInterrupt
-            return play(task)
+            return run_task(task)
 
         monkeypatch.setattr(engine, "run_tasks", played_by(counted))
         work = StudyRunner(study, load_results(study), CONFIGS, tmp_path / "logs", False, said.append, "true")
@@ -237,29 +235,27 @@ def test_what_another_commit_ran_is_done_again(tmp_path: Path, monkeypatch: pyte
     played.clear()
     again()
     assert not played
-    monkeypatch.setattr(provenance, "commit", lambda: ("new", True))
+    monkeypatch.setattr(provenance, "current_commit", lambda: ("new", True))
     with pytest.raises(OptionError, match="again=true compares commits, but this code has uncommitted changes"):
         again()
 
 
-def test_a_failure_is_said_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = write(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
+def test_a_failed_run_is_reported_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = write_study(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
     monkeypatch.setattr(engine, "run_tasks", played_by(lambda task: Outcome(FAILED, "RuntimeError: no luck")))
-    found = run(study, tmp_path / "logs")
+    found = run_study(study, tmp_path / "logs")
     at = progress_of(list_conditions(study), [0], found, CONFIGS)
     told = describe(study, at, found)
     assert "failed   2\n  random in equal, round_robin in equal: RuntimeError: no luck" in told
     assert "missing  0\n" in told
     said: list[str] = []
-    run(study, tmp_path / "logs", said=said)
+    run_study(study, tmp_path / "logs", said=said)
     assert said[0] == "0 of 2 runs are done, 2 to do"
 
 
-def test_results_of_jobs_that_were_not_waited_for_are_collected(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_of_earlier_jobs_are_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cluster has one of two jobs: the other is written down, and no second array is submitted."""
-    study = write(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
+    study = write_study(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
     places, logs, said = list_conditions(study), tmp_path / "logs", list[str]()
     work = StudyRunner(study, load_results(study), CONFIGS, logs, False, said.append)
     sweep = logs / "sweeps" / "a"

@@ -7,7 +7,7 @@ import pytest
 
 from fedcohort.study.judge import adjust_all, judge
 from fedcohort.study.results import load
-from study.tiny import made_up, write
+from study.tiny import make_results, write_study
 
 BASE = [0.80, 0.81, 0.82]
 # differences of `flash` to it, and of the oracles, seed by seed
@@ -35,8 +35,8 @@ def p_of(t: float) -> float:
     return 1 - t / math.sqrt(t * t + 2)
 
 
-def test_differences_gap_and_holm(tmp_path: Path) -> None:
-    verdict = judge(study := write(tmp_path, **ROWS), made_up(study, LATE))
+def test_differences_headroom_and_holm_corrected_p(tmp_path: Path) -> None:
+    verdict = judge(study := write_study(tmp_path, **ROWS), make_results(study, LATE))
     equal, noisy = verdict.settings["equal"], verdict.settings["noisy"]
     flash = equal.methods["flash"]
     assert flash.is_compared
@@ -64,7 +64,7 @@ def test_differences_gap_and_holm(tmp_path: Path) -> None:
 
 
 def test_one_correction_over_all_methods_and_cells(tmp_path: Path) -> None:
-    verdict = judge(study := write(tmp_path, **ROWS), made_up(study, LATE))
+    verdict = judge(study := write_study(tmp_path, **ROWS), make_results(study, LATE))
     # four tests of the two methods in two cells, yardsticks apart: flash in `noisy` has the smallest p, then flash in
     # `equal`, t = .02 sqrt(3) / .01, then powd there, mean -.02, deviation sqrt(3) / 100: t = 2; powd in `noisy` has 0
     flash, powd = (verdict.settings["equal"].methods[row] for row in ("flash", "powd"))
@@ -79,8 +79,8 @@ def test_one_correction_over_all_methods_and_cells(tmp_path: Path) -> None:
     assert not verdict.settings["noisy"].has_winner(1e-6)
 
 
-def test_ranks_and_seeds(tmp_path: Path) -> None:
-    verdict = judge(study := write(tmp_path, **ROWS), made_up(study, LATE))
+def test_ranks_and_numbers_of_seeds(tmp_path: Path) -> None:
+    verdict = judge(study := write_study(tmp_path, **ROWS), make_results(study, LATE))
     equal = verdict.settings["equal"]
     # flash is first on each seed, random second, powd third; yardsticks have no rank
     ranks = {row: each.rank for row, each in equal.methods.items() if math.isfinite(each.rank)}
@@ -96,32 +96,32 @@ def test_ranks_and_seeds(tmp_path: Path) -> None:
 
 def test_rows_are_ranked_on_the_seeds_that_they_share(tmp_path: Path) -> None:
     """Of all seeds random's mean would be first in `equal`: .95 to .9; on the two that powd has, too, it is last."""
-    study = write(tmp_path, **(ROWS | {"seeds": [0, 1, 2]}))
+    study = write_study(tmp_path, **(ROWS | {"seeds": [0, 1, 2]}))
     equal = {"random": [0.7, 0.7, 1.45], "flash": [0.9, 0.9, 0.9], "powd": [0.8, 0.8]}
-    verdict = judge(study, made_up(study, {"equal": equal, "noisy": equal}))
+    verdict = judge(study, make_results(study, {"equal": equal, "noisy": equal}))
     assert verdict.ranks is not None
     assert dict(verdict.ranks.mean) == {"flash": 1.0, "powd": 2.0, "random": 3.0}
     # a row that was just begun has no part in it, and costs the others no seed
     begun = {**equal, "mine": [0.99]}
-    less = judge(study, made_up(study, {"equal": begun, "noisy": begun}))
+    less = judge(study, make_results(study, {"equal": begun, "noisy": begun}))
     assert less.ranks is not None
     assert set(less.ranks.mean) == {"flash", "powd", "random"}
 
 
-def test_a_yardstick_that_was_just_begun_is_not_the_best(tmp_path: Path) -> None:
-    study = write(tmp_path, **(ROWS | {"seeds": [0, 1, 2]}))
+def test_an_oracle_with_few_seeds_is_not_the_best(tmp_path: Path) -> None:
+    study = write_study(tmp_path, **(ROWS | {"seeds": [0, 1, 2]}))
     one = {"random": [0.8, 0.8, 0.8], "oracle_clean": [0.9, 0.91, 0.92], "oracle_diverse": [0.99]}
-    assert judge(study, made_up(study, {"equal": one})).settings["equal"].headroom.oracle == "oracle_clean"
+    assert judge(study, make_results(study, {"equal": one})).settings["equal"].headroom.oracle == "oracle_clean"
     few = {**one, "oracle_clean": [0.9]}
-    assert judge(study, made_up(study, {"equal": few})).settings["equal"].headroom.oracle == "oracle_diverse"
+    assert judge(study, make_results(study, {"equal": few})).settings["equal"].headroom.oracle == "oracle_diverse"
 
 
-def test_a_share_is_of_a_gap_that_its_seeds_have(tmp_path: Path) -> None:
+def test_a_share_of_headroom_uses_the_methods_seeds(tmp_path: Path) -> None:
     """Two seeds are too few for it, and on the three of `mine` the yardstick, good on the others, wins nothing."""
-    study = write(tmp_path, **(ROWS | {"seeds": list(range(9))}))
+    study = write_study(tmp_path, **(ROWS | {"seeds": list(range(9))}))
     gaps = [-0.01, -0.01, -0.02, 0.1, 0.11, 0.1, 0.1, 0.1, 0.1]
     late = {"random": [0.8] * 9, "oracle_clean": [0.8 + gap for gap in gaps], "mine": [0.81, 0.82, 0.83]}
-    cell = judge(study, made_up(study, {"equal": {**late, "flash": [0.9, 0.91]}})).settings["equal"]
+    cell = judge(study, make_results(study, {"equal": {**late, "flash": [0.9, 0.91]}})).settings["equal"]
     assert cell.headroom.is_positive
     assert [cell.methods[row].closed for row in ("mine", "flash")] == [None, None]
     whole = cell.methods["oracle_clean"].closed
@@ -129,11 +129,11 @@ def test_a_share_is_of_a_gap_that_its_seeds_have(tmp_path: Path) -> None:
     assert whole.share == 1.0
 
 
-def test_equal_differences_are_no_test_in_single_precision_either(tmp_path: Path) -> None:
+def test_equal_differences_have_no_p_in_single_precision_either(tmp_path: Path) -> None:
     """Three seeds, each 1/60 better: as written to curves.parquet they differ in the eighth digit."""
-    study = write(tmp_path, **ROWS)
+    study = write_study(tmp_path, **ROWS)
     late = {"random": [0.70, 0.80, 0.90], "flash": [x + 1 / 60 for x in (0.70, 0.80, 0.90)]}
-    made_up(study, {"equal": late}).save()
+    make_results(study, {"equal": late}).save()
     flash = judge(study, load(study)).settings["equal"].methods["flash"]
     assert flash.is_compared
     assert flash.over.mean == pytest.approx(1 / 60)
@@ -141,18 +141,18 @@ def test_equal_differences_are_no_test_in_single_precision_either(tmp_path: Path
 
 
 def test_a_diverged_run_ranks_last(tmp_path: Path) -> None:
-    study = write(tmp_path, **ROWS)
+    study = write_study(tmp_path, **ROWS)
     late = {**LATE, "noisy": {**LATE["noisy"], "flash": [0.9, math.nan, 0.9]}}
-    ranks = judge(study, made_up(study, late)).ranks
+    ranks = judge(study, make_results(study, late)).ranks
     assert ranks is not None
     # in `equal` flash, random, powd; in `noisy` random and powd share 1 and 2, and flash is third
     assert dict(ranks.mean) == {"random": 1.75, "flash": 2.0, "powd": 2.25}
     assert (ranks.overall["flash"].sign(study.rules), math.isnan(ranks.overall["flash"].seeds.p)) == (0, True)
 
 
-def test_what_is_missing(tmp_path: Path) -> None:
-    study = write(tmp_path, **ROWS)
-    verdict = judge(study, made_up(study, {"equal": {"random": [0.8], "flash": [0.9]}}))
+def test_missing_runs_are_listed(tmp_path: Path) -> None:
+    study = write_study(tmp_path, **ROWS)
+    verdict = judge(study, make_results(study, {"equal": {"random": [0.8], "flash": [0.9]}}))
     assert verdict.missing["equal", "random"] == 1
     assert verdict.missing["noisy", "flash"] == 2
     assert verdict.missing["noisy", "bound:clean"] == 2
@@ -163,15 +163,15 @@ def test_what_is_missing(tmp_path: Path) -> None:
     assert verdict.ranks is None
 
 
-def test_nothing_is_said_of_a_row_without_the_baseline(tmp_path: Path) -> None:
-    study = write(tmp_path, **ROWS)
-    cell = judge(study, made_up(study, {"equal": {"flash": [0.9, 0.8]}})).settings["equal"]
+def test_a_method_without_the_baseline_is_not_judged(tmp_path: Path) -> None:
+    study = write_study(tmp_path, **ROWS)
+    cell = judge(study, make_results(study, {"equal": {"flash": [0.9, 0.8]}})).settings["equal"]
     assert cell.methods["flash"].is_compared is False
     assert cell.headroom.difference is None
     assert not cell.better()
 
 
-def test_what_counts_is_large_enough_and_often_enough_seen(tmp_path: Path) -> None:
+def test_a_verdict_needs_a_minimum_difference_and_enough_seeds(tmp_path: Path) -> None:
     small = [0.8029, 0.8130, 0.8231]  # +.0029 +.003 +.0031: t = 52
     late = {"equal": {"random": BASE, "flash": small}}
     for win, sign in (
@@ -181,40 +181,40 @@ def test_what_counts_is_large_enough_and_often_enough_seen(tmp_path: Path) -> No
         ({"least": 0, "seeds": 4}, 0),
         ({"least": 0, "alpha": 1e-4}, 0),
     ):
-        study = write(tmp_path, win=win, **ROWS)
-        assert judge(study, made_up(study, late)).settings["equal"].methods["flash"].sign == sign
+        study = write_study(tmp_path, win=win, **ROWS)
+        assert judge(study, make_results(study, late)).settings["equal"].methods["flash"].sign == sign
 
 
-def test_a_row_just_begun_costs_the_others_no_seeds(tmp_path: Path) -> None:
-    study = write(tmp_path, seeds=[0, 1, 2], **ROWS)
+def test_a_method_with_one_seed_does_not_change_the_ranks(tmp_path: Path) -> None:
+    study = write_study(tmp_path, seeds=[0, 1, 2], **ROWS)
     late = {"equal": {**LATE["equal"], "mine": [0.99]}}
-    rows = judge(study, made_up(study, late)).settings["equal"].methods
+    rows = judge(study, make_results(study, late)).settings["equal"].methods
     assert math.isnan(rows["mine"].rank)
     assert rows["flash"].rank == 1.0
 
 
-def test_a_row_of_few_seeds_is_asked_for_these_alone(tmp_path: Path) -> None:
-    study = write(tmp_path, few={"oracle_clean": 1}, **ROWS)
-    verdict = judge(study, made_up(study, {"equal": {"random": [0.8], "oracle_clean": [0.9]}}))
+def test_a_method_with_few_seeds_is_not_missing_the_others(tmp_path: Path) -> None:
+    study = write_study(tmp_path, few={"oracle_clean": 1}, **ROWS)
+    verdict = judge(study, make_results(study, {"equal": {"random": [0.8], "oracle_clean": [0.9]}}))
     assert verdict.missing["equal", "random"] == 1
     assert ("equal", "oracle_clean") not in verdict.missing
     assert verdict.missing["noisy", "oracle_clean"] == 1
 
 
-def test_a_yardstick_of_few_seeds_is_not_the_gap(tmp_path: Path) -> None:
+def test_an_oracle_with_few_seeds_does_not_define_the_headroom(tmp_path: Path) -> None:
     """Three of seven seeds are less than half; of six they are half, and it is the best."""
-    study = write(tmp_path, **(ROWS | {"seeds": list(range(7))}))
+    study = write_study(tmp_path, **(ROWS | {"seeds": list(range(7))}))
     for n, best in ((7, "oracle_clean"), (6, "oracle_diverse")):
         late = {"random": [0.8] * n, "oracle_clean": [0.9, 0.91] * 3 + [0.9], "oracle_diverse": [0.99, 0.98, 0.99]}
-        cell = judge(study, made_up(study, {"equal": late})).settings["equal"]
+        cell = judge(study, make_results(study, {"equal": late})).settings["equal"]
         assert cell.headroom.oracle == best
         assert ("oracle_diverse" in cell.headroom.oracles) == (n == 6)
 
 
 def test_variants_are_corrected_together(tmp_path: Path) -> None:
     """Four tests of the two rows in two cells, as in the correction over all methods: there are no others."""
-    study = write(tmp_path, variants={"tries": ["flash", "powd"]}, **ROWS)
-    cells = judge(study, made_up(study, LATE)).settings
+    study = write_study(tmp_path, variants={"tries": ["flash", "powd"]}, **ROWS)
+    cells = judge(study, make_results(study, LATE)).settings
     for cell in cells.values():
         for row in ("flash", "powd"):
             assert cell.methods[row].ps.of_method == cell.methods[row].ps.anywhere
@@ -224,12 +224,12 @@ def test_variants_are_corrected_together(tmp_path: Path) -> None:
     assert oracle.ps.in_setting == pytest.approx(p_of(0.1 * math.sqrt(3) / 1e-4), rel=1e-3)
 
 
-def test_ones_own_row_on_many_seeds_leaves_the_others_as_they_are(tmp_path: Path) -> None:
+def test_a_users_own_method_does_not_change_the_others(tmp_path: Path) -> None:
     """The baseline had to have its seeds, too, and nobody else had half of those: no rank was left, and no gap."""
-    study = write(tmp_path, seeds=[0, 1, 2], **ROWS)
+    study = write_study(tmp_path, seeds=[0, 1, 2], **ROWS)
     many = {"random": [*BASE, *[0.8] * 7], "mine": [0.9, 0.95] * 5}
     alone, beside = (
-        judge(study, made_up(study, {cell: {**of, **more} for cell, of in LATE.items()})) for more in ({}, many)
+        judge(study, make_results(study, {cell: {**of, **more} for cell, of in LATE.items()})) for more in ({}, many)
     )
     assert beside.ranks is not None
     assert alone.ranks is not None
@@ -243,50 +243,50 @@ def test_ones_own_row_on_many_seeds_leaves_the_others_as_they_are(tmp_path: Path
         assert all(math.isfinite(other.methods[row].rank) for row in ("random", "flash", "powd"))
 
 
-def test_the_oracle_that_a_regime_names_is_the_headroom(tmp_path: Path) -> None:
+def test_the_oracle_that_a_setting_names_defines_the_headroom(tmp_path: Path) -> None:
     """Not the one whose mean is larger, which three seeds don't show."""
-    study = write(tmp_path, cells={"equal": {"words": [], "oracle": "oracle_clean"}}, **ROWS)
+    study = write_study(tmp_path, cells={"equal": {"words": [], "oracle": "oracle_clean"}}, **ROWS)
     unsure = [0.80, 0.81, 1.03]
     late = {"random": BASE, "oracle_clean": [0.85, 0.86, 0.875], "oracle_diverse": unsure}
-    cell = judge(study, made_up(study, {"equal": late})).settings["equal"]
+    cell = judge(study, make_results(study, {"equal": late})).settings["equal"]
     assert cell.headroom.is_positive
     assert cell.headroom.oracle == "oracle_clean"
 
 
-def test_a_row_that_is_the_baseline_says_nothing_of_the_spread(tmp_path: Path) -> None:
+def test_a_copy_of_the_baseline_does_not_change_the_seeds_needed(tmp_path: Path) -> None:
     """Its differences are 0 on every seed: half of the spreads were, and two seeds said to be enough."""
-    study = write(tmp_path, **ROWS)
+    study = write_study(tmp_path, **ROWS)
     late = {"random": BASE, "flash": LATE["equal"]["flash"]}
-    alone, beside = (judge(study, made_up(study, {"equal": {**late, **more}})) for more in ({}, {"powd": BASE}))
+    alone, beside = (judge(study, make_results(study, {"equal": {**late, **more}})) for more in ({}, {"powd": BASE}))
     assert beside.settings["equal"].seeds_needed == alone.settings["equal"].seeds_needed
-    equal = judge(study, made_up(study, {"equal": {"random": BASE, "powd": BASE}})).settings["equal"]
+    equal = judge(study, make_results(study, {"equal": {"random": BASE, "powd": BASE}})).settings["equal"]
     assert equal.seeds_needed is None
 
 
-def test_a_row_just_begun_says_nothing_of_the_spread(tmp_path: Path) -> None:
+def test_a_method_with_few_seeds_does_not_change_the_seeds_needed(tmp_path: Path) -> None:
     """Two seeds of one's own changed what is printed of everybody's."""
-    study = write(tmp_path, seeds=[0, 1, 2], **ROWS)
+    study = write_study(tmp_path, seeds=[0, 1, 2], **ROWS)
     alone, beside = (
-        judge(study, made_up(study, {"equal": {**LATE["equal"], **more}})).settings["equal"].seeds_needed
+        judge(study, make_results(study, {"equal": {**LATE["equal"], **more}})).settings["equal"].seeds_needed
         for more in ({}, {"mine": [0.2, 0.9]})
     )
     assert alone == beside
 
 
-def test_adjusted_p_stay_in_their_order(tmp_path: Path) -> None:
+def test_adjusted_p_values_keep_their_order(tmp_path: Path) -> None:
     """They were in that of a set of names, which each process has anew: equals changed places from page to page."""
-    study = write(tmp_path, **ROWS)
+    study = write_study(tmp_path, **ROWS)
     ps = {(cell, row): 0.01 for cell in ("equal", "noisy") for row in ("flash", "powd", "mine")}
     adjusted = adjust_all(study, ps)
     assert {place: each.in_setting for place, each in adjusted.items()} == pytest.approx(dict.fromkeys(ps, 0.03))
     assert list(adjusted) == list(ps)
 
 
-def test_of_several_oracles_one_is_chosen_on_the_other_seeds(tmp_path: Path) -> None:
+def test_the_best_oracle_is_selected_on_the_other_seeds(tmp_path: Path) -> None:
     """Each is better by .2 on one seed: whichever is chosen without that seed gains .1 there."""
-    study = write(tmp_path, seeds=list(range(6)), **ROWS)
+    study = write_study(tmp_path, seeds=list(range(6)), **ROWS)
     late = {"random": [0.5] * 6, "oracle_clean": [0.6] * 5 + [0.7], "oracle_diverse": [0.7] + [0.6] * 5}
-    headroom = judge(study, made_up(study, {"equal": late})).settings["equal"].headroom
+    headroom = judge(study, make_results(study, {"equal": late})).settings["equal"].headroom
     assert headroom.difference is not None
     assert headroom.difference.mean == pytest.approx(0.1)
     assert headroom.is_positive
@@ -294,7 +294,7 @@ def test_of_several_oracles_one_is_chosen_on_the_other_seeds(tmp_path: Path) -> 
 
 def test_a_method_that_collapses_on_some_seeds_is_named(tmp_path: Path) -> None:
     cells: dict[str, dict[str, list[str]]] = {f"c{i}": {"words": []} for i in range(10)}
-    study = write(tmp_path, cells=cells, seeds=list(range(10)), **ROWS)
+    study = write_study(tmp_path, cells=cells, seeds=list(range(10)), **ROWS)
     base, fall = [0.8 + i / 1000 for i in range(10)], [0.01, 0.012, 0.011, 0.013, 0.01, 0.012, 0.011, 0.013, 0.01, -0.3]
     late = {"random": base, "flash": [x + d for x, d in zip(base, fall, strict=True)], "powd": [x * x for x in base]}
-    assert judge(study, made_up(study, dict.fromkeys(cells, late))).collapsing == {"flash"}
+    assert judge(study, make_results(study, dict.fromkeys(cells, late))).collapsing == {"flash"}

@@ -8,7 +8,7 @@ import pytest
 
 from fedcohort.errors import OptionError
 from fedcohort.study import leaderboard, leaderboard_page
-from study.tiny import made_up, write
+from study.tiny import make_results, write_study
 from yaml_words import ROOT
 
 LATE = {
@@ -36,9 +36,9 @@ MINE = {"equal": LATE["equal"], "noisy": {name: of for name, of in LATE["noisy"]
 
 def studies(folder: Path, text: str = BOARD, **changes: object) -> Path:
     """Two studies with results beside a leaderboard, whose folder is returned."""
-    first, second = write(folder / "first", **ROWS), write(folder / "second", **{**ROWS, **changes})
-    made_up(first, LATE).save()
-    made_up(second, MINE).save()
+    first, second = write_study(folder / "first", **ROWS), write_study(folder / "second", **{**ROWS, **changes})
+    make_results(first, LATE).save()
+    make_results(second, MINE).save()
     (folder / "board").mkdir()
     (folder / "board" / "study.yaml").write_text(text)
     return folder / "board"
@@ -51,7 +51,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Path]]:
     return folder, leaderboard_page.write(leaderboard.load(folder))
 
 
-def test_the_page_ranks_over_all_regimes(board: tuple[Path, list[Path]]) -> None:
+def test_the_page_ranks_over_all_settings(board: tuple[Path, list[Path]]) -> None:
     folder, files = board
     text = (folder / "README.md").read_text()
     assert "Ranked are 3 selectors in 4 settings, on 3 seeds in each. **Over these 4 settings, " in text
@@ -68,7 +68,7 @@ def test_the_page_ranks_over_all_regimes(board: tuple[Path, list[Path]]) -> None
     assert {path.name for path in files} >= {"README.md", "report.html", "ranks.png", "overall.tex", "numbers.csv"}
 
 
-def test_ones_own_is_placed_on_its_seeds(board: tuple[Path, list[Path]]) -> None:
+def test_a_users_own_method_is_ranked_on_its_seeds(board: tuple[Path, list[Path]]) -> None:
     folder, _ = board
     with (folder / "tables" / "others.csv").open() as file:
         (line,) = csv.DictReader(file)
@@ -76,11 +76,11 @@ def test_ones_own_is_placed_on_its_seeds(board: tuple[Path, list[Path]]) -> None
     assert "4. mine" not in (folder / "README.md").read_text()
 
 
-def test_wins_are_counted_where_ranks_are(tmp_path: Path) -> None:
+def test_wins_are_counted_in_the_ranked_settings(tmp_path: Path) -> None:
     """Without powd's runs a regime has no ranks; it counted all the same, and nothing said that it had none."""
     folder = studies(tmp_path)
     won = {"random": [0.80, 0.81, 0.82], "flash": [0.90, 0.912, 0.92]}
-    made_up(write(tmp_path / "second", **ROWS), {**MINE, "noisy": won}).save()
+    make_results(write_study(tmp_path / "second", **ROWS), {**MINE, "noisy": won}).save()
     leaderboard_page.write(leaderboard.load(folder))
     text = (folder / "README.md").read_text()
     assert "with Holm within each setting, in 1)" in text
@@ -90,11 +90,13 @@ def test_wins_are_counted_where_ranks_are(tmp_path: Path) -> None:
     assert "- No ranks, no run of powd: more digits: noisy\n" in text
 
 
-def test_each_study_has_a_column_and_who_lacks_a_regime_a_line(tmp_path: Path) -> None:
+def test_each_study_has_a_column_and_incomplete_methods_a_line(tmp_path: Path) -> None:
     """oort is in one regime of four: behind flash's .83 and random's .81, before powd's .79."""
     folder = studies(tmp_path)
     rows = {**ROWS, "selectors": ["flash", "powd", "oort"]}
-    made_up(write(tmp_path / "second", **rows), {**MINE, "equal": LATE["equal"] | {"oort": [0.8, 0.8, 0.8]}}).save()
+    make_results(
+        write_study(tmp_path / "second", **rows), {**MINE, "equal": LATE["equal"] | {"oort": [0.8, 0.8, 0.8]}}
+    ).save()
     leaderboard_page.write(leaderboard.load(folder))
     with (folder / "tables" / "overall.csv").open() as file:
         ranked = {row["method"]: row for row in csv.DictReader(file)}
@@ -111,7 +113,7 @@ def test_a_federation_that_two_studies_have_is_ranked_once(tmp_path: Path) -> No
     """It would have weighed twice, in the ranks and in what is won."""
     folder = studies(tmp_path)
     for name in ("first", "second"):
-        found = made_up(write(tmp_path / name, **ROWS), MINE)
+        found = make_results(write_study(tmp_path / name, **ROWS), MINE)
         for (cell, row, _), facts in found.rows.items():
             facts["config_hash"] = f"{cell}/{row}" if cell == "equal" else f"{name}/{cell}/{row}"
         found.save()
@@ -124,11 +126,11 @@ def test_a_federation_that_two_studies_have_is_ranked_once(tmp_path: Path) -> No
     assert "- Settings of second left out, since first has the same: equal\n" in text
 
 
-def test_equals_have_one_place(tmp_path: Path) -> None:
+def test_equal_methods_share_a_rank(tmp_path: Path) -> None:
     """Sums of ranks: random 2 + 1 + 2 + 1.5, flash 1 + 3 + 1 + 1.5."""
     folder = studies(tmp_path)
     same = {"random": [0.8, 0.8, 0.8], "flash": [0.8, 0.8, 0.8], "powd": [0.7, 0.7, 0.7]}
-    made_up(write(tmp_path / "second", **ROWS), {"equal": LATE["equal"], "noisy": same}).save()
+    make_results(write_study(tmp_path / "second", **ROWS), {"equal": LATE["equal"], "noisy": same}).save()
     leaderboard_page.write(leaderboard.load(folder))
     with (folder / "tables" / "overall.csv").open() as file:
         assert [row["method"] for row in csv.DictReader(file)] == ["1. random", "1. flash", "3. powd"]
@@ -153,7 +155,7 @@ def test_the_page_says_how_long_its_runs_took(tmp_path: Path) -> None:
 
 def test_a_study_without_runs_is_missing(tmp_path: Path) -> None:
     folder = studies(tmp_path, BOARD.replace("second: more digits", "second: more digits, third: none yet"))
-    write(tmp_path / "third", **ROWS)
+    write_study(tmp_path / "third", **ROWS)
     leaderboard_page.write(leaderboard.load(folder))
     text = (folder / "README.md").read_text()
     assert "- 2 settings of third without runs: `fedcohort study run third`" in text
@@ -161,15 +163,15 @@ def test_a_study_without_runs_is_missing(tmp_path: Path) -> None:
     assert "Ranked are 3 selectors in 4 settings, on 3 seeds in each." in text
 
 
-def test_the_html_asks_nobody(board: tuple[Path, list[Path]]) -> None:
+def test_the_html_page_needs_no_other_file(board: tuple[Path, list[Path]]) -> None:
     folder, _ = board
     text = (folder / "report.html").read_text()
     assert not re.search(r"https?://|url\(|@import|<script|<link", text)
     assert "A difference of 1 point needs " in text
 
 
-def test_without_results_it_says_so(tmp_path: Path) -> None:
-    write(tmp_path / "first")
+def test_a_leaderboard_without_results_is_reported(tmp_path: Path) -> None:
+    write_study(tmp_path / "first")
     (tmp_path / "board").mkdir()
     (tmp_path / "board" / "study.yaml").write_text("title: t\nquestion: q\nof: {first: digits}\n")
     leaderboard_page.write(leaderboard.load(tmp_path / "board"))
@@ -187,14 +189,14 @@ def test_without_results_it_says_so(tmp_path: Path) -> None:
         ("title: t\nquestion: q\nof: {first: a}\nwin: {alpha: 2}\n", r"win\.alpha must be a number in \(0, 1\)"),
     ],
 )
-def test_mistakes(tmp_path: Path, text: str, said: str) -> None:
+def test_errors_in_the_definition_are_reported(tmp_path: Path, text: str, said: str) -> None:
     folder = studies(tmp_path, text)
     assert leaderboard.is_leaderboard(folder)
     with pytest.raises(OptionError, match=said):
         leaderboard.load(folder)
 
 
-def test_studies_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
+def test_studies_that_cannot_be_compared_are_rejected(tmp_path: Path) -> None:
     folder = studies(tmp_path, baseline="round_robin", selectors=["flash"], yardsticks=[])
     with pytest.raises(OptionError, match=r"of\.second must be a study with baseline=random, as first is, got 'base"):
         leaderboard.load(folder)
@@ -202,7 +204,7 @@ def test_studies_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
         leaderboard.load(studies(tmp_path / "horizon", horizon=2))
 
 
-def test_variants_of_all_studies_are_one_family(tmp_path: Path) -> None:
+def test_variants_of_all_studies_are_corrected_together(tmp_path: Path) -> None:
     folder = studies(tmp_path)
     for name, rows in (("first", "[flash, powd]"), ("second", "[powd, oort]")):
         path = tmp_path / name / "study.yaml"
@@ -216,8 +218,8 @@ def test_variants_of_all_studies_are_one_family(tmp_path: Path) -> None:
 def test_numbers_name_the_metric_of_their_own_study(tmp_path: Path) -> None:
     """It said "test/acc or test/acc_worst_group" of every row."""
     folder = studies(tmp_path)
-    second = write(tmp_path / "second", metric="test/acc_worst_group", **ROWS)
-    made_up(second, LATE).save()
+    second = write_study(tmp_path / "second", metric="test/acc_worst_group", **ROWS)
+    make_results(second, LATE).save()
     leaderboard_page.write(leaderboard.load(folder))
     with (folder / "tables" / "numbers.csv").open() as file:
         found = {(row["cell"].split("/")[0], row["metric"]) for row in csv.DictReader(file)}

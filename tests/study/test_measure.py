@@ -30,7 +30,7 @@ def columns(
     return summarise(evaluations_of(curve, asked, clock_s), asked, Target(crossing=crossing), goal)
 
 
-def test_late_last_and_best() -> None:
+def test_late_mean_last_and_best_values() -> None:
     found = columns(curve(0.9, 0.2, 0.6, 0.5, 0.4))
     assert found["late"] == pytest.approx((0.6 + 0.5 + 0.4) / 3)
     assert found["last"] == 0.4
@@ -39,7 +39,7 @@ def test_late_last_and_best() -> None:
     assert math.isnan(found["rounds_to_target"])
 
 
-def test_by_a_clock_the_last_sixth_of_its_time_counts() -> None:
+def test_with_a_clock_the_late_mean_covers_the_last_sixth_of_the_time() -> None:
     """Of 60 s the last ten: one model until 54 s, the next from there, and what comes at 61 s is too late."""
     found = Trajectory(*(np.array(x, float) for x in ([0, 1, 2, 3], [0.1, 0.5, 0.8, 0.9], [0, 30, 54, 61], [0] * 4)))
     assert columns(found, clock_s=60.0)["late"] == pytest.approx(0.4 * 0.5 + 0.6 * 0.8)
@@ -53,13 +53,13 @@ def test_by_a_clock_the_last_sixth_of_its_time_counts() -> None:
     assert columns(slow, clock_s=60.0)["late"] == pytest.approx(columns(fast, clock_s=60.0)["late"])
 
 
-def test_a_clock_is_read_off_the_words() -> None:
+def test_a_clock_is_found_in_the_overrides() -> None:
     assert clock_of(["rounds=120", "until.virtual_s=300", "seed=0"]) == 300.0
     assert clock_of(["until.virtual_s=300", "until.virtual_s=null"]) is None
     assert clock_of(["rounds=120", "until.acc=0.9"]) is None
 
 
-def test_a_run_shorter_than_late_leaves_out_the_first_model() -> None:
+def test_the_late_mean_of_a_short_run_excludes_the_initial_model() -> None:
     assert columns(curve(0.1, 0.5, 0.7))["late"] == pytest.approx(0.6)
     assert math.isnan(columns(curve(0.1))["late"])
 
@@ -118,7 +118,7 @@ def test_the_last_sixth_is_the_default() -> None:
     assert columns(curve(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7))["late"] == pytest.approx(0.6)
 
 
-def test_what_comes_after_the_clock_does_not_meet_the_target() -> None:
+def test_evaluations_after_the_time_budget_do_not_meet_the_target() -> None:
     """Rounds end at 10, 20, 30 s: the third, which meets 0.7, ends after a clock of 25 s, and not after one of 30."""
     before, just = (columns(curve(0.1, 0.5, 0.6, 0.7), 0.7, clock, "first") for clock in (25.0, 30.0))
     assert math.isnan(before["virtual_s_to_target"])

@@ -8,7 +8,7 @@ from fedcohort.study import report
 from fedcohort.study.judge import judge
 from fedcohort.study.outcome import find_outcome, kind_of
 from study.test_judge import LATE, ROWS
-from study.tiny import made_up, write
+from study.tiny import make_results, write_study
 
 BASE = [0.8, 0.8, 0.8]
 
@@ -40,9 +40,9 @@ BASE = [0.8, 0.8, 0.8]
     ],
 )
 def test_the_kind_of_a_setting(tmp_path: Path, rows: dict[str, list[float]], kind: str, text: str) -> None:
-    study = write(tmp_path, **ROWS)
+    study = write_study(tmp_path, **ROWS)
     cell = "noisy" if "bound:clean" in rows else "equal"
-    results = made_up(study, {cell: {"random": BASE, "flash": [0.8, 0.79, 0.8], **rows}})
+    results = make_results(study, {cell: {"random": BASE, "flash": [0.8, 0.79, 0.8], **rows}})
     assert kind_of(study, judge(study, results).settings[cell]) == kind
     report.write(study, results)
     page = (tmp_path / "README.md").read_text()
@@ -52,8 +52,8 @@ def test_the_kind_of_a_setting(tmp_path: Path, rows: dict[str, list[float]], kin
 
 
 def test_settings_are_counted(tmp_path: Path) -> None:
-    study = write(tmp_path, **ROWS)
-    results = made_up(study, LATE)
+    study = write_study(tmp_path, **ROWS)
+    results = make_results(study, LATE)
     outcome = find_outcome(study, results, judge(study, results), {})
     assert outcome["counts"] == {"won": 1, "unused": 1, "nothing": 0, "open": 0}
     assert (outcome["tests"], outcome["anywhere"], outcome["seeds"]) == (4, 1, "3")
@@ -62,8 +62,8 @@ def test_settings_are_counted(tmp_path: Path) -> None:
 
 
 def test_budgets_are_horizons(tmp_path: Path) -> None:
-    study = write(tmp_path, **ROWS)
-    results = made_up(study, LATE)
+    study = write_study(tmp_path, **ROWS)
+    results = make_results(study, LATE)
     for (cell, _, _), facts in results.rows.items():
         seconds = "None" if cell == "equal" else "36000"
         facts["budget"] = f"Budget(rounds=60, virtual_s={seconds}, bytes=None, acc=None)"

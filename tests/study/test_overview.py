@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort.study import overview, report
-from study.tiny import made_up, write
+from study.tiny import make_results, write_study
 from yaml_words import ROOT
 
 SEEDS = {"seeds": [0, 1, 2], "yardsticks": ["oracle_clean"], "selectors": ["round_robin", "ucb_cs"]}
@@ -18,8 +18,8 @@ def by(*points: float) -> list[float]:
 
 
 def report_of(folder: Path, late: dict[str, dict[str, list[float]]]) -> None:
-    study = write(folder, cells={cell: {"words": [], "label": f"the {cell}"} for cell in late}, **SEEDS)
-    report.write(study, made_up(study, late))
+    study = write_study(folder, cells={cell: {"words": [], "label": f"the {cell}"} for cell in late}, **SEEDS)
+    report.write(study, make_results(study, late))
 
 
 @pytest.fixture
@@ -37,13 +37,13 @@ def studies(tmp_path: Path) -> Path:
     flat = {"random": BASE, "round_robin": by(0, 0.1, -0.1), "oracle_clean": by(0.1, 0.2, 0)}
     open_ = {"random": BASE, "round_robin": by(9, -9, 0), "oracle_clean": by(19, -9, 0)}
     report_of(tmp_path / "two", {"wins": wins, "flat": flat, "open": open_})
-    write(tmp_path / "three", title="Not yet")
+    write_study(tmp_path / "three", title="Not yet")
     (tmp_path / "board").mkdir()
     (tmp_path / "board" / "study.yaml").write_text("title: t\nquestion: q\nof: {one: 1}\n")
     return tmp_path
 
 
-def test_the_regimes_of_all_studies_are_sorted_by_what_is_won(studies: Path) -> None:
+def test_settings_are_counted_and_sorted_by_their_outcome(studies: Path) -> None:
     text = overview.write(studies).read_text()
     assert text == overview.page_of(studies)
     assert "Of 5 settings" in text
@@ -64,7 +64,7 @@ def test_the_regimes_of_all_studies_are_sorted_by_what_is_won(studies: Path) -> 
     assert "board" not in text
 
 
-def test_a_study_that_cannot_be_read_costs_no_other_its_page(studies: Path) -> None:
+def test_an_unreadable_study_does_not_affect_the_others(studies: Path) -> None:
     """Somebody is writing it: reports of all other studies ended with its error."""
     (studies / "draft").mkdir()
     (studies / "draft" / "study.yaml").write_text("title: [a, b\nquestion: {")
@@ -76,8 +76,8 @@ def test_a_federation_in_two_studies_counts_once(tmp_path: Path) -> None:
     late = {"random": BASE, "round_robin": by(6.0, 6.1, 5.9), "oracle_clean": by(7, 7.1, 6.9)}
     open_ = {"random": BASE, "round_robin": by(9, -9, 0), "oracle_clean": by(19, -9, 0)}
     for folder, here in (("one", late), ("two", open_)):
-        study = write(tmp_path / folder, cells={"here": {"words": []}, folder: {"words": []}}, **SEEDS)
-        found = made_up(study, {"here": here, folder: late})
+        study = write_study(tmp_path / folder, cells={"here": {"words": []}, folder: {"words": []}}, **SEEDS)
+        found = make_results(study, {"here": here, folder: late})
         for (cell, row, _), facts in found.rows.items():
             facts["config_hash"] = f"{cell}/{row}"
         report.write(study, found)
@@ -97,8 +97,8 @@ def test_the_study_with_the_most_seeds_counts(tmp_path: Path) -> None:
     won["oracle_clean"] = [*by(9, -9, 0), 0.56, 0.58]
     for folder, late in (("one", open_), ("two", won)):
         seeds = list(range(len(late["random"])))
-        study = write(tmp_path / folder, cells={"here": {"words": []}}, **{**SEEDS, "seeds": seeds})
-        found = made_up(study, {"here": late})
+        study = write_study(tmp_path / folder, cells={"here": {"words": []}}, **{**SEEDS, "seeds": seeds})
+        found = make_results(study, {"here": late})
         for (cell, row, _), facts in found.rows.items():
             facts["config_hash"] = f"{cell}/{row}"
         report.write(study, found)
@@ -107,7 +107,7 @@ def test_the_study_with_the_most_seeds_counts(tmp_path: Path) -> None:
     assert "In 1 of these 1, the headroom is not distinguishable from 0" in text
 
 
-def test_the_page_that_is_kept_is_of_the_tables_that_are() -> None:
+def test_the_committed_page_matches_the_tables() -> None:
     assert (ROOT / "studies" / "README.md").read_text() == overview.page_of(ROOT / "studies")
 
 

@@ -6,16 +6,16 @@ import pytest
 
 from fedcohort.command import study as command
 from fedcohort.study import own_methods, results
-from study.tiny import made_up, write
+from study.tiny import make_results, write_study
 from yaml_words import CONFIGS
 
 CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
 
 
-def test_own_rows_are_kept_apart_and_merged_for_the_report(
+def test_a_users_own_results_are_stored_separately_and_merged_for_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tiny = write(tmp_path / "studies" / "tiny", cells=CELLS, seeds=[0])
+    tiny = write_study(tmp_path / "studies" / "tiny", cells=CELLS, seeds=[0])
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
     assert command.main(["run", "tiny"]) == 0
@@ -35,11 +35,11 @@ def test_own_rows_are_kept_apart_and_merged_for_the_report(
 
 def test_the_rank_is_among_methods_with_the_same_seeds(tmp_path: Path) -> None:
     """In `equal` mine is second of three; in `noisy` first, where worse has no second seed and is left out of both."""
-    study = write(tmp_path, selectors=["round_robin", "powd"], yardsticks=["oracle_clean"])
+    study = write_study(tmp_path, selectors=["round_robin", "powd"], yardsticks=["oracle_clean"])
     late = {
         "equal": {"random": [0.5, 0.5], "round_robin": [0.8, 0.9], "mine": [0.7, 0.8], "powd": [0.1, 0.1]},
         "noisy": {"random": [0.5, 0.5], "round_robin": [0.5, 0.6], "mine": [0.7, 0.8], "powd": [0.9]},
     }
     late["equal"]["oracle_clean"] = late["noisy"]["oracle_clean"] = [0.99, 0.99]
-    lines = own_methods.describe_ranks(study, made_up(study, late))
+    lines = own_methods.describe_ranks(study, make_results(study, late))
     assert lines == ["mine: mean rank 1.5 of 3 methods by test/acc, 2 settings, 2 seeds"]

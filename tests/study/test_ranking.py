@@ -12,18 +12,18 @@ from fedcohort.study import report
 from fedcohort.study.judge import judge
 from fedcohort.study.outcome import Overall, compare_overall
 from fedcohort.study.ranking import find_shared_settings, rank_and_compare, ranked_values, split_methods
-from study.tiny import made_up, write
+from study.tiny import make_results, write_study
 
 CELLS = {name: {"words": ["heterogeneity=iid"]} for name in ("a", "b", "c")}
 NAMED = {"random": [0.8] * 4, "flash": [0.9] * 4, "powd": [0.7] * 4}
 SEEDS = [0, 1, 2, 3]
 
 
-def test_ones_own_row_takes_no_regime_from_the_others(tmp_path: Path) -> None:
+def test_a_users_own_method_removes_no_setting_from_the_ranking(tmp_path: Path) -> None:
     """Eight of random's twelve runs: it was ranked, in the two regimes that it has, and the third was gone."""
-    study = write(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
+    study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     late = {"a": {**NAMED, "mine": [1.0] * 4}, "b": {**NAMED, "mine": [1.0] * 4}, "c": NAMED}
-    found = made_up(study, late)
+    found = make_results(study, late)
     rows, few = split_methods(study, ranked_values(study, found))
     assert (rows, few) == (["random", "flash", "powd"], ["mine"])
     ranks = judge(study, found).ranks  # a study's own page has the same rule
@@ -31,33 +31,35 @@ def test_ones_own_row_takes_no_regime_from_the_others(tmp_path: Path) -> None:
     assert (list(ranks.mean), list(ranks.by_setting)) == (["flash", "random", "powd"], ["a", "b", "c"])
 
 
-def test_it_is_ranked_with_half_of_the_seeds_in_every_regime(tmp_path: Path) -> None:
-    study = write(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
+def test_a_method_with_half_of_the_seeds_in_every_setting_is_ranked(tmp_path: Path) -> None:
+    study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     two, one = {**NAMED, "mine": [1.0, 1.0]}, {**NAMED, "mine": [1.0]}
-    late = ranked_values(study, made_up(study, {"a": two, "b": two, "c": two}))
+    late = ranked_values(study, make_results(study, {"a": two, "b": two, "c": two}))
     rows, few = split_methods(study, late)
     assert (rows, few) == (["random", "flash", "powd", "mine"], [])
     ranks = rank_and_compare(study, late, rows)
     assert ranks is not None
     assert dict(ranks.mean) == {"mine": 1.0, "flash": 2.0, "random": 3.0, "powd": 4.0}
     assert find_shared_settings(late, rows) == {"a": [0, 1], "b": [0, 1], "c": [0, 1]}
-    less = ranked_values(study, made_up(study, {"a": two, "b": two, "c": one}))
+    less = ranked_values(study, make_results(study, {"a": two, "b": two, "c": one}))
     assert split_methods(study, less)[1] == ["mine"]
 
 
-def test_two_own_rows_without_a_common_seed_are_not_both_ranked(tmp_path: Path) -> None:
+def test_two_own_methods_without_a_common_seed_are_not_both_ranked(tmp_path: Path) -> None:
     """Each has half of random's seeds; with both nobody would share any."""
-    study = write(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
+    study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     late = {
         cell: {**of, "mine": {0: 1.0, 1: 1.0}, "yours": {2: 1.0, 3: 1.0}}
-        for cell, of in ranked_values(study, made_up(study, dict.fromkeys("abc", NAMED))).items()
+        for cell, of in ranked_values(study, make_results(study, dict.fromkeys("abc", NAMED))).items()
     }
     assert split_methods(study, late) == (["random", "flash", "powd", "mine"], ["yours"])
 
 
-def test_a_named_row_that_was_just_begun_is_not_ranked(tmp_path: Path) -> None:
-    study = write(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
-    found = made_up(study, {"a": NAMED, "b": {"random": [0.8] * 4, "flash": [0.8] * 2}, "c": {"random": [0.8] * 4}})
+def test_a_method_with_few_seeds_is_not_ranked(tmp_path: Path) -> None:
+    study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
+    found = make_results(
+        study, {"a": NAMED, "b": {"random": [0.8] * 4, "flash": [0.8] * 2}, "c": {"random": [0.8] * 4}}
+    )
     # random has 12 runs, flash 6, powd 4; random and flash share a, and two seeds of b
     late = ranked_values(study, found)
     assert split_methods(study, late) == (["random", "flash"], ["powd"])
@@ -66,21 +68,21 @@ def test_a_named_row_that_was_just_begun_is_not_ranked(tmp_path: Path) -> None:
     assert judge(study, found).ranks is None
 
 
-def test_the_largest_table_without_a_gap_is_ranked(tmp_path: Path) -> None:
+def test_the_largest_complete_table_is_ranked(tmp_path: Path) -> None:
     """Rows times regimes: what half of the methods lack takes no regime from the others, nor a regime few have them."""
-    study = write(tmp_path, cells=CELLS, selectors=["flash", "powd", "oort"], seeds=SEEDS)
+    study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd", "oort"], seeds=SEEDS)
     two = dict.fromkeys("ab", NAMED) | {"c": {"random": [0.8] * 4}}
     found = {name: {**of, "oort": [0.6] * 4} if name == "a" else of for name, of in two.items()}
-    late = ranked_values(study, made_up(study, found))
+    late = ranked_values(study, make_results(study, found))
     # {a}: four rows; {a, b}: three rows, 6; {a, b, c}: random alone
     assert split_methods(study, late) == (["random", "flash", "powd"], ["oort"])
     assert list(find_shared_settings(late, ["random", "flash", "powd"])) == ["a", "b"]
     both = ranked_values(
-        study, made_up(study, {"a": found["a"], "b": {"random": [0.8] * 4}, "c": {"random": [0.8] * 4}})
+        study, make_results(study, {"a": found["a"], "b": {"random": [0.8] * 4}, "c": {"random": [0.8] * 4}})
     )
     assert split_methods(study, both) == (["random", "flash", "powd", "oort"], [])  # 4 against 2 and 3
     apart = ranked_values(
-        study, made_up(study, {"a": {"random": [0.8] * 4}, "b": {"flash": [0.9] * 4, "powd": [0.7] * 4}})
+        study, make_results(study, {"a": {"random": [0.8] * 4}, "b": {"flash": [0.9] * 4, "powd": [0.7] * 4}})
     )
     assert split_methods(study, apart) == (["random"], ["flash", "powd"]), "the baseline is in it"
 
@@ -91,7 +93,7 @@ GAPS = {"a": (0.01, 0.03, 0.02), "b": (0.05, 0.06, 0.07), "c": (0.03, 0.03, 0.03
 def compare(folder: Path, gaps: Mapping[str, Sequence[float]], powd: float = -0.1, **changes: object) -> Overall:
     """Return the claims over all settings on methods that differ from random by `gaps` and `powd`, regime by regime."""
     cells = {name: {"words": ["heterogeneity=iid"]} for name in gaps}
-    study = write(folder, **{"cells": cells, "selectors": ["flash", "powd"], "seeds": [0, 1, 2], **changes})
+    study = write_study(folder, **{"cells": cells, "selectors": ["flash", "powd"], "seeds": [0, 1, 2], **changes})
     base = (0.7, 0.8, 0.75)
     late = {
         cell: {
@@ -101,7 +103,7 @@ def compare(folder: Path, gaps: Mapping[str, Sequence[float]], powd: float = -0.
         }
         for cell, of in gaps.items()
     }
-    overall = compare_overall(study, judge(study, made_up(study, late)).ranks)
+    overall = compare_overall(study, judge(study, make_results(study, late)).ranks)
     assert overall is not None
     return overall
 
@@ -110,10 +112,10 @@ def names(pairs: Sequence[tuple[str, object]]) -> list[str]:
     return [name for name, _ in pairs]
 
 
-def test_the_seed_is_the_unit_of_a_test_over_regimes(tmp_path: Path) -> None:
-    study = write(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=[0, 1, 2])
+def test_a_test_over_settings_has_the_seed_as_its_unit(tmp_path: Path) -> None:
+    study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=[0, 1, 2])
     late = {cell: {"random": [0.5] * 3, "flash": [0.5 + x for x in of], "powd": [0.4] * 3} for cell, of in GAPS.items()}
-    ranks = judge(study, made_up(study, late)).ranks
+    ranks = judge(study, make_results(study, late)).ranks
     assert ranks is not None
     contest = ranks.overall["flash"]
     means = [0.03, 0.04, 0.04]  # of each seed over the three regimes
@@ -123,21 +125,23 @@ def test_the_seed_is_the_unit_of_a_test_over_regimes(tmp_path: Path) -> None:
     assert contest.families is None, "three are too few"
 
 
-def test_replicated_regimes_add_no_evidence(tmp_path: Path) -> None:
+def test_replicated_settings_add_no_evidence(tmp_path: Path) -> None:
     """Wilcoxon's test over the regimes took a copy of a regime for another sample."""
-    study = write(tmp_path, cells={f"c{i}": CELLS["a"] for i in range(8)}, selectors=["flash", "powd"], seeds=[0, 1, 2])
+    study = write_study(
+        tmp_path, cells={f"c{i}": CELLS["a"] for i in range(8)}, selectors=["flash", "powd"], seeds=[0, 1, 2]
+    )
     one = {"random": [0.5] * 3, "flash": [0.51, 0.53, 0.52], "powd": [0.52, 0.46, 0.52]}
-    ranks = judge(study, made_up(study, {f"c{i}": one for i in range(8)})).ranks
+    ranks = judge(study, make_results(study, {f"c{i}": one for i in range(8)})).ranks
     assert ranks is not None
     ps = adjust([stats.ttest_1samp(gaps, 0).pvalue for gaps in ([0.01, 0.03, 0.02], [0.02, -0.04, 0.02])])
     assert [ranks.overall[row].seeds.p for row in ("flash", "powd")] == pytest.approx(ps)
 
 
-def test_regimes_of_a_family_weigh_as_one(tmp_path: Path) -> None:
+def test_settings_of_a_family_count_as_one(tmp_path: Path) -> None:
     cells = {name: {**CELLS["a"], "family": "x" if name in "ab" else name} for name in "abc"}
-    study = write(tmp_path, cells=cells, selectors=["flash", "powd"], seeds=[0, 1, 2])
+    study = write_study(tmp_path, cells=cells, selectors=["flash", "powd"], seeds=[0, 1, 2])
     late = {cell: {"random": [0.5] * 3, "flash": [0.5 + x for x in of], "powd": [0.4] * 3} for cell, of in GAPS.items()}
-    ranks = judge(study, made_up(study, late)).ranks
+    ranks = judge(study, make_results(study, late)).ranks
     assert ranks is not None
     # seed 0: ((.01 + .05) / 2 + .03) / 2 = .03, seeds 1 and 2: (.045 + .03) / 2
     assert ranks.overall["flash"].seeds.mean == pytest.approx((0.03 + 0.0375 + 0.0375) / 3)
@@ -152,10 +156,10 @@ def test_methods_that_are_better_over_the_settings(tmp_path: Path) -> None:
     assert names(compare(tmp_path, GAPS, win={"least": 0.037}).better) == []
 
 
-def test_two_seeds_are_too_few(tmp_path: Path) -> None:
-    study = write(tmp_path, cells=CELLS, selectors=["flash", "powd"])
+def test_two_seeds_are_too_few_for_a_test(tmp_path: Path) -> None:
+    study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"])
     late = {cell: {"random": [0.7, 0.8], "flash": [0.9, 0.95], "powd": [0.6, 0.6]} for cell in CELLS}
-    results = made_up(study, late)
+    results = make_results(study, late)
     overall = compare_overall(study, judge(study, results).ranks)
     assert overall is not None
     assert (overall.seeds, overall.better, overall.worse) == (2, [], [])
@@ -163,25 +167,25 @@ def test_two_seeds_are_too_few(tmp_path: Path) -> None:
     assert "no method can be tested: 2 common seeds are too few." in (tmp_path / "README.md").read_text()
 
 
-def test_settings_like_these_are_another_question(tmp_path: Path) -> None:
+def test_a_claim_about_new_settings_has_its_own_test(tmp_path: Path) -> None:
     """Six families: each seed's mean is far above 0, and the families differ by more than their mean."""
     apart = {
         name: (gap, gap + 0.001, gap + 0.002) for name, gap in zip("abcdef", (0.2, 0.1, -0.1, 0, 0, 0), strict=True)
     }
     overall = compare(tmp_path, apart)
-    assert (names(overall.better), names(overall.general), overall.families) == (["flash"], [], 6)
+    assert (names(overall.better), names(overall.better_over_families), overall.families) == (["flash"], [], 6)
     alike = {name: (0.03 + i / 1000,) * 2 + (0.031,) for i, name in enumerate("abcdef")}
-    assert names(compare(tmp_path, alike).general) == ["flash"]
+    assert names(compare(tmp_path, alike).better_over_families) == ["flash"]
 
 
 def test_a_diverged_run_has_no_test(tmp_path: Path) -> None:
     assert compare(tmp_path, {**GAPS, "c": (0.03, math.nan, 0.03)}).better == []
 
 
-def test_equals_share_the_best_mean_rank(tmp_path: Path) -> None:
-    study = write(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
+def test_equal_methods_share_the_best_mean_rank(tmp_path: Path) -> None:
+    study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     first = {"random": [0.7] * 4, "flash": [0.9] * 4, "powd": [0.8] * 4}
     second = {"random": [0.7] * 4, "flash": [0.8] * 4, "powd": [0.9] * 4}
-    found = judge(study, made_up(study, {"a": first, "b": second}))
+    found = judge(study, make_results(study, {"a": first, "b": second}))
     assert found.ranks is not None
     assert found.ranks.positions() == {"flash": 1, "powd": 1, "random": 3}

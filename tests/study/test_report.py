@@ -11,7 +11,7 @@ from fedcohort.study import report
 from fedcohort.study.page_tables import WIDEST, split_settings
 from fedcohort.study.results import Results, load
 from study.test_judge import LATE, ROWS
-from study.tiny import made_up, write
+from study.tiny import make_results, write_study
 
 
 def page_of(folder: Path) -> str:
@@ -24,12 +24,12 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results, li
     folder = tmp_path_factory.mktemp("study")
     cells = {"equal": {"words": [], "target": 0.5, "label": "<script>x</script>"}}
     cells["noisy"] = {"words": ["heterogeneity=noise_bimodal"], "bounds": {"clean": ["heterogeneity=iid"]}}
-    study = write(folder, title="a < b & c", cells=cells, notes=["flash is blind here"], **ROWS)
-    results = made_up(study, LATE)
+    study = write_study(folder, title="a < b & c", cells=cells, notes=["flash is blind here"], **ROWS)
+    results = make_results(study, LATE)
     return folder, results, report.write(study, results)
 
 
-def test_the_page_opens_with_the_answer(written: tuple[Path, Results, list[Path]]) -> None:
+def test_the_page_starts_with_the_answer(written: tuple[Path, Results, list[Path]]) -> None:
     folder, _, files = written
     text = page_of(folder)
     opening = text[: text.index("`fedcohort study report ")]
@@ -54,7 +54,7 @@ def test_the_page_opens_with_the_answer(written: tuple[Path, Results, list[Path]
     assert all(path.stat().st_size for path in files)
 
 
-def test_the_html_holds_all_it_needs_and_escapes_names(written: tuple[Path, Results, list[Path]]) -> None:
+def test_the_html_page_is_self_contained_and_escapes_names(written: tuple[Path, Results, list[Path]]) -> None:
     text = (written[0] / "report.html").read_text()
     assert "<h1>a &lt; b &amp; c</h1>" in text
     assert "&lt;script&gt;x&lt;/script&gt;" in text
@@ -65,7 +65,7 @@ def test_the_html_holds_all_it_needs_and_escapes_names(written: tuple[Path, Resu
     assert text.count("<table") == page_of(written[0]).count("\n| --- |")
 
 
-def test_tables_come_as_csv_and_latex(written: tuple[Path, Results, list[Path]]) -> None:
+def test_tables_are_written_as_csv_and_latex(written: tuple[Path, Results, list[Path]]) -> None:
     folder = written[0]
     with (folder / "tables" / "numbers.csv").open() as file:
         rows = {(row["cell"], row["selector"]): row for row in csv.DictReader(file)}
@@ -84,14 +84,14 @@ def test_tables_come_as_csv_and_latex(written: tuple[Path, Results, list[Path]])
     assert r"20 \%" in latex
 
 
-def test_tables_of_an_earlier_page_go_and_other_files_stay(tmp_path: Path) -> None:
-    study = write(tmp_path, **ROWS)
-    report.write(study, made_up(study, LATE))
+def test_outdated_tables_are_deleted_and_other_files_kept(tmp_path: Path) -> None:
+    study = write_study(tmp_path, **ROWS)
+    report.write(study, make_results(study, LATE))
     mine = tmp_path / "tables" / "mine.csv"
     mine.write_text("a,b\n")
     gone = tmp_path / "tables" / "setting_noisy.csv"
     assert gone.exists()
-    report.write(study, made_up(study, {"equal": LATE["equal"]}))
+    report.write(study, make_results(study, {"equal": LATE["equal"]}))
     assert not gone.exists()
     assert not gone.with_suffix(".tex").exists()
     assert mine.exists()
@@ -102,7 +102,7 @@ def test_wide_tables_are_split_by_axis(tmp_path: Path) -> None:
     """Axes stay together where they fit; no table has more than eight columns of settings."""
     axes = ["skew"] * 5 + ["noise"] * 3 + ["speed"] * 9
     cells = {f"c{i}": {"words": [], "axis": axis} for i, axis in enumerate(axes)}
-    study = write(tmp_path, cells=cells)
+    study = write_study(tmp_path, cells=cells)
     parts = split_settings(study, list(study.settings))
     assert [(title, len(members)) for title, members in parts] == [("skew, noise", 8), ("speed", 8), ("speed", 1)]
     assert [cell for _, members in parts for cell in members] == list(study.settings)
@@ -111,9 +111,9 @@ def test_wide_tables_are_split_by_axis(tmp_path: Path) -> None:
 
 def test_diverged_seeds_are_named(tmp_path: Path) -> None:
     """They have no difference and no test; where the baseline diverged, no row has one."""
-    study = write(tmp_path, **ROWS)
+    study = write_study(tmp_path, **ROWS)
     of = {"random": [0.8, 0.81, 0.82], "flash": [0.6, 0.62, 0.61], "powd": [0.8, math.nan, math.inf]}
-    report.write(study, made_up(study, {"equal": of, "noisy": {**of, "random": [0.8, math.nan, 0.82]}}))
+    report.write(study, make_results(study, {"equal": of, "noisy": {**of, "random": [0.8, math.nan, 0.82]}}))
     text = page_of(tmp_path)
     assert "Significantly worse: **flash -20.0 [-22.5, -17.5]** at equal cost. Diverged: powd on 2 of 3 seeds." in text
     assert "| powd | – (n=3, 2 diverged) | diverged on 2 |" in text
@@ -123,9 +123,9 @@ def test_diverged_seeds_are_named(tmp_path: Path) -> None:
 
 
 def test_few_seeds_have_no_interval_and_no_verdict(tmp_path: Path) -> None:
-    study = write(tmp_path, **ROWS, seeds=[0, 1, 2, 3])
+    study = write_study(tmp_path, **ROWS, seeds=[0, 1, 2, 3])
     half = {"random": [0.6, 0.6, 0.4, 0.4], "flash": [0.6, 0.6, 0.6, 0.4], "powd": [0.4, 0.7]}
-    report.write(study, made_up(study, {"equal": half}))
+    report.write(study, make_results(study, {"equal": half}))
     text = page_of(tmp_path)
     assert "| powd | -5.0 (n=2) |" in text
     assert "| powd | 55.0 (n=2) | -5.0 |" in text
@@ -133,31 +133,33 @@ def test_few_seeds_have_no_interval_and_no_verdict(tmp_path: Path) -> None:
     assert rows["| random"].endswith(" | 2 of 4 |")  # half of the runs met the target of .5
     assert rows["| flash"].endswith(" | 1 rounds, 60 s, 1 MB |")
     one = {cell: {row: values[:1] for row, values in of.items()} for cell, of in LATE.items()}
-    report.write(study, made_up(study, one))
+    report.write(study, make_results(study, one))
     assert "**No test was possible: no method has the seeds for it.** In 2, headroom is neither" in page_of(tmp_path)
 
 
-def test_a_setting_lacks_no_row_that_it_does_not_ask_for(tmp_path: Path) -> None:
+def test_a_method_that_a_setting_excludes_is_not_missing(tmp_path: Path) -> None:
     """`powd` isn't asked for among equal clients; where it was run all the same it is in the table."""
     cells = {"equal": {"words": [], "rows": ["flash"]}, "noisy": {"words": ["heterogeneity=noise_bimodal"]}}
-    study = write(tmp_path, **(ROWS | {"cells": cells, "seeds": [0, 1, 2], "yardsticks": [], "beside": []}))
+    study = write_study(tmp_path, **(ROWS | {"cells": cells, "seeds": [0, 1, 2], "yardsticks": [], "beside": []}))
     late = {"random": [0.8, 0.81, 0.82], "flash": [0.9, 0.9, 0.9]}
-    report.write(study, made_up(study, {"equal": late, "noisy": late}))
+    report.write(study, make_results(study, {"equal": late, "noisy": late}))
     text = page_of(tmp_path)
     assert "- all of 3 seeds in all requested settings: powd\n" in text
     assert "- Settings that ask for some of the methods only, and have dashes for the others: equal.\n" in text
     more = {"equal": late | {"powd": [0.8, 0.76]}, "noisy": late | {"powd": [0.8, 0.76, 0.81]}}
-    report.write(study, made_up(study, more))
+    report.write(study, make_results(study, more))
     assert "| powd | -2.5 (n=2) | -2.0 |" in page_of(tmp_path)
 
 
-def test_rows_of_few_seeds_and_variants_are_named(tmp_path: Path) -> None:
+def test_methods_with_few_seeds_and_variants_are_named(tmp_path: Path) -> None:
     """`full` has its one seed, and lacks nothing. An oracle of few seeds is named for reference."""
     few, variants = {"oracle_diverse": 3, "full": 1}, {"repairs": ["flash", "powd"]}
-    study = write(tmp_path, few=few, variants=variants, **(ROWS | {"seeds": list(range(7))}))
+    study = write_study(tmp_path, few=few, variants=variants, **(ROWS | {"seeds": list(range(7))}))
     one = {"random": [0.8] * 7, "oracle_clean": [0.801, *[0.8] * 6], "oracle_diverse": [0.86, 0.85, 0.87]}
     rest = {"flash": [0.8] * 7, "powd": [0.8] * 7, "full": [0.8]}
-    report.write(study, made_up(study, {"equal": {**one, **rest}, "noisy": {**one, **rest, "bound:clean": [0.8] * 7}}))
+    report.write(
+        study, make_results(study, {"equal": {**one, **rest}, "noisy": {**one, **rest, "bound:clean": [0.8] * 7}})
+    )
     text = page_of(tmp_path)
     assert "## Missing" not in text
     # +.05, .06, .07: deviation .01 times 4.303 / sqrt(3)
@@ -166,10 +168,10 @@ def test_rows_of_few_seeds_and_variants_are_named(tmp_path: Path) -> None:
     assert "- Rows that are run on the first seeds only: oracle_diverse (3), full (1)." in text
 
 
-def test_a_run_that_is_the_result_of_two_places_is_one_run(tmp_path: Path) -> None:
+def test_a_run_of_two_conditions_counts_once(tmp_path: Path) -> None:
     """A bound that is another setting's run has its row, seconds and all."""
-    study = write(tmp_path, **ROWS)
-    found = made_up(study, {"equal": {"random": [0.8, 0.8], "flash": [0.9, 0.9]}, "noisy": {"random": [0.7, 0.7]}})
+    study = write_study(tmp_path, **ROWS)
+    found = make_results(study, {"equal": {"random": [0.8, 0.8], "flash": [0.9, 0.9]}, "noisy": {"random": [0.7, 0.7]}})
     for facts in found.rows.values():
         facts["wall_s"] = 1800.0
     for seed in (0, 1):
@@ -185,19 +187,19 @@ def test_a_run_that_is_the_result_of_two_places_is_one_run(tmp_path: Path) -> No
 
 def test_a_metric_without_a_unit_is_shown_in_hundredths(tmp_path: Path) -> None:
     """Jain's index: .3 to .5 would be one digit."""
-    study = write(
+    study = write_study(
         tmp_path, **{**ROWS, "metric": "clients/jain", "common": ["eval.clients_every=1"], "win": {"worth": 0.01}}
     )
     of = {"random": [0.3, 0.4, 0.5], "flash": [0.35, 0.46, 0.54], "oracle_clean": [0.4, 0.52, 0.58]}
-    report.write(study, made_up(study, {"equal": of}))
+    report.write(study, make_results(study, {"equal": of}))
     text = page_of(tmp_path)
     assert "**flash +5.0 [2.5, 7.5]** at equal cost, 50 % [" in text
     assert "A difference of 1 hundredth needs " in text
 
 
 def test_a_cost_is_stated_relative_to_the_baseline(tmp_path: Path) -> None:
-    study = write(tmp_path, **ROWS)
-    found = made_up(study, LATE)
+    study = write_study(tmp_path, **ROWS)
+    found = make_results(study, LATE)
     for (_, row, _), facts in found.rows.items():
         facts["bytes"] = 3.07e6 if row == "flash" else 1e6
     report.write(study, found)
@@ -208,8 +210,8 @@ def test_a_cost_is_stated_relative_to_the_baseline(tmp_path: Path) -> None:
 
 def test_runs_that_ended_before_the_clock_are_named(tmp_path: Path) -> None:
     """Made-up runs take 60 s: of a clock of 100 s they use the first, of one of 60 all, and `equal` has none."""
-    study = write(tmp_path, **ROWS)
-    found = made_up(study, LATE)
+    study = write_study(tmp_path, **ROWS)
+    found = make_results(study, LATE)
     for (cell, row, seed), facts in found.rows.items():
         clock_s = 100 if row == "flash" and seed < 2 else 60
         facts["budget"] = f"Budget(rounds=9, virtual_s={clock_s})" if cell == "noisy" else "Budget(rounds=9)"
@@ -220,9 +222,9 @@ def test_runs_that_ended_before_the_clock_are_named(tmp_path: Path) -> None:
     assert "more rounds might have improved it: noisy: flash (2 of 3).\n" in text
 
 
-def test_correlations_of_scores_and_rewards(tmp_path: Path) -> None:
-    study = write(tmp_path, **ROWS)
-    found = made_up(study, LATE)
+def test_correlations_of_scores_and_rewards_are_reported(tmp_path: Path) -> None:
+    study = write_study(tmp_path, **ROWS)
+    found = make_results(study, LATE)
     for seed, (score, reward) in enumerate(((0.1, -0.5), (0.3, -0.3))):
         facts = found.rows["equal", "flash", seed]
         facts["follows"] = f'{{"score_noise": {score}, "reward_noise": {reward}, "explore_noise": 0.9}}'
@@ -236,8 +238,8 @@ def test_correlations_of_scores_and_rewards(tmp_path: Path) -> None:
     assert "| equal | powd | +0" not in text
 
 
-def test_a_report_of_nothing_says_so(tmp_path: Path) -> None:
-    study = write(tmp_path)
+def test_a_study_without_results_is_reported(tmp_path: Path) -> None:
+    study = write_study(tmp_path)
     report.write(study, load(study))
     assert "Nothing has been run yet: `fedcohort study run" in page_of(tmp_path)
     assert not (tmp_path / "map.png").exists()

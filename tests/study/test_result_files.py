@@ -11,50 +11,50 @@ from fedcohort.record import manifest
 from fedcohort.study import result_files
 from fedcohort.study.results import Results, load
 from study.test_judge import LATE, ROWS
-from study.tiny import made_up, write
+from study.tiny import make_results, write_study
 
 
 def saved(folder: Path) -> Results:
-    found = made_up(write(folder, **ROWS), LATE)
+    found = make_results(write_study(folder, **ROWS), LATE)
     found.save()
     return found
 
 
-def test_any_flipped_bit_is_named(tmp_path: Path) -> None:
+def test_any_flipped_bit_is_detected(tmp_path: Path) -> None:
     saved(tmp_path)
     for name in (result_files.RESULTS, result_files.CURVES):
         whole = (tmp_path / name).read_bytes()
         for at in range(0, len(whole), len(whole) // 9):
             (tmp_path / name).write_bytes(whole[:at] + bytes([whole[at] ^ 8]) + whole[at + 1 :])
             with pytest.raises(DataError, match=rf"{name} is damaged: .*git restore brings back"):
-                load(write(tmp_path, **ROWS))
+                load(write_study(tmp_path, **ROWS))
         (tmp_path / name).write_bytes(whole)
-    load(write(tmp_path, **ROWS))
+    load(write_study(tmp_path, **ROWS))
 
 
 def test_files_of_an_older_version_are_read(tmp_path: Path) -> None:
     saved(tmp_path)
-    manifest.withdraw(tmp_path)
+    manifest.remove_manifest(tmp_path)
     curves = parquet.read_table(tmp_path / result_files.CURVES)
     single = curves.set_column(4, "value", curves["value"].cast(pa.float32()))
     parquet.write_table(single, tmp_path / result_files.CURVES)
-    rows = load(write(tmp_path, **ROWS)).rows
+    rows = load(write_study(tmp_path, **ROWS)).rows
     assert rows["equal", "flash", 0]["late"] == pytest.approx(LATE["equal"]["flash"][0])
 
 
-def test_results_that_are_missing_beside_their_curves_are_not_run_again(tmp_path: Path) -> None:
+def test_missing_results_beside_existing_curves_are_an_error(tmp_path: Path) -> None:
     saved(tmp_path)
     (tmp_path / result_files.RESULTS).unlink()
     for _ in range(2):  # with a manifest and without
         with pytest.raises(DataError, match=r"results\.parquet is missing"):
-            load(write(tmp_path, **ROWS))
-        manifest.withdraw(tmp_path)
+            load(write_study(tmp_path, **ROWS))
+        manifest.remove_manifest(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["cell", "seed", "status"])
 def test_a_column_must_have_its_type_and_no_empty_cell(tmp_path: Path, name: str) -> None:
     saved(tmp_path)
-    manifest.withdraw(tmp_path)
+    manifest.remove_manifest(tmp_path)
     rows = parquet.read_table(tmp_path / result_files.RESULTS)
     at = rows.column_names.index(name)
     parquet.write_table(
@@ -64,9 +64,9 @@ def test_a_column_must_have_its_type_and_no_empty_cell(tmp_path: Path, name: str
         tmp_path / result_files.RESULTS,
     )
     with pytest.raises(DataError, match=rf"its column {name} must be of the type"):
-        load(write(tmp_path, **ROWS))
+        load(write_study(tmp_path, **ROWS))
     parquet.write_table(
         rows.set_column(at, name, pa.nulls(rows.num_rows, rows[name].type)), tmp_path / result_files.RESULTS
     )
     with pytest.raises(DataError, match=rf"its column {name} has empty cells"):
-        load(write(tmp_path, **ROWS))
+        load(write_study(tmp_path, **ROWS))

@@ -13,12 +13,12 @@ from fedcohort.study import report
 from fedcohort.study.result_files import CURVES, RESULTS
 from fedcohort.study.results import load
 from study.test_judge import LATE, ROWS
-from study.tiny import made_up, write
+from study.tiny import make_results, write_study
 
 
 def test_results_come_back_as_they_were_written(tmp_path: Path) -> None:
-    study = write(tmp_path, **ROWS)
-    found = made_up(study, LATE)
+    study = write_study(tmp_path, **ROWS)
+    found = make_results(study, LATE)
     found.save()
     first = (tmp_path / RESULTS).read_bytes(), (tmp_path / CURVES).read_bytes()
     again = load(study)
@@ -31,9 +31,9 @@ def test_results_come_back_as_they_were_written(tmp_path: Path) -> None:
 
 def test_results_come_back_to_the_bit(tmp_path: Path) -> None:
     """Curves were kept in single precision: a resumed study's results differed in the eighth digit."""
-    study = write(tmp_path, **ROWS)
+    study = write_study(tmp_path, **ROWS)
     thirds = {"equal": {"random": [1 / 3, 2 / 7], "flash": [0.1 + 0.2, 5 / 9]}}
-    found = made_up(study, thirds)
+    found = make_results(study, thirds)
     for key, curve in found.curves.items():
         found.curves[key] = replace(curve, virtual_s=curve.virtual_s * (1 + 1e-12), bytes=curve.bytes + 1e-3)
     found.measure(study, "equal")
@@ -45,44 +45,44 @@ def test_results_come_back_to_the_bit(tmp_path: Path) -> None:
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
-    study = write(tmp_path, **ROWS)
-    made_up(study, LATE).save()
+    study = write_study(tmp_path, **ROWS)
+    make_results(study, LATE).save()
     (tmp_path / RESULTS).write_bytes(b"PAR1")
     with pytest.raises(DataError, match=r"results\.parquet is damaged: its content differs from manifest\.json"):
         load(study)
-    manifest.withdraw(tmp_path)
+    manifest.remove_manifest(tmp_path)
     with pytest.raises(DataError, match=r"results\.parquet is damaged: it can't be read"):
         load(study)
 
 
 def test_results_of_another_metric_are_kept(tmp_path: Path) -> None:
     """They were left out, and the next run that was written down deleted them."""
-    made_up(write(tmp_path, **ROWS), LATE).save()
+    make_results(write_study(tmp_path, **ROWS), LATE).save()
     there = (tmp_path / RESULTS).read_bytes()
     said = (
         r"results\.parquet has runs of the metric test/acc, and study\.yaml asks for test/acc_worst: put it back, "
         r"make another study folder for test/acc_worst, or remove results\.parquet, curves\.parquet and manifest"
     )
     with pytest.raises(DataError, match=said):
-        load(write(tmp_path, metric="test/acc_worst", **ROWS))
+        load(write_study(tmp_path, metric="test/acc_worst", **ROWS))
     assert (tmp_path / RESULTS).read_bytes() == there
 
 
-def test_what_another_metric_was_refused_for_is_tried_again(tmp_path: Path) -> None:
-    study = write(tmp_path, metric="test/acc_wrst", **ROWS)
-    found = made_up(study, {})
+def test_runs_rejected_for_another_metric_are_tried_again(tmp_path: Path) -> None:
+    study = write_study(tmp_path, metric="test/acc_wrst", **ROWS)
+    found = make_results(study, {})
     facts = {"cell": "equal", "selector": "random", "seed": 0, "status": "refused", "metric": study.metric}
     found.put({**facts, "reason": "metric must be one of test/acc, got 'test/acc_wrst'"}, None)
     found.save()
     assert list(load(study).rows) == [("equal", "random", 0)]
-    assert not load(write(tmp_path, **ROWS)).rows
+    assert not load(write_study(tmp_path, **ROWS)).rows
 
 
-def test_a_column_that_is_not_there_is_named(tmp_path: Path) -> None:
-    study = write(tmp_path, **ROWS)
-    made_up(study, LATE).save()
+def test_a_missing_column_is_named(tmp_path: Path) -> None:
+    study = write_study(tmp_path, **ROWS)
+    make_results(study, LATE).save()
     table = parquet.read_table(tmp_path / RESULTS)
     parquet.write_table(table.drop_columns("status"), tmp_path / RESULTS)
-    manifest.withdraw(tmp_path)
+    manifest.remove_manifest(tmp_path)
     with pytest.raises(DataError, match=r"results\.parquet is damaged: it has no column status"):
         load(study)

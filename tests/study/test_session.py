@@ -14,20 +14,20 @@ from fedcohort.study.conditions import list_conditions
 from fedcohort.study.engine import StudyRunner
 from fedcohort.study.session import lock_study
 from fedcohort.study.tasks import Task, seconds_before
-from study.tiny import play, write
+from study.tiny import run_task, write_study
 from yaml_words import CONFIGS
 
 ONE = {"equal": {"words": ["heterogeneity=iid"]}}
 
 
 def test_a_failed_run_names_file_line_and_log(tmp_path: Path) -> None:
-    study = write(tmp_path, cells=ONE, seeds=[0])
+    study = write_study(tmp_path, cells=ONE, seeds=[0])
     words = (
         *list_conditions(study)[0].overrides,
         "+callback.halt._target_=host.test_slurm.Halt",
         "+callback.halt.after=1",
     )
-    outcome = play(Task(words, 0, CONFIGS, tmp_path / "logs", study.metric, False))
+    outcome = run_task(Task(words, 0, CONFIGS, tmp_path / "logs", study.metric, False))
     (log,) = (tmp_path / "logs" / "runs").glob("*/run.log")
     assert outcome.reason.startswith("RuntimeError: the node died (")
     assert re.search(rf"/host/test_slurm\.py:\d+\); log: {log}$", outcome.reason)
@@ -35,7 +35,7 @@ def test_a_failed_run_names_file_line_and_log(tmp_path: Path) -> None:
     assert log.read_text().endswith("RuntimeError: the node died\n")
 
 
-def test_two_processes_are_not_at_one_study(tmp_path: Path) -> None:
+def test_a_study_is_locked_against_a_second_process(tmp_path: Path) -> None:
     taken = pytest.raises(CheckpointError, match="another process runs this study")
     with lock_study(tmp_path / "s"), taken, lock_study(tmp_path / "s"):
         pass
@@ -63,11 +63,11 @@ def forbid(*args: object) -> None:
         ),
     ],
 )
-def test_a_word_that_nobody_knows_is_found_before_the_first_run(
+def test_an_unknown_option_is_reported_before_the_first_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object], said: str
 ) -> None:
     """It was said when its turn came, after hours of other regimes, and the exit code was 0."""
-    write(tmp_path / "studies" / "tiny", **changes)
+    write_study(tmp_path / "studies" / "tiny", **changes)
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(engine, "run_tasks", forbid)
@@ -76,23 +76,23 @@ def test_a_word_that_nobody_knows_is_found_before_the_first_run(
     assert said in str(caught.value)
 
 
-def test_a_row_that_goes_with_one_regime_alone_is_no_mistake(tmp_path: Path) -> None:
+def test_a_method_that_fits_only_one_setting_is_accepted(tmp_path: Path) -> None:
     """Where it doesn't it is refused, as a combination that can't be."""
     cells = {**ONE, "noisy": {"words": ["heterogeneity=noise_bimodal"]}}
-    study = write(tmp_path, cells=cells, selectors=[{"mild": ["selector=random", "label_noise.share=0.1"]}])
+    study = write_study(tmp_path, cells=cells, selectors=[{"mild": ["selector=random", "label_noise.share=0.1"]}])
     StudyRunner(study, results.load(study), CONFIGS, tmp_path / "logs", False, print).check(list_conditions(study))
 
 
-def test_seconds_are_those_of_all_processes_of_a_run(tmp_path: Path) -> None:
+def test_wall_time_counts_all_processes_of_a_run(tmp_path: Path) -> None:
     """Of a run that had finished before, as its folder was kept, the last process has done next to nothing."""
-    study = write(tmp_path, cells=ONE, seeds=[0])
+    study = write_study(tmp_path, cells=ONE, seeds=[0])
     task = Task(list_conditions(study)[0].overrides, 0, CONFIGS, tmp_path / "logs", study.metric, True)
-    first = play(task).facts["wall_s"]
+    first = run_task(task).facts["wall_s"]
     (folder,) = (tmp_path / "logs" / "runs").iterdir()
-    trained = history.wall_s(metadata.starts_ms(folder), history.read(folder).times)
+    trained = history.wall_s(metadata.read_start_times(folder), history.read(folder).times)
     assert 0 < trained <= first
-    again = play(task).facts["wall_s"]
+    again = run_task(task).facts["wall_s"]
     assert again >= trained
     now_ms = time.time_ns() // 1_000_000
     assert seconds_before(folder, now_ms) == trained
-    assert seconds_before(folder, metadata.starts_ms(folder)[0]) == 0.0
+    assert seconds_before(folder, metadata.read_start_times(folder)[0]) == 0.0

@@ -7,7 +7,7 @@ import pytest
 
 from fedcohort.errors import OptionError
 from fedcohort.study import tune
-from study.tiny import TUNE, write
+from study.tiny import TUNE, write_study
 from yaml_words import CONFIGS
 
 
@@ -31,9 +31,9 @@ from yaml_words import CONFIGS
         ),
     ],
 )
-def test_mistakes(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+def test_errors_in_a_search_space_are_reported(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
     with pytest.raises(OptionError) as caught:
-        write(tmp_path, tune={**TUNE, **changes})
+        write_study(tmp_path, tune={**TUNE, **changes})
     assert str(caught.value).startswith(f"{tmp_path / 'study.yaml'}: {said}")
 
 
@@ -51,9 +51,9 @@ def test_mistakes(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
         ({"colour": [1, 2]}, "tune.space.ucb_cs: the config has no option 'colour'; its options are"),
     ],
 )
-def test_a_space_holds_the_default(tmp_path: Path, space: dict[str, Any], said: str) -> None:
+def test_a_search_space_contains_the_default(tmp_path: Path, space: dict[str, Any], said: str) -> None:
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
-    study = write(tmp_path, tune={**TUNE, "space": {"ucb_cs": space}})
+    study = write_study(tmp_path, tune={**TUNE, "space": {"ucb_cs": space}})
     assert study.space is not None
     with pytest.raises(OptionError, match=said):
         tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", print).run(["ucb_cs"])

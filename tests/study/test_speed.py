@@ -12,7 +12,7 @@ from fedcohort.study.definition import Study
 from fedcohort.study.results import Results
 from fedcohort.study.speed import AXES, measure_speeds
 from fedcohort.study.speed_tables import write_costs, write_speed
-from study.tiny import made_up, write
+from study.tiny import make_results, write_study
 
 NEVER = math.nan
 SIX = {"seeds": [0, 1, 2, 3, 4, 5], "selectors": ["flash", "powd"], "win": {"seeds": 4}}
@@ -28,7 +28,9 @@ def timed(
 
     ends: what the rows named had spent by their end, the others 1e9.
     """
-    found = made_up(study, {cell: {row: [0.8] * len(each) for row, each in of.items()} for cell, of in took.items()})
+    found = make_results(
+        study, {cell: {row: [0.8] * len(each) for row, each in of.items()} for cell, of in took.items()}
+    )
     for (cell, row, seed), facts in found.rows.items():
         for unit in AXES:
             facts[f"{unit}_to_target"] = took[cell][row][seed] if unit in units else 1.0
@@ -48,8 +50,8 @@ def timed(
         ([NEVER, NEVER, NEVER, NEVER, 60, 60], [NEVER, NEVER, NEVER, NEVER, 50, 50], "not reached"),
     ],
 )
-def test_speeds_as_they_are_shown(tmp_path: Path, base: Sequence[float], own: Sequence[float], text: str) -> None:
-    study = write(tmp_path, **SIX)
+def test_speed_ups_are_formatted(tmp_path: Path, base: Sequence[float], own: Sequence[float], text: str) -> None:
+    study = write_study(tmp_path, **SIX)
     ends = {"random": 100.0, "flash": 100.0}
     speeds = measure_speeds(study, timed(study, {"equal": {"random": base, "flash": own}}, ends=ends))
     speed = speeds["virtual_s"]["equal", "flash"]
@@ -57,8 +59,8 @@ def test_speeds_as_they_are_shown(tmp_path: Path, base: Sequence[float], own: Se
     assert (speed.verdict == UNREACHED) == (text == "not reached")
 
 
-def test_what_a_speed_up_costs(tmp_path: Path) -> None:
-    study = write(tmp_path, **SIX)
+def test_the_cost_of_a_speed_up_is_reported(tmp_path: Path) -> None:
+    study = write_study(tmp_path, **SIX)
     took = {"equal": {"random": [100] * 3, "flash": [50] * 3}}
     found = timed(study, took, ends={"random": 4e9, "flash": 6e9})
     for (_, row, seed), facts in found.rows.items():
@@ -68,8 +70,8 @@ def test_what_a_speed_up_costs(tmp_path: Path) -> None:
     assert write_costs(speed) == "(1.5, 1.5)"
 
 
-def test_p_is_corrected_over_the_methods_of_a_regime_each_unit_separately(tmp_path: Path) -> None:
-    study = write(tmp_path, **{**SIX, "yardsticks": ["oracle_clean"]})
+def test_p_is_corrected_over_the_methods_of_a_setting_for_each_unit(tmp_path: Path) -> None:
+    study = write_study(tmp_path, **{**SIX, "yardsticks": ["oracle_clean"]})
     of = {"random": [100, 101, 99, 100, 102, 98.0], "flash": [50.0] * 6, "oracle_clean": [50.0] * 6}
     took = {"equal": {**of, "powd": [51.0] * 6}, "noisy": {**of, "bound:clean": [1.0] * 6}}
     speeds = measure_speeds(study, timed(study, took, ["bytes"]))
@@ -81,14 +83,14 @@ def test_p_is_corrected_over_the_methods_of_a_regime_each_unit_separately(tmp_pa
     assert ("noisy", "bound:clean") not in speeds["bytes"]
 
 
-def test_a_target_that_no_run_met_has_no_speeds(tmp_path: Path) -> None:
-    study = write(tmp_path, **SIX)
+def test_a_target_that_no_run_met_has_no_speed_ups(tmp_path: Path) -> None:
+    study = write_study(tmp_path, **SIX)
     never = {"random": [NEVER] * 6, "flash": [NEVER] * 6}
     assert measure_speeds(study, timed(study, {"equal": never})) == {unit: {} for unit in AXES}
 
 
-def test_seeds_are_paired_and_few_of_them_have_no_mark(tmp_path: Path) -> None:
-    study = write(tmp_path, **SIX)
+def test_seeds_are_paired_and_few_seeds_are_not_marked(tmp_path: Path) -> None:
+    study = write_study(tmp_path, **SIX)
     took = {"random": [10.0, 20, 30, 1, 1, 1], "powd": [5.0, 10.1, 15]}
     speed = measure_speeds(study, timed(study, {"equal": took}))["virtual_s"]["equal", "powd"]
     assert (speed.up.n, speed.sign) == (3, 0)

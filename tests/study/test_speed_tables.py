@@ -8,7 +8,7 @@ import pytest
 from fedcohort.study import overview, report
 from fedcohort.study.definition import Study
 from study.test_speed import NEVER, SIX, timed
-from study.tiny import write
+from study.tiny import write_study
 
 TOOK = {
     "equal": {"random": [7200.0] * 6, "flash": [3600.0, 3610, 3590, 3600, 3605, 3595], "oracle_clean": [1800.0] * 6},
@@ -18,10 +18,10 @@ TOOK = {
 
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
-    return write(tmp_path / "one", **{**SIX, "yardsticks": ["oracle_clean"]})
+    return write_study(tmp_path / "one", **{**SIX, "yardsticks": ["oracle_clean"]})
 
 
-def test_the_page_has_a_table_an_axis(study: Study) -> None:
+def test_the_page_has_a_table_per_axis(study: Study) -> None:
     files = report.write(study, timed(study, TOOK))
     text = (study.folder / "README.md").read_text()
     assert (
@@ -40,8 +40,8 @@ def test_the_page_has_a_table_an_axis(study: Study) -> None:
         ]
 
 
-def test_no_target_no_sentence_on_it(tmp_path: Path) -> None:
-    study = write(tmp_path, **{**SIX, "cells": {"equal": {"words": [], "target": None}}})
+def test_without_a_target_the_page_does_not_mention_it(tmp_path: Path) -> None:
+    study = write_study(tmp_path, **{**SIX, "cells": {"equal": {"words": [], "target": None}}})
     report.write(study, timed(study, {"equal": {"random": [NEVER] * 6, "flash": [NEVER] * 6}}))
     text = (tmp_path / "README.md").read_text()
     assert "To the target" not in text
@@ -53,7 +53,7 @@ def test_no_target_no_sentence_on_it(tmp_path: Path) -> None:
 
 def test_the_page_of_all_studies_names_faster_methods(study: Study) -> None:
     """Two of them, the fastest first; oracles are left out."""
-    more = write(study.folder, selectors=["flash", "powd", "oort"], **{key: SIX[key] for key in ("seeds", "win")})
+    more = write_study(study.folder, selectors=["flash", "powd", "oort"], **{key: SIX[key] for key in ("seeds", "win")})
     base = [8.0, 8.1, 7.9, 8, 8, 8]
     took = {"random": base, **{row: [x / times for x in (8, 8, 8, 8, 8, 8.1)] for row, times in SPEEDS.items()}}
     report.write(more, timed(more, {"equal": took}, ["bytes"]))

@@ -17,7 +17,7 @@ from fedcohort.study.definition_file import load
 from fedcohort.study.measure import Trajectory
 from fedcohort.study.result_files import DONE, FAILED
 from fedcohort.study.tasks import Outcome, Task
-from study.tiny import TUNE, made_up, write
+from study.tiny import TUNE, make_results, write_study
 from yaml_words import CONFIGS
 
 FIRST = ["selector.discount=0.7", "selector.tie=random"]  # ucb_cs as it is
@@ -48,13 +48,15 @@ def forbid(task: Task) -> Outcome:
 
 def search(folder: Path, trials: int = 4, rows: Sequence[str] = ("ucb_cs",)) -> list[str]:
     """Tune; returns what was said."""
-    study, said = write(folder, tune={**TUNE, "trials": trials}), list[str]()
+    study, said = write_study(folder, tune={**TUNE, "trials": trials}), list[str]()
     assert study.space is not None
     tune.Tuning(study, study.space, CONFIGS, folder / "logs", said.append).run(rows)
     return said
 
 
-def test_as_many_trials_as_were_asked_for_the_defaults_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_requested_number_of_trials_runs_starting_with_the_defaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     player = Player()
     monkeypatch.setattr(tune, "run_tasks", played(player))
@@ -86,14 +88,14 @@ def test_as_many_trials_as_were_asked_for_the_defaults_first(tmp_path: Path, mon
     assert at_once[4:] == search(tmp_path, 6)[4:]
 
 
-def test_the_page_says_who_was_tuned_with_what(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_lists_tuned_methods_and_their_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     monkeypatch.setattr(tune, "run_tasks", played(Player()))
     tmp_path = tmp_path / "tiny"
     search(tmp_path, 1)
     study = load(tmp_path)
     late = {"equal": {"random": [0.8, 0.8], "ucb_cs_tuned": [0.9, 0.9]}}
-    report.write(study, made_up(study, late))
+    report.write(study, make_results(study, late))
     text = (tmp_path / "README.md").read_text()
     assert (
         "- ucb_cs_tuned: `selector.discount=0.7 selector.tie=random`, the best of 1 trial (seeds 7, 8 in equal;" in text
@@ -104,7 +106,7 @@ def test_the_page_says_who_was_tuned_with_what(tmp_path: Path, monkeypatch: pyte
     assert list(leaderboard.load(tmp_path.parent / "board").joint.tuned) == [f"ucb_cs_tuned in {tmp_path.name}"]
 
 
-def test_a_trial_that_fails_counts_and_has_no_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_trial_counts_and_has_no_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     monkeypatch.setattr(tune, "run_tasks", played(lambda task: Outcome(FAILED, "no luck")))
     said = search(tmp_path, 1)
@@ -123,7 +125,7 @@ def test_a_trial_that_fails_counts_and_has_no_value(tmp_path: Path, monkeypatch:
     assert search(tmp_path, 1) == [f"ucb_cs [1/1] {' '.join(FIRST)}: 0.7000"]
 
 
-def test_a_trial_whose_mean_is_no_number_is_known_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_with_a_nan_mean_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     zero = np.array([0.0, 1.0])
     diverged = Outcome(DONE, "", {}, Trajectory(zero, np.array([0.1, np.nan]), zero, zero))
@@ -134,7 +136,7 @@ def test_a_trial_whose_mean_is_no_number_is_known_too(tmp_path: Path, monkeypatc
     assert search(tmp_path, 1) == said
 
 
-def test_what_is_known_stays_while_it_is_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recorded_trials_are_kept_during_a_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever the command is broken off: each trial that was replayed was written alone, and the others were gone."""
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     monkeypatch.setattr(tune, "run_tasks", played(Player()))
@@ -178,7 +180,7 @@ def once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Any]:
     return file, yaml.safe_load(file.read_text())
 
 
-def test_the_best_is_of_the_search_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_trial_is_one_of_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trials that it hasn't asked for don't make it complete, and don't win."""
     file, facts = once(tmp_path, monkeypatch)
     others = [["selector.discount=0.2", "selector.tie=random", f"number={i}"] for i in range(3)]
@@ -191,7 +193,7 @@ def test_the_best_is_of_the_search_alone(tmp_path: Path, monkeypatch: pytest.Mon
         if len(said) == 2:
             raise KeyboardInterrupt
 
-    study = write(tmp_path, tune=TUNE)
+    study = write_study(tmp_path, tune=TUNE)
     assert study.space is not None
     with pytest.raises(KeyboardInterrupt):
         tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", say).run(["ucb_cs"])
@@ -201,22 +203,22 @@ def test_the_best_is_of_the_search_alone(tmp_path: Path, monkeypatch: pytest.Mon
     assert not load(tmp_path).tuned
 
 
-def test_each_trial_has_the_commit_that_did_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_trial_records_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file had one commit for all, that of whoever wrote last, be it that each trial was another's."""
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     monkeypatch.setattr(tune, "run_tasks", played(Player()))
     tmp_path = tmp_path / "tiny"
-    monkeypatch.setattr(provenance, "commit", lambda: ("aaaaaaaaaabbbb", False))
+    monkeypatch.setattr(provenance, "current_commit", lambda: ("aaaaaaaaaabbbb", False))
     search(tmp_path, 3)
     late = {"equal": {"random": [0.8, 0.8], "ucb_cs_tuned": [0.9, 0.9]}}
 
     def told() -> str:
         study = load(tmp_path)
-        report.write(study, made_up(study, late))
+        report.write(study, make_results(study, late))
         return (tmp_path / "README.md").read_text()
 
     assert "with the defaults; commit aaaaaaaaaa (3))." in told()
-    monkeypatch.setattr(provenance, "commit", lambda: ("cccccccccc", True))
+    monkeypatch.setattr(provenance, "current_commit", lambda: ("cccccccccc", True))
     search(tmp_path, 3)
     assert "with the defaults; commit aaaaaaaaaa (3))." in told()
     search(tmp_path, 4)
@@ -233,30 +235,30 @@ def test_a_trial_without_a_commit_is_named(tmp_path: Path, monkeypatch: pytest.M
         load(tmp_path)
 
 
-def test_without_optuna_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_optuna_the_error_names_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "optuna", None)
     with pytest.raises(OptionError, match=r"fedcohort study tune needs Optuna: pip install .*\[sweep\]"):
         search(tmp_path)
 
 
-def test_every_space_is_looked_at_before_the_first_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_search_space_is_checked_before_the_first_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is wrong with the second row would have been said after hours of trials of the first."""
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     monkeypatch.setattr(tune, "run_tasks", played(forbid))
     spaces = {**TUNE["space"], "round_robin": {"selector.colour": [1, 2]}}
-    study = write(tmp_path, tune={**TUNE, "space": spaces})
+    study = write_study(tmp_path, tune={**TUNE, "space": spaces})
     assert study.space is not None
     with pytest.raises(OptionError, match=r"tune\.space\.round_robin: selector has no option .colour."):
         tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", print).run(["ucb_cs", "round_robin"])
 
 
-def test_few_combinations_are_all_tried_and_none_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_space_is_searched_completely_without_repeats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three discounts and two ties are six combinations: twenty trials would be some of them, several times."""
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     player, said = Player(), list[str]()
     monkeypatch.setattr(tune, "run_tasks", played(player))
     space = {"selector.discount": [0.7, 0.3, 0.1], "selector.tie": ["random", "id"]}
-    study = write(tmp_path, tune={**TUNE, "trials": 20, "space": {"ucb_cs": space}})
+    study = write_study(tmp_path, tune={**TUNE, "trials": 20, "space": {"ucb_cs": space}})
     assert study.space is not None
     search = tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", said.append)
     search.run(["ucb_cs"])
@@ -272,5 +274,5 @@ def test_few_combinations_are_all_tried_and_none_twice(tmp_path: Path, monkeypat
     assert again == said
 
 
-def test_what_counts_as_an_answer_has_defaults() -> None:
+def test_the_rules_of_a_verdict_have_defaults() -> None:
     assert read_rules({}) == Rules(alpha=0.05, least=0.005, margin=0.01, seeds=3, worth=0.01)

@@ -34,7 +34,7 @@ def frames_of(study: Study) -> Frames:
         ("paper_fedbalancer", {}, Target(level=0.8)),  # virtual time ends these runs
     ],
 )
-def test_both_give_the_same_verdict(name: str, options: dict[str, Any], target: Target) -> None:
+def test_compare_and_report_give_the_same_verdict(name: str, options: dict[str, Any], target: Target) -> None:
     """Difference, p after Holm, verdict, target and speed-up of each method and oracle in each setting."""
     study = replace(load(ROOT / "studies" / name), **options)
     study = replace(study, settings={key: replace(s, target=target) for key, s in study.settings.items()})
@@ -63,7 +63,7 @@ def test_both_give_the_same_verdict(name: str, options: dict[str, Any], target: 
             assert (speed.verdict, speed.up.bound) == (of_compare.verdict, of_compare.speed_up.bound), (axis, pair)
 
 
-def test_an_oracle_is_known_by_its_selector_and_a_clock_by_the_budget() -> None:
+def test_oracles_and_clocks_are_recognised_by_both() -> None:
     """Rows of older versions have no tag: some of oracle_clean's, with a variant's name or with its own."""
     runs = read_study(ROOT / "studies" / "regimes_digits").runs
     is_oracle = runs.groupby("condition")["oracle"].agg(["any", "all"])

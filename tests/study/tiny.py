@@ -39,14 +39,14 @@ TUNE: dict[str, Any] = {
 }
 
 
-def write(folder: Path, **changes: object) -> Study:
+def write_study(folder: Path, **changes: object) -> Study:
     """A study.yaml with `changes`, loaded."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "study.yaml").write_text(yaml.safe_dump({**TINY, **changes}, sort_keys=False))
     return load(folder)
 
 
-def run(study: Study, logs: Path, seeds: Sequence[int] | None = None, said: list[str] | None = None) -> Results:
+def run_study(study: Study, logs: Path, seeds: Sequence[int] | None = None, said: list[str] | None = None) -> Results:
     """What `fedcohort study run` does; `said` gets its lines."""
     lines = [] if said is None else said
     work = StudyRunner(study, load_results(study), CONFIGS, logs, False, lines.append)
@@ -54,7 +54,7 @@ def run(study: Study, logs: Path, seeds: Sequence[int] | None = None, said: list
     return load_results(study)
 
 
-def made_up(study: Study, late: Mapping[str, Mapping[str, Sequence[float]]]) -> Results:
+def make_results(study: Study, late: Mapping[str, Mapping[str, Sequence[float]]]) -> Results:
     """Results of runs whose late means are given by cell and row, seed by seed."""
     found = Results(study.folder)
     for cell, of in late.items():
@@ -69,7 +69,7 @@ def made_up(study: Study, late: Mapping[str, Mapping[str, Sequence[float]]]) -> 
     return found
 
 
-def play(task: Task) -> Outcome:
+def run_task(task: Task) -> Outcome:
     """Run one task in this process."""
     ((_, outcome),) = run_tasks([task], Launch())
     return outcome

@@ -46,7 +46,7 @@ def test_without_a_server_the_run_continues_with_one_warning(logs: Logs, said: p
     text = warning.getMessage()
     assert f"MLflow at {DEAD} can't be reached ([Errno 111] Connection refused)" in text
     assert f"fedcohort sync {run_info(logs).folder}" in text
-    assert len(history.lines(run_info(logs).folder / "journal.jsonl")[0]) == 7
+    assert len(history.read_lines(run_info(logs).folder / "journal.jsonl")[0]) == 7
 
 
 def test_an_unreachable_server_is_not_tried_every_round(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:

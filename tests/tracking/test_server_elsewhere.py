@@ -52,7 +52,7 @@ def test_a_sweep_on_a_server_has_its_runs_and_its_report_there(
             facts = info(folder, choices={"selector": word}, config=config, tags={"sweep_id": "s"}, seed=seed)
             play([Journal(), logs.tracker(address)], facts, last=2)
             runs.append((facts, (f"selector={word}", f"seed={seed}")))
-    sweep_report.tell(logs.path / "sweeps" / "s", runs)
+    sweep_report.report_sweep(logs.path / "sweeps" / "s", runs)
     assert [each.getMessage().partition(":")[0] for each in said.records if each.name == "fedcohort"] == [
         "report",
         "flash has 2 seeds in common with random (+0.0 points)",

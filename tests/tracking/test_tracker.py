@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fedcohort.command.sync import sync
+from fedcohort.command.sync import send_missing
 from fedcohort.errors import OptionError, TrackingError
 from fedcohort.host.lock import try_to_lock
 from fedcohort.record import history
@@ -148,7 +148,7 @@ def test_after_followers_died_a_resume_sends_the_rest(
     with locked(logs):
         tracked.catch_up(run_info(logs).folder)
         ended = check(logs, 6).info.end_time
-        assert ended == history.last_ms(run_info(logs).folder)
+        assert ended == history.last_commit_ms(run_info(logs).folder)
         monkeypatch.setattr(MlflowTracker, "start", None)  # nothing is missing: nothing is begun
         tracked.catch_up(run_info(logs).folder)
     tracked.catch_up(logs.path)  # the folder of a run without a journal
@@ -164,7 +164,7 @@ def test_a_follower_that_cant_be_started_costs_the_run_nothing(
     play([Journal(), tracker(logs)], run_info(logs))
     (warning,) = warnings(said)
     assert "no process for MLflow can be started (Resource temporarily unavailable)" in warning
-    sync(run_info(logs).folder)
+    send_missing(run_info(logs).folder)
     check(logs, 6, "KILLED")
 
 
@@ -214,7 +214,7 @@ def test_the_end_of_a_run_waits_no_longer_than_it_may(logs: Logs, said: pytest.L
     assert f"MLflow at {logs.uri} did not take the rest of this run within logger.wait_s=0.01 seconds; " in warning
     assert f"fedcohort sync {run_info(logs).folder}` sends what is missing" in warning
     assert stopped.process.returncode == -signal.SIGKILL
-    sync(run_info(logs).folder)
+    send_missing(run_info(logs).folder)
     check(logs, 6, "KILLED")
 
 
@@ -242,7 +242,7 @@ def test_options_out_of_range(tmp_path: Path, every_s: Any, experiment: Any) -> 
 def test_the_line_that_opens_the_page(
     monkeypatch: pytest.MonkeyPatch, uri: str | None, experiment: str, line: str
 ) -> None:
-    monkeypatch.setattr(module, "fedcohort", lambda command: f"fedcohort {command}")
+    monkeypatch.setattr(module, "fedcohort_command", lambda command: f"fedcohort {command}")
     made = MlflowTracker(tracking_uri=uri, experiment=experiment, every_s=1, wait_s=9, logs="/a/logs")
     assert made.opening_line() == line
 

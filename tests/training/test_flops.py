@@ -8,13 +8,13 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from cost_toy import held
+from cost_toy import make_federation
 from fedcohort.training.flops import forward_flops
 from fedcohort.training.recurrent import spelled_out
 from known import known
 from laws.test_model_laws import inputs, shape_for
 from own_networks import NETWORKS
-from yaml_words import make, words
+from yaml_words import list_options, make
 
 
 class LastStep(nn.Module):
@@ -68,7 +68,7 @@ def test_a_forward_pass_multiplies_and_adds(training: bool) -> None:
     """5 inputs to 4, to 3: 2 (5 * 4 + 4 * 3) FLOPs of one sample. The network is left as it was."""
     norm = nn.BatchNorm1d(4)
     network = nn.Sequential(nn.Linear(5, 4), norm, nn.Linear(4, 3)).train(training)
-    assert forward_flops(network, held()) == 2 * (5 * 4 + 4 * 3)
+    assert forward_flops(network, make_federation()) == 2 * (5 * 4 + 4 * 3)
     assert network.training == training
     assert int(known(norm.num_batches_tracked)) == 0
 
@@ -103,7 +103,7 @@ def test_an_embedding_looks_up() -> None:
 
 def test_all_networks_have_the_counts_of_torchs_counter() -> None:
     """Ours leaves out the import of torch's compiler; attention, which torch does not count, is in the closed forms."""
-    models = {word: make("model", word) for word in words("model")}
+    models = {word: make("model", word) for word in list_options("model")}
     models |= {name: make("model", "module", **NETWORKS[name]) for name in NETWORKS if name != "Attention"}
     for name, model in models.items():
         shape = (1, 8, 8) if name in NETWORKS else shape_for(model)

@@ -15,12 +15,12 @@ from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build
 from fedcohort.training.engines import choose
 from fedcohort.training.positions import adapt_objective
-from yaml_words import make, words
+from yaml_words import list_options, make
 
 PLACES = Positions((0, 1))
 
 
-@pytest.fixture(params=words("objective"))
+@pytest.fixture(params=list_options("objective"))
 def objective(request: pytest.FixtureRequest) -> Any:
     return make("objective", request.param)
 

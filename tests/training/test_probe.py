@@ -11,9 +11,9 @@ from torch.nn import functional as F
 from fedcohort.errors import ComponentError
 from fedcohort.objective.ce import CrossEntropy
 from fedcohort.training.probe import probe_network, probe_objective
-from federation_toy import made
+from federation_toy import make_federation
 
-FEDERATION = made()
+FEDERATION = make_federation()
 
 
 class Net(nn.Module):

@@ -100,11 +100,11 @@ def said() -> list[str]:
 
 
 @pytest.mark.parametrize("text", said())
-def test_a_number_is_what_the_results_come_to(text: str) -> None:
+def test_each_number_in_the_readme_follows_from_the_results(text: str) -> None:
     assert text in FLAT
 
 
-def test_no_other_number_is_there() -> None:
+def test_the_readme_section_has_no_unchecked_number() -> None:
     """A number that is added to the section needs a line above."""
     rest = re.sub(r"\]\([^)]*\)", "]", FLAT)
     for text in sorted((*said(), *GIVEN), key=len, reverse=True):
@@ -113,20 +113,20 @@ def test_no_other_number_is_there() -> None:
 
 
 @pytest.mark.parametrize("setting", claims.JUDGED, ids=lambda setting: f"{setting[1]}-{setting[2]}")
-def test_a_row_of_the_documents_table_is_what_its_study_marks(setting: tuple[str, str, str]) -> None:
+def test_each_row_of_the_docs_table_matches_its_study(setting: tuple[str, str, str]) -> None:
     assert claims.judged(*setting) in (ROOT / "docs" / "where_selection_pays.md").read_text().splitlines()
 
 
-def test_the_documents_say_the_same_of_the_loss() -> None:
+def test_readme_and_docs_agree_on_the_loss() -> None:
     assert tell_loss() in " ".join((ROOT / "docs" / "where_selection_pays.md").read_text().split())
 
 
-def test_the_names_are_those_of_the_results() -> None:
+def test_the_method_names_are_those_of_the_results() -> None:
     assert OVER["cohorts_digits"][3][0][0] == "fedcbs"
     assert [row for row, _ in OVER["regimes_digits"][3]] == ["fedpns_tuned"]
 
 
-def test_the_studies_are_what_the_section_says() -> None:
+def test_the_section_describes_the_studies_correctly() -> None:
     for name in ("regimes_digits", "cohorts_digits"):
         found = claims.study(name)
         assert {"dataset=digits", "model=mlp", "clients=50", "rounds=60", "client.epochs=2"} <= set(found["common"])
@@ -135,7 +135,7 @@ def test_the_studies_are_what_the_section_says() -> None:
     assert "\nlr: 0.1 " in (ROOT / "configs/client/sgd.yaml").read_text()
 
 
-def test_fedbalancers_speed_is_that_of_its_page() -> None:
+def test_fedbalancers_speed_up_is_that_of_its_page() -> None:
     page = (ROOT / "docs" / "paper_results.md").read_text()
     rows = re.findall(r"^\| \d+ \|[\d., |-]+\|$", page, re.MULTILINE)  # minutes to the target; one row for each seed
     minutes = [
@@ -152,7 +152,7 @@ def test_fedbalancers_speed_is_that_of_its_page() -> None:
     assert re.search(rf"as released \| \| [\d.]+, {as_released} of 10 \|", page)
 
 
-def test_the_speed_is_that_of_the_benchmark() -> None:
+def test_the_round_time_is_that_of_the_benchmark() -> None:
     page = (ROOT / "benchmarks" / "results.md").read_text()
     rows = re.findall(r"^\| (W\d) \| (fedcohort|bare), (\d) process(?:es)? \| ([\d.]+) ", page, re.MULTILINE)
     time = {(workload, int(count), peer): float(ratio) for workload, peer, count, ratio in rows}

@@ -17,9 +17,9 @@ from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.startup import check, components, compose, options
 from fedcohort.startup.overlay import DATA_GROUPS
 from run_harness import compose_words, composed_by_hydra
-from yaml_words import CONFIGS, OURS, ROOT, inside, loaded_from, make, node, words
+from yaml_words import CONFIGS, METHOD_GROUPS, ROOT, list_options, load_yaml, make, nested_components, node
 
-PARTS = [(group, word) for group in OURS for word in words(group)]
+PARTS = [(group, word) for group in METHOD_GROUPS for word in list_options(group)]
 GROUPS = sorted({path.parent.name for path in CONFIGS.glob("*/*.yaml")})
 EXPERIMENTS = sorted(path.stem for path in (CONFIGS / "experiment").glob("*.yaml"))
 
@@ -37,7 +37,7 @@ TOGETHER = [  # one word of each group at a time: Hydra takes as long for a file
 ]
 
 
-def test_every_word_is_composed() -> None:
+def test_every_option_is_composed() -> None:
     typed = {word for row in TOGETHER for word in row} | {f"experiment={word}" for word in EXPERIMENTS}
     assert typed == {f"{path.parent.name}={path.stem}" for path in CONFIGS.glob("*/*.yaml")}
 
@@ -49,14 +49,14 @@ def test_every_config_composes(typed: tuple[str, ...]) -> None:
     made = compose.compose_config(cfg, cfg.hydra.runtime.choices, ())
     options.check(made.config)
     check.check_aliases(made)
-    for group in OURS:
+    for group in METHOD_GROUPS:
         assert components.make(made, group) is not None
     if typed[0].startswith("experiment="):
         check.check_before_data(made)  # what goes with what: a preset is never refused
 
 
 @pytest.mark.parametrize(("group", "word"), PARTS)
-def test_yaml_keys_are_the_constructors_arguments(group: str, word: str) -> None:
+def test_yaml_keys_are_the_constructors_parameters(group: str, word: str) -> None:
     target = node(group, word)["_target_"]
     signature = inspect.signature(get_class(target))
     assert set(node(group, word)) - {"_target_"} == set(signature.parameters)
@@ -65,7 +65,7 @@ def test_yaml_keys_are_the_constructors_arguments(group: str, word: str) -> None
 
 
 @pytest.mark.parametrize(("group", "word"), PARTS)
-def test_a_word_is_its_path_three_times(group: str, word: str) -> None:
+def test_an_option_has_the_same_name_in_config_source_and_test(group: str, word: str) -> None:
     target = node(group, word)["_target_"]
     assert target.rpartition(".")[0] == f"fedcohort.{group}.{word}"
     assert (ROOT / "tests" / group / f"test_{word}.py").exists()
@@ -137,7 +137,7 @@ def _stated(path: Path) -> dict[str, str]:
 
 
 def _parts_inside(group: str, word: str) -> set[str]:
-    return set(inside(group, word)) if group in OURS else set()
+    return set(nested_components(group, word)) if group in METHOD_GROUPS else set()
 
 
 def test_every_range_comment_is_understood(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ TRAINERS = [f"trainer/{path.stem}.yaml" for path in (CONFIGS / "trainer").glob("
 OTHERS = {"train.yaml": "", "engine/auto.yaml": "engine.", **dict.fromkeys(TRAINERS, "trainer.")}
 
 
-def test_options_that_belong_to_no_part_state_their_ranges() -> None:
+def test_options_outside_of_the_groups_state_their_ranges() -> None:
     stated = {prefix + name for path, prefix in OTHERS.items() for name in _stated(CONFIGS / path)}
     assert stated == set(options.CHECKS)
     for word in TRAINERS:
@@ -193,7 +193,7 @@ OF_NO_PART = {
 
 
 @pytest.mark.parametrize(("option", "text"), sorted(OF_NO_PART))
-def test_out_of_range_is_refused_by_name_where_there_is_no_part(option: str, text: str) -> None:
+def test_a_value_out_of_range_is_rejected_by_name_outside_of_the_groups(option: str, text: str) -> None:
     where, _, last = option.rpartition(".")
     for value in _outside(text):
         config = copy.deepcopy(_of_no_part())
@@ -203,7 +203,7 @@ def test_out_of_range_is_refused_by_name_where_there_is_no_part(option: str, tex
 
 
 @pytest.mark.parametrize(("group", "word"), RANGED)
-def test_out_of_range_is_refused_by_name(group: str, word: str) -> None:
+def test_a_value_out_of_range_is_rejected_by_name(group: str, word: str) -> None:
     of_word = node(group, word)
     for name, text in _stated(_file(group, word)).items():
         option = name.split(".")[-1]
@@ -214,7 +214,7 @@ def test_out_of_range_is_refused_by_name(group: str, word: str) -> None:
             assert f"{group}." in said
 
 
-def test_a_cohort_larger_than_the_population() -> None:
+def test_a_cohort_larger_than_the_population_is_rejected() -> None:
     with pytest.raises(IncompatibleConfig, match="cohort=60 exceeds clients=50"):
         options.check(compose_words("cohort=60").config)
 
@@ -230,7 +230,7 @@ def test_a_cohort_larger_than_the_population() -> None:
         (["agg=fedprox", "deadline.partial_work=false"], "agg=fedprox stands for deadline.partial_work=true, but"),
     ],
 )
-def test_an_alias_is_never_silently_something_else(overrides: list[str], refused: str) -> None:
+def test_a_changed_alias_is_not_accepted_silently(overrides: list[str], refused: str) -> None:
     made = compose_words(*overrides)
     if refused:
         with pytest.raises(Exception, match=re.escape(refused)):
@@ -245,28 +245,28 @@ def test_an_alias_is_never_silently_something_else(overrides: list[str], refused
         assert made.config["deadline"]["partial_work"] is True
 
 
-def test_an_unknown_option_is_named_with_those_there_are() -> None:
+def test_an_unknown_option_is_reported_with_the_existing_ones() -> None:
     made = compose.Composed({"server": {**node("server", "sgd"), "speed": 1}}, {"server": "sgd"}, ())
     with pytest.raises(OptionError, match=r"server=sgd: has no option 'speed'; its only option is lr"):
         components.make(made, "server")
 
 
-def test_a_target_that_is_not_there_is_named() -> None:
+def test_a_missing_target_is_named() -> None:
     made = compose.Composed({"server": {"_target_": "fedcohort.server.nowhere.X"}}, {"server": "x"}, ())
     with pytest.raises(OptionError, match=r"server=x: _target_ 'fedcohort.server.nowhere.X' can't be used"):
         components.make(made, "server")
 
 
-def test_every_part_can_be_made() -> None:
+def test_every_component_can_be_constructed() -> None:
     for group, word in PARTS:
         assert make(group, word) is not None
 
 
 @pytest.mark.parametrize("word", EXPERIMENTS)
-def test_an_experiment_means_every_value_that_it_states(word: str) -> None:
+def test_an_experiment_changes_every_value_that_it_states(word: str) -> None:
     """Options without a group too: they stand in train.yaml, which must not come after it."""
     whole = composed_by_hydra((f"experiment={word}",))
     cfg = OmegaConf.masked_copy(whole, [str(key) for key in whole if key != "hydra"])
-    stated = loaded_from(CONFIGS / "experiment" / f"{word}.yaml")
+    stated = load_yaml(CONFIGS / "experiment" / f"{word}.yaml")
     stated.pop("defaults", None)
     assert OmegaConf.merge(cfg, stated) == cfg

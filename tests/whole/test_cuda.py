@@ -22,7 +22,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_run_has_the_same_bits_twice_and_after_a_resume(case: str, tmp_path: Path) -> None:
+def test_repeated_and_resumed_runs_are_bit_identical(case: str, tmp_path: Path) -> None:
     words = ("trainer=gpu", *CASES[case])
     whole = go(tmp_path / "whole", *words, "rounds=4")
     assert same_bits(go(tmp_path / "again", *words, "rounds=4"), whole)
@@ -33,7 +33,7 @@ def test_a_run_has_the_same_bits_twice_and_after_a_resume(case: str, tmp_path: P
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case != "dropout"])
-def test_a_run_is_the_cpus_to_rounding(case: str, tmp_path: Path) -> None:
+def test_a_gpu_run_equals_the_cpu_run_up_to_rounding(case: str, tmp_path: Path) -> None:
     one, other = (go(tmp_path / word, f"trainer={word}", *CASES[case]) for word in ("cpu", "gpu"))
     assert one.choices == other.choices
     torch.testing.assert_close(other.weights(), one.weights(), rtol=1e-3, atol=1e-4)

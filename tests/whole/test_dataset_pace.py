@@ -1,4 +1,4 @@
-"""The benchmark of datasets measures a small one through, and its table says what it measured."""
+"""Tests of benchmarks/dataset_pace.py: it measures a small dataset, and writes and updates the table."""
 
 import math
 import subprocess
@@ -8,64 +8,68 @@ from typing import Any
 
 import pytest
 
-from command_harness import command
+from command_harness import run_command
 from scripts import load_script
 from yaml_words import CONFIGS
 
 
-def test_a_small_dataset_is_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_measures_a_small_dataset(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pace = load_script("dataset_pace", monkeypatch)
-    of_python = subprocess.run
+    run_process = subprocess.run
 
-    def run(line: list[str], **how: Any) -> object:
-        """A run of train.py without its imports; who measures memory is a process of its own."""
-        return command(*line[2:]) if line[1].endswith("train.py") else of_python(line, **how)
+    def run(command_line: list[str], **options: Any) -> object:
+        """Run train.py in this process, which has imported its modules; memory is measured in a new process."""
+        if command_line[1].endswith("train.py"):
+            return run_command(*command_line[2:])
+        return run_process(command_line, **options)
 
     monkeypatch.setattr(pace.subprocess, "run", run)
-    found = pace.measured("digits", ("clients=20", "split.limit=300", "cohort=2"), None, rounds=3)
-    assert found.clients == 20
-    assert 0.8 * 300 < found.samples < 300
-    assert found.held > 360 * (64 * 4 + 8)  # the test part is whole
-    assert found.round_s > 0
-    assert found.peak >= 0
-    pace.write([found], tmp_path / "pace.csv")
-    *_, line = (tmp_path / "pace.md").read_text().splitlines()
-    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    cost = pace.measure("digits", ("clients=20", "split.limit=300", "cohort=2"), None, rounds=3)
+    assert cost.clients == 20
+    assert 0.8 * 300 < cost.samples < 300
+    assert cost.tensor_bytes > 360 * (64 * 4 + 8)  # the test part is not limited
+    assert cost.round_s > 0
+    assert cost.peak_bytes >= 0
+    pace.write_files([cost], tmp_path / "pace.csv")
+    *_, last_line = (tmp_path / "pace.md").read_text().splitlines()
+    cells = [cell.strip() for cell in last_line.strip("|").split("|")]
     assert cells[:3] == ["`digits`", "`clients=20 split.limit=300 cohort=2`", "20"]
     assert len(cells) == 10
-    assert pace.kept(tmp_path / "pace.csv") == [found]
+    assert pace.read_costs(tmp_path / "pace.csv") == [cost]
 
 
-def test_a_row_takes_the_place_of_the_one_before_and_no_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_new_row_replaces_only_the_row_with_the_same_options(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pace = load_script("dataset_pace", monkeypatch)
     digits = pace.Cost("digits", "", False, 50, 1216, 0.1, 100, 150, 0.0, "2026-01-01", "0123456789")
-    reddit = replace(digits, word="reddit", words="clients=null", made=True, round_s=2.0)
-    whole = replace(reddit, words="clients=null dataset.users=1", round_s=math.nan)
-    pace.write([reddit, whole, digits], file := tmp_path / "pace.csv")
-    pace.write([*pace.kept(file), replace(digits, round_s=0.2)], file)
-    first, second, third = pace.kept(file)
+    reddit = replace(digits, dataset="reddit", overrides="clients=null", generated=True, round_s=2.0)
+    full_size = replace(reddit, overrides="clients=null dataset.users=1", round_s=math.nan)
+    pace.write_files([reddit, full_size, digits], file := tmp_path / "pace.csv")
+    pace.write_files([*pace.read_costs(file), replace(digits, round_s=0.2)], file)
+    first, second, third = pace.read_costs(file)
     assert (first, second) == (replace(digits, round_s=0.2), reddit)
     assert math.isnan(third.round_s)
     *_, one, two, three = (tmp_path / "pace.md").read_text().splitlines()
     assert one.startswith("| `digits` |  | 50 | 1,216 | 300.0 | 0.0 | 0.0 | 1.50 |")
-    assert two.startswith("| `reddit`, made up | `clients=null` | 50 | 1,216 | 30.0 |")
-    assert three.startswith("| `reddit`, made up | `clients=null dataset.users=1` | 50 | 1,216 |  |")
+    assert two.startswith("| `reddit`, generated | `clients=null` | 50 | 1,216 | 30.0 |")
+    assert three.startswith("| `reddit`, generated | `clients=null dataset.users=1` | 50 | 1,216 |  |")
 
 
-def test_every_dataset_but_the_users_own_has_a_network_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_bundled_dataset_has_a_suitable_model(monkeypatch: pytest.MonkeyPatch) -> None:
     pace = load_script("dataset_pace", monkeypatch)
-    assert set(pace.FITTING) == {path.stem for path in (CONFIGS / "dataset").glob("*.yaml")} - {"folder"}
+    assert set(pace.SUITABLE) == {path.stem for path in (CONFIGS / "dataset").glob("*.yaml")} - {"folder"}
 
 
 @pytest.mark.parametrize(
-    ("word", "says"),
+    ("argument", "message"),
     [
-        ("imagenet=data", "imagenet: name datasets out of digits, "),
-        ("mnist", "mnist: say where its files are, as in mnist=data/mnist"),
-        ("mnist=made", "mnist: nothing is made up but emnist, "),
+        ("imagenet=data", "unknown dataset imagenet: choose from digits, "),
+        ("mnist", "mnist needs the folder of its files: type mnist=FOLDER"),
+        ("mnist=generated", "mnist cannot be generated, only emnist, "),
     ],
 )
-def test_what_cannot_be_measured_is_refused(word: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejects_an_argument_that_cannot_be_measured(
+    argument: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pace = load_script("dataset_pace", monkeypatch)
-    with pytest.raises(SystemExit, match=says):
-        pace.main([word])
+    with pytest.raises(SystemExit, match=message):
+        pace.main([argument])

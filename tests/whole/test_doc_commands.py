@@ -57,7 +57,9 @@ TRAIN = [
 
 
 @pytest.mark.parametrize("words", [words for _, words in TRAIN], ids=[name for name, _ in TRAIN])
-def test_a_run_of_the_documents_starts(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_runs_pass_the_start_up_checks(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     network = re.search(r"^```python\n(from torch import nn\n.*?)^```", COMPOSING.read_text(), re.MULTILINE | re.DOTALL)
     assert network, "docs/composing.md shows the network that commands name"
     (tmp_path / "my_networks.py").write_text(network[1])
@@ -78,7 +80,7 @@ VERB = [
 
 
 @pytest.mark.parametrize("words", [words for _, words in VERB], ids=[name for name, _ in VERB])
-def test_options_of_a_verb_are_in_its_help(words: list[str]) -> None:
+def test_documented_options_of_a_command_are_in_its_help(words: list[str]) -> None:
     """Words of train.py, which some verbs take, are groups and options; all others stand in the verb's own text."""
     verb, *given = words[words.index("fedcohort") + 1 :]
     assert verb in COMMANDS
@@ -94,5 +96,5 @@ MAKE = sorted({words[1] for path in DOCUMENTS for words in list_commands(path) i
 
 
 @pytest.mark.parametrize("target", MAKE)
-def test_a_target_of_make_is_there(target: str) -> None:
+def test_documented_make_targets_exist(target: str) -> None:
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)

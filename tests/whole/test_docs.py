@@ -1,5 +1,6 @@
 """What the documents name is there: files, tests, modules, verbs, words."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -13,7 +14,7 @@ MADE = ("mine", "my_", "results.md", "stale_loss")  # what a reader makes
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_paths_verbs_and_words_exist(path: Path) -> None:
+def test_documented_paths_commands_and_options_exist(path: Path) -> None:
     text = path.read_text()
     files = re.findall(r"(?<![\w/.])((?:src|tests|configs|docs|benchmarks)/[\w/.]*\w)", text)
     assert [file for file in files if not (ROOT / file).exists() and not any(m in file for m in MADE)] == []
@@ -26,3 +27,24 @@ def test_paths_verbs_and_words_exist(path: Path) -> None:
     typed = [pair for pair in re.findall(r"(?<![\w.@/])(\w+)=([a-z]\w*)", text) if pair[0] in groups]
     unknown = [pair for pair in typed if not (CONFIGS / pair[0] / f"{pair[1]}.yaml").exists() and pair[1] != "null"]
     assert [pair for pair in unknown if not any(m in pair[1] for m in MADE)] == []
+
+
+def _messages() -> str:
+    """Return all strings of the code, with a separator in the place of values."""
+    texts = []
+    for path in sorted((ROOT / "src" / "fedcohort").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.JoinedStr):
+                texts.append("".join(str(p.value) if isinstance(p, ast.Constant) else "|" for p in node.values))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.append(re.sub(r"%[.\d]*[a-z]|\{\w*\}", "|", node.value))
+    return "\n".join(texts)
+
+
+def test_messages_of_the_troubleshooting_page_are_those_of_the_code() -> None:
+    rows = re.findall(r"^\| `([^`]+)` \|", (ROOT / "docs" / "troubleshooting.md").read_text(), re.MULTILINE)
+    external = ("operator torchvision", "fedcohort: command not found")
+    messages = _messages()
+    parts = [part.strip(" ();:?") for row in rows if not row.startswith(external) for part in row.split("...")]
+    assert len(rows) >= 20
+    assert [part for part in parts if part not in messages] == []

@@ -20,12 +20,12 @@ from fedcohort.startup import components, load
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.build import build_network
 from fedcohort.startup.split import build
-from feddiverse_toy import birds, dogs
+from feddiverse_toy import write_spawrious, write_waterbirds
 from pictures_toy import encode, noise, write
 from reddit_toy import save as save_comments
 from roles_toy import save
 from run_harness import compose_words, go
-from yaml_words import CONFIGS, loaded_from, make
+from yaml_words import CONFIGS, load_yaml, make
 
 SMALL = sorted(path.stem for path in (CONFIGS / "experiment").glob("*_cpu.yaml"))
 FEW = (
@@ -40,16 +40,16 @@ FEW = (
 
 
 @pytest.mark.parametrize("word", SMALL)
-def test_a_small_form_says_what_it_shrinks_and_has_the_papers_words_but_the_network(word: str) -> None:
+def test_a_reduced_experiment_lists_its_reductions_and_keeps_the_methods(word: str) -> None:
     """It is laid over the paper's, whose page names it: both have the same federation and methods."""
     large = word.removesuffix("_cpu")
     mine, theirs = (CONFIGS / "experiment" / f"{each}.yaml" for each in (word, large))
     assert f"# {large} for a laptop. Shrunk: " in mine.read_text()
     assert f"experiment={word} is smaller" in re.sub(r"\n# ", " ", theirs.read_text())
-    first, *others = loaded_from(mine).defaults
+    first, *others = load_yaml(mine).defaults
     assert first == large
     assert [list(other) for other in others] in ([], [["override /model"]])
-    shrunk = set(loaded_from(mine)) - {"defaults"}
+    shrunk = set(load_yaml(mine)) - {"defaults"}
     assert shrunk <= {
         "clients",
         "cohort",
@@ -104,8 +104,8 @@ def figures(folder: Path) -> str:
 DATA: dict[str, tuple[Callable[[Path], str], tuple[str, ...]]] = {
     "flash_cifar10_cpu": (lambda folder: objects(folder, 10), ("clients=10",)),
     "flash_femnist_cpu": (writers, ("clients=10", "dataset.users=1")),
-    "feddiverse_waterbirds_cpu": (birds, ("dataset.size=16",)),
-    "feddiverse_spawrious_cpu": (lambda folder: dogs(folder, 100), ("dataset.size=16",)),
+    "feddiverse_waterbirds_cpu": (write_waterbirds, ("dataset.size=16",)),
+    "feddiverse_spawrious_cpu": (lambda folder: write_spawrious(folder, 100), ("dataset.size=16",)),
     "feddiverse_cmnist_cpu": (figures, ("clients=6",)),
     "fedmaba_cifar10_cpu": (lambda folder: objects(folder, 10), ("clients=6",)),
     "fedmaba_cifar100_cpu": (lambda folder: objects(folder, 100), ("clients=6",)),
@@ -117,7 +117,7 @@ DATA: dict[str, tuple[Callable[[Path], str], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("word", SMALL)
-def test_the_papers_network_fits_the_papers_data(word: str, tmp_path: Path) -> None:
+def test_the_papers_model_fits_the_papers_data(word: str, tmp_path: Path) -> None:
     make, words = DATA[word]
     few = (*words, "dataset.size=32") if "dataset.size=16" in words else words
     composition = compose_words(f"experiment={word.removesuffix('_cpu')}", f"dataset.path={make(tmp_path)}", *few)
@@ -128,12 +128,12 @@ def test_the_papers_network_fits_the_papers_data(word: str, tmp_path: Path) -> N
     assert network(federation.server_test.x[:2]).shape == (2, *places, federation.n_classes)
 
 
-def test_every_small_form_is_run() -> None:
+def test_every_reduced_experiment_is_tested() -> None:
     assert sorted(DATA) == SMALL
 
 
 @pytest.mark.parametrize("word", SMALL)
-def test_two_rounds_of_each_on_data_of_its_layout(word: str, tmp_path: Path) -> None:
+def test_reduced_experiments_run_two_rounds_on_generated_data(word: str, tmp_path: Path) -> None:
     make, words = DATA[word]
     path = f"dataset.path={make(tmp_path)}"
     ran = go(tmp_path / "logs", f"experiment={word}", path, *words, *FEW, small=False)
@@ -145,7 +145,7 @@ def test_two_rounds_of_each_on_data_of_its_layout(word: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("scale", "clipped"), [(1.0, False), (40.0, True)])
-def test_a_step_on_reddit_is_that_of_the_released_loss(scale: float, clipped: bool) -> None:
+def test_a_step_on_reddit_uses_the_released_codes_loss(scale: float, clipped: bool) -> None:
     """Ten sequences of ten words: lr 2 and clipping at 5, of losses summed over time and averaged over the batch."""
     client = compose_words("experiment=fedbalancer_reddit").config["client"]
     rng = np.random.default_rng(0)

@@ -26,7 +26,7 @@ def f(x: "int | None", y: list) -> int:
 '''
 
 
-def test_one_fault_for_each_place_that_means_something(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_mutant_is_planted_at_each_place_with_an_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "f.py").write_text(CODE)
     monkeypatch.setattr(faults, "ROOT", tmp_path)
     found = faults.mutants([tmp_path / "f.py"], 0, 0)
@@ -45,7 +45,7 @@ def test_one_fault_for_each_place_that_means_something(tmp_path: Path, monkeypat
     assert len({mutant.code for mutant in some}) == 3
 
 
-def test_a_file_has_its_own_tests_then_laws_then_those_of_its_users() -> None:
+def test_a_file_is_tested_by_its_tests_then_laws_then_those_of_its_users() -> None:
     own, word = mutants.stages("fedcohort.selector.powd")
     assert own == [str(ROOT / "tests/selector/test_powd.py")]
     assert [test.split("/")[-1] for test in word] == ["test_selector_laws.py::powd", "test_configs.py::selector-powd"]
@@ -54,7 +54,7 @@ def test_a_file_has_its_own_tests_then_laws_then_those_of_its_users() -> None:
     assert set(word) <= set(users)
 
 
-def test_every_equivalent_mutant_has_an_argument_and_a_place() -> None:
+def test_every_equivalent_mutant_has_a_reason_and_exists() -> None:
     for (file, before, _), why in mutants.read_known().items():
         assert len(why) > 20
         lines = " ".join(line.strip() for line in (ROOT / file).read_text().splitlines())

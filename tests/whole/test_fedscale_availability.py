@@ -1,4 +1,4 @@
-"""FedScale's traces become a table that availability=trace reads, and a pickle that would call something is refused."""
+"""Tests of benchmarks/fedscale_availability.py: availability=trace reads its table, and bad pickles are rejected."""
 
 import pickle
 from pathlib import Path
@@ -26,9 +26,7 @@ def converter(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_active_intervals_repeat_with_each_clients_own_time(
-    converter: ModuleType, tmp_path: Path, protocol: int
-) -> None:
+def test_active_intervals_repeat_with_the_clients_period(converter: ModuleType, tmp_path: Path, protocol: int) -> None:
     source, target = tmp_path / "client_behave_trace", tmp_path / "ready.parquet"
     source.write_bytes(pickle.dumps(TRACES, protocol))
     assert converter.main([str(source), str(target)]) == 0
@@ -37,38 +35,41 @@ def test_active_intervals_repeat_with_each_clients_own_time(
     assert schedule.period.tolist() == [100, 50, 80]
     for now in np.arange(0.5, 400):
         expected = [
-            any(a <= now % each["finish_time"] <= b for a, b in zip(each["active"], each["inactive"], strict=True))
-            for _, each in sorted(TRACES.items())
+            any(
+                a <= now % trace_of_client["finish_time"] <= b
+                for a, b in zip(trace_of_client["active"], trace_of_client["inactive"], strict=True)
+            )
+            for _, trace_of_client in sorted(TRACES.items())
         ]
-        assert (schedule.waits(float(now)) == 0).tolist() == expected
+        assert (schedule.seconds_until_ready(float(now)) == 0).tolist() == expected
     assert list(converter.make_rows(4, TRACES[4])) == [(4, 0, 45, 1, 100)]
     assert list(converter.make_rows(5, TRACES[5])) == [(5, 0, 50, 0, 50)]
 
 
 @pytest.mark.parametrize(
-    ("held", "said"),
+    ("content", "message"),
     [
-        (print, "it wants builtins.print"),
-        ([1], "it holds no clients, but a list"),
-        ({}, "it holds no clients"),
-        ({"a": TRACES[4]}, "its clients must be integers"),
-        ({1: 5.0}, "client 1 must have a finish_time above 0, it has None"),
-        ({1: {**TRACES[4], "finish_time": 0}}, "client 1 must have a finish_time above 0, it has 0"),
-        ({1: {**TRACES[4], "active": [0, float("nan"), 3]}}, "client 1 must have a list of seconds in active"),
-        ({1: {**TRACES[4], "inactive": None}}, "client 1 must have a list of seconds in inactive, it has None"),
-        ({1: {**TRACES[4], "active": [0, 20]}}, "client 1 comes 2 times and leaves 3 times"),
+        (print, "the pickle names builtins.print"),
+        ([1], "expected a dictionary of clients, got a list"),
+        ({}, "expected a dictionary of clients"),
+        ({"a": TRACES[4]}, "client identifiers must be integers"),
+        ({1: 5.0}, "client 1: finish_time must be a number above 0, got None"),
+        ({1: {**TRACES[4], "finish_time": 0}}, "client 1: finish_time must be a number above 0, got 0"),
+        ({1: {**TRACES[4], "active": [0, float("nan"), 3]}}, "client 1: active must be a list of seconds"),
+        ({1: {**TRACES[4], "inactive": None}}, "client 1: inactive must be a list of seconds of at least 0, got None"),
+        ({1: {**TRACES[4], "active": [0, 20]}}, "client 1: active has 2 times, but inactive has 3"),
     ],
 )
-def test_what_is_no_trace_is_refused(
-    converter: ModuleType, tmp_path: Path, held: object, said: str, capsys: pytest.CaptureFixture[str]
+def test_rejects_an_invalid_trace(
+    converter: ModuleType, tmp_path: Path, content: object, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "client_behave_trace"
-    file.write_bytes(pickle.dumps(held))
+    file.write_bytes(pickle.dumps(content))
     assert converter.main([str(file), str(tmp_path / "ready.parquet")]) == 1
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not (tmp_path / "ready.parquet").exists()
 
 
-def test_its_usage(converter: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_arguments_print_the_usage(converter: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     assert converter.main(["one"]) == converter.main(["one", "table.csv"]) == 2
     assert "usage" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""FedScale's pickle becomes a table that device=trace reads, and a pickle that would call something is refused."""
+"""Tests of benchmarks/fedscale_devices.py: device=trace reads its table, and unsafe pickles are rejected."""
 
 import collections
 import os
@@ -30,8 +30,8 @@ def converter(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return load_script("fedscale_devices", monkeypatch)
 
 
-class Calls:
-    """Unpickled, it makes the folder of its name."""
+class CreatesFolder:
+    """An object whose unpickling creates a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -41,21 +41,21 @@ class Calls:
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_seconds_of_training_and_kilobits(converter: ModuleType, tmp_path: Path, protocol: int) -> None:
-    """100 ms of inference are .3 s of training; 4000 kbit/s bring a million bytes, 8000 kbit, in 2 s."""
+def test_converts_inference_times_and_link_speeds(converter: ModuleType, tmp_path: Path, protocol: int) -> None:
+    """100 ms of inference are 0.3 s of training; at 4000 kbit/s a million bytes (8000 kbit) take 2 s."""
     source, target = tmp_path / "client_device_capacity", tmp_path / "devices.parquet"
     source.write_bytes(pickle.dumps(CAPACITY, protocol))
     assert converter.main([str(source), str(target)]) == 0
     device = make("device", "trace", path=str(target), unit="kbit/s")
     one = np.ones(2)
     timing = device.expect(np.arange(2), Workload(one, one, 1, 1e6 * one, 5e5 * one), Draws(0, 2))
-    assert timing.unit == pytest.approx([0.3, 0.12])  # client 2 of theirs comes before client 7
+    assert timing.unit == pytest.approx([0.3, 0.12])  # clients are sorted: client 2 before client 7
     assert timing.down == pytest.approx([2, 1])
     assert timing.up == pytest.approx([1, 0.5])
 
 
-def test_the_word_reads_the_table_as_fedscale_does(converter: ModuleType, tmp_path: Path) -> None:
-    """3 x 20 samples x 100 ms / 1000 + 8 x (1e6 + 5e5) bits / 4000 kbit/s are 6 + 3 s; for the other 2.4 + 1.5 s."""
+def test_device_fedscale_computes_fedscales_round_times(converter: ModuleType, tmp_path: Path) -> None:
+    """3 x 20 samples x 100 ms / 1000 + 8 x (1e6 + 5e5) bits / 4000 kbit/s = 6 + 3 s; the other device 2.4 + 1.5 s."""
     target = tmp_path / "devices.parquet"
     pq.write_table(converter.make_table(CAPACITY), target)
     config = compose_words("device=fedscale", f"device.path={target}")
@@ -65,48 +65,53 @@ def test_the_word_reads_the_table_as_fedscale_does(converter: ModuleType, tmp_pa
         1
     )
     assert set(seconds.round(9).tolist()) == {9.0, 3.9}
-    assert abs((seconds > 5).sum() - 200) < 5 * np.sqrt(400 / 4)  # either device is drawn for half of the clients
+    assert abs((seconds > 5).sum() - 200) < 5 * np.sqrt(400 / 4)  # each device is drawn for about half of the clients
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_a_pickle_that_would_call_something_is_refused(
+def test_rejects_a_pickle_that_would_call_a_function(
     converter: ModuleType, tmp_path: Path, protocol: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source, made = tmp_path / "client_device_capacity", tmp_path / "made"
-    source.write_bytes(pickle.dumps({**CAPACITY, 9: Calls(made)}, protocol))
+    source, created = tmp_path / "client_device_capacity", tmp_path / "made"
+    source.write_bytes(pickle.dumps({**CAPACITY, 9: CreatesFolder(created)}, protocol))
     assert converter.main([str(source), str(tmp_path / "devices.parquet")]) == 1
-    said = capsys.readouterr().err
-    assert str(source) in said
-    assert "mkdir, and may hold nothing but containers, numbers and texts" in said
-    assert not made.exists()
+    message = capsys.readouterr().err
+    assert str(source) in message
+    assert "mkdir, but only containers, numbers and strings are allowed" in message
+    assert not created.exists()
     assert not (tmp_path / "devices.parquet").exists()
-    pickle.loads(source.read_bytes())  # the file does what it is refused for
-    assert made.is_dir()
+    pickle.loads(source.read_bytes())  # without the check, the pickle does create the folder
+    assert created.is_dir()
 
 
 @pytest.mark.parametrize(
-    ("held", "said"),
+    ("content", "message"),
     [
-        (collections.OrderedDict(CAPACITY), "it wants collections.OrderedDict"),
-        (np.float64(1.0), "it wants numpy"),
-        ([1, 2], "it holds no clients, but a list"),
-        ({}, "it holds no clients"),
-        ({"a": CAPACITY[2]}, "its clients must be integers"),
-        ({1: {"computation": 0, "communication": 1}}, "client 1 must have a computation and a communication above 0"),
-        ({1: {"computation": 1, "communication": float("nan")}}, "it has 1 and nan"),
-        ({1: {"computation": True, "communication": 1}}, "it has True and 1"),
-        ({1: {"communication": 1}}, "it has None and 1"),
-        ({1: 5.0}, "it has None and None"),
+        (collections.OrderedDict(CAPACITY), "the pickle names collections.OrderedDict"),
+        (np.float64(1.0), "the pickle names numpy"),
+        ([1, 2], "expected a dictionary of clients, got a list"),
+        ({}, "expected a dictionary of clients"),
+        ({"a": CAPACITY[2]}, "client identifiers must be integers"),
+        (
+            {1: {"computation": 0, "communication": 1}},
+            "client 1: computation and communication must be numbers above 0",
+        ),
+        ({1: {"computation": 1, "communication": float("nan")}}, "got 1 and nan"),
+        ({1: {"computation": True, "communication": 1}}, "got True and 1"),
+        ({1: {"communication": 1}}, "got None and 1"),
+        ({1: 5.0}, "got None and None"),
     ],
 )
-def test_what_is_no_table_of_devices_is_refused(converter: ModuleType, tmp_path: Path, held: object, said: str) -> None:
+def test_rejects_invalid_device_data(converter: ModuleType, tmp_path: Path, content: object, message: str) -> None:
     file = tmp_path / "client_device_capacity"
-    file.write_bytes(pickle.dumps(held))
-    with pytest.raises(converter.Refused, match=said):
+    file.write_bytes(pickle.dumps(content))
+    with pytest.raises(converter.InvalidFile, match=message):
         converter.make_table(converter.unpickle(file))
 
 
-def test_a_file_that_is_no_pickle(converter: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rejects_damaged_files_and_wrong_arguments(
+    converter: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "client_device_capacity"
     for content in (b"", b"client,seconds\n1,2\n", pickle.dumps(CAPACITY)[:-9], b"Pname\n."):
         file.write_bytes(content)

@@ -1,4 +1,4 @@
-"""The benchmark of growing populations runs a small one through, and its table says what it measured."""
+"""Tests of benchmarks/growth.py: it measures a run with a small population, and writes the table."""
 
 from pathlib import Path
 from types import ModuleType
@@ -8,42 +8,42 @@ import pytest
 from scripts import load_script
 
 FILE = Path(__file__).parents[2] / "benchmarks" / "growth.py"
-COLUMNS = ["clients", "s until round 1", "ratio", "ms a round", "ratio", "MB at most", "MB of data", "multiple"]
+COLUMNS = ["clients", "start-up, s", "ratio", "round, ms", "ratio", "peak memory, MB", "data, MB", "multiple"]
 
 
 @pytest.fixture
-def growth(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def growth_script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return load_script("growth", monkeypatch)
 
 
-def rows(page: str) -> list[list[str]]:
+def table_rows(page: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line[:1] == "|"]
 
 
-def test_a_small_population_is_measured(growth: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growth, "WORDS", (*growth.WORDS, "rounds=3", "eval.every=3", "cohort=10"))
-    cost = growth.measured(100)
+def test_measures_a_run_with_a_small_population(growth_script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growth_script, "OVERRIDES", (*growth_script.OVERRIDES, "rounds=3", "eval.every=3", "cohort=10"))
+    cost = growth_script.measure_run(100)
     assert cost.data == 100 * 10 * (20 * 4 + 8)
     assert 0 < cost.round_s < cost.start_s
     assert cost.peak > 1e8
-    head, _, first = rows(growth.page([cost], load=0.0))
+    head, _, first = table_rows(growth_script.page([cost], load=0.0))
     assert head == COLUMNS
     assert first[0] == "100"
     assert first[2] == "1.0"
     assert first[4] == "1.00"
 
 
-def test_the_table_compares_with_the_smallest(growth: ModuleType) -> None:
+def test_ratios_compare_with_the_smallest_population(growth_script: ModuleType) -> None:
     small, large = (
-        growth.Cost(1_000, 5.0, 0.04, 500_000_000, 1_000_000),
-        growth.Cost(9_000, 6.0, 0.05, 516_000_000, 9_000_000),
+        growth_script.Cost(1_000, 5.0, 0.04, 500_000_000, 1_000_000),
+        growth_script.Cost(9_000, 6.0, 0.05, 516_000_000, 9_000_000),
     )
-    table = rows(growth.page([small, large], load=3.1))
+    table = table_rows(growth_script.page([small, large], load=3.1))
     assert table[3] == ["9,000", "6.0", "1.2", "50", "1.25", "516", "9", "2.00"]
-    assert "others at work on it (load 3.1" in growth.page([small, large], load=3.1)
+    assert "other processes running (load average 3.1" in growth_script.page([small, large], load=3.1)
 
 
-def test_the_page_that_is_there_has_these_columns() -> None:
-    found = rows(FILE.with_suffix(".md").read_text())
-    assert found[0] == COLUMNS
-    assert all(len(row) == len(COLUMNS) for row in found)
+def test_the_committed_page_has_the_columns_of_the_script() -> None:
+    table = table_rows(FILE.with_suffix(".md").read_text())
+    assert table[0] == COLUMNS
+    assert all(len(row) == len(COLUMNS) for row in table)

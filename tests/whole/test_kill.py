@@ -18,14 +18,14 @@ import numpy as np
 import pytest
 from mlflow import MlflowClient
 
-from command_harness import command
+from command_harness import run_command
 from fedcohort.lightning import checkpoint
 from fedcohort.record import client_table, history, journal
 from fedcohort.tracking.tracker import MlflowTracker
 from fedcohort.training.local import LocalTrainer
 from forked_follower import fork_followers
 from known import known
-from run_harness import Ran, go, same_bits
+from run_harness import FinishedRun, go, same_bits
 from tracking.databases import template
 from yaml_words import ROOT
 
@@ -34,9 +34,9 @@ QUIET = ("callback.figures=null", "callback.progress=null", "callback.summary=nu
 
 # moment: (where, what, how often a run of five rounds calls it)
 MOMENTS: dict[str, tuple[Any, str, int]] = {
-    "client table": (client_table, "write_part", 5),
-    "journal": (journal, "commit", 6),
-    "checkpoint": (checkpoint, "rename", 5),
+    "client table": (client_table, "write_step", 5),
+    "journal": (journal, "commit_step", 6),
+    "checkpoint": (checkpoint, "rename_checkpoint", 5),
     "tracking": (MlflowTracker, "observe", 6),
     "training": (LocalTrainer, "train", 28),
 }
@@ -61,7 +61,7 @@ def _forked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ran, dict[str, dict[int, float]]]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[FinishedRun, dict[str, dict[int, float]]]:
     folder = tmp_path_factory.mktemp("whole")
     (folder / "mlflow.db").write_bytes(template())
     ran = go(folder, *WORDS, *QUIET)
@@ -108,8 +108,8 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, moment: str, call: int, before: b
 
 
 @pytest.mark.parametrize(("moment", "call", "before"), points())
-def test_a_kill_costs_nothing(
-    whole: tuple[Ran, Any],
+def test_a_killed_run_resumes_with_identical_bits(
+    whole: tuple[FinishedRun, Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     moment: str,
@@ -139,7 +139,7 @@ def _wait_for_the_follower(logs: Path) -> None:
     assert steps == list(history.read(folder).steps)
 
 
-def test_the_real_command_survives_too(whole: tuple[Ran, Any], tmp_path: Path) -> None:
+def test_the_command_line_run_resumes_after_a_kill(whole: tuple[FinishedRun, Any], tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").write_bytes(template())
     words = ["clients=12", "cohort=4", "model=logreg", "client.epochs=2", f"paths.logs={tmp_path}", *WORDS]
     words += ["callback.figures=null", "callback.summary=null", "checkpoint.every_s=0"]
@@ -154,7 +154,7 @@ def test_the_real_command_survives_too(whole: tuple[Ran, Any], tmp_path: Path) -
     process.stdout.close()
     assert process.returncode == -signal.SIGKILL
     _wait_for_the_follower(tmp_path)
-    done = command(*words, "resume=true")
+    done = run_command(*words, "resume=true")
     assert done.returncode == 0
     assert "round 2/" not in done.stdout, "it began again"
     (folder,) = (tmp_path / "runs").iterdir()
@@ -164,7 +164,7 @@ def test_the_real_command_survives_too(whole: tuple[Ran, Any], tmp_path: Path) -
     assert time.time() - (folder / "status.json").stat().st_mtime < 600
 
 
-def test_a_resume_of_a_finished_run_sends_what_mlflow_lacks(whole: tuple[Ran, Any], tmp_path: Path) -> None:
+def test_resuming_a_finished_run_sends_missing_rounds_to_mlflow(whole: tuple[FinishedRun, Any], tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").write_bytes(template())
     untracked = [word for word in WORDS if not word.startswith("logger")]
     go(tmp_path, *untracked, *QUIET)

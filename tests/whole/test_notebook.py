@@ -9,7 +9,7 @@ from yaml_words import ROOT
 NOTEBOOK = ROOT / "docs" / "tutorial_python.ipynb"
 
 
-def test_every_cell_runs(tmp_path: Path) -> None:
+def test_every_notebook_cell_runs_and_its_outputs_are_current(tmp_path: Path) -> None:
     committed = json.loads(NOTEBOOK.read_text())["cells"]
     notebook, names = execute(NOTEBOOK, LOGS=repr(str(tmp_path)))
     kinds = [[output["output_type"] for output in cell.get("outputs", ())] for cell in notebook["cells"]]

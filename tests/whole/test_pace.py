@@ -1,4 +1,4 @@
-"""The benchmark of a round's pace runs with few clients, and its page says what it measured."""
+"""Test of benchmarks/pace.py: it measures a few clients, and its page has a row per condition."""
 
 import pytest
 
@@ -6,11 +6,11 @@ from scripts import load_script
 from yaml_words import ROOT
 
 
-def test_few_clients_are_paced_and_the_page_has_a_row_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measures_a_few_clients_and_writes_a_row_per_condition(monkeypatch: pytest.MonkeyPatch) -> None:
     pace = load_script("pace", monkeypatch)
-    found = pace.measure(clients=200, cohort=20)
-    assert all(0 < median <= most for median, most in found.values())
-    table = [line for line in pace.page({**found, ("trace", "fixed"): (61.0, 70.0)}).splitlines() if line[:1] == "|"]
+    times = pace.measure(clients=200, cohort=20)
+    assert all(0 < median <= most for median, most in times.values())
+    table = [line for line in pace.page({**times, ("trace", "fixed"): (61.0, 70.0)}).splitlines() if line[:1] == "|"]
     assert table[2] == "| `trace` | `fixed` | 61.0 (over) | 70.0 |"
-    stored = [line for line in (ROOT / "benchmarks" / "pace.md").read_text().splitlines() if line[:1] == "|"]
-    assert [line.split("|")[1:3] for line in table] == [line.split("|")[1:3] for line in stored]
+    committed = [line for line in (ROOT / "benchmarks" / "pace.md").read_text().splitlines() if line[:1] == "|"]
+    assert [line.split("|")[1:3] for line in table] == [line.split("|")[1:3] for line in committed]

@@ -9,7 +9,7 @@ import reference_runs
 
 
 @pytest.mark.parametrize("name", reference_runs.RUNS)
-def test_a_reference_run_gives_what_it_gave(name: str, tmp_path: Path) -> None:
+def test_a_reference_run_gives_the_recorded_results(name: str, tmp_path: Path) -> None:
     stored = json.loads(reference_runs.STORED.read_text())[name]
     found = reference_runs.measure(name, tmp_path)
     assert found["choices"] == stored["choices"]

@@ -23,30 +23,30 @@ def until_checked(function: Callable[..., Any], *args: object) -> None:
             function(*args)
 
 
-def test_another_dtype_is_refused() -> None:
+def test_a_wrong_dtype_is_rejected() -> None:
     with pytest.raises(TypeError, match="tails: values is"):
         until_checked(mean_of_extremes, np.arange(3))
     with pytest.raises(TypeError, match="count_once_more: clients is"):
         until_checked(count_once_more, np.arange(3), np.ones(2))
 
 
-def test_another_number_of_dimensions_is_refused() -> None:
+def test_a_wrong_number_of_dimensions_is_rejected() -> None:
     with pytest.raises(TypeError, match="tails: values is"):
         until_checked(mean_of_extremes, np.ones((3, 2)))
 
 
-def test_a_letter_is_one_length_in_one_call() -> None:
+def test_a_dimension_name_has_one_length_per_call() -> None:
     least_squares(torch.ones(4, 2), torch.ones(4, 3))
     with pytest.raises(TypeError, match="least_squares: H is"):
         until_checked(least_squares, torch.ones(4, 2), torch.ones(5, 3))
 
 
-def test_a_field_is_checked_too() -> None:
+def test_dataclass_fields_are_checked() -> None:
     with pytest.raises(TypeError, match="ProbeResult"):
         until_checked(ProbeResult, np.arange(2), np.arange(2))
 
 
-def test_the_first_thousand_calls_are_checked_and_each_tenth_of_the_others() -> None:
+def test_the_first_thousand_calls_and_every_tenth_later_call_are_checked() -> None:
     def mine(x: Float64[np.ndarray, "n"]) -> None:
         """Take anything."""
 

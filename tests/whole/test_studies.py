@@ -33,7 +33,7 @@ def read(folder: Path) -> results.Results:
 
 
 @pytest.mark.parametrize("folder", STUDIES, ids=lambda folder: folder.name)
-def test_what_was_run_would_be_found_again(folder: Path, tmp_path: Path) -> None:
+def test_committed_rows_match_todays_configs(folder: Path, tmp_path: Path) -> None:
     """A change of a default or of an option's name would have whole studies run again: it is seen here."""
     study = definition_file.load(folder)
     rows = {key[:2]: (key[2], row) for key, row in read(folder).done()}
@@ -46,7 +46,7 @@ def test_what_was_run_would_be_found_again(folder: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("folder", STUDIES, ids=lambda folder: folder.name)
-def test_what_is_kept_is_what_is_read(folder: Path) -> None:
+def test_committed_summaries_follow_from_the_curves(folder: Path) -> None:
     """Results follow from the curves, by today's rules: a table that was kept by older ones misleads who opens it."""
     key, names = ["cell", "selector", "seed"], ["late", "rounds_to_target", "virtual_s_to_target", "bytes_to_target"]
     kept = pd.read_parquet(folder / result_files.RESULTS).set_index(key)[names]

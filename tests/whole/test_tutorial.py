@@ -30,7 +30,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     return lambda group, choice, **changes: getattr(module, name)(**{**options, **changes})
 
 
-def test_the_tutorials_own_test_passes(make: Callable[..., Any]) -> None:
+def test_the_test_of_the_tutorial_passes(make: Callable[..., Any]) -> None:
     names: dict[str, Any] = {}
     exec(TEST, names)
     names["make"] = make

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from command_harness import Command
 from run_harness import SMALL, compose_words
-from yaml_words import CONFIGS, OURS, ROOT, node, words
+from yaml_words import CONFIGS, METHOD_GROUPS, ROOT, list_options, node
 
 FIRST = ("selector=random", "augmentation=crop_flip")
 SECOND = (
@@ -34,7 +34,9 @@ SHORT = (*(word for word in SMALL if not word.startswith("model=")), "rounds=1")
 @cache
 def modules() -> dict[str, Path]:
     """The module of every word, and its file."""
-    targets = {str(node(group, word)["_target_"]).rpartition(".")[0] for group in OURS for word in words(group)}
+    targets = {
+        str(node(group, word)["_target_"]).rpartition(".")[0] for group in METHOD_GROUPS for word in list_options(group)
+    }
     return {name: ROOT / "src" / Path(*name.split(".")).with_suffix(".py") for name in targets}
 
 
@@ -75,7 +77,7 @@ def stripped(home: Path, kept: set[tuple[str, str]]) -> str:
         file.write('\nprint("from", __file__)\n')
     for path in (home / "configs").glob("*/*.yaml"):
         group, word = path.parent.name, path.stem
-        if group in (*OURS, "heterogeneity", "experiment") and (group, word) not in kept:
+        if group in (*METHOD_GROUPS, "heterogeneity", "experiment") and (group, word) not in kept:
             path.unlink()
             (home / "src" / "fedcohort" / group / f"{word}.py").unlink(missing_ok=True)
     return str(home)
@@ -83,7 +85,9 @@ def stripped(home: Path, kept: set[tuple[str, str]]) -> str:
 
 def test_two_runs_that_share_no_word_do_without_all_others(tmp_path: Path) -> None:
     first, second = chosen(*SHORT, *FIRST), chosen(*SHORT, *SECOND)
-    assert not {(group, word) for group, word in first & second if group in OURS}, "each word is missing in one of them"
+    assert not {(group, word) for group, word in first & second if group in METHOD_GROUPS}, (
+        "each word is missing in one of them"
+    )
     homes = [stripped(tmp_path / "first", first), stripped(tmp_path / "second", second)]
     runs = [Command(*SHORT, *words, home=Path(home)) for home, words in zip(homes, (FIRST, SECOND), strict=True)]
     for home, ran in zip(homes, [run.finish() for run in runs], strict=True):

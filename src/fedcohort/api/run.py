@@ -40,7 +40,7 @@ class RunResult:
     @cached_property
     def info(self) -> RunInfo:
         """Options, seed, commit, and the size, classes and label noise of each client."""
-        return metadata.load(self.folder)
+        return metadata.load_info(self.folder)
 
     @cached_property
     def rounds(self) -> "pd.DataFrame":
@@ -112,14 +112,14 @@ def run(**options: object) -> RunResult:
         FedcohortError: with the message that the command prints.
         KeyboardInterrupt: where Ctrl-C came before the first round had ended.
     """
-    return run_words(list_overrides(replace_data(options)))
+    return run_overrides(list_overrides(replace_data(options)))
 
 
-def run_words(words: Sequence[str]) -> RunResult:
+def run_overrides(words: Sequence[str]) -> RunResult:
     """Train the run of `python train.py <words>`, with the results and errors of `run`."""
     configs = find_configs()
     messages.to_terminal()
-    with plain_errors(words, configs), terminal.brief():
+    with plain_errors(words, configs), terminal.print_progress_only():
         command_line.check_command_line(words, configs)
         try:
             return RunResult(run_checked(compose.compose_run(words, configs), None))

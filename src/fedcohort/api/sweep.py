@@ -14,7 +14,7 @@ from fedcohort.console import terminal
 from fedcohort.host import messages
 from fedcohort.jobs.grid_run import begin_grid, run_grid
 from fedcohort.jobs.launch import Launch
-from fedcohort.jobs.status import vary
+from fedcohort.jobs.status import varying_overrides
 from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import JobRecord
 from fedcohort.report.table import Table
@@ -31,7 +31,7 @@ class SweepResult:
     """What the runs of a sweep have left; their files are read when they are asked for.
 
     Attributes:
-        folder: of the sweep, with the record of each job.
+        folder: folder of the sweep, with the record of each job.
     """
 
     folder: Path
@@ -59,7 +59,7 @@ class SweepResult:
         done = set(self.folders)
         rows = []
         for job in self.jobs:
-            varying = vary([record.words for record in self.jobs], job.words).split()
+            varying = varying_overrides([record.words for record in self.jobs], job.words).split()
             row: dict[str, Any] = dict(word.split("=", 1) for word in varying) | {"status": job.how}
             if job.folder in done:
                 result = RunResult(job.folder)
@@ -127,7 +127,7 @@ def sweep(*, n_jobs: int = 1, launcher: str = "local", **options: object) -> Swe
     """
     words, configs = list_overrides(replace_data(options), several=True), find_configs()
     messages.to_terminal()
-    with plain_errors(words, configs), terminal.brief():
+    with plain_errors(words, configs), terminal.print_progress_only():
         launch = Launch(launcher, n_jobs)
         command_line.check_command_line(["-m", *words], configs)
         folder = begin_grid(words, configs, launcher)

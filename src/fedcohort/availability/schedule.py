@@ -50,7 +50,7 @@ class Schedule(ReadOnly):
         """Return the seconds of all intervals before each one, and of all together, [intervals + 1]."""
         return np.concatenate([[0.0], np.cumsum(self.end - self.start)])
 
-    def waits(self, now: float) -> Values:
+    def seconds_until_ready(self, now: float) -> Values:
         """Return the seconds from `now` until each client is ready: 0 if it is, inf if it never is, [clients]."""
         waits = np.full(len(self.first), np.inf)
         (clients,) = np.nonzero(self.stop > self.first)

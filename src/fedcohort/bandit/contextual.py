@@ -113,7 +113,7 @@ class Thompson(Linear):
 
 @dataclass(frozen=True)
 class LinUCB(Linear):
-    """The upper end of the confidence set; nothing is drawn."""
+    """LinUCB: scores are the upper ends of the confidence intervals, without random draws."""
 
     def judge(self, belief: Ridge, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Scores, Ridge]:
         valid = ridge.find_valid_rows(X)

@@ -44,7 +44,7 @@ class ObservationGroup:
     Attributes:
         columns: the clients that are observed, [k].
         R: the observations of these clients minus mu, [n, k].
-        weights: of the observations, [n].
+        weights: weights of the observations, [n].
     """
 
     columns: Tensor

@@ -133,7 +133,7 @@ def add_rewards(past: HiddenMarkov, X: Rows, r: Values) -> HiddenMarkov:
 def coefficient_moments(past: HiddenMarkov) -> tuple[Values, Values]:
     """Return the mean and standard deviation of each coefficient in the next round, [d] each.
 
-    They are over the states and within each state.
+    The deviation includes the variation between states and the uncertainty within each state.
     """
     share, theta = next_belief(past), coefficients(past)
     mean = share @ theta

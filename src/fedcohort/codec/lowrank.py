@@ -129,7 +129,7 @@ class LowRank(WireCodec):
         return NUMBER * numbers + (SEED if small else 0)
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
-        """Return the seed where a tensor is compressed, then each tensor, or its B."""
+        """Return the arrays to send: the seed of the matrices A, if any, and each tensor, or its factor B."""
         values, seed = torch.from_numpy(flatten(delta, layout)), draw_seed(rng())
         bases, parts = self.bases(layout, seed), []
         for block in layout.parameters:

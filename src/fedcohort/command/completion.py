@@ -17,9 +17,9 @@ COMPOSED = ("run", "replay", "profile", "data", "demo")  # commands that take th
 
 
 def candidates(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return what the last word of a command line may be completed to.
+    """Return the possible completions of the last word of a command line.
 
-    bash passes `selector=fl` as three words: what is behind the = is the incomplete one.
+    bash passes `selector=fl` as three words: the word to complete is the part after the =.
     """
     command, before, configs = ctx.info_name, list(ctx.params.get("words") or ()), Path("configs")
     groups = sorted(path.name for path in configs.glob("*") if path.is_dir())

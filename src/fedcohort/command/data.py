@@ -61,12 +61,12 @@ def main(words: Sequence[str]) -> int:
         _show(typed, out_folder, words[0], configs)
         return 0
     command_line.check_words(choices, configs)
-    proposal, typed = user_data.options_of(words[0], choices)
-    for line in user_data.lines(proposal):
+    proposal, typed = user_data.propose_options(words[0], choices)
+    for line in user_data.proposal_lines(proposal):
         sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
     _show(typed, out_folder, Path(words[0]).stem or "folder", configs)
-    sys.stdout.write(f"\nRun it with\n{user_data.command(typed)}\n")
+    sys.stdout.write(f"\nRun it with\n{user_data.training_command(typed)}\n")
     return 0
 
 
@@ -75,27 +75,27 @@ def _show(typed: Sequence[str], out_folder: str | None, name: str, configs: Path
 
     Args:
         typed: the options, dataset=NAME first.
-        out_folder: of the scenario's page; None for the picture only.
-        name: of the picture.
+        out_folder: folder of the scenario's page; None for the picture only.
+        name: name of the picture.
         configs: the folder of the groups.
     """
     command_line.check_words(typed, configs)
     composition = compose.compose_run([typed[0], "cohort=1", *typed[1:]], configs)
-    federation, info = look(composition, typed)
-    info = info if out_folder is None else replace(info, name=scenario.name_of(typed))
+    federation, info = describe_split(composition, typed)
+    info = info if out_folder is None else replace(info, name=scenario.spell_scenario(typed))
     from rich.table import Table  # only once there is something to show
     from rich.text import Text
 
     out = console()
     for line in federation.notices():
         log.warning("%s", line)
-    lines = list(facts(federation, info))
+    lines = list(list_facts(federation, info))
     for label, value in lines:
         out.print(f"{label:<12}{value}", markup=False, soft_wrap=True)
     table = Table(
         "client", "samples", "training", f"of {federation.class_counts.shape[1]} classes", "most of", box=None
     )
-    for row in clients(federation, MAX_CLIENTS):
+    for row in list_client_rows(federation, MAX_CLIENTS):
         table.add_row(*map(Text, row))
     out.print(table)
     if (hidden_clients := federation.n_clients - MAX_CLIENTS) > 0:
@@ -104,7 +104,9 @@ def _show(typed: Sequence[str], out_folder: str | None, name: str, configs: Path
     with disk.disk_errors_in_one_line(home):
         if out_folder is not None:
             written = home / "README.md"
-            scenario.write(home, federation, info, lines, clients(federation, scenario.MAX_CLIENTS), configs)
+            scenario.write_page(
+                home, federation, info, lines, list_client_rows(federation, scenario.MAX_CLIENTS), configs
+            )
         else:
             home.mkdir(parents=True, exist_ok=True)
             written = home / f"{name}.png"
@@ -112,7 +114,7 @@ def _show(typed: Sequence[str], out_folder: str | None, name: str, configs: Path
     sys.stdout.write(f"{written}\n")
 
 
-def look(composition: compose.Composed, typed: Sequence[str]) -> tuple[Federation, RunInfo]:
+def describe_split(composition: compose.Composed, typed: Sequence[str]) -> tuple[Federation, RunInfo]:
     """Split the data among clients, and describe them as a run does at its start. Raises the errors of a run."""
     check.check_options(composition)
     objects = {group: components.make(composition, group) for group in PARTS}
@@ -137,7 +139,7 @@ def look(composition: compose.Composed, typed: Sequence[str]) -> tuple[Federatio
     )
 
 
-def facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str]]:
+def list_facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str]]:
     """Yield label and value of the lines above the table."""
     rows = dict(list_run_facts(info))
     train, val = len(federation.train.y), len(federation.val.y)
@@ -160,7 +162,7 @@ def facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str]]:
             yield label, rows[label]
 
 
-def clients(federation: Federation, first: int) -> Iterator[tuple[str, ...]]:
+def list_client_rows(federation: Federation, first: int) -> Iterator[tuple[str, ...]]:
     """Yield a row of the table for each of the `first` clients."""
     for k, counts in enumerate(federation.class_counts[:first]):
         order = np.argsort(-counts, kind="stable")[: min(MAX_CLASSES, np.count_nonzero(counts))]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedcohort import units
 from fedcohort.api.comparison import Comparison, compare
-from fedcohort.api.run import INTERRUPTED, run_words
+from fedcohort.api.run import INTERRUPTED, run_overrides
 from fedcohort.console.terminal import console
 from fedcohort.errors import OptionError
 from fedcohort.host.commands import fedcohort_command, program_command
@@ -83,7 +83,7 @@ def main(words: Sequence[str] = ()) -> int:
     for number, overrides in enumerate(runs.values(), 1):
         typed = f"{program_command('python')} train.py {' '.join(overrides)}"
         out.print(f"\nrun {number} of {len(runs)}: {typed}", soft_wrap=True, markup=False)
-        results.append(run_words(overrides))
+        results.append(run_overrides(overrides))
         if results[-1].status != "finished":
             return INTERRUPTED
     comparison = compare(results, baseline=BASELINE)

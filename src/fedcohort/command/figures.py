@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from fedcohort import ranges
 from fedcohort.command.words import folders_and_options
-from fedcohort.console.terminal import for_each
+from fedcohort.console.terminal import print_for_each
 from fedcohort.report.run_figures import check_formats, explain, redraw
 
 
@@ -19,6 +19,6 @@ def main(words: Sequence[str]) -> int:
     folders, options = folders_and_options(words, ("round", "formats"))
     text, formats = options.get("round"), check_formats(options.get("formats", "png").split(","))
     if text is None:
-        return for_each(folders, lambda folder: "\n".join(map(str, redraw(folder, formats))))
+        return print_for_each(folders, lambda folder: "\n".join(map(str, redraw(folder, formats))))
     ranges.integer("round", int(text) if text.isdecimal() else text, "[1, inf)")
-    return for_each(folders, lambda folder: "\n".join(map(str, explain(folder, int(text), formats))))
+    return print_for_each(folders, lambda folder: "\n".join(map(str, explain(folder, int(text), formats))))

@@ -47,7 +47,7 @@ KINDS: dict[type, str] = {
 }
 
 
-def rows(group: str, configs: Path = CONFIGS) -> dict[str, str]:
+def table_rows(group: str, configs: Path = CONFIGS) -> dict[str, str]:
     """Return one line of the table for each choice of `group`."""
     return {path.stem: _row(path, group) for path in sorted((configs / group).glob("*.yaml"))}
 
@@ -131,6 +131,6 @@ def main(words: Sequence[str]) -> int:
         if group == SIGNALS:
             lines = ["| signal | kind | cost a client | reveals |", "|---|---|---|---|", *signal_rows()]
         else:
-            lines = ["| option | method | reads |", "|---|---|---|", *rows(group).values()]
+            lines = ["| option | method | reads |", "|---|---|---|", *table_rows(group).values()]
         sys.stdout.write("\n".join(lines) + "\n")
     return 0

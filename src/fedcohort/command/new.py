@@ -26,7 +26,7 @@ KINDS = {
 }  # its group
 
 
-def files(kind: str, name: str) -> dict[Path, str]:
+def make_files(kind: str, name: str) -> dict[Path, str]:
     """Return the text of each file by its path. Raises `OptionError` for an unknown kind or a name of no module."""
     ranges.choice("what is new", kind, *KINDS)
     ranges.identifier("its name", name)
@@ -50,7 +50,7 @@ def main(words: Sequence[str]) -> int:
     if len(words) != 2:
         raise OptionError(f"name what is new, and how it is called: fedcohort new {'|'.join(KINDS)} my_method")
     kind, name = words
-    contents = files(kind, name)
+    contents = make_files(kind, name)
     if existing_file := next((path for path in contents if path.exists()), None):
         raise OptionError(f"{existing_file} is there already")
     if missing_folder := next((path.parent for path in contents if not path.parent.is_dir()), None):

@@ -52,7 +52,7 @@ def main(words: Sequence[str]) -> int:
     with disk.disk_errors_in_one_line(destination):
         try:
             pieces = form.plan(source, size)
-            rows = write(pieces, destination, lines(), getattr(form, "UNIQUE", ""))
+            rows = write(pieces, destination, progress_printer(), getattr(form, "UNIQUE", ""))
             if hasattr(form, "finish"):
                 form.finish(destination)
         except OSError as error:
@@ -78,7 +78,7 @@ def _destination(path: str, source: Path) -> Path:
     return destination
 
 
-def lines() -> Callable[[str, int, int], None]:
+def progress_printer() -> Callable[[str, int, int], None]:
     """Return a function that prints progress every few seconds, and at the end."""
     last = time.monotonic()
 

@@ -21,7 +21,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.command.logged_selector import LoggedSelector
 from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError
-from fedcohort.record.replayable import LoggedRound, RunLog, read
+from fedcohort.record.replayable import LoggedRound, RunLog, read_log
 from fedcohort.startup import components, compose
 from fedcohort.types import Advice, Probe, Selection
 
@@ -33,23 +33,23 @@ class Replayed:
     """The result of a replay.
 
     Attributes:
-        rounds: of the log.
+        rounds: rounds of the log.
         step: the first round that differs, counting from 1; None if all are the same.
         chosen: clients that the run selected in that round.
-        instead: clients that the replayed selector selects in it.
+        chosen_by_candidate: clients that the replayed selector selects in it.
     """
 
     rounds: int
     step: int | None = None
     chosen: Sequence[int] = ()
-    instead: Sequence[int] = ()
+    chosen_by_candidate: Sequence[int] = ()
 
 
 def replay(log: RunLog, original: LoggedSelector, candidate: LoggedSelector) -> Replayed:
     """Replay `candidate` round by round, together with the run's selector, whose queries the log can answer.
 
     Args:
-        log: of the run.
+        log: log of the run.
         original: the selector of the run.
         candidate: the selector that is compared with the run; may be the same object.
 
@@ -98,9 +98,9 @@ def _check_queries(
     A NaN in the log does not show whether the client was queried.
 
     Args:
-        log: of the run.
+        log: log of the run.
         round: the round of the queries.
-        name: of the selector that makes them.
+        name: name of the selector that makes them.
         logged: queries of the run's selector.
         probes: queries of the selector that is replayed.
     """
@@ -127,7 +127,7 @@ def make_selectors(log: RunLog, words: Sequence[str], configs: Path) -> tuple[Lo
     """Return the run's selector, and the one that `words` choose; twice the same object where there are no words.
 
     Args:
-        log: of the run.
+        log: log of the run.
         words: typed options of the selector.
         configs: folder of the config groups.
 
@@ -137,7 +137,9 @@ def make_selectors(log: RunLog, words: Sequence[str], configs: Path) -> tuple[Lo
     info = log.info
     name, options = info.choices["selector"], dict(info.config["selector"])
     ranges.identifier(f"{info.folder}: the name of the selector", name)
-    cohort = components.make(compose.Composed(info.config, info.choices, ()), "deadline", foreign=True).ask(log.cohort)
+    cohort = components.make(compose.Composed(info.config, info.choices, ()), "deadline", foreign=True).cohort_size(
+        log.cohort
+    )
 
     def make(name: str, options: dict[str, object], *, foreign: bool) -> LoggedSelector:
         selector = components.build(options, "selector", f"selector={name}", foreign=foreign)
@@ -158,10 +160,10 @@ def describe(result: Replayed, name: str) -> str:
     """Return the result in one line. name: of the selector."""
     if result.step is None:
         return f"selector={name} chooses the same clients as the run in all of its {result.rounds} rounds"
-    common = len(set(result.chosen) & set(result.instead))
+    common = len(set(result.chosen) & set(result.chosen_by_candidate))
     return (
         f"selector={name} differs from the run in round {result.step} of {result.rounds}: the run chose "
-        f"{list(result.chosen)}, it chooses {list(result.instead)} ({common} in common)"
+        f"{list(result.chosen)}, it chooses {list(result.chosen_by_candidate)} ({common} in common)"
     )
 
 
@@ -172,7 +174,7 @@ def main(words: Sequence[str], configs: Path | None = None) -> int:
     wrong = next((word for word in options if not word.startswith(("selector=", "selector."))), None)
     if len(folders) != 1 or not folders[0] or wrong is not None:
         raise OptionError(f"can't read {wrong or ' '.join(words) or 'nothing'!r}: {USAGE}")
-    log = read(Path(folders[0]).absolute())
+    log = read_log(Path(folders[0]).absolute())
     original, candidate = make_selectors(log, options, configs or Path.cwd() / "configs")
     result = replay(log, original, candidate)
     sys.stdout.write(f"{describe(result, candidate.name)}\n")

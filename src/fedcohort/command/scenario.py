@@ -23,13 +23,13 @@ MAX_CLIENTS = 200  # on a page
 MAX_PAIRS = 12  # of class and attribute, in a row of the clients' table
 
 
-def name_of(typed: Sequence[str]) -> str:
+def spell_scenario(typed: Sequence[str]) -> str:
     """Return the options of a scenario as they can be typed on every machine."""
     options = [word.split("=")[0] for word in typed]
     return " ".join(f"{o}=FOLDER" if o in OF_MACHINE else word for o, word in zip(options, typed, strict=True))
 
 
-def write(
+def write_page(
     folder: Path,
     federation: Federation,
     info: RunInfo,
@@ -40,7 +40,7 @@ def write(
     """Write the page into `folder`, which is made.
 
     Args:
-        folder: of the page.
+        folder: folder of the page.
         federation: the data.
         info: the data as a run describes them; its name is `name_of` what was typed.
         facts: label and value, of those above the clients.
@@ -57,7 +57,7 @@ def write(
     text = render(
         "scenario.md.j2",
         title=" ".join(word for word in (dataset, *options) if word.split("=")[0] not in OF_MACHINE),
-        about=about(configs / "heterogeneity" / f"{info.choices.get('heterogeneity')}.yaml"),
+        about=read_preset_comment(configs / "heterogeneity" / f"{info.choices.get('heterogeneity')}.yaml"),
         command=f"fedcohort data {dataset.removeprefix('dataset=')} {' '.join(options)}".rstrip(),
         facts=[("client map", f"`{federation.client_map}`"), *facts],
         metrics=list(metrics(info.skew)),
@@ -71,7 +71,7 @@ def write(
     style.save(partition.draw(info), folder / PICTURE)
 
 
-def about(preset: Path) -> str:
+def read_preset_comment(preset: Path) -> str:
     """Return the comment of a preset's yaml in one line; "" if there is none."""
     lines = preset.read_text().splitlines() if preset.is_file() else []
     return " ".join(line.lstrip("# ") for line in lines if line.startswith("#") and "@package" not in line)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from fedcohort import ranges
-from fedcohort.command.sync import sync
+from fedcohort.command.sync import send_missing
 from fedcohort.command.words import read_options
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import slurm
@@ -34,21 +34,21 @@ WHAT = ("status", "cancel")
 POLL_S = 0.2  # seconds between two looks whether the sweep's process has ended
 
 
-def status(folder: Path, plan: Plan) -> str:
+def print_status(folder: Path, plan: Plan) -> str:
     """Return the status of the sweep in `folder`: one line of counts, and one for each job that did not end well."""
-    standing = sweep_status.look(folder, plan)
+    standing = sweep_status.read_status(folder, plan)
     lines = [sweep_status.describe(folder.name, standing)]
     jobs = plan.jobs or [record.words for record in standing.records.values()]
     for record in standing.records.values():
         if record.how == "failed":
-            lines.append(f"  failed: {sweep_status.vary(jobs, record.words)}: {record.reason}")
+            lines.append(f"  failed: {sweep_status.varying_overrides(jobs, record.words)}: {record.reason}")
         if record.how == "stopped":
             how = sweep_status.describe_stopped(record, cancelled=sweep_status.is_cancelled(folder))
-            lines.append(f"  {sweep_status.vary(jobs, record.words)}: {how}")
+            lines.append(f"  {sweep_status.varying_overrides(jobs, record.words)}: {how}")
     return "\n".join(lines)
 
 
-def cancel(folder: Path, plan: Plan, wait_s: float) -> str:
+def cancel_sweep(folder: Path, plan: Plan, wait_s: float) -> str:
     """End the sweep in `folder` within about `wait_s` seconds, and return its status.
 
     Raises `OptionError` if another machine must do so.
@@ -58,7 +58,7 @@ def cancel(folder: Path, plan: Plan, wait_s: float) -> str:
         raise OptionError(f"sweep {folder.name} was started on {plan.host}: cancel it there")
     queued = cluster.list_queued(folder)
     if not alive and not queued:
-        return status(folder, plan)
+        return print_status(folder, plan)
     (folder / sweep_folder.CANCELLED).touch()  # before the process ends, which then says so
     sys.stdout.write(f"waiting for the jobs to finish their round, at most {wait_s:g} s\n")
     sys.stdout.flush()
@@ -67,7 +67,7 @@ def cancel(folder: Path, plan: Plan, wait_s: float) -> str:
         lines.append(f"  SLURM killed {' '.join(killed)}: not ended within {wait_s:g} s")
     for record in sweep_folder.read(folder).values():
         lines += _mark_killed(record)
-    return "\n".join([status(folder, plan), *lines])
+    return "\n".join([print_status(folder, plan), *lines])
 
 
 def _end_process(folder: Path, pid: int, wait_s: float) -> list[str]:
@@ -95,7 +95,7 @@ def _mark_killed(record: JobRecord) -> list[str]:
     if status_of(path).get("status") == "finished":
         return []
     try:
-        sync(path)
+        send_missing(path)
     except FedcohortError as error:
         return [f"  {error}"]
     return []
@@ -116,6 +116,6 @@ def main(words: Sequence[str]) -> int:
     if plan is None:
         allowed = f"last, or one of those in {sweeps}: {', '.join(ids[-5:]) or 'there are none'}"
         raise OptionError(f"{refuse('ID', allowed, name)}{did_you_mean(name, ['last', *ids])}")
-    text = status(folder, plan) if what == "status" else cancel(folder, plan, wait_s)
+    text = print_status(folder, plan) if what == "status" else cancel_sweep(folder, plan, wait_s)
     sys.stdout.write(f"{text}\n")
     return 0

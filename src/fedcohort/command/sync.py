@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fedcohort import ranges
 from fedcohort.command.words import folders_and_options
-from fedcohort.console.terminal import for_each
+from fedcohort.console.terminal import print_for_each
 from fedcohort.errors import TrackingError
 from fedcohort.host import messages
 from fedcohort.host.lock import is_locked
@@ -27,7 +27,9 @@ WAIT_S = 600.0
 EVERY_S = 1.0  # between two sends of a run that is followed
 
 
-def sync(folder: Path, tracking_uri: str | None = None, experiment: str | None = None, wait_s: float = WAIT_S) -> str:
+def send_missing(
+    folder: Path, tracking_uri: str | None = None, experiment: str | None = None, wait_s: float = WAIT_S
+) -> str:
     """Send the missing rounds and files of the run in `folder`, and return a line that describes what was sent.
 
     Args:
@@ -55,13 +57,13 @@ def follow_then_sync(
     _check(folder)
     identity.register(folder, _place(folder, tracking_uri, experiment))
     follow.follow(folder, EVERY_S, wait_s, time.sleep)
-    return sync(folder, wait_s=wait_s)
+    return send_missing(folder, wait_s=wait_s)
 
 
 def _check(folder: Path) -> RunInfo:
-    info = metadata.load(folder)
+    info = metadata.load_info(folder)
     manifest.check_all(folder)
-    history.lines(folder / history.NAME)
+    history.read_lines(folder / history.NAME)
     return info
 
 
@@ -98,5 +100,5 @@ def main(words: Sequence[str]) -> int:
     wait_s = ranges.parse_number("wait_s", options.get("wait_s", str(WAIT_S)), "(0, inf)")
     where = options.get("tracking_uri"), options.get("experiment")
     messages.to_terminal()
-    send_run = follow_then_sync if options.get("follow") == "true" else sync
-    return for_each(folders, lambda folder: send_run(folder, *where, wait_s))
+    send_run = follow_then_sync if options.get("follow") == "true" else send_missing
+    return print_for_each(folders, lambda folder: send_run(folder, *where, wait_s))

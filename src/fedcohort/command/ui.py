@@ -65,7 +65,7 @@ def find_page(where: server.Place, sweep: str) -> str:
     return view.page_of_runs(experiment.experiment_id, sweeps[-1] if sweep == "last" else sweep)
 
 
-def start(uri: str, port: int) -> "subprocess.Popen[bytes]":
+def start_server(uri: str, port: int) -> "subprocess.Popen[bytes]":
     """Start MLflow's server for the database at `uri`, and return it once it answers. Raises `OptionError`."""
     with socket.socket() as probe:
         if probe.connect_ex((HOST, port)) == 0:
@@ -87,11 +87,11 @@ def start(uri: str, port: int) -> "subprocess.Popen[bytes]":
             time.sleep(0.2)
         raise TrackingError(f"MLflow's server did not start; see why with: mlflow {' '.join(words)}")
     except BaseException:  # also where a signal ends the command meanwhile: the server would keep the port
-        stop(process)
+        stop_server(process)
         raise
 
 
-def stop(process: "subprocess.Popen[bytes]") -> None:
+def stop_server(process: "subprocess.Popen[bytes]") -> None:
     """End the server with the processes that it has started."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
@@ -106,7 +106,7 @@ def main(words: Sequence[str]) -> int:
     if where.uri.startswith("http"):
         sys.stdout.write(f"{where.uri.rstrip('/')}/{page}\n")
         return 0
-    process = start(where.uri, int(options["port"]))
+    process = start_server(where.uri, int(options["port"]))
     try:
         sys.stdout.write(f"http://{HOST}:{options['port']}/{page}\nCtrl-C ends the server\n")
         sys.stdout.flush()
@@ -114,4 +114,4 @@ def main(words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 0
     finally:
-        stop(process)
+        stop_server(process)

@@ -17,7 +17,7 @@ def is_path(word: str) -> bool:
     return not word.startswith("../model") and (looks_like_path or Path(word).exists())
 
 
-def options_of(path: str, words: Sequence[str]) -> tuple[Proposal, list[str]]:
+def propose_options(path: str, words: Sequence[str]) -> tuple[Proposal, list[str]]:
     """Return what is proposed for the files of `path`, and the options of a run: those typed and those proposed.
 
     Raises:
@@ -32,13 +32,13 @@ def options_of(path: str, words: Sequence[str]) -> tuple[Proposal, list[str]]:
     ]
 
 
-def command(words: Sequence[str]) -> str:
+def training_command(words: Sequence[str]) -> str:
     """Return the command that trains with these options, as a shell reads it."""
     quoted = [f'"{word}"' if "'" in word and not set(word) & set('"$`\\!') else shlex.quote(word) for word in words]
     return " ".join(["python train.py", *quoted])
 
 
-def lines(proposal: Proposal) -> Iterator[str]:
+def proposal_lines(proposal: Proposal) -> Iterator[str]:
     """Yield the lines that show a proposal."""
     for text in proposal.files:
         yield f"{'table':<{WIDTH}}{text}"

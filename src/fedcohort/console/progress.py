@@ -57,7 +57,7 @@ class Progress(Observer):
         if self._bar is not None:
             self._bar.update(report.step, self._describe(report.step))
         elif report.step % self._lines_every == 0 or report.step == self._rounds:
-            self._print(f"round {report.step}/{self._rounds}  {facts(report, self._metrics, self._evaluated)}")
+            self._print(f"round {report.step}/{self._rounds}  {progress_facts(report, self._metrics, self._evaluated)}")
 
     def finish(self, status: str) -> None:
         """Close the bar."""
@@ -82,7 +82,7 @@ class Progress(Observer):
         self._console.file.flush()  # a log file is read while it grows
 
 
-def facts(report: RoundReport, metrics: dict[str, float], evaluated: int) -> str:
+def progress_facts(report: RoundReport, metrics: dict[str, float], evaluated: int) -> str:
     """Return `cohort 10 arrived 10  test/acc 0.873  test/loss 0.41  virtual 20 min 34 s`.
 
     Args:

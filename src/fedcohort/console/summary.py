@@ -9,7 +9,7 @@ from typing import Any
 from fedcohort import ranges
 from fedcohort.console.terminal import console, is_brief
 from fedcohort.record.folder import write_atomically
-from fedcohort.record.history import expect, read
+from fedcohort.record.history import read, require_journal
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.results.summary import summarise
 from fedcohort.results.summary_rows import more_rows, rows
@@ -34,7 +34,7 @@ class Summary(Observer):
 
     def start(self, info: RunInfo) -> None:
         """Keep the facts of the run. Raises `IncompatibleConfig` if there is no journal."""
-        expect(info.folder, "callback.summary")
+        require_journal(info.folder, "callback.summary")
         self._info = info
 
     def observe(self, report: RoundReport) -> None:
@@ -49,10 +49,10 @@ class Summary(Observer):
             log.warning("%s", line)
         write_atomically(self._info.folder / NAME, json.dumps(_finite(summary), indent=1, default=str) + "\n")
         if summary["rounds"] and not is_brief():
-            show(summary, full=self._full)
+            print_summary(summary, full=self._full)
 
 
-def show(summary: Mapping[str, Any], *, full: bool) -> None:
+def print_summary(summary: Mapping[str, Any], *, full: bool) -> None:
     """Print the table; full: with all of its rows."""
     from rich.table import Table
 

@@ -19,7 +19,7 @@ _BRIEF = ContextVar("brief", default=False)
 
 
 @contextmanager
-def brief() -> Iterator[None]:
+def print_progress_only() -> Iterator[None]:
     """Let runs print their progress only: no table of facts before it, and no table of results after it."""
     token = _BRIEF.set(True)
     try:
@@ -46,7 +46,7 @@ def console() -> "Console":
     return output if output.is_terminal else Output(highlight=False, width=UNFOLDED)
 
 
-def for_each(folders: Sequence[Path], describe: Callable[[Path], str]) -> int:
+def print_for_each(folders: Sequence[Path], describe: Callable[[Path], str]) -> int:
     """Print what `describe` returns for each folder, or its error; return 1 where there was one, else 0."""
     from rich.console import Console
 

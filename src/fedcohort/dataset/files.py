@@ -21,7 +21,7 @@ KINDS = (".parquet", ".csv")
 def read(file: Path, decimal: str = "auto") -> Frame:
     """Read one Parquet or CSV file, or a folder of Parquet part files.
 
-    decimal: of CSV files, see `csv_file.read_csv`. Raises `DataError`.
+    decimal: decimal mark of CSV files, see `csv_file.read_csv`. Raises `DataError`.
     """
     notes: tuple[str, ...] = ()
     locate = None

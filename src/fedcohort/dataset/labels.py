@@ -32,7 +32,7 @@ class Labels:
     Attributes:
         parts: int64 labels in [0, n_classes) of each table, the training rows' first.
         n_classes: the number of classes.
-        names: of the classes in the tables, empty for whole numbers.
+        names: names of the classes in the tables, empty for whole numbers.
         notes: what was changed.
     """
 

@@ -110,7 +110,7 @@ def divide(
     """Divide rows by LEAF's rules.
 
     Args:
-        name: of the dataset, for messages.
+        name: name of the dataset, for messages.
         owner: the person of each row, int64 [N], counted from 0.
         rules: the options.
         rng: for all draws.

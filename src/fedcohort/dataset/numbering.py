@@ -21,7 +21,7 @@ def renumber(frame: Frame, name: str, values: Ids, classes: Sequence[str]) -> Id
 
     Args:
         frame: the table.
-        name: of the column.
+        name: name of the column.
         values: its numbers, int64 [rows], at least 0 and below `len(classes)`.
         classes: names of the classes here, in the order of their numbers.
 

@@ -18,7 +18,7 @@ class Owners:
     Attributes:
         train: the client of each training row, int64 [N], numbered in the sorted order of names; None without a column.
         test: the client of each test row, int64 [N]; None without a column.
-        names: of the clients in the tables, by number.
+        names: names of the clients in the tables, by number.
     """
 
     train: Ids | None = None

@@ -56,7 +56,7 @@ def load(
         source: the place of the pool.
         rules: how it is divided.
         pixels: "auto", "float32" or "uint8".
-        seed: of the draws.
+        seed: seed of the draws.
         attribute: the tables' name of a column of numbers or truth values, None for none.
 
     Raises:

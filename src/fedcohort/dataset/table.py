@@ -44,7 +44,7 @@ class Frame:
         rows: the row of the file that each row is, int64; None if the table has all rows.
         remedy: what a user can do about an empty cell; the end of an error message.
         for_numbers: what a user can do besides where the column holds numbers.
-        revision: of the hub, `user/data@commit`; empty for a file.
+        revision: revision of the hub, `user/data@commit`; empty for a file.
         notes: how the file is written, where that differs from UTF-8 text with commas.
         locate: returns the part file of a row, as an addition to `where`, and the row's place in it; None for one file.
         derived: columns of numbers that were computed from the table's, by name.

@@ -96,7 +96,7 @@ class Phones(Device):
     Attributes:
         workload: the model whose measured time a batch takes.
         scale: factor of that time, the FLOPs of the run's model over those of the measured one.
-        proportions: of the three classes, slowest first.
+        proportions: proportions of the three classes, slowest first.
     """
 
     workload: str

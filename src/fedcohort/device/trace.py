@@ -44,7 +44,7 @@ class Trace(Device):
         batch: samples that `seconds` are for, None for one.
         down: column of mean download speeds.
         up: column of mean upload speeds.
-        unit: of both speeds.
+        unit: unit of both speeds.
         seconds_cv: column of relative standard deviations between rounds; None for no deviation.
         down_cv: column of relative deviations of the download speed between rounds, None for no deviation.
         up_cv: column of relative deviations of the upload speed between rounds, None for no deviation.

@@ -11,6 +11,7 @@ import logging
 import mmap
 import multiprocessing
 import os
+import select
 import signal
 import sys
 import threading
@@ -40,7 +41,7 @@ class Stopped(SystemExit):
     """A signal has ended a run whose rounds are saved.
 
     Attributes:
-        folder: of the run.
+        folder: folder of the run.
     """
 
     def __init__(self, code: int, folder: Path) -> None:
@@ -83,7 +84,7 @@ class Interrupts:
         return self._shared[0] or self._own
 
     @property
-    def waits(self) -> bool:
+    def has_pending_signal(self) -> bool:
         """Whether a signal has no effect before the next call of `check`."""
         return self._phase is Phase.DEAF
 
@@ -108,7 +109,7 @@ class Interrupts:
         if self.code and self._phase is Phase.START:
             self._phase = Phase.DEAF
 
-    def note(self, code: int) -> None:
+    def record_exit_code(self, code: int) -> None:
         """Share the exit code of a signal with all processes, unless there was one before."""
         self._shared[0] = self._shared[0] or code
 
@@ -129,7 +130,7 @@ class Interrupts:
             signal.signal(number, self._receive_signal)
 
     @contextmanager
-    def on(self) -> Iterator[None]:
+    def handle_signals(self) -> Iterator[None]:
         """Handle signals in the block, unless a caller does already."""
         if self._before is not None or threading.current_thread() is not threading.main_thread():
             yield
@@ -146,7 +147,7 @@ class Interrupts:
         self._give_back(dict.fromkeys(self._before or (), signal.SIG_IGN if self.code else signal.SIG_DFL))
 
     @contextmanager
-    def hold(self) -> Iterator[None]:
+    def delay_signals(self) -> Iterator[None]:
         """Delay signals in the block until the next call of `check`."""
         before, self._phase = self._phase, Phase.DEAF
         try:
@@ -163,7 +164,7 @@ class Interrupts:
         """Note that the output's pipe is closed, which ends the run like a signal."""
         if self._before is None:
             raise SystemExit(PIPE)
-        self.note(PIPE)
+        self.record_exit_code(PIPE)
         self.check()
 
     def _give_back(self, handlers: dict[int, Any]) -> None:
@@ -190,7 +191,7 @@ class Interrupts:
         is_repeated, self._seen = self._seen or bool(self._shared[1]), True
         self._own = self._own or 128 + number
         if owner := os.getpid() == self._owner:
-            self.note(128 + number)
+            self.record_exit_code(128 + number)
         if self._phase is Phase.DEAF:
             return
         if not is_repeated and self._phase is not Phase.START:
@@ -210,8 +211,19 @@ class Interrupts:
 interrupts = Interrupts()
 
 
+def _is_output_closed() -> bool:
+    """Return whether nothing reads the standard output any more; discard further output if so."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    if closed := any(event & select.POLLERR for _, event in poll.poll(0)):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return closed
+
+
 def run_main(main: Callable[[], int], message: str = NOTHING) -> int:
-    """Return the exit code of `main`; if a signal ended it, end the process with the signal's exit code.
+    """Return the exit code of `main`; end the process with the signal's exit code if a signal ended it.
+
+    A reader of the output that has gone, such as `head`, counts as SIGPIPE.
 
     Args:
         main: the program.
@@ -219,8 +231,12 @@ def run_main(main: Callable[[], int], message: str = NOTHING) -> int:
     """
     interrupts.start()
     try:
-        return main()
+        code = main()
+        sys.stdout.flush()
+        return code
     except BaseException as error:
+        if isinstance(error, BrokenPipeError) and _is_output_closed():
+            interrupts.record_exit_code(PIPE)
         if not interrupts.code or (isinstance(error, SystemExit) and error.code != interrupts.code):
             raise
         if not isinstance(error, SystemExit) and interrupts.code != PIPE:

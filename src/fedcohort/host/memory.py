@@ -51,7 +51,7 @@ def end_imports() -> None:
 
 
 def return_free_memory() -> None:
-    """Return free memory to the system, as it would otherwise grow with the runs of a process."""
+    """Return free memory to the system, because it would otherwise grow with the runs of a process."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 

@@ -46,7 +46,7 @@ class _LogFile(logging.FileHandler):
     """A log file that omits lines when the disk is full; the terminal shows them."""
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Ignore the error, as the logging module would print a traceback for each line."""
+        """Ignore the error because the logging module would print a traceback for each line."""
 
     def close(self) -> None:
         with suppress(OSError):

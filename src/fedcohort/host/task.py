@@ -7,7 +7,7 @@ COUNTS = ("SLURM_NTASKS", "WORLD_SIZE")
 
 
 def is_following_task(num_nodes: int) -> bool:
-    """Return whether a cluster started this process, and not as the first, which writes the run's folder."""
+    """Return whether this process is a task of a cluster other than the first, which writes the run's folder."""
     return num_nodes > 1 and int(_read(RANKS) or 0) > 0
 
 

@@ -1,1 +1,1 @@
-"""Jobs: a list of override lists, handed to a launcher; their records, their status and their end."""
+"""Jobs of a sweep: launchers that run lists of overrides, the records of the jobs, and their status."""

@@ -1,6 +1,6 @@
 """Jobs on a SLURM cluster, submitted as an array by submitit. Their records are in the sweep's folder.
 
-SLURM's queue tells which tasks are lost: those that it no longer has, and whose record does not say how they ended.
+A task is lost if SLURM's queue no longer contains it, but its record does not say how it ended.
 """
 
 import time

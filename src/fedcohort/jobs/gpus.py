@@ -45,7 +45,9 @@ def fit_jobs(launcher: Launcher) -> None:
 
 
 def take(sweep: Path, gpus: list[str], number: int) -> str | None:
-    """Take a free GPU of `gpus`, or the one whose turn job `number` has; returns it, None if there is none."""
+    """Choose a GPU for job `number`, and make it the only visible one; return it, or None without GPUs.
+
+    The first unused GPU is locked. If all are in use, jobs share them in turn."""
     if not gpus:
         return None
     for gpu in gpus:

@@ -17,7 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.jobs import gpus, launchers, sweep
-from fedcohort.jobs.refused import Refusal, leave_out, list_refused
+from fedcohort.jobs.refused import Refusal, leave_out_rejected, list_refused
 from fedcohort.jobs.sweep import GRID, split_jobs
 from fedcohort.startup import compat, options
 from fedcohort.startup.compose import Composed, find_configs
@@ -52,7 +52,7 @@ class Grid(Sweeper):
         if not jobs:
             raise OptionError("the sweep has no jobs: a range such as range(0) is empty")
         refused = self.list_refused(jobs)
-        started = leave_out(refused, jobs, skip=skip)
+        started = leave_out_rejected(refused, jobs, skip=skip)
         if self.on_gpus:
             gpus.fit_jobs(self.launcher)
         folder = Path(self.typed.hydra.sweep.dir).absolute()

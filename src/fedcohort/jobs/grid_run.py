@@ -14,7 +14,7 @@ from fedcohort.errors import OptionError
 from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import live_line, status
 from fedcohort.jobs.launch import Launch
-from fedcohort.jobs.refused import leave_out, list_refused
+from fedcohort.jobs.refused import leave_out_rejected, list_refused
 from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import Plan, save_plan
 from fedcohort.startup import compat, overlay
@@ -40,7 +40,7 @@ def begin_grid(words: Sequence[str], configs: Path, launcher: str) -> Path:
     if not config["sweep"]["wait"]:
         raise OptionError("sweep.wait=false is for `python train.py -m`: a sweep from Python waits for its jobs")
     refused = list(list_refused(jobs, lambda job: overlay.compose_job(job, configs), configs))
-    started = leave_out(refused, jobs, skip=config["sweep"]["skip_refused"])
+    started = leave_out_rejected(refused, jobs, skip=config["sweep"]["skip_refused"])
     folder = Path(config["paths"]["logs"]).absolute() / "sweeps" / f"{datetime.now():%Y-%m-%d_%H-%M-%S_%f}"
     save_plan(folder, Plan(started, [(refusal.words, refusal.reason) for refusal in refused], launcher))
     return folder
@@ -57,12 +57,12 @@ def run_grid(sweep: Path, configs: Path, launch: Launch) -> None:
     def announce(number: int) -> None:
         if in_process and number < len(plan.jobs):
             standing = status.SweepStatus(plan, sweep_folder.read(sweep), waits=True)
-            line = status.line(number, len(plan.jobs), standing.seconds_left(time.time()))
-            log.info("%s: %s", line, status.vary(plan.jobs, plan.jobs[number]))
+            line = status.progress_line(number, len(plan.jobs), standing.seconds_left(time.time()))
+            log.info("%s: %s", line, status.varying_overrides(plan.jobs, plan.jobs[number]))
 
     try:
         announce(0)
-        live = nullcontext() if in_process else live_line.show(sweep)
+        live = nullcontext() if in_process else live_line.show_live_line(sweep)
         with live, closing(launch.run(sweep, dict(enumerate(plan.jobs)), configs)) as ended:
             for number in ended:
                 announce(number + 1)

@@ -27,7 +27,7 @@ class JobContext:
     """What all jobs of a sweep share; it is sent to the processes that run them.
 
     Attributes:
-        folder: of the sweep.
+        folder: folder of the sweep.
         configs: folder of the config groups.
         hydra: options of Hydra that were typed, such as `hydra.searchpath`.
         env: environment variables of `hydra.job.env_set`.
@@ -66,7 +66,7 @@ def run_job(job: SweepJob, composition_of: Callable[[], Composed], context: JobC
         composition = composition_of()
         metric = composition.config["objective_metric"]
         folder = run_checked(composition, job, search=context.search, share_gpus=context.share_gpus)
-        value = objective_metric.value(folder, metric)
+        value = objective_metric.read_objective(folder, metric)
     except (KeyboardInterrupt, SystemExit):  # a signal ends the whole sweep
         job.note("stopped")
         raise
@@ -102,7 +102,7 @@ def run_checked(
         last: whether the process ends after this run.
     """
     check_options(composition)
-    objective_metric.check(composition.config, by_search=search)
+    objective_metric.check_objective(composition.config, by_search=search)
     if job is not None and share_gpus:
         gpus.lease(job, composition)
     return run(composition, job, last=last)
@@ -113,12 +113,12 @@ def own_process() -> Iterator[None]:
     """Answer signals in a process that a launcher started, and return a preempted SLURM job to the queue."""
     outermost = not interrupts.is_installed
     try:
-        with interrupts.on():
+        with interrupts.handle_signals():
             try:
                 yield
             except (KeyboardInterrupt, SystemExit):
                 if interrupts.code:
-                    with interrupts.hold():  # the requeue itself sends another signal
+                    with interrupts.delay_signals():  # the requeue itself sends another signal
                         slurm.requeue_if_preempted()
                 raise
     except Stop as stop:

@@ -46,7 +46,7 @@ class _Launcher(Launcher):
         typed = tuple(hydra.overrides.hydra)
         context = JobContext(sweep, find_configs(hydra), typed, env, searches(hydra), share_gpus=self.shares_gpus)
         jobs = {initial_job_idx + k: tuple(words) for k, words in enumerate(job_overrides)}
-        with live_line.show(sweep), closing(self._run(context, jobs)) as ended:
+        with live_line.show_live_line(sweep), closing(self._run(context, jobs)) as ended:
             for _ in ended:
                 pass
         if not self.config.sweep.wait:

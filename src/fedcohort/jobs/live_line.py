@@ -1,4 +1,4 @@
-"""One line on the terminal that says how a sweep stands: rewritten on a terminal, else printed when it changes."""
+"""One line on the terminal with the status of a sweep: rewritten on a terminal, else printed when it changes."""
 
 import logging
 import sys
@@ -17,7 +17,7 @@ CLEAR = "\r\x1b[K"  # back to the start of the line, which is cleared
 
 
 @contextmanager
-def show(sweep: Path) -> Iterator[None]:
+def show_live_line(sweep: Path) -> Iterator[None]:
     """Show the line while the sweep in the folder `sweep` runs."""
     done = threading.Event()
     thread = threading.Thread(target=_watch, args=(sweep, done), name="live line", daemon=True)
@@ -33,7 +33,7 @@ def _watch(sweep: Path, done: threading.Event) -> None:
     plan, is_terminal, last_counts, pause_s = sweep_folder.read_plan(sweep), sys.stderr.isatty(), "", POLL_S
     while plan is not None and not done.wait(pause_s):
         begin = time.monotonic()
-        standing = status.look(sweep, plan, waits=True)
+        standing = status.read_status(sweep, plan, waits=True)
         counts = status.describe_counts(standing)
         if is_terminal:
             sys.stderr.write(f"{CLEAR}{status.describe(sweep.name, standing)[:200]}")

@@ -22,7 +22,7 @@ def run_local(
         context: what the jobs share.
         jobs: the overrides of each, by number.
         n_jobs: jobs at the same time.
-        threads: of a worker's libraries.
+        threads: threads of a worker's libraries.
         in_process: whether a single job at a time runs in this process, whose terminal then has its messages.
     """
     if in_process and n_jobs == 1:
@@ -30,7 +30,7 @@ def run_local(
             context.run(number, words)
             yield number
         return
-    preload.begin(threads)
+    preload.start_fork_server(threads)
     with closing(run_in_workers(context, jobs, min(n_jobs, len(jobs)))) as ended:
         for number, death in ended:
             record = sweep_folder.read_record(context.folder, number)

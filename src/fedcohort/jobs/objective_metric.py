@@ -9,7 +9,7 @@ from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.record import history
 
 
-def check(config: Mapping[str, Any], *, by_search: bool) -> None:
+def check_objective(config: Mapping[str, Any], *, by_search: bool) -> None:
     """Raise `OptionError` if a run has no number for its sweeper; by_search: whether a sweeper searches."""
     metric = config["objective_metric"]
     if by_search and metric is None:
@@ -18,14 +18,14 @@ def check(config: Mapping[str, Any], *, by_search: bool) -> None:
         raise OptionError(f"objective_metric={metric} is read from the journal: do not remove callback.journal")
 
 
-def value(folder: Path, metric: str | None) -> float | None:
+def read_objective(folder: Path, metric: str | None) -> float | None:
     """Return the last `metric` in the journal of the run in `folder`; None if `metric` is None.
 
     Raises `FedcohortError` if no trained model was measured, or the value is not finite: the job has then failed.
     """
     if metric is None:
         return None
-    lines, _ = history.lines(folder / history.NAME)
+    lines, _ = history.read_lines(folder / history.NAME)
     values = [line.metrics[metric] for line in lines if line.step > 0 and metric in line.metrics]
     if not values:
         raise FedcohortError(f"objective_metric={metric} was never measured in {folder}: lower eval.every")

@@ -20,7 +20,7 @@ IMPORTED = (
 )
 
 
-def begin(threads: int) -> None:
+def start_fork_server(threads: int) -> None:
     """Start the process, where the platform can fork. threads: of a job's libraries, which read them at import."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return

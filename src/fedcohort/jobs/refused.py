@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.jobs import objective_metric
-from fedcohort.jobs.status import vary
+from fedcohort.jobs.status import varying_overrides
 from fedcohort.startup.check import check_before_data
 from fedcohort.startup.compose import Composed
 from fedcohort.startup.hydra_errors import explain
@@ -30,13 +30,13 @@ def list_refused(
 ) -> Iterator[Refusal]:
     """Compose each job, check its components against each other, and yield those that would be rejected.
 
-    What only the data can tell is found when the job runs.
+    Errors that depend on the data are found when the job runs.
     """
     for number, words in enumerate(jobs):
         try:
             composition = compose(tuple(words))
             check_before_data(composition)
-            objective_metric.check(composition.config, by_search=False)
+            objective_metric.check_objective(composition.config, by_search=False)
         except Exception as error:
             reason = explain(error, words, configs)
             if reason is None:
@@ -44,7 +44,7 @@ def list_refused(
             yield Refusal(number, words, reason, type(error).__name__)
 
 
-def leave_out(refused: Sequence[Refusal], jobs: Sequence[Sequence[str]], *, skip: bool) -> list[Sequence[str]]:
+def leave_out_rejected(refused: Sequence[Refusal], jobs: Sequence[Sequence[str]], *, skip: bool) -> list[Sequence[str]]:
     """Return the jobs that would not be rejected, and print those that would.
 
     Args:
@@ -66,5 +66,8 @@ def leave_out(refused: Sequence[Refusal], jobs: Sequence[Sequence[str]], *, skip
 
 def _describe(refused: Sequence[Refusal], jobs: Sequence[Sequence[str]], how: str) -> str:
     """Return a line for each job that would be rejected, with the overrides that not all jobs have."""
-    lines = [f"  job {refusal.number + 1} ({vary(jobs, refusal.words)}): {refusal.reason}" for refusal in refused]
+    lines = [
+        f"  job {refusal.number + 1} ({varying_overrides(jobs, refusal.words)}): {refusal.reason}"
+        for refusal in refused
+    ]
     return "\n".join([f"{len(refused)} of {len(jobs)} jobs {how}:", *lines])

@@ -19,7 +19,7 @@ log = logging.getLogger("fedcohort")
 FOLDER = "report"  # in the sweep's
 
 
-def tell(sweep: Path, runs: Sequence[Run]) -> None:
+def report_sweep(sweep: Path, runs: Sequence[Run]) -> None:
     """Compare the runs of a sweep that MLflow knows, and print the verdict; print a warning where that fails.
 
     Args:

@@ -46,7 +46,9 @@ def start(cfg: DictConfig) -> float | None:
             return run_job(job, composition, context)
         try:
             composed = composition()
-            return objective_metric.value(run_checked(composed, None, last=True), composed.config["objective_metric"])
+            return objective_metric.read_objective(
+                run_checked(composed, None, last=True), composed.config["objective_metric"]
+            )
         except FedcohortError as error:
             log.error("%s", error)
             if isinstance(error, ComponentError) and command_line.environment().get(command_line.FULL) == "1":

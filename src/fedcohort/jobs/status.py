@@ -20,12 +20,12 @@ METRIC = "server_val/acc"  # nothing is chosen by the test set
 
 @dataclass(frozen=True)
 class SweepStatus:
-    """How a sweep stands.
+    """The status of a sweep.
 
     Attributes:
         plan: its jobs.
-        records: of the jobs that have begun, by number.
-        waits: whether a process or SLURM still works on it.
+        records: records of the jobs that have begun, by number.
+        waits: whether a process or SLURM still runs its jobs.
     """
 
     plan: Plan
@@ -42,10 +42,10 @@ class SweepStatus:
         return max(0, len(self.plan.jobs) - len(self.records))
 
     def seconds_left(self, now: float) -> float | None:
-        """Return about how long the jobs that aren't done will take, None if nothing is known yet.
+        """Return the estimated seconds until all jobs are done; None without a done or running job.
 
-        A job takes as long as those of its condition took, else as those of its selector, else as all. Where none is
-        done, the rounds of the running jobs tell. As many run at a time as now. now: in seconds since 1970.
+        The time of a job is estimated from done jobs of its condition, else of its selector, else from all. Without a
+        done job, the progress of running jobs is used. now: in seconds since 1970.
         """
         time_left = TimeLeft(_groups_of)
         running = [record for record in self.records.values() if record.how == "running"]
@@ -67,14 +67,14 @@ class SweepStatus:
         return (work + time_left.seconds(map(tuple, waiting))) / max(1, len(running))
 
     def best(self) -> tuple[float, JobRecord] | None:
-        """Return the job with the highest last validation accuracy among those that are done, with that."""
+        """Return the highest last validation accuracy of the jobs that are done, and its job."""
         values = [(value, n) for n, record in self.records.items() if (value := _last(record)) is not None]
         value, number = max(values, key=lambda pair: (pair[0], -pair[1]), default=(0.0, -1))
         return (value, self.records[number]) if values else None
 
 
-def look(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
-    """Return how the sweep in the folder `sweep` stands. waits: whether it is known that something works on it."""
+def read_status(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
+    """Return the status of the sweep in the folder `sweep`; waits: whether its jobs are known to be running."""
     waits = waits or is_locked(sweep / sweep_folder.LOCK) or bool(cluster.list_queued(sweep))
     records, cancelled = sweep_folder.read(sweep), is_cancelled(sweep)
     states = {number: _find_killed(record, waits, cancelled) for number, record in records.items()}
@@ -109,7 +109,7 @@ def describe_best(standing: SweepStatus, prefix: str) -> str:
     if (best := standing.best()) is None:
         return ""
     jobs = standing.plan.jobs or [record.words for record in standing.records.values()]
-    return f"{prefix}{METRIC} {100 * best[0]:.1f} % ({vary(jobs, best[1].words)})"
+    return f"{prefix}{METRIC} {100 * best[0]:.1f} % ({varying_overrides(jobs, best[1].words)})"
 
 
 def is_cancelled(sweep: Path) -> bool:
@@ -126,12 +126,12 @@ def describe_stopped(record: JobRecord, *, cancelled: bool) -> str:
     return f"{how}, {status['rounds_done']} of {status['rounds']} rounds; resume=true continues"
 
 
-def line(number: int, total: int, seconds: float | None) -> str:
+def progress_line(number: int, total: int, seconds: float | None) -> str:
     """`job 7 of 18, about 40 min left`; number: from 0 on."""
     return f"job {number + 1} of {total}{f', about {units.rough_seconds(seconds)} left' if seconds is not None else ''}"
 
 
-def vary(jobs: Sequence[Sequence[str]], words: Sequence[str]) -> str:
+def varying_overrides(jobs: Sequence[Sequence[str]], words: Sequence[str]) -> str:
     """Return those of `words` that not all jobs have; all of them where there is one job."""
     common = set.intersection(*(set(job) for job in jobs)) if len(jobs) > 1 else set()
     return " ".join(word for word in words if word not in common)
@@ -169,6 +169,6 @@ def _share(record: JobRecord) -> float:
 def _last(record: JobRecord) -> float | None:
     if record.how not in ("done", "skipped") or record.folder is None:
         return None
-    lines, _ = history.lines(record.folder / history.NAME)
+    lines, _ = history.read_lines(record.folder / history.NAME)
     values = [line.metrics[METRIC] for line in lines if line.step > 0 and METRIC in line.metrics]
     return values[-1] if values and math.isfinite(values[-1]) else None

@@ -88,7 +88,7 @@ class Sweep:
         log.info("%s", self.overview(results))
         runs = _list_tracked(results)
         if self.report and runs:
-            report.tell(self.folder, runs)
+            report.report_sweep(self.folder, runs)
         return 0 if all(record.how in ("done", "skipped") for record in results) else 1
 
     def overview(self, results: Sequence[JobRecord]) -> str:
@@ -136,7 +136,7 @@ class Sweep:
         if self.folder is None or not self.expected:
             return ""
         standing = status.SweepStatus(Plan(self.expected), sweep_folder.read(self.folder), waits=True)
-        return status.line(number, len(self.expected), standing.seconds_left(time.time()))
+        return status.progress_line(number, len(self.expected), standing.seconds_left(time.time()))
 
 
 SWEEP = Sweep()
@@ -150,7 +150,7 @@ class Announcement(Callback):
         memory.end_imports()
         SWEEP.launcher = str(config.hydra.launcher._target_)
         if SWEEP.launcher.endswith(".Local"):
-            preload.begin(config.hydra.launcher.inner_max_num_threads)
+            preload.start_fork_server(config.hydra.launcher.inner_max_num_threads)
         SWEEP.report = config.sweep.report is True
         SWEEP.waits = config.sweep.wait is not False
         if config.hydra.sweeper._target_ != GRID:  # which begins once it has checked the jobs
@@ -187,6 +187,6 @@ def _find_tracked(record: JobRecord) -> RunInfo | None:
     if record.how not in ("done", "skipped") or record.folder is None:
         return None
     try:
-        return metadata.load(record.folder) if identity.load(record.folder) is not None else None
+        return metadata.load_info(record.folder) if identity.load(record.folder) is not None else None
     except CheckpointError:  # it kept no journal
         return None

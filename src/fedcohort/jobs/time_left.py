@@ -1,4 +1,4 @@
-"""The time that runs may take, estimated from those that are done: an oracle selector takes ten times random's time."""
+"""Estimate the wall time of runs from similar runs that are done, such as those of the same selector."""
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -9,10 +9,10 @@ T = TypeVar("T")
 
 
 class TimeLeft(Generic[T]):
-    """Wall seconds of runs: the median of the first group of a run in which some are done.
+    """Estimates of the wall seconds of runs: the median of the most similar group with runs that are done.
 
-    Runs that were done before may be of another machine, or of a busier hour. So today's runs are compared with what
-    was expected of them, and the runs left are expected at their pace.
+    Earlier runs may be of a faster or a busier machine. The estimates are therefore multiplied by the ratio of the
+    actual to the estimated time of the runs of the present command.
     """
 
     def __init__(self, groups_of: Callable[[T], Sequence[Hashable]]) -> None:
@@ -34,7 +34,7 @@ class TimeLeft(Generic[T]):
             self._medians.pop(group, None)
 
     def learn(self, run: T, seconds: float) -> None:
-        """Add a run of today."""
+        """Add a run of the present command."""
         if self._groups_of(run)[-2] in self._seconds:
             self._expected += self._expect(run)
             self._taken += seconds

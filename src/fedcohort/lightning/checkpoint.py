@@ -80,10 +80,10 @@ class RoundCheckpoint(Checkpoint):
             return
         partial = self.path.with_suffix(".partial")
         try:
-            write(checkpoint, partial)
+            write_checkpoint(checkpoint, partial)
             if self.path.exists():
                 os.replace(self.path, self.previous)
-            rename(partial, self.path)
+            rename_checkpoint(partial, self.path)
         except OSError as error:
             earlier = "the previous checkpoint is intact" if self.path.exists() else "there is none yet"
             what = f"the checkpoint of round {trainer.current_epoch + 1} could not be written to {self.path.parent}"
@@ -110,7 +110,7 @@ class FinalWeights(pl.Callback):
             try:
                 with partial.open("wb", buffering=0) as file:
                     _save(weights, _Digested(file))
-                rename(partial, self.path)
+                rename_checkpoint(partial, self.path)
             finally:
                 partial.unlink(missing_ok=True)
 
@@ -135,7 +135,7 @@ class _Digested(io.RawIOBase):
         return len(view)
 
 
-def write(checkpoint: Mapping[str, Any], path: Path) -> None:
+def write_checkpoint(checkpoint: Mapping[str, Any], path: Path) -> None:
     """Write the whole file, and sync it to disk; raise `OSError` if the disk is full."""
     with path.open("wb", buffering=0) as file:
         digested = _Digested(file)
@@ -153,12 +153,12 @@ def _save(data: object, digested: _Digested) -> None:
         raise
 
 
-def rename(partial: Path, path: Path) -> None:
+def rename_checkpoint(partial: Path, path: Path) -> None:
     """Give a complete file its final name, which makes it the newest checkpoint."""
     os.replace(partial, path)
 
 
-def load(path: Path, config_hash: str) -> dict[str, Any]:
+def load_checkpoint(path: Path, config_hash: str) -> dict[str, Any]:
     """Read and check a checkpoint.
 
     Raises:

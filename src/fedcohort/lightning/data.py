@@ -50,10 +50,10 @@ class ServerData:
         return 1
 
     def __iter__(self) -> Iterator[list[Iterator[tuple[Tensor, Tensor]]]]:
-        yield [share(part) for part in self.parts]
+        yield [share_of_rank(part) for part in self.parts]
 
 
-def share(rows: Rows, batch: int = EVAL_BATCH) -> Iterator[tuple[Tensor, Tensor]]:
+def share_of_rank(rows: Rows, batch: int = EVAL_BATCH) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield this rank's samples in parts of at most `batch`; they may be empty."""
     n, per_rank = len(rows.y), max(1, -(-len(rows.y) // (batch * ranks())))
     parts = per_rank * ranks()

@@ -15,7 +15,7 @@ from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.lightning.compat import count_a_step
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.module import ClientModule
-from fedcohort.lightning.stop import end, finish, status_of
+from fedcohort.lightning.stop import finish, report_end, status_of
 from fedcohort.ranks import reduce_max
 from fedcohort.record.observer import Observer
 from fedcohort.round.budget import Spending
@@ -121,7 +121,7 @@ class FederatedLoop(pl.Callback):
         code, ends, halted = reduce_max(
             torch.tensor([interrupts.code, int(done), int(trainer.should_stop)])
         ).tolist()  # the same on all ranks, whichever rank received a signal
-        interrupts.note(code)
+        interrupts.record_exit_code(code)
         self.asked_to_stop, self.halted = code > 0, halted > 0
         trainer.should_stop = self.asked_to_stop or ends > 0 or self.halted
 
@@ -137,7 +137,9 @@ class FederatedLoop(pl.Callback):
     # --- end -----------------------------------------------------------------------------------------------------
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self.shared.verify(self.federation)
-        self._finish(end(trainer, self.settings.budget, self.spending.now, self.asked_to_stop and not self.halted))
+        self._finish(
+            report_end(trainer, self.settings.budget, self.spending.now, self.asked_to_stop and not self.halted)
+        )
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         self._finish(status_of(exception, nothing_trained=self.new_folder and self.last_reported == 0))

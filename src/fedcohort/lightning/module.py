@@ -43,7 +43,7 @@ class ClientModule(pl.LightningModule):
         super().__init__()
         self.automatic_optimization = False
         self.network, self.watched = network, watched
-        self._scores = [scores() for _ in LOADERS]  # a list, so that they are not in the model's state_dict
+        self._scores = [make_metrics() for _ in LOADERS]  # a list, so that they are not in the model's state_dict
         self.evaluated: dict[str, float] = {}
 
     def configure_optimizers(self) -> None:
@@ -63,7 +63,7 @@ class ClientModule(pl.LightningModule):
         """Evaluate the model on this rank's share of the server's data, which may be empty."""
         with self.stopwatch.stage("evaluate"):
             for metrics, parts in zip(self._scores, batch, strict=True):
-                results = [judge(self.targets, self.network(x), y) for x, y in parts if len(y)]
+                results = [accuracy_and_loss(self.targets, self.network(x), y) for x, y in parts if len(y)]
                 for name, values in zip(("acc", "loss"), zip(*results, strict=True), strict=False):
                     metrics[name].update(torch.cat(values))
 
@@ -92,12 +92,12 @@ class ClientModule(pl.LightningModule):
         return batch
 
 
-def judge(targets: Targets, logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def accuracy_and_loss(targets: Targets, logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Return the accuracy on each sample's targets and its cross-entropy in nats, both float64 [n]."""
     return targets.per_sample(targets.hits)(logits, y).double(), targets.losses(logits, y).double()
 
 
-def scores() -> MetricCollection:
+def make_metrics() -> MetricCollection:
     """Return metrics of accuracy and mean cross-entropy, NaN for a diverged model; `add_up` sums them over ranks."""
     means = {name: MeanMetric("disable", sync_on_compute=False) for name in ("acc", "loss")}
     return MetricCollection(dict(means), compute_groups=False)

@@ -62,7 +62,7 @@ class EndOfRound(Checkpoint):
 
 def status_of(exception: BaseException, *, nothing_trained: bool) -> str:
     """Return the status of a run that raised an exception, which may result from a signal during C++ code."""
-    stopped = isinstance(exception, KeyboardInterrupt | SystemExit) or interrupts.waits
+    stopped = isinstance(exception, KeyboardInterrupt | SystemExit) or interrupts.has_pending_signal
     if nothing_trained and (stopped or isinstance(exception, FedcohortError | MisconfigurationException)):
         return "dropped"
     return "interrupted" if stopped else "failed"
@@ -76,7 +76,7 @@ def find_stopper(trainer: pl.Trainer) -> str:
     return reasons_text or "a callback asked for it"
 
 
-def end(trainer: pl.Trainer, budget: Budget, spent: Spent, asked_to_stop: bool) -> str:
+def report_end(trainer: pl.Trainer, budget: Budget, spent: Spent, asked_to_stop: bool) -> str:
     """Return the status at the end of `fit`: finished by its budget or a callback, or interrupted by a signal."""
     done = bool(budget.list_reached(spent))
     reason = budget.describe(spent) or (find_stopper(trainer) if not done and not asked_to_stop else "")

@@ -46,5 +46,5 @@ class CnnLeafCeleba(Model):
             ]
         pixels = -(-height // 2**LAYERS) * -(-width // 2**LAYERS)
         network = nn.Sequential(*layers, nn.Flatten(), nn.Linear(WIDTH * pixels, n_classes))
-        glorot.draw(network)
+        glorot.draw_weights(network)
         return network

@@ -40,5 +40,5 @@ class CnnLeafFemnist(Model):
             nn.ReLU(),
             nn.Linear(DENSE, n_classes),
         )
-        glorot.draw(network)
+        glorot.draw_weights(network)
         return network

@@ -6,7 +6,7 @@ weight ~ U(-b, b),   b = sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010); 
 from torch import nn
 
 
-def draw(network: nn.Module) -> None:
+def draw_weights(network: nn.Module) -> None:
     """Draw new weights of all convolutions and dense layers in their order; normalisation layers do not change."""
     for module in network.modules():
         if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Linear):

@@ -52,5 +52,5 @@ class HarCnn(Model):
             nn.ReLU(),
             nn.Linear(DENSE, n_classes),
         )
-        glorot.draw(network)
+        glorot.draw_weights(network)
         return network

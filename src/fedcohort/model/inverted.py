@@ -25,7 +25,7 @@ class Block(nn.Module):
         expanded_channels = inputs * expand
         layers: list[nn.Module] = [_conv(inputs, expanded_channels, 1, 1, 1, norm, groups)] if expand > 1 else []
         layers.append(_conv(expanded_channels, expanded_channels, 3, stride, expanded_channels, norm, groups))
-        layers += [nn.Conv2d(expanded_channels, outputs, 1, bias=False), norms.make(norm, groups, outputs)]
+        layers += [nn.Conv2d(expanded_channels, outputs, 1, bias=False), norms.make_norm(norm, groups, outputs)]
         self.conv = nn.Sequential(*layers)
         self.is_residual = stride == 1 and inputs == outputs
 
@@ -37,10 +37,10 @@ class Block(nn.Module):
 def _conv(inputs: int, outputs: int, size: int, stride: int, sets: int, norm: str, groups: int) -> nn.Sequential:
     """Return a convolution with `sets` groups of channels, followed by normalisation and ReLU6."""
     conv = nn.Conv2d(inputs, outputs, size, stride, size // 2, groups=sets, bias=False)
-    return nn.Sequential(conv, norms.make(norm, groups, outputs), nn.ReLU6())
+    return nn.Sequential(conv, norms.make_norm(norm, groups, outputs), nn.ReLU6())
 
 
-def make(channels: int, n_classes: int, widths: tuple[int, ...], norm: str, groups: int) -> nn.Sequential:
+def make_layers(channels: int, n_classes: int, widths: tuple[int, ...], norm: str, groups: int) -> nn.Sequential:
     """Return the network.
 
     Args:

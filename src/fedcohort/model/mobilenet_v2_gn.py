@@ -58,9 +58,9 @@ class MobileNetV2(Model):
         channels, *_ = require_images("mobilenet_v2_gn", shape, LEAST)
         from fedcohort.model import inverted, pretrained  # noqa: PLC0415 - torch only once the words are right
 
-        network = inverted.make(channels, n_classes, self.widths, self.norm, self.groups)
+        network = inverted.make_layers(channels, n_classes, self.widths, self.norm, self.groups)
         if self.weights is not None:
-            pretrained.load(network, Path(self.weights), "classifier.")
+            pretrained.load_weights(network, Path(self.weights), "classifier.")
         return network
 
 

@@ -12,7 +12,7 @@ MAX_NAMES = 3  # tensors in a message
 STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
-def load(network: nn.Module, path: Path, classifier: str) -> None:
+def load_weights(network: nn.Module, path: Path, classifier: str) -> None:
     """Load the weights in the file into the network.
 
     Statistics of batch norm are skipped if the network has none. The classifier keeps its initial weights if the file's

@@ -21,20 +21,22 @@ class Block(nn.Module):
     def __init__(self, inputs: int, outputs: int, stride: int, norm: str, groups: int) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
-        self.norm1 = norms.make(norm, groups, outputs)
+        self.norm1 = norms.make_norm(norm, groups, outputs)
         self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
-        self.norm2 = norms.make(norm, groups, outputs)
+        self.norm2 = norms.make_norm(norm, groups, outputs)
         self.shortcut = nn.Sequential()
         if stride > 1 or inputs != outputs:
             project = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
-            self.shortcut = nn.Sequential(project, norms.make(norm, groups, outputs))
+            self.shortcut = nn.Sequential(project, norms.make_norm(norm, groups, outputs))
 
     def forward(self, x: Tensor) -> Tensor:
         inner = self.norm2(self.conv2(F.relu(self.norm1(self.conv1(x)))))
         return F.relu(inner + self.shortcut(x))
 
 
-def make(channels: int, n_classes: int, widths: Sequence[int], blocks: int, norm: str, groups: int) -> nn.Sequential:
+def make_layers(
+    channels: int, n_classes: int, widths: Sequence[int], blocks: int, norm: str, groups: int
+) -> nn.Sequential:
     """Return the network.
 
     Args:
@@ -45,7 +47,7 @@ def make(channels: int, n_classes: int, widths: Sequence[int], blocks: int, norm
         norm: "group" or "batch".
         groups: groups of channels in each layer of group norm.
     """
-    layers = [nn.Conv2d(channels, widths[0], 3, 1, 1, bias=False), norms.make(norm, groups, widths[0]), nn.ReLU()]
+    layers = [nn.Conv2d(channels, widths[0], 3, 1, 1, bias=False), norms.make_norm(norm, groups, widths[0]), nn.ReLU()]
     inputs = widths[0]
     for stage, outputs in enumerate(widths):
         for block in range(blocks):

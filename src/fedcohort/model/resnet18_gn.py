@@ -39,4 +39,4 @@ class ResNet18(Model):
         channels, *_ = require_images("resnet18_gn", shape, LEAST)
         from fedcohort.model import residual  # noqa: PLC0415 - torch only once the words are right
 
-        return residual.make(channels, n_classes, WIDTHS, BLOCKS, self.norm, self.groups)
+        return residual.make_layers(channels, n_classes, WIDTHS, BLOCKS, self.norm, self.groups)

@@ -48,4 +48,4 @@ class ResNet8(Model):
         channels, *_ = require_images("resnet8_gn", shape, LEAST)
         from fedcohort.model import residual  # noqa: PLC0415 - torch only once the words are right
 
-        return residual.make(channels, n_classes, self.widths, BLOCKS, self.norm, self.groups)
+        return residual.make_layers(channels, n_classes, self.widths, BLOCKS, self.norm, self.groups)

@@ -31,7 +31,7 @@ class NextSymbol(SymbolLstm):
     def __init__(self, symbols: int, embedding: int, hidden: int, layers: int) -> None:
         super().__init__(symbols, embedding, hidden, layers)
         nn.init.xavier_uniform_(self.embedding.weight)
-        glorot.draw(self)
+        glorot.draw_weights(self)
         self._draw_gates(hidden, layers)
 
     @torch.no_grad()

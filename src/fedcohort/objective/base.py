@@ -52,7 +52,7 @@ class Objective(Component, Protocol):
         """Return the objective and the cross-entropy of each sample, [b] both, in nats.
 
         Args:
-            logits: of the network, [b, C].
+            logits: logits of the network, [b, C].
             y: labels, [b].
             reference: probabilities of w_t in eval mode, fixed during the round, where `uses_reference`.
         """

@@ -14,7 +14,7 @@ from fedcohort.round.budget import Budget
 log = logging.getLogger("fedcohort")
 
 
-class Use(enum.IntEnum):
+class FolderUse(enum.IntEnum):
     """What an existing run folder is to a run that resumes; the folder with the highest value is taken."""
 
     UNRELATED = 0  # other callbacks, which may end a run; or more rounds; or another job of the same sweep
@@ -46,31 +46,37 @@ class Request:
     slurm_job: str | None = None
     siblings: Set[Path] = frozenset()
 
-    def use_of(self, path: Path) -> Use:
+    def use_of(self, path: Path) -> FolderUse:
         """Return what the run in `path` is to this one: resuming it must give the bits of an uninterrupted run."""
         use_without_siblings = self._use_without_siblings(path)
         return (
-            Use.UNRELATED
-            if path in self.siblings and use_without_siblings is not Use.FINISHED
+            FolderUse.UNRELATED
+            if path in self.siblings and use_without_siblings is not FolderUse.FINISHED
             else use_without_siblings
         )
 
-    def _use_without_siblings(self, path: Path) -> Use:
+    def _use_without_siblings(self, path: Path) -> FolderUse:
         status = status_of(path)
         is_done = status.get("status") == "finished"
         if not is_done and not has_checkpoint(path):
-            return Use.EMPTY
+            return FolderUse.EMPTY
         spending = spending_of(status)
         if status.get("callbacks", []) != list(self.callbacks) or spending.now.rounds > self.budget.rounds:
-            return Use.UNRELATED
+            return FolderUse.UNRELATED
         if self.budget.list_exceeded(spending):
-            return Use.BEYOND
+            return FolderUse.BEYOND
         if not is_done:
-            return Use.UNFINISHED if status.get("rounds", self.budget.rounds) == self.budget.rounds else Use.EXTENSION
-        return Use.FINISHED if status.get("early") or self.budget.list_reached(spending.now) else Use.EXTENSION
+            return (
+                FolderUse.UNFINISHED
+                if status.get("rounds", self.budget.rounds) == self.budget.rounds
+                else FolderUse.EXTENSION
+            )
+        return (
+            FolderUse.FINISHED if status.get("early") or self.budget.list_reached(spending.now) else FolderUse.EXTENSION
+        )
 
 
-def claim(logs: Path, name: str, request: Request, resume: bool) -> RunFolder:
+def claim_folder(logs: Path, name: str, request: Request, resume: bool) -> RunFolder:
     """Return the folder for a run, with its lock held.
 
     With `resume` it is the newest unfinished run of the same config, seed and rounds. Without one it is the finished
@@ -123,20 +129,20 @@ def _resumable(runs: Path, request: Request) -> RunFolder | None:
                 "%s is damaged and is ignored: the checkpoint has the number of completed rounds", path / "status.json"
             )
 
-    def rank(path: Path) -> tuple[Use, int, float]:
+    def rank(path: Path) -> tuple[FolderUse, int, float]:
         """Return the rank of a run: an extension resumes the run with the most rounds, others the newest run."""
         use, config = request.use_of(path), path / "config.yaml"
-        rounds = int(status_of(path).get("rounds_done", 0)) if use is Use.EXTENSION else 0
+        rounds = int(status_of(path).get("rounds_done", 0)) if use is FolderUse.EXTENSION else 0
         return use, rounds, config.stat().st_mtime if config.exists() else path.stat().st_ctime
 
     best = max(paths, key=rank)
     use = request.use_of(best)
-    if use is Use.BEYOND:
+    if use is FolderUse.BEYOND:
         request.budget.check(spending_of(status_of(best)), best)
     lock = take_lock(best)
     if lock is None:
         raise CheckpointError(f"resume=true: {best} is being run by another process")
-    return RunFolder(best, lock, finished=use is Use.FINISHED)
+    return RunFolder(best, lock, finished=use is FolderUse.FINISHED)
 
 
 def _is_free(path: Path) -> bool:

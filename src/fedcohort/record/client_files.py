@@ -23,7 +23,7 @@ STEPS = b"fedcohort.steps"  # key of the schema's metadata: the steps of the fil
 CURE = "Restore it from a copy, or start the run again with resume=false"
 
 
-def part_of(folder: Path, step: int) -> Path:
+def step_file(folder: Path, step: int) -> Path:
     """Return the path of one step's file, of a run that has not finished."""
     return folder / PARTS / f"{step:06d}.parquet"
 
@@ -38,15 +38,15 @@ def find_damage(folder: Path, digests: Mapping[int, str | None]) -> dict[int, st
     damage = {}
     consolidated = set(steps_of(folder / TABLE)) if is_file(folder / TABLE) else set[int]()
     for step, expected in digests.items():
-        if step not in consolidated and (expected is not None or is_file(part_of(folder, step))):
+        if step not in consolidated and (expected is not None or is_file(step_file(folder, step))):
             try:
-                open_checked(part_of(folder, step), expected)
+                open_checked(step_file(folder, step), expected)
             except DamagedFile as error:
                 damage[step] = str(error)
     return damage
 
 
-def replace(path: Path, write: Callable[[Path], object]) -> None:
+def write_and_rename(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file, sync it and rename it to `path`, which is never incomplete."""
     with disk.replace_atomically(path) as draft:
         write(draft)
@@ -68,22 +68,22 @@ def steps_of(path: Path) -> list[int]:
     return steps
 
 
-def sources(folder: Path, steps: Collection[int], digests: Mapping[int, str]) -> list[Path]:
+def list_table_files(folder: Path, steps: Collection[int], digests: Mapping[int, str]) -> list[Path]:
     """Return the files that hold the rows of `steps`: `clients.parquet`, then files of the steps that it lacks."""
     table = [folder / TABLE] if is_file(folder / TABLE) else []
     consolidated = {step for path in table for step in steps_of(path)}
     parts = [path for path in (folder / PARTS).glob("*.parquet") if re.fullmatch(r"\d+", path.stem)]
     recorded = {step_of(path) for path in parts} | set(digests)
-    return table + [part_of(folder, step) for step in sorted((recorded & set(steps)) - consolidated)]
+    return table + [step_file(folder, step) for step in sorted((recorded & set(steps)) - consolidated)]
 
 
 def open_checked(path: Path, expected: str | None = None) -> Any:  # noqa: ANN401 - pyarrow has no types
     """Open a file, and check its content by its digest, by the manifest or, without either, by page checksums."""
     if path.name == TABLE:
-        manifest.check(path)
+        manifest.check_file(path)
     elif not is_file(path):
         raise DamagedFile(f"{path}, the per-client table of round {step_of(path)}, is missing. {CURE}")
-    elif expected is not None and digest.of_file(path) != expected:
+    elif expected is not None and digest.digest_of_file(path) != expected:
         raise DamagedFile(f"{path}, the per-client table of round {step_of(path)}, is not what was written. {CURE}")
     with naming_file(path):
         file = parquet.open_file(path)

@@ -60,7 +60,7 @@ ORDER = (
 )
 
 
-def write_part(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> str:
+def write_step(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> str:
     """Write the rows of a step, such as `clients/000012.parquet`, and return the digest of the file.
 
     The journal's line, which is written later, syncs the rename to the disk.
@@ -73,7 +73,7 @@ def write_part(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> st
     import pyarrow as pa
 
     facts = columns if isinstance(columns, ClientFacts) else ClientFacts.from_columns(columns)
-    clients = facts.concerned
+    clients = facts.clients_with_rows
     rows = facts.rows(clients)
     ids = {"step": np.full(len(clients), step, dtype=np.int32), "client": clients.astype(np.int32)}
     flags = {name: rows.get(name, np.zeros(len(clients), dtype=bool)) for name in FLAGS}
@@ -86,11 +86,13 @@ def write_part(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> st
     packed = io.BytesIO()
     parquet.write_table(table, packed)
     (folder / client_files.PARTS).mkdir(exist_ok=True)
-    client_files.replace(client_files.part_of(folder, step), lambda draft: draft.write_bytes(packed.getbuffer()))
-    return digest.of_bytes(packed.getbuffer())
+    client_files.write_and_rename(
+        client_files.step_file(folder, step), lambda draft: draft.write_bytes(packed.getbuffer())
+    )
+    return digest.digest_of_bytes(packed.getbuffer())
 
 
-def load(
+def load_rows(
     folder: Path,
     steps: Collection[int],
     columns: Sequence[str] | None = None,
@@ -111,7 +113,7 @@ def load(
     import pyarrow as pa
 
     names = None if columns is None else ["step", "client", *columns]
-    tables = [_read_rows(path, steps, names, digests) for path in client_files.sources(folder, steps, digests)]
+    tables = [_read_rows(path, steps, names, digests) for path in client_files.list_table_files(folder, steps, digests)]
     if not tables:
         return pd.DataFrame(columns=names or ["step", "client"])
     table = pa.concat_tables(tables, promote_options="permissive")
@@ -132,7 +134,7 @@ def consolidate(folder: Path, steps: Collection[int], digests: Mapping[int, str]
     """
     import pyarrow as pa
 
-    sources = client_files.sources(folder, steps, digests)
+    sources = client_files.list_table_files(folder, steps, digests)
     if not sources or sources == [folder / client_files.TABLE]:
         shutil.rmtree(folder / client_files.PARTS, ignore_errors=True)
         return
@@ -149,7 +151,7 @@ def consolidate(folder: Path, steps: Collection[int], digests: Mapping[int, str]
             for group in _groups(sources):
                 writer.write_table(_fit_schema(group, schema))
 
-    client_files.replace(folder / client_files.TABLE, write)
+    client_files.write_and_rename(folder / client_files.TABLE, write)
     shutil.rmtree(folder / client_files.PARTS, ignore_errors=True)
 
 

@@ -8,7 +8,7 @@ BYTES = 16
 SEALED = re.compile(r'(.*), "digest": "([0-9a-f]+)"\}\s*', re.DOTALL)
 
 
-def of_bytes(*parts: bytes | memoryview) -> str:
+def digest_of_bytes(*parts: bytes | memoryview) -> str:
     """Return the BLAKE2b digest of the concatenated parts, in hex digits."""
     digest = hashlib.blake2b(digest_size=BYTES)
     for part in parts:
@@ -16,7 +16,7 @@ def of_bytes(*parts: bytes | memoryview) -> str:
     return digest.hexdigest()
 
 
-def of_file(path: Path) -> str:
+def digest_of_file(path: Path) -> str:
     """Return the BLAKE2b digest of a file's content, in hex digits."""
     digest = hashlib.blake2b(digest_size=BYTES)
     with path.open("rb") as file:
@@ -25,7 +25,7 @@ def of_file(path: Path) -> str:
     return digest.hexdigest()
 
 
-def seal(text: str, before: str = "") -> str:
+def append_digest(text: str, before: str = "") -> str:
     """Return the text of a JSON object with its digest as the last entry.
 
     Args:
@@ -33,13 +33,13 @@ def seal(text: str, before: str = "") -> str:
         before: the digest of the previous line, if lines are chained.
     """
     body = text.rstrip()
-    return f'{body[:-1]}, "digest": "{of_bytes(before.encode(), body.encode())}"}}'
+    return f'{body[:-1]}, "digest": "{digest_of_bytes(before.encode(), body.encode())}"}}'
 
 
-def unseal(text: str, before: str = "") -> tuple[str, bool | None]:
+def check_digest(text: str, before: str = "") -> tuple[str, bool | None]:
     """Return the digest that the text must have, and whether it has it; None if it has no digest, as in older files."""
     match = SEALED.fullmatch(text)
     if match is None:
-        return of_bytes(before.encode(), text.rstrip().encode()), None
-    expected = of_bytes(before.encode(), f"{match[1]}}}".encode())
+        return digest_of_bytes(before.encode(), text.rstrip().encode()), None
+    expected = digest_of_bytes(before.encode(), f"{match[1]}}}".encode())
     return expected, expected == match[2]

@@ -110,7 +110,7 @@ def status_of(path: Path) -> dict[str, Any]:
     is_valid = isinstance(status, dict) and all(
         isinstance(status.get(key, 0), int) for key in ("rounds_done", "rounds")
     )
-    return status if is_valid and digest.unseal(text)[1] is not False else {}
+    return status if is_valid and digest.check_digest(text)[1] is not False else {}
 
 
 def spending_of(status: Mapping[str, Any]) -> Spending:

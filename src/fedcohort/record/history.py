@@ -90,7 +90,7 @@ class History:
 
     def available(self, step: int) -> Bool[np.ndarray, "clients"] | None:
         """Return whether each client was available; None if the per-client table has it, with all clients."""
-        return presence.decode(self.presence[step]) if step in self.presence else None
+        return presence.decode_available(self.presence[step]) if step in self.presence else None
 
     def clients(self, columns: Sequence[str] | None = None, *, first: int = 0) -> "pd.DataFrame":
         """Return the per-client table, which `record/client_table.py` describes.
@@ -99,10 +99,10 @@ class History:
             columns: columns in addition to `step` and `client`; None for all.
             first: first step.
         """
-        return client_table.load(self.folder, {step for step in self.steps if step >= first}, columns, self.tables)
+        return client_table.load_rows(self.folder, {step for step in self.steps if step >= first}, columns, self.tables)
 
 
-def lines(path: Path, offset: int = 0, before: str = "") -> tuple[list[Line], int]:
+def read_lines(path: Path, offset: int = 0, before: str = "") -> tuple[list[Line], int]:
     """Read the complete lines, and return them with the offset of their end.
 
     An incomplete last line was never committed and is ignored.
@@ -115,13 +115,13 @@ def lines(path: Path, offset: int = 0, before: str = "") -> tuple[list[Line], in
     Raises:
         DamagedFile: a line before the last one is damaged.
     """
-    committed, end, damage = scan(path, offset, before)
+    committed, end, damage = read_undamaged(path, offset, before)
     if damage:
         raise DamagedFile(f"{path} is damaged at byte {end}: {damage}. Restore the file from a copy, or {RESTART}")
     return committed, end
 
 
-def scan(path: Path, offset: int = 0, before: str = "") -> tuple[list[Line], int, str]:
+def read_undamaged(path: Path, offset: int = 0, before: str = "") -> tuple[list[Line], int, str]:
     """Read like `lines`, up to the first damage, and return also a description of the damage; "" without any."""
     if not is_file(path):
         return [], offset, ""
@@ -148,13 +148,13 @@ def count_spent(committed: Sequence[Line]) -> Spent:
     return spent
 
 
-def last_ms(folder: Path) -> int | None:
+def last_commit_ms(folder: Path) -> int | None:
     """Return when the last step was committed, in milliseconds since 1970; None without any."""
-    committed, _ = lines(folder / NAME)
+    committed, _ = read_lines(folder / NAME)
     return committed[-1].time_ms if committed else None
 
 
-def expect(folder: Path, reader: str) -> None:
+def require_journal(folder: Path, reader: str) -> None:
     """Raise `IncompatibleConfig` if no journal is written that `reader` can read; called when the run starts."""
     if not (folder / NAME).exists():
         raise IncompatibleConfig(f"{reader} reads the journal: do not remove callback.journal, the first callback")
@@ -165,7 +165,7 @@ def _parse(text: bytes, before: str) -> tuple[Line | None, bool]:
     try:
         value: Any = json.loads(text)
         trace = {name: (mean, sd) for name, (mean, sd) in value["trace"].items()}
-        expected, is_undamaged = digest.unseal(text.decode(), before)
+        expected, is_undamaged = digest.check_digest(text.decode(), before)
         return Line(**{**value, "trace": trace, "digest": expected}), bool(is_undamaged) or "digest" not in value
     except (ValueError, TypeError, KeyError, AttributeError):
         return None, False
@@ -176,10 +176,10 @@ def read(folder: Path) -> History:
     import pandas as pd
 
     path = folder / NAME
-    manifest.check(path)
+    manifest.check_file(path)
     if not is_file(path):
         raise CheckpointError(f"{folder} is not the folder of a run: it holds no {NAME}")
-    committed, _ = lines(path)
+    committed, _ = read_lines(path)
     measured: dict[str, list[int]] = {}
     for line in committed:
         for name in line.metrics:

@@ -19,7 +19,7 @@ from typing import IO, NamedTuple
 from fedcohort.errors import CheckpointError, DamagedFile
 from fedcohort.host.disk import is_file
 from fedcohort.record import client_files, client_table, digest, metadata, presence
-from fedcohort.record.history import NAME, RESTART, Line, lines, scan
+from fedcohort.record.history import NAME, RESTART, Line, read_lines, read_undamaged
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.round.client_facts import ClientFacts
 from fedcohort.types import RoundReport
@@ -53,12 +53,12 @@ class Journal(Observer):
         self._folder = info.folder
         self._forced = bool(info.starts) and info.starts[-1]["resume"] == "force"
         info.folder.mkdir(parents=True, exist_ok=True)
-        committed = cut_unsound(info.folder / NAME, info.start or -1)
+        committed = cut_damaged(info.folder / NAME, info.start or -1)
         self._steps = {line.step: Committed(line.fingerprint, line.table, line.digest) for line in committed}
         self._last = committed[-1].digest if committed else ""
         if info.start:
             _refuse_gap(info.folder, info.start, self._steps)
-        metadata.save(info)
+        metadata.save_info(info)
         self._file = (info.folder / NAME).open("ab")
         _sync_folder(info.folder)
 
@@ -72,10 +72,10 @@ class Journal(Observer):
             if report.fingerprint != before.fingerprint:
                 self._depart(report, before.fingerprint)
             return
-        table = client_table.write_part(self._folder, report.step, report.clients) if report.clients else None
+        table = client_table.write_step(self._folder, report.step, report.clients) if report.clients else None
         if self._file is None:
             raise RuntimeError("observe before start")
-        self._last = commit(self._file, report, table, self._last)
+        self._last = commit_step(self._file, report, table, self._last)
         self._steps[report.step] = Committed(report.fingerprint, table, self._last)
 
     def digest(self, step: int) -> str | None:
@@ -106,7 +106,7 @@ class Journal(Observer):
             client_table.consolidate(self._folder, set(self._steps), tables)
 
 
-def check(folder: Path, done: int, expected: str | None) -> None:
+def check_journal(folder: Path, done: int, expected: str | None) -> None:
     """Check the journal up to the checkpoint's round, and the per-client tables of these rounds.
 
     Args:
@@ -118,10 +118,10 @@ def check(folder: Path, done: int, expected: str | None) -> None:
     Raises:
         CheckpointError: the journal or a table is damaged or lacks rounds.
     """
-    committed, _, damage = scan(folder / NAME)
+    committed, _, damage = read_undamaged(folder / NAME)
     committed_lines = [line for line in committed if line.step <= done]
     if damage and len(committed_lines) <= done:
-        lines(folder / NAME)  # raises
+        read_lines(folder / NAME)  # raises
     if expected is not None:
         _refuse_gap(folder, done, {line.step for line in committed_lines})
         if committed_lines[-1].digest != expected:
@@ -133,7 +133,7 @@ def check(folder: Path, done: int, expected: str | None) -> None:
         raise DamagedFile(damage)
 
 
-def cut_unsound(path: Path, done: int) -> list[Line]:
+def cut_damaged(path: Path, done: int) -> list[Line]:
     """Cut the journal after its last undamaged line; return the remaining lines.
 
     An incomplete line, which a kill leaves, is cut without a message. If the digest or the table of a line is damaged,
@@ -146,9 +146,9 @@ def cut_unsound(path: Path, done: int) -> list[Line]:
     Raises:
         DamagedFile: a line up to the checkpoint's round is damaged, so that its round cannot be trained again.
     """
-    committed, _, damage = scan(path)
+    committed, _, damage = read_undamaged(path)
     if damage and len(committed) <= done:
-        lines(path)  # raises
+        read_lines(path)  # raises
     digests_after_checkpoint = {line.step: line.table for line in committed if line.step > done}
     if broken := client_files.find_damage(path.parent, digests_after_checkpoint):
         committed, damage = [line for line in committed if line.step < min(broken)], broken[min(broken)]
@@ -163,7 +163,7 @@ def cut_unsound(path: Path, done: int) -> list[Line]:
     return committed
 
 
-def commit(file: IO[bytes], report: RoundReport, table: str | None, before: str) -> str:
+def commit_step(file: IO[bytes], report: RoundReport, table: str | None, before: str) -> str:
     """Append the line of a step, sync it to the disk, which commits the step, and return its digest.
 
     Args:
@@ -184,11 +184,11 @@ def commit(file: IO[bytes], report: RoundReport, table: str | None, before: str)
         table=table,
     )
     facts = {name: value for name, value in asdict(line).items() if name != "digest"}
-    text = digest.seal(json.dumps(facts), before)
+    text = digest.append_digest(json.dumps(facts), before)
     file.write(f"{text}\n".encode())
     file.flush()
     os.fsync(file.fileno())
-    return digest.unseal(text, before)[0]
+    return digest.check_digest(text, before)[0]
 
 
 def _present(report: RoundReport) -> str | None:
@@ -198,7 +198,7 @@ def _present(report: RoundReport) -> str | None:
         return None
     if not isinstance(facts, ClientFacts):
         facts = ClientFacts.from_columns({"available": facts["available"]})
-    return presence.encode(facts.flags["available"], facts.n_clients)
+    return presence.encode_available(facts.flags["available"], facts.n_clients)
 
 
 def _refuse_gap(folder: Path, done: int, committed: Collection[int]) -> None:

@@ -25,17 +25,17 @@ Entry = dict[str, Any] | None
 Entries = Mapping[str, list[Entry]]
 
 
-def seal(folder: Path, names: Iterable[str]) -> None:
+def write_manifest(folder: Path, names: Iterable[str]) -> None:
     """Write the manifest of those files in `names` that exist in `folder`."""
     _write(folder, {name: [_entry_of(folder / name)] for name in names if is_file(folder / name)})
 
 
-def withdraw(folder: Path) -> None:
+def remove_manifest(folder: Path) -> None:
     """Remove the manifest, before a process changes the files."""
     (folder / NAME).unlink(missing_ok=True)
 
 
-def replace(folder: Path, contents: Mapping[str, bytes | memoryview], *, create: bool = False) -> None:
+def replace_files(folder: Path, contents: Mapping[str, bytes | memoryview], *, create: bool = False) -> None:
     """Write files atomically and update the manifest.
 
     Args:
@@ -49,7 +49,7 @@ def replace(folder: Path, contents: Mapping[str, bytes | memoryview], *, create:
             write_atomically(folder / name, content)
         return
     new_entries = {
-        name: {"bytes": len(content), "blake2b": digest.of_bytes(content)} for name, content in contents.items()
+        name: {"bytes": len(content), "blake2b": digest.digest_of_bytes(content)} for name, content in contents.items()
     }
     before = {name: _entry_of(folder / name) if is_file(folder / name) else None for name in contents}
     entries = entries or {}
@@ -59,7 +59,7 @@ def replace(folder: Path, contents: Mapping[str, bytes | memoryview], *, create:
     _write(folder, {**entries, **{name: [new_entries[name]] for name in contents}})
 
 
-def check(path: Path) -> None:
+def check_file(path: Path) -> None:
     """Raise `DamagedFile` if the manifest in the file's folder lists the file with another content."""
     entries = _read(path.parent)
     if entries is not None and path.name in entries:
@@ -81,12 +81,12 @@ def _compare(path: Path, entries: list[Entry]) -> None:
 
 
 def _entry_of(path: Path) -> dict[str, Any]:
-    return {"bytes": path.stat().st_size, "blake2b": digest.of_file(path)}
+    return {"bytes": path.stat().st_size, "blake2b": digest.digest_of_file(path)}
 
 
 def _write(folder: Path, files: Entries) -> None:
     text = json.dumps({"format": FORMAT, "files": dict(sorted(files.items()))}, indent=1)
-    write_atomically(folder / NAME, digest.seal(text) + "\n")
+    write_atomically(folder / NAME, digest.append_digest(text) + "\n")
 
 
 def _read(folder: Path) -> Entries | None:
@@ -97,7 +97,7 @@ def _read(folder: Path) -> Entries | None:
     try:
         text = path.read_text()
         content = json.loads(text)
-        is_undamaged, number = digest.unseal(text)[1], content["format"]
+        is_undamaged, number = digest.check_digest(text)[1], content["format"]
         files = {name: list(entries) for name, entries in content["files"].items()}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise DamagedFile(_damaged(path)) from error

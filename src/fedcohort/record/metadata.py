@@ -31,16 +31,16 @@ UNREADABLE = (
 CURE = "Restore it from a copy, or remove it and resume the run, which writes it again"
 
 
-def save(info: RunInfo) -> None:
+def save_info(info: RunInfo) -> None:
     """Write the metadata, and add the start time of this process."""
     path = info.folder / NAME
-    before = starts_ms(info.folder) if path.exists() else []
+    before = read_start_times(info.folder) if path.exists() else []
     _write(info, [*before, time.time_ns() // 1_000_000])
 
 
-def correct(info: RunInfo) -> None:
+def rewrite_info(info: RunInfo) -> None:
     """Write changed metadata without another start time. Raises `CheckpointError` if there is no metadata yet."""
-    _write(info, starts_ms(info.folder))
+    _write(info, read_start_times(info.folder))
 
 
 def _write(info: RunInfo, starts: list[int]) -> None:
@@ -51,8 +51,8 @@ def _write(info: RunInfo, starts: list[int]) -> None:
     np.savez(packed, allow_pickle=False, **{name: _narrow(value) for name, value in arrays.items()})
     facts = {name: _encode(value) for name, value in values.items()}
     del facts["folder"]  # a folder may be copied to another machine
-    text = digest.seal(json.dumps({"starts_ms": starts, "info": facts}, default=str)) + "\n"
-    manifest.replace(info.folder, {ARRAYS: packed.getbuffer(), NAME: text.encode()})
+    text = digest.append_digest(json.dumps({"starts_ms": starts, "info": facts}, default=str)) + "\n"
+    manifest.replace_files(info.folder, {ARRAYS: packed.getbuffer(), NAME: text.encode()})
 
 
 def _narrow(values: np.ndarray) -> np.ndarray:
@@ -63,7 +63,7 @@ def _narrow(values: np.ndarray) -> np.ndarray:
     return values.astype(np.int32)
 
 
-def load(folder: Path) -> RunInfo:
+def load_info(folder: Path) -> RunInfo:
     """Return the RunInfo of the newest process in `folder`. Raises `CheckpointError` without a complete one."""
     facts = _read(folder)["info"]
     fields = {field.name for field in dataclasses.fields(RunInfo)}
@@ -80,7 +80,7 @@ def load(folder: Path) -> RunInfo:
 
 def _arrays(folder: Path, dtypes: dict[str, str]) -> dict[str, np.ndarray]:
     path = folder / ARRAYS
-    manifest.check(path)
+    manifest.check_file(path)
     if not is_file(path):
         raise CheckpointError(f"{folder} was copied in part: it holds no {ARRAYS}, which {NAME} refers to")
     try:
@@ -90,12 +90,12 @@ def _arrays(folder: Path, dtypes: dict[str, str]) -> dict[str, np.ndarray]:
         raise DamagedFile(f"{path} is damaged: the arrays of {NAME} cannot be read ({error}). {CURE}") from error
 
 
-def tags(folder: Path) -> dict[str, str]:
+def read_tags(folder: Path) -> dict[str, str]:
     """Return `RunInfo.tags` of the newest process that ran in `folder`."""
     return dict(_read(folder)["info"].get("tags", {}))
 
 
-def starts_ms(folder: Path) -> list[int]:
+def read_start_times(folder: Path) -> list[int]:
     """Return when each process of the run started, in milliseconds since 1970."""
     return list(_read(folder)["starts_ms"])
 
@@ -105,13 +105,13 @@ def _read(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise CheckpointError(f"{folder} is not the folder of a run")
     check_kinds(folder)
-    manifest.check(path)
+    manifest.check_file(path)
     if not path.exists():
         raise CheckpointError(f"{folder} is not the folder of a run: it holds no {NAME}")
     try:
         text = path.read_text()
         document: dict[str, Any] = json.loads(text)
-        if digest.unseal(text)[1] is False:
+        if digest.check_digest(text)[1] is False:
             raise ValueError("its digest is wrong")
         if not (isinstance(document["info"], dict) and isinstance(document["starts_ms"], list)):
             raise TypeError("info is no object, or starts_ms no list")

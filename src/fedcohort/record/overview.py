@@ -13,14 +13,14 @@ OWN_LINE = ("seed", "rounds", "until.virtual_s", "until.bytes", "until.acc")
 MAX_LABELS = 12  # class names that the table lists
 
 
-def choices(info: RunInfo) -> str:
+def describe_choices(info: RunInfo) -> str:
     """Return the main choices as text, such as `selector=flash  agg=fedavg`."""
     preset = "heterogeneity" in info.choices
     groups = [group for group in FIRST if group in info.choices and not (preset and group in SET_BY_PRESET)]
     return "  ".join(f"{group}={info.choices[group]}" for group in groups)
 
 
-def changed(info: RunInfo) -> str:
+def describe_changed(info: RunInfo) -> str:
     """Return the other options that differ from the defaults; "" without any."""
     return "  ".join(f"{name}={value}" for name, value in info.changed.items() if name not in (*FIRST, *OWN_LINE))
 
@@ -39,24 +39,24 @@ def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
     noise = info.noise_rate.mean() if len(info.noise_rate) else math.nan
     from_round = f", from round {info.start}" if info.start else ""
     lines = [
-        ("run", choices(info)),
-        *([("changed", f"{words}  (the rest as in configs/)")] if (words := changed(info)) else []),
+        ("run", describe_choices(info)),
+        *([("changed", f"{words}  (the rest as in configs/)")] if (words := describe_changed(info)) else []),
         ("seed", f"{info.seed}  (config {info.config_hash}, commit {info.commit[:10]}{'+' if info.dirty else ''})"),
         ("rounds", f"{info.rounds}{from_round}"),
         *([("until", until)] if (until := info.budget.describe_ends()) else []),
         ("clients", f"{len(info.n_train)} with {low:.0f} / {median:.0f} / {high:.0f} samples (min / median / max)"),
         ("classes", classes),
-        *([("labels", labels(info.labels))] if info.labels else []),
+        *([("labels", describe_labels(info.labels))] if info.labels else []),
         ("skewed", f"{units.percent(skewed)} of clients; mean label noise {units.percent(noise)}"),
-        *([("imbalance", imbalance(info.skew))] if info.skew else []),
-        *([("clients/*", sampled(info))] if sampled(info) else []),
+        *([("imbalance", describe_imbalance(info.skew))] if info.skew else []),
+        *([("clients/*", describe_sampling(info))] if describe_sampling(info) else []),
         ("parameters", f"{info.n_params:,}"),
         ("folder", str(info.folder)),
     ]
     return lines + [(name, info.tags[name]) for name in ("hub", "inputs", "engine", "tracking") if info.tags.get(name)]
 
 
-def sampled(info: RunInfo) -> str:
+def describe_sampling(info: RunInfo) -> str:
     """Return `of 1,000 of the 1,000,000 clients, the same in every round`; "" if all clients are evaluated."""
     options = info.config.get("eval", {})
     count = options.get("clients_sample")
@@ -65,13 +65,13 @@ def sampled(info: RunInfo) -> str:
     return f"of {count:,} of the {len(info.n_train):,} clients, the same in every round"
 
 
-def labels(names: Mapping[str, str]) -> str:
+def describe_labels(names: Mapping[str, str]) -> str:
     """Return class numbers and names as text, such as `0 cat, 1 dog`; `info.json` has the complete list."""
     pairs = [f"{number} {name}" for number, name in names.items()]
     return ", ".join(pairs[:MAX_LABELS]) + (f", {len(pairs) - MAX_LABELS} more" if len(pairs) > MAX_LABELS else "")
 
 
-def imbalance(skew: Mapping[str, float]) -> str:
+def describe_imbalance(skew: Mapping[str, float]) -> str:
     """Return the imbalance of all data and its mean over clients, such as `classes 0.012, per client 0.31`."""
     kinds = (("ci", "classes"), ("ai", "attributes"), ("sc", "spurious correlation"))
     return "; ".join(

@@ -59,7 +59,7 @@ def list_facts(info: RunInfo) -> Sequence[Fact]:
     ]
 
 
-def most_telling(info: RunInfo) -> Fact | None:
+def find_main_fact(info: RunInfo) -> Fact | None:
     """Return the first property of `list_facts` in which clients differ, or None; figures sort clients by it."""
     return next((fact for fact in list_facts(info) if fact.varies), None)
 
@@ -73,7 +73,7 @@ def _is_unlike(values: Values) -> bool:
     return len(positive) > 0 and (len(positive) < len(values) or positive.max() > UNLIKE * positive.min())
 
 
-def shares(class_counts: np.ndarray) -> Float64[np.ndarray, "clients classes"]:
+def class_shares(class_counts: np.ndarray) -> Float64[np.ndarray, "clients classes"]:
     """Return each client's share of each class; zeros for a client without samples."""
     total = class_counts.sum(axis=1, keepdims=True)
     class_shares: np.ndarray = class_counts / np.maximum(total, 1)

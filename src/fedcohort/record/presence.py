@@ -14,7 +14,7 @@ from jaxtyping import Bool
 from fedcohort.types import Ids
 
 
-def encode(available: Ids, n_clients: int) -> str:
+def encode_available(available: Ids, n_clients: int) -> str:
     """Return the text for the ids of the available clients; n_clients: K."""
     if len(available) == n_clients:
         return f"{n_clients}:"
@@ -23,7 +23,7 @@ def encode(available: Ids, n_clients: int) -> str:
     return f"{n_clients}:{base64.b64encode(zlib.compress(np.packbits(is_away).tobytes())).decode()}"
 
 
-def decode(text: str) -> Bool[np.ndarray, "clients"]:
+def decode_available(text: str) -> Bool[np.ndarray, "clients"]:
     """Return whether each client was available, bool [n_clients]."""
     count, _, packed = text.partition(":")
     if not packed:

@@ -31,13 +31,13 @@ Start = Mapping[str, Any]
 
 
 @cache
-def versions() -> Mapping[str, str]:
+def package_versions() -> Mapping[str, str]:
     """Return the versions of Python and of the packages that results depend on, by name."""
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}}
 
 
 @cache
-def commit() -> tuple[str, bool]:
+def current_commit() -> tuple[str, bool]:
     """Return the commit of the running code and whether it was changed since; ("unknown", True) outside of git.
 
     New files of the code count as changes; results that the repository holds do not. The answer is cached because the
@@ -55,7 +55,7 @@ def _git(*words: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
 
-def this(config: Mapping[str, Any], options: Mapping[str, Any], data: str) -> dict[str, Any]:
+def current_start(config: Mapping[str, Any], options: Mapping[str, Any], data: str) -> dict[str, Any]:
     """Return what decides the bits of this process's results, in addition to `config`.
 
     Args:
@@ -63,8 +63,8 @@ def this(config: Mapping[str, Any], options: Mapping[str, Any], data: str) -> di
         options: the options of `Identity.FORCED`, by dotted name.
         data: checksum of the loaded data.
     """
-    head_commit, dirty = commit()
-    start = {"commit": head_commit, "dirty": dirty, "sources": digest_sources(config), "versions": versions()}
+    head_commit, dirty = current_commit()
+    start = {"commit": head_commit, "dirty": dirty, "sources": digest_sources(config), "versions": package_versions()}
     return start | {"options": dict(options), "files": digest_data(config) | digest_user_code(config), "data": data}
 
 
@@ -72,7 +72,7 @@ def differences(then: Start, now: Start) -> list[str]:
     """Describe what differs between two starts and may change the bits of results; [] without a difference."""
     lines = []
     if then["sources"] != now["sources"]:
-        lines.append(f"other code of fedcohort ({describe(then)}, now {describe(now)})")
+        lines.append(f"other code of fedcohort ({describe_code(then)}, now {describe_code(now)})")
     for name in BITS:
         if (old_version := then["versions"].get(name)) != (new_version := now["versions"].get(name)):
             lines.append(f"{name} {new_version} (was {old_version})")
@@ -87,7 +87,7 @@ def differences(then: Start, now: Start) -> list[str]:
     return lines
 
 
-def describe(start: Start) -> str:
+def describe_code(start: Start) -> str:
     """Return the code of a start as text, such as `0123456789+, sources 89abcdef`; a plus marks a changed commit."""
     return f"commit {start['commit'][:10]}{'+' if start['dirty'] else ''}, sources {start['sources']}"
 
@@ -100,7 +100,7 @@ def note_start(folder: Path, start: Start) -> None:
         start: the result of `this`, with `round` (rounds completed before), `resume` (the option), and `forced`: the
             differences to the start before, None without `resume=force`.
     """
-    line = digest.seal(json.dumps({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **start})) + "\n"
+    line = digest.append_digest(json.dumps({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **start})) + "\n"
     path = folder / STARTS
     ends_in_partial_line = path.exists() and not path.read_bytes().endswith(b"\n") and path.stat().st_size > 0
     with path.open("ab", buffering=0) as file:
@@ -108,19 +108,19 @@ def note_start(folder: Path, start: Start) -> None:
         os.fsync(file.fileno())
 
 
-def starts(folder: Path) -> list[Start]:
+def read_starts(folder: Path) -> list[Start]:
     """Read every start of the run in `folder`, oldest first, without lines that a kill or a full disk cut.
 
     Raises `DamagedFile` for a complete line whose content has changed.
     """
     path = folder / STARTS
-    manifest.check(path)
+    manifest.check_file(path)
     entries = []
     for line in path.read_bytes().split(b"\n") if is_file(path) else []:
         try:
             text = line.decode()
             entries.append(json.loads(text))
-            is_undamaged = digest.unseal(text)[1] is not False
+            is_undamaged = digest.check_digest(text)[1] is not False
         except ValueError:
             is_undamaged = not line.endswith(b"}")  # then it was cut
         if not is_undamaged:
@@ -139,6 +139,6 @@ def list_forced(entries: Sequence[Start]) -> list[str]:
     ]
 
 
-def commits(entries: Sequence[Start]) -> list[str]:
+def list_commits(entries: Sequence[Start]) -> list[str]:
     """Return the distinct commits of the starts in order, 8 digits each; a plus marks a changed commit."""
     return list(dict.fromkeys(start["commit"][:8] + ("+" if start["dirty"] else "") for start in entries))

@@ -73,9 +73,9 @@ class RunLog:
         return int(client["epochs"] if client["steps"] is None else client["steps"])
 
 
-def read(folder: Path) -> RunLog:
+def read_log(folder: Path) -> RunLog:
     """Read the run in `folder`. Raises `CheckpointError` if it holds no run, or rounds are missing."""
-    info = metadata.load(folder)
+    info = metadata.load_info(folder)
     past = history.read(folder)
     if list(past.steps) != list(range(len(past.steps))) or len(past.steps) < 2:
         raise CheckpointError(f"{folder} has no rounds to replay, or its {history.NAME} lacks some of them")
@@ -89,7 +89,7 @@ def read(folder: Path) -> RunLog:
     rounds = [
         LoggedRound(
             t=step - 1,
-            available=available(past, step, by_step.get(step, table[:0])),
+            available=read_available(past, step, by_step.get(step, table[:0])),
             chosen=np.asarray(past.cohorts[step], dtype=np.int64),
             arrived=np.asarray(past.arrived[step], dtype=np.int64),
             signals=read_signals(by_step.get(step, table[:0]), columns, len(info.n_train)),
@@ -102,7 +102,7 @@ def read(folder: Path) -> RunLog:
     return RunLog(info, rounds, {**registered_signals, **facts}, frozenset(columns))
 
 
-def available(past: History, step: int, rows: "pd.DataFrame") -> Ids:
+def read_available(past: History, step: int, rows: "pd.DataFrame") -> Ids:
     """Return the sorted ids of the available clients.
 
     Args:

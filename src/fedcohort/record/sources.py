@@ -52,7 +52,7 @@ def digest_sources(config: Mapping[str, Any], files: Mapping[str, bytes] | None 
     files = _package_files() if files is None else files
     targets = {value for name, value in _targets(config) if not name.startswith(OBSERVERS)}
     digest = hashlib.blake2b(digest_size=6)
-    for name in sorted(run_by(targets, files), key=lambda name: name.split("/")):
+    for name in sorted(files_of_targets(targets, files), key=lambda name: name.split("/")):
         for part in (name.encode(), files[name]):
             digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()
@@ -65,7 +65,7 @@ def _targets(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield name, str(value)
 
 
-def run_by(targets: Collection[str], files: Mapping[str, bytes]) -> set[str]:
+def files_of_targets(targets: Collection[str], files: Mapping[str, bytes]) -> set[str]:
     """Return the files that a run of the components may execute.
 
     Of the folder of a config group these are the chosen options, `base`, and the files of the groups' folders that they

@@ -60,4 +60,4 @@ class RunStatus(Observer):
             "slurm_job": slurm.current_job_id(),
             "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         }
-        write_atomically(info.folder / "status.json", digest.seal(json.dumps(record, indent=1)) + "\n")
+        write_atomically(info.folder / "status.json", digest.append_digest(json.dumps(record, indent=1)) + "\n")

@@ -12,7 +12,7 @@ from fedcohort.record import manifest
 def read_summary(folder: Path) -> dict[str, Any]:
     """Return the content of the run's `summary.json`; {} if the run has none yet. Raises `DamagedFile`."""
     path = folder / "summary.json"
-    manifest.check(path)
+    manifest.check_file(path)
     if not is_file(path):
         return {}
     try:

@@ -71,7 +71,7 @@ def explain(history: History) -> list[int]:
 
 
 def fates(available: np.ndarray, selected: np.ndarray, arrived: np.ndarray) -> Fates:
-    """Return the fate of each client from its flags."""
+    """Return for each client whether it was idle, away, too late, or arrived in the round."""
     codes = np.select([selected & arrived, selected, ~available], [ARRIVED, TOO_LATE, AWAY], IDLE)
     return codes.astype(np.int8)
 

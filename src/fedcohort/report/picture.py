@@ -27,7 +27,7 @@ class Picture:
             return int(int.from_bytes(file.read(20)[16:], "big") * PIXEL)
 
     @property
-    def smallest(self) -> int:
+    def min_width_px(self) -> int:
         """Width in CSS pixels below which the page scrolls rather than shrinks the figure."""
         return int(self.width * SMALLEST)
 

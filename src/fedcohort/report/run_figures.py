@@ -11,7 +11,7 @@ from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.host.commands import fedcohort_command
 from fedcohort.record import metadata
-from fedcohort.record.history import History, expect, read
+from fedcohort.record.history import History, read, require_journal
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.record.tags import SWEEPS
 from fedcohort.report import choice, run_page
@@ -59,7 +59,7 @@ class Figures(Observer):
 
     def start(self, info: RunInfo) -> None:
         """Keep the run's metadata. Raises `IncompatibleConfig` without a journal."""
-        expect(info.folder, "callback.figures")
+        require_journal(info.folder, "callback.figures")
         self._info = info
 
     def observe(self, report: RoundReport) -> None:
@@ -114,7 +114,7 @@ def draw(info: RunInfo, status: str | None = None, formats: Sequence[str] = PNG)
 
 def redraw(folder: Path, formats: Sequence[str] = PNG) -> list[Path]:
     """Draw the figures of the run in `folder` again. Raises `CheckpointError` if it holds no run."""
-    return draw(metadata.load(folder), formats=formats)
+    return draw(metadata.load_info(folder), formats=formats)
 
 
 def explain(folder: Path, step: int, formats: Sequence[str] = PNG) -> list[Path]:
@@ -122,7 +122,7 @@ def explain(folder: Path, step: int, formats: Sequence[str] = PNG) -> list[Path]
 
     Raises `OptionError` if the round has neither, and `CheckpointError` if the folder holds no run.
     """
-    info = metadata.load(folder)
+    info = metadata.load_info(folder)
     history, figures = _open(info)
     scored, timed = choice.explain(history), timed_steps(history)
     if timed and step not in (*scored, *timed):

@@ -119,7 +119,7 @@ def read_study(path: Path) -> Frames:
     import pandas as pd
 
     for name in STUDY_FILES:
-        manifest.check(path / name)
+        manifest.check_file(path / name)
     runs, curves = (pd.read_parquet(path / name).rename(columns=OF_STUDY) for name in STUDY_FILES)
     metrics = sorted(set(runs["metric"]))
     for frame in (runs, curves):

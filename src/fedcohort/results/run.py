@@ -33,7 +33,7 @@ def late_window(steps: Numbers, horizon: float | None = None, share: float = SHA
     Args:
         steps: rounds of the evaluations, increasing; 0 for the untrained model.
         horizon: last round that counts; None for the last evaluation.
-        share: of the horizon, in (0, 1].
+        share: share of the horizon, in (0, 1].
         least: number of evaluations that are averaged if the window holds fewer.
     """
     steps = np.asarray(steps, dtype=float)
@@ -57,7 +57,7 @@ def run_result(
         values: the metric at these rounds.
         kind: `late` for the mean over the window, `last` or `best` for one value; larger values are better.
         horizon: last round that counts; None for the last evaluation.
-        share: of the horizon that `late` averages.
+        share: share of the horizon that `late` averages.
     """
     ranges.choice("result", kind, *KINDS)
     steps, values = np.asarray(steps, dtype=float), np.asarray(values, dtype=float)

@@ -50,7 +50,7 @@ def summarise(info: RunInfo, history: History, status: str, now_ms: int | None =
         "best": {name: best for name in BEST if (best := _best(history, name))},
         "reached": shares_of_best(history),
         "fingerprint": history.fingerprints[-1] if history.fingerprints else None,
-        "wall_s": wall_s(metadata.starts_ms(info.folder), [*history.times, now]),
+        "wall_s": wall_s(metadata.read_start_times(info.folder), [*history.times, now]),
         "virtual_s": final.get("time/virtual_s"),
         "bytes": {way: final.get(f"comm/{way}_bytes") for way in ("down", "up", "probe")},
         "client_flops": final.get("comp/client_flops"),

@@ -179,7 +179,9 @@ class ServerStep:
         sums = (_require(collected.mean), collected.totals, collected.weights)
         arrived = Arrived(outcome, *sums, collected.updates, collected.client_buffers, models)
         direction, agg = self.components.agg.direction(state.agg, arrived)
-        displacement, server = self.components.server.step(state.server, models.agree(direction.displacement))
+        displacement, server = self.components.server.step(
+            state.server, models.average_over_ranks(direction.displacement)
+        )
         if direction.weights is not None:
             collected = replace(collected, weights=direction.weights)
         spent = state.spent + Charge(server_flops=self.flops * models.passes)

@@ -50,7 +50,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
         return ClientFacts(self.n_clients or new.n_clients, self.flags | new.flags, self.numbers | new.numbers)
 
     @property
-    def concerned(self) -> Ids:
+    def clients_with_rows(self) -> Ids:
         """Sorted ids of the clients that have a row in the per-client table.
 
         These clients have a flag other than `available`, or a value that is not a rank, or are among the `SCORED`

@@ -42,10 +42,10 @@ class Clock:
         self.everyone = np.arange(draws.n_clients)
         self.everyone.flags.writeable = False
         self.has_warned = False
-        if self.schedule is not None and not np.isfinite(self.schedule.waits(0.0)).any():
+        if self.schedule is not None and not np.isfinite(self.schedule.seconds_until_ready(0.0)).any():
             raise IncompatibleConfig(f"availability: none of the {draws.n_clients} clients is ever ready")
 
-    def gather(self, draws: Draws, now: float) -> tuple[Ids, float]:
+    def find_ready(self, draws: Draws, now: float) -> tuple[Ids, float]:
         """Return the sorted ids of the clients that are ready in a round, and the seconds of waiting for them.
 
         The array is read-only if all clients are ready in every round.
@@ -58,7 +58,7 @@ class Clock:
             return self.everyone, 0.0
         if self.schedule is None:
             return np.flatnonzero(self.availability.ready(draws)), 0.0
-        waits = self.schedule.waits(now + self.window_s)
+        waits = self.schedule.seconds_until_ready(now + self.window_s)
         shortest_wait = float(waits.min())
         if shortest_wait > 0 and not self.has_warned:
             self.has_warned = True

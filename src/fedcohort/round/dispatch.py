@@ -110,7 +110,7 @@ class Dispatcher:
     def dispatch(self, t: int, state: ServerState) -> Dispatch:
         """Decide round t."""
         draws, selector = Draws(self.settings.seed, self.federation.n_clients, t), self.components.selector
-        ready, waited_s = self.clock.gather(draws, state.spent.virtual_s)
+        ready, waited_s = self.clock.find_ready(draws, state.spent.virtual_s)
         ctx = RoundContext(
             round=t,
             cohort=self.cohort,

@@ -76,7 +76,7 @@ class RoundModels:
             block.of(out).copy_(parameters[block.name])
         return out - self.server.w
 
-    def agree(self, displacement: Tensor) -> Tensor:
+    def average_over_ranks(self, displacement: Tensor) -> Tensor:
         """Return the mean displacement over ranks, [P], as accelerators may differ in the last bits."""
         return reduce_sum(displacement) / ranks() if self.any_network and ranks() > 1 else displacement
 

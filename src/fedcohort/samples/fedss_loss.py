@@ -34,7 +34,7 @@ class FedssLoss(Samples[float]):
     """FedSS with losses, a sample selection; its state is q.
 
     Attributes:
-        percentile: of the numbers of samples, from which on a client trains on K samples.
+        percentile: percentile of the numbers of samples, from which on a client trains on K samples.
     """
 
     percentile: float

@@ -137,7 +137,7 @@ def begins_with_all(choice: str) -> str:
 
 
 def answers(probes: Mapping[str, ProbeResult], signal: str) -> ProbeResult:
-    """Return the answers to a query; an empty result where it was not sent."""
+    """Return the answers to a query; an empty result if the query was not sent."""
     return probes.get(signal, ProbeResult(np.empty(0, np.int64), np.empty(0)))
 
 

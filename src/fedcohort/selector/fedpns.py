@@ -107,7 +107,7 @@ class FedPns(Selector[State]):
 
         Where it cannot, none can in rounds with fewer arrivals.
         """
-        return None if run.arriving is None else self._min_kept(run.arriving) < run.arriving
+        return None if run.max_arrivals is None else self._min_kept(run.max_arrivals) < run.max_arrivals
 
     def _min_kept(self, arrived: int) -> int:
         """Return the number of arrivals that are aggregated at least."""
@@ -161,7 +161,7 @@ class FedPns(Selector[State]):
         Args:
             prob: the probabilities before it, [K].
             labelled: ids of the clients labelled in this round.
-            ratio: of rounds labelled to rounds arrived, for these clients.
+            ratio: ratio of rounds labelled to rounds arrived, for these clients.
         """
         unlabelled = np.ones(len(prob), bool)
         unlabelled[labelled] = False

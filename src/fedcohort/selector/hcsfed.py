@@ -67,7 +67,7 @@ class State:
     Attributes:
         X: sketches, [K, d'], NaN if unknown; no columns before the first.
         asked: whether each client was queried, or sent an update, in the current period of `recluster`, [K].
-        stratum: of each client, -1 if unknown, [K].
+        stratum: stratum of each client, -1 if unknown, [K].
         stale: whether a sketch is newer than the strata.
     """
 

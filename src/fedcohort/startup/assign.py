@@ -62,10 +62,10 @@ class Assignment:
         train, val: positions of the rows of each T_k and V_k.
         train_y, val_y: the labels that clients see, aligned with train and val; None if no label is flipped.
         class_counts: true labels over T_k and V_k, int64 [K, C].
-        noise_rate: of labels, float64 [K].
+        noise_rate: rate of wrong labels of each client, float64 [K].
         owners: the natural client that each client is, [K]; None if clients are made by the partition.
         unused: number of training samples that no client and not the server holds.
-        hash: of the holder of each training sample.
+        hash: hash of the holder of each training sample.
     """
 
     server: Ids

@@ -42,7 +42,7 @@ def answer_folders(folders: Sequence[Path], question: Question, conditions: Mapp
     """Compare the runs in `folders`, without MLflow.
 
     Args:
-        folders: of finished runs; other folders are left out, with a notice.
+        folders: folders of finished runs; other folders are left out, with a notice.
         question: the comparison to make.
         conditions: values that options of the compared runs must have, by name; None for all runs.
 

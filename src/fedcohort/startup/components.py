@@ -96,7 +96,7 @@ def build(
         node: options by name, with the class in `_target_`.
         where: path of the node in the config, for messages.
         word: the option as typed, for messages.
-        contract: of the class; None for the protocol of the group `where`.
+        contract: contract of the class; None for the protocol of the group `where`.
         foreign: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
 
     Raises:
@@ -151,7 +151,7 @@ def _check_classes(node: object, where: str, word: str, contract: Contract, *, f
         node: options by name, with the class in `_target_`; anything else is a value.
         where: path of the node in the config, for messages.
         word: the option as typed, for messages.
-        contract: of the class.
+        contract: contract of the class.
         foreign: as for `build`.
 
     Raises:
@@ -181,8 +181,8 @@ def _contract_inside(owner: type | None, name: str, contract: Contract) -> Contr
 
     Args:
         owner: the class that has the option; None for a mapping of plain options.
-        name: of the option.
-        contract: of the owner, which applies to the values of a mapping.
+        name: name of the option.
+        contract: contract of the owner, which applies to the values of a mapping.
     """
     if owner is None:
         return contract

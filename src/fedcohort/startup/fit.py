@@ -76,7 +76,7 @@ def fit(
     config = composition.config
     processes = count_processes(config)
     identity = {**select_options(config, Identity.FORCED), **{f"trainer.{k}": v for k, v in processes.items()}}
-    origin = provenance.this(config, identity, loop.federation.checksum)
+    origin = provenance.current_start(config, identity, loop.federation.checksum)
     beginning = tasks.agree(lambda: _begin(home, loop, config, origin))
     if beginning is None:
         return None
@@ -99,7 +99,7 @@ def fit(
         interrupts.enter_forking()  # `GracefulStop` reverts this in the process that trains
         training.fit(lightnings, network, path / folder.NEWEST if done else None)
         if home is not None:
-            manifest.seal(path, folder.SEALED)
+            manifest.write_manifest(path, folder.SEALED)
     return path
 
 
@@ -123,7 +123,7 @@ def _begin(
     if done > rounds:
         raise OptionError(f"rounds must be at least {done}, as many as {home.path} has already, got {rounds}")
     loop.settings.budget.check(restart.spending, home.path)
-    manifest.withdraw(home.path)  # the files change from here on
+    manifest.remove_manifest(home.path)  # the files change from here on
     folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
     start = {"round": done, "resume": config["resume"], "forced": restart.forced, **origin}
     provenance.note_start(home.path, start)
@@ -156,7 +156,7 @@ def _report_ending(path: Path, resume_command: str, owners: Mapping[str, str]) -
         if explained := trainer.refusal(error) or find_faulty_component(error, owners):
             raise explained from error
         rank_died = trainer.is_death(error)
-        stopped = rank_died or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.waits
+        stopped = rank_died or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.has_pending_signal
         if rank_died and not interrupts.code:
             raise FedcohortError(trainer.death_of_a_rank(error)) from error
         if not interrupts.code or not stopped:

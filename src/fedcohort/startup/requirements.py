@@ -48,7 +48,7 @@ def requirement_message(
 ) -> str:
     """Return the message of a requirement that does not hold; option: the one that requires it."""
     options = {group: f"{group}={choice}" for group, choice in choices.items()}
-    absence = " and ".join((facts and facts.absence) or ())
+    absence = " and ".join((facts and facts.options_for_full_participation) or ())
     return requirement.message.format(**options, option=option, full_participation=absence)
 
 

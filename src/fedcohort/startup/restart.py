@@ -43,9 +43,9 @@ def find_restart(home: RunFolder, config_hash: str, resume: bool | str, now: pro
 
     Args:
         home: the run's folder.
-        config_hash: of the config, which the checkpoint must have.
+        config_hash: hash of the config, which the checkpoint must have.
         resume: the option.
-        now: code, versions and processes of this start (`provenance.this`).
+        now: code, versions and processes of this start (`provenance.current_start`).
 
     Raises:
         CheckpointError: if the files are damaged, or written with other code, versions or processes.
@@ -78,7 +78,7 @@ def find_restart(home: RunFolder, config_hash: str, resume: bool | str, now: pro
     done = checkpoint.rounds_in(payload)
     states = payload["callbacks"].values()
     # The journal's running digest at the checkpoint; None without a journal, or in the files of older versions
-    journal.check(home.path, done, next((state["journal"] for state in states if state.get("journal")), None))
+    journal.check_journal(home.path, done, next((state["journal"] for state in states if state.get("journal")), None))
     if path != home.checkpoint:
         os.replace(path, home.checkpoint)
     for difference in differences:
@@ -90,7 +90,7 @@ def find_restart(home: RunFolder, config_hash: str, resume: bool | str, now: pro
 
 def load_usable(path: Path, config_hash: str) -> dict[str, Any]:
     """Return a checkpoint, and check it and the files of the clients' stored vectors. Raises `CheckpointError`."""
-    payload = checkpoint.load(path, config_hash)
+    payload = checkpoint.load_checkpoint(path, config_hash)
     for state in payload["callbacks"].values():
         if "clients" in state:
             store.check(path.parent, state["clients"])

@@ -36,7 +36,7 @@ def run(composition: Composed, job: SweepJob | None = None, *, last: bool = Fals
         FedcohortError: if the run is rejected or fails.
         SystemExit: with the code of the signal that stopped it; `interrupt.Stop` before training has begun.
     """
-    with interrupts.on():
+    with interrupts.handle_signals():
         try:
             return _run(composition, job)
         finally:
@@ -117,15 +117,15 @@ def _reuse(path: Path, budget: Budget, run_observers: RunObservers, job: SweepJo
 def _claim(logs: Path, name: str, request: claim.Request, resume: bool) -> Iterator[folder.RunFolder]:
     """Lock the run's folder until the end of the context. A new folder is removed where nothing is written into it."""
     interrupts.check()
-    with interrupts.hold(), disk.disk_errors_in_one_line(logs):
-        home = claim.claim(logs, name, request, resume)
+    with interrupts.delay_signals(), disk.disk_errors_in_one_line(logs):
+        home = claim.claim_folder(logs, name, request, resume)
     try:
         interrupts.check()
         with disk.disk_errors_in_one_line(home.path):
             yield home
     except BaseException as error:
         if isinstance(error, FedcohortError | KeyboardInterrupt | SystemExit) or not folder.status_of(home.path):
-            with interrupts.hold():
+            with interrupts.delay_signals():
                 home.discard()
         raise
     finally:

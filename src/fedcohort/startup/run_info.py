@@ -41,7 +41,7 @@ def describe_run(
         restart: the rounds before this start, and their costs.
         expected_s: expected virtual seconds of a full local job of each client, [K].
     """
-    starts, config = provenance.starts(path), composition.config
+    starts, config = provenance.read_starts(path), composition.config
     this_start = {name: starts[-1][name] for name in ("commit", "dirty", "versions")}
     return RunInfo(
         folder=path,

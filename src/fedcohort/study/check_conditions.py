@@ -26,7 +26,7 @@ def check_conditions(
 
     Args:
         study: with the conditions.
-        conditions: that have runs to do.
+        conditions: conditions that have runs to do.
         refusal_of: returns why the runs of a condition would be rejected before they read data; None if they are not.
         compose: returns the configuration of a condition.
 

@@ -24,7 +24,7 @@ def compare_with_current_code(work: StudyRunner, conditions: Sequence[Condition]
 
     Rows that were compared with the present commit before are left out.
     """
-    commit, dirty = provenance.commit()
+    commit, dirty = provenance.current_commit()
     groups = list_groups(work, conditions, seeds)
     work.say(f"{len(groups)} reference runs of {behaviour.ROUNDS} rounds to do")
     tasks = [_reference(work, *runs[0]) for runs in groups]
@@ -46,7 +46,7 @@ def list_groups(work: StudyRunner, conditions: Sequence[Condition], seeds: Seque
     """Return the done runs that were not compared with the present commit, by configuration and commit."""
     rows = work.results.rows
     progress = resolve_changes(progress_of(conditions, seeds, work.results, work.configs), work.results, work.identity)
-    commit, dirty = provenance.commit()
+    commit, dirty = provenance.current_commit()
     groups: dict[tuple[object, ...], list[Run]] = {}
     for condition, seed in progress.runs:
         key = condition.key(seed)

@@ -17,7 +17,7 @@ class Condition:
     """A method in a setting; with a seed it is one run.
 
     Attributes:
-        overrides: of its runs, without the seed.
+        overrides: overrides of its runs, without the seed.
         seeds: the only seeds on which it is run; None for any.
     """
 

@@ -55,7 +55,7 @@ class Study:
 
     Attributes:
         common: overrides of all runs.
-        overrides: of each method, by name. Those of the bounds are in their settings.
+        overrides: overrides of each method, by name. Those of the bounds are in their settings.
         roles: role of each method that `study.yaml` names.
         settings: the settings by name, in the order of `study.yaml`.
         rules: what counts as a difference, in the metric's own unit.

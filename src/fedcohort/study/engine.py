@@ -58,7 +58,7 @@ class StudyRunner:
         Raises `OptionError` before the first run: for unknown options, for jobs of an earlier command that a cluster
         still has, and for `again=true` with uncommitted code, whose runs could not be recognised.
         """
-        if self.again == "true" and provenance.commit()[1]:
+        if self.again == "true" and provenance.current_commit()[1]:
             raise OptionError("again=true compares commits, but this code has uncommitted changes: commit them first")
         if lines := self.collect(conditions, seeds):
             raise OptionError("\n".join([*lines, "wait for these jobs, or cancel them, before more are started"]))
@@ -107,7 +107,7 @@ class StudyRunner:
                     self.say(_describe(self._store(condition, seed, outcome), None))
                     tasks.discard(outcome, self.task(condition, seed))
             plan = sweep_folder.read_plan(sweep)
-            state = status.look(sweep, plan) if plan is not None else None
+            state = status.read_status(sweep, plan) if plan is not None else None
             if state is not None and state.waits:
                 cancel = f"fedcohort sweep cancel {sweep.name} logs={self.logs}"
                 lines.append(f"{status.describe(sweep.name, state)}\n  {cancel}")
@@ -148,7 +148,7 @@ class StudyRunner:
         """Return whether the option `again` repeats the run of this row."""
         if self.again == "changed":
             return bool(row["differs"])
-        return self.again == "true" and (row["dirty"] or row["commit"] != provenance.commit()[0])
+        return self.again == "true" and (row["dirty"] or row["commit"] != provenance.current_commit()[0])
 
     def _outcomes(self, runs: Sequence[Run]) -> Generator[tuple[Run, Outcome], None, None]:
         """Yield the outcome of each run, those known without training first. Equal runs are one job."""
@@ -190,7 +190,7 @@ class StudyRunner:
 
     def _store(self, condition: Condition, seed: int, outcome: Outcome) -> Row:
         """Store the outcome of a run, and return its row."""
-        commit, dirty = provenance.commit()
+        commit, dirty = provenance.current_commit()
         row: Row = {"commit": commit, "dirty": dirty, **outcome.facts}
         row |= {"cell": condition.setting, "selector": condition.method, "seed": seed, "metric": self.study.metric}
         row |= {

@@ -22,7 +22,7 @@ class Format:
 
     Attributes:
         factor: by which values are multiplied.
-        unit: of a difference, as "points".
+        unit: unit of a difference, as "points".
         least: number of seeds for an interval; that of two seeds exceeds the range of the metric.
     """
 

@@ -35,7 +35,7 @@ class Leaderboard:
         groups: study of each setting.
         duplicates: settings that are left out, with the equal setting of an earlier study.
         labels: prefix of the labels of each study's settings.
-        studies: by name.
+        studies: the studies by name.
         results_of: results of each study, by its name.
     """
 
@@ -60,7 +60,7 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
     """Read a leaderboard and its studies, whose folders are in the same folder.
 
     Args:
-        folder: of the leaderboard.
+        folder: folder of the leaderboard.
         read: returns the results of a study.
 
     Raises:
@@ -114,7 +114,7 @@ def _check_alike(option: str, study: Study, first: Study) -> None:
 
 
 def _read_options(folder: Path) -> dict[str, Any]:
-    """Return the options of a leaderboard, `win` as rules."""
+    """Return the options of a leaderboard, with `win` converted to `Rules`."""
     with name_file(folder / STUDY_FILE, REQUIRED):
         options = read_yaml(folder / STUDY_FILE)
         check_keys("", options, (*REQUIRED, "win"), REQUIRED)

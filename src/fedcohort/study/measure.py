@@ -88,7 +88,7 @@ def measure(folder: Path, metric: str) -> tuple[Row, Trajectory]:
         raise OptionError(f"metric must be one of {', '.join(history.measured)}, got {metric!r}")
     rows = read_curve(history, "", [metric])
     curve = Trajectory(*(rows[name].to_numpy(dtype=float) for name in ("round", metric, "virtual_s", "bytes")))
-    start: Mapping[str, Any] = provenance.starts(folder)[-1]
+    start: Mapping[str, Any] = provenance.read_starts(folder)[-1]
     facts = {
         "commit": start["commit"],
         "dirty": bool(start["dirty"]),
@@ -97,7 +97,7 @@ def measure(folder: Path, metric: str) -> tuple[Row, Trajectory]:
         "rounds": int(history.steps[-1]),
         "fingerprint": history.fingerprints[-1],
         "behaviour": behaviour.fingerprint(history),
-        "yardstick": metadata.load(folder).tags.get("yardstick", ""),
+        "yardstick": metadata.load_info(folder).tags.get("yardstick", ""),
         "follows": json.dumps(mean_correlations(history), sort_keys=True),
         **{cost: sum(history.final.get(name, 0.0) for name in names) for cost, names in COSTS.items()},
     }

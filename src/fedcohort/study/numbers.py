@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def numbers_frame(study: Study, verdict: Verdict, metrics: Mapping[str, str] | None = None) -> "pd.DataFrame":
     """Return all numbers in the metric's own unit, one line a setting and method; infinite numbers and NaN are empty.
 
-    metrics: of each setting, where it is not the study's.
+    metrics: metrics of each setting, where it is not the study's.
     """
     import pandas as pd
 

@@ -31,7 +31,7 @@ class SettingOutcome:
     """A setting on the page.
 
     Attributes:
-        kind: of `KINDS`.
+        kind: one of `KINDS`.
         diverged: methods that diverged on more seeds than the baseline.
         above: references, bounds and further oracles whose interval reaches above `win.worth`, the largest first.
     """
@@ -54,7 +54,7 @@ class Overall:
         families: number of families of settings; 0 where they are too few for a test.
         better: methods that are significantly better over these settings.
         worse: methods that are significantly worse.
-        general: methods that are significantly better over families of settings.
+        better_over_families: methods that are significantly better over families of settings.
         largest: the method with the largest mean difference.
     """
 
@@ -64,7 +64,7 @@ class Overall:
     families: int
     better: NamedDifferences
     worse: NamedDifferences
-    general: NamedDifferences
+    better_over_families: NamedDifferences
     largest: tuple[str, Difference]
 
 
@@ -154,7 +154,7 @@ def compare_overall(study: Study, ranks: Ranks | None) -> Overall | None:
         families=n_families[0] if n_families else 0,
         better=[(method, difference) for method, difference in differences if signs[method] > 0],
         worse=[(method, difference) for method, difference in reversed(differences) if signs[method] < 0],
-        general=[
+        better_over_families=[
             (method, result.families)
             for method, result in results.items()
             if result.families and result.sign_elsewhere(study.rules) > 0

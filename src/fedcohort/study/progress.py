@@ -40,7 +40,7 @@ class Progress:
 def progress_of(conditions: Sequence[Condition], seeds: Sequence[int], results: Results, configs: Path) -> Progress:
     """Compare the requested runs with the stored results."""
     digest_of = ConfigDigests(configs).digest_of
-    commit = provenance.commit()
+    commit = provenance.current_commit()
     runs, states = [], {}
     digests = {condition.key(0): digest_of(condition.overrides) for condition in conditions}
     for seed in seeds:
@@ -133,7 +133,7 @@ def describe(study: Study, progress: Progress, results: Results) -> str:
 
 def describe_code(study: str, rows: Sequence[Row]) -> list[str]:
     """Describe which done runs were computed by code that behaves differently, or not compared with today's code."""
-    lines, commit = [], provenance.commit()[0]
+    lines, commit = [], provenance.current_commit()[0]
     if different := [row for row in rows if row["differs"]]:
         lines.append(
             f"differs  {len(different)}: computed by code that behaves differently; "

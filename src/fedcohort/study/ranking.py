@@ -68,7 +68,7 @@ class Ranks:
         spread: 95 % interval of each mean rank; NaN for fewer than six families.
         first: probability of each method to have the best mean rank; NaN likewise.
         by_setting: rank of each method in each setting.
-        seeds: that are compared in each setting.
+        seeds: seeds that are compared in each setting.
         overall: comparison of each method with the baseline, in the order of `mean`; empty if that is not ranked.
     """
 
@@ -137,7 +137,7 @@ def split_methods(study: Study, values: Values) -> tuple[list[str], list[str]]:
 def _largest_table(settings: Mapping[str, frozenset[str]], baseline: str) -> list[str]:
     """Return the methods of the largest table without a gap that has the baseline; of equals the most methods.
 
-    settings: of each method. The settings of a table are those that some methods have in common.
+    settings: settings of each method. The settings of a table are those that some methods have in common.
     """
     tables = {settings.get(baseline, frozenset[str]())}
     for of_method in set(settings.values()):
@@ -179,7 +179,7 @@ def rank_over(
 ) -> Ranking:
     """Return the ranks of methods over the shared settings.
 
-    groups: of each setting, the study with which it shares its seeds; None for one study.
+    groups: study of each setting, with which it shares its seeds; None for one study.
     """
     settings = {
         name: SettingResults(

@@ -91,9 +91,9 @@ def save(
 
     Args:
         study: in whose folder the files are.
-        template: of the page in Markdown; report.html contains the figures, and README.md names them only.
-        data: of the template.
-        tables: by name, written as .csv and .tex.
+        template: template of the page in Markdown; report.html contains the figures, and README.md names them only.
+        data: data of the template.
+        tables: the tables by name, written as .csv and .tex.
         csv: other .csv files, by name.
     """
     folder = study.folder

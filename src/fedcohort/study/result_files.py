@@ -43,7 +43,7 @@ def write(folder: Path, rows: Any, curves: Any) -> None:  # noqa: ANN401 - pyarr
     packed = {CURVES: io.BytesIO(), RESULTS: io.BytesIO()}
     for file, table in ((packed[CURVES], curves), (packed[RESULTS], rows)):
         parquet.write_table(table, file, compression="zstd")
-    manifest.replace(folder, {name: file.getbuffer() for name, file in packed.items()}, create=True)
+    manifest.replace_files(folder, {name: file.getbuffer() for name, file in packed.items()}, create=True)
 
 
 def exist(folder: Path) -> bool:
@@ -51,7 +51,7 @@ def exist(folder: Path) -> bool:
     path = folder / RESULTS
     with_manifest = (folder / manifest.NAME).exists()
     try:
-        manifest.check(path)
+        manifest.check_file(path)
         is_there = is_file(path)
     except DamagedFile as error:
         raise DataError(f"{error}. {REMEDY}") from error
@@ -95,7 +95,7 @@ def _read(path: Path) -> Any:  # noqa: ANN401
     import pyarrow as pa
 
     try:
-        manifest.check(path)
+        manifest.check_file(path)
         if not is_file(path):
             raise DataError(f"{path} is missing. {REMEDY}")
         return parquet.open_file(path).read()

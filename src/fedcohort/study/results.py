@@ -33,9 +33,9 @@ class Results:
     """The results in a study's folder.
 
     Attributes:
-        folder: of the study.
-        rows: by setting, method and seed. A run that was refused or failed has a row with the reason.
-        curves: of the runs that are done.
+        folder: folder of the study.
+        rows: the rows by setting, method and seed. A run that was refused or failed has a row with the reason.
+        curves: curves of the runs that are done.
         changed: keys of done runs whose configuration is another one now, where `progress.mark_changed` looked.
         own_folder: where the rows of a user's own methods are kept; None for the study's folder.
         own_keys: keys of these rows.

@@ -85,7 +85,7 @@ class Space:
 
     Attributes:
         trials: number of trials of each method.
-        settings: of the runs of a trial.
+        settings: settings of the runs of a trial.
         methods: ranges of the options, by method and option.
     """
 
@@ -130,7 +130,7 @@ def read_space(node: Mapping[str, Any], settings: Collection[str], seeds: Collec
     Args:
         node: the option.
         settings: names of the study's settings.
-        seeds: of the study.
+        seeds: seeds of the study.
 
     Raises:
         OptionError: for an option that is unknown, missing or out of range.

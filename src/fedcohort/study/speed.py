@@ -32,8 +32,8 @@ class Speed:
     Attributes:
         up: the speed-up over the baseline.
         p: after Holm over the methods of the setting.
-        verdict: of `results.verdict`.
-        costs: of whole runs over those of the baseline, by name; NaN if the baseline's are 0.
+        verdict: a verdict of `results.verdict`.
+        costs: costs of whole runs over those of the baseline, by name; NaN if the baseline's are 0.
     """
 
     up: SpeedUp

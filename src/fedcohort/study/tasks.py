@@ -167,5 +167,5 @@ def seconds_before(folder: Path, now_ms: int) -> float:
 
     now_ms: start of the present process, in milliseconds since 1970.
     """
-    starts = [start for start in metadata.starts_ms(folder) if start < now_ms]
+    starts = [start for start in metadata.read_start_times(folder) if start < now_ms]
     return wall_s(starts, [time_ms for time_ms in read(folder).times if time_ms < now_ms]) if starts else 0.0

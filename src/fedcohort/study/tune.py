@@ -140,7 +140,7 @@ class Tuning:
         """Run a trial. Its value is the mean of its runs, and None if one of them was refused or has failed."""
         tasks = self._tasks(method, overrides)
         outcomes = [outcome for _, outcome in sorted(run_tasks(tasks, self.launch), key=lambda pair: pair[0])]
-        commit, dirty = provenance.commit()
+        commit, dirty = provenance.current_commit()
         code = f"{commit[:10]}{' with uncommitted changes' if dirty else ''}"
         trial: Trial = {"words": overrides, "value": None, "commit": code}
         options = self.study.options

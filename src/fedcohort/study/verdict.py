@@ -38,13 +38,13 @@ class MethodVerdict:
     Attributes:
         setting: name of the setting.
         method: name of the method.
-        role: of the method in the study.
+        role: role of the method in the study.
         value: mean result over its seeds, in the metric's unit.
         last: mean over its seeds of the last measured value.
         diverged: number of seeds whose result is not finite.
         over: difference to the baseline; an empty one for the baseline, or without common seeds.
         ps: p-values of the difference.
-        verdict: of `results.verdict`, with the correction within the setting; "" for the baseline.
+        verdict: a verdict of `results.verdict`, with the correction within the setting; "" for the baseline.
         closed: share of the headroom; None if there is none.
         rank: among methods and the baseline; NaN for others.
         costs: mean costs of a run, by name.
@@ -106,7 +106,7 @@ class SettingVerdict:
 
     Attributes:
         methods: those with results, in the study's order.
-        headroom: of its oracle.
+        headroom: headroom of its oracle.
         seeds_needed: number of seeds that show a difference of `win.worth`; None if no spread is known.
         n: number of seeds of the median method.
         detectable: difference that these seeds show.
@@ -147,8 +147,8 @@ class Verdict:
     """The verdict on a study.
 
     Attributes:
-        settings: by name.
-        ranks: over settings; None if there is too little to rank.
+        settings: the settings by name.
+        ranks: ranks over settings; None if there is too little to rank.
         missing: number of the study's seeds without a result, by setting and method.
         collapsing: methods whose wins in single settings are not safe (`results.skew`).
     """

@@ -50,7 +50,7 @@ def choose_axes(runs: Sequence[Run]) -> tuple[dict[str, list[str]], dict[str, li
 
 
 def _swept(runs: Sequence[Run]) -> dict[str, list[str]]:
-    """Return the overridden parameters of which the runs have several values, with these; without the seed."""
+    """Return the values of each overridden parameter, other than the seed, in which the runs differ."""
     typed = [word.lstrip("+").partition("=")[0].split("@")[-1] for _, words in runs for word in words]
     values = {key: [fact for run, _ in runs if (fact := _fact(run, key)) is not None] for key in dict.fromkeys(typed)}
     distinct = {key: list(dict.fromkeys(facts)) for key, facts in values.items() if _is_row(key)}

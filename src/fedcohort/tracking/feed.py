@@ -40,7 +40,7 @@ class Feed:
 
     def send(self) -> int:
         """Send the committed steps that are missing, and return their number."""
-        lines, self._offset = history.lines(self._journal, self._offset, self._digest)
+        lines, self._offset = history.read_lines(self._journal, self._offset, self._digest)
         self._digest = lines[-1].digest if lines else self._digest
         self._waiting += [line for line in lines if line.step not in self._present]
         count = 0
@@ -58,7 +58,7 @@ class Feed:
         for path, folder in files:
             self.client.log_artifact(self.run_id, str(path), folder)
         self.set_status(info, status)
-        self.client.set_terminated(self.run_id, STATUS[status], history.last_ms(info.folder))
+        self.client.set_terminated(self.run_id, STATUS[status], history.last_commit_ms(info.folder))
         return len(files)
 
     def set_status(self, info: RunInfo, status: str) -> None:
@@ -67,7 +67,7 @@ class Feed:
 
         tags = {"status": status, DONE: str(max(self._present, default=0))}
         if status == "finished":
-            spent = history.count_spent(history.lines(self._journal)[0])
+            spent = history.count_spent(history.read_lines(self._journal)[0])
             tags[ENDED_BY] = ", ".join(info.budget.list_reached(spent))
         if summary := read_summary(info.folder):
             tags["mlflow.note.content"] = record.note(summary)
@@ -98,7 +98,7 @@ def log_batch(client: "MlflowClient", run_id: str, batch: Sequence[Line]) -> Non
 def artifacts(folder: Path) -> Iterator[tuple[Path, str | None]]:
     """Yield the files that are uploaded, each with its folder in MLflow. Raises `DamagedFile`."""
     for name in FILES:
-        manifest.check(folder / name)
+        manifest.check_file(folder / name)
         if (folder / name).exists():
             yield folder / name, None
     for path in sorted((folder / "figures").glob("*.png")):

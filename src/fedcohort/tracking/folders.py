@@ -15,7 +15,7 @@ def read_runs(folders: Iterable[Path]) -> list[Run]:
 
 
 def _read(path: Path) -> Run:
-    info, journal = metadata.load(path), history.read(path)
+    info, journal = metadata.load_info(path), history.read(path)
     status = folder.status_of(path)
     how = str(status.get("status", "running"))
     ends = {DONE: str(journal.steps[-1] if journal.steps else 0), ENDED_BY: ", ".join(status.get("ended_by", []))}
@@ -23,7 +23,7 @@ def _read(path: Path) -> Run:
         id=path.name,
         name=info.name,
         status=how,
-        started_ms=metadata.starts_ms(path)[0],
+        started_ms=metadata.read_start_times(path)[0],
         params={**record.params(info), "rounds": str(info.rounds)},
         tags={**record.tags(info, how), **ends},
         metrics=journal.final,

@@ -143,7 +143,7 @@ def follow(folder: Path, every_s: float, wait_s: float, wait: Wait) -> None:
     tracked = identity.load(folder)
     if tracked is None:
         raise ValueError(f"{folder} has no tracking server")
-    sender = Sender(metadata.load(folder), tracked.place, every_s, wait_s)
+    sender = Sender(metadata.load_info(folder), tracked.place, every_s, wait_s)
     sender.start()
     status = None
     while status is None:

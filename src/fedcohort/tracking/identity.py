@@ -137,7 +137,7 @@ def _find_recorded(client: "MlflowClient", identity: TrackedRun) -> "Run | None"
 def _create(client: "MlflowClient", info: RunInfo, identity: TrackedRun, experiment: str) -> "Run":
     tags = {**record.tags(info, "running"), KEY_TAG: identity.key}
     name = info.name.replace(f"-{info.config_hash}", "")  # without the hash: pages cut long names before the seed
-    return client.create_run(experiment, metadata.starts_ms(info.folder)[0], tags, run_name=name)
+    return client.create_run(experiment, metadata.read_start_times(info.folder)[0], tags, run_name=name)
 
 
 def _read_places(folder: "Path") -> list[TrackedRun]:

@@ -25,7 +25,7 @@ def sweeps(tag: str | None) -> list[str]:
 
 def sweeps_of(folder: Path) -> list[str]:
     """Return the sweeps of the run in `folder`; none if it has not begun or has no journal."""
-    return sweeps(metadata.tags(folder).get(SWEEPS)) if (folder / metadata.NAME).exists() else []
+    return sweeps(metadata.read_tags(folder).get(SWEEPS)) if (folder / metadata.NAME).exists() else []
 
 
 def sweeps_tag(folder: Path, sweep: str | None) -> dict[str, str]:
@@ -37,10 +37,10 @@ def sweeps_tag(folder: Path, sweep: str | None) -> dict[str, str]:
 def join(folder: Path, sweep: str) -> None:
     """Record that a finished run also belongs to `sweep`, unless it has no journal."""
     try:
-        info = metadata.load(folder)
+        info = metadata.load_info(folder)
     except CheckpointError:
         return
-    metadata.correct(replace(info, tags={**info.tags, **sweeps_tag(folder, sweep)}))
+    metadata.rewrite_info(replace(info, tags={**info.tags, **sweeps_tag(folder, sweep)}))
 
 
 def send(runs: Sequence[RunInfo]) -> None:

@@ -111,7 +111,7 @@ def _starts(info: RunInfo) -> dict[str, str]:
     """Return the number of starts, their commits, and what `resume=force` accepted."""
     if not info.starts:
         return {}
-    facts = {"starts": str(len(info.starts)), COMMITS: SEPARATOR.join(provenance.commits(info.starts))}
+    facts = {"starts": str(len(info.starts)), COMMITS: SEPARATOR.join(provenance.list_commits(info.starts))}
     return facts | ({FORCED: "; ".join(sentences)} if (sentences := provenance.list_forced(info.starts)) else {})
 
 

@@ -14,7 +14,7 @@ from fedcohort import ranges
 from fedcohort.errors import TrackingError
 from fedcohort.host.commands import fedcohort_command
 from fedcohort.record import metadata
-from fedcohort.record.history import expect
+from fedcohort.record.history import require_journal
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.tracking import server
 from fedcohort.tracking.follow import command_to_send
@@ -99,7 +99,7 @@ class MlflowTracker(Observer):
 
     def start(self, info: RunInfo) -> None:
         """Have the run followed. Raises `IncompatibleConfig` without a journal."""
-        expect(info.folder, "logger=mlflow")
+        require_journal(info.folder, "logger=mlflow")
         register(info.folder, self._place)
         self._folder = info.folder
         if not self._begin():  # the follower has died since the last run
@@ -132,7 +132,7 @@ class MlflowTracker(Observer):
     def catch_up(self, folder: Path) -> None:
         """Send what MLflow lacks of a run that finished before."""
         if (folder / metadata.NAME).exists() and not is_complete(folder, self._place):
-            self.start(metadata.load(folder))
+            self.start(metadata.load_info(folder))
             self.finish("finished")
 
     def _begin(self) -> bool:

@@ -64,7 +64,7 @@ class ChainedNetwork:
 def find_chain(model: FlatModel, pixels: PixelScale | None = None) -> ChainedNetwork | None:
     """Return the chain of a network that is one, or ends in one after a Flatten; None for other networks.
 
-    Subclasses of Sequential and layers with hooks are excluded, as they may compute anything.
+    Subclasses of Sequential and layers with hooks are excluded because they may compute anything.
 
     Args:
         model: the flat model of the network.

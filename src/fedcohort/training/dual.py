@@ -111,7 +111,7 @@ class Dual:
                 yield from self._side_by_side(group, shape)
 
     def _shape(self, task: ClientTask) -> GroupShape | None:
-        """Return the shape of a task; None if plain steps are faster, as the client has too many samples."""
+        """Return the shape of a task; None if plain steps are faster because the client has too many samples."""
         trainer = self.trainer
         n, batch = trainer.count(task), trainer.client.batch
         steps = len(cut_into_batches(n, batch or n, False))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from compare_toy import ACC, answered, run
+from compare_toy import ACC, compare_runs, make_run
 from fedcohort.report.comparison.verdicts import list_verdicts
 from fedcohort.results.matching.likeness import find_newest_sweep, find_unlike, name_newest
 from fedcohort.results.matching.match import match
@@ -18,12 +18,12 @@ SHORT = {"deadline": "wait_for_all", "until.virtual_s": "null"}
 def two_sweeps() -> list[Run]:
     """Random and flash of the first sweep, with five seeds, then all three with other budgets and three seeds."""
     runs = [
-        _in(run(word, seed, acc + seed / 100, started=1, options=LONG, rounds="500"), "2026-01-01")
+        _in(make_run(word, seed, acc + seed / 100, started=1, options=LONG, rounds="500"), "2026-01-01")
         for word, acc in (("random", 0.7), ("flash", 0.6))
         for seed in range(5)
     ]
     return runs + [
-        _in(run(word, seed, acc + seed / 90, started=2, options=SHORT, rounds="50"), "2026-01-02")
+        _in(make_run(word, seed, acc + seed / 90, started=2, options=SHORT, rounds="50"), "2026-01-02")
         for word, acc in (("random", 0.6), ("flash", 0.6), ("ucb", 0.65))
         for seed in range(3)
     ]
@@ -35,7 +35,7 @@ def _in(found: Run, sweep: str) -> Run:
 
 def test_a_verdict_names_a_difference_of_budgets() -> None:
     """Of random and flash the first sweep's five runs are compared, of ucb there are those of the second only."""
-    found = answered(two_sweeps())
+    found = compare_runs(two_sweeps())
     assert found.unlike["", "flash"] == ()
     assert found.unlike["", "ucb"] == ("rounds", "until.virtual_s", "deadline")
     lines = list_verdicts(found)
@@ -47,9 +47,9 @@ def test_a_verdict_names_a_difference_of_budgets() -> None:
 
 def test_many_options_are_counted() -> None:
     options = {"client.lr": "1", "client.batch": "2", "eval.every": "3", "update_limit.a": "4", "cohort": "9"}
-    runs = [run("random", seed, 0.5) for seed in range(2)]
-    runs += [run("ucb", seed, 0.4, options=options, rounds="9") for seed in range(2)]
-    (line,) = list_verdicts(answered(runs))
+    runs = [make_run("random", seed, 0.5) for seed in range(2)]
+    runs += [make_run("ucb", seed, 0.4, options=options, rounds="9") for seed in range(2)]
+    (line,) = list_verdicts(compare_runs(runs))
     assert line.endswith("Other options differ as well: rounds, client.batch, client.lr, cohort and 2 more.")
 
 
@@ -71,7 +71,7 @@ def test_other_options_that_differ_are_noted(
     a, b = ("5", "9") if rows == "rounds" else ("a", "b")
     runs = []
     for value, given in ((a, first), (b, second)):
-        made = run("random", 0, 0.5, options={**given, **({rows: value} if rows in ("selector", "agg") else {})})
+        made = make_run("random", 0, 0.5, options={**given, **({rows: value} if rows in ("selector", "agg") else {})})
         runs.append(replace(made, tags={**made.tags, "name": value}))
     found = match(runs, rows, None, ACC)
     assert find_unlike((b, ""), (a, ""), found, rows) == expected
@@ -79,15 +79,15 @@ def test_other_options_that_differ_are_noted(
 
 def test_a_baseline_column_makes_columns_the_conditions() -> None:
     """Of agg=a, the baseline, and agg=b, which brings its own deadline along, in the row of one selector."""
-    runs = [run("ucb", s, 0.5 + 0.1 * s, agg, options={"deadline": agg}) for agg in ("a", "b") for s in range(2)]
-    found = answered(runs, cols="agg", baseline="a")
+    runs = [make_run("ucb", s, 0.5 + 0.1 * s, agg, options={"deadline": agg}) for agg in ("a", "b") for s in range(2)]
+    found = compare_runs(runs, cols="agg", baseline="a")
     assert list(found.headline.entries) == [("ucb", "a"), ("ucb", "b")]
     assert found.unlike == {("ucb", "b"): ()}
 
 
 def test_the_newest_sweep_is_the_one_that_began_last() -> None:
     """A sweep that found all of its runs finished has those of the one before, and a name that sorts after."""
-    runs = [_in(run("a", 0, 0.1, started=3), "2025, 2026"), _in(run("b", 0, 0.1, started=1), "2027")]
+    runs = [_in(make_run("a", 0, 0.1, started=3), "2025, 2026"), _in(make_run("b", 0, 0.1, started=1), "2027")]
     assert name_newest(runs) == "2026"
     assert name_newest([replace(each, tags={}) for each in runs]) is None
     assert find_newest_sweep(match(runs, "selector", None, ACC)) == "2026"

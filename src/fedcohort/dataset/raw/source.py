@@ -14,7 +14,7 @@ IMAGES = {".png", ".jpg", ".jpeg", ".webp", ".bmp"}
 
 
 def folder_of(path: str) -> Path:
-    """Return the folder. Raises `DataError`, also for an archive, which is not opened."""
+    """Return the path as a folder. Raises `DataError` if it is not one; archives are not opened."""
     try:
         source = expand(path)
         is_folder, is_file = source.is_dir(), source.is_file()

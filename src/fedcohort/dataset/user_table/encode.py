@@ -47,7 +47,7 @@ def encode(
     Args:
         frames: the tables, the training rows first.
         inputs: the columns that are inputs.
-        levels: of each category, from `find_levels`.
+        levels: levels of each category, from `find_levels`.
         gaps: whether empty cells become missing numbers; otherwise they are errors.
 
     Returns:

@@ -45,7 +45,7 @@ def read_frames(folder: Path) -> dict[str, Frame]:
 def check_sizes(folder: Path, files: list[Path]) -> None:
     """Check that all images have one size and are all grey or all coloured, by their headers.
 
-    Files that are no images are left to the reader, which names them. Raises `DataError`.
+    Files that are not images are skipped here; the reader reports them. Raises `DataError`.
     """
     from PIL import Image  # noqa: PLC0415 - only where images are read
 

@@ -19,11 +19,11 @@ class Reader:
     """How columns become inputs.
 
     Attributes:
-        columns: of numbers; empty if `lists` are the inputs.
+        columns: columns of numbers; empty if `lists` are the inputs.
         lists: columns of lists or images; several become the channels of a sample.
         window: rows of a sample, 1 if each row is one.
         gaps: whether missing numbers become NaN; otherwise they are errors.
-        shape: of a sample, empty for the shape of the columns.
+        shape: shape of a sample, empty for the shape of the columns.
         scale: inputs are divided by it.
         pixels: "auto", "float32" or "uint8", see `dataset.folder.Folder`.
         standardised: whether the inputs are standardised afterwards.

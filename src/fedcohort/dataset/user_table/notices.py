@@ -60,7 +60,7 @@ def of_scale(x: np.ndarray, names: Sequence[str]) -> Iterator[str]:
 
     Args:
         x: the inputs of the training rows, float32 [N, features].
-        names: of the features.
+        names: names of the features.
     """
     size = np.sqrt(np.einsum("nf,nf->f", x, x, dtype=np.float64, casting="same_kind") / len(x))
     largest_value = np.maximum(x.max(0), -x.min(0))

@@ -25,7 +25,7 @@ class TableOptions:
         series: the column with the series of each row, in a table with one row per time step.
         window: rows of a sample in such a table; None if each row is a sample.
         n_classes: None for as many as there are.
-        shape: of one sample, empty for the shape of the columns.
+        shape: shape of one sample, empty for the shape of the columns.
         scale: divisor of the inputs.
         standardise: "train" or True for mean 0 and deviation 1 of each feature over the training rows, else "none".
         missing: how rows with missing cells are treated: "error", "drop" or "mean".

@@ -28,7 +28,7 @@ def held_out(labels: Ids, owner: Ids | None, share: float, rng: np.random.Genera
     Args:
         labels: int64 [N].
         owner: the client of each row, int64 [N]; None if rows have none.
-        share: of the rows that are cut, in (0, 1).
+        share: share of the rows that are cut, in (0, 1).
         rng: for the order of the rows.
 
     Returns:
@@ -62,7 +62,7 @@ def complete(
 
     Args:
         frame: the table.
-        columns: of labels, clients, categories and dates; those that the table lacks don't count.
+        columns: columns of labels, clients, categories and dates; those that the table lacks don't count.
         numbers: the columns of numbers that are features.
         features: the columns of lists or images that are features.
         window: rows of a sample.

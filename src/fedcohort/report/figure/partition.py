@@ -47,7 +47,7 @@ def draw(info: RunInfo) -> "Figure":
     widths = [2.6] + [1.4] * len(strips)
     grid = figure.subplots(1, len(widths), sharey=True, squeeze=False, width_ratios=widths)[0]
     label = label_rows(count, len(edges), sorted_by)
-    image = _heat_map(grid[0], population.shares(info.class_counts)[order], edges, label)
+    image = _heat_map(grid[0], population.class_shares(info.class_counts)[order], edges, label)
     style.name_rows(grid[0], order, sorted_by_id=not sorted_by)
     bar = figure.colorbar(image, ax=grid[0], location="top", aspect=30, ticks=[0, 5, 10, 25, 50, 100])
     bar.set_label("share of the client's samples, %", fontsize=style.TEXT)
@@ -63,7 +63,7 @@ def sort_clients(info: RunInfo) -> tuple[Ids, str]:
     Clients without differences are in the order of their ids, or by class if they are too many for separate rows. The
     name is "" for ids.
     """
-    fact = population.most_telling(info)
+    fact = population.find_main_fact(info)
     if fact is not None:
         return np.argsort(-fact.values, kind="stable").astype(np.int64), fact.word
     count = len(info.class_counts)
@@ -72,7 +72,7 @@ def sort_clients(info: RunInfo) -> tuple[Ids, str]:
 
 def by_class(class_counts: np.ndarray) -> Ids:
     """Return the clients ordered by their most frequent class, those with its largest shares first."""
-    shares = population.shares(class_counts)
+    shares = population.class_shares(class_counts)
     return np.lexsort((-shares.max(axis=1), shares.argmax(axis=1))).astype(np.int64)
 
 

@@ -32,7 +32,7 @@ class SettingMap:
         groups: of each method, from `method_names.GROUPS`.
         difference: in `unit`; NaN if there is no result.
         is_clear: whether the difference is significant.
-        unit: of a difference, as "points".
+        unit: unit of a difference, as "points".
         baseline: to which differences are taken.
         note: second line of the title.
     """

@@ -1,0 +1,14 @@
+"""Paths as users type them."""
+
+from pathlib import Path
+
+import pytest
+
+from fedcohort.paths import expand
+
+
+def test_a_home_folder_is_expanded_where_it_exists(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    assert expand("~/data") == Path("/home/me/data")
+    assert expand("~nobody_of_this_name/data") == Path("~nobody_of_this_name/data")
+    assert expand("data") == Path("data")
