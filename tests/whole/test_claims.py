@@ -81,8 +81,9 @@ def describe_robust_loss() -> str:
     return (
         f"In {len(gains)} settings with label noise (digits, {span}) random selection gains {min(gains):.1f} to "
         f"{max(gains):.1f} points with FLASH's loss instead of cross-entropy, significantly in {count['loss', 1]} "
-        f"after Holm over {len(comparisons)} comparisons. FLASH's selection with cross-entropy is significantly "
-        f"better than random selection in {count['selection', 1]} of them. With FLASH's loss in both, it is significantly better "
+        f"after Holm over {len(comparisons)} comparisons. "
+        "FLASH's selection with cross-entropy is significantly better than random selection in "
+        f"{count['selection', 1]} of them. With FLASH's loss in both, it is significantly better "
         f"in {count['both', 1]} and worse in {count['both', -1]}. "
         f"With 70 % noisy clients the loss gains {noisy['loss']}, the selection {noisy['selection']}, and the "
         f"selection on top of the loss {noisy['both']}."
