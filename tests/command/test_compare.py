@@ -30,13 +30,13 @@ def fill(logs: Logs) -> None:
     for i, (word, seed, sweep) in enumerate(
         [("a", 0, "s"), ("a", 1, "s"), ("b", 0, "s"), ("b", 1, "s"), ("b", 2, "t")]
     ):
-        made = client.create_run(experiment, start_time=i).info.run_id
+        run_id = client.create_run(experiment, start_time=i).info.run_id
         params = [Param("selector", word), Param("seed", str(seed)), Param("dataset", "digits")]
         cost = {"time/virtual_s": 7.0, "comm/down_bytes": 1e6, "comm/up_bytes": 2e6}
-        metrics = [Metric(name, each * step, 0, step) for name, each in cost.items() for step in range(4)]
+        metrics = [Metric(name, value * step, 0, step) for name, value in cost.items() for step in range(4)]
         metrics += [Metric("clients/acc_worst5", 0.05 * step + 0.01 * seed, 0, step) for step in range(4)]
         metrics += [Metric(ACC, 0.1 * step + 0.01 * seed + 0.05 * (word == "b") * step, 0, step) for step in range(4)]
-        client.log_batch(made, metrics, params, [RunTag("status", "finished"), RunTag("sweep_id", sweep)])
+        client.log_batch(run_id, metrics, params, [RunTag("status", "finished"), RunTag("sweep_id", sweep)])
 
 
 def fill_seeds(logs: Logs, runs: Sequence[tuple[float, dict[str, str], dict[str, str]]]) -> None:
@@ -44,30 +44,30 @@ def fill_seeds(logs: Logs, runs: Sequence[tuple[float, dict[str, str], dict[str,
     client = logs.client()
     experiment = client.create_experiment("fedcohort")
     for seed, (accuracy, params, tags) in enumerate(runs):
-        made = client.create_run(experiment, start_time=seed + 1, run_name=f"a-s{seed}").info.run_id
-        given = [Param(*item) for item in {"selector": "a", "seed": str(seed), **params}.items()]
-        held = [RunTag(*item) for item in {**tags, "status": "finished"}.items()]
-        client.log_batch(made, [Metric(ACC, accuracy, 0, 3)], given, held)
+        run_id = client.create_run(experiment, start_time=seed + 1, run_name=f"a-s{seed}").info.run_id
+        run_params = [Param(*item) for item in {"selector": "a", "seed": str(seed), **params}.items()]
+        run_tags = [RunTag(*item) for item in {**tags, "status": "finished"}.items()]
+        client.log_batch(run_id, [Metric(ACC, accuracy, 0, 3)], run_params, run_tags)
 
 
 def fill_lengths(logs: Logs) -> None:
     """Four runs that were started with three rounds: two extended to twenty, one of them before there was the tag."""
     tags: list[dict[str, str]] = [{"rounds": "20"}, {"changed.rounds": "20"}, {"rounds": "3"}, {}]
-    fill_seeds(logs, [(0.1 * seed, {"rounds": "3"}, each) for seed, each in enumerate(tags)])
+    fill_seeds(logs, [(0.1 * seed, {"rounds": "3"}, run_tags) for seed, run_tags in enumerate(tags)])
 
 
-def asked(logs: Logs, **changes: str) -> Options:
+def make_options(logs: Logs, **changes: str) -> Options:
     return replace(Options(tracking_uri=logs.uri, out=str(logs.path / "out")), **changes)
 
 
 def test_a_sweep_becomes_tables_and_figures(logs: Logs) -> None:
     """The mean of rounds 1 to 3 differs by .05 * 2: the same on both seeds. The page is named first."""
     fill(logs)
-    text, files = compare(asked(logs, sweep="s", baseline="a"))
+    text, files = compare(make_options(logs, sweep="s", baseline="a"))
     assert "b has 2 seeds in common with a (+10.0 points): a verdict needs 3." in text
     assert [file.name for file in files[:4]] == ["report.html", "table.md", "table.tex", "table.csv"]
     assert {"curves.svg", "differences.pdf", "forest.png"} <= {file.name for file in files}
-    text, files = compare(asked(logs, filter="params.dataset = 'digits'", curves="false"))
+    text, files = compare(make_options(logs, filter="params.dataset = 'digits'", curves="false"))
     assert "missing: a has no run of seed 2" in text
     assert "curves.png" not in [file.name for file in files]
 
@@ -75,20 +75,22 @@ def test_a_sweep_becomes_tables_and_figures(logs: Logs) -> None:
 def test_the_option_last_means_the_latest_sweep(logs: Logs) -> None:
     """Of the sweeps one and two the runs of two are the newest, and the page names it."""
     fill_seeds(logs, [(0.1, {}, {"sweep_id": "one"}), (0.3, {}, {"sweep_id": "two"}), (0.5, {}, {"sweep_id": "two"})])
-    text, _ = compare(asked(logs, sweep="last", curves="false"))
+    text, _ = compare(make_options(logs, sweep="last", curves="false"))
     assert "2 runs of sweep two; " in text
 
 
 def test_without_sweeps_the_option_last_is_an_error(logs: Logs) -> None:
     fill_lengths(logs)
     with pytest.raises(OptionError, match="sweep must be null: experiment 'fedcohort' has none, got 'last'"):
-        compare(asked(logs, sweep="last"))
+        compare(make_options(logs, sweep="last"))
 
 
 def test_several_metrics_and_costs_are_compared(logs: Logs) -> None:
     """b costs what a does, and its worst clients are as good: 10 % of rounds 1 to 3, and 11 % on seed 1."""
     fill(logs)
-    text, files = compare(asked(logs, sweep="s", baseline="a", metric=f"{ACC},clients/acc_worst5", curves="false"))
+    text, files = compare(
+        make_options(logs, sweep="s", baseline="a", metric=f"{ACC},clients/acc_worst5", curves="false")
+    )
     header, _, row = (line for line in text.splitlines() if line.startswith("|") and not line.startswith("| a"))
     assert "| clients/acc_worst5, % | clients/acc_worst5: better than a, points | virtual time | bytes |" in header
     assert "| 10.5 [4.1, 16.9] | +0.0 | 21 s (1.00 ×) | 9 MB (1.00 ×) |" in row
@@ -98,25 +100,25 @@ def test_several_metrics_and_costs_are_compared(logs: Logs) -> None:
     with pytest.raises(
         OptionError, match=r"metric must be one of clients/acc_worst5, comm/down_bytes, .* got 'test/ac'"
     ):
-        compare(asked(logs, sweep="s", metric=f"{ACC},test/ac"))
+        compare(make_options(logs, sweep="s", metric=f"{ACC},test/ac"))
 
 
 def test_the_run_of_a_report_is_not_compared(logs: Logs) -> None:
     fill(logs)
-    text, _ = compare(asked(logs, sweep="s", baseline="a", report="true", curves="false"))
+    text, _ = compare(make_options(logs, sweep="s", baseline="a", report="true", curves="false"))
     client = logs.client()
     (run,) = client.search_runs(["1"], "tags.report = 's'")
     assert text.endswith(f"\nMLflow: report: test/acc by selector, against a ({run.info.run_id[:8]})\n")
     assert "b has 2 seeds in common with a" in run.data.tags["mlflow.note.content"]
-    assert compare(asked(logs, curves="false"))[0].count("left out") == 0
+    assert compare(make_options(logs, curves="false"))[0].count("left out") == 0
     client.set_tag(run.info.run_id, "sweep_id", "s")
-    options = asked(logs, sweep="s")
+    options = make_options(logs, sweep="s")
     assert len(read_answer(options.query, options.question).matched.cells["b", ""]) == 2
 
 
 def test_a_server_gives_the_same_histories_as_a_database(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(logs)
-    options = asked(logs, sweep="s")
+    options = make_options(logs, sweep="s")
     at_once = read_answer(options.query, options.question).frames.curves
     monkeypatch.setattr(compat, "read_histories", lambda *args: None)
     one_by_one = read_answer(options.query, options.question).frames.curves
@@ -126,54 +128,54 @@ def test_a_server_gives_the_same_histories_as_a_database(logs: Logs, monkeypatch
 def test_a_target_adds_tables(logs: Logs) -> None:
     """b has .15 a round, a .1, a round takes 7 s: .3 is met after 14 and 21 s, and seeds differ by a hundredth."""
     fill(logs)
-    text, files = compare(asked(logs, sweep="s", baseline="a", target="0.3", crossing="first"))
+    text, files = compare(make_options(logs, sweep="s", baseline="a", target="0.3", crossing="first"))
     assert "## Cost until test/acc is 30 %" in text
     assert "| a | 2 of 2 seeds | 21 s |" in text
     assert "| b | 2 of 2 seeds | 14 s | 1.50 |" in text
     assert {"target.md", "target.tex", "target.csv"} <= {file.name for file in files}
-    text, files = compare(asked(logs, sweep="s", baseline="a", target="best_of:a", axis="bytes", curves="false"))
+    text, files = compare(make_options(logs, sweep="s", baseline="a", target="best_of:a", axis="bytes", curves="false"))
     assert "## Cost until test/acc is 20 to 21 %" in text
     with pytest.raises(OptionError, match="axis=client_flops is not known of run"):
-        compare(asked(logs, sweep="s", target="0.3", axis="client_flops"))
+        compare(make_options(logs, sweep="s", target="0.3", axis="client_flops"))
 
 
 def test_an_extended_budget_replaces_the_first_one(logs: Logs) -> None:
     """The first was ended by a budget; of a run of an older fedcohort, which knew of none, nothing is said."""
     ended = {"until.acc": "0.4", "rounds_done": "2", "ended_by": "until.acc"}
     fill_seeds(logs, [(0.1, {"rounds": "3", "until.acc": "0.2"}, ended), (0.1, {"rounds": "3"}, {})])
-    text, _ = compare(asked(logs, rows="until.acc", curves="false"))
+    text, _ = compare(make_options(logs, rows="until.acc", curves="false"))
     assert "| 0.4 | 1 | 10.0 |\n| null | 1 | 10.0 |" in text
     assert "- ended by until.acc=0.4: 1 run, after 2 rounds" in text
 
 
 def test_runs_that_were_extended_differ_in_rounds(logs: Logs) -> None:
     fill_lengths(logs)
-    text, _ = compare(asked(logs, curves="false"))
+    text, _ = compare(make_options(logs, curves="false"))
     assert "| a | 2 | 25.0 [" in text
     left_out, how = next(line for line in text.splitlines() if "left out" in line).split("): it differs")
-    assert [each in left_out for each in ("a-s0", "a-s1", "a-s2", "a-s3")] == [True, True, False, False]
+    assert [name in left_out for name in ("a-s0", "a-s1", "a-s2", "a-s3")] == [True, True, False, False]
     assert how == " from the other runs of a: rounds=20 (others 3)"
 
 
 def test_runs_can_be_compared_by_rounds(logs: Logs) -> None:
     fill_lengths(logs)
-    text, _ = compare(asked(logs, rows="rounds", curves="false"))
+    text, _ = compare(make_options(logs, rows="rounds", curves="false"))
     assert "| 3 | 2 | 25.0 [" in text
     assert "| 20 | 2 | 5.0 [" in text
-    text, _ = compare(asked(logs, rows="selector", cols="rounds", curves="false"))
+    text, _ = compare(make_options(logs, rows="selector", cols="rounds", curves="false"))
     assert "| rounds | selector | seeds |" in text
 
 
 def test_missing_runs_are_reported(logs: Logs) -> None:
     fill(logs)
     with pytest.raises(TrackingError, match=r"no runs in experiment 'fedcohort' with tags\.sweep_id LIKE '%s%' and"):
-        compare(asked(logs, sweep="s", filter="params.seed = '7'"))
+        compare(make_options(logs, sweep="s", filter="params.seed = '7'"))
     with pytest.raises(OptionError, match=r"sweep must be one of s, t, got 'lst'; did you mean last\?"):
-        compare(asked(logs, sweep="lst"))
+        compare(make_options(logs, sweep="lst"))
     with pytest.raises(OptionError, match="experiment must be one of Default, fedcohort, got 'x'"):
-        compare(asked(logs, experiment="x"))
+        compare(make_options(logs, experiment="x"))
     with pytest.raises(OptionError, match=r"filter: MLflow can't read 'what\?'"):
-        compare(asked(logs, filter="what?"))
+        compare(make_options(logs, filter="what?"))
     assert not (logs.path / "out").exists()
 
 

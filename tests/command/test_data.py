@@ -20,7 +20,7 @@ def at_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-def shown(tmp_path: Path, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
+def show(tmp_path: Path, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
     assert line.main(["data", *words, f"paths.logs={tmp_path}"]) == 0
     return capsys.readouterr().out.splitlines()
 
@@ -28,19 +28,19 @@ def shown(tmp_path: Path, capsys: pytest.CaptureFixture[str], *words: str) -> li
 def test_the_command_shows_the_data_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """1,438 training digits, of which 5 % are the server's: 72."""
     words = ("clients=6", "partition=dirichlet", "label_noise=none", "seed=3")
-    lines = shown(tmp_path, capsys, "digits", *words)
+    lines = show(tmp_path, capsys, "digits", *words)
     ran = go(tmp_path / "run", *words, "cohort=2", "rounds=1")
-    n, held = ran.info.n_train, ran.info.class_counts.sum(1)
+    n, class_sizes = ran.info.n_train, ran.info.class_counts.sum(1)
     assert f"(checksum {ran.info.tags['data']}, seed 3)" in lines[0]
     assert (
-        f"samples     {n.sum():,} for training, {held.sum() - n.sum()} for clients' validation, 72 the server's"
+        f"samples     {n.sum():,} for training, {class_sizes.sum() - n.sum()} for clients' validation, 72 the server's"
         in lines
     )
     assert "test        359 samples, 359 of them clients' own" in lines
     assert "a sample    1 x 8 x 8, float32" in lines
     assert f"clients     6 with {n.min()} / {sorted(n)[2] / 2 + sorted(n)[3] / 2:.0f} / {n.max()} samples" in lines[5]
     rows = [text.split() for text in lines if text.split()[0] in "012345"]
-    assert [row[:2] for row in rows] == [[str(k), f"{held[k]:,}"] for k in range(6)]
+    assert [row[:2] for row in rows] == [[str(k), f"{class_sizes[k]:,}"] for k in range(6)]
     first = ran.info.class_counts[0]
     assert rows[0][4:7] == [str(first.argmax()), f"{100 * first.max() / first.sum():.0f}", "%,"]
     picture = tmp_path / "data" / "digits.png"
@@ -49,7 +49,7 @@ def test_the_command_shows_the_data_of_a_run(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_a_large_population_is_abbreviated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = shown(tmp_path, capsys, "digits", "clients=23")
+    lines = show(tmp_path, capsys, "digits", "clients=23")
     assert "... and 3 more" in lines
     assert sum(text[:1] == " " and text.split()[0].isdecimal() for text in lines) == 20
 
@@ -61,7 +61,7 @@ def test_a_scenarios_page_describes_it(tmp_path: Path, capsys: pytest.CaptureFix
     """
     words = ("digits", "heterogeneity=noniid30_noise15", "clients=8")
     home = tmp_path / "page"
-    assert shown(tmp_path, capsys, *words, f"out={home}")[-1] == str(home / "README.md")
+    assert show(tmp_path, capsys, *words, f"out={home}")[-1] == str(home / "README.md")
     page = (home / "README.md").read_text()
     assert page.startswith(
         "# dataset=digits heterogeneity=noniid30_noise15 clients=8\n\nFLASH's \"30% non-IIDness and 15%"
@@ -69,14 +69,14 @@ def test_a_scenarios_page_describes_it(tmp_path: Path, capsys: pytest.CaptureFix
     assert "\nfedcohort data digits heterogeneity=noniid30_noise15 clients=8 paths.logs=FOLDER\n" in page
     assert str(tmp_path) not in page
     ran = go(tmp_path / "run", *words[1:], "cohort=2", "rounds=1")
-    found = {key: ran.info.skew[f"{key}_ci"] for key in ("global", "client")}
-    assert f"| class imbalance | {found['global']:.4f} | {found['client']:.4f} |" in page
+    imbalances = {key: ran.info.skew[f"{key}_ci"] for key in ("global", "client")}
+    assert f"| class imbalance | {imbalances['global']:.4f} | {imbalances['client']:.4f} |" in page
     assert "spurious" not in page
     assert len(re.findall(r"^\| \d+ \| [\d,]+ \| [\d,]+ \| \d+ \| .* % \|$", page, re.MULTILINE)) == 8
     assert (home / "partition.png").stat().st_size > 10_000
 
     def client_map(*typed: str) -> str:
-        shown(tmp_path, capsys, *words, *typed, f"out={tmp_path / 'other'}")
+        show(tmp_path, capsys, *words, *typed, f"out={tmp_path / 'other'}")
         return known(re.search(r"client map \| `(\w{16})`", (tmp_path / "other" / "README.md").read_text()))[1]
 
     assert client_map() == client_map("label_noise=none") == re.findall(r"`(\w{16})`", page)[0] != client_map("seed=1")
@@ -85,7 +85,7 @@ def test_a_scenarios_page_describes_it(tmp_path: Path, capsys: pytest.CaptureFix
 def test_the_page_counts_the_attributes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = f"dataset.path={write_spawrious(tmp_path, 100)}"
     words = ("spawrious", "heterogeneity=spawrious_gci", "dataset.size=8", data)
-    shown(tmp_path, capsys, *words, f"out={tmp_path / 'page'}")
+    show(tmp_path, capsys, *words, f"out={tmp_path / 'page'}")
     page = (tmp_path / "page" / "README.md").read_text()
     assert "FedDiverse's Spawrious_GCI, for dataset=spawrious: 24 clients" in page.splitlines()[2]
     rows = [
@@ -102,15 +102,15 @@ def test_the_committed_pages_match_the_federations(tmp_path: Path, capsys: pytes
     """Where the data are at hand, MNIST's: what the page says of clients is what the command writes."""
     if not (SHARED / "mnist").is_dir():
         pytest.skip("no ../shared/data/mnist beside the repository: the real data are shared, not committed")
-    kept = (ROOT / "docs" / "scenarios" / "cmnist_gsc" / "README.md").read_text()
-    words = re.findall(r"^fedcohort data (.*)$", kept, re.MULTILINE)[0].replace("FOLDER", str(SHARED / "mnist"))
-    shown(tmp_path, capsys, *words.split(), f"out={tmp_path / 'page'}")
-    made = (tmp_path / "page" / "README.md").read_text()
-    said = re.compile(
+    committed = (ROOT / "docs" / "scenarios" / "cmnist_gsc" / "README.md").read_text()
+    words = re.findall(r"^fedcohort data (.*)$", committed, re.MULTILINE)[0].replace("FOLDER", str(SHARED / "mnist"))
+    show(tmp_path, capsys, *words.split(), f"out={tmp_path / 'page'}")
+    generated = (tmp_path / "page" / "README.md").read_text()
+    described = re.compile(
         r"^\| (?:client map|class imbalance|attribute imbalance|spurious correlation|\d+) \|.*$", re.MULTILINE
     )
-    assert said.findall(made) == said.findall(kept)
-    assert len(said.findall(kept)) == 1 + 3 + 24
+    assert described.findall(generated) == described.findall(committed)
+    assert len(described.findall(committed)) == 1 + 3 + 24
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_the_committed_pages_match_the_federations(tmp_path: Path, capsys: pytes
         (["digits", "clients=90000"], "clients=90000 needs 270000 training samples"),
     ],
 )
-def test_errors_are_one_line(capsys: pytest.CaptureFixture[str], words: list[str], said: str) -> None:
+def test_errors_are_one_line(capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
     assert line.main(["data", *words]) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert error.count("\n") == 1

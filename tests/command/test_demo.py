@@ -25,9 +25,9 @@ def test_the_demo_prints_a_few_lines_and_runnable_commands(
     monkeypatch.setattr(demo, "program_command", lambda name: f"here/{name}")
     monkeypatch.setattr(demo, "fedcohort_command", lambda name: f"here/fedcohort {name}")
     assert demo.main(SMALL) == 0
-    said = capsys.readouterr()
-    lines = said.out.splitlines()
-    assert len(lines) + len(said.err.splitlines()) <= 60
+    captured = capsys.readouterr()
+    lines = captured.out.splitlines()
+    assert len(lines) + len(captured.err.splitlines()) <= 60
     assert sum(line.startswith("run ") and "here/python train.py selector=" in line for line in lines) == 3
     *_, flash, page, _, sweep, see = lines
     assert page == f"Report: {tmp_path / 'logs' / 'demo' / 'report.html'}"
@@ -38,15 +38,17 @@ def test_the_demo_prints_a_few_lines_and_runnable_commands(
     words = f"selector=flash,random,flash_answered {' '.join((*SETTING, *SMALL))} seed=0,1,2"
     assert sweep.endswith(f": here/python train.py -m {words}")
     assert shlex.split(see)[-2:] == ["ui", "sweep=null"]
-    assert demo.SETTING_TEXT not in said.out, "other options than the setting's may change it"
+    assert demo.SETTING_TEXT not in captured.out, "other options than the setting's may change it"
 
 
 def test_costs_are_multiples_of_those_of_random_selection() -> None:
     row = {"selector": "mine", "difference": 0.102, "virtual_s_times": 1.01, "bytes_times": 5.0}
-    said = demo.explain_costs({**row, "client_flops_times": 2.04})
-    assert said == "mine: +10.2 points against random, at 5.0 times the bytes and 2.0 times the client computation"
-    said = demo.explain_costs({**row, "bytes_times": 1.0, "client_flops_times": math.nan})
-    assert said == "mine: +10.2 points against random, at the same cost"
+    explanation = demo.explain_costs({**row, "client_flops_times": 2.04})
+    assert (
+        explanation == "mine: +10.2 points against random, at 5.0 times the bytes and 2.0 times the client computation"
+    )
+    explanation = demo.explain_costs({**row, "bytes_times": 1.0, "client_flops_times": math.nan})
+    assert explanation == "mine: +10.2 points against random, at the same cost"
 
 
 @pytest.mark.parametrize(
@@ -62,10 +64,10 @@ def test_costs_are_multiples_of_those_of_random_selection() -> None:
     ],
     ids=["nothing typed", "another selector", "no selector"],
 )
-def test_the_runs_differ_only_in_the_selector(words: list[str], first: list[str], others: list[str]) -> None:
-    flash, *rest = demo.list_runs(words).values()
-    assert flash == [*first, *SETTING, *others]
-    assert rest == [[f"selector={name}", *SETTING, *others] for name in ("random", "flash_answered")]
+def test_the_runs_differ_only_in_the_selector(words: list[str], first: list[str], expected_others: list[str]) -> None:
+    flash, *other_runs = demo.list_runs(words).values()
+    assert flash == [*first, *SETTING, *expected_others]
+    assert other_runs == [[f"selector={name}", *SETTING, *expected_others] for name in ("random", "flash_answered")]
 
 
 def test_a_baseline_is_run_once_and_the_setting_can_be_changed() -> None:
@@ -89,5 +91,5 @@ def test_the_demo_reports_the_results_of_the_study(tmp_path: Path) -> None:
     assert methods[0].method == demo.BEST
     composed = compose_words(*collecting_overrides(tmp_path, *demo.SETTING, small=False))
     noise, clients = composed.config["label_noise"], composed.config["clients"]
-    many = f"{round(noise['share'] * clients)} of {clients} clients"
-    assert f"{many} have {100 * noise['rate']:.0f} % wrong labels" == demo.SETTING_TEXT
+    noisy_clients = f"{round(noise['share'] * clients)} of {clients} clients"
+    assert f"{noisy_clients} have {100 * noise['rate']:.0f} % wrong labels" == demo.SETTING_TEXT

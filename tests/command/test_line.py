@@ -37,10 +37,10 @@ def test_each_command_is_described_by_its_module(name: str, capsys: pytest.Captu
         ),
     ],
 )
-def test_a_wrong_command_gets_a_suggestion(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_command_gets_a_suggestion(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert line.main(words) == 2
     captured = capsys.readouterr()
-    assert said in captured.out + captured.err
+    assert message in captured.out + captured.err
 
 
 @pytest.mark.parametrize("words", [["data", "patients.csv"], ["methods", "selector"], ["profile"]])

@@ -10,13 +10,13 @@ from yaml_words import CONFIGS, ROOT
 @pytest.mark.parametrize(("group", "place"), [("selector", 1), ("agg", 2)])
 def test_the_page_agrees_with_the_docstrings(group: str, place: int) -> None:
     """A word that the table lacks is no fault: a new method is three files. `fedcohort methods` prints it."""
-    made = table_rows(group, CONFIGS)
+    rows = table_rows(group, CONFIGS)
     page = (ROOT / "docs" / "methods.md").read_text()
     lines = page.split("| option | method | reads |\n|---|---|---|\n")[place].splitlines()
     table = [line for line in lines[: lines.index("")] if line]
     assert len(table) > 4
     for line in table:
-        assert line == made[line.split("`")[1]]
+        assert line == rows[line.split("`")[1]]
 
 
 def test_an_alias_shows_its_comment_and_its_signals() -> None:

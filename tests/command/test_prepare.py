@@ -33,10 +33,12 @@ def test_prepare_reports_the_written_files(tmp_path: Path, capsys: pytest.Captur
         (["imagefolder", "{raw}", "{made}"], "has no folders of images"),
     ],
 )
-def test_errors_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str) -> None:
+def test_errors_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
     (tmp_path / "raw").mkdir()
     assert typed(*(word.format(raw=tmp_path / "raw", made=tmp_path / "made") for word in words)) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert error.count("\n") == 1
     assert not (tmp_path / "made").exists()

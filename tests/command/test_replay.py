@@ -170,13 +170,13 @@ def test_signals_are_read_from_the_log(ucb: Path) -> None:
         for now in log.rounds
     ]
     log = dataclasses.replace(log, rounds=turned)
-    own, other = make_selectors(log, (), Path(CONFIGS))
-    assert replay(log, own, other).step is not None
+    same_selector, other_selector = make_selectors(log, (), Path(CONFIGS))
+    assert replay(log, same_selector, other_selector).step is not None
 
 
 def test_another_selector_stops_at_its_first_different_selection(ucb: Path) -> None:
-    found = again(ucb, "selector=round_robin", "selector.tie=id")
-    assert found == Replayed(6, 1, read_log(ucb).rounds[0].chosen.tolist(), [0, 1, 2, 3])  # nobody has trained yet
+    replayed = again(ucb, "selector=round_robin", "selector.tie=id")
+    assert replayed == Replayed(6, 1, read_log(ucb).rounds[0].chosen.tolist(), [0, 1, 2, 3])  # nobody has trained yet
 
 
 def test_other_options_stop_at_a_later_round(flash: Path) -> None:
@@ -234,8 +234,8 @@ def test_the_command_prints_the_replay(
 ) -> None:
     monkeypatch.chdir(CONFIGS.parent)
     assert line.main(["replay", f"run={ucb}", "selector=round_robin", "selector.tie=id"]) == 1
-    said = "selector=round_robin differs from the run in round 1 of 6: the run chose ["
-    assert capsys.readouterr().out.startswith(said)
+    expected = "selector=round_robin differs from the run in round 1 of 6: the run chose ["
+    assert capsys.readouterr().out.startswith(expected)
 
 
 def test_an_unknown_selector_is_reported(ucb: Path, capsys: pytest.CaptureFixture[str]) -> None:

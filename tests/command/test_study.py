@@ -31,8 +31,8 @@ CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
         (["run", "tiny", "keep_runs=yes"], "keep_runs must be one of true, false, got 'yes'"),
     ],
 )
-def test_wrong_arguments_are_reported(words: list[str], said: str) -> None:
-    with pytest.raises(OptionError, match=said):
+def test_wrong_arguments_are_reported(words: list[str], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
         study.parse(words)
 
 
@@ -45,12 +45,12 @@ def test_a_study_is_run_and_reported(
     assert study.main(["status", "tiny"]) == 0
     assert "done     0 of 4 runs\nmissing  4\n" in capsys.readouterr().out
     assert study.main(["run", "tiny", "seeds=0", "cells=equal", "selectors=round_robin"]) == 0
-    said = capsys.readouterr().out
-    assert "0 of 2 runs are done, 2 to do\n[1/2] equal random seed 0: 0." in said
+    output = capsys.readouterr().out
+    assert "0 of 2 runs are done, 2 to do\n[1/2] equal random seed 0: 0." in output
     assert study.main(["status", "tiny"]) == 0
-    told = capsys.readouterr().out
-    assert "done     2 of 4 runs\nmissing  2, about " in told
-    assert "in one process\n  random, round_robin\n" in told
+    status = capsys.readouterr().out
+    assert "done     2 of 4 runs\nmissing  2, about " in status
+    assert "in one process\n  random, round_robin\n" in status
     assert study.main(["report", "tiny"]) == 0
     paths = [path.split("/", 1)[1] for path in capsys.readouterr().out.split()]
     assert (paths[-1], "tiny/tables/setting_equal.tex" in paths) == ("README.md", True)
@@ -87,16 +87,16 @@ def test_a_page_leaves_out_runs_of_another_config(
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
     assert study.main(["run", "tiny", "selectors=round_robin,ucb_cs"]) == 0
-    own = tmp_path / "logs" / "studies" / "tiny"
-    found = results.load(tiny, own)
-    found.own_keys.clear()  # older versions wrote these rows into the study's folder
-    gone = {**found.rows["equal", "ucb_cs", 0], "selector": "gone", "stamp": "of its word"}
-    found.put(gone, found.curves["equal", "ucb_cs", 0])
-    for row in found.rows.values():
+    own_folder = tmp_path / "logs" / "studies" / "tiny"
+    stored = results.load(tiny, own_folder)
+    stored.own_keys.clear()  # older versions wrote these rows into the study's folder
+    outdated = {**stored.rows["equal", "ucb_cs", 0], "selector": "gone", "stamp": "of its word"}
+    stored.put(outdated, stored.curves["equal", "ucb_cs", 0])
+    for row in stored.rows.values():
         row["stamp"] = "of other configs"
-    found.save()
+    stored.save()
     for name in (result_files.RESULTS, result_files.CURVES, manifest.NAME):
-        (own / name).unlink()
+        (own_folder / name).unlink()
     page, board = (tmp_path / "studies" / name / "README.md" for name in ("tiny", "board"))
     capsys.readouterr()
     assert study.main(["report", "tiny"]) == 0
@@ -104,16 +104,16 @@ def test_a_page_leaves_out_runs_of_another_config(
     assert "left out" not in page.read_text()  # the configs that they have are the same
 
     for name in ("round_robin", "ucb_cs"):
-        found.rows["equal", name, 0]["config_hash"] = "another"
-    found.save()
+        stored.rows["equal", name, 0]["config_hash"] = "another"
+    stored.save()
     written = (tiny.folder / result_files.RESULTS).read_bytes()
     line = (
         "2 runs left out, since the configuration has changed or is rejected now: round_robin, ucb_cs in all requested "
         "settings; `fedcohort study run tiny` runs them again (own methods: add `selectors=ucb_cs`)\n"
     )
-    for name, told, text in (("tiny", f"- {line}", page), ("board", f"- tiny: {line}", board)):
+    for name, expected, text in (("tiny", f"- {line}", page), ("board", f"- tiny: {line}", board)):
         assert study.main(["report", name]) == 0
-        assert told in text.read_text()
+        assert expected in text.read_text()
     assert "- all of 1 seeds in all requested settings: round_robin\n" in page.read_text()
     assert "| gone |" in page.read_text()
     assert "| ucb_cs |" not in page.read_text()
@@ -144,12 +144,12 @@ def test_a_leaderboard_is_reported_and_not_run(
         ("selectors=bound:nobody", "selectors must be some of random, round_robin, bound:clean, .*got 'bound:nobody'"),
     ],
 )
-def test_unknown_names_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, said: str) -> None:
+def test_unknown_names_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, message: str) -> None:
     """`0 of 0 runs` it was, or everything but what was typed."""
     write_study(tmp_path / "studies" / "tiny")
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(OptionError, match=said):
+    with pytest.raises(OptionError, match=message):
         study.main(["status", "tiny", word])
     assert study.main(["status", "tiny", "selectors=bound:clean"]) == 0
 

@@ -18,7 +18,7 @@ from jobs.test_status import ran
 WORDS = [["selector=random", "seed=0", "cohort=4"], ["selector=random", "seed=1", "cohort=4"]]
 
 
-def said(tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
+def print_sweep(tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
     assert sweep.main([what, "s", f"logs={tmp_path}", *options]) == 0
     return capsys.readouterr().out.splitlines()
 
@@ -26,18 +26,18 @@ def said(tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str], *options
 def test_a_status_has_counts_failures_and_the_best(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "sweeps" / "s"
     refused = [(["selector=random", "seed=-1", "cohort=4"], "seed must be")]
-    sweep_folder.save_plan(folder, Plan([*WORDS, *([each] for each in "abc")], refused))
-    assert said(tmp_path, "status", capsys) == ["sweep s: 5 left, 1 left out (refused); no process works on it"]
+    sweep_folder.save_plan(folder, Plan([*WORDS, *([job] for job in "abc")], refused))
+    assert print_sweep(tmp_path, "status", capsys) == ["sweep s: 5 left, 1 left out (refused); no process works on it"]
     SweepJob(folder, 0, tuple(WORDS[0]), ran(tmp_path / "run", 50, 0.5, 0.625)).note("done")
     SweepJob(folder, 1, tuple(WORDS[1])).note("failed", reason="why")
     lock = try_to_lock(folder / sweep_folder.LOCK)
-    first, *others = said(tmp_path, "status", capsys)
+    first, *other_lines = print_sweep(tmp_path, "status", capsys)
     counts, best = "1 done, 1 failed, 3 left, 1 left out (refused)", "62.5 % (selector=random seed=0 cohort=4)"
     assert first == f"sweep s: {counts}; about 1 s left; best server_val/acc {best}"
-    assert others == ["  failed: selector=random seed=1 cohort=4: why"]
+    assert other_lines == ["  failed: selector=random seed=1 cohort=4: why"]
     assert lock is not None
     lock.close()
-    assert said(tmp_path, "cancel", capsys)[0].partition("; best")[0].endswith("; no process works on it")
+    assert print_sweep(tmp_path, "cancel", capsys)[0].partition("; best")[0].endswith("; no process works on it")
     assert not (folder / sweep_folder.CANCELLED).exists()
 
 
@@ -75,8 +75,8 @@ def test_slurm_jobs_get_a_signal_and_then_are_killed(
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     SweepJob(folder, 0, tuple(WORDS[0]), ran(tmp_path / "run", 32, 0.5, 0.625)).note("running")
-    assert said(tmp_path, "status", capsys)[0].startswith("sweep s: 1 running, 1 left"), "the cluster has it"
-    waiting, first, *lines = said(tmp_path, "cancel", capsys, "wait_s=0")
+    assert print_sweep(tmp_path, "status", capsys)[0].startswith("sweep s: 1 running, 1 left"), "the cluster has it"
+    waiting, first, *lines = print_sweep(tmp_path, "cancel", capsys, "wait_s=0")
     assert waiting == "waiting for the jobs to finish their round, at most 0 s"
     assert first == "sweep s: 1 stopped, 1 left; no process works on it"
     assert lines[0] == "  seed=0: cancelled by you, 32 of 50 rounds; resume=true continues"
@@ -94,8 +94,8 @@ def test_a_cancelled_sweep_saves_its_round_and_stops(tmp_path: Path, capsys: pyt
     assert sweep.main(["status", id, f"logs={tmp_path}"]) == 0
     assert capsys.readouterr().out.startswith(f"sweep {id}: 1 running, 1 left")
     assert sweep.main(["cancel", id, f"logs={tmp_path}", "wait_s=100"]) == 0
-    told = capsys.readouterr().out
-    assert re.search(r"\n  seed=0: cancelled by you, \d+ of 20000 rounds; resume=true continues\n$", told)
+    output = capsys.readouterr().out
+    assert re.search(r"\n  seed=0: cancelled by you, \d+ of 20000 rounds; resume=true continues\n$", output)
     done = running.finish()
     assert done.returncode == 128 + signal.SIGTERM
     assert "job 1 of 2\n" in done.stderr
@@ -103,8 +103,10 @@ def test_a_cancelled_sweep_saves_its_round_and_stops(tmp_path: Path, capsys: pyt
     assert "Traceback" not in done.stderr
     (path,) = (tmp_path / "runs").iterdir()
     assert json.loads((path / "status.json").read_text())["status"] == "interrupted"
-    known = {"cancelled", "jobs", "multirun.yaml", "sweep.json", "sweep.lock"}
-    assert {file.name for file in (tmp_path / "sweeps" / id).iterdir()} <= known, "what a job writes is elsewhere"
+    expected_files = {"cancelled", "jobs", "multirun.yaml", "sweep.json", "sweep.lock"}
+    assert {file.name for file in (tmp_path / "sweeps" / id).iterdir()} <= expected_files, (
+        "what a job writes is elsewhere"
+    )
     assert json.loads((tmp_path / "sweeps" / id / "jobs" / "0.json").read_text())["how"] == "stopped"
     assert sweep.main(["status", "last", f"logs={tmp_path}"]) == 0
-    assert told.endswith(capsys.readouterr().out)
+    assert output.endswith(capsys.readouterr().out)

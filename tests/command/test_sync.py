@@ -72,11 +72,11 @@ def test_a_killed_run_is_marked_as_killed_and_can_resume(logs: Logs, monkeypatch
 
 def test_a_running_run_is_not_ended(logs: Logs) -> None:
     play([Journal(), RunStatus()], run_info(logs), last=3, status="interrupted")
-    held = folder.take_lock(run_info(logs).folder)
-    assert held is not None
+    lock = folder.take_lock(run_info(logs).folder)
+    assert lock is not None
     assert "sent 4 rounds, still running" in send_missing(run_info(logs).folder, logs.uri, "selectors")
     check(logs, 3, "RUNNING")
-    held.close()
+    lock.close()
     assert "sent 0 rounds, 0 files" in send_missing(run_info(logs).folder)
     check(logs, 3, "KILLED")
 
@@ -109,9 +109,9 @@ def test_several_folders_are_sent_and_each_error_is_reported(
 ) -> None:
     play([Journal(), RunStatus()], run_info(logs))
     assert main([str(tmp_path), str(run_info(logs).folder), f"tracking_uri={logs.uri}"]) == 1
-    said = capsys.readouterr()
-    assert said.err == f"{tmp_path} is not the folder of a run: it holds no info.json\n"
-    assert "sent 7 rounds" in said.out
+    captured = capsys.readouterr()
+    assert captured.err == f"{tmp_path} is not the folder of a run: it holds no info.json\n"
+    assert "sent 7 rounds" in captured.out
     with pytest.raises(CheckpointError):
         send_missing(tmp_path)
 

@@ -52,7 +52,7 @@ class Server:
     pid = 2**22 + 1  # of no process
     code: int | None = None
 
-    def __init__(self, words: list[str], **others: object) -> None:
+    def __init__(self, words: list[str], **process_options: object) -> None:
         Server.words = tuple(words)
 
     def poll(self) -> int | None:

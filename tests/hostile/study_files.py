@@ -21,7 +21,7 @@ from fedcohort.study.result_files import CURVES, RESULTS
 from hostile.forked import fork
 from hostile.harness import Answer, Case
 from hostile.run_files import DAMAGES, Damage, swap
-from study.test_judge import LATE, ROWS
+from study.test_judge import LATE_MEANS, ROWS
 from study.tiny import TINY, TUNE, make_results, write_study
 from yaml_words import CONFIGS
 
@@ -191,7 +191,7 @@ def template() -> Path:
     home = Path(tempfile.mkdtemp(prefix="study_files_"))
     for name, seeds in (("tiny", [0, 1]), ("other", [0])):
         folder = home / "studies" / name
-        late = {cell: {row: values[-len(seeds) :] for row, values in of.items()} for cell, of in LATE.items()}
+        late = {cell: {row: values[-len(seeds) :] for row, values in of.items()} for cell, of in LATE_MEANS.items()}
         make_results(write_study(folder, **{**ROWS, "seeds": seeds}), late).save()
     (home / "configs").symlink_to(CONFIGS)
     return home

@@ -79,9 +79,9 @@ def test_the_direction_of_a_single_client_is_its_update(agg: Any) -> None:
 def test_order_of_arrival_is_irrelevant(agg: Any) -> None:
     rows = [update(agg, k, vector(k), n=k + 1) for k in range(4)]
     forward, after = step(agg, fresh(agg), rows, apart=0.3)
-    backward, other = step(agg, fresh(agg), rows[::-1], apart=0.3)
+    backward, backward_state = step(agg, fresh(agg), rows[::-1], apart=0.3)
     torch.testing.assert_close(forward, backward, atol=1e-14, rtol=0)
-    assert_same(pack(after), pack(other), 1e-14)
+    assert_same(pack(after), pack(backward_state), 1e-14)
 
 
 @remedy("Read clients from `arrived.outcome.clients`, which holds finite updates only, not from the selection.")
@@ -89,9 +89,9 @@ def test_dropping_a_client_equals_not_selecting_it(agg: Any) -> None:
     rows = [update(agg, k, vector(k)) for k in range(3)]
     broken = update(agg, 5, torch.full((P,), float("nan"), dtype=torch.float64))
     with_it, after = step(agg, fresh(agg), [*rows, broken], apart=0.3)
-    without, other = step(agg, fresh(agg), rows, apart=0.3)
+    without, state_without = step(agg, fresh(agg), rows, apart=0.3)
     torch.testing.assert_close(with_it, without, atol=0, rtol=0)
-    assert_same(pack(after), pack(other), 0)
+    assert_same(pack(after), pack(state_without), 0)
 
 
 @remedy("Leave out the rows where `arrived.weights` is 0: the selector has excluded these clients.")
@@ -99,23 +99,23 @@ def test_clients_with_zero_weight_do_not_change_the_direction(agg: Any) -> None:
     """A selector that leaves client 5 out: as if it had never been selected, whatever it sent and told."""
     for kind in [agg, replace(agg, variant="second_order")] if hasattr(agg, "variant") else [agg]:
         rows = [update(kind, k, vector(k), n=k + 1) for k in range(3)]
-        whole = collect_updates(kind, [*rows, update(kind, 5, vector(5), n=4)], stacked=True)
-        kept = reweight(whole, whole.weights * (whole.clients != 5))
-        with_it, after = close(kind, fresh(kind), kept, apart=0.3)
-        without, other = step(kind, fresh(kind), rows, apart=0.3)
+        all_updates = collect_updates(kind, [*rows, update(kind, 5, vector(5), n=4)], stacked=True)
+        reweighted = reweight(all_updates, all_updates.weights * (all_updates.clients != 5))
+        with_it, after = close(kind, fresh(kind), reweighted, apart=0.3)
+        without, state_without = step(kind, fresh(kind), rows, apart=0.3)
         torch.testing.assert_close(with_it, without, atol=1e-12, rtol=0)
-        assert_same(pack(after), pack(other), 1e-12)
+        assert_same(pack(after), pack(state_without), 1e-12)
 
 
 @remedy("Declare `requirements = {RELATIVE_ADVICE}`, or multiply the direction by the sum of `arrived.weights`.")
 def test_absolute_weights_keep_their_sum_or_are_rejected(agg: Any) -> None:
-    whole = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)], stacked=True)
-    one, two = (
-        close(agg, fresh(agg), reweight(whole, share, absolute=True))[0]
-        for share in (whole.weights, whole.weights * 0.693)
+    all_updates = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)], stacked=True)
+    plain, weighted = (
+        close(agg, fresh(agg), reweight(all_updates, share, absolute=True))[0]
+        for share in (all_updates.weights, all_updates.weights * 0.693)
     )
-    kept = torch.allclose(two, 0.693 * one, atol=1e-12, rtol=0)
-    assert kept == (RELATIVE_ADVICE not in agg.requirements)
+    keeps_sum = torch.allclose(weighted, 0.693 * plain, atol=1e-12, rtol=0)
+    assert keeps_sum == (RELATIVE_ADVICE not in agg.requirements)
 
 
 @remedy("Weigh each update by `arrived.weights`, or declare `recommendations = {UNADVISED_WEIGHTS}`.")
@@ -125,8 +125,10 @@ def test_relative_weights_are_used_or_a_notice_says_that_they_are_not(agg: Any) 
     More than half of that comes to the model, or it is said at start-up that it needn't (and some of it is lost).
     """
     rows = [update(agg, k, torch.eye(P, dtype=torch.float64)[k]) for k in range(2)]
-    whole = collect_updates(agg, rows, stacked=True)
-    before, after = (close(agg, fresh(agg), reweight(whole, np.array(share)))[0] for share in ([1.0, 1.0], [1.0, 4.0]))
+    all_updates = collect_updates(agg, rows, stacked=True)
+    before, after = (
+        close(agg, fresh(agg), reweight(all_updates, np.array(share)))[0] for share in ([1.0, 1.0], [1.0, 4.0])
+    )
     moved = float(after[1] / after[0]) / float(before[1] / before[0])
     assert moved < 3.6 if UNADVISED_WEIGHTS in agg.recommendations else moved > 2
 
@@ -137,11 +139,11 @@ def test_without_finite_losses_the_direction_is_the_plain_mean(agg: Any, value: 
     if not any(word.endswith("loss") for word in agg.needs):
         pytest.skip("it reads no loss")
     rows, state = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)]), fresh(agg)
-    for one in (False, True):  # and what one client says counts for itself alone
-        signals = dict.fromkeys(agg.needs, np.array([0.7 if one else value, value, value]))
+    for single in (False, True):  # and what one client says counts for itself alone
+        signals = dict.fromkeys(agg.needs, np.array([0.7 if single else value, value, value]))
         direction, after = agg.direction(state, make_arrived(rows, signals, agg.needs))
         assert torch.isfinite(direction.displacement).all()
-        if not one:
+        if not single:
             torch.testing.assert_close(direction.displacement, rows.mean, atol=1e-12, rtol=0)
             assert_same(pack(after), pack(state), 0)
 
@@ -149,9 +151,9 @@ def test_without_finite_losses_the_direction_is_the_plain_mean(agg: Any, value: 
 @remedy("Set `stacked = True` exactly where `direction` reads `arrived.matrix`.")
 def test_only_aggregators_with_stacked_read_the_update_matrix(agg: Any) -> None:
     """It is kept for those alone, at the price of a cohort of updates in memory."""
-    whole = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)])
-    assert (whole.updates is not None) == agg.stacked
-    streamed = replace(whole, updates=None, per_client=None)
+    all_updates = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)])
+    assert (all_updates.updates is not None) == agg.stacked
+    streamed = replace(all_updates, updates=None, per_client=None)
     if not agg.stacked:
         assert torch.isfinite(close(agg, fresh(agg), streamed, apart=0.3)[0]).all()
         return
@@ -165,9 +167,9 @@ def test_a_restored_state_continues_identically(agg: Any) -> None:
     loaded = restore(state)
     rows = [update(agg, k, vector(10 + k)) for k in (1, 4)]
     a, after = step(agg, copy.deepcopy(state), rows, apart=0.3)
-    b, other = step(agg, loaded, rows, apart=0.3)
+    b, restored_state = step(agg, loaded, rows, apart=0.3)
     assert torch.equal(a, b)
-    assert_same(pack(after), pack(other), 0)
+    assert_same(pack(after), pack(restored_state), 0)
 
 
 @remedy("Copy what you change: `direction` returns a new state and leaves its argument alone.")
@@ -187,8 +189,8 @@ def test_global_generators_are_untouched(agg: Any) -> None:
 
 @remedy("Return from `broadcast` one vector of n_params numbers for each name in the hooks' `downloads`.")
 def test_the_vectors_that_hooks_download_are_broadcast(agg: Any) -> None:
-    wanted = {name for hook in agg.hooks for name in hook.downloads}
-    assert set(agg.broadcast(fresh(agg))) == wanted
+    downloads = {name for hook in agg.hooks for name in hook.downloads}
+    assert set(agg.broadcast(fresh(agg))) == downloads
     assert all(v.shape == (P,) for v in agg.broadcast(fresh(agg)).values())
 
 

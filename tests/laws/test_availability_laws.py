@@ -43,18 +43,18 @@ def clock_of(availability: Any, seed: int = 0) -> Clock:
 
 
 def scheduled(availability: Any) -> Schedule:
-    found: Schedule | None = availability.schedule(Draws(0, K))
-    return found or pytest.skip("no clock decides")
+    schedule: Schedule | None = availability.schedule(Draws(0, K))
+    return schedule or pytest.skip("no clock decides")
 
 
 @remedy("Draw from the Draws that the method receives.")
 def test_deterministic_without_global_generators(availability: Any) -> None:
-    found = []
+    answers = []
     for _ in range(2):
         with guard():
             clock = clock_of(availability)
-            found.append([clock.find_ready(Draws(0, K, t), now) for t, now in enumerate(MOMENTS)])
-    for (who, wait), (again, as_long) in zip(*found, strict=True):
+            answers.append([clock.find_ready(Draws(0, K, t), now) for t, now in enumerate(MOMENTS)])
+    for (who, wait), (again, as_long) in zip(*answers, strict=True):
         np.testing.assert_array_equal(who, again)
         assert wait == as_long
 
@@ -73,9 +73,9 @@ def test_ready_clients_are_a_flag_per_client_and_a_list_of_ids(availability: Any
 
 @remedy("Keep no state between calls: compute from round and time.")
 def test_availability_does_not_depend_on_earlier_queries(availability: Any) -> None:
-    asked, fresh = clock_of(availability), [clock_of(availability).find_ready(Draws(0, K, t), now) for t, now in ROUNDS]
+    used, fresh = clock_of(availability), [clock_of(availability).find_ready(Draws(0, K, t), now) for t, now in ROUNDS]
     for (t, now), (who, wait) in reversed(list(zip(ROUNDS, fresh, strict=True))):
-        again, as_long = asked.find_ready(Draws(0, K, t), now)
+        again, as_long = used.find_ready(Draws(0, K, t), now)
         np.testing.assert_array_equal(who, again)
         assert wait == as_long
 
@@ -105,16 +105,16 @@ def test_the_next_client_is_ready_at_the_given_time_and_none_before(availability
 
 def test_wall_time_does_not_depend_on_the_other_clients(availability: Any) -> None:
     stretch, seconds = clock_of(availability).wall_time(30_000.25), np.linspace(10, 1e5, K)
-    whole = stretch(np.arange(K), seconds)
-    for asked in ([7], [3, 7, 20], [39, 0, 8]):
-        np.testing.assert_array_equal(stretch(np.array(asked), seconds[asked]), whole[asked])
+    wall_times = stretch(np.arange(K), seconds)
+    for ids in ([7], [3, 7, 20], [39, 0, 8]):
+        np.testing.assert_array_equal(stretch(np.array(ids), seconds[ids]), wall_times[ids])
 
 
 def test_wall_time_is_at_least_the_work_and_grows_with_it(availability: Any) -> None:
     seconds = np.concatenate([[0.0, 1e-9], np.geomspace(1e-3, 20 * DAY, 200)])
     for now in MOMENTS:
         stretch = clock_of(availability).wall_time(now)
-        took = np.stack([stretch(np.arange(K), np.full(K, each)) for each in seconds])
+        took = np.stack([stretch(np.arange(K), np.full(K, work_s)) for work_s in seconds])
         assert (took >= seconds[:, None]).all()
         assert (np.diff(took, axis=0) >= -1e-6).all()
         assert (took[0] == 0).all()
@@ -123,11 +123,11 @@ def test_wall_time_is_at_least_the_work_and_grows_with_it(availability: Any) -> 
 def test_work_in_two_parts_ends_at_the_same_time(availability: Any) -> None:
     schedule, first, second = scheduled(availability), 5_000.0, 40_000.0
     for now in MOMENTS:
-        whole = schedule.completion_time(np.arange(K), now, np.full(K, first + second))
+        in_one = schedule.completion_time(np.arange(K), now, np.full(K, first + second))
         for k in range(K):
-            one = schedule.completion_time(np.array([k]), now, np.array([first]))
-            two = schedule.completion_time(np.array([k]), now + float(one[0]), np.array([second]))
-            assert one + two == pytest.approx(whole[k], rel=1e-9, abs=1e-3)
+            after_first = schedule.completion_time(np.array([k]), now, np.array([first]))
+            two = schedule.completion_time(np.array([k]), now + float(after_first[0]), np.array([second]))
+            assert after_first + two == pytest.approx(in_one[k], rel=1e-9, abs=1e-3)
 
 
 @pytest.mark.parametrize("partial_work", [False, True])
@@ -141,9 +141,9 @@ def test_a_faster_device_never_arrives_later_or_does_less(availability: Any, par
             timing = Timing(slower * down, slower * infer, slower * unit, slower * up)
             ended.append(compute_outcome(timing, 5, 30_000.0, partial_work, wall_time=stretch))
         assert (np.diff([outcome.units for outcome in ended], axis=0) <= 0).all()
-        whole = np.stack([np.where(outcome.units == 5, outcome.finish, np.inf) for outcome in ended])
+        arrivals = np.stack([np.where(outcome.units == 5, outcome.finish, np.inf) for outcome in ended])
         with np.errstate(invalid="ignore"):
-            assert not (np.diff(whole, axis=0) < -1e-6).any()
+            assert not (np.diff(arrivals, axis=0) < -1e-6).any()
         for outcome in ended:
             assert (outcome.finish[outcome.arrived] <= 30_000 + 1e-3).all()
 
@@ -153,10 +153,10 @@ def test_a_resumed_run_equals_the_uninterrupted_one_and_its_clock_is_monotone(wo
     table = given_table(tmp_path) if "path" in node("availability", word) else {}
     typed = [f"availability={word}", *(f"availability.{name}={value}" for name, value in table.items())]
     typed += ["device.unit_s=20", "deadline=fixed", "deadline.window_s=20", "cohort=3"]
-    whole = go(tmp_path / "whole", *typed, "rounds=4")
-    clock = [report.metrics["time/virtual_s"] for report in whole.reports]
+    uninterrupted = go(tmp_path / "whole", *typed, "rounds=4")
+    clock = [report.metrics["time/virtual_s"] for report in uninterrupted.reports]
     assert (np.diff(clock) > 0).all()
     go(tmp_path / "parts", *typed, "rounds=2")
     parts = go(tmp_path / "parts", *typed, "rounds=4", "resume=true")
-    assert same_bits(whole, parts)
+    assert same_bits(uninterrupted, parts)
     assert [report.metrics["time/virtual_s"] for report in parts.reports] == clock[3:]

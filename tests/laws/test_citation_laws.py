@@ -11,7 +11,7 @@ GROUPS = (
     *("selector", "agg", "objective", "regulariser", "server", "client"),
     *("codec", "samples", "deadline", "device", "availability", "attack"),
 )
-OWN = "Not from a paper"
+NO_PAPER = "Not from a paper"
 METHODS = [f"{group}={choice}" for group in GROUPS for choice in list_options(group)]
 
 
@@ -23,11 +23,11 @@ def docstring(method: str) -> str:
 @remedy('Add a paragraph "Departures from the paper:", one line each, or "none"; or state "Not from a paper".')
 def test_departures_are_named(method: str) -> None:
     text = docstring(method)
-    assert "Departures from the paper" in text or OWN in text
+    assert "Departures from the paper" in text or NO_PAPER in text
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name.split("=")[0] in ("selector", "agg")])
 @remedy('Cite the paper with title, venue, year and arXiv number or DOI; or state "Not from a paper".')
 def test_papers_are_cited(method: str) -> None:
     text = docstring(method)
-    assert "arXiv" in text or "DOI" in text or OWN in text
+    assert "arXiv" in text or "DOI" in text or NO_PAPER in text

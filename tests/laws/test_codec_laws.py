@@ -95,9 +95,9 @@ def test_a_zero_update_stays_zero(codec: Any, layout: Layout) -> None:
 @pytest.mark.parametrize("value", [math.nan, -math.inf])
 @remedy("Keep NaN and infinity in the result: the server drops such an update.")
 def test_a_non_finite_update_raises_nothing_and_stays_non_finite(codec: Any, layout: Layout, value: float) -> None:
-    one = draw_normal(layout.n_params)
-    one[: layout.n_params // 2] = value
-    assert codec.transmit(one, layout, make_generator_factory()).shape == one.shape
+    update = draw_normal(layout.n_params)
+    update[: layout.n_params // 2] = value
+    assert codec.transmit(update, layout, make_generator_factory()).shape == update.shape
     if layout.n_params:
         all_of_it = torch.full((layout.n_params,), value)
         assert not torch.isfinite(codec.transmit(all_of_it, layout, make_generator_factory())).all()
@@ -112,16 +112,16 @@ def test_keyed_by_round_and_client(codec: Any) -> None:
     with guard():
         assert torch.equal(codec.transmit(delta, layout, make_generator_factory(3, 5)), first)
     lossless = torch.equal(first, delta)
-    for other in (make_generator_factory(4, 5), make_generator_factory(3, 6)):
-        assert torch.equal(codec.transmit(delta, layout, other), first) == lossless
+    for other_key in (make_generator_factory(4, 5), make_generator_factory(3, 6)):
+        assert torch.equal(codec.transmit(delta, layout, other_key), first) == lossless
 
 
 def test_hooks_are_keyed_by_round_and_client(confining: Any) -> None:
     layout = LAYOUTS["mixed"]
     g = [draw_normal(layout.n_params) for _ in range(3)]
     with guard():
-        for each, client in zip(g, (3, 3, 4), strict=True):
-            begin_round(confining, torch.zeros(layout.n_params), layout, client).correct(each, each)
+        for gradient, client in zip(g, (3, 3, 4), strict=True):
+            begin_round(confining, torch.zeros(layout.n_params), layout, client).correct(gradient, gradient)
     assert torch.equal(g[0], g[1])
     assert not torch.equal(g[0], g[2])
 
@@ -149,10 +149,10 @@ def test_the_memory_layout_is_irrelevant(codec: Any) -> None:
         relaid(codec.transmit(delta, plain, make_generator_factory())),
     )
     if codec.hooks:
-        w, g, other = torch.zeros_like(delta), delta.clone(), relaid(delta)
+        w, g, relaid_out = torch.zeros_like(delta), delta.clone(), relaid(delta)
         begin_round(codec, w, plain).correct(g, w)
-        begin_round(codec, w, last).correct(other, w)
-        torch.testing.assert_close(other, relaid(g))
+        begin_round(codec, w, last).correct(relaid_out, w)
+        torch.testing.assert_close(relaid_out, relaid(g))
 
 
 @remedy("Charge the bytes of what `encode` returns.")
@@ -177,16 +177,16 @@ def test_a_gpu_gives_the_same_result_as_the_cpu(codec: Any, layout: Layout) -> N
     assert came.is_cuda
     assert torch.equal(came.cpu(), codec.transmit(delta, layout, make_generator_factory()))
     if codec.hooks:
-        w, g, other = torch.zeros_like(delta), delta.clone(), delta.cuda()
+        w, g, on_gpu = torch.zeros_like(delta), delta.clone(), delta.cuda()
         begin_round(codec, w, layout).correct(g, w)
-        begin_round(codec, w.cuda(), layout).correct(other, w.cuda())
-        torch.testing.assert_close(other.cpu(), g)
+        begin_round(codec, w.cuda(), layout).correct(on_gpu, w.cuda())
+        torch.testing.assert_close(on_gpu.cpu(), g)
 
 
-def trainer_of(codec: Any, *extra: nn.Module, others: tuple[Any, ...] = (), **client: Any) -> LocalTrainer:
+def trainer_of(codec: Any, *extra: nn.Module, other_hooks: tuple[Any, ...] = (), **client: Any) -> LocalTrainer:
     server, worker = (FlatModel(network_of(torch.float64, *extra)) for _ in range(2))
     parts = (make("objective", "ce"), make("client", "sgd", **client), codec)
-    method = LocalMethod(*parts, (*others, *codec.hooks))
+    method = LocalMethod(*parts, (*other_hooks, *codec.hooks))
     return LocalTrainer(server, worker, federation_of(dtype=torch.float64), method, SEED)
 
 
@@ -196,10 +196,10 @@ def trained(codec: Any, kind: str) -> list[ClientUpdate]:
 
 
 def test_engines_agree(confining: Any) -> None:
-    one, *others = (trained(confining, kind) for kind in ("sequential", "vectorised", "debug"))
-    assert all(float(update.delta.norm()) > 0 for update in one)
-    for other in others:
-        for a, b in zip(one, other, strict=True):
+    reference, *other_results = (trained(confining, kind) for kind in ("sequential", "vectorised", "debug"))
+    assert all(float(update.delta.norm()) > 0 for update in reference)
+    for result in other_results:
+        for a, b in zip(reference, result, strict=True):
             torch.testing.assert_close(a.delta, b.delta, atol=1e-6, rtol=0)
             assert a.batch_loss.tolist() == pytest.approx(b.batch_loss.tolist(), abs=1e-10)
 
@@ -215,21 +215,23 @@ def test_buffers_are_not_encoded(codec: Any) -> None:
 
 def test_a_plain_round_is_trained_for_its_upload(confining: Any) -> None:
     # FedDiverse's first rounds leave out aggregator (here one that weighs samples) and regulariser; the codec stays
-    alone, task = trainer_of(confining), replace(task_of(0), plain=True)
+    only_codec, task = trainer_of(confining), replace(task_of(0), plain=True)
     weighers = [agg.hooks for agg in (make("agg", word) for word in list_options("agg")) if find_weigher(agg.hooks)]
-    whole = trainer_of(confining, others=weighers[0])
-    assert whole.weighs
-    torch.testing.assert_close(whole.train(task, {}).delta, alone.train(task_of(0), {}).delta, atol=1e-6, rtol=0)
+    with_weigher = trainer_of(confining, other_hooks=weighers[0])
+    assert with_weigher.weighs
+    torch.testing.assert_close(
+        with_weigher.train(task, {}).delta, only_codec.train(task_of(0), {}).delta, atol=1e-6, rtol=0
+    )
 
 
 @pytest.mark.parametrize("word", list_options("codec"))
 def test_a_run_charges_its_bytes_and_their_time(tmp_path: Path, word: str) -> None:
     options = ("codec.k=4", "codec.min_size=1") if word == "lowrank" else ()
-    given = {option.split(".")[1].split("=")[0]: int(option.split("=")[1]) for option in options}
-    each = make("codec", word, **given).bytes_up(make_layout((10, 64), (10,)))
+    codec_options = {option.split(".")[1].split("=")[0]: int(option.split("=")[1]) for option in options}
+    update_bytes = make("codec", word, **codec_options).bytes_up(make_layout((10, 64), (10,)))
     device = ("device=instant", "device._target_=codec_harness.Uplink")
     ran = go(tmp_path, f"codec={word}", *options, *device, "rounds=2", "engine=sequential")
-    assert ran.last.metrics["comm/up_bytes"] == 2 * 4 * each
-    assert ran.last.metrics["time/virtual_s"] == pytest.approx(2 * each / BYTES_PER_S)
+    assert ran.last.metrics["comm/up_bytes"] == 2 * 4 * update_bytes
+    assert ran.last.metrics["time/virtual_s"] == pytest.approx(2 * update_bytes / BYTES_PER_S)
     assert ran.last.metrics["comm/down_bytes"] == 2 * 4 * 4 * 650
     assert ran.last.fingerprint != ran.reports[0].fingerprint

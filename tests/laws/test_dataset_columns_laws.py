@@ -41,9 +41,9 @@ def in_turn(names: list[str]) -> dict[str, str]:
 
 def save(folder: Path, tables: Tables, columns: Mapping[str, str]) -> None:
     """Write the tables with their columns called so."""
-    for part, own in tables.items():
-        made: dict[str, Any] = {columns.get(name, name): values for name, values in own.items()}
-        write(folder, part, **made)
+    for part, part_columns in tables.items():
+        renamed: dict[str, Any] = {columns.get(name, name): values for name, values in part_columns.items()}
+        write(folder, part, **renamed)
 
 
 def load(layout: str, columns: Mapping[str, str] | None, **source: Any) -> Raw:
@@ -53,9 +53,9 @@ def load(layout: str, columns: Mapping[str, str] | None, **source: Any) -> Raw:
     return raw
 
 
-def same(one: Raw, other: Raw) -> None:
+def assert_equal_data(first: Raw, second: Raw) -> None:
     for field in fields(Raw):
-        pair = [getattr(raw, field.name) for raw in (one, other)]
+        pair = [getattr(raw, field.name) for raw in (first, second)]
         if field.name == "valid" and pair[0] is not None:
             pair = [np.concatenate([part.ravel() for part in valid]) for valid in pair]
         np.testing.assert_equal(pair[0], pair[1], field.name)
@@ -64,8 +64,8 @@ def same(one: Raw, other: Raw) -> None:
 def test_every_dataset_that_reads_columns_by_name_has_the_columns_option() -> None:
     """A user's own folder has options for its columns one by one."""
     nodes = {word: node("dataset", word) for word in list_options("dataset")}
-    reading = {word for word, own in nodes.items() if "path" in own and "label" not in own}
-    assert reading == {word for word, own in nodes.items() if "columns" in own}
+    reading = {word for word, options in nodes.items() if "path" in options and "label" not in options}
+    assert reading == {word for word, options in nodes.items() if "columns" in options}
     assert reading == {layout.partition(" ")[0] for layout in LAYOUTS}
     assert all(nodes[word]["columns"] is None for word in reading)
 
@@ -80,16 +80,16 @@ def test_renamed_columns_give_the_same_data(
     for name, called in (("ours", {}), ("theirs", columns)):
         (tmp_path / name).mkdir()
         save(tmp_path / name, tables, called)
-    wanted = load(layout, None, path=str(tmp_path / "ours"))
-    same(load(layout, columns, path=str(tmp_path / "theirs")), wanted)
+    expected = load(layout, None, path=str(tmp_path / "ours"))
+    assert_equal_data(load(layout, columns, path=str(tmp_path / "theirs")), expected)
     if "hub" not in node("dataset", layout.partition(" ")[0]) or "given" in tables_of(layout)[1].values():
         return
-    found = []
+    loaded = []
     for name, called in (("ours", None), ("theirs", columns)):
         give(monkeypatch, tmp_path / name)
-        found.append(load(layout, called, path=None, hub="someone/data"))
-    assert found[1].revision.startswith("someone/data@0")
-    same(*found)
+        loaded.append(load(layout, called, path=None, hub="someone/data"))
+    assert loaded[1].revision.startswith("someone/data@0")
+    assert_equal_data(*loaded)
 
 
 @remedy("Look each column up with `column_of`, whose message lists the columns.")
@@ -98,10 +98,10 @@ def test_a_missing_column_is_reported_with_the_existing_ones(layout: str, tmp_pa
     save(tmp_path, tables, {})
     for part, columns in tables.items():
         for name in set(columns) if part in ("train", "vocabulary") else ():
-            said = (
+            message = (
                 rf"^dataset\.columns\.{name}=gone: .*{part}\.parquet has no column 'gone'; it has {next(iter(columns))}"
             )
-            with pytest.raises(DataError, match=said):
+            with pytest.raises(DataError, match=message):
                 load(layout, {name: "gone"}, path=str(tmp_path))
 
 
@@ -115,30 +115,36 @@ def test_an_error_in_a_column_gives_the_users_column_name(layout: str, tmp_path:
         values[3] = None
         save(tmp_path, tables, columns)
         save(tmp_path, {part: {**tables[part], name: values}}, columns)
-        theirs = columns[name]
-        said = rf"^dataset\.columns\.{name}={theirs}: .*{part}\.parquet: column '{theirs}', row 3 is empty"
-        with pytest.raises(DataError, match=said):
+        user_name = columns[name]
+        message = rf"^dataset\.columns\.{name}={user_name}: .*{part}\.parquet: column '{user_name}', row 3 is empty"
+        with pytest.raises(DataError, match=message):
             load(layout, columns, path=str(tmp_path))
 
 
 @remedy("Call `check_columns` in `__post_init__` with the names that each column goes by.")
 def test_invalid_column_names_are_rejected(layout: str) -> None:
     word = layout.partition(" ")[0]
-    made = get_class(node("dataset", word)["_target_"])
+    dataset_class = get_class(node("dataset", word)["_target_"])
     options = {name: value for name, value in node("dataset", word).items() if name != "_target_"}
-    name, other, *_ = names_of(tables_of(layout)[0])
+    name, second_name, *_ = names_of(tables_of(layout)[0])
     cases: list[tuple[object, str]] = [
         ({"nobody": "a"}, rf"columns must be null, or what the table calls .*\b{name}\b.*, got \{{'nobody': 'a'\}}"),
         ({}, r"columns must be null, or .*, got \{\}"),
         ([name], rf"columns must be null, or .*, got \['{name}'\]"),
         ({name: 3}, rf"columns\.{name} must be text, got 3"),
         ({name: None}, rf"columns\.{name} must be text, got None"),
-        ({name: "a", other: "a"}, rf"columns\.{name} must be another column than columns\.{other}, got 'a'"),
+        (
+            {name: "a", second_name: "a"},
+            rf"columns\.{name} must be another column than columns\.{second_name}, got 'a'",
+        ),
     ]
-    for columns, said in cases:
-        with pytest.raises(OptionError, match=f"^{said}"):
-            made(**{**options, "columns": columns})
-    assert made(**{**options, "columns": {name: "a", other: "b"}}).columns == {name: "a", other: "b"}
+    for columns, message in cases:
+        with pytest.raises(OptionError, match=f"^{message}"):
+            dataset_class(**{**options, "columns": columns})
+    assert dataset_class(**{**options, "columns": {name: "a", second_name: "b"}}).columns == {
+        name: "a",
+        second_name: "b",
+    }
 
 
 def test_two_names_for_one_column_are_rejected() -> None:
@@ -157,8 +163,8 @@ def test_the_first_matching_column_name_is_used() -> None:
     assert column_of(frame, "label", "y") == "y", "as label is what x is called"
     assert column_of(frame, "image") == "image"
     assert [has_column(frame, name) for name in ("x", "label", "y", "z")] == [True, False, True, False]
-    said = r"^dataset.path: made has no column 'label' or 'z'; it has .*; set dataset.columns=\{label: OTHER\} if"
-    with pytest.raises(DataError, match=said):
+    message = r"^dataset.path: made has no column 'label' or 'z'; it has .*; set dataset.columns=\{label: OTHER\} if"
+    with pytest.raises(DataError, match=message):
         column_of(frame, "label", "z")
 
 
@@ -166,9 +172,9 @@ def test_named_sequences_are_read_even_if_lines_exist(tmp_path: Path) -> None:
     tables, _ = tables_of(layout := "shakespeare as LEAF's")
     columns = {"x": "a", "y": "b"}
     save(tmp_path, tables, columns)
-    wanted = load(layout, columns, path=str(tmp_path))
+    expected = load(layout, columns, path=str(tmp_path))
     save(tmp_path, {"train": {**tables["train"], "line": ["a line"] * 24}}, columns)
-    same(load(layout, columns, path=str(tmp_path)), wanted)
+    assert_equal_data(load(layout, columns, path=str(tmp_path)), expected)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +187,7 @@ def test_named_sequences_are_read_even_if_lines_exist(tmp_path: Path) -> None:
     ],
 )
 def test_a_mismatch_between_columns_gives_the_users_column_name(
-    layout: str, part: str, name: str, said: str, tmp_path: Path
+    layout: str, part: str, name: str, message: str, tmp_path: Path
 ) -> None:
     tables, _ = tables_of(layout)
     n = len(tables[part][name])
@@ -193,5 +199,7 @@ def test_a_mismatch_between_columns_gives_the_users_column_name(
     }
     columns = otherwise(names_of(tables))
     save(tmp_path, {**tables, part: {**tables[part], name: wrong[name]}}, columns)
-    with pytest.raises(DataError, match=rf"^dataset\.columns\.{name}=their {name}: .*column 'their {name}',? {said}"):
+    with pytest.raises(
+        DataError, match=rf"^dataset\.columns\.{name}=their {name}: .*column 'their {name}',? {message}"
+    ):
         load(layout, columns, path=str(tmp_path))

@@ -25,10 +25,10 @@ def deadline(request: pytest.FixtureRequest) -> Any:
     return make("deadline", request.param)
 
 
-def context(seed: int = 0, scale: float = 1.0, asked: int = COHORT) -> PaceContext:
+def context(seed: int = 0, scale: float = 1.0, n_selected: int = COHORT) -> PaceContext:
     rng = np.random.default_rng(seed)
     phases = [scale * rng.exponential(1.0, K) for _ in range(4)]
-    selected = np.sort(rng.choice(K, asked, replace=False))
+    selected = np.sort(rng.choice(K, n_selected, replace=False))
     return PaceContext(1, selected, UNITS, Timing(*phases), Timing(*(phase[selected] for phase in phases)))
 
 
@@ -75,7 +75,7 @@ def test_no_client_is_late_if_the_deadline_waits_for_all(deadline: Any) -> None:
     """`bounded` says whether partial work can have an effect."""
     announced = {deadline.announce(deadline.init(POPULATION), context(seed)) for seed in range(20)}
     assert deadline.bounded or announced == {np.inf}
-    ctx = context(asked=deadline.cohort_size(COHORT))
+    ctx = context(n_selected=deadline.cohort_size(COHORT))
     slow = closing(deadline, ctx, 100 * ctx.expected.finish(UNITS))
     assert (slow < 100 * ctx.expected.finish(UNITS).max()) == deadline.bounded
 
@@ -115,17 +115,17 @@ def test_a_first_round_without_arrivals_changes_nothing(deadline: Any) -> None:
     state, ctx = deadline.init(POPULATION), context()
     before = deadline.announce(state, ctx)
     nobody = np.empty(0, dtype=np.int64)
-    told = {word: np.empty(0) for word in deadline.needs}
-    outcome = RoundOutcome(1, Selection(ctx.selected), nobody, ctx.selected, told, {}, 9.0)
+    signals = {word: np.empty(0) for word in deadline.needs}
+    outcome = RoundOutcome(1, Selection(ctx.selected), nobody, ctx.selected, signals, {}, 9.0)
     assert deadline.announce(deadline.observe(state, outcome), ctx) == before
 
 
 @remedy("Return from `ask` an int that is at least the cohort and grows with it.")
 def test_the_selected_number_is_at_least_the_cohort_and_monotone_in_it(deadline: Any) -> None:
-    asked = np.array([deadline.cohort_size(cohort) for cohort in range(1, 60)])
+    n_selected = np.array([deadline.cohort_size(cohort) for cohort in range(1, 60)])
     assert all(isinstance(deadline.cohort_size(cohort), int) for cohort in (1, 10))
-    assert (asked >= np.arange(1, 60)).all()
-    assert (np.diff(asked) >= 0).all()
+    assert (n_selected >= np.arange(1, 60)).all()
+    assert (np.diff(n_selected) >= 0).all()
 
 
 @pytest.mark.parametrize("away", [0.0, 2.5])
@@ -160,18 +160,18 @@ def test_the_suggested_remedy_is_an_existing_option_that_helps(deadline: Any, un
 def test_a_notice_appears_if_no_client_can_be_late(deadline: Any) -> None:
     words = (f"deadline={deadline.__module__.split('.')[-1]}", "device=instant", "label_noise=none")
     try:
-        said = any("none is late with device=instant" in line for line in startup_notices(*words))
+        has_notice = any("none is late with device=instant" in line for line in startup_notices(*words))
     except IncompatibleConfig as error:
-        said = "device=instant takes no time" in str(error)
-    assert said == deadline.bounded
+        has_notice = "device=instant takes no time" in str(error)
+    assert has_notice == deadline.bounded
 
 
 @remedy("Keep everything that changes between rounds in the State dataclass.")
 def test_a_restored_state_continues_identically(deadline: Any) -> None:
     ctx = context()
-    told = {word: np.linspace(1.0, 2.0, COHORT) for word in deadline.needs}
+    signals = {word: np.linspace(1.0, 2.0, COHORT) for word in deadline.needs}
     nobody = np.empty(0, dtype=np.int64)
-    outcome = RoundOutcome(1, Selection(ctx.selected), ctx.selected, nobody, told, {}, 9.0)
+    outcome = RoundOutcome(1, Selection(ctx.selected), ctx.selected, nobody, signals, {}, 9.0)
     state = deadline.observe(deadline.init(POPULATION), outcome)
     assert deadline.announce(restore(state), ctx) == deadline.announce(state, ctx)
 
@@ -180,7 +180,7 @@ def test_a_restored_state_continues_identically(deadline: Any) -> None:
 def test_at_most_the_stated_number_of_clients_arrives(deadline: Any) -> None:
     """Of those asked, who all take another time; as many do where it counts who has answered."""
     for seed in range(20):
-        ctx = context(seed, asked=deadline.cohort_size(COHORT))
+        ctx = context(seed, n_selected=deadline.cohort_size(COHORT))
         finish = ctx.expected.finish(UNITS)
         arrived = compute_outcome(
             ctx.expected, UNITS, closing(deadline, ctx, finish), deadline.partial_work

@@ -40,7 +40,7 @@ def work(clients: Ids, scale: float = 1.0) -> Workload:
     return Workload(n / 5, n / 15, 5, np.full(len(clients), 4e6), np.full(len(clients), 4e6))
 
 
-def same(a: Timing, b: Timing) -> bool:
+def equal_timings(a: Timing, b: Timing) -> bool:
     return all(np.array_equal(getattr(a, phase), getattr(b, phase)) for phase in PHASES)
 
 
@@ -57,18 +57,21 @@ def test_deterministic_without_global_generators(device: Any) -> None:
             device.sample(clients, work(clients), Draws(0, K, 3)),
             device.expect(clients, work(clients), Draws(0, K)),
         )
-    assert same(first[0], again[0])
-    assert same(first[1], again[1])
+    assert equal_timings(first[0], again[0])
+    assert equal_timings(first[1], again[1])
 
 
 @pytest.mark.parametrize("asked", [[7], [3, 7, 20], [0, 7, 8, 39], list(range(K))])
 @remedy("Draw for each client from its own generator.")
-def test_a_latency_does_not_depend_on_the_other_clients(device: Any, asked: list[int]) -> None:
-    everybody, some = np.arange(K), np.array(asked)
+def test_a_latency_does_not_depend_on_the_other_clients(device: Any, ids: list[int]) -> None:
+    everybody, subset = np.arange(K), np.array(ids)
     for method in (device.sample, device.expect):
-        whole, part = method(everybody, work(everybody), Draws(0, K, 3)), method(some, work(some), Draws(0, K, 3))
+        timing_of_all, part = (
+            method(everybody, work(everybody), Draws(0, K, 3)),
+            method(subset, work(subset), Draws(0, K, 3)),
+        )
         for phase in PHASES:
-            np.testing.assert_array_equal(getattr(whole, phase)[some], getattr(part, phase))
+            np.testing.assert_array_equal(getattr(timing_of_all, phase)[subset], getattr(part, phase))
 
 
 @remedy("Return one non-negative number for each client asked.")
@@ -99,10 +102,10 @@ def test_twice_the_samples_take_twice_the_time(device: Any) -> None:
 def test_twice_the_epochs_take_twice_the_time(device: Any) -> None:
     """A unit takes as long however many are asked for, of this client or of everybody."""
     clients = np.arange(K)
-    asked = work(clients)
+    workload = work(clients)
     for method in (device.sample, device.expect):
-        once, twice = (method(clients, replace(asked, units=units), Draws(0, K, 3)) for units in (5, 10))
-        assert same(once, twice)
+        once, twice = (method(clients, replace(workload, units=units), Draws(0, K, 3)) for units in (5, 10))
+        assert equal_timings(once, twice)
         trained = once.finish(10) - once.finish(0)
         np.testing.assert_allclose(trained, 2 * (once.finish(5) - once.finish(0)))
 
@@ -111,12 +114,14 @@ def test_all_sample_times_scale_equally_with_the_epochs(device: Any) -> None:
     """E epochs in a sample-time scale the seconds of training by E, or by nothing where sample-times are no seconds."""
     clients = np.arange(K)
     for method in (device.sample, device.expect):
-        one, five = (method(clients, replace(work(clients), epochs=epochs), Draws(0, K, 3)) for epochs in (1, 5))
-        ratio = 5 if np.any(five.unit != one.unit) else 1
-        np.testing.assert_allclose(five.unit, ratio * one.unit)
-        np.testing.assert_allclose(five.infer, ratio * one.infer)
-        np.testing.assert_array_equal(five.down, one.down)
-        np.testing.assert_array_equal(five.up, one.up)
+        one_epoch, five_epochs = (
+            method(clients, replace(work(clients), epochs=epochs), Draws(0, K, 3)) for epochs in (1, 5)
+        )
+        ratio = 5 if np.any(five_epochs.unit != one_epoch.unit) else 1
+        np.testing.assert_allclose(five_epochs.unit, ratio * one_epoch.unit)
+        np.testing.assert_allclose(five_epochs.infer, ratio * one_epoch.infer)
+        np.testing.assert_array_equal(five_epochs.down, one_epoch.down)
+        np.testing.assert_array_equal(five_epochs.up, one_epoch.up)
 
 
 def sending(direction: str, size: float) -> Workload:
@@ -144,8 +149,8 @@ def test_timed_is_true_exactly_if_something_takes_time(device: Any) -> None:
     clients = np.arange(K)
     finish = device.sample(clients, work(clients), Draws(0, K, 3)).finish(5)
     assert device.timed == bool((finish > 0).all())
-    other = device.sample(clients, work(clients), Draws(0, K, 4)).finish(5)
-    assert device.timed == bool((finish != other).any())
+    next_round = device.sample(clients, work(clients), Draws(0, K, 4)).finish(5)
+    assert device.timed == bool((finish != next_round).any())
 
 
 @remedy("Return from `expect` the mean of what `sample` draws.")

@@ -50,7 +50,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def typed(row: list[str], tables: Path) -> list[str]:
     files = [f"{word.split('=')[0]}.path={tables / word.split('=')[0]}.csv" for word in row if word.endswith("=trace")]
-    return [*TINY, *row, *files, *(more for word in row for more in LIGHT.get(word, ()))]
+    return [*TINY, *row, *files, *(override for word in row for override in LIGHT.get(word, ()))]
 
 
 def run(logs: Path, *overrides: str) -> FinishedRun:
@@ -71,8 +71,8 @@ def check_round(before: RoundReport, after: RoundReport, model_bytes: int) -> No
     table, metrics = after.clients, after.metrics
     rise = {name: metrics[name] - before.metrics[name] for name in metrics if name.startswith(("time/", "comm/"))}
     assert set(after.arrived) <= set(after.cohort) <= set(np.flatnonzero(table["available"]))
-    late = int((table["units"][after.cohort] == 0).sum())
-    assert len(after.cohort) == len(after.arrived) + late + metrics["round/dropped_nonfinite"]
+    n_late = int((table["units"][after.cohort] == 0).sum())
+    assert len(after.cohort) == len(after.arrived) + n_late + metrics["round/dropped_nonfinite"]
     closed = metrics.get("round/closed_s", 0.0)
     assert (table["finish_s"][after.arrived] <= closed * (1 + 1e-9)).all()
     assert rise["time/virtual_s"] >= (metrics["round/waited_s"] + closed + 5 * bool(len(after.cohort))) * (1 - 1e-9)
@@ -90,12 +90,12 @@ def test_logged_costs_add_up_and_a_resumed_run_is_bit_identical(job: int, tables
     for number, row in list(enumerate(ROWS))[job::JOBS]:
         words_of_row = typed(row, tables)
         try:
-            whole = run(tmp_path / f"{number}", *words_of_row, "rounds=3")
+            uninterrupted = run(tmp_path / f"{number}", *words_of_row, "rounds=3")
         except IncompatibleConfig:
             continue
-        check_sums(whole)
+        check_sums(uninterrupted)
         if number % 3 == 0:
             run(tmp_path / f"{number}-stopped", *words_of_row, "rounds=1", "client_store.limit_gb=0")
             resumed = run(tmp_path / f"{number}-stopped", *words_of_row, "rounds=3", "resume=true")
-            assert same_bits(whole, resumed), row
-            assert dict(whole.last.metrics) == dict(resumed.last.metrics), row
+            assert same_bits(uninterrupted, resumed), row
+            assert dict(uninterrupted.last.metrics) == dict(resumed.last.metrics), row

@@ -59,8 +59,10 @@ def other_settings() -> Iterator[list[str]]:
     named = ((group, alias) for group in GROUPS for alias in aliases(group))
     for n, (group, alias) in enumerate(named):
         for i in range(3 * n, 3 * n + 3):
-            partners = {other: list_options(other)[i % len(list_options(other))] for other in GROUPS}
-            yield [f"{other}={word}" for other, word in {**partners, group: alias}.items()]
+            partners = {
+                other_group: list_options(other_group)[i % len(list_options(other_group))] for other_group in GROUPS
+            }
+            yield [f"{other_group}={word}" for other_group, word in {**partners, group: alias}.items()]
 
 
 PARTS = [
@@ -71,9 +73,9 @@ ROWS = [*PARTS, *other_settings()]
 
 
 def test_every_pair_occurs() -> None:
-    seen = {pair for row in PARTS for pair in itertools.combinations(row, 2)}
-    wanted = sum(len(list_options(a)) * len(list_options(b)) for a, b in itertools.combinations(GROUPS, 2))
-    assert len(seen) == wanted
+    pairs = {pair for row in PARTS for pair in itertools.combinations(row, 2)}
+    n_pairs = sum(len(list_options(a)) * len(list_options(b)) for a, b in itertools.combinations(GROUPS, 2))
+    assert len(pairs) == n_pairs
 
 
 def outcome(logs: Path, row: list[str]) -> FinishedRun | str:

@@ -50,9 +50,9 @@ def test_noisy_inputs_keep_shape_and_type_and_the_originals_are_unchanged(noise:
 @remedy("Draw the noise of each client from its own generator.")
 def test_a_clients_inputs_do_not_depend_on_the_other_clients_data(noise: Any) -> None:
     """Client 2 of six, whose neighbours have as many samples, or one each."""
-    seen = []
-    for others in (5, 1):
-        sizes = np.array([others, others, 6, others, others, others])
+    hashes_by_others = []
+    for n_others in (5, 1):
+        sizes = np.array([n_others, n_others, 6, n_others, n_others, n_others])
         start = int(sizes[:2].sum())
         train, val = (np.zeros((int(sizes.sum()), 2, 9, 7), dtype=np.float32) for _ in range(2))
         train[start : start + 6], val[start : start + 6] = images(12)[:6], images(12)[6:]
@@ -63,7 +63,7 @@ def test_a_clients_inputs_do_not_depend_on_the_other_clients_data(noise: Any) ->
         if disturbed is not None:
             np.testing.assert_array_equal(disturbed.levels, levels)
             rows = np.repeat(levels > 0, sizes)
-            known = np.concatenate([row_hashes(x[rows]) for x in before])
-            np.testing.assert_array_equal(np.sort(disturbed.before), np.sort(known))
-        seen.append(np.concatenate([x[start : start + 6] for x in (train, val)]))
-    np.testing.assert_array_equal(seen[0], seen[1])
+            original_hashes = np.concatenate([row_hashes(x[rows]) for x in before])
+            np.testing.assert_array_equal(np.sort(disturbed.before), np.sort(original_hashes))
+        hashes_by_others.append(np.concatenate([x[start : start + 6] for x in (train, val)]))
+    np.testing.assert_array_equal(hashes_by_others[0], hashes_by_others[1])

@@ -37,9 +37,9 @@ def word(request: pytest.FixtureRequest) -> str:
 
 @remedy("Convert pixels with the same `PixelScale` for pixels=uint8 and float32.")
 def test_images_stored_as_bytes_give_the_same_inputs(word: str, tmp_path: Path) -> None:
-    floats, same = (load(tmp_path, word, {"pixels": kind}) for kind in ("float32", "auto"))
+    floats, bytes_inputs = (load(tmp_path, word, {"pixels": kind}) for kind in ("float32", "auto"))
     raw = load(tmp_path, word, {"pixels": "uint8"})
-    np.testing.assert_array_equal(floats.train_x, same.train_x, "auto is float32 where it fits")
+    np.testing.assert_array_equal(floats.train_x, bytes_inputs.train_x, "auto is float32 where it fits")
     assert raw.train_x.dtype == np.uint8
     assert floats.train_x.dtype == np.float32
     assert raw.scale is not None
@@ -49,16 +49,16 @@ def test_images_stored_as_bytes_give_the_same_inputs(word: str, tmp_path: Path) 
     np.testing.assert_array_equal(raw.scale.convert(raw.test_x), floats.test_x)
     assert "kept as bytes" in raw.inputs
     assert "kept as bytes" not in floats.inputs
-    assert checksum_of(floats) == checksum_of(same) != checksum_of(raw)
+    assert checksum_of(floats) == checksum_of(bytes_inputs) != checksum_of(raw)
 
 
 def test_a_notice_compares_the_number_of_images_with_the_originals(word: str, tmp_path: Path) -> None:
     if MODULES[word].PICTURES.original is None:
         return
     n, test = MODULES[word].PICTURES.original
-    said = load(tmp_path, word).inputs
-    assert f"24 training images, {n - 24:,} fewer than the original's {n:,}" in said
-    assert f"24 test images, {test - 24:,} fewer than the original's {test:,}" in said
+    notices = load(tmp_path, word).inputs
+    assert f"24 training images, {n - 24:,} fewer than the original's {n:,}" in notices
+    assert f"24 test images, {test - 24:,} fewer than the original's {test:,}" in notices
 
 
 @remedy("Read labels with `labels_of`, which takes numbers and names.")
@@ -96,8 +96,8 @@ def test_an_error_names_file_column_and_row(word: str, tmp_path: Path) -> None:
     for extra in set(good) - {image, label}:
         cases.append(({extra: None}, rf"test.parquet has no column '{extra}'"))
         cases.append(({extra: [*good[extra][:8], None, *good[extra][9:]]}, rf"'{extra}', row 8 is empty"))
-    for changes, said in cases:
-        with pytest.raises(DataError, match=rf"^dataset.path: .*{said}"):
+    for changes, message in cases:
+        with pytest.raises(DataError, match=rf"^dataset.path: .*{message}"):
             load(tmp_path, word, **changes)
 
 
@@ -111,42 +111,42 @@ def test_a_truncated_file_is_named(word: str, tmp_path: Path) -> None:
 
 def test_data_without_anything_to_learn_are_rejected(word: str, tmp_path: Path) -> None:
     pictures: Pictures = MODULES[word].PICTURES
-    one = [encode(noise(1, shape_of(pictures))[0])] * N
+    one_image = [encode(noise(1, shape_of(pictures))[0])] * N
     cases: list[tuple[dict[str, Any], str]] = [
         ({pictures.label[0]: [1] * N}, rf"all training images are of class {pictures.classes[1]}"),
-        ({pictures.image[0]: one}, r"all \d+ training samples are the same"),
+        ({pictures.image[0]: one_image}, r"all \d+ training samples are the same"),
     ]
-    for changes, said in cases:
+    for changes, message in cases:
         for part in ("train", "test"):
             write(tmp_path, part, **images(word, **changes))
-        with pytest.raises(DataError, match=rf"^dataset={word}: {said}.*: there is nothing to learn"):
+        with pytest.raises(DataError, match=rf"^dataset={word}: {message}.*: there is nothing to learn"):
             check(make("dataset", word, path=str(tmp_path)).load(0))
 
 
 def test_without_a_path_the_data_come_from_the_hub(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    requested: list[str] = []
     parts = datasets.DatasetDict(
         {part: at_commit(datasets.Dataset.from_dict(images(word))) for part in ("train", "valid", "test")}
     )
 
     def answer(name: str) -> datasets.DatasetDict:
-        asked.append(name)
+        requested.append(name)
         return parts
 
     monkeypatch.setattr(datasets, "load_dataset", answer)
     monkeypatch.setattr(hub, "out_of_reach", lambda: "")
     small = {"size": 16} if "size" in node("dataset", word) else {}
     raw = make("dataset", word, **small).load(0)
-    assert asked == [node("dataset", word)["hub"]]
-    assert raw.revision == f"{asked[0]}@{COMMIT}"
+    assert requested == [node("dataset", word)["hub"]]
+    assert raw.revision == f"{requested[0]}@{COMMIT}"
     assert len(raw.train_x) >= 18
 
 
 @remedy("Call `check_source` in `__post_init__`.")
 def test_options_are_checked(word: str) -> None:
     options = {name: value for name, value in node("dataset", word).items() if name != "_target_"}
-    made = get_class(node("dataset", word)["_target_"])
+    dataset_class = get_class(node("dataset", word)["_target_"])
     with pytest.raises(OptionError, match="path must be text or null"):
-        made(**{**options, "path": ""})
+        dataset_class(**{**options, "path": ""})
     with pytest.raises(OptionError, match="hub must be text or null"):
-        made(**{**options, "hub": 3})
+        dataset_class(**{**options, "hub": 3})

@@ -40,18 +40,18 @@ def test_the_share_of_wrong_labels_is_the_rate(noise: Any) -> None:
     labels = LABELS.copy()
     labels.flags.writeable = False
     for rate in (0.0, 0.2, 0.9, 1.0):
-        seen = noise.flip(labels, rate, C, np.random.default_rng(1))
-        assert (seen.dtype, seen.min(), seen.max()) == (np.int64, 0, C - 1)
+        noisy = noise.flip(labels, rate, C, np.random.default_rng(1))
+        assert (noisy.dtype, noisy.min(), noisy.max()) == (np.int64, 0, C - 1)
         error = np.sqrt(rate * (1 - rate) / len(labels))
-        assert abs((seen != labels).mean() - rate) <= 4.5 * error
+        assert abs((noisy != labels).mean() - rate) <= 4.5 * error
 
 
 @remedy("Compare one uniform draw for each sample with the rate, so that a higher rate adds flips only.")
 def test_a_higher_rate_keeps_the_flips_of_a_lower_one(noise: Any) -> None:
-    little, much = (noise.flip(LABELS, rate, C, np.random.default_rng(1)) for rate in (0.1, 0.5))
-    wrong = little != LABELS
+    low_rate, high_rate = (noise.flip(LABELS, rate, C, np.random.default_rng(1)) for rate in (0.1, 0.5))
+    wrong = low_rate != LABELS
     assert wrong.any()
-    np.testing.assert_array_equal(much[wrong], little[wrong])
+    np.testing.assert_array_equal(high_rate[wrong], low_rate[wrong])
 
 
 @remedy("Flip nothing where there is one class only.")
@@ -63,8 +63,8 @@ def test_labels_of_a_single_class_are_not_flipped(noise: Any) -> None:
 @remedy("Draw the flips of each client from its own generator.")
 def test_the_flips_of_a_client_do_not_depend_on_the_others(noise: Any) -> None:
     parts = Ragged.from_sizes(np.arange(600), np.full(3, 200))
-    true_y, alone = np.arange(600) % C, np.array([0.0, 0.5, 0.0])
+    true_y, rates = np.arange(600) % C, np.array([0.0, 0.5, 0.0])
     among = known(_flip_labels(noise, parts, true_y, np.array([0.9, 0.5, 0.1]), C, seed=2))[200:400]
-    np.testing.assert_array_equal(known(_flip_labels(noise, parts, true_y, alone, C, seed=2))[200:400], among)
-    own = noise.flip(true_y[200:400], 0.5, C, generator(2, "label_flip", client=1))
-    np.testing.assert_array_equal(among, own)
+    np.testing.assert_array_equal(known(_flip_labels(noise, parts, true_y, rates, C, seed=2))[200:400], among)
+    expected = noise.flip(true_y[200:400], 0.5, C, generator(2, "label_flip", client=1))
+    np.testing.assert_array_equal(among, expected)

@@ -37,8 +37,8 @@ def steps() -> dict[str, dict[str, float]]:
         [sys.executable, "-c", f"import sys; sys.path[:0] = {paths!r}; {program}"], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    found: dict[str, dict[str, float]] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    losses: dict[str, dict[str, float]] = json.loads(done.stdout.splitlines()[-1])
+    return losses
 
 
 @pytest.mark.parametrize("word", list_options("model"))

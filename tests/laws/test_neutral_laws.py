@@ -31,22 +31,22 @@ WITHOUT = {  # options without which a selector only chooses clients
     "fedpns": ("selector.keep=1",),
     "pyramidfl": ("selector.overcommit=1", "selector.beta=0", "selector.low=0", "selector.high=0"),
 }
-SAID = ("test/", "server_val/", "clients/", "time/")
+COMPARED = ("test/", "server_val/", "clients/", "time/")
 
 
-def said(ran: FinishedRun, *of: str) -> list[dict[str, float]]:
-    return [{k: v for k, v in report.metrics.items() if k.startswith(of)} for report in ran.reports]
+def compared_metrics(ran: FinishedRun, *prefixes: str) -> list[dict[str, float]]:
+    return [{k: v for k, v in report.metrics.items() if k.startswith(prefixes)} for report in ran.reports]
 
 
 @remedy("Return the input unchanged at the neutral value of an option, and draw the same random numbers as without it.")
 def test_options_that_do_nothing_change_no_bit(tmp_path: Path) -> None:
     plain = go(tmp_path / "plain", *TINY, "selector=powd")
     for number, typed in enumerate(NEUTRAL):
-        other = go(tmp_path / f"{number}", *TINY, "selector=powd", *typed.split())
-        assert [report.fingerprint for report in plain.reports] == [report.fingerprint for report in other.reports], (
+        neutral = go(tmp_path / f"{number}", *TINY, "selector=powd", *typed.split())
+        assert [report.fingerprint for report in plain.reports] == [report.fingerprint for report in neutral.reports], (
             typed
         )
-        assert said(plain, *SAID) == said(other, *SAID), typed
+        assert compared_metrics(plain, *COMPARED) == compared_metrics(neutral, *COMPARED), typed
 
 
 @remedy("A selector changes training through its Selection and Advice only; list options that do more in `WITHOUT`.")
@@ -56,17 +56,17 @@ def test_selectors_of_all_clients_train_equally(tmp_path: Path) -> None:
     for choice in (name for name in list_options("selector") if "group_counts" not in make("selector", name).needs):
         ran = go(tmp_path / choice, *all_clients, f"selector={choice}", *WITHOUT.get(choice, ()))
         assert ran.last.fingerprint == full.last.fingerprint, choice
-        assert said(ran, "test/", "clients/") == said(full, "test/", "clients/"), choice
+        assert compared_metrics(ran, "test/", "clients/") == compared_metrics(full, "test/", "clients/"), choice
 
 
 @pytest.mark.parametrize("typed", ["selector=flash deadline=fixed", "selector=oort deadline=fedbalancer deadline.w=1"])
 @remedy("Compare seconds with seconds only: divide durations by a duration, never by a constant.")
 def test_the_unit_of_time_changes_only_times(tmp_path: Path, typed: str) -> None:
     """Of eight: a power of two, which no rounding tells from one."""
-    one, eight = (go(tmp_path / unit, *TINY, *typed.split(), f"device.unit_s={unit}") for unit in ("1", "8"))
-    assert [report.fingerprint for report in one.reports] == [report.fingerprint for report in eight.reports]
+    unit_1, unit_8 = (go(tmp_path / unit, *TINY, *typed.split(), f"device.unit_s={unit}") for unit in ("1", "8"))
+    assert [report.fingerprint for report in unit_1.reports] == [report.fingerprint for report in unit_8.reports]
     times = [
         (a.metrics["time/virtual_s"], b.metrics["time/virtual_s"])
-        for a, b in zip(one.reports, eight.reports, strict=True)
+        for a, b in zip(unit_1.reports, unit_8.reports, strict=True)
     ]
     assert all(8 * a == b for a, b in times)

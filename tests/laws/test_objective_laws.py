@@ -31,10 +31,10 @@ def test_cross_entropy_is_reported_in_addition(objective: Any) -> None:
 @remedy("Compute each sample's loss from its own row only.")
 def test_samples_are_independent(objective: Any) -> None:
     logits, y, z = batch()
-    whole, _ = objective.per_sample(logits, y, z)
+    in_batch, _ = objective.per_sample(logits, y, z)
     for i in range(len(y)):
-        alone, _ = objective.per_sample(logits[i : i + 1], y[i : i + 1], z[i : i + 1])
-        torch.testing.assert_close(alone[0], whole[i])
+        single, _ = objective.per_sample(logits[i : i + 1], y[i : i + 1], z[i : i + 1])
+        torch.testing.assert_close(single[0], in_batch[i])
 
 
 @remedy("Declare that the objective reads w_t's predictions exactly where it does: they cost a forward pass.")

@@ -64,11 +64,11 @@ def test_deterministic_without_global_generators(partition: Any) -> None:
 
 @remedy("Copy labels, owners and attributes before you change them.")
 def test_the_arguments_are_not_modified(partition: Any) -> None:
-    given = stock(labels())
-    for each in (given.labels, given.owner, given.attribute):
-        assert each is not None
-        each.flags.writeable = False
-    partition.split(given, K, np.random.default_rng(0))
+    arguments = stock(labels())
+    for array in (arguments.labels, arguments.owner, arguments.attribute):
+        assert array is not None
+        array.flags.writeable = False
+    partition.split(arguments, K, np.random.default_rng(0))
 
 
 @remedy("Do not divide by the size of a class: it may be empty.")

@@ -63,10 +63,10 @@ SELECTORS, AGGS = list_queriers("selector"), list_queriers("agg")
 PAIRS = [(s, a) for s, a in itertools.product(SELECTORS, AGGS) if SELECTORS[s] & AGGS[a]]
 
 
-def play(logs: Path, selector: str, agg: str, *more: str) -> FinishedRun:
+def play(logs: Path, selector: str, agg: str, *overrides: str) -> FinishedRun:
     options = [f"selector.{name}={value}" for name, value in OPTIONS.get(selector, {}).items()]
     parts = (f"selector={selector}", f"agg={agg}", *options, "device=shifted_exponential", "device.lam=0")
-    return go(logs, *SMALL, *WRITTEN, *parts, *more)
+    return go(logs, *SMALL, *WRITTEN, *parts, *overrides)
 
 
 @dataclass(frozen=True)

@@ -71,9 +71,11 @@ def test_deterministic_without_global_generators(samples: Any) -> None:
 
 @remedy("Keep everything that changes between rounds in the State dataclass.")
 def test_a_restored_state_continues_identically(samples: Any) -> None:
-    told = {word: np.linspace(1.0, 2.0, 3) for word in samples.needs}
-    asked, nobody = np.arange(3), np.empty(0, dtype=np.int64)
-    state = samples.observe(samples.init(population()), RoundOutcome(1, Selection(asked), asked, nobody, told, {}, 9.0))
+    signals = {word: np.linspace(1.0, 2.0, 3) for word in samples.needs}
+    clients, no_clients = np.arange(3), np.empty(0, dtype=np.int64)
+    state = samples.observe(
+        samples.init(population()), RoundOutcome(1, Selection(clients), clients, no_clients, signals, {}, 9.0)
+    )
     np.testing.assert_array_equal(
         samples.choose(restore(state), request(30, 40.0)), samples.choose(state, request(30, 40.0))
     )
@@ -88,23 +90,23 @@ def test_a_foreseen_selection_of_samples_equals_the_rounds(samples: Any) -> None
     for client, n in enumerate(SIZES):
         rng = partial(draws.generator, client=client)
         chosen = samples.choose(samples.init(population()), replace(request(n, 0.001), rng=rng))
-        found = foresee_samples(samples, client, n, draws)
-        assert (np.arange(n) if found is None else found).tolist() == chosen.tolist()
+        foreseen = foresee_samples(samples, client, n, draws)
+        assert (np.arange(n) if foreseen is None else foreseen).tolist() == chosen.tolist()
 
 
 @remedy("Read each signal that rests on the clients' lists of losses, or leave it out of `needs`.")
 def test_reported_statistics_of_loss_lists_are_read_or_rejected(samples: Any) -> None:
     """Every signal that rests on it: a reader gets a number, or the run is refused."""
-    known = Facts(replace(make_components(), samples=samples), {})
+    facts = Facts(replace(make_components(), samples=samples), {})
     resting = [word for word in list_signals() if find(word).requirement is LOSS_LISTS]
     assert {"loss_low", "loss_high"} <= set(resting)
-    asked = request(30, 40.0)
-    told = samples.report_losses(samples.init(population()), asked, asked.losses)
+    sample_request = request(30, 40.0)
+    report = samples.report_losses(samples.init(population()), sample_request, sample_request.losses)
     for word in resting:
-        if LOSS_LISTS.holds(known):
-            assert np.isfinite(find_reported(word).read(make_update(0, [0.0], loss_report=told)))
+        if LOSS_LISTS.holds(facts):
+            assert np.isfinite(find_reported(word).read(make_update(0, [0.0], loss_report=report)))
         else:
-            assert word not in told
+            assert word not in report
 
 
 @remedy("Set `foreseen` and `keeps_losses` to what `choose` depends on.")
@@ -118,8 +120,11 @@ def test_the_flags_foreseen_and_keeps_losses_are_correct(samples: Any) -> None:
         outcome = RoundOutcome(round_number, Selection(clients), clients, clients[:0], falling, {}, 9.0, 9.0)
         state = samples.observe(state, outcome)
     plain = [request(100, deadline_s) for deadline_s in (0.001, 40.0, np.inf)]
-    reversed_losses = [replace(each, losses=each.losses[::-1].copy()) for each in plain]
-    chosen = [[samples.choose(state, each).tolist() for each in requests] for requests in (plain, reversed_losses)]
+    reversed_losses = [replace(sample_request, losses=sample_request.losses[::-1].copy()) for sample_request in plain]
+    chosen = [
+        [samples.choose(state, sample_request).tolist() for sample_request in requests]
+        for requests in (plain, reversed_losses)
+    ]
     reads_losses = chosen[0] != chosen[1]
     assert reads_losses == samples.keeps_losses
     assert samples.foreseen == (not reads_losses and chosen[0][0] == chosen[0][1] == chosen[0][2])

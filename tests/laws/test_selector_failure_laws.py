@@ -34,7 +34,9 @@ def tempting(absent: Ids, factor: float) -> Callable[[str, np.ndarray], np.ndarr
 def play_with_absent(choice: str, cohort: int, factor: float) -> list[Step]:
     """Return fifty rounds in which three of twenty clients never arrive; `factor` makes the selector prefer them."""
     change = tempting(ABSENT, factor)
-    world = World(20, cohort, lost=lambda t, asked: np.intersect1d(asked, ABSENT), corrupt=change, facts=change)
+    world = World(
+        20, cohort, lost=lambda t, cohort_ids: np.intersect1d(cohort_ids, ABSENT), corrupt=change, facts=change
+    )
     return play(cached_selector(choice), world, 50)
 
 
@@ -49,7 +51,7 @@ def test_clients_that_never_arrive_are_selected_less_often(choice: str, cohort: 
     assert lost <= 1.2 * places * len(ABSENT) / 20
     empty = [not len(step.outcome.clients) for step in later]
     assert sum(empty) <= 2
-    assert not any(one and other for one, other in itertools.pairwise(empty))
+    assert not any(before and after for before, after in itertools.pairwise(empty))
 
 
 @every_choice

@@ -36,9 +36,9 @@ def alternatives(text: str) -> list[Any]:
 def forms(word: str) -> Iterator[dict[str, Any]]:
     """Changes of one option each to what the yaml has."""
     default = node("selector", word)
-    for found in OPTION.finditer((CONFIGS / "selector" / f"{word}.yaml").read_text()):
-        others = [value for value in alternatives(found["range"]) if value != default[found["name"]]]
-        yield from ({found["name"]: value} for value in others)
+    for option in OPTION.finditer((CONFIGS / "selector" / f"{word}.yaml").read_text()):
+        alternatives_of = [value for value in alternatives(option["range"]) if value != default[option["name"]]]
+        yield from ({option["name"]: value} for value in alternatives_of)
 
 
 FORMS = [(word, change) for word in list_options("selector") for change in forms(word)]

@@ -168,9 +168,9 @@ def test_the_order_of_arrival_does_not_matter(choice: str) -> None:
     a = play(selector, world, 2, last.after, 4, last.failures)
     b = play(selector, world, 2, selector.observe(last.chosen, turned)[1], 4, last.failures)
     assert cohorts(a) == cohorts(b)
-    for one, other in zip(a, b, strict=True):
-        if one.selection.scores is not None:
-            np.testing.assert_allclose(one.selection.scores, known(other.selection.scores), rtol=1e-7)
+    for first_step, second_step in zip(a, b, strict=True):
+        if first_step.selection.scores is not None:
+            np.testing.assert_allclose(first_step.selection.scores, known(second_step.selection.scores), rtol=1e-7)
 
 
 @every_choice

@@ -42,15 +42,15 @@ def test_the_step_is_proportional_to_the_learning_rate(server: Any) -> None:
     object.__setattr__(server, "lr", 0.25)
     quarter, _ = server.step(after(server, 3), g(9))
     object.__setattr__(server, "lr", 1.0)
-    whole, _ = server.step(after(server, 3), g(9))
-    torch.testing.assert_close(quarter, whole / 4, atol=1e-15, rtol=0)
+    full_step, _ = server.step(after(server, 3), g(9))
+    torch.testing.assert_close(quarter, full_step / 4, atol=1e-15, rtol=0)
 
 
 @remedy("Treat both signs in the same way.")
 def test_opposite_directions_give_opposite_steps(server: Any) -> None:
-    there = back = server.init(P)
+    forward = backward = server.init(P)
     for t in range(4):
-        (a, there), (b, back) = server.step(there, g(t)), server.step(back, -g(t))
+        (a, forward), (b, backward) = server.step(forward, g(t)), server.step(backward, -g(t))
         assert torch.equal(a, -b)
 
 

@@ -13,24 +13,24 @@ from fedcohort.results.frame import Frames
 from results.constant_runs import ACC, frames
 
 
-def verdicts(found: Comparison) -> dict[tuple[str, str], str]:
-    return {cell: entry.verdict for cell, entry in found.entries.items()}
+def verdicts(comparison: Comparison) -> dict[tuple[str, str], str]:
+    return {cell: entry.verdict for cell, entry in comparison.entries.items()}
 
 
 def test_a_difference_is_paired_over_common_seeds() -> None:
     """Differences .1, .2, .3 have t = sqrt(12) with 2 degrees of freedom: p = 1 - sqrt(12 / 14)."""
-    found = compare(
+    comparison = compare(
         frames({("", "random"): [0.1, 0.2, 0.4, 0.5], ("", "ucb"): [0.2, 0.4, 0.7]}), Options(ACC, "random")
     )
-    entry = found.entries["", "ucb"]
+    entry = comparison.entries["", "ucb"]
     assert entry.difference is not None
     assert (entry.difference.n, entry.difference.unpaired) == (3, 1)
     assert entry.difference.mean == pytest.approx(0.2)
     assert entry.p == pytest.approx(1 - math.sqrt(12 / 14))
     assert entry.verdict == "not settled"
     assert entry.seeds_needed is not None
-    assert found.entries["", "random"].difference is None
-    assert found.window == (4, 6)
+    assert comparison.entries["", "random"].difference is None
+    assert comparison.window == (4, 6)
 
 
 def test_the_family_is_the_methods_of_a_setting_without_oracles() -> None:
@@ -47,14 +47,14 @@ def test_the_family_is_the_methods_of_a_setting_without_oracles() -> None:
             ("b", "good", 0.05, 1.0),
         )
     }
-    found = compare(frames(values), Options(ACC, "random"))
-    raw = {cell: entry.difference.p for cell, entry in found.entries.items() if entry.difference is not None}
-    assert found.entries["a", "good"].p == pytest.approx(2 * raw["a", "good"])
-    assert found.entries["a", "oracle_clean"].p == raw["a", "oracle_clean"]
-    assert found.entries["b", "good"].p == raw["b", "good"]
-    assert (found.settings["a"].family, found.settings["b"].family) == (2, 1)
-    assert verdicts(found)["a", "bad"] == "worse"
-    assert list(found.in_setting("a")) == ["oracle_clean", "good", "random", "bad"]
+    comparison = compare(frames(values), Options(ACC, "random"))
+    raw = {cell: entry.difference.p for cell, entry in comparison.entries.items() if entry.difference is not None}
+    assert comparison.entries["a", "good"].p == pytest.approx(2 * raw["a", "good"])
+    assert comparison.entries["a", "oracle_clean"].p == raw["a", "oracle_clean"]
+    assert comparison.entries["b", "good"].p == raw["b", "good"]
+    assert (comparison.settings["a"].family, comparison.settings["b"].family) == (2, 1)
+    assert verdicts(comparison)["a", "bad"] == "worse"
+    assert list(comparison.in_setting("a")) == ["oracle_clean", "good", "random", "bad"]
 
 
 def test_verdicts_without_a_significant_difference() -> None:
@@ -65,17 +65,17 @@ def test_verdicts_without_a_significant_difference() -> None:
         ("", "diverged"): [0.5, math.inf, 0.5],
         ("", "few"): [0.5, 0.6],
     }
-    found = compare(frames(values), Options(ACC, "random"))
+    comparison = compare(frames(values), Options(ACC, "random"))
     expected = {"random": "", "same": "same on all seeds", "diverged": "diverged", "few": "too few seeds"}
-    assert verdicts(found) == {("", name): verdict for name, verdict in expected.items()}
-    assert math.isnan(found.entries["", "diverged"].p)
-    assert list(found.in_setting(""))[-1] == "diverged"
+    assert verdicts(comparison) == {("", name): verdict for name, verdict in expected.items()}
+    assert math.isnan(comparison.entries["", "diverged"].p)
+    assert list(comparison.in_setting(""))[-1] == "diverged"
     assert compare(frames({("", "a"): [nan]}), Options(ACC)).entries["", "a"].verdict == ""
 
 
 def test_conditions_with_other_data_are_not_paired() -> None:
-    found = frames({("", "random"): [0.1, 0.2], ("", "ucb"): [0.2, 0.4]})
-    assert compare(found, Options(ACC, "random"), unpaired={("", "ucb")}).entries["", "ucb"].difference is None
+    runs = frames({("", "random"): [0.1, 0.2], ("", "ucb"): [0.2, 0.4]})
+    assert compare(runs, Options(ACC, "random"), unpaired={("", "ucb")}).entries["", "ucb"].difference is None
 
 
 @pytest.mark.parametrize(
@@ -84,34 +84,38 @@ def test_conditions_with_other_data_are_not_paired() -> None:
 )
 def test_the_result_of_a_run_by_hand(options: dict[str, Any], expected: float) -> None:
     """Of the values 1 to 6 the last three are averaged, as a sixth of six rounds holds one evaluation."""
-    found = frames({("", "a"): [0.0]})
-    found.curves[ACC] = found.curves["round"].astype(float)
-    assert compare(found, Options(ACC, **options)).entries["", "a"].mean.mean == expected
+    runs = frames({("", "a"): [0.0]})
+    runs.curves[ACC] = runs.curves["round"].astype(float)
+    assert compare(runs, Options(ACC, **options)).entries["", "a"].mean.mean == expected
 
 
 def test_the_best_of_a_loss_is_the_lowest() -> None:
-    found = frames({("", "a"): [0.0]})
-    found.curves[ACC] = found.curves["round"].astype(float)
-    assert compare(found, Options(ACC, sign=-1, result="best")).entries["", "a"].mean.mean == 1.0
+    runs = frames({("", "a"): [0.0]})
+    runs.curves[ACC] = runs.curves["round"].astype(float)
+    assert compare(runs, Options(ACC, sign=-1, result="best")).entries["", "a"].mean.mean == 1.0
 
 
 def test_a_clock_weighs_each_model_by_its_time() -> None:
     """Rounds end at 1 to 6 s; of the last sixth of 12 s, from 10 on, the newest model is the sixth."""
-    found = frames({("", "a"): [0.0]}, clock_s=12.0)
-    found.curves[ACC] = found.curves["round"].astype(float)
-    assert compare(found, Options(ACC)).entries["", "a"].mean.mean == 6.0
+    runs = frames({("", "a"): [0.0]}, clock_s=12.0)
+    runs.curves[ACC] = runs.curves["round"].astype(float)
+    assert compare(runs, Options(ACC)).entries["", "a"].mean.mean == 6.0
 
 
 def test_the_order_of_runs_and_seeds_does_not_matter() -> None:
     rng = np.random.default_rng(0)
     values = {(s, m): list(rng.normal(0.5, 0.02, 6)) for s in ("a", "b") for m in ("random", "x", "y")}
-    found = frames(values)
-    shuffled = Frames(found.runs.sample(frac=1, random_state=1), found.curves.sample(frac=1, random_state=2))
-    first, second = (compare(each, Options(ACC, "random")).entries for each in (found, shuffled))
+    runs = frames(values)
+    shuffled = Frames(runs.runs.sample(frac=1, random_state=1), runs.curves.sample(frac=1, random_state=2))
+    first, second = (compare(ordered, Options(ACC, "random")).entries for ordered in (runs, shuffled))
     for cell, entry in first.items():
-        other = second[cell]
-        assert (entry.mean, entry.verdict, entry.seeds_needed) == (other.mean, other.verdict, other.seeds_needed)
-        assert entry.p == other.p or math.isnan(entry.p)
+        shuffled_entry = second[cell]
+        assert (entry.mean, entry.verdict, entry.seeds_needed) == (
+            shuffled_entry.mean,
+            shuffled_entry.verdict,
+            shuffled_entry.seeds_needed,
+        )
+        assert entry.p == shuffled_entry.p or math.isnan(entry.p)
 
 
 def test_negated_metrics_mirror_the_verdicts() -> None:

@@ -32,45 +32,45 @@ def rising(slopes: dict[str, list[float]], rounds: int = 6) -> Frames:
 
 def test_the_cost_is_computed_along_every_known_axis() -> None:
     """.3 is met in round 3 with .1 a round, in round 2 with .15: 1.5 times as fast, on every seed."""
-    found = compare_cost(rising({"a": [1.0] * 3, "b": [1.5] * 3}), Options(ACC, "a"), FIRST)
-    assert set(found.entries) == {"virtual_s", "bytes", "rounds"}
-    entry = found.entries["virtual_s"]["", "b"]
+    comparison = compare_cost(rising({"a": [1.0] * 3, "b": [1.5] * 3}), Options(ACC, "a"), FIRST)
+    assert set(comparison.entries) == {"virtual_s", "bytes", "rounds"}
+    entry = comparison.entries["virtual_s"]["", "b"]
     assert (entry.median.value, entry.median.met) == (14.0, 3)
-    assert found.entries["bytes"]["", "a"].median.value == 9e6
+    assert comparison.entries["bytes"]["", "a"].median.value == 9e6
     assert entry.speed_up is not None
     assert entry.speed_up.ratio == pytest.approx(1.5)
 
 
 def test_a_window_averages_as_many_evaluations_as_the_result() -> None:
     """The mean of three evaluations is at least .3 in round 4: (.2 + .3 + .4) / 3."""
-    found = compare_cost(rising({"a": [1.0]}), Options(ACC, "a"), Target(0.3), "rounds")
-    assert found.entries["rounds"]["", "a"].median.value == 4
+    comparison = compare_cost(rising({"a": [1.0]}), Options(ACC, "a"), Target(0.3), "rounds")
+    assert comparison.entries["rounds"]["", "a"].median.value == 4
 
 
 def test_the_default_target_is_a_share_of_the_baselines_result() -> None:
     """Results .5 and 1, the mean of rounds 4 to 6: .95 times .75."""
-    found = compare_cost(rising({"a": [1.0, 2.0], "b": [1.0, 1.0]}), Options(ACC, "a"), Target(), "rounds")
-    assert found.targets == {"": {0: pytest.approx(0.7125), 1: pytest.approx(0.7125)}}
-    assert found.entries["rounds"]["", "b"].median.met == 0
+    comparison = compare_cost(rising({"a": [1.0, 2.0], "b": [1.0, 1.0]}), Options(ACC, "a"), Target(), "rounds")
+    assert comparison.targets == {"": {0: pytest.approx(0.7125), 1: pytest.approx(0.7125)}}
+    assert comparison.entries["rounds"]["", "b"].median.met == 0
 
 
 def test_the_best_of_conditions_is_a_target_for_each_seed() -> None:
     """Seed 1 has no run of b, and so no target."""
     frames = rising({"a": [1.0, 1.0], "b": [1.2], "c": [2.0, 2.0]})
-    found = compare_cost(frames, Options(ACC, "a"), Target(best_of=["a", "b"]), "rounds")
-    assert found.targets == {"": {0: pytest.approx(0.6)}}
+    comparison = compare_cost(frames, Options(ACC, "a"), Target(best_of=["a", "b"]), "rounds")
+    assert comparison.targets == {"": {0: pytest.approx(0.6)}}
     with pytest.raises(OptionError, match="target must be best_of: and one or more of a, b, c, got 'best_of:d'"):
         compare_cost(frames, Options(ACC, "a"), Target(best_of=["d"]), "rounds")
 
 
 def test_a_run_that_never_meets_the_target_is_a_bound() -> None:
-    found = compare_cost(rising({"a": [0.4] * 3, "b": [1.0] * 3}), Options(ACC, "a"), FIRST, "rounds")
-    entry = found.entries["rounds"]["", "b"]
+    comparison = compare_cost(rising({"a": [0.4] * 3, "b": [1.0] * 3}), Options(ACC, "a"), FIRST, "rounds")
+    entry = comparison.entries["rounds"]["", "b"]
     assert entry.speed_up is not None
     assert entry.speed_up.bound == ">="
     assert entry.speed_up.ratio == pytest.approx(2.0)
-    assert math.isinf(found.entries["rounds"]["", "a"].median.value)
-    assert found.entries["rounds"]["", "b"].verdict == "too few seeds" or entry.speed_up.n == 3
+    assert math.isinf(comparison.entries["rounds"]["", "a"].median.value)
+    assert comparison.entries["rounds"]["", "b"].verdict == "too few seeds" or entry.speed_up.n == 3
 
 
 def test_an_unknown_axis_is_rejected() -> None:

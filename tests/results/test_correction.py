@@ -13,9 +13,9 @@ from results.known_cases import case, near
 
 
 def test_the_corrections_of_a_case_by_hand() -> None:
-    given, expected = case(7)
+    inputs, expected = case(7)
     expected = [math.nan if value is None else value for value in expected]
-    assert adjust(given["p"]) == near(expected)
+    assert adjust(inputs["p"]) == near(expected)
     assert adjust([]) == []
     assert math.isnan(adjust([math.nan])[0])
     assert adjust([0.01, 0.02, 0.03, math.nan], "bh") == near([0.03, 0.03, 0.03, math.nan])

@@ -11,30 +11,32 @@ from results.known_cases import case, near
 
 
 def test_the_difference_of_a_case_by_hand() -> None:
-    given, expected = case(5)
-    a, b = ({int(seed): value for seed, value in given[side].items()} for side in "ab")
-    found = paired_difference(a, b)
-    assert {name: getattr(found, name) for name in expected} == near(expected)
+    inputs, expected = case(5)
+    a, b = ({int(seed): value for seed, value in inputs[side].items()} for side in "ab")
+    difference = paired_difference(a, b)
+    assert {name: getattr(difference, name) for name in expected} == near(expected)
     mirrored = paired_difference(a, b, sign=-1)
-    assert (mirrored.mean, mirrored.low, mirrored.p) == pytest.approx((-found.mean, -found.high, found.p))
+    assert (mirrored.mean, mirrored.low, mirrored.p) == pytest.approx(
+        (-difference.mean, -difference.high, difference.p)
+    )
     reordered = paired_difference(dict(reversed(a.items())), b)
-    assert reordered == found
+    assert reordered == difference
 
 
 def test_seeds_that_one_side_lacks_are_counted() -> None:
-    found = paired_difference({0: 1.0, 1: 2.0, 2: 5.0}, {1: 1.0, 2: 1.0, 3: 0.0})
-    assert (found.n, found.mean, found.unpaired) == (2, 2.5, 2)
-    assert (found.median, found.worst, found.best) == (2.5, 1.0, 4.0)
+    difference = paired_difference({0: 1.0, 1: 2.0, 2: 5.0}, {1: 1.0, 2: 1.0, 3: 0.0})
+    assert (difference.n, difference.mean, difference.unpaired) == (2, 2.5, 2)
+    assert (difference.median, difference.worst, difference.best) == (2.5, 1.0, 4.0)
     assert paired_difference({0: 1.0}, {1: 1.0}).reason == "no common seeds"
     assert paired_difference({0: 1.0}, {0: 1.0}).reason == "one common seed"
 
 
 def test_differences_without_an_interval() -> None:
-    same = paired_difference({0: 0.9, 1: 0.6}, {0: 0.8, 1: 0.5})
-    assert same.mean == pytest.approx(0.1)
-    assert same.reason == "same on all 2 seeds"
-    assert math.isnan(same.half)
-    assert math.isnan(same.p)
+    constant = paired_difference({0: 0.9, 1: 0.6}, {0: 0.8, 1: 0.5})
+    assert constant.mean == pytest.approx(0.1)
+    assert constant.reason == "same on all 2 seeds"
+    assert math.isnan(constant.half)
+    assert math.isnan(constant.p)
     lost = paired_difference({0: 0.9, 1: math.nan, 2: math.inf}, {0: 0.8, 1: 0.5, 2: 0.1})
     assert (lost.diverged, lost.reason) == (2, "diverged on 2 of 3 seeds")
     assert math.isnan(lost.mean)
@@ -48,7 +50,7 @@ def test_the_interval_covers_the_truth(n: int) -> None:
     x = np.random.default_rng(n).normal(1.0, 1.0, (2000, n))
     half, _ = t_test(x)
     assert 0.935 <= (np.abs(x.mean(axis=1) - 1.0) <= half).mean() <= 0.965
-    one = summarise_differences(dict(enumerate(x[0])))
+    summary = summarise_differences(dict(enumerate(x[0])))
     test = stats.ttest_1samp(x[0], 0.0)
-    assert (one.low, one.high) == pytest.approx(tuple(test.confidence_interval(0.95)))
-    assert one.p == pytest.approx(test.pvalue)
+    assert (summary.low, summary.high) == pytest.approx(tuple(test.confidence_interval(0.95)))
+    assert summary.p == pytest.approx(test.pvalue)

@@ -10,10 +10,10 @@ def test_the_ends_solve_fiellers_equation() -> None:
     rng = np.random.default_rng(0)
     oracle = rng.normal(10, 2, 10)
     method = 0.3 * oracle + rng.normal(0, 1, 10)
-    found = share_closed(method, oracle)
-    assert found is not None
-    assert found.share == pytest.approx(method.mean() / oracle.mean())
-    for end in (found.low, found.high):
+    share = share_closed(method, oracle)
+    assert share is not None
+    assert share.share == pytest.approx(method.mean() / oracle.mean())
+    for end in (share.low, share.high):
         residual = method - end * oracle
         assert abs(residual.mean()) / (residual.std(ddof=1) / np.sqrt(10)) == pytest.approx(2.262157, abs=1e-5)
 
@@ -22,6 +22,8 @@ def test_without_headroom_there_is_no_share() -> None:
     oracle = np.array([1.0, -1.0, 0.5])
     assert share_closed(oracle, oracle) is None
     assert share_closed(oracle + 10, oracle + 10, least=11) is None
-    whole = share_closed(2 * (oracle + 10), oracle + 10)
-    assert whole is not None
-    assert (whole.share, whole.low, whole.high) == pytest.approx((2, 2, 2), abs=1e-6)  # above 100 % is shown
+    full_share = share_closed(2 * (oracle + 10), oracle + 10)
+    assert full_share is not None
+    assert (full_share.share, full_share.low, full_share.high) == pytest.approx(
+        (2, 2, 2), abs=1e-6
+    )  # above 100 % is shown

@@ -9,12 +9,12 @@ from results.known_cases import case, near
 
 
 def test_the_overall_result_of_a_case_by_hand() -> None:
-    given, expected = case(10)
-    differences = {str(i): dict(enumerate(values)) for i, values in enumerate(given["X"])}
-    family_of = {str(i): family for i, family in enumerate(given["families"])}
-    found = over_seeds(differences, family_of)
-    assert {name: getattr(found, name) for name in expected} == near(expected)
-    assert over_seeds(dict(reversed(differences.items())), family_of) == found
+    inputs, expected = case(10)
+    differences = {str(i): dict(enumerate(values)) for i, values in enumerate(inputs["X"])}
+    family_of = {str(i): family for i, family in enumerate(inputs["families"])}
+    overall = over_seeds(differences, family_of)
+    assert {name: getattr(overall, name) for name in expected} == near(expected)
+    assert over_seeds(dict(reversed(differences.items())), family_of) == overall
     assert over_families(differences, family_of) is None
     pair = over_families(differences, family_of, least=2)
     assert pair is not None
@@ -23,8 +23,8 @@ def test_the_overall_result_of_a_case_by_hand() -> None:
 
 
 def test_only_common_seeds_count() -> None:
-    found = over_seeds({"a": {0: 1.0, 1: 3.0, 2: 9.0}, "b": {0: 2.0, 1: 4.0}}, {"a": "x", "b": "y"})
-    assert (found.mean, found.n) == (2.5, 2)
+    overall = over_seeds({"a": {0: 1.0, 1: 3.0, 2: 9.0}, "b": {0: 2.0, 1: 4.0}}, {"a": "x", "b": "y"})
+    assert (overall.mean, overall.n) == (2.5, 2)
     assert over_seeds({}, {}).n == 0
 
 

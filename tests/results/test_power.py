@@ -11,8 +11,8 @@ from results.known_cases import case
 
 
 def test_the_number_of_seeds_of_a_case_by_hand() -> None:
-    given, expected = case(12)
-    assert count_seeds(given["sd"], given["worth"]) == expected
+    inputs, expected = case(12)
+    assert count_seeds(inputs["sd"], inputs["worth"]) == expected
     assert count_seeds(math.nan, 1.0) is None
     assert count_seeds(0.0, 1.0) == 2
     assert count_seeds(2.7, 1.0, alpha=0.05 / 25) > expected

@@ -12,8 +12,8 @@ from results.known_cases import case, near
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_results_of_cases_by_hand(number: int) -> None:
-    given, expected = case(number)
-    assert run_result(**given) == near(expected)
+    inputs, expected = case(number)
+    assert run_result(**inputs) == near(expected)
 
 
 def test_the_last_sixth_counts_but_at_least_three_evaluations() -> None:

@@ -15,18 +15,21 @@ def test_a_rising_loss_is_reported(tmp_path: Path) -> None:
     """25 is 12.5 times 2.0; 19 isn't ten times it, and one that wasn't measured before training says nothing."""
     high = play_metrics(info(tmp_path / "high", rounds=2), *({"test/loss": loss} for loss in (2.0, 9.0, 25.0)))
     assert [line for line in high["warnings"] if line.startswith("test/loss is 25 at round 2, 12 times the untrained")]
-    others = ([{"test/loss": 2.0}, {"test/loss": 19.0}], [{"test/acc": 0.1}, {"test/loss": 2.0}, {"test/loss": 900.0}])
-    for number, rounds in enumerate(others):
-        found = play_metrics(info(tmp_path / str(number), rounds=len(rounds) - 1), *rounds)
-        assert not any("untrained model's" in line for line in found["warnings"])
+    unflagged = (
+        [{"test/loss": 2.0}, {"test/loss": 19.0}],
+        [{"test/acc": 0.1}, {"test/loss": 2.0}, {"test/loss": 900.0}],
+    )
+    for number, rounds in enumerate(unflagged):
+        warnings = play_metrics(info(tmp_path / str(number), rounds=len(rounds) - 1), *rounds)
+        assert not any("untrained model's" in line for line in warnings["warnings"])
 
 
 def test_divergence_is_reported(tmp_path: Path) -> None:
     """The loss of round 1 isn't the final one: that was measured, and is no number."""
     rounds = [{"test/acc": 0.1, "test/loss": loss} for loss in (2.3, 2.0, float("nan"), float("nan"))]
-    found = play_metrics(info(tmp_path / "run", rounds=3), *rounds)
-    assert found["final"] == {"test/acc": 0.1, "test/loss": None}
-    assert "the model has diverged: test/loss is nan at round 3, last finite at round 1" in found["warnings"]
+    warnings = play_metrics(info(tmp_path / "run", rounds=3), *rounds)
+    assert warnings["final"] == {"test/acc": 0.1, "test/loss": None}
+    assert "the model has diverged: test/loss is nan at round 3, last finite at round 1" in warnings["warnings"]
     sound = play_metrics(info(tmp_path / "sound", rounds=1), {"test/loss": 2.3}, {"test/loss": 2.0})
     assert not any("diverged" in line for line in sound["warnings"])
 
@@ -62,7 +65,7 @@ def test_a_run_without_an_applied_update_is_reported(
     for watcher in watching:
         watcher.start(info(tmp_path / "run", rounds=2))
     for step in range(3):
-        made = dataclasses.replace(
+        run_info = dataclasses.replace(
             report(step),
             cohort=np.arange(cohort if step else 0),
             arrived=np.arange(arrived if step else 0),
@@ -70,14 +73,14 @@ def test_a_run_without_an_applied_update_is_reported(
             metrics={"test/acc": 0.1, "round/dropped_nonfinite": dropped, "round/dropped_step": steps == "left out"},
         )
         for watcher in watching:
-            watcher.observe(made)
+            watcher.observe(run_info)
     for watcher in watching:
         watcher.finish("finished")
-    found = written(tmp_path / "run")
-    assert found["rounds_without_update"] == (0 if steps in ("taken", "of nothing") else 2)
-    assert found["warnings"] == [record.getMessage() for record in caplog.records]
-    assert len(found["warnings"]) == (line is not None)
-    assert line is None or line in found["warnings"][0]
+    warnings = written(tmp_path / "run")
+    assert warnings["rounds_without_update"] == (0 if steps in ("taken", "of nothing") else 2)
+    assert warnings["warnings"] == [record.getMessage() for record in caplog.records]
+    assert len(warnings["warnings"]) == (line is not None)
+    assert line is None or line in warnings["warnings"][0]
 
 
 @pytest.mark.parametrize(("dropped", "why"), [(0.0, "); the"), (2.0, "), or their updates were dropped; the")])
@@ -87,14 +90,14 @@ def test_clients_that_never_arrive_are_reported(tmp_path: Path, dropped: float, 
     for watcher in (journal, summary):
         watcher.start(info(tmp_path / "run", rounds=5))
     for step in range(6):
-        made = dataclasses.replace(
+        run_info = dataclasses.replace(
             report(step),
             cohort=np.array(([0, 1, 2] + [3] * (step < 3)) if step else [], dtype=np.int64),
             arrived=np.array([2] if step == 4 else [], dtype=np.int64),
             fingerprint=f"{step}:{step}",
             metrics={"test/acc": 0.1, "round/dropped_nonfinite": dropped},
         )
-        journal.observe(made)
+        journal.observe(run_info)
     for watcher in (journal, summary):
         watcher.finish("finished")
     (line,) = written(tmp_path / "run")["warnings"]

@@ -23,33 +23,40 @@ def summarised(folder: Path, *rounds: Mapping[str, float]) -> list[dict[str, Any
         journal.observe(dataclasses.replace(report(step), metrics=metrics))
     journal.finish("finished")
     summary.finish("finished")
-    found: list[dict[str, Any]] = json.loads((folder / "summary.json").read_text())["reached"]
-    return found
+    reached: list[dict[str, Any]] = json.loads((folder / "summary.json").read_text())["reached"]
+    return reached
 
 
-def at(acc: float | None, seconds: float, bytes_: float = 0.0) -> dict[str, float]:
+def point(acc: float | None, seconds: float, bytes_: float = 0.0) -> dict[str, float]:
     cost = {"time/virtual_s": seconds, "comm/down_bytes": bytes_, "comm/up_bytes": 2 * bytes_}
     return cost if acc is None else {"test/acc": acc, **cost}
 
 
 def test_times_to_shares_of_the_best(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The best is .8: 80 % are .64, 90 % .72, 95 % .76. Round 2 isn't evaluated, round 3 has .7, round 4 .8."""
-    rounds = [at(0.1, 0), at(0.5, 10, 1e6), at(None, 20, 2e6), at(0.7, 30, 3e6), at(0.8, 200, 4e6), at(0.6, 300, 5e6)]
-    found = summarised(tmp_path / "run", *rounds)
-    assert [(each["round"], each["virtual_s"], each["bytes"]) for each in found] == [
+    rounds = [
+        point(0.1, 0),
+        point(0.5, 10, 1e6),
+        point(None, 20, 2e6),
+        point(0.7, 30, 3e6),
+        point(0.8, 200, 4e6),
+        point(0.6, 300, 5e6),
+    ]
+    reached = summarised(tmp_path / "run", *rounds)
+    assert [(share["round"], share["virtual_s"], share["bytes"]) for share in reached] == [
         (3, 30.0, 9e6),
         (4, 200.0, 1.2e7),
         (4, 200.0, 1.2e7),
     ]
-    assert [each["target"] for each in found] == pytest.approx([0.64, 0.72, 0.76])
-    said = " ".join(capsys.readouterr().out.split())
-    assert "to 80 % of its best, 64.0 % │ round 3, 30 s, 9 MB │" in said
-    assert "to 95 % of its best, 76.0 % │ round 4, 3 min 20 s, 12 MB │" in said
+    assert [share["target"] for share in reached] == pytest.approx([0.64, 0.72, 0.76])
+    output = " ".join(capsys.readouterr().out.split())
+    assert "to 80 % of its best, 64.0 % │ round 3, 30 s, 9 MB │" in output
+    assert "to 95 % of its best, 76.0 % │ round 4, 3 min 20 s, 12 MB │" in output
 
 
 def test_times_are_not_interpolated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = summarised(tmp_path / "run", at(0.1, 0.0), at(0.9, 0.0, 1e6))
-    assert [each["virtual_s"] for each in found] == [None, None, None]
+    reached = summarised(tmp_path / "run", point(0.1, 0.0), point(0.9, 0.0, 1e6))
+    assert [share["virtual_s"] for share in reached] == [None, None, None]
     assert "round 1, no clock, 3 MB" in " ".join(capsys.readouterr().out.split())
     assert summarised(tmp_path / "other", {"comm/up_bytes": 3.0}) == []
     bare = summarised(tmp_path / "bare", {"test/acc": 0.1}, {"test/acc": 0.5})

@@ -20,13 +20,15 @@ def costs(*values: float | None) -> dict[int, Cost]:
 
 
 def test_the_speed_up_of_a_case_by_hand() -> None:
-    given, expected = case(6)
-    base, method = ({int(s): Cost(*each) for s, each in given[side].items()} for side in ("base", "own"))
-    found = speed_up(base, method)
-    assert (found.n, found.unmet, found.bound) == (expected["n"], expected["untold"], expected["bound"])
-    assert [found.ratio, found.low, found.high, found.p] == near([expected[k] for k in ("ratio", "low", "high", "p")])
+    inputs, expected = case(6)
+    base, method = ({int(s): Cost(*cost) for s, cost in inputs[side].items()} for side in ("base", "own"))
+    result = speed_up(base, method)
+    assert (result.n, result.unmet, result.bound) == (expected["n"], expected["untold"], expected["bound"])
+    assert [result.ratio, result.low, result.high, result.p] == near(
+        [expected[k] for k in ("ratio", "low", "high", "p")]
+    )
     mirrored = speed_up(method, base)
-    assert (mirrored.ratio, mirrored.low, mirrored.bound) == (near(1 / found.ratio), near(1 / found.high), AT_MOST)
+    assert (mirrored.ratio, mirrored.low, mirrored.bound) == (near(1 / result.ratio), near(1 / result.high), AT_MOST)
 
 
 @pytest.mark.parametrize(
@@ -42,17 +44,17 @@ def test_the_speed_up_of_a_case_by_hand() -> None:
 def test_the_bound_and_the_median_by_hand(
     base: dict[int, Cost], method: dict[int, Cost], bound: str, median: float
 ) -> None:
-    found = speed_up(base, method)
-    assert found.bound == bound
-    assert found.median == pytest.approx(median, nan_ok=True)
+    result = speed_up(base, method)
+    assert result.bound == bound
+    assert result.median == pytest.approx(median, nan_ok=True)
 
 
 def test_uninformative_pairs_pull_the_estimate_to_one() -> None:
-    found = speed_up(costs(40, 44, 48), costs(20, 21, 25))
-    more = speed_up(costs(40, 44, 48, None), costs(20, 21, 25, None))
-    assert 1 < more.ratio < found.ratio
-    assert judge_speed(found, found.p, Rules()) == FASTER
-    assert judge_speed(more, more.p, Rules()) == OPEN
+    result = speed_up(costs(40, 44, 48), costs(20, 21, 25))
+    censored = speed_up(costs(40, 44, 48, None), costs(20, 21, 25, None))
+    assert 1 < censored.ratio < result.ratio
+    assert judge_speed(result, result.p, Rules()) == FASTER
+    assert judge_speed(censored, censored.p, Rules()) == OPEN
     unmet = speed_up(costs(40, None, None), costs(20, None, None))
     assert judge_speed(unmet, 0.01, Rules()) == UNREACHED
     free = speed_up({0: Cost(0.0, met=True), 1: Cost(0.0, met=True)}, costs(1, 1))
@@ -80,5 +82,5 @@ def test_evaluation_noise_is_rarely_a_speed_up() -> None:
         {s: Cost(float(restricted[side, 0, s]), bool(np.isfinite(crossing[side, 0, s]))) for s in range(n)}
         for side in (0, 1)
     ]
-    found: SpeedUp = speed_up(*pair)
-    assert math.log(found.ratio) == pytest.approx(logs[0].mean())
+    result: SpeedUp = speed_up(*pair)
+    assert math.log(result.ratio) == pytest.approx(logs[0].mean())

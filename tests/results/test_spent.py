@@ -7,9 +7,9 @@ from results.constant_runs import frames
 
 
 def test_costs_are_over_common_seeds() -> None:
-    found = frames({("", "random"): [0.1, 0.2], ("", "ucb"): [0.2]})
-    found.runs.loc[found.runs["condition"] == "ucb", "bytes"] = 6.0
-    costs = count_costs(found, "random")
+    runs = frames({("", "random"): [0.1, 0.2], ("", "ucb"): [0.2]})
+    runs.runs.loc[runs.runs["condition"] == "ucb", "bytes"] = 6.0
+    costs = count_costs(runs, "random")
     assert set(costs) == {"virtual_s", "bytes"}, "no run logged FLOPs"
     assert (costs["bytes"]["", "ucb"].mean, costs["bytes"]["", "ucb"].times) == (6.0, 3.0)
-    assert math.isnan(count_costs(found, "random", unpaired={("", "ucb")})["bytes"]["", "ucb"].times)
+    assert math.isnan(count_costs(runs, "random", unpaired={("", "ucb")})["bytes"]["", "ucb"].times)

@@ -11,14 +11,14 @@ from results.known_cases import case, near
 
 
 def test_costs_to_a_target_of_cases_by_hand() -> None:
-    given, expected = case(3)
-    steps, values, cost = (np.asarray(given[name], dtype=float) for name in ("steps", "values", "cost"))
+    inputs, expected = case(3)
+    steps, values, cost = (np.asarray(inputs[name], dtype=float) for name in ("steps", "values", "cost"))
     run = Evaluations(steps, values, {"bytes": cost})
-    found = costs_to_target(run, given["target"], given["window"])["bytes"]
-    assert [found.value, found.met] == near(expected)
-    assert costs_to_target(run, given["target"]) == {"bytes": Cost(80.0, met=True)}
-    given, expected = case(4)
-    median = median_cost([Cost(*each) for each in given["times"]])
+    costs = costs_to_target(run, inputs["target"], inputs["window"])["bytes"]
+    assert [costs.value, costs.met] == near(expected)
+    assert costs_to_target(run, inputs["target"]) == {"bytes": Cost(80.0, met=True)}
+    inputs, expected = case(4)
+    median = median_cost([Cost(*arguments) for arguments in inputs["times"]])
     assert (median.value, median.met, median.n) == (near(expected), 4, 6)
 
 

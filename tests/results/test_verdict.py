@@ -27,8 +27,8 @@ RULES = Rules()
 
 
 def test_the_verdict_of_a_case_by_hand() -> None:
-    given, expected = case(8)
-    p = equivalence_p(given["d"], given["margin"])
+    inputs, expected = case(8)
+    p = equivalence_p(inputs["d"], inputs["margin"])
     assert p == near(expected["p"])
     assert (p < 0.05) is expected["equivalent"]
 

@@ -37,9 +37,9 @@ def test_the_fingerprint_covers_only_the_first_rounds() -> None:
     assert len(losses.split(",")) == ROUNDS + 1
     longer = [*first.cohorts[: ROUNDS + 1], [90, 91], [92]]
     assert fingerprint(history(longer)) == fingerprint(first)
-    other = [*first.cohorts[:ROUNDS], [90, 91], *first.cohorts[ROUNDS + 1 :]]
-    assert fingerprint(history(other)) != fingerprint(first)
-    assert fingerprint(replace(first, arrived=other)) != fingerprint(first)
+    altered = [*first.cohorts[:ROUNDS], [90, 91], *first.cohorts[ROUNDS + 1 :]]
+    assert fingerprint(history(altered)) != fingerprint(first)
+    assert fingerprint(replace(first, arrived=altered)) != fingerprint(first)
 
 
 def test_rounding_errors_are_no_difference() -> None:
@@ -60,8 +60,8 @@ def test_rounding_errors_are_no_difference() -> None:
         (curve(steps=2 * curve().steps), "evaluated rounds"),
     ],
 )
-def test_differences_are_named(now: Trajectory, found: str) -> None:
-    assert difference(("", curve()), (fingerprint(history()), now)) == found
+def test_differences_are_named(now: Trajectory, expected: str) -> None:
+    assert difference(("", curve()), (fingerprint(history()), now)) == expected
 
 
 def test_different_cohorts_and_losses_are_reported() -> None:

@@ -21,8 +21,8 @@ from study.tiny import TINY, run_study, write_study
     ],
 )
 def test_a_horizon_without_an_evaluation_is_rejected(
-    tmp_path: Path, horizon: int | None, more: list[str], line: str
+    tmp_path: Path, horizon: int | None, overrides: list[str], line: str
 ) -> None:
-    study = write_study(tmp_path / "tiny", horizon=horizon, common=[*TINY["common"], *more])
+    study = write_study(tmp_path / "tiny", horizon=horizon, common=[*TINY["common"], *overrides])
     with pytest.raises(OptionError, match=line):
         run_study(study, tmp_path / "logs", [0])

@@ -46,9 +46,9 @@ class Bench:
         return {key[1]: row["differs"] for key, row in load_results(self.study).rows.items()}
 
     def status(self) -> str:
-        found = load_results(self.study)
-        at = progress_of(list_conditions(self.study), self.study.seeds, found, CONFIGS)
-        return describe(self.study, resolve_changes(at, found, self.work().identity), found)
+        results = load_results(self.study)
+        progress = progress_of(list_conditions(self.study), self.study.seeds, results, CONFIGS)
+        return describe(self.study, resolve_changes(progress, results, self.work().identity), results)
 
 
 def avoid(past: discounted.Discounted, sigma: float) -> Values:
@@ -88,9 +88,9 @@ def test_changed_behaviour_is_detected_marked_and_run_again(tmp_path: Path, monk
 
     monkeypatch.setattr(provenance, "current_commit", lambda: ("planted00012", False))
     monkeypatch.setattr(discounted, "confidence_widths", avoid)
-    found = bench.compare()
-    assert found["random"] == ""
-    assert "from round" in found["ucb_cs"]
+    changes = bench.compare()
+    assert changes["random"] == ""
+    assert "from round" in changes["ucb_cs"]
     assert "differs  2: computed by code that behaves differently" in bench.status()
     assert "`fedcohort study run tiny again=changed` runs them again\n  ucb_cs in equal" in bench.status()
     report.write(bench.study, load_results(bench.study))

@@ -24,23 +24,23 @@ def test_a_users_own_selector_is_a_method_of_the_study(tmp_path: Path) -> None:
 
 def test_a_users_own_selector_with_oracle_signals_is_an_oracle(tmp_path: Path) -> None:
     study = write_study(tmp_path / "tiny", cells={"noisy": {"words": ["heterogeneity=noise_bimodal"]}}, seeds=[0])
-    own = with_own_methods(study, ["oracle_clean", "ucb_cs"], CONFIGS)
-    assert own.role_of("oracle_clean") == "method"
-    found = with_oracles(own, run_study(own, tmp_path / "logs"))
-    assert [found.role_of(row) for row in ("random", "oracle_clean", "ucb_cs")] == ["baseline", "yardstick", "method"]
+    extended = with_own_methods(study, ["oracle_clean", "ucb_cs"], CONFIGS)
+    assert extended.role_of("oracle_clean") == "method"
+    results = with_oracles(extended, run_study(extended, tmp_path / "logs"))
+    assert [results.role_of(row) for row in ("random", "oracle_clean", "ucb_cs")] == ["baseline", "yardstick", "method"]
 
 
 def test_a_method_with_few_seeds_runs_only_on_these_unless_named(tmp_path: Path) -> None:
     study = write_study(tmp_path, few={"round_robin": 1})
-    asked = [
+    planned = [
         (place.setting, place.method, seed)
         for place, seed in progress_of(list_conditions(study), [0, 1], Results(tmp_path), CONFIGS).runs
     ]
-    assert [key for key in asked if key[1] == "round_robin"] == [
+    assert [key for key in planned if key[1] == "round_robin"] == [
         ("equal", "round_robin", 0),
         ("noisy", "round_robin", 0),
     ]
-    assert ("equal", "random", 1) in asked
+    assert ("equal", "random", 1) in planned
     named = list_conditions(study, None, ["round_robin"])
     runs = progress_of(named, [0, 1], Results(tmp_path), CONFIGS).runs
     assert [seed for place, seed in runs if place.method == "round_robin" and place.setting == "equal"] == [0, 1]
@@ -49,12 +49,12 @@ def test_a_method_with_few_seeds_runs_only_on_these_unless_named(tmp_path: Path)
 def test_a_setting_can_list_its_methods_unless_others_are_named(tmp_path: Path) -> None:
     cells = {"equal": {"words": ["heterogeneity=iid"], "rows": ["powd"]}, "noisy": {"words": ["heterogeneity=noise15"]}}
     study = write_study(tmp_path, cells=cells, selectors=["round_robin", "powd"])
-    asked = [(place.setting, place.method) for place in list_conditions(study)]
-    assert asked == [("equal", "random"), ("equal", "powd"), *(("noisy", row) for row in study.overrides)]
+    planned = [(place.setting, place.method) for place in list_conditions(study)]
+    assert planned == [("equal", "random"), ("equal", "powd"), *(("noisy", row) for row in study.overrides)]
     named = [(place.setting, place.method) for place in list_conditions(study, ["equal"], ["round_robin"])]
     assert named == [("equal", "random"), ("equal", "round_robin")]
-    own = with_own_methods(study, ["ucb_cs"], CONFIGS)
-    assert ("equal", "ucb_cs") in [(place.setting, place.method) for place in list_conditions(own)]
+    extended = with_own_methods(study, ["ucb_cs"], CONFIGS)
+    assert ("equal", "ucb_cs") in [(place.setting, place.method) for place in list_conditions(extended)]
 
 
 def test_reward_correlations_are_kept_without_client_evaluations(tmp_path: Path) -> None:
@@ -63,11 +63,11 @@ def test_reward_correlations_are_kept_without_client_evaluations(tmp_path: Path)
     study = write_study(tmp_path / "studies" / "tiny", selectors=["flash"], cells=cells)
     work = StudyRunner(study, load_results(study), CONFIGS, tmp_path / "logs", True, list[str]().append)
     work.run(list_conditions(study), [0])
-    found = load_results(study)
-    known = json.loads(found.rows["noisy", "flash", 0]["follows"])
-    assert {"score_noise", "exploit_noise", "reward_noise", "reward_samples"} <= set(known)
+    results = load_results(study)
+    correlations = json.loads(results.rows["noisy", "flash", 0]["follows"])
+    assert {"score_noise", "exploit_noise", "reward_noise", "reward_samples"} <= set(correlations)
     (folder,) = [path for path in (tmp_path / "logs").rglob("journal.jsonl") if "flash" in path.parent.name]
     logged = read(folder.parent).metrics["select/reward_noise"]
-    assert known["reward_noise"] == pytest.approx(logged.mean(), abs=1e-4)
+    assert correlations["reward_noise"] == pytest.approx(logged.mean(), abs=1e-4)
     assert logged.notna().any()
-    assert json.loads(found.rows["noisy", "random", 0]["follows"]) == {}
+    assert json.loads(results.rows["noisy", "random", 0]["follows"]) == {}

@@ -41,13 +41,15 @@ def test_changing_a_file_that_a_run_reads_changes_its_digest(name: str, tmp_path
 
 
 def test_changing_a_method_keeps_the_digests_of_the_others(tmp_path: Path) -> None:
-    own = "_target_: fedcohort.selector.random.Random\n"
+    source = "_target_: fedcohort.selector.random.Random\n"
     before = ConfigDigests(CONFIGS)
-    after = edited(tmp_path, "selector/mine.yaml", own)
+    after = edited(tmp_path, "selector/mine.yaml", source)
     assert after.digest_of(WORDS) == before.digest_of(WORDS)
     assert edited(tmp_path, "selector/oort.yaml", "\nalpha: 3\n").digest_of(WORDS) == before.digest_of(WORDS)
-    mine = ("selector=mine", *WORDS[1:])
-    assert edited(tmp_path / "anew", "selector/mine.yaml", own + "limit: 3\n").digest_of(mine) != after.digest_of(mine)
+    overrides = ("selector=mine", *WORDS[1:])
+    assert edited(tmp_path / "anew", "selector/mine.yaml", source + "limit: 3\n").digest_of(
+        overrides
+    ) != after.digest_of(overrides)
 
 
 def test_a_file_that_is_no_option_counts_for_all_runs(tmp_path: Path) -> None:
@@ -76,9 +78,9 @@ def test_other_overrides_change_the_digest() -> None:
 )
 def test_the_digest_covers_every_file_that_a_composition_reads(words: tuple[str, ...], tmp_path: Path) -> None:
     """Words compose as before where all those files are missing."""
-    kept = ConfigDigests(CONFIGS).files_of(words)
-    for name in kept:
+    files = ConfigDigests(CONFIGS).files_of(words)
+    for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(CONFIGS / name, tmp_path / name)
-    assert len(kept) < len(list(CONFIGS.rglob("*.yaml"))) / 2
+    assert len(files) < len(list(CONFIGS.rglob("*.yaml"))) / 2
     assert compose_run(words, tmp_path).config == compose_run(words, CONFIGS).config

@@ -88,10 +88,10 @@ from yaml_words import CONFIGS, ROOT
         ({"target": "high"}, "target must be a number, baseline or null, got 'high'"),
     ],
 )
-def test_an_error_names_the_file(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+def test_an_error_names_the_file(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError) as caught:
         write_study(tmp_path, **changes)
-    assert str(caught.value).startswith(f"{tmp_path / 'study.yaml'}: {said}")
+    assert str(caught.value).startswith(f"{tmp_path / 'study.yaml'}: {message}")
 
 
 def test_missing_required_keys_are_reported(tmp_path: Path) -> None:
@@ -150,9 +150,9 @@ def test_the_committed_studies_name_existing_options(path: Path) -> None:
         return
     study = load(path.parent)
     for words in study.overrides.values():
-        found = [each.split("=") for each in words if each.startswith(("selector=", "agg="))]
-        assert found
-        assert all((CONFIGS / group / f"{word}.yaml").exists() for group, word in found)
+        choices = [override.split("=") for override in words if override.startswith(("selector=", "agg="))]
+        assert choices
+        assert all((CONFIGS / group / f"{word}.yaml").exists() for group, word in choices)
     assert list_conditions(study)
 
 

@@ -33,9 +33,9 @@ def forbid(*args: object) -> Any:
     raise AssertionError("something is done again")
 
 
-def played_by(by: Any) -> Any:
+def played_by(play: Any) -> Any:
     """Play tasks by `by` instead of jobs."""
-    return lambda tasks, launch: ((number, by(task)) for number, task in enumerate(tasks))
+    return lambda tasks, launch: ((number, play(task)) for number, task in enumerate(tasks))
 
 
 def test_runs_rejected_for_missing_data_are_tried_again(tmp_path: Path) -> None:
@@ -44,17 +44,17 @@ def test_runs_rejected_for_missing_data_are_tried_again(tmp_path: Path) -> None:
     common = ["dataset=mnist", path, "clients=12", "cohort=4", "rounds=1", "model=logreg"]
     cells = {"equal": {"words": ["heterogeneity=iid"]}}
     study = write_study(tmp_path / "studies" / "tiny", common=common, cells=cells)
-    said = list[str]()
-    first = run_study(study, tmp_path / "logs", [0], said)
+    lines = list[str]()
+    first = run_study(study, tmp_path / "logs", [0], lines)
     assert {row["status"] for row in first.rows.values()} == {FAILED}
     assert "dataset.path" in first.rows["equal", "random", 0]["reason"]
     (tmp_path / "mnist").mkdir()
     images = [encode(image) for image in noise(120, (1, 28, 28))]
     for part in ("train", "test"):
         save(tmp_path / "mnist", part, image=images, label=(np.arange(120) % 10).tolist())
-    said.clear()
-    second = run_study(study, tmp_path / "logs", [0], said)
-    assert said[0] == "0 of 2 runs are done, 2 to do"
+    lines.clear()
+    second = run_study(study, tmp_path / "logs", [0], lines)
+    assert lines[0] == "0 of 2 runs are done, 2 to do"
     assert {row["status"] for row in second.rows.values()} == {DONE}
 
 
@@ -62,19 +62,19 @@ def test_the_path_of_the_data_is_not_part_of_a_runs_identity(tmp_path: Path, mon
     """Another machine has the same data in another folder: what was done here isn't done again there."""
     words = ("dataset=mnist", "clients=12", "cohort=4", "rounds=1", "model=logreg")
 
-    def identity(*more: str) -> dict[str, str]:
+    def identity(*overrides: str) -> dict[str, str]:
         logs = tmp_path / f"{len(list(tmp_path.iterdir()))}"
         logs.mkdir()  # a folder of its own, as composing remembers
-        return identity_of(Task((*words, *more), 0, CONFIGS, logs, "test/acc", False))
+        return identity_of(Task((*words, *overrides), 0, CONFIGS, logs, "test/acc", False))
 
     monkeypatch.setenv("DATA", "here")
-    here = identity("dataset.path=${oc.env:DATA,null}")
+    original = identity("dataset.path=${oc.env:DATA,null}")
     monkeypatch.setenv("DATA", "there")
-    assert identity("dataset.path=${oc.env:DATA,null}") == here
+    assert identity("dataset.path=${oc.env:DATA,null}") == original
     monkeypatch.delenv("DATA")
-    assert identity("dataset.path=${oc.env:DATA,null}") == here
-    assert identity("dataset.path=${oc.env:DATA,null}", "rounds=2") != here
-    assert identity("dataset.path=here") not in (here, identity("dataset.path=there"))
+    assert identity("dataset.path=${oc.env:DATA,null}") == original
+    assert identity("dataset.path=${oc.env:DATA,null}", "rounds=2") != original
+    assert identity("dataset.path=here") not in (original, identity("dataset.path=there"))
     (tmp_path / "logs").mkdir()
     monkeypatch.setenv("DATA", str(tmp_path / "nowhere"))
     task = Task((*words, "dataset.path=${oc.env:DATA,null}"), 0, CONFIGS, tmp_path / "logs", "test/acc", False)
@@ -83,9 +83,9 @@ def test_the_path_of_the_data_is_not_part_of_a_runs_identity(tmp_path: Path, mon
 
 def test_a_study_runs_all_conditions_and_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = write_study(tmp_path / "studies" / "tiny", yardsticks=[LIMITED])
-    logs, said = tmp_path / "logs", list[str]()
-    first = run_study(study, logs, [0], said)
-    assert said[0] == "0 of 7 runs are done, 7 to do"
+    logs, lines = tmp_path / "logs", list[str]()
+    first = run_study(study, logs, [0], lines)
+    assert lines[0] == "0 of 7 runs are done, 7 to do"
     assert [key[:2] for key, _ in first.done()] == [
         ("equal", "random"),
         ("equal", "round_robin"),
@@ -99,50 +99,53 @@ def test_a_study_runs_all_conditions_and_seeds(tmp_path: Path, monkeypatch: pyte
     # the bound is the other cell's run: it is found, not done
     assert any(
         line.split("] ")[1].startswith("noisy bound:clean seed 0: ")
-        for line in said
+        for line in lines
         if "the same run as equal random" in line
     )
     assert first.rows["noisy", "bound:clean", 0]["fingerprint"] == first.rows["equal", "random", 0]["fingerprint"]
     assert not list((logs / "runs").iterdir())  # what is written down needs no folder
 
     second = run_study(study, logs)
-    kept = ("when", "wall_s", "fingerprint", "late")
+    columns = ("when", "wall_s", "fingerprint", "late")
     for key, row in first.done():
-        assert [second.rows[key][name] for name in kept] == [row[name] for name in kept]
+        assert [second.rows[key][name] for name in columns] == [row[name] for name in columns]
     assert sum(row["status"] == DONE for row in second.rows.values()) == 10
     assert len(list_runs(row for _, row in second.done())) == 8  # the bound's two are those of equal
 
     monkeypatch.setattr(engine, "run_tasks", played_by(forbid))
-    said.clear()
-    third = run_study(study, logs, said=said)
+    lines.clear()
+    third = run_study(study, logs, log=lines)
     assert list(third.rows) == list(second.rows)
-    assert said[0] in ("10 of 14 runs are done, 0 to do", "10 of 14 runs are done, 4 to do")  # refused: by changed code
+    assert lines[0] in (
+        "10 of 14 runs are done, 0 to do",
+        "10 of 14 runs are done, 4 to do",
+    )  # refused: by changed code
 
     # an edit of the yaml that is none of the runs' costs nothing, another result is had from the curves
     changed = write_study(study.folder, title="Another", result="last")
-    again = run_study(changed, logs, said=said)
+    again = run_study(changed, logs, log=lines)
     assert again.rows["equal", "random", 0]["late"] == pytest.approx(first.rows["equal", "random", 0]["last"], abs=1e-6)
     # configs changed, and the composed one did not: composing tells
     for row in again.rows.values():
         row["stamp"] = "other"
     again.save()
-    at = progress_of(list_conditions(changed), [0, 1], load_results(changed), CONFIGS)
-    assert at.count("changed") == 10
-    work = engine.StudyRunner(changed, again, CONFIGS, logs, False, said.append)
-    assert resolve_changes(at, again, work.identity).count(DONE) == 10
+    progress = progress_of(list_conditions(changed), [0, 1], load_results(changed), CONFIGS)
+    assert progress.count("changed") == 10
+    work = engine.StudyRunner(changed, again, CONFIGS, logs, False, lines.append)
+    assert resolve_changes(progress, again, work.identity).count(DONE) == 10
     assert (
-        resolve_changes(at, again, lambda place: None if place.setting == "noisy" else work.identity(place)).count(
-            "changed"
-        )
+        resolve_changes(
+            progress, again, lambda place: None if place.setting == "noisy" else work.identity(place)
+        ).count("changed")
         > 0
     )
     for row in again.rows.values():
         row["config_hash"] = "other"
-    assert resolve_changes(at, again, work.identity).count("changed") == 10
-    said.clear()
-    run_study(changed, logs, said=said)
-    assert said[0] == COMPOSING
-    assert said[1:] == ["10 of 10 runs are done, 0 to do"]
+    assert resolve_changes(progress, again, work.identity).count("changed") == 10
+    lines.clear()
+    run_study(changed, logs, log=lines)
+    assert lines[0] == COMPOSING
+    assert lines[1:] == ["10 of 10 runs are done, 0 to do"]
     assert (
         progress_of(list_conditions(changed), [0, 1], load_results(changed), CONFIGS).count(DONE) == 10
     )  # no composing
@@ -152,31 +155,31 @@ def test_a_result_lists_the_overrides_that_repeat_it(tmp_path: Path) -> None:
     study = write_study(
         tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"], "target": 0.2}}, seeds=[3], crossing="first"
     )
-    found = run_study(study, tmp_path / "logs")
-    row = found.rows["equal", "round_robin", 3]
+    results = run_study(study, tmp_path / "logs")
+    row = results.rows["equal", "round_robin", 3]
     folder = train(compose.compose_run([*row["words"].split(), f"paths.logs={tmp_path / 'own'}"], CONFIGS))
-    own = read(folder)
-    assert own.fingerprints[-1] == row["fingerprint"]
+    run = read(folder)
+    assert run.fingerprints[-1] == row["fingerprint"]
     assert folder.name.split("-")[-2] == row["config_hash"]
-    values = own.metrics["test/acc"]
+    values = run.metrics["test/acc"]
     assert row["late"] == pytest.approx(values[1:4].mean(), abs=1e-6)
     reached = values[1:][values[1:] >= 0.2].index[0]
     assert row["rounds_to_target"] == reached
-    assert row["virtual_s_to_target"] == pytest.approx(own.metrics["time/virtual_s"][reached], rel=1e-6)
-    assert row["bytes"] == own.metrics["comm/down_bytes"][3] + own.metrics["comm/up_bytes"][3]
+    assert row["virtual_s_to_target"] == pytest.approx(run.metrics["time/virtual_s"][reached], rel=1e-6)
+    assert row["bytes"] == run.metrics["comm/down_bytes"][3] + run.metrics["comm/up_bytes"][3]
 
 
 def test_a_setting_with_a_clock_is_measured_by_time(tmp_path: Path) -> None:
     """From the run and from the file alike; the page says so, and other regimes' last rounds are what they were."""
     words = ["heterogeneity=iid", "device=shifted_exponential", "until.virtual_s=1000"]
     study = write_study(tmp_path / "tiny", cells={"timed": {"words": words}}, seeds=[0])
-    found = run_study(study, tmp_path / "logs")
+    results = run_study(study, tmp_path / "logs")
     key = ("timed", "random", 0)
-    assert found.rows[key]["late"] == pytest.approx(
-        mean_over_time(found.curves[key].virtual_s, found.curves[key].value, 1000.0)
+    assert results.rows[key]["late"] == pytest.approx(
+        mean_over_time(results.curves[key].virtual_s, results.curves[key].value, 1000.0)
     )
-    assert found.rows[key]["late"] != pytest.approx(float(found.curves[key].value[-3:].mean()))
-    report.write(study, found)
+    assert results.rows[key]["late"] != pytest.approx(float(results.curves[key].value[-3:].mean()))
+    report.write(study, results)
     assert "where virtual time ends it, over the last sixth of that time" in (study.folder / "README.md").read_text()
 
 
@@ -208,7 +211,7 @@ def test_runs_of_another_commit_are_repeated(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(provenance, "current_commit", lambda: ("old", False))
     run_study(study, tmp_path / "logs")
     monkeypatch.setattr(provenance, "current_commit", lambda: ("new", False))
-    said, played = list[str](), list[Task]()
+    lines, played = list[str](), list[Task]()
 
     def again(stop: int = 99) -> Results:
         def counted(task: Task) -> Outcome:
@@ -218,18 +221,18 @@ def test_runs_of_another_commit_are_repeated(tmp_path: Path, monkeypatch: pytest
             return run_task(task)
 
         monkeypatch.setattr(engine, "run_tasks", played_by(counted))
-        work = StudyRunner(study, load_results(study), CONFIGS, tmp_path / "logs", False, said.append, "true")
+        work = StudyRunner(study, load_results(study), CONFIGS, tmp_path / "logs", False, lines.append, "true")
         work.run(list_conditions(study), [0])
         return load_results(study)
 
     with pytest.raises(KeyboardInterrupt):
         again(stop=1)
-    assert said[0] == "0 of 3 runs are done, 3 to do"
+    assert lines[0] == "0 of 3 runs are done, 3 to do"
     assert sorted(row["commit"] for row in load_results(study).rows.values()) == ["new", "new", "old"]
     played.clear()
-    found = again()  # goes on
-    assert "2 of 3 runs are done, 1 to do" in said
-    assert {row["commit"] for row in found.rows.values()} == {"new"}
+    results = again()  # goes on
+    assert "2 of 3 runs are done, 1 to do" in lines
+    assert {row["commit"] for row in results.rows.values()} == {"new"}
     assert [task.overrides[-1] for task in played] == ["selector=round_robin"]  # the bound is random's new run
     assert not any(task.resume for task in played)  # what is in logs/ is other code's
     played.clear()
@@ -243,21 +246,21 @@ def test_runs_of_another_commit_are_repeated(tmp_path: Path, monkeypatch: pytest
 def test_a_failed_run_is_reported_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = write_study(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
     monkeypatch.setattr(engine, "run_tasks", played_by(lambda task: Outcome(FAILED, "RuntimeError: no luck")))
-    found = run_study(study, tmp_path / "logs")
-    at = progress_of(list_conditions(study), [0], found, CONFIGS)
-    told = describe(study, at, found)
-    assert "failed   2\n  random in equal, round_robin in equal: RuntimeError: no luck" in told
-    assert "missing  0\n" in told
-    said: list[str] = []
-    run_study(study, tmp_path / "logs", said=said)
-    assert said[0] == "0 of 2 runs are done, 2 to do"
+    results = run_study(study, tmp_path / "logs")
+    progress = progress_of(list_conditions(study), [0], results, CONFIGS)
+    description = describe(study, progress, results)
+    assert "failed   2\n  random in equal, round_robin in equal: RuntimeError: no luck" in description
+    assert "missing  0\n" in description
+    lines: list[str] = []
+    run_study(study, tmp_path / "logs", log=lines)
+    assert lines[0] == "0 of 2 runs are done, 2 to do"
 
 
 def test_results_of_earlier_jobs_are_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cluster has one of two jobs: the other is written down, and no second array is submitted."""
     study = write_study(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
-    places, logs, said = list_conditions(study), tmp_path / "logs", list[str]()
-    work = StudyRunner(study, load_results(study), CONFIGS, logs, False, said.append)
+    places, logs, lines = list_conditions(study), tmp_path / "logs", list[str]()
+    work = StudyRunner(study, load_results(study), CONFIGS, logs, False, lines.append)
     sweep = logs / "sweeps" / "a"
     jobs = [work.task(place, 0).job for place in places]
     sweep_folder.save_plan(sweep, sweep_folder.Plan(jobs))

@@ -11,7 +11,7 @@ from study.tiny import make_results, write_study
 
 BASE = [0.80, 0.81, 0.82]
 # differences of `flash` to it, and of the oracles, seed by seed
-LATE = {
+LATE_MEANS = {
     "equal": {
         "random": BASE,
         "flash": [0.82, 0.84, 0.83],  # +.02 +.03 +.01
@@ -36,7 +36,7 @@ def p_of(t: float) -> float:
 
 
 def test_differences_headroom_and_holm_corrected_p(tmp_path: Path) -> None:
-    verdict = judge(study := write_study(tmp_path, **ROWS), make_results(study, LATE))
+    verdict = judge(study := write_study(tmp_path, **ROWS), make_results(study, LATE_MEANS))
     equal, noisy = verdict.settings["equal"], verdict.settings["noisy"]
     flash = equal.methods["flash"]
     assert flash.is_compared
@@ -45,26 +45,28 @@ def test_differences_headroom_and_holm_corrected_p(tmp_path: Path) -> None:
     assert flash.over.std == pytest.approx(0.01)
     assert flash.over.p == pytest.approx(p_of(2 * math.sqrt(3)))
     # of the two methods of a regime flash has the smaller p, times 2; of flash's two regimes this one has the larger
-    other = p_of(0.1 * math.sqrt(3) / 1e-4)
+    expected_p = p_of(0.1 * math.sqrt(3) / 1e-4)
     assert flash.ps.in_setting == pytest.approx(2 * p_of(2 * math.sqrt(3)))
     assert flash.ps.of_method == pytest.approx(p_of(2 * math.sqrt(3)))
-    assert noisy.methods["flash"].ps.in_setting == pytest.approx(2 * other, rel=1e-3)
+    assert noisy.methods["flash"].ps.in_setting == pytest.approx(2 * expected_p, rel=1e-3)
     assert (flash.sign, noisy.methods["flash"].sign, equal.methods["powd"].sign) == (0, 1, 0)
     # the best yardstick is clean: .1; flash closes a fifth of it, powd, at -.02, none; `full` is no yardstick
     assert equal.headroom.oracle == "oracle_clean"
     assert equal.headroom.is_positive
-    shares = [each.closed.share for row in ("flash", "powd", "full") if (each := equal.methods[row]).closed is not None]
+    shares = [
+        method.closed.share for row in ("flash", "powd", "full") if (method := equal.methods[row]).closed is not None
+    ]
     assert shares == pytest.approx([0.2, -0.2, (0.1 + 0.14 + 0.17) / 3 / 0.1])
     # where no yardstick is clear of 0 there is no gap to close, whoever wins
     assert noisy.headroom.oracle == "oracle_clean"
     assert not noisy.headroom.is_positive
     assert noisy.methods["flash"].closed is None
-    assert [each.method for each in noisy.better()] == ["flash"]
+    assert [method.method for method in noisy.better()] == ["flash"]
     assert not equal.better()
 
 
 def test_one_correction_over_all_methods_and_cells(tmp_path: Path) -> None:
-    verdict = judge(study := write_study(tmp_path, **ROWS), make_results(study, LATE))
+    verdict = judge(study := write_study(tmp_path, **ROWS), make_results(study, LATE_MEANS))
     # four tests of the two methods in two cells, yardsticks apart: flash in `noisy` has the smallest p, then flash in
     # `equal`, t = .02 sqrt(3) / .01, then powd there, mean -.02, deviation sqrt(3) / 100: t = 2; powd in `noisy` has 0
     flash, powd = (verdict.settings["equal"].methods[row] for row in ("flash", "powd"))
@@ -80,10 +82,10 @@ def test_one_correction_over_all_methods_and_cells(tmp_path: Path) -> None:
 
 
 def test_ranks_and_numbers_of_seeds(tmp_path: Path) -> None:
-    verdict = judge(study := write_study(tmp_path, **ROWS), make_results(study, LATE))
+    verdict = judge(study := write_study(tmp_path, **ROWS), make_results(study, LATE_MEANS))
     equal = verdict.settings["equal"]
     # flash is first on each seed, random second, powd third; yardsticks have no rank
-    ranks = {row: each.rank for row, each in equal.methods.items() if math.isfinite(each.rank)}
+    ranks = {row: method.rank for row, method in equal.methods.items() if math.isfinite(method.rank)}
     assert ranks == {"random": 2.0, "flash": 1.0, "powd": 3.0}
     # deviations of the methods: flash .01, powd sqrt(3) / 100; the median is between: (1 + sqrt(3)) / 200 = .01366
     # a true difference of .01 is .732 of it, which 17 seeds show with a chance of 80 %
@@ -110,9 +112,9 @@ def test_rows_are_ranked_on_the_seeds_that_they_share(tmp_path: Path) -> None:
 
 def test_an_oracle_with_few_seeds_is_not_the_best(tmp_path: Path) -> None:
     study = write_study(tmp_path, **(ROWS | {"seeds": [0, 1, 2]}))
-    one = {"random": [0.8, 0.8, 0.8], "oracle_clean": [0.9, 0.91, 0.92], "oracle_diverse": [0.99]}
-    assert judge(study, make_results(study, {"equal": one})).settings["equal"].headroom.oracle == "oracle_clean"
-    few = {**one, "oracle_clean": [0.9]}
+    setting = {"random": [0.8, 0.8, 0.8], "oracle_clean": [0.9, 0.91, 0.92], "oracle_diverse": [0.99]}
+    assert judge(study, make_results(study, {"equal": setting})).settings["equal"].headroom.oracle == "oracle_clean"
+    few = {**setting, "oracle_clean": [0.9]}
     assert judge(study, make_results(study, {"equal": few})).settings["equal"].headroom.oracle == "oracle_diverse"
 
 
@@ -120,20 +122,20 @@ def test_a_share_of_headroom_uses_the_methods_seeds(tmp_path: Path) -> None:
     """Two seeds are too few for it, and on the three of `mine` the yardstick, good on the others, wins nothing."""
     study = write_study(tmp_path, **(ROWS | {"seeds": list(range(9))}))
     gaps = [-0.01, -0.01, -0.02, 0.1, 0.11, 0.1, 0.1, 0.1, 0.1]
-    late = {"random": [0.8] * 9, "oracle_clean": [0.8 + gap for gap in gaps], "mine": [0.81, 0.82, 0.83]}
-    cell = judge(study, make_results(study, {"equal": {**late, "flash": [0.9, 0.91]}})).settings["equal"]
+    late_means = {"random": [0.8] * 9, "oracle_clean": [0.8 + gap for gap in gaps], "mine": [0.81, 0.82, 0.83]}
+    cell = judge(study, make_results(study, {"equal": {**late_means, "flash": [0.9, 0.91]}})).settings["equal"]
     assert cell.headroom.is_positive
     assert [cell.methods[row].closed for row in ("mine", "flash")] == [None, None]
-    whole = cell.methods["oracle_clean"].closed
-    assert whole is not None
-    assert whole.share == 1.0
+    full_share = cell.methods["oracle_clean"].closed
+    assert full_share is not None
+    assert full_share.share == 1.0
 
 
 def test_equal_differences_have_no_p_in_single_precision_either(tmp_path: Path) -> None:
     """Three seeds, each 1/60 better: as written to curves.parquet they differ in the eighth digit."""
     study = write_study(tmp_path, **ROWS)
-    late = {"random": [0.70, 0.80, 0.90], "flash": [x + 1 / 60 for x in (0.70, 0.80, 0.90)]}
-    make_results(study, {"equal": late}).save()
+    late_means = {"random": [0.70, 0.80, 0.90], "flash": [x + 1 / 60 for x in (0.70, 0.80, 0.90)]}
+    make_results(study, {"equal": late_means}).save()
     flash = judge(study, load(study)).settings["equal"].methods["flash"]
     assert flash.is_compared
     assert flash.over.mean == pytest.approx(1 / 60)
@@ -142,8 +144,8 @@ def test_equal_differences_have_no_p_in_single_precision_either(tmp_path: Path) 
 
 def test_a_diverged_run_ranks_last(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
-    late = {**LATE, "noisy": {**LATE["noisy"], "flash": [0.9, math.nan, 0.9]}}
-    ranks = judge(study, make_results(study, late)).ranks
+    late_means = {**LATE_MEANS, "noisy": {**LATE_MEANS["noisy"], "flash": [0.9, math.nan, 0.9]}}
+    ranks = judge(study, make_results(study, late_means)).ranks
     assert ranks is not None
     # in `equal` flash, random, powd; in `noisy` random and powd share 1 and 2, and flash is third
     assert dict(ranks.mean) == {"random": 1.75, "flash": 2.0, "powd": 2.25}
@@ -173,7 +175,7 @@ def test_a_method_without_the_baseline_is_not_judged(tmp_path: Path) -> None:
 
 def test_a_verdict_needs_a_minimum_difference_and_enough_seeds(tmp_path: Path) -> None:
     small = [0.8029, 0.8130, 0.8231]  # +.0029 +.003 +.0031: t = 52
-    late = {"equal": {"random": BASE, "flash": small}}
+    late_means = {"equal": {"random": BASE, "flash": small}}
     for win, sign in (
         ({"least": 0.0}, 1),
         ({"least": 0.0029}, 1),
@@ -182,13 +184,13 @@ def test_a_verdict_needs_a_minimum_difference_and_enough_seeds(tmp_path: Path) -
         ({"least": 0, "alpha": 1e-4}, 0),
     ):
         study = write_study(tmp_path, win=win, **ROWS)
-        assert judge(study, make_results(study, late)).settings["equal"].methods["flash"].sign == sign
+        assert judge(study, make_results(study, late_means)).settings["equal"].methods["flash"].sign == sign
 
 
 def test_a_method_with_one_seed_does_not_change_the_ranks(tmp_path: Path) -> None:
     study = write_study(tmp_path, seeds=[0, 1, 2], **ROWS)
-    late = {"equal": {**LATE["equal"], "mine": [0.99]}}
-    rows = judge(study, make_results(study, late)).settings["equal"].methods
+    late_means = {"equal": {**LATE_MEANS["equal"], "mine": [0.99]}}
+    rows = judge(study, make_results(study, late_means)).settings["equal"].methods
     assert math.isnan(rows["mine"].rank)
     assert rows["flash"].rank == 1.0
 
@@ -205,8 +207,12 @@ def test_an_oracle_with_few_seeds_does_not_define_the_headroom(tmp_path: Path) -
     """Three of seven seeds are less than half; of six they are half, and it is the best."""
     study = write_study(tmp_path, **(ROWS | {"seeds": list(range(7))}))
     for n, best in ((7, "oracle_clean"), (6, "oracle_diverse")):
-        late = {"random": [0.8] * n, "oracle_clean": [0.9, 0.91] * 3 + [0.9], "oracle_diverse": [0.99, 0.98, 0.99]}
-        cell = judge(study, make_results(study, {"equal": late})).settings["equal"]
+        late_means = {
+            "random": [0.8] * n,
+            "oracle_clean": [0.9, 0.91] * 3 + [0.9],
+            "oracle_diverse": [0.99, 0.98, 0.99],
+        }
+        cell = judge(study, make_results(study, {"equal": late_means})).settings["equal"]
         assert cell.headroom.oracle == best
         assert ("oracle_diverse" in cell.headroom.oracles) == (n == 6)
 
@@ -214,7 +220,7 @@ def test_an_oracle_with_few_seeds_does_not_define_the_headroom(tmp_path: Path) -
 def test_variants_are_corrected_together(tmp_path: Path) -> None:
     """Four tests of the two rows in two cells, as in the correction over all methods: there are no others."""
     study = write_study(tmp_path, variants={"tries": ["flash", "powd"]}, **ROWS)
-    cells = judge(study, make_results(study, LATE)).settings
+    cells = judge(study, make_results(study, LATE_MEANS)).settings
     for cell in cells.values():
         for row in ("flash", "powd"):
             assert cell.methods[row].ps.of_method == cell.methods[row].ps.anywhere
@@ -227,28 +233,29 @@ def test_variants_are_corrected_together(tmp_path: Path) -> None:
 def test_a_users_own_method_does_not_change_the_others(tmp_path: Path) -> None:
     """The baseline had to have its seeds, too, and nobody else had half of those: no rank was left, and no gap."""
     study = write_study(tmp_path, seeds=[0, 1, 2], **ROWS)
-    many = {"random": [*BASE, *[0.8] * 7], "mine": [0.9, 0.95] * 5}
-    alone, beside = (
-        judge(study, make_results(study, {cell: {**of, **more} for cell, of in LATE.items()})) for more in ({}, many)
+    own_rows = {"random": [*BASE, *[0.8] * 7], "mine": [0.9, 0.95] * 5}
+    without, with_own = (
+        judge(study, make_results(study, {cell: {**values, **extra} for cell, values in LATE_MEANS.items()}))
+        for extra in ({}, own_rows)
     )
-    assert beside.ranks is not None
-    assert alone.ranks is not None
-    assert set(beside.ranks.mean) == {*alone.ranks.mean, "mine"}
-    for cell in LATE:
-        one, other = alone.settings[cell], beside.settings[cell]
-        assert other.headroom.oracle == one.headroom.oracle
-        assert other.headroom.difference is not None
-        assert one.headroom.difference is not None
-        assert other.headroom.difference.mean == one.headroom.difference.mean
-        assert all(math.isfinite(other.methods[row].rank) for row in ("random", "flash", "powd"))
+    assert with_own.ranks is not None
+    assert without.ranks is not None
+    assert set(with_own.ranks.mean) == {*without.ranks.mean, "mine"}
+    for cell in LATE_MEANS:
+        before, after = without.settings[cell], with_own.settings[cell]
+        assert after.headroom.oracle == before.headroom.oracle
+        assert after.headroom.difference is not None
+        assert before.headroom.difference is not None
+        assert after.headroom.difference.mean == before.headroom.difference.mean
+        assert all(math.isfinite(after.methods[row].rank) for row in ("random", "flash", "powd"))
 
 
 def test_the_oracle_that_a_setting_names_defines_the_headroom(tmp_path: Path) -> None:
     """Not the one whose mean is larger, which three seeds don't show."""
     study = write_study(tmp_path, cells={"equal": {"words": [], "oracle": "oracle_clean"}}, **ROWS)
     unsure = [0.80, 0.81, 1.03]
-    late = {"random": BASE, "oracle_clean": [0.85, 0.86, 0.875], "oracle_diverse": unsure}
-    cell = judge(study, make_results(study, {"equal": late})).settings["equal"]
+    late_means = {"random": BASE, "oracle_clean": [0.85, 0.86, 0.875], "oracle_diverse": unsure}
+    cell = judge(study, make_results(study, {"equal": late_means})).settings["equal"]
     assert cell.headroom.is_positive
     assert cell.headroom.oracle == "oracle_clean"
 
@@ -256,9 +263,11 @@ def test_the_oracle_that_a_setting_names_defines_the_headroom(tmp_path: Path) ->
 def test_a_copy_of_the_baseline_does_not_change_the_seeds_needed(tmp_path: Path) -> None:
     """Its differences are 0 on every seed: half of the spreads were, and two seeds said to be enough."""
     study = write_study(tmp_path, **ROWS)
-    late = {"random": BASE, "flash": LATE["equal"]["flash"]}
-    alone, beside = (judge(study, make_results(study, {"equal": {**late, **more}})) for more in ({}, {"powd": BASE}))
-    assert beside.settings["equal"].seeds_needed == alone.settings["equal"].seeds_needed
+    late_means = {"random": BASE, "flash": LATE_MEANS["equal"]["flash"]}
+    without, with_copy = (
+        judge(study, make_results(study, {"equal": {**late_means, **extra}})) for extra in ({}, {"powd": BASE})
+    )
+    assert with_copy.settings["equal"].seeds_needed == without.settings["equal"].seeds_needed
     equal = judge(study, make_results(study, {"equal": {"random": BASE, "powd": BASE}})).settings["equal"]
     assert equal.seeds_needed is None
 
@@ -266,11 +275,11 @@ def test_a_copy_of_the_baseline_does_not_change_the_seeds_needed(tmp_path: Path)
 def test_a_method_with_few_seeds_does_not_change_the_seeds_needed(tmp_path: Path) -> None:
     """Two seeds of one's own changed what is printed of everybody's."""
     study = write_study(tmp_path, seeds=[0, 1, 2], **ROWS)
-    alone, beside = (
-        judge(study, make_results(study, {"equal": {**LATE["equal"], **more}})).settings["equal"].seeds_needed
-        for more in ({}, {"mine": [0.2, 0.9]})
+    without, with_method = (
+        judge(study, make_results(study, {"equal": {**LATE_MEANS["equal"], **extra}})).settings["equal"].seeds_needed
+        for extra in ({}, {"mine": [0.2, 0.9]})
     )
-    assert alone == beside
+    assert without == with_method
 
 
 def test_adjusted_p_values_keep_their_order(tmp_path: Path) -> None:
@@ -278,15 +287,15 @@ def test_adjusted_p_values_keep_their_order(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
     ps = {(cell, row): 0.01 for cell in ("equal", "noisy") for row in ("flash", "powd", "mine")}
     adjusted = adjust_all(study, ps)
-    assert {place: each.in_setting for place, each in adjusted.items()} == pytest.approx(dict.fromkeys(ps, 0.03))
+    assert {place: p.in_setting for place, p in adjusted.items()} == pytest.approx(dict.fromkeys(ps, 0.03))
     assert list(adjusted) == list(ps)
 
 
 def test_the_best_oracle_is_selected_on_the_other_seeds(tmp_path: Path) -> None:
     """Each is better by .2 on one seed: whichever is chosen without that seed gains .1 there."""
     study = write_study(tmp_path, seeds=list(range(6)), **ROWS)
-    late = {"random": [0.5] * 6, "oracle_clean": [0.6] * 5 + [0.7], "oracle_diverse": [0.7] + [0.6] * 5}
-    headroom = judge(study, make_results(study, {"equal": late})).settings["equal"].headroom
+    late_means = {"random": [0.5] * 6, "oracle_clean": [0.6] * 5 + [0.7], "oracle_diverse": [0.7] + [0.6] * 5}
+    headroom = judge(study, make_results(study, {"equal": late_means})).settings["equal"].headroom
     assert headroom.difference is not None
     assert headroom.difference.mean == pytest.approx(0.1)
     assert headroom.is_positive
@@ -296,5 +305,9 @@ def test_a_method_that_collapses_on_some_seeds_is_named(tmp_path: Path) -> None:
     cells: dict[str, dict[str, list[str]]] = {f"c{i}": {"words": []} for i in range(10)}
     study = write_study(tmp_path, cells=cells, seeds=list(range(10)), **ROWS)
     base, fall = [0.8 + i / 1000 for i in range(10)], [0.01, 0.012, 0.011, 0.013, 0.01, 0.012, 0.011, 0.013, 0.01, -0.3]
-    late = {"random": base, "flash": [x + d for x, d in zip(base, fall, strict=True)], "powd": [x * x for x in base]}
-    assert judge(study, make_results(study, dict.fromkeys(cells, late))).collapsing == {"flash"}
+    late_means = {
+        "random": base,
+        "flash": [x + d for x, d in zip(base, fall, strict=True)],
+        "powd": [x * x for x in base],
+    }
+    assert judge(study, make_results(study, dict.fromkeys(cells, late_means))).collapsing == {"flash"}

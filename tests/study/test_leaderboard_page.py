@@ -11,7 +11,7 @@ from fedcohort.study import leaderboard, leaderboard_page
 from study.tiny import make_results, write_study
 from yaml_words import ROOT
 
-LATE = {
+LATE_MEANS = {
     "equal": {
         "random": [0.80, 0.81, 0.82],
         "flash": [0.82, 0.84, 0.83],
@@ -31,14 +31,17 @@ BOARD = """title: Who
 question: Where?
 of: {first: digits, second: more digits}
 """
-MINE = {"equal": LATE["equal"], "noisy": {name: of for name, of in LATE["noisy"].items() if name != "mine"}}
+WITHOUT_POWD = {
+    "equal": LATE_MEANS["equal"],
+    "noisy": {name: values for name, values in LATE_MEANS["noisy"].items() if name != "mine"},
+}
 
 
 def studies(folder: Path, text: str = BOARD, **changes: object) -> Path:
     """Two studies with results beside a leaderboard, whose folder is returned."""
     first, second = write_study(folder / "first", **ROWS), write_study(folder / "second", **{**ROWS, **changes})
-    make_results(first, LATE).save()
-    make_results(second, MINE).save()
+    make_results(first, LATE_MEANS).save()
+    make_results(second, WITHOUT_POWD).save()
     (folder / "board").mkdir()
     (folder / "board" / "study.yaml").write_text(text)
     return folder / "board"
@@ -80,7 +83,7 @@ def test_wins_are_counted_in_the_ranked_settings(tmp_path: Path) -> None:
     """Without powd's runs a regime has no ranks; it counted all the same, and nothing said that it had none."""
     folder = studies(tmp_path)
     won = {"random": [0.80, 0.81, 0.82], "flash": [0.90, 0.912, 0.92]}
-    make_results(write_study(tmp_path / "second", **ROWS), {**MINE, "noisy": won}).save()
+    make_results(write_study(tmp_path / "second", **ROWS), {**WITHOUT_POWD, "noisy": won}).save()
     leaderboard_page.write(leaderboard.load(folder))
     text = (folder / "README.md").read_text()
     assert "with Holm within each setting, in 1)" in text
@@ -95,7 +98,8 @@ def test_each_study_has_a_column_and_incomplete_methods_a_line(tmp_path: Path) -
     folder = studies(tmp_path)
     rows = {**ROWS, "selectors": ["flash", "powd", "oort"]}
     make_results(
-        write_study(tmp_path / "second", **rows), {**MINE, "equal": LATE["equal"] | {"oort": [0.8, 0.8, 0.8]}}
+        write_study(tmp_path / "second", **rows),
+        {**WITHOUT_POWD, "equal": LATE_MEANS["equal"] | {"oort": [0.8, 0.8, 0.8]}},
     ).save()
     leaderboard_page.write(leaderboard.load(folder))
     with (folder / "tables" / "overall.csv").open() as file:
@@ -113,14 +117,14 @@ def test_a_federation_that_two_studies_have_is_ranked_once(tmp_path: Path) -> No
     """It would have weighed twice, in the ranks and in what is won."""
     folder = studies(tmp_path)
     for name in ("first", "second"):
-        found = make_results(write_study(tmp_path / name, **ROWS), MINE)
-        for (cell, row, _), facts in found.rows.items():
+        results = make_results(write_study(tmp_path / name, **ROWS), WITHOUT_POWD)
+        for (cell, row, _), facts in results.rows.items():
             facts["config_hash"] = f"{cell}/{row}" if cell == "equal" else f"{name}/{cell}/{row}"
-        found.save()
-    known = leaderboard.load(folder)
-    assert known.duplicates == {"second/equal": "first/equal"}
-    assert list(known.joint.settings) == list(known.groups) == ["first/equal", "first/noisy", "second/noisy"]
-    leaderboard_page.write(known)
+        results.save()
+    entries = leaderboard.load(folder)
+    assert entries.duplicates == {"second/equal": "first/equal"}
+    assert list(entries.joint.settings) == list(entries.groups) == ["first/equal", "first/noisy", "second/noisy"]
+    leaderboard_page.write(entries)
     text = (folder / "README.md").read_text()
     assert "Ranked are 3 selectors in 3 settings, on 3 seeds in each." in text
     assert "- Settings of second left out, since first has the same: equal\n" in text
@@ -129,8 +133,8 @@ def test_a_federation_that_two_studies_have_is_ranked_once(tmp_path: Path) -> No
 def test_equal_methods_share_a_rank(tmp_path: Path) -> None:
     """Sums of ranks: random 2 + 1 + 2 + 1.5, flash 1 + 3 + 1 + 1.5."""
     folder = studies(tmp_path)
-    same = {"random": [0.8, 0.8, 0.8], "flash": [0.8, 0.8, 0.8], "powd": [0.7, 0.7, 0.7]}
-    make_results(write_study(tmp_path / "second", **ROWS), {"equal": LATE["equal"], "noisy": same}).save()
+    equal = {"random": [0.8, 0.8, 0.8], "flash": [0.8, 0.8, 0.8], "powd": [0.7, 0.7, 0.7]}
+    make_results(write_study(tmp_path / "second", **ROWS), {"equal": LATE_MEANS["equal"], "noisy": equal}).save()
     leaderboard_page.write(leaderboard.load(folder))
     with (folder / "tables" / "overall.csv").open() as file:
         assert [row["method"] for row in csv.DictReader(file)] == ["1. random", "1. flash", "3. powd"]
@@ -139,15 +143,15 @@ def test_equal_methods_share_a_rank(tmp_path: Path) -> None:
 def test_the_page_says_how_long_its_runs_took(tmp_path: Path) -> None:
     """Some forty runs of 3 s, and one of an hour."""
     folder = studies(tmp_path)
-    known = leaderboard.load(folder)
-    known.results.rows["first/equal", "random", 0]["wall_s"] = 3600.0
-    leaderboard_page.write(known)
+    entries = leaderboard.load(folder)
+    entries.results.rows["first/equal", "random", 0]["wall_s"] = 3600.0
+    leaderboard_page.write(entries)
     text = (folder / "README.md").read_text()
     assert ", 1.0 hours of one process, of commit c0ffee" in text
     assert "second (21)" in text
-    source = known.results.rows["first/equal", "random", 0]  # as a bound that is the other regime's run has it
-    known.results.rows["first/noisy", "bound:clean", 0] = {**source, "cell": "first/noisy", "selector": "bound:clean"}
-    leaderboard_page.write(known)
+    source = entries.results.rows["first/equal", "random", 0]  # as a bound that is the other regime's run has it
+    entries.results.rows["first/noisy", "bound:clean", 0] = {**source, "cell": "first/noisy", "selector": "bound:clean"}
+    leaderboard_page.write(entries)
     assert (folder / "README.md").read_text().split("## Origin of the numbers")[1] == text.split(
         "## Origin of the numbers"
     )[1]
@@ -189,10 +193,10 @@ def test_a_leaderboard_without_results_is_reported(tmp_path: Path) -> None:
         ("title: t\nquestion: q\nof: {first: a}\nwin: {alpha: 2}\n", r"win\.alpha must be a number in \(0, 1\)"),
     ],
 )
-def test_errors_in_the_definition_are_reported(tmp_path: Path, text: str, said: str) -> None:
+def test_errors_in_the_definition_are_reported(tmp_path: Path, text: str, message: str) -> None:
     folder = studies(tmp_path, text)
     assert leaderboard.is_leaderboard(folder)
-    with pytest.raises(OptionError, match=said):
+    with pytest.raises(OptionError, match=message):
         leaderboard.load(folder)
 
 
@@ -209,9 +213,9 @@ def test_variants_of_all_studies_are_corrected_together(tmp_path: Path) -> None:
     for name, rows in (("first", "[flash, powd]"), ("second", "[powd, oort]")):
         path = tmp_path / name / "study.yaml"
         path.write_text(path.read_text().replace("selectors:", "selectors:\n- oort") + f"variants: {{tries: {rows}}}\n")
-    known = leaderboard.load(folder)
-    assert dict(known.joint.variants) == {"tries": ["flash", "powd", "oort"]}
-    leaderboard_page.write(known)
+    entries = leaderboard.load(folder)
+    assert dict(entries.joint.variants) == {"tries": ["flash", "powd", "oort"]}
+    leaderboard_page.write(entries)
     assert "- tries: flash, powd, oort are variants of one idea." in (folder / "README.md").read_text()
 
 
@@ -219,12 +223,12 @@ def test_numbers_name_the_metric_of_their_own_study(tmp_path: Path) -> None:
     """It said "test/acc or test/acc_worst_group" of every row."""
     folder = studies(tmp_path)
     second = write_study(tmp_path / "second", metric="test/acc_worst_group", **ROWS)
-    make_results(second, LATE).save()
+    make_results(second, LATE_MEANS).save()
     leaderboard_page.write(leaderboard.load(folder))
     with (folder / "tables" / "numbers.csv").open() as file:
-        found = {(row["cell"].split("/")[0], row["metric"]) for row in csv.DictReader(file)}
-    assert {metric for _, metric in found} == {"test/acc", "test/acc_worst_group"}
-    assert len(found) == 2
+        metrics = {(row["cell"].split("/")[0], row["metric"]) for row in csv.DictReader(file)}
+    assert {metric for _, metric in metrics} == {"test/acc", "test/acc_worst_group"}
+    assert len(metrics) == 2
 
 
 def test_the_committed_leaderboard_has_the_numbers_of_its_studies() -> None:
@@ -236,8 +240,8 @@ def test_the_committed_leaderboard_has_the_numbers_of_its_studies() -> None:
 
     rows, names = read("leaderboard"), ("n", "late_mean", "diff", "holm_p", "rounds_to_target")
     for study in sorted({key.split("/")[0] for key in rows}):
-        own = read(study)
-        pairs = [(rows[f"{study}/{key}"], row) for key, row in own.items() if f"{study}/{key}" in rows]
+        results = read(study)
+        pairs = [(rows[f"{study}/{key}"], row) for key, row in results.items() if f"{study}/{key}" in rows]
         assert pairs
         for row, own_row in pairs:
             assert {name: row[name] for name in names} == {name: own_row[name] for name in names}

@@ -26,23 +26,25 @@ def curve(*values: float) -> Trajectory:
 def columns(
     curve: Trajectory, goal: float = math.nan, clock_s: float = math.nan, crossing: str = "window", **options: Any
 ) -> Row:
-    asked = Options("test/acc", **options)
-    return summarise(evaluations_of(curve, asked, clock_s), asked, Target(crossing=crossing), goal)
+    settings = Options("test/acc", **options)
+    return summarise(evaluations_of(curve, settings, clock_s), settings, Target(crossing=crossing), goal)
 
 
 def test_late_mean_last_and_best_values() -> None:
-    found = columns(curve(0.9, 0.2, 0.6, 0.5, 0.4))
-    assert found["late"] == pytest.approx((0.6 + 0.5 + 0.4) / 3)
-    assert found["last"] == 0.4
-    assert found["best"] == 0.9
-    assert math.isnan(found["target"])
-    assert math.isnan(found["rounds_to_target"])
+    measured = columns(curve(0.9, 0.2, 0.6, 0.5, 0.4))
+    assert measured["late"] == pytest.approx((0.6 + 0.5 + 0.4) / 3)
+    assert measured["last"] == 0.4
+    assert measured["best"] == 0.9
+    assert math.isnan(measured["target"])
+    assert math.isnan(measured["rounds_to_target"])
 
 
 def test_with_a_clock_the_late_mean_covers_the_last_sixth_of_the_time() -> None:
     """Of 60 s the last ten: one model until 54 s, the next from there, and what comes at 61 s is too late."""
-    found = Trajectory(*(np.array(x, float) for x in ([0, 1, 2, 3], [0.1, 0.5, 0.8, 0.9], [0, 30, 54, 61], [0] * 4)))
-    assert columns(found, clock_s=60.0)["late"] == pytest.approx(0.4 * 0.5 + 0.6 * 0.8)
+    trajectory = Trajectory(
+        *(np.array(x, float) for x in ([0, 1, 2, 3], [0.1, 0.5, 0.8, 0.9], [0, 30, 54, 61], [0] * 4))
+    )
+    assert columns(trajectory, clock_s=60.0)["late"] == pytest.approx(0.4 * 0.5 + 0.6 * 0.8)
     # a fast run that had done all of its rounds at 40 s is as good as it was then; a slow one has its first model
     assert columns(curve(0.1, 0.5, 0.7, 0.4, 0.6), clock_s=60.0)["late"] == pytest.approx(0.6)
     assert columns(curve(0.1, 0.5), clock_s=9.0)["late"] == pytest.approx(0.1)
@@ -67,9 +69,11 @@ def test_the_late_mean_of_a_short_run_excludes_the_initial_model() -> None:
 @pytest.mark.parametrize("target", [0.6, 0.7, 0.9])
 def test_a_target_met_exactly_is_met_before_and_after_it_is_kept(target: float) -> None:
     """Curves are kept in single precision, where 0.7 and 0.9 are a little less, and 0.6 a little more."""
-    found = curve(0.1, target - 1e-4, target)
-    kept = Trajectory(found.steps, found.value.astype(np.float32).astype(float), found.virtual_s, found.bytes)
-    assert [columns(each, target, crossing="first")["rounds_to_target"] for each in (found, kept)] == [2.0, 2.0]
+    trajectory = curve(0.1, target - 1e-4, target)
+    stored = Trajectory(
+        trajectory.steps, trajectory.value.astype(np.float32).astype(float), trajectory.virtual_s, trajectory.bytes
+    )
+    assert [columns(run, target, crossing="first")["rounds_to_target"] for run in (trajectory, stored)] == [2.0, 2.0]
 
 
 def test_a_diverged_end_is_part_of_the_curve(tmp_path: Path) -> None:
@@ -86,10 +90,10 @@ def test_a_diverged_end_is_part_of_the_curve(tmp_path: Path) -> None:
         }
         journal.observe(replace(report(step), metrics=metrics))
     provenance.note_start(facts.folder, {"commit": "c0ffee", "dirty": False, "sources": "", "versions": {}})
-    own, found = measure(facts.folder, "clients/jain")
-    assert found.steps.tolist() == [0.0, 1.0, 2.0]
-    assert math.isnan(columns(found)["late"])
-    assert (own["rounds"], own["virtual_s"], own["bytes"]) == (3, 30.0, 9.0)
+    client_metric, trajectory = measure(facts.folder, "clients/jain")
+    assert trajectory.steps.tolist() == [0.0, 1.0, 2.0]
+    assert math.isnan(columns(trajectory)["late"])
+    assert (client_metric["rounds"], client_metric["virtual_s"], client_metric["bytes"]) == (3, 30.0, 9.0)
 
 
 def test_the_cost_to_a_target_that_one_evaluation_meets() -> None:
@@ -105,9 +109,9 @@ def test_the_cost_to_a_target_that_the_mean_of_the_window_meets() -> None:
     run = curve(0.1, 0.4, 0.8, 0.3, 0.7, 0.95)
     assert columns(run, 0.65)["rounds_to_target"] == 5.0
     assert columns(run, 0.6)["rounds_to_target"] == 4.0
-    early = columns(run, 0.65, horizon=4)
-    assert math.isnan(early["rounds_to_target"])
-    assert (early["bytes_spent"], early["late"], early["last"]) == (400.0, pytest.approx(0.6), 0.7)
+    limited = columns(run, 0.65, horizon=4)
+    assert math.isnan(limited["rounds_to_target"])
+    assert (limited["bytes_spent"], limited["late"], limited["last"]) == (400.0, pytest.approx(0.6), 0.7)
 
 
 def test_the_last_sixth_is_the_default() -> None:

@@ -7,7 +7,7 @@ import pytest
 from fedcohort.study import report
 from fedcohort.study.judge import judge
 from fedcohort.study.outcome import find_outcome, kind_of
-from study.test_judge import LATE, ROWS
+from study.test_judge import LATE_MEANS, ROWS
 from study.tiny import make_results, write_study
 
 BASE = [0.8, 0.8, 0.8]
@@ -53,7 +53,7 @@ def test_the_kind_of_a_setting(tmp_path: Path, rows: dict[str, list[float]], kin
 
 def test_settings_are_counted(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
-    results = make_results(study, LATE)
+    results = make_results(study, LATE_MEANS)
     outcome = find_outcome(study, results, judge(study, results), {})
     assert outcome["counts"] == {"won": 1, "unused": 1, "nothing": 0, "open": 0}
     assert (outcome["tests"], outcome["anywhere"], outcome["seeds"]) == (4, 1, "3")
@@ -63,7 +63,7 @@ def test_settings_are_counted(tmp_path: Path) -> None:
 
 def test_budgets_are_horizons(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
-    results = make_results(study, LATE)
+    results = make_results(study, LATE_MEANS)
     for (cell, _, _), facts in results.rows.items():
         seconds = "None" if cell == "equal" else "36000"
         facts["budget"] = f"Budget(rounds=60, virtual_s={seconds}, bytes=None, acc=None)"

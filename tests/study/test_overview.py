@@ -12,30 +12,30 @@ SEEDS = {"seeds": [0, 1, 2], "yardsticks": ["oracle_clean"], "selectors": ["roun
 BASE = [0.50, 0.52, 0.54]
 
 
-def by(*points: float) -> list[float]:
+def above_base(*points: float) -> list[float]:
     """The baseline's values, so many points higher on each seed."""
     return [base + point / 100 for base, point in zip(BASE, points, strict=True)]
 
 
-def report_of(folder: Path, late: dict[str, dict[str, list[float]]]) -> None:
-    study = write_study(folder, cells={cell: {"words": [], "label": f"the {cell}"} for cell in late}, **SEEDS)
-    report.write(study, make_results(study, late))
+def report_of(folder: Path, late_means: dict[str, dict[str, list[float]]]) -> None:
+    study = write_study(folder, cells={cell: {"words": [], "label": f"the {cell}"} for cell in late_means}, **SEEDS)
+    report.write(study, make_results(study, late_means))
 
 
 @pytest.fixture
 def studies(tmp_path: Path) -> Path:
     """In `one` round robin wins 6 points and ucb_cs loses 9, or a yardstick wins 5; in `two` it wins 8, or none."""
-    left = {
+    headroom_left = {
         "random": BASE,
-        "round_robin": by(6.0, 6.1, 5.9),
-        "oracle_clean": by(7, 7.1, 6.9),
-        "ucb_cs": by(-9, -9.1, -8.9),
+        "round_robin": above_base(6.0, 6.1, 5.9),
+        "oracle_clean": above_base(7, 7.1, 6.9),
+        "ucb_cs": above_base(-9, -9.1, -8.9),
     }
-    yard = {"random": BASE, "round_robin": by(1, -1, 0), "oracle_clean": by(5, 5.1, 4.9)}
-    report_of(tmp_path / "one", {"left": left, "yard": yard})
-    wins = {"random": BASE, "round_robin": by(8.0, 8.1, 7.9), "oracle_clean": by(9, 9.1, 8.9)}
-    flat = {"random": BASE, "round_robin": by(0, 0.1, -0.1), "oracle_clean": by(0.1, 0.2, 0)}
-    open_ = {"random": BASE, "round_robin": by(9, -9, 0), "oracle_clean": by(19, -9, 0)}
+    yard = {"random": BASE, "round_robin": above_base(1, -1, 0), "oracle_clean": above_base(5, 5.1, 4.9)}
+    report_of(tmp_path / "one", {"left": headroom_left, "yard": yard})
+    wins = {"random": BASE, "round_robin": above_base(8.0, 8.1, 7.9), "oracle_clean": above_base(9, 9.1, 8.9)}
+    flat = {"random": BASE, "round_robin": above_base(0, 0.1, -0.1), "oracle_clean": above_base(0.1, 0.2, 0)}
+    open_ = {"random": BASE, "round_robin": above_base(9, -9, 0), "oracle_clean": above_base(19, -9, 0)}
     report_of(tmp_path / "two", {"wins": wins, "flat": flat, "open": open_})
     write_study(tmp_path / "three", title="Not yet")
     (tmp_path / "board").mkdir()
@@ -73,14 +73,14 @@ def test_an_unreadable_study_does_not_affect_the_others(studies: Path) -> None:
 
 def test_a_federation_in_two_studies_counts_once(tmp_path: Path) -> None:
     """`here` is won in one of the two, and not settled in the other: it counted as won."""
-    late = {"random": BASE, "round_robin": by(6.0, 6.1, 5.9), "oracle_clean": by(7, 7.1, 6.9)}
-    open_ = {"random": BASE, "round_robin": by(9, -9, 0), "oracle_clean": by(19, -9, 0)}
-    for folder, here in (("one", late), ("two", open_)):
+    late_means = {"random": BASE, "round_robin": above_base(6.0, 6.1, 5.9), "oracle_clean": above_base(7, 7.1, 6.9)}
+    open_ = {"random": BASE, "round_robin": above_base(9, -9, 0), "oracle_clean": above_base(19, -9, 0)}
+    for folder, shared in (("one", late_means), ("two", open_)):
         study = write_study(tmp_path / folder, cells={"here": {"words": []}, folder: {"words": []}}, **SEEDS)
-        found = make_results(study, {"here": here, folder: late})
-        for (cell, row, _), facts in found.rows.items():
+        results = make_results(study, {"here": shared, folder: late_means})
+        for (cell, row, _), facts in results.rows.items():
             facts["config_hash"] = f"{cell}/{row}"
-        report.write(study, found)
+        report.write(study, results)
     text = overview.page_of(tmp_path)
     assert "Of 4 settings, 3 different ones" in text
     assert "1 setting is in two studies or more. The study with the most seeds counts, of equals the " in text
@@ -92,16 +92,16 @@ def test_a_federation_in_two_studies_counts_once(tmp_path: Path) -> None:
 
 def test_the_study_with_the_most_seeds_counts(tmp_path: Path) -> None:
     """Two seeds more decide, whatever they say; and a win where no yardstick is better is no share of a headroom."""
-    open_ = {"random": BASE, "round_robin": by(9, -9, 0), "oracle_clean": by(9, -9, 0)}
-    won = {"random": [*BASE, 0.56, 0.58], "round_robin": [*by(6.0, 6.1, 5.9), 0.62, 0.64]}
-    won["oracle_clean"] = [*by(9, -9, 0), 0.56, 0.58]
-    for folder, late in (("one", open_), ("two", won)):
-        seeds = list(range(len(late["random"])))
+    open_ = {"random": BASE, "round_robin": above_base(9, -9, 0), "oracle_clean": above_base(9, -9, 0)}
+    won = {"random": [*BASE, 0.56, 0.58], "round_robin": [*above_base(6.0, 6.1, 5.9), 0.62, 0.64]}
+    won["oracle_clean"] = [*above_base(9, -9, 0), 0.56, 0.58]
+    for folder, late_means in (("one", open_), ("two", won)):
+        seeds = list(range(len(late_means["random"])))
         study = write_study(tmp_path / folder, cells={"here": {"words": []}}, **{**SEEDS, "seeds": seeds})
-        found = make_results(study, {"here": late})
-        for (cell, row, _), facts in found.rows.items():
+        results = make_results(study, {"here": late_means})
+        for (cell, row, _), facts in results.rows.items():
             facts["config_hash"] = f"{cell}/{row}"
-        report.write(study, found)
+        report.write(study, results)
     text = overview.page_of(tmp_path)
     assert "In 1 of them another study comes to a different kind" in text
     assert "In 1 of these 1, the headroom is not distinguishable from 0" in text
@@ -112,8 +112,8 @@ def test_the_committed_page_matches_the_tables() -> None:
 
 
 def test_every_study_with_results_is_on_it() -> None:
-    found = sorted(path.parent.name for path in (ROOT / "studies").glob("*/results.parquet"))
-    assert sorted(path.parents[1].name for path in (ROOT / "studies").glob(f"*/{overview.TABLE}")) == found
+    names = sorted(path.parent.name for path in (ROOT / "studies").glob("*/results.parquet"))
+    assert sorted(path.parents[1].name for path in (ROOT / "studies").glob(f"*/{overview.TABLE}")) == names
 
 
 def test_a_study_whose_table_an_earlier_version_wrote_is_reported_again(studies: Path) -> None:

@@ -36,10 +36,10 @@ def test_a_users_own_results_are_stored_separately_and_merged_for_the_report(
 def test_the_rank_is_among_methods_with_the_same_seeds(tmp_path: Path) -> None:
     """In `equal` mine is second of three; in `noisy` first, where worse has no second seed and is left out of both."""
     study = write_study(tmp_path, selectors=["round_robin", "powd"], yardsticks=["oracle_clean"])
-    late = {
+    late_means = {
         "equal": {"random": [0.5, 0.5], "round_robin": [0.8, 0.9], "mine": [0.7, 0.8], "powd": [0.1, 0.1]},
         "noisy": {"random": [0.5, 0.5], "round_robin": [0.5, 0.6], "mine": [0.7, 0.8], "powd": [0.9]},
     }
-    late["equal"]["oracle_clean"] = late["noisy"]["oracle_clean"] = [0.99, 0.99]
-    lines = own_methods.describe_ranks(study, make_results(study, late))
+    late_means["equal"]["oracle_clean"] = late_means["noisy"]["oracle_clean"] = [0.99, 0.99]
+    lines = own_methods.describe_ranks(study, make_results(study, late_means))
     assert lines == ["mine: mean rank 1.5 of 3 methods by test/acc, 2 settings, 2 seeds"]

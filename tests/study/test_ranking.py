@@ -22,65 +22,65 @@ SEEDS = [0, 1, 2, 3]
 def test_a_users_own_method_removes_no_setting_from_the_ranking(tmp_path: Path) -> None:
     """Eight of random's twelve runs: it was ranked, in the two regimes that it has, and the third was gone."""
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
-    late = {"a": {**NAMED, "mine": [1.0] * 4}, "b": {**NAMED, "mine": [1.0] * 4}, "c": NAMED}
-    found = make_results(study, late)
-    rows, few = split_methods(study, ranked_values(study, found))
+    late_means = {"a": {**NAMED, "mine": [1.0] * 4}, "b": {**NAMED, "mine": [1.0] * 4}, "c": NAMED}
+    results = make_results(study, late_means)
+    rows, few = split_methods(study, ranked_values(study, results))
     assert (rows, few) == (["random", "flash", "powd"], ["mine"])
-    ranks = judge(study, found).ranks  # a study's own page has the same rule
+    ranks = judge(study, results).ranks  # a study's own page has the same rule
     assert ranks is not None
     assert (list(ranks.mean), list(ranks.by_setting)) == (["flash", "random", "powd"], ["a", "b", "c"])
 
 
 def test_a_method_with_half_of_the_seeds_in_every_setting_is_ranked(tmp_path: Path) -> None:
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
-    two, one = {**NAMED, "mine": [1.0, 1.0]}, {**NAMED, "mine": [1.0]}
-    late = ranked_values(study, make_results(study, {"a": two, "b": two, "c": two}))
-    rows, few = split_methods(study, late)
+    two, one_seed_method = {**NAMED, "mine": [1.0, 1.0]}, {**NAMED, "mine": [1.0]}
+    ranked = ranked_values(study, make_results(study, {"a": two, "b": two, "c": two}))
+    rows, few = split_methods(study, ranked)
     assert (rows, few) == (["random", "flash", "powd", "mine"], [])
-    ranks = rank_and_compare(study, late, rows)
+    ranks = rank_and_compare(study, ranked, rows)
     assert ranks is not None
     assert dict(ranks.mean) == {"mine": 1.0, "flash": 2.0, "random": 3.0, "powd": 4.0}
-    assert find_shared_settings(late, rows) == {"a": [0, 1], "b": [0, 1], "c": [0, 1]}
-    less = ranked_values(study, make_results(study, {"a": two, "b": two, "c": one}))
+    assert find_shared_settings(ranked, rows) == {"a": [0, 1], "b": [0, 1], "c": [0, 1]}
+    less = ranked_values(study, make_results(study, {"a": two, "b": two, "c": one_seed_method}))
     assert split_methods(study, less)[1] == ["mine"]
 
 
 def test_two_own_methods_without_a_common_seed_are_not_both_ranked(tmp_path: Path) -> None:
     """Each has half of random's seeds; with both nobody would share any."""
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
-    late = {
-        cell: {**of, "mine": {0: 1.0, 1: 1.0}, "yours": {2: 1.0, 3: 1.0}}
-        for cell, of in ranked_values(study, make_results(study, dict.fromkeys("abc", NAMED))).items()
+    late_means = {
+        cell: {**values, "mine": {0: 1.0, 1: 1.0}, "yours": {2: 1.0, 3: 1.0}}
+        for cell, values in ranked_values(study, make_results(study, dict.fromkeys("abc", NAMED))).items()
     }
-    assert split_methods(study, late) == (["random", "flash", "powd", "mine"], ["yours"])
+    assert split_methods(study, late_means) == (["random", "flash", "powd", "mine"], ["yours"])
 
 
 def test_a_method_with_few_seeds_is_not_ranked(tmp_path: Path) -> None:
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
-    found = make_results(
+    results = make_results(
         study, {"a": NAMED, "b": {"random": [0.8] * 4, "flash": [0.8] * 2}, "c": {"random": [0.8] * 4}}
     )
     # random has 12 runs, flash 6, powd 4; random and flash share a, and two seeds of b
-    late = ranked_values(study, found)
-    assert split_methods(study, late) == (["random", "flash"], ["powd"])
-    assert find_shared_settings(late, ["random", "flash"]) == {"a": SEEDS, "b": [0, 1]}
-    assert rank_and_compare(study, late, ["random"]) is None
-    assert judge(study, found).ranks is None
+    ranked = ranked_values(study, results)
+    assert split_methods(study, ranked) == (["random", "flash"], ["powd"])
+    assert find_shared_settings(ranked, ["random", "flash"]) == {"a": SEEDS, "b": [0, 1]}
+    assert rank_and_compare(study, ranked, ["random"]) is None
+    assert judge(study, results).ranks is None
 
 
 def test_the_largest_complete_table_is_ranked(tmp_path: Path) -> None:
     """Rows times regimes: what half of the methods lack takes no regime from the others, nor a regime few have them."""
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd", "oort"], seeds=SEEDS)
     two = dict.fromkeys("ab", NAMED) | {"c": {"random": [0.8] * 4}}
-    found = {name: {**of, "oort": [0.6] * 4} if name == "a" else of for name, of in two.items()}
-    late = ranked_values(study, make_results(study, found))
+    late_means = {name: {**values, "oort": [0.6] * 4} if name == "a" else values for name, values in two.items()}
+    ranked = ranked_values(study, make_results(study, late_means))
     # {a}: four rows; {a, b}: three rows, 6; {a, b, c}: random alone
-    assert split_methods(study, late) == (["random", "flash", "powd"], ["oort"])
-    assert list(find_shared_settings(late, ["random", "flash", "powd"])) == ["a", "b"]
-    both = ranked_values(
-        study, make_results(study, {"a": found["a"], "b": {"random": [0.8] * 4}, "c": {"random": [0.8] * 4}})
+    assert split_methods(study, ranked) == (["random", "flash", "powd"], ["oort"])
+    assert list(find_shared_settings(ranked, ["random", "flash", "powd"])) == ["a", "b"]
+    with_both = ranked_values(
+        study, make_results(study, {"a": late_means["a"], "b": {"random": [0.8] * 4}, "c": {"random": [0.8] * 4}})
     )
-    assert split_methods(study, both) == (["random", "flash", "powd", "oort"], [])  # 4 against 2 and 3
+    assert split_methods(study, with_both) == (["random", "flash", "powd", "oort"], [])  # 4 against 2 and 3
     apart = ranked_values(
         study, make_results(study, {"a": {"random": [0.8] * 4}, "b": {"flash": [0.9] * 4, "powd": [0.7] * 4}})
     )
@@ -95,15 +95,15 @@ def compare(folder: Path, gaps: Mapping[str, Sequence[float]], powd: float = -0.
     cells = {name: {"words": ["heterogeneity=iid"]} for name in gaps}
     study = write_study(folder, **{"cells": cells, "selectors": ["flash", "powd"], "seeds": [0, 1, 2], **changes})
     base = (0.7, 0.8, 0.75)
-    late = {
+    late_means = {
         cell: {
             "random": list(base),
-            "flash": [x + gap for x, gap in zip(base, of, strict=True)],
+            "flash": [x + gap for x, gap in zip(base, values, strict=True)],
             "powd": [x + powd + 0.001 * i for i, x in enumerate(base)],
         }
-        for cell, of in gaps.items()
+        for cell, values in gaps.items()
     }
-    overall = compare_overall(study, judge(study, make_results(study, late)).ranks)
+    overall = compare_overall(study, judge(study, make_results(study, late_means)).ranks)
     assert overall is not None
     return overall
 
@@ -114,8 +114,11 @@ def names(pairs: Sequence[tuple[str, object]]) -> list[str]:
 
 def test_a_test_over_settings_has_the_seed_as_its_unit(tmp_path: Path) -> None:
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=[0, 1, 2])
-    late = {cell: {"random": [0.5] * 3, "flash": [0.5 + x for x in of], "powd": [0.4] * 3} for cell, of in GAPS.items()}
-    ranks = judge(study, make_results(study, late)).ranks
+    late_means = {
+        cell: {"random": [0.5] * 3, "flash": [0.5 + x for x in values], "powd": [0.4] * 3}
+        for cell, values in GAPS.items()
+    }
+    ranks = judge(study, make_results(study, late_means)).ranks
     assert ranks is not None
     contest = ranks.overall["flash"]
     means = [0.03, 0.04, 0.04]  # of each seed over the three regimes
@@ -130,8 +133,8 @@ def test_replicated_settings_add_no_evidence(tmp_path: Path) -> None:
     study = write_study(
         tmp_path, cells={f"c{i}": CELLS["a"] for i in range(8)}, selectors=["flash", "powd"], seeds=[0, 1, 2]
     )
-    one = {"random": [0.5] * 3, "flash": [0.51, 0.53, 0.52], "powd": [0.52, 0.46, 0.52]}
-    ranks = judge(study, make_results(study, {f"c{i}": one for i in range(8)})).ranks
+    setting = {"random": [0.5] * 3, "flash": [0.51, 0.53, 0.52], "powd": [0.52, 0.46, 0.52]}
+    ranks = judge(study, make_results(study, {f"c{i}": setting for i in range(8)})).ranks
     assert ranks is not None
     ps = adjust([stats.ttest_1samp(gaps, 0).pvalue for gaps in ([0.01, 0.03, 0.02], [0.02, -0.04, 0.02])])
     assert [ranks.overall[row].seeds.p for row in ("flash", "powd")] == pytest.approx(ps)
@@ -140,8 +143,11 @@ def test_replicated_settings_add_no_evidence(tmp_path: Path) -> None:
 def test_settings_of_a_family_count_as_one(tmp_path: Path) -> None:
     cells = {name: {**CELLS["a"], "family": "x" if name in "ab" else name} for name in "abc"}
     study = write_study(tmp_path, cells=cells, selectors=["flash", "powd"], seeds=[0, 1, 2])
-    late = {cell: {"random": [0.5] * 3, "flash": [0.5 + x for x in of], "powd": [0.4] * 3} for cell, of in GAPS.items()}
-    ranks = judge(study, make_results(study, late)).ranks
+    late_means = {
+        cell: {"random": [0.5] * 3, "flash": [0.5 + x for x in values], "powd": [0.4] * 3}
+        for cell, values in GAPS.items()
+    }
+    ranks = judge(study, make_results(study, late_means)).ranks
     assert ranks is not None
     # seed 0: ((.01 + .05) / 2 + .03) / 2 = .03, seeds 1 and 2: (.045 + .03) / 2
     assert ranks.overall["flash"].seeds.mean == pytest.approx((0.03 + 0.0375 + 0.0375) / 3)
@@ -158,8 +164,8 @@ def test_methods_that_are_better_over_the_settings(tmp_path: Path) -> None:
 
 def test_two_seeds_are_too_few_for_a_test(tmp_path: Path) -> None:
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"])
-    late = {cell: {"random": [0.7, 0.8], "flash": [0.9, 0.95], "powd": [0.6, 0.6]} for cell in CELLS}
-    results = make_results(study, late)
+    late_means = {cell: {"random": [0.7, 0.8], "flash": [0.9, 0.95], "powd": [0.6, 0.6]} for cell in CELLS}
+    results = make_results(study, late_means)
     overall = compare_overall(study, judge(study, results).ranks)
     assert overall is not None
     assert (overall.seeds, overall.better, overall.worse) == (2, [], [])
@@ -186,6 +192,6 @@ def test_equal_methods_share_the_best_mean_rank(tmp_path: Path) -> None:
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     first = {"random": [0.7] * 4, "flash": [0.9] * 4, "powd": [0.8] * 4}
     second = {"random": [0.7] * 4, "flash": [0.8] * 4, "powd": [0.9] * 4}
-    found = judge(study, make_results(study, {"a": first, "b": second}))
-    assert found.ranks is not None
-    assert found.ranks.positions() == {"flash": 1, "powd": 1, "random": 3}
+    judgement = judge(study, make_results(study, {"a": first, "b": second}))
+    assert judgement.ranks is not None
+    assert judgement.ranks.positions() == {"flash": 1, "powd": 1, "random": 3}

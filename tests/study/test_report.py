@@ -10,7 +10,7 @@ import pytest
 from fedcohort.study import report
 from fedcohort.study.page_tables import WIDEST, split_settings
 from fedcohort.study.results import Results, load
-from study.test_judge import LATE, ROWS
+from study.test_judge import LATE_MEANS, ROWS
 from study.tiny import make_results, write_study
 
 
@@ -25,7 +25,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results, li
     cells = {"equal": {"words": [], "target": 0.5, "label": "<script>x</script>"}}
     cells["noisy"] = {"words": ["heterogeneity=noise_bimodal"], "bounds": {"clean": ["heterogeneity=iid"]}}
     study = write_study(folder, title="a < b & c", cells=cells, notes=["flash is blind here"], **ROWS)
-    results = make_results(study, LATE)
+    results = make_results(study, LATE_MEANS)
     return folder, results, report.write(study, results)
 
 
@@ -86,15 +86,15 @@ def test_tables_are_written_as_csv_and_latex(written: tuple[Path, Results, list[
 
 def test_outdated_tables_are_deleted_and_other_files_kept(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
-    report.write(study, make_results(study, LATE))
-    mine = tmp_path / "tables" / "mine.csv"
-    mine.write_text("a,b\n")
-    gone = tmp_path / "tables" / "setting_noisy.csv"
-    assert gone.exists()
-    report.write(study, make_results(study, {"equal": LATE["equal"]}))
-    assert not gone.exists()
-    assert not gone.with_suffix(".tex").exists()
-    assert mine.exists()
+    report.write(study, make_results(study, LATE_MEANS))
+    user_file = tmp_path / "tables" / "mine.csv"
+    user_file.write_text("a,b\n")
+    outdated = tmp_path / "tables" / "setting_noisy.csv"
+    assert outdated.exists()
+    report.write(study, make_results(study, {"equal": LATE_MEANS["equal"]}))
+    assert not outdated.exists()
+    assert not outdated.with_suffix(".tex").exists()
+    assert user_file.exists()
     assert (tmp_path / "tables" / "setting_equal.csv").exists()
 
 
@@ -112,8 +112,11 @@ def test_wide_tables_are_split_by_axis(tmp_path: Path) -> None:
 def test_diverged_seeds_are_named(tmp_path: Path) -> None:
     """They have no difference and no test; where the baseline diverged, no row has one."""
     study = write_study(tmp_path, **ROWS)
-    of = {"random": [0.8, 0.81, 0.82], "flash": [0.6, 0.62, 0.61], "powd": [0.8, math.nan, math.inf]}
-    report.write(study, make_results(study, {"equal": of, "noisy": {**of, "random": [0.8, math.nan, 0.82]}}))
+    method_values = {"random": [0.8, 0.81, 0.82], "flash": [0.6, 0.62, 0.61], "powd": [0.8, math.nan, math.inf]}
+    report.write(
+        study,
+        make_results(study, {"equal": method_values, "noisy": {**method_values, "random": [0.8, math.nan, 0.82]}}),
+    )
     text = page_of(tmp_path)
     assert "Significantly worse: **flash -20.0 [-22.5, -17.5]** at equal cost. Diverged: powd on 2 of 3 seeds." in text
     assert "| powd | – (n=3, 2 diverged) | diverged on 2 |" in text
@@ -132,8 +135,10 @@ def test_few_seeds_have_no_interval_and_no_verdict(tmp_path: Path) -> None:
     rows = {line.split(" | ")[0]: line for line in text[text.index("### equal") :].splitlines() if " | " in line}
     assert rows["| random"].endswith(" | 2 of 4 |")  # half of the runs met the target of .5
     assert rows["| flash"].endswith(" | 1 rounds, 60 s, 1 MB |")
-    one = {cell: {row: values[:1] for row, values in of.items()} for cell, of in LATE.items()}
-    report.write(study, make_results(study, one))
+    first_seeds = {
+        cell: {row: values[:1] for row, values in method_values.items()} for cell, method_values in LATE_MEANS.items()
+    }
+    report.write(study, make_results(study, first_seeds))
     assert "**No test was possible: no method has the seeds for it.** In 2, headroom is neither" in page_of(tmp_path)
 
 
@@ -141,13 +146,13 @@ def test_a_method_that_a_setting_excludes_is_not_missing(tmp_path: Path) -> None
     """`powd` isn't asked for among equal clients; where it was run all the same it is in the table."""
     cells = {"equal": {"words": [], "rows": ["flash"]}, "noisy": {"words": ["heterogeneity=noise_bimodal"]}}
     study = write_study(tmp_path, **(ROWS | {"cells": cells, "seeds": [0, 1, 2], "yardsticks": [], "beside": []}))
-    late = {"random": [0.8, 0.81, 0.82], "flash": [0.9, 0.9, 0.9]}
-    report.write(study, make_results(study, {"equal": late, "noisy": late}))
+    late_means = {"random": [0.8, 0.81, 0.82], "flash": [0.9, 0.9, 0.9]}
+    report.write(study, make_results(study, {"equal": late_means, "noisy": late_means}))
     text = page_of(tmp_path)
     assert "- all of 3 seeds in all requested settings: powd\n" in text
     assert "- Settings that ask for some of the methods only, and have dashes for the others: equal.\n" in text
-    more = {"equal": late | {"powd": [0.8, 0.76]}, "noisy": late | {"powd": [0.8, 0.76, 0.81]}}
-    report.write(study, make_results(study, more))
+    per_setting = {"equal": late_means | {"powd": [0.8, 0.76]}, "noisy": late_means | {"powd": [0.8, 0.76, 0.81]}}
+    report.write(study, make_results(study, per_setting))
     assert "| powd | -2.5 (n=2) | -2.0 |" in page_of(tmp_path)
 
 
@@ -155,10 +160,14 @@ def test_methods_with_few_seeds_and_variants_are_named(tmp_path: Path) -> None:
     """`full` has its one seed, and lacks nothing. An oracle of few seeds is named for reference."""
     few, variants = {"oracle_diverse": 3, "full": 1}, {"repairs": ["flash", "powd"]}
     study = write_study(tmp_path, few=few, variants=variants, **(ROWS | {"seeds": list(range(7))}))
-    one = {"random": [0.8] * 7, "oracle_clean": [0.801, *[0.8] * 6], "oracle_diverse": [0.86, 0.85, 0.87]}
-    rest = {"flash": [0.8] * 7, "powd": [0.8] * 7, "full": [0.8]}
+    base_rows = {"random": [0.8] * 7, "oracle_clean": [0.801, *[0.8] * 6], "oracle_diverse": [0.86, 0.85, 0.87]}
+    other_rows = {"flash": [0.8] * 7, "powd": [0.8] * 7, "full": [0.8]}
     report.write(
-        study, make_results(study, {"equal": {**one, **rest}, "noisy": {**one, **rest, "bound:clean": [0.8] * 7}})
+        study,
+        make_results(
+            study,
+            {"equal": {**base_rows, **other_rows}, "noisy": {**base_rows, **other_rows, "bound:clean": [0.8] * 7}},
+        ),
     )
     text = page_of(tmp_path)
     assert "## Missing" not in text
@@ -171,17 +180,21 @@ def test_methods_with_few_seeds_and_variants_are_named(tmp_path: Path) -> None:
 def test_a_run_of_two_conditions_counts_once(tmp_path: Path) -> None:
     """A bound that is another setting's run has its row, seconds and all."""
     study = write_study(tmp_path, **ROWS)
-    found = make_results(study, {"equal": {"random": [0.8, 0.8], "flash": [0.9, 0.9]}, "noisy": {"random": [0.7, 0.7]}})
-    for facts in found.rows.values():
+    study_results = make_results(
+        study, {"equal": {"random": [0.8, 0.8], "flash": [0.9, 0.9]}, "noisy": {"random": [0.7, 0.7]}}
+    )
+    for facts in study_results.rows.values():
         facts["wall_s"] = 1800.0
     for seed in (0, 1):
         source = ("equal", "random", seed)
-        found.put({**found.rows[source], "cell": "noisy", "selector": "bound:clean"}, found.curves[source])
-    report.write(study, found)
+        study_results.put(
+            {**study_results.rows[source], "cell": "noisy", "selector": "bound:clean"}, study_results.curves[source]
+        )
+    report.write(study, study_results)
     assert "- 6 runs, 3.0 hours of one process, of commit c0ffee (6).\n" in page_of(tmp_path)
     # the same configuration once more, at another time, is a run of its own
-    found.rows["noisy", "bound:clean", 0]["when"] = "later"
-    report.write(study, found)
+    study_results.rows["noisy", "bound:clean", 0]["when"] = "later"
+    report.write(study, study_results)
     assert "- 7 runs, 3.5 hours of one process, of commit c0ffee (7).\n" in page_of(tmp_path)
 
 
@@ -190,8 +203,8 @@ def test_a_metric_without_a_unit_is_shown_in_hundredths(tmp_path: Path) -> None:
     study = write_study(
         tmp_path, **{**ROWS, "metric": "clients/jain", "common": ["eval.clients_every=1"], "win": {"worth": 0.01}}
     )
-    of = {"random": [0.3, 0.4, 0.5], "flash": [0.35, 0.46, 0.54], "oracle_clean": [0.4, 0.52, 0.58]}
-    report.write(study, make_results(study, {"equal": of}))
+    method_values = {"random": [0.3, 0.4, 0.5], "flash": [0.35, 0.46, 0.54], "oracle_clean": [0.4, 0.52, 0.58]}
+    report.write(study, make_results(study, {"equal": method_values}))
     text = page_of(tmp_path)
     assert "**flash +5.0 [2.5, 7.5]** at equal cost, 50 % [" in text
     assert "A difference of 1 hundredth needs " in text
@@ -199,10 +212,10 @@ def test_a_metric_without_a_unit_is_shown_in_hundredths(tmp_path: Path) -> None:
 
 def test_a_cost_is_stated_relative_to_the_baseline(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
-    found = make_results(study, LATE)
-    for (_, row, _), facts in found.rows.items():
+    study_results = make_results(study, LATE_MEANS)
+    for (_, row, _), facts in study_results.rows.items():
         facts["bytes"] = 3.07e6 if row == "flash" else 1e6
-    report.write(study, found)
+    report.write(study, study_results)
     text = page_of(tmp_path)
     assert "**flash +10.0 [10.0, 10.0]** at 3.07 times the bytes" in text
     assert "| 3.07 MB (×3.07) |" in text
@@ -211,11 +224,11 @@ def test_a_cost_is_stated_relative_to_the_baseline(tmp_path: Path) -> None:
 def test_runs_that_ended_before_the_clock_are_named(tmp_path: Path) -> None:
     """Made-up runs take 60 s: of a clock of 100 s they use the first, of one of 60 all, and `equal` has none."""
     study = write_study(tmp_path, **ROWS)
-    found = make_results(study, LATE)
-    for (cell, row, seed), facts in found.rows.items():
+    study_results = make_results(study, LATE_MEANS)
+    for (cell, row, seed), facts in study_results.rows.items():
         clock_s = 100 if row == "flash" and seed < 2 else 60
         facts["budget"] = f"Budget(rounds=9, virtual_s={clock_s})" if cell == "noisy" else "Budget(rounds=9)"
-    report.write(study, found)
+    report.write(study, study_results)
     text = page_of(tmp_path)
     assert "60 s (×1.00), rounds ended 2 of 3" in text
     assert text.count(", rounds ended") == 1
@@ -224,13 +237,13 @@ def test_runs_that_ended_before_the_clock_are_named(tmp_path: Path) -> None:
 
 def test_correlations_of_scores_and_rewards_are_reported(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
-    found = make_results(study, LATE)
+    study_results = make_results(study, LATE_MEANS)
     for seed, (score, reward) in enumerate(((0.1, -0.5), (0.3, -0.3))):
-        facts = found.rows["equal", "flash", seed]
+        facts = study_results.rows["equal", "flash", seed]
         facts["follows"] = f'{{"score_noise": {score}, "reward_noise": {reward}, "explore_noise": 0.9}}'
-    found.rows["equal", "powd", 0]["follows"] = '{"score_noise": 0.7}'  # it has no reward
-    found.rows["noisy", "flash", 0]["follows"] = '{"reward_seconds": 0.25}'
-    report.write(study, found)
+    study_results.rows["equal", "powd", 0]["follows"] = '{"score_noise": 0.7}'  # it has no reward
+    study_results.rows["noisy", "flash", 0]["follows"] = '{"reward_seconds": 0.25}'
+    report.write(study, study_results)
     text = page_of(tmp_path)
     assert "| setting | method | score: label noise | reward: label noise | reward: seconds |" in text
     assert "| equal | flash | +0.20 | -0.40 | – |" in text

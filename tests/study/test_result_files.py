@@ -10,25 +10,25 @@ from fedcohort.errors import DataError
 from fedcohort.record import manifest
 from fedcohort.study import result_files
 from fedcohort.study.results import Results, load
-from study.test_judge import LATE, ROWS
+from study.test_judge import LATE_MEANS, ROWS
 from study.tiny import make_results, write_study
 
 
 def saved(folder: Path) -> Results:
-    found = make_results(write_study(folder, **ROWS), LATE)
-    found.save()
-    return found
+    results = make_results(write_study(folder, **ROWS), LATE_MEANS)
+    results.save()
+    return results
 
 
 def test_any_flipped_bit_is_detected(tmp_path: Path) -> None:
     saved(tmp_path)
     for name in (result_files.RESULTS, result_files.CURVES):
-        whole = (tmp_path / name).read_bytes()
-        for at in range(0, len(whole), len(whole) // 9):
-            (tmp_path / name).write_bytes(whole[:at] + bytes([whole[at] ^ 8]) + whole[at + 1 :])
+        content = (tmp_path / name).read_bytes()
+        for offset in range(0, len(content), len(content) // 9):
+            (tmp_path / name).write_bytes(content[:offset] + bytes([content[offset] ^ 8]) + content[offset + 1 :])
             with pytest.raises(DataError, match=rf"{name} is damaged: .*git restore brings back"):
                 load(write_study(tmp_path, **ROWS))
-        (tmp_path / name).write_bytes(whole)
+        (tmp_path / name).write_bytes(content)
     load(write_study(tmp_path, **ROWS))
 
 
@@ -39,7 +39,7 @@ def test_files_of_an_older_version_are_read(tmp_path: Path) -> None:
     single = curves.set_column(4, "value", curves["value"].cast(pa.float32()))
     parquet.write_table(single, tmp_path / result_files.CURVES)
     rows = load(write_study(tmp_path, **ROWS)).rows
-    assert rows["equal", "flash", 0]["late"] == pytest.approx(LATE["equal"]["flash"][0])
+    assert rows["equal", "flash", 0]["late"] == pytest.approx(LATE_MEANS["equal"]["flash"][0])
 
 
 def test_missing_results_beside_existing_curves_are_an_error(tmp_path: Path) -> None:
@@ -56,17 +56,17 @@ def test_a_column_must_have_its_type_and_no_empty_cell(tmp_path: Path, name: str
     saved(tmp_path)
     manifest.remove_manifest(tmp_path)
     rows = parquet.read_table(tmp_path / result_files.RESULTS)
-    at = rows.column_names.index(name)
+    index = rows.column_names.index(name)
     parquet.write_table(
-        rows.set_column(at, name, rows[name].cast(pa.large_binary()))
+        rows.set_column(index, name, rows[name].cast(pa.large_binary()))
         if name != "seed"
-        else rows.set_column(at, name, rows[name].cast(pa.float64())),
+        else rows.set_column(index, name, rows[name].cast(pa.float64())),
         tmp_path / result_files.RESULTS,
     )
     with pytest.raises(DataError, match=rf"its column {name} must be of the type"):
         load(write_study(tmp_path, **ROWS))
     parquet.write_table(
-        rows.set_column(at, name, pa.nulls(rows.num_rows, rows[name].type)), tmp_path / result_files.RESULTS
+        rows.set_column(index, name, pa.nulls(rows.num_rows, rows[name].type)), tmp_path / result_files.RESULTS
     )
     with pytest.raises(DataError, match=rf"its column {name} has empty cells"):
         load(write_study(tmp_path, **ROWS))

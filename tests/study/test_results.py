@@ -12,17 +12,17 @@ from fedcohort.record import manifest
 from fedcohort.study import report
 from fedcohort.study.result_files import CURVES, RESULTS
 from fedcohort.study.results import load
-from study.test_judge import LATE, ROWS
+from study.test_judge import LATE_MEANS, ROWS
 from study.tiny import make_results, write_study
 
 
 def test_results_come_back_as_they_were_written(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
-    found = make_results(study, LATE)
-    found.save()
+    results = make_results(study, LATE_MEANS)
+    results.save()
     first = (tmp_path / RESULTS).read_bytes(), (tmp_path / CURVES).read_bytes()
     again = load(study)
-    assert list(again.rows) == sorted(found.rows)
+    assert list(again.rows) == sorted(results.rows)
     assert again.rows["equal", "flash", 1]["late"] == pytest.approx(0.84)
     again.save()
     assert (tmp_path / CURVES).read_bytes() == first[1]
@@ -33,20 +33,20 @@ def test_results_come_back_to_the_bit(tmp_path: Path) -> None:
     """Curves were kept in single precision: a resumed study's results differed in the eighth digit."""
     study = write_study(tmp_path, **ROWS)
     thirds = {"equal": {"random": [1 / 3, 2 / 7], "flash": [0.1 + 0.2, 5 / 9]}}
-    found = make_results(study, thirds)
-    for key, curve in found.curves.items():
-        found.curves[key] = replace(curve, virtual_s=curve.virtual_s * (1 + 1e-12), bytes=curve.bytes + 1e-3)
-    found.measure(study, "equal")
-    found.save()
+    results = make_results(study, thirds)
+    for key, curve in results.curves.items():
+        results.curves[key] = replace(curve, virtual_s=curve.virtual_s * (1 + 1e-12), bytes=curve.bytes + 1e-3)
+    results.measure(study, "equal")
+    results.save()
     again = load(study)
-    for key, row in found.rows.items():
+    for key, row in results.rows.items():
         np.testing.assert_equal(again.rows[key], row)
-        np.testing.assert_equal(vars(again.curves[key]), vars(found.curves[key]))
+        np.testing.assert_equal(vars(again.curves[key]), vars(results.curves[key]))
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
-    make_results(study, LATE).save()
+    make_results(study, LATE_MEANS).save()
     (tmp_path / RESULTS).write_bytes(b"PAR1")
     with pytest.raises(DataError, match=r"results\.parquet is damaged: its content differs from manifest\.json"):
         load(study)
@@ -57,30 +57,30 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
 
 def test_results_of_another_metric_are_kept(tmp_path: Path) -> None:
     """They were left out, and the next run that was written down deleted them."""
-    make_results(write_study(tmp_path, **ROWS), LATE).save()
-    there = (tmp_path / RESULTS).read_bytes()
-    said = (
+    make_results(write_study(tmp_path, **ROWS), LATE_MEANS).save()
+    original = (tmp_path / RESULTS).read_bytes()
+    expected = (
         r"results\.parquet has runs of the metric test/acc, and study\.yaml asks for test/acc_worst: put it back, "
         r"make another study folder for test/acc_worst, or remove results\.parquet, curves\.parquet and manifest"
     )
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=expected):
         load(write_study(tmp_path, metric="test/acc_worst", **ROWS))
-    assert (tmp_path / RESULTS).read_bytes() == there
+    assert (tmp_path / RESULTS).read_bytes() == original
 
 
 def test_runs_rejected_for_another_metric_are_tried_again(tmp_path: Path) -> None:
     study = write_study(tmp_path, metric="test/acc_wrst", **ROWS)
-    found = make_results(study, {})
+    results = make_results(study, {})
     facts = {"cell": "equal", "selector": "random", "seed": 0, "status": "refused", "metric": study.metric}
-    found.put({**facts, "reason": "metric must be one of test/acc, got 'test/acc_wrst'"}, None)
-    found.save()
+    results.put({**facts, "reason": "metric must be one of test/acc, got 'test/acc_wrst'"}, None)
+    results.save()
     assert list(load(study).rows) == [("equal", "random", 0)]
     assert not load(write_study(tmp_path, **ROWS)).rows
 
 
 def test_a_missing_column_is_named(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
-    make_results(study, LATE).save()
+    make_results(study, LATE_MEANS).save()
     table = parquet.read_table(tmp_path / RESULTS)
     parquet.write_table(table.drop_columns("status"), tmp_path / RESULTS)
     manifest.remove_manifest(tmp_path)

@@ -17,11 +17,11 @@ from fedcohort.study.tasks import Task, seconds_before
 from study.tiny import run_task, write_study
 from yaml_words import CONFIGS
 
-ONE = {"equal": {"words": ["heterogeneity=iid"]}}
+ONE_SETTING = {"equal": {"words": ["heterogeneity=iid"]}}
 
 
 def test_a_failed_run_names_file_line_and_log(tmp_path: Path) -> None:
-    study = write_study(tmp_path, cells=ONE, seeds=[0])
+    study = write_study(tmp_path, cells=ONE_SETTING, seeds=[0])
     words = (
         *list_conditions(study)[0].overrides,
         "+callback.halt._target_=host.test_slurm.Halt",
@@ -54,17 +54,17 @@ def forbid(*args: object) -> None:
             "study.yaml: wide: selector.candidate must be one of",
         ),
         (
-            {"cells": {**ONE, "noisy": {"words": ["heterogeneity=noise_bimodal", "label_noise.shar=0.5"]}}},
+            {"cells": {**ONE_SETTING, "noisy": {"words": ["heterogeneity=noise_bimodal", "label_noise.shar=0.5"]}}},
             "study.yaml: noisy, random: label_noise=bimodal has no option 'shar'",
         ),
         (
-            {"cells": {"equal": {**ONE["equal"], "bounds": {"clean": ["heterogeneity=none_such"]}}}},
+            {"cells": {"equal": {**ONE_SETTING["equal"], "bounds": {"clean": ["heterogeneity=none_such"]}}}},
             "study.yaml: equal, bound:clean: heterogeneity must be one of",
         ),
     ],
 )
 def test_an_unknown_option_is_reported_before_the_first_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object], said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object], message: str
 ) -> None:
     """It was said when its turn came, after hours of other regimes, and the exit code was 0."""
     write_study(tmp_path / "studies" / "tiny", **changes)
@@ -73,19 +73,19 @@ def test_an_unknown_option_is_reported_before_the_first_run(
     monkeypatch.setattr(engine, "run_tasks", forbid)
     with pytest.raises(OptionError) as caught:
         command.main(["run", "tiny"])
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_method_that_fits_only_one_setting_is_accepted(tmp_path: Path) -> None:
     """Where it doesn't it is refused, as a combination that can't be."""
-    cells = {**ONE, "noisy": {"words": ["heterogeneity=noise_bimodal"]}}
+    cells = {**ONE_SETTING, "noisy": {"words": ["heterogeneity=noise_bimodal"]}}
     study = write_study(tmp_path, cells=cells, selectors=[{"mild": ["selector=random", "label_noise.share=0.1"]}])
     StudyRunner(study, results.load(study), CONFIGS, tmp_path / "logs", False, print).check(list_conditions(study))
 
 
 def test_wall_time_counts_all_processes_of_a_run(tmp_path: Path) -> None:
     """Of a run that had finished before, as its folder was kept, the last process has done next to nothing."""
-    study = write_study(tmp_path, cells=ONE, seeds=[0])
+    study = write_study(tmp_path, cells=ONE_SETTING, seeds=[0])
     task = Task(list_conditions(study)[0].overrides, 0, CONFIGS, tmp_path / "logs", study.metric, True)
     first = run_task(task).facts["wall_s"]
     (folder,) = (tmp_path / "logs" / "runs").iterdir()

@@ -31,10 +31,10 @@ from yaml_words import CONFIGS
         ),
     ],
 )
-def test_errors_in_a_search_space_are_reported(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+def test_errors_in_a_search_space_are_reported(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError) as caught:
         write_study(tmp_path, tune={**TUNE, **changes})
-    assert str(caught.value).startswith(f"{tmp_path / 'study.yaml'}: {said}")
+    assert str(caught.value).startswith(f"{tmp_path / 'study.yaml'}: {message}")
 
 
 @pytest.mark.parametrize(
@@ -51,9 +51,9 @@ def test_errors_in_a_search_space_are_reported(tmp_path: Path, changes: dict[str
         ({"colour": [1, 2]}, "tune.space.ucb_cs: the config has no option 'colour'; its options are"),
     ],
 )
-def test_a_search_space_contains_the_default(tmp_path: Path, space: dict[str, Any], said: str) -> None:
+def test_a_search_space_contains_the_default(tmp_path: Path, space: dict[str, Any], message: str) -> None:
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     study = write_study(tmp_path, tune={**TUNE, "space": {"ucb_cs": space}})
     assert study.space is not None
-    with pytest.raises(OptionError, match=said):
+    with pytest.raises(OptionError, match=message):
         tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", print).run(["ucb_cs"])

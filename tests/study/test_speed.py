@@ -28,14 +28,18 @@ def timed(
 
     ends: what the rows named had spent by their end, the others 1e9.
     """
-    found = make_results(
-        study, {cell: {row: [0.8] * len(each) for row, each in of.items()} for cell, of in took.items()}
+    results = make_results(
+        study,
+        {
+            cell: {row: [0.8] * len(values) for row, values in values_by_method.items()}
+            for cell, values_by_method in took.items()
+        },
     )
-    for (cell, row, seed), facts in found.rows.items():
+    for (cell, row, seed), facts in results.rows.items():
         for unit in AXES:
             facts[f"{unit}_to_target"] = took[cell][row][seed] if unit in units else 1.0
             facts[unit] = facts[f"{unit}_spent"] = ends.get(row, 1e9)
-    return found
+    return results
 
 
 @pytest.mark.parametrize(
@@ -50,10 +54,10 @@ def timed(
         ([NEVER, NEVER, NEVER, NEVER, 60, 60], [NEVER, NEVER, NEVER, NEVER, 50, 50], "not reached"),
     ],
 )
-def test_speed_ups_are_formatted(tmp_path: Path, base: Sequence[float], own: Sequence[float], text: str) -> None:
+def test_speed_ups_are_formatted(tmp_path: Path, base: Sequence[float], method: Sequence[float], text: str) -> None:
     study = write_study(tmp_path, **SIX)
     ends = {"random": 100.0, "flash": 100.0}
-    speeds = measure_speeds(study, timed(study, {"equal": {"random": base, "flash": own}}, ends=ends))
+    speeds = measure_speeds(study, timed(study, {"equal": {"random": base, "flash": method}}, ends=ends))
     speed = speeds["virtual_s"]["equal", "flash"]
     assert write_speed(speed) == text
     assert (speed.verdict == UNREACHED) == (text == "not reached")
@@ -62,24 +66,24 @@ def test_speed_ups_are_formatted(tmp_path: Path, base: Sequence[float], own: Seq
 def test_the_cost_of_a_speed_up_is_reported(tmp_path: Path) -> None:
     study = write_study(tmp_path, **SIX)
     took = {"equal": {"random": [100] * 3, "flash": [50] * 3}}
-    found = timed(study, took, ends={"random": 4e9, "flash": 6e9})
-    for (_, row, seed), facts in found.rows.items():
+    results = timed(study, took, ends={"random": 4e9, "flash": 6e9})
+    for (_, row, seed), facts in results.rows.items():
         facts["client_flops"] = (1.0 + seed) * (3.0 if row == "flash" else 2.0)
-    speed = measure_speeds(study, found)["virtual_s"]["equal", "flash"]
+    speed = measure_speeds(study, results)["virtual_s"]["equal", "flash"]
     assert speed.costs == {"client_flops": 1.5, "bytes": 1.5}
     assert write_costs(speed) == "(1.5, 1.5)"
 
 
 def test_p_is_corrected_over_the_methods_of_a_setting_for_each_unit(tmp_path: Path) -> None:
     study = write_study(tmp_path, **{**SIX, "yardsticks": ["oracle_clean"]})
-    of = {"random": [100, 101, 99, 100, 102, 98.0], "flash": [50.0] * 6, "oracle_clean": [50.0] * 6}
-    took = {"equal": {**of, "powd": [51.0] * 6}, "noisy": {**of, "bound:clean": [1.0] * 6}}
+    values_by_method = {"random": [100, 101, 99, 100, 102, 98.0], "flash": [50.0] * 6, "oracle_clean": [50.0] * 6}
+    took = {"equal": {**values_by_method, "powd": [51.0] * 6}, "noisy": {**values_by_method, "bound:clean": [1.0] * 6}}
     speeds = measure_speeds(study, timed(study, took, ["bytes"]))
     assert [unit for unit in AXES if speeds[unit]["equal", "flash"].up.ratio > 1] == ["bytes"]
-    one = speeds["bytes"]["noisy", "flash"]
-    assert one.p == one.up.p
-    assert speeds["bytes"]["equal", "flash"].p == pytest.approx(2 * one.p)
-    assert speeds["bytes"]["equal", "oracle_clean"].p == one.p, "an oracle is in no family"
+    byte_speed = speeds["bytes"]["noisy", "flash"]
+    assert byte_speed.p == byte_speed.up.p
+    assert speeds["bytes"]["equal", "flash"].p == pytest.approx(2 * byte_speed.p)
+    assert speeds["bytes"]["equal", "oracle_clean"].p == byte_speed.p, "an oracle is in no family"
     assert ("noisy", "bound:clean") not in speeds["bytes"]
 
 

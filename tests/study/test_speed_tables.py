@@ -53,10 +53,12 @@ def test_without_a_target_the_page_does_not_mention_it(tmp_path: Path) -> None:
 
 def test_the_page_of_all_studies_names_faster_methods(study: Study) -> None:
     """Two of them, the fastest first; oracles are left out."""
-    more = write_study(study.folder, selectors=["flash", "powd", "oort"], **{key: SIX[key] for key in ("seeds", "win")})
+    extended = write_study(
+        study.folder, selectors=["flash", "powd", "oort"], **{key: SIX[key] for key in ("seeds", "win")}
+    )
     base = [8.0, 8.1, 7.9, 8, 8, 8]
     took = {"random": base, **{row: [x / times for x in (8, 8, 8, 8, 8, 8.1)] for row, times in SPEEDS.items()}}
-    report.write(more, timed(more, {"equal": took}, ["bytes"]))
+    report.write(extended, timed(extended, {"equal": took}, ["bytes"]))
     text = overview.write(study.folder.parent).read_text()
     assert "| bytes: powd 7.98 (1.0, 1.0), flash 3.99 (1.0, 1.0) and 1 more |" in text
 

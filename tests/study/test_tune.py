@@ -23,9 +23,9 @@ from yaml_words import CONFIGS
 FIRST = ["selector.discount=0.7", "selector.tie=random"]  # ucb_cs as it is
 
 
-def played(by: Any) -> Any:
+def played(play: Any) -> Any:
     """Play tasks by `by` instead of jobs."""
-    return lambda tasks, launch: ((number, by(task)) for number, task in enumerate(tasks))
+    return lambda tasks, launch: ((number, play(task)) for number, task in enumerate(tasks))
 
 
 class Player:
@@ -48,10 +48,10 @@ def forbid(task: Task) -> Outcome:
 
 def search(folder: Path, trials: int = 4, rows: Sequence[str] = ("ucb_cs",)) -> list[str]:
     """Tune; returns what was said."""
-    study, said = write_study(folder, tune={**TUNE, "trials": trials}), list[str]()
+    study, lines = write_study(folder, tune={**TUNE, "trials": trials}), list[str]()
     assert study.space is not None
-    tune.Tuning(study, study.space, CONFIGS, folder / "logs", said.append).run(rows)
-    return said
+    tune.Tuning(study, study.space, CONFIGS, folder / "logs", lines.append).run(rows)
+    return lines
 
 
 def test_the_requested_number_of_trials_runs_starting_with_the_defaults(
@@ -60,29 +60,29 @@ def test_the_requested_number_of_trials_runs_starting_with_the_defaults(
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     player = Player()
     monkeypatch.setattr(tune, "run_tasks", played(player))
-    said = search(tmp_path)
+    lines = search(tmp_path)
     # 1 - .5^2, and .1 less with the other seed: .7 in the mean
-    assert said[0] == "ucb_cs [1/4] selector.discount=0.7 selector.tie=random: 0.7000"
-    assert len(said) == 4
+    assert lines[0] == "ucb_cs [1/4] selector.discount=0.7 selector.tie=random: 0.7000"
+    assert len(lines) == 4
     assert {task.seed for task in player.tasks} == {7, 8}
     assert {task.metric for task in player.tasks} == {"server_val/acc"}
     assert all("heterogeneity=iid" in task.overrides for task in player.tasks)
 
     study = load(tmp_path)
-    found = study.tuned["ucb_cs_tuned"]
-    assert (found.row, found.trials, list(found.seeds)) == ("ucb_cs", 4, [7, 8])
-    assert found.default == pytest.approx(0.7)
-    assert found.value >= found.default
-    discount = float(found.words[0].partition("=")[2])
-    assert found.value == pytest.approx(0.95 - (discount - 0.2) ** 2)
-    assert study.overrides["ucb_cs_tuned"] == ("selector=ucb_cs", *found.words)
+    tuned = study.tuned["ucb_cs_tuned"]
+    assert (tuned.row, tuned.trials, list(tuned.seeds)) == ("ucb_cs", 4, [7, 8])
+    assert tuned.default == pytest.approx(0.7)
+    assert tuned.value >= tuned.default
+    discount = float(tuned.words[0].partition("=")[2])
+    assert tuned.value == pytest.approx(0.95 - (discount - 0.2) ** 2)
+    assert study.overrides["ucb_cs_tuned"] == ("selector=ucb_cs", *tuned.words)
     assert study.role_of("ucb_cs_tuned") == "method"
 
     # the same command does nothing again, one with more trials those that are more, and both come to the same
     done = len(player.tasks)
-    assert search(tmp_path) == said
+    assert search(tmp_path) == lines
     assert len(player.tasks) == done
-    assert search(tmp_path, 6)[:4] == [line.replace("/4]", "/6]") for line in said]
+    assert search(tmp_path, 6)[:4] == [line.replace("/4]", "/6]") for line in lines]
     assert len(player.tasks) == done + 2 * 2
     at_once = search(tmp_path / "other", 6)
     assert at_once[4:] == search(tmp_path, 6)[4:]
@@ -94,8 +94,8 @@ def test_the_page_lists_tuned_methods_and_their_options(tmp_path: Path, monkeypa
     tmp_path = tmp_path / "tiny"
     search(tmp_path, 1)
     study = load(tmp_path)
-    late = {"equal": {"random": [0.8, 0.8], "ucb_cs_tuned": [0.9, 0.9]}}
-    report.write(study, make_results(study, late))
+    late_means = {"equal": {"random": [0.8, 0.8], "ucb_cs_tuned": [0.9, 0.9]}}
+    report.write(study, make_results(study, late_means))
     text = (tmp_path / "README.md").read_text()
     assert (
         "- ucb_cs_tuned: `selector.discount=0.7 selector.tie=random`, the best of 1 trial (seeds 7, 8 in equal;" in text
@@ -109,15 +109,15 @@ def test_the_page_lists_tuned_methods_and_their_options(tmp_path: Path, monkeypa
 def test_a_failed_trial_counts_and_has_no_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     monkeypatch.setattr(tune, "run_tasks", played(lambda task: Outcome(FAILED, "no luck")))
-    said = search(tmp_path, 1)
-    told = f"ucb_cs [1/1] {' '.join(FIRST)}: no value, failed: no luck"
+    lines = search(tmp_path, 1)
+    expected = f"ucb_cs [1/1] {' '.join(FIRST)}: no value, failed: no luck"
     file = tmp_path / "tuned.yaml"
     hint = f"ucb_cs: 1 of 1 trials have no value and are not repeated; to repeat them, remove them from {file}"
-    assert said == [told, hint]
+    assert lines == [expected, hint]
     assert not load(tmp_path).tuned
     player = Player()
     monkeypatch.setattr(tune, "run_tasks", played(player))
-    assert search(tmp_path, 1) == said  # known, and not done again
+    assert search(tmp_path, 1) == lines  # known, and not done again
     assert not player.tasks
     facts = yaml.safe_load(file.read_text())
     facts["ucb_cs"]["tried"] = []
@@ -130,44 +130,44 @@ def test_a_trial_with_a_nan_mean_is_recorded(tmp_path: Path, monkeypatch: pytest
     zero = np.array([0.0, 1.0])
     diverged = Outcome(DONE, "", {}, Trajectory(zero, np.array([0.1, np.nan]), zero, zero))
     monkeypatch.setattr(tune, "run_tasks", played(lambda task: diverged))
-    said = search(tmp_path, 1)
-    assert said[0] == f"ucb_cs [1/1] {' '.join(FIRST)}: no value, its mean is nan"
+    lines = search(tmp_path, 1)
+    assert lines[0] == f"ucb_cs [1/1] {' '.join(FIRST)}: no value, its mean is nan"
     monkeypatch.setattr(tune, "run_tasks", played(forbid))
-    assert search(tmp_path, 1) == said
+    assert search(tmp_path, 1) == lines
 
 
 def test_recorded_trials_are_kept_during_a_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever the command is broken off: each trial that was replayed was written alone, and the others were gone."""
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     monkeypatch.setattr(tune, "run_tasks", played(Player()))
-    whole = search(tmp_path)
+    complete = search(tmp_path)
     file = tmp_path / "tuned.yaml"
     written = file.read_bytes()
     study = load(tmp_path)
     assert study.space is not None
     monkeypatch.setattr(tune, "run_tasks", played(forbid))
     for stop in range(1, 5):
-        said: list[str] = []
+        lines: list[str] = []
 
-        def say(line: str, stop: int = stop, said: list[str] = said) -> None:
-            said.append(line)
-            if len(said) == stop:
+        def say(line: str, stop: int = stop, lines: list[str] = lines) -> None:
+            lines.append(line)
+            if len(lines) == stop:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
             tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", say).run(["ucb_cs"])
-        assert said == whole[:stop]
+        assert lines == complete[:stop]
         assert file.read_bytes() == written
-    assert search(tmp_path) == whole
+    assert search(tmp_path) == complete
     assert file.read_bytes() == written
 
     # of fewer trials the others stay, count for nothing, and are there when they are asked for again
     search(tmp_path, 2)
     facts = yaml.safe_load(file.read_text())["ucb_cs"]
     assert (len(facts["tried"]), len(facts["spare"])) == (2, 2)
-    assert facts["value"] == max(each["value"] for each in facts["tried"])
+    assert facts["value"] == max(trial["value"] for trial in facts["tried"])
     assert sum(load(tmp_path).tuned["ucb_cs_tuned"].commits.values()) == 2
-    assert search(tmp_path) == whole
+    assert search(tmp_path) == complete
     assert file.read_bytes() == written
 
 
@@ -183,23 +183,23 @@ def once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Any]:
 def test_the_best_trial_is_one_of_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trials that it hasn't asked for don't make it complete, and don't win."""
     file, facts = once(tmp_path, monkeypatch)
-    others = [["selector.discount=0.2", "selector.tie=random", f"number={i}"] for i in range(3)]
-    facts["ucb_cs"]["tried"] += [{"words": words, "value": 0.95, "commit": "c0ffee"} for words in others]
+    other_trials = [["selector.discount=0.2", "selector.tie=random", f"number={i}"] for i in range(3)]
+    facts["ucb_cs"]["tried"] += [{"words": words, "value": 0.95, "commit": "c0ffee"} for words in other_trials]
     file.write_text(yaml.safe_dump(facts))
-    said: list[str] = []
+    lines: list[str] = []
 
     def say(line: str) -> None:
-        said.append(line)
-        if len(said) == 2:
+        lines.append(line)
+        if len(lines) == 2:
             raise KeyboardInterrupt
 
     study = write_study(tmp_path, tune=TUNE)
     assert study.space is not None
     with pytest.raises(KeyboardInterrupt):
         tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", say).run(["ucb_cs"])
-    left = yaml.safe_load(file.read_text())["ucb_cs"]
-    assert (len(left["tried"]), len(left["spare"])) == (2, 3)
-    assert left["value"] < 0.95
+    remaining = yaml.safe_load(file.read_text())["ucb_cs"]
+    assert (len(remaining["tried"]), len(remaining["spare"])) == (2, 3)
+    assert remaining["value"] < 0.95
     assert not load(tmp_path).tuned
 
 
@@ -210,19 +210,19 @@ def test_each_trial_records_its_commit(tmp_path: Path, monkeypatch: pytest.Monke
     tmp_path = tmp_path / "tiny"
     monkeypatch.setattr(provenance, "current_commit", lambda: ("aaaaaaaaaabbbb", False))
     search(tmp_path, 3)
-    late = {"equal": {"random": [0.8, 0.8], "ucb_cs_tuned": [0.9, 0.9]}}
+    late_means = {"equal": {"random": [0.8, 0.8], "ucb_cs_tuned": [0.9, 0.9]}}
 
-    def told() -> str:
+    def commits() -> str:
         study = load(tmp_path)
-        report.write(study, make_results(study, late))
+        report.write(study, make_results(study, late_means))
         return (tmp_path / "README.md").read_text()
 
-    assert "with the defaults; commit aaaaaaaaaa (3))." in told()
+    assert "with the defaults; commit aaaaaaaaaa (3))." in commits()
     monkeypatch.setattr(provenance, "current_commit", lambda: ("cccccccccc", True))
     search(tmp_path, 3)
-    assert "with the defaults; commit aaaaaaaaaa (3))." in told()
+    assert "with the defaults; commit aaaaaaaaaa (3))." in commits()
     search(tmp_path, 4)
-    assert "with the defaults; commits aaaaaaaaaa (3), cccccccccc with uncommitted changes (1)).\n" in told()
+    assert "with the defaults; commits aaaaaaaaaa (3), cccccccccc with uncommitted changes (1)).\n" in commits()
 
 
 def test_a_trial_without_a_commit_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,23 +255,23 @@ def test_every_search_space_is_checked_before_the_first_trial(tmp_path: Path, mo
 def test_a_small_space_is_searched_completely_without_repeats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three discounts and two ties are six combinations: twenty trials would be some of them, several times."""
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
-    player, said = Player(), list[str]()
+    player, lines = Player(), list[str]()
     monkeypatch.setattr(tune, "run_tasks", played(player))
     space = {"selector.discount": [0.7, 0.3, 0.1], "selector.tie": ["random", "id"]}
     study = write_study(tmp_path, tune={**TUNE, "trials": 20, "space": {"ucb_cs": space}})
     assert study.space is not None
-    search = tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", said.append)
+    search = tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", lines.append)
     search.run(["ucb_cs"])
-    assert [line.split("]")[0] for line in said] == [f"ucb_cs [{n}/6" for n in range(1, 7)]
-    assert len({line.split(":")[0].split("] ")[1] for line in said}) == 6
+    assert [line.split("]")[0] for line in lines] == [f"ucb_cs [{n}/6" for n in range(1, 7)]
+    assert len({line.split(":")[0].split("] ")[1] for line in lines}) == 6
     assert len(player.tasks) == 6 * 2
-    found = load(tmp_path).tuned["ucb_cs_tuned"]
-    assert (found.trials, sum(found.commits.values())) == (6, 6)
-    assert found.words[0] in ("selector.discount=0.3", "selector.discount=0.1")
+    tuned = load(tmp_path).tuned["ucb_cs_tuned"]
+    assert (tuned.trials, sum(tuned.commits.values())) == (6, 6)
+    assert tuned.words[0] in ("selector.discount=0.3", "selector.discount=0.1")
     monkeypatch.setattr(tune, "run_tasks", played(forbid))
     again = list[str]()
     tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", again.append).run(["ucb_cs"])
-    assert again == said
+    assert again == lines
 
 
 def test_the_rules_of_a_verdict_have_defaults() -> None:

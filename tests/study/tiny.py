@@ -46,27 +46,27 @@ def write_study(folder: Path, **changes: object) -> Study:
     return load(folder)
 
 
-def run_study(study: Study, logs: Path, seeds: Sequence[int] | None = None, said: list[str] | None = None) -> Results:
-    """What `fedcohort study run` does; `said` gets its lines."""
-    lines = [] if said is None else said
+def run_study(study: Study, logs: Path, seeds: Sequence[int] | None = None, log: list[str] | None = None) -> Results:
+    """What `fedcohort study run` does; `log` gets its lines."""
+    lines = [] if log is None else log
     work = StudyRunner(study, load_results(study), CONFIGS, logs, False, lines.append)
     work.run(list_conditions(study), seeds or study.seeds)
     return load_results(study)
 
 
-def make_results(study: Study, late: Mapping[str, Mapping[str, Sequence[float]]]) -> Results:
+def make_results(study: Study, late_means: Mapping[str, Mapping[str, Sequence[float]]]) -> Results:
     """Results of runs whose late means are given by cell and row, seed by seed."""
-    found = Results(study.folder)
-    for cell, of in late.items():
-        for row, values in of.items():
+    results = Results(study.folder)
+    for cell, methods in late_means.items():
+        for row, values in methods.items():
             for seed, value in enumerate(values):
                 curve = Trajectory(*(np.array(x, float) for x in ([0, 1], [0.1, value], [0, 60], [0, 1e6])))
                 facts = {"cell": cell, "selector": row, "seed": seed, "status": DONE, "metric": study.metric}
                 facts |= {"virtual_s": 60.0, "bytes": 1e6, "client_flops": 2.0, "wall_s": 3.0, "commit": "c0ffee"}
                 facts |= {"probe_bytes": 500.0, "server_flops": 7.0, "config_hash": f"{study.name}/{cell}/{row}"}
-                found.put(facts, curve)
-        found.measure(study, cell)
-    return found
+                results.put(facts, curve)
+        results.measure(study, cell)
+    return results
 
 
 def run_task(task: Task) -> Outcome:

@@ -26,9 +26,9 @@ EXPERIMENTS = sorted(path.stem for path in (CONFIGS / "experiment").glob("*.yaml
 
 def list_words(group: str) -> list[str]:
     """`group=word` of all its yamls, at the end those that stand for others: what they set, nobody sets beside them."""
-    found = sorted(path.stem for path in (CONFIGS / group).glob("*.yaml"))
-    typed = [f"{group}={word}" for word in sorted(found, key=lambda word: (group, word) not in PARTS)]
-    last = max(len(list(CONFIGS.glob(f"{other}/*.yaml"))) for other in DATA_GROUPS)
+    names = sorted(path.stem for path in (CONFIGS / group).glob("*.yaml"))
+    typed = [f"{group}={word}" for word in sorted(names, key=lambda word: (group, word) not in PARTS)]
+    last = max(len(list(CONFIGS.glob(f"{data_group}/*.yaml"))) for data_group in DATA_GROUPS)
     return [""] * last + typed if group == "heterogeneity" else typed
 
 
@@ -46,13 +46,13 @@ def test_every_option_is_composed() -> None:
 def test_every_config_composes(typed: tuple[str, ...]) -> None:
     needed = ("model.path=own_networks.Dense",) if "model=module" in typed else ()
     cfg = composed_by_hydra((*typed, *needed))
-    made = compose.compose_config(cfg, cfg.hydra.runtime.choices, ())
-    options.check(made.config)
-    check.check_aliases(made)
+    composed = compose.compose_config(cfg, cfg.hydra.runtime.choices, ())
+    options.check(composed.config)
+    check.check_aliases(composed)
     for group in METHOD_GROUPS:
-        assert components.make(made, group) is not None
+        assert components.make(composed, group) is not None
     if typed[0].startswith("experiment="):
-        check.check_before_data(made)  # what goes with what: a preset is never refused
+        check.check_before_data(composed)  # what goes with what: a preset is never refused
 
 
 @pytest.mark.parametrize(("group", "word"), PARTS)
@@ -115,25 +115,25 @@ def _outside(text: str) -> list[Any]:
 
 def _misunderstood(path: Path) -> list[str]:
     """file:line and the text of each range comment that no test can try."""
-    found = []
+    misunderstood = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if match := OPTION.match(line):
             try:
                 _outside(match["range"].strip())
             except ValueError as error:
-                found.append(f"{path.parent.name}/{path.name}:{number}: {error}")
-    return found
+                misunderstood.append(f"{path.parent.name}/{path.name}:{number}: {error}")
+    return misunderstood
 
 
 def _stated(path: Path) -> dict[str, str]:
     """The range beside each option of a yaml, by its dotted path in the file."""
-    found, above = {}, ""
+    stated, above = {}, ""
     for line in path.read_text().splitlines():
         if heading := re.match(r"(\w+):\s*$", line):
             above = heading[1]
         if match := OPTION.match(line):
-            found[f"{above}.{match['name']}" if line.startswith(" ") else match["name"]] = match["range"].strip()
-    return found
+            stated[f"{above}.{match['name']}" if line.startswith(" ") else match["name"]] = match["range"].strip()
+    return stated
 
 
 def _parts_inside(group: str, word: str) -> set[str]:
@@ -156,11 +156,11 @@ def test_every_option_states_its_range(group: str, word: str) -> None:
 
 
 TRAINERS = [f"trainer/{path.stem}.yaml" for path in (CONFIGS / "trainer").glob("*.yaml")]
-OTHERS = {"train.yaml": "", "engine/auto.yaml": "engine.", **dict.fromkeys(TRAINERS, "trainer.")}
+OTHER_CONFIGS = {"train.yaml": "", "engine/auto.yaml": "engine.", **dict.fromkeys(TRAINERS, "trainer.")}
 
 
 def test_options_outside_of_the_groups_state_their_ranges() -> None:
-    stated = {prefix + name for path, prefix in OTHERS.items() for name in _stated(CONFIGS / path)}
+    stated = {prefix + name for path, prefix in OTHER_CONFIGS.items() for name in _stated(CONFIGS / path)}
     assert stated == set(options.CHECKS)
     for word in TRAINERS:
         assert set(_stated(CONFIGS / word)) == set(OmegaConf.load(CONFIGS / word))
@@ -188,7 +188,7 @@ def _of_no_part() -> dict[str, Any]:
 
 
 OF_NO_PART = {
-    (prefix + name, text) for path, prefix in OTHERS.items() for name, text in _stated(CONFIGS / path).items()
+    (prefix + name, text) for path, prefix in OTHER_CONFIGS.items() for name, text in _stated(CONFIGS / path).items()
 }
 
 
@@ -198,8 +198,8 @@ def test_a_value_out_of_range_is_rejected_by_name_outside_of_the_groups(option: 
     for value in _outside(text):
         config = copy.deepcopy(_of_no_part())
         (config[where] if where else config)[last] = value
-        said = _refusal(partial(options.check, config), f"{option}={value!r}")
-        assert re.search(rf"^{re.escape(option)} must be .*got", said), f"{value!r}: {said}"
+        message = _refusal(partial(options.check, config), f"{option}={value!r}")
+        assert re.search(rf"^{re.escape(option)} must be .*got", message), f"{value!r}: {message}"
 
 
 @pytest.mark.parametrize(("group", "word"), RANGED)
@@ -208,10 +208,10 @@ def test_a_value_out_of_range_is_rejected_by_name(group: str, word: str) -> None
     for name, text in _stated(_file(group, word)).items():
         option = name.split(".")[-1]
         for value in _outside(text):
-            made = compose.Composed({group: {**of_word, option: value}}, {group: word}, ())
-            said = _refusal(partial(components.make, made, group), f"{option}={value!r}")
-            assert re.search(rf"\b{option} must be .*got", said), f"{option}={value!r}: {said}"
-            assert f"{group}." in said
+            composed = compose.Composed({group: {**of_word, option: value}}, {group: word}, ())
+            message = _refusal(partial(components.make, composed, group), f"{option}={value!r}")
+            assert re.search(rf"\b{option} must be .*got", message), f"{option}={value!r}: {message}"
+            assert f"{group}." in message
 
 
 def test_a_cohort_larger_than_the_population_is_rejected() -> None:
@@ -231,30 +231,30 @@ def test_a_cohort_larger_than_the_population_is_rejected() -> None:
     ],
 )
 def test_a_changed_alias_is_not_accepted_silently(overrides: list[str], refused: str) -> None:
-    made = compose_words(*overrides)
+    composed = compose_words(*overrides)
     if refused:
         with pytest.raises(Exception, match=re.escape(refused)):
-            check.check_aliases(made)
+            check.check_aliases(composed)
         return
-    check.check_aliases(made)
-    assert made.config["agg"]["_target_"] == "fedcohort.agg.fedavg.FedAvg"
+    check.check_aliases(composed)
+    assert composed.config["agg"]["_target_"] == "fedcohort.agg.fedavg.FedAvg"
     if "agg=fedavgm" in overrides:
-        assert made.config["server"]["_target_"] == "fedcohort.server.momentum.Momentum"
+        assert composed.config["server"]["_target_"] == "fedcohort.server.momentum.Momentum"
     else:
-        assert made.config["regulariser"]["mu"] > 0
-        assert made.config["deadline"]["partial_work"] is True
+        assert composed.config["regulariser"]["mu"] > 0
+        assert composed.config["deadline"]["partial_work"] is True
 
 
 def test_an_unknown_option_is_reported_with_the_existing_ones() -> None:
-    made = compose.Composed({"server": {**node("server", "sgd"), "speed": 1}}, {"server": "sgd"}, ())
+    composed = compose.Composed({"server": {**node("server", "sgd"), "speed": 1}}, {"server": "sgd"}, ())
     with pytest.raises(OptionError, match=r"server=sgd: has no option 'speed'; its only option is lr"):
-        components.make(made, "server")
+        components.make(composed, "server")
 
 
 def test_a_missing_target_is_named() -> None:
-    made = compose.Composed({"server": {"_target_": "fedcohort.server.nowhere.X"}}, {"server": "x"}, ())
+    composed = compose.Composed({"server": {"_target_": "fedcohort.server.nowhere.X"}}, {"server": "x"}, ())
     with pytest.raises(OptionError, match=r"server=x: _target_ 'fedcohort.server.nowhere.X' can't be used"):
-        components.make(made, "server")
+        components.make(composed, "server")
 
 
 def test_every_component_can_be_constructed() -> None:
@@ -265,8 +265,8 @@ def test_every_component_can_be_constructed() -> None:
 @pytest.mark.parametrize("word", EXPERIMENTS)
 def test_an_experiment_changes_every_value_that_it_states(word: str) -> None:
     """Options without a group too: they stand in train.yaml, which must not come after it."""
-    whole = composed_by_hydra((f"experiment={word}",))
-    cfg = OmegaConf.masked_copy(whole, [str(key) for key in whole if key != "hydra"])
+    composed = composed_by_hydra((f"experiment={word}",))
+    cfg = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
     stated = load_yaml(CONFIGS / "experiment" / f"{word}.yaml")
     stated.pop("defaults", None)
     assert OmegaConf.merge(cfg, stated) == cfg

@@ -24,17 +24,17 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_repeated_and_resumed_runs_are_bit_identical(case: str, tmp_path: Path) -> None:
     words = ("trainer=gpu", *CASES[case])
-    whole = go(tmp_path / "whole", *words, "rounds=4")
-    assert same_bits(go(tmp_path / "again", *words, "rounds=4"), whole)
+    uninterrupted = go(tmp_path / "whole", *words, "rounds=4")
+    assert same_bits(go(tmp_path / "again", *words, "rounds=4"), uninterrupted)
     go(tmp_path / "parts", *words, "rounds=2")
     resumed = go(tmp_path / "parts", *words, "rounds=4", "resume=true")
     assert len(resumed.reports) == 2
-    assert same_bits(resumed, whole)
+    assert same_bits(resumed, uninterrupted)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case != "dropout"])
 def test_a_gpu_run_equals_the_cpu_run_up_to_rounding(case: str, tmp_path: Path) -> None:
-    one, other = (go(tmp_path / word, f"trainer={word}", *CASES[case]) for word in ("cpu", "gpu"))
-    assert one.choices == other.choices
-    torch.testing.assert_close(other.weights(), one.weights(), rtol=1e-3, atol=1e-4)
-    assert other.last.metrics["test/loss"] == pytest.approx(one.last.metrics["test/loss"], rel=1e-3)
+    on_cpu, on_gpu = (go(tmp_path / word, f"trainer={word}", *CASES[case]) for word in ("cpu", "gpu"))
+    assert on_cpu.choices == on_gpu.choices
+    torch.testing.assert_close(on_gpu.weights(), on_cpu.weights(), rtol=1e-3, atol=1e-4)
+    assert on_gpu.last.metrics["test/loss"] == pytest.approx(on_cpu.last.metrics["test/loss"], rel=1e-3)

@@ -48,10 +48,10 @@ def test_a_new_row_replaces_only_the_row_with_the_same_options(monkeypatch: pyte
     first, second, third = pace.read_costs(file)
     assert (first, second) == (replace(digits, round_s=0.2), reddit)
     assert math.isnan(third.round_s)
-    *_, one, two, three = (tmp_path / "pace.md").read_text().splitlines()
-    assert one.startswith("| `digits` |  | 50 | 1,216 | 300.0 | 0.0 | 0.0 | 1.50 |")
-    assert two.startswith("| `reddit`, generated | `clients=null` | 50 | 1,216 | 30.0 |")
-    assert three.startswith("| `reddit`, generated | `clients=null dataset.users=1` | 50 | 1,216 |  |")
+    *_, first_line, second_line, third_line = (tmp_path / "pace.md").read_text().splitlines()
+    assert first_line.startswith("| `digits` |  | 50 | 1,216 | 300.0 | 0.0 | 0.0 | 1.50 |")
+    assert second_line.startswith("| `reddit`, generated | `clients=null` | 50 | 1,216 | 30.0 |")
+    assert third_line.startswith("| `reddit`, generated | `clients=null dataset.users=1` | 50 | 1,216 |  |")
 
 
 def test_every_bundled_dataset_has_a_suitable_model(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from yaml_words import ROOT
 
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMPOSING = ROOT / "docs" / "composing.md"
-MADE = ("mine", "stale_loss")  # what a reader of the documents writes
+USER_METHODS = ("mine", "stale_loss")  # what a reader of the documents writes
 OF_HYDRA = ("hydra/", "hydra.")
 OF_RUNS = ("data", "demo", "profile", "replay")  # verbs that take words of train.py
 
@@ -35,11 +35,12 @@ def list_jobs(words: list[str]) -> Iterator[list[str]]:
     Of several seeds the first: no check goes by a seed.
     """
     sweeps = words[:1] == ["-m"]
-    given = [re.sub(r"=interval\((.*),.*", r"=\1", word) for word in words[sweeps:] if not word.startswith(OF_HYDRA)]
+    typed = [re.sub(r"=interval\((.*),.*", r"=\1", word) for word in words[sweeps:] if not word.startswith(OF_HYDRA)]
     choices = [
-        [f"{key}={one}" for one in value.split(",")] if sweeps else [f"{key}={value}"] for key, value in map(cut, given)
+        [f"{key}={choice}" for choice in value.split(",")] if sweeps else [f"{key}={value}"]
+        for key, value in map(cut, typed)
     ]
-    choices = [each[:1] if each[0].startswith("seed=") else each for each in choices]
+    choices = [values[:1] if values[0].startswith("seed=") else values for values in choices]
     yield from map(list, itertools.product(*choices))
 
 
@@ -52,7 +53,9 @@ TRAIN = [
     (f"{path.name}: {' '.join(words)}", words)
     for path in DOCUMENTS
     for words in list_commands(path)
-    if "train.py" in words and "--help" not in words and not any(name in word for name in MADE for word in words)
+    if "train.py" in words
+    and "--help" not in words
+    and not any(name in word for name in USER_METHODS for word in words)
 ]
 
 
@@ -82,12 +85,14 @@ VERB = [
 @pytest.mark.parametrize("words", [words for _, words in VERB], ids=[name for name, _ in VERB])
 def test_documented_options_of_a_command_are_in_its_help(words: list[str]) -> None:
     """Words of train.py, which some verbs take, are groups and options; all others stand in the verb's own text."""
-    verb, *given = words[words.index("fedcohort") + 1 :]
+    verb, *options = words[words.index("fedcohort") + 1 :]
     assert verb in COMMANDS
-    told = import_module(f"fedcohort.command.{verb}").__doc__ or ""
-    unknown = [key for key, value in map(cut, given) if value and not re.search(rf"\b{re.escape(key)}\b", told)]
+    help_text = import_module(f"fedcohort.command.{verb}").__doc__ or ""
+    unknown = [key for key, value in map(cut, options) if value and not re.search(rf"\b{re.escape(key)}\b", help_text)]
     if verb in OF_RUNS:
-        compose_words(*(f"{key}={value}" for key, value in map(cut, given) if key in unknown and value not in MADE))
+        compose_words(
+            *(f"{key}={value}" for key, value in map(cut, options) if key in unknown and value not in USER_METHODS)
+        )
         unknown = []
     assert not unknown
 

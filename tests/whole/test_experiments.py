@@ -43,13 +43,13 @@ FEW = (
 def test_a_reduced_experiment_lists_its_reductions_and_keeps_the_methods(word: str) -> None:
     """It is laid over the paper's, whose page names it: both have the same federation and methods."""
     large = word.removesuffix("_cpu")
-    mine, theirs = (CONFIGS / "experiment" / f"{each}.yaml" for each in (word, large))
-    assert f"# {large} for a laptop. Shrunk: " in mine.read_text()
-    assert f"experiment={word} is smaller" in re.sub(r"\n# ", " ", theirs.read_text())
-    first, *others = load_yaml(mine).defaults
+    reduced, full = (CONFIGS / "experiment" / f"{name}.yaml" for name in (word, large))
+    assert f"# {large} for a laptop. Shrunk: " in reduced.read_text()
+    assert f"experiment={word} is smaller" in re.sub(r"\n# ", " ", full.read_text())
+    first, *other_defaults = load_yaml(reduced).defaults
     assert first == large
-    assert [list(other) for other in others] in ([], [["override /model"]])
-    shrunk = set(load_yaml(mine)) - {"defaults"}
+    assert [list(entry) for entry in other_defaults] in ([], [["override /model"]])
+    shrunk = set(load_yaml(reduced)) - {"defaults"}
     assert shrunk <= {
         "clients",
         "cohort",
@@ -152,15 +152,15 @@ def test_a_step_on_reddit_uses_the_released_codes_loss(scale: float, clipped: bo
     x, y = rng.integers(0, 12, (80, 10)), rng.integers(0, 12, (80, 10))
     raw = Raw("toy", x, y, x[:20], y[:20], 12, targets=Positions(()))
     dealt_out = (make("partition", "iid"), make("label_noise", "none"))
-    held = build(raw, SplitOptions(*dealt_out, seed=0, clients=2, server_val=0.1, client_val=0))
+    federation = build(raw, SplitOptions(*dealt_out, seed=0, clients=2, server_val=0.1, client_val=0))
     with torch_scope(0, "weights"):
         network = WordLstm(embedding=8, hidden=8, layers=1).build((10,), 12).double()
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.mul_(scale)
-    trainer = trainer_of(held, network, **{name: client[name] for name in ("lr", "batch", "clip")})
+    trainer = trainer_of(federation, network, **{name: client[name] for name in ("lr", "batch", "clip")})
     task = task_of(0, units=1, lr=client["lr"], rows=np.arange(client["batch"]))
-    inputs, labels = (part[:10] for part in held.train.samples_of(0))
+    inputs, labels = (part[:10] for part in federation.train.samples_of(0))
     start = flat(network)
     loss = F.cross_entropy(network(inputs).flatten(0, 1), labels.flatten(), reduction="sum") / 10
     torch.autograd.backward(loss)

@@ -47,8 +47,8 @@ def test_converts_inference_times_and_link_speeds(converter: ModuleType, tmp_pat
     source.write_bytes(pickle.dumps(CAPACITY, protocol))
     assert converter.main([str(source), str(target)]) == 0
     device = make("device", "trace", path=str(target), unit="kbit/s")
-    one = np.ones(2)
-    timing = device.expect(np.arange(2), Workload(one, one, 1, 1e6 * one, 5e5 * one), Draws(0, 2))
+    ones = np.ones(2)
+    timing = device.expect(np.arange(2), Workload(ones, ones, 1, 1e6 * ones, 5e5 * ones), Draws(0, 2))
     assert timing.unit == pytest.approx([0.3, 0.12])  # clients are sorted: client 2 before client 7
     assert timing.down == pytest.approx([2, 1])
     assert timing.up == pytest.approx([1, 0.5])
@@ -60,10 +60,10 @@ def test_device_fedscale_computes_fedscales_round_times(converter: ModuleType, t
     pq.write_table(converter.make_table(CAPACITY), target)
     config = compose_words("device=fedscale", f"device.path={target}")
     device = components.make(config, "device")
-    one = np.ones(400)
-    seconds = device.expect(np.arange(400), Workload(20 * one, 0 * one, 1, 1e6 * one, 5e5 * one), Draws(0, 400)).finish(
-        1
-    )
+    ones = np.ones(400)
+    seconds = device.expect(
+        np.arange(400), Workload(20 * ones, 0 * ones, 1, 1e6 * ones, 5e5 * ones), Draws(0, 400)
+    ).finish(1)
     assert set(seconds.round(9).tolist()) == {9.0, 3.9}
     assert abs((seconds > 5).sum() - 200) < 5 * np.sqrt(400 / 4)  # each device is drawn for about half of the clients
 

@@ -45,11 +45,11 @@ MOMENTS: dict[str, tuple[Any, str, int]] = {
 def points() -> list[tuple[str, int, bool]]:
     """(moment, which call of it, before or after that call)."""
     rng = np.random.default_rng(20)
-    found = []
+    kill_points = []
     for moment, (_, _, calls) in MOMENTS.items():
         for when in rng.choice(calls, 2, replace=False):
-            found += [(moment, int(when) + 1, True), (moment, int(when) + 1, False)]
-    return found
+            kill_points += [(moment, int(when) + 1, True), (moment, int(when) + 1, False)]
+    return kill_points
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ def _forked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[FinishedRun, dict[str, dict[int, float]]]:
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[FinishedRun, dict[str, dict[int, float]]]:
     folder = tmp_path_factory.mktemp("whole")
     (folder / "mlflow.db").write_bytes(template())
     ran = go(folder, *WORDS, *QUIET)
@@ -74,13 +74,13 @@ def tracked(logs: Path) -> dict[str, dict[int, float]]:
     experiment = known(client.get_experiment_by_name("fedcohort"))
     runs = [r for r in client.search_runs([experiment.experiment_id]) if r.data.params.get("rounds") == "5"]
     assert len(runs) == 1, "one run, whatever was killed"
-    found = {}
+    values = {}
     for name in runs[0].data.metrics:
         history = client.get_metric_history(runs[0].info.run_id, name)
         assert len({m.step for m in history}) == len(history), f"{name} is doubled"
-        found[name] = {m.step: m.value for m in history}
+        values[name] = {m.step: m.value for m in history}
     assert runs[0].info.status == "FINISHED"
-    return found
+    return values
 
 
 def killed_at(monkeypatch: pytest.MonkeyPatch, moment: str, call: int, before: bool, work: Callable[[], Any]) -> int:
@@ -109,7 +109,7 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, moment: str, call: int, before: b
 
 @pytest.mark.parametrize(("moment", "call", "before"), points())
 def test_a_killed_run_resumes_with_identical_bits(
-    whole: tuple[FinishedRun, Any],
+    uninterrupted: tuple[FinishedRun, Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     moment: str,
@@ -120,9 +120,9 @@ def test_a_killed_run_resumes_with_identical_bits(
     status = killed_at(monkeypatch, moment, call, before, lambda: go(tmp_path, *WORDS, *QUIET))
     assert os.WIFSIGNALED(status), "the point was never reached"
     resumed = go(tmp_path, *WORDS, *QUIET, "resume=true")
-    assert same_bits(whole[0], resumed)
+    assert same_bits(uninterrupted[0], resumed)
     assert len(list((tmp_path / "runs").iterdir())) == 1
-    assert tracked(tmp_path) == whole[1]
+    assert tracked(tmp_path) == uninterrupted[1]
 
 
 def _wait_for_the_follower(logs: Path) -> None:
@@ -139,15 +139,15 @@ def _wait_for_the_follower(logs: Path) -> None:
     assert steps == list(history.read(folder).steps)
 
 
-def test_the_command_line_run_resumes_after_a_kill(whole: tuple[FinishedRun, Any], tmp_path: Path) -> None:
+def test_the_command_line_run_resumes_after_a_kill(uninterrupted: tuple[FinishedRun, Any], tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").write_bytes(template())
     words = ["clients=12", "cohort=4", "model=logreg", "client.epochs=2", f"paths.logs={tmp_path}", *WORDS]
     words += ["callback.figures=null", "callback.summary=null", "checkpoint.every_s=0"]
     line = [sys.executable, "train.py", *words]
     process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
-    for said in process.stdout:
-        if said.startswith("round 3/"):
+    for output_line in process.stdout:
+        if output_line.startswith("round 3/"):
             process.kill()
             break
     process.wait()
@@ -160,13 +160,15 @@ def test_the_command_line_run_resumes_after_a_kill(whole: tuple[FinishedRun, Any
     (folder,) = (tmp_path / "runs").iterdir()
     lines = history.read(folder)
     assert lines.steps[-1] == 5
-    assert tracked(tmp_path) == whole[1]
+    assert tracked(tmp_path) == uninterrupted[1]
     assert time.time() - (folder / "status.json").stat().st_mtime < 600
 
 
-def test_resuming_a_finished_run_sends_missing_rounds_to_mlflow(whole: tuple[FinishedRun, Any], tmp_path: Path) -> None:
+def test_resuming_a_finished_run_sends_missing_rounds_to_mlflow(
+    uninterrupted: tuple[FinishedRun, Any], tmp_path: Path
+) -> None:
     (tmp_path / "mlflow.db").write_bytes(template())
     untracked = [word for word in WORDS if not word.startswith("logger")]
     go(tmp_path, *untracked, *QUIET)
     assert go(tmp_path, *WORDS, *QUIET, "resume=true").reports == []
-    assert tracked(tmp_path) == whole[1]
+    assert tracked(tmp_path) == uninterrupted[1]

@@ -16,7 +16,7 @@ def test_every_notebook_cell_runs_and_its_outputs_are_current(tmp_path: Path) ->
     assert kinds == [[output["output_type"] for output in cell.get("outputs", ())] for cell in committed], (
         "python tests/notebooks.py docs/tutorial_python.ipynb writes the outputs"
     )
-    assert sum(kind == "display_data" for of in kinds for kind in of) == 3
+    assert sum(kind == "display_data" for output_kinds in kinds for kind in output_kinds) == 3
     assert names.result.status == names.own.status == "finished"
     assert names.own.info.n_params == 16 * 64 + 16 + 10 * 16 + 10
     assert names.comparison.table["difference_n"].dropna().tolist() == [3.0]

@@ -47,10 +47,10 @@ def test_dataclass_fields_are_checked() -> None:
 
 
 def test_the_first_thousand_calls_and_every_tenth_later_call_are_checked() -> None:
-    def mine(x: Float64[np.ndarray, "n"]) -> None:
+    def checked_function(x: Float64[np.ndarray, "n"]) -> None:
         """Take anything."""
 
-    checked, refused = check(mine), list[int]()
+    checked, refused = check(checked_function), list[int]()
     for number in range(OFTEN + 3 * EVERY):
         try:
             checked(np.arange(2))

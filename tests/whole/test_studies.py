@@ -20,8 +20,8 @@ def spread(places: list[Condition]) -> list[Condition]:
     turned = sorted(places, key=lambda place: (rows.index(place.method) - cells.index(place.setting)) % len(rows))
     chosen: list[Condition] = []
     for place in turned:
-        if all(place.setting != other.setting for other in chosen) or all(
-            place.method != other.method for other in chosen
+        if all(place.setting != selected.setting for selected in chosen) or all(
+            place.method != selected.method for selected in chosen
         ):
             chosen.append(place)
     return chosen
@@ -49,6 +49,6 @@ def test_committed_rows_match_todays_configs(folder: Path, tmp_path: Path) -> No
 def test_committed_summaries_follow_from_the_curves(folder: Path) -> None:
     """Results follow from the curves, by today's rules: a table that was kept by older ones misleads who opens it."""
     key, names = ["cell", "selector", "seed"], ["late", "rounds_to_target", "virtual_s_to_target", "bytes_to_target"]
-    kept = pd.read_parquet(folder / result_files.RESULTS).set_index(key)[names]
-    found = pd.DataFrame([row for _, row in read(folder).done()]).set_index(key)[names]
-    pd.testing.assert_frame_equal(kept.loc[found.index], found, check_dtype=False, rtol=1e-5, atol=0)
+    committed = pd.read_parquet(folder / result_files.RESULTS).set_index(key)[names]
+    computed = pd.DataFrame([row for _, row in read(folder).done()]).set_index(key)[names]
+    pd.testing.assert_frame_equal(committed.loc[computed.index], computed, check_dtype=False, rtol=1e-5, atol=0)

@@ -42,25 +42,28 @@ def modules() -> dict[str, Path]:
 
 def imported(tree: ast.AST) -> set[str]:
     """The modules that a file imports, anywhere in it, or names in a text as `fedcohort.selector.flash`."""
-    found = set()
-    for each in ast.walk(tree):
-        if isinstance(each, ast.ImportFrom) and each.module:
-            found |= {each.module, *(f"{each.module}.{alias.name}" for alias in each.names)}
-        elif isinstance(each, ast.Import):
-            found |= {alias.name for alias in each.names}
-        elif isinstance(each, ast.Constant) and isinstance(each.value, str):
-            found |= {name for name in modules() if f"{name}." in f"{each.value}."}
-    return found & set(modules())
+    modules_found = set()
+    for syntax_node in ast.walk(tree):
+        if isinstance(syntax_node, ast.ImportFrom) and syntax_node.module:
+            modules_found |= {
+                syntax_node.module,
+                *(f"{syntax_node.module}.{alias.name}" for alias in syntax_node.names),
+            }
+        elif isinstance(syntax_node, ast.Import):
+            modules_found |= {alias.name for alias in syntax_node.names}
+        elif isinstance(syntax_node, ast.Constant) and isinstance(syntax_node.value, str):
+            modules_found |= {name for name in modules() if f"{name}." in f"{syntax_node.value}."}
+    return modules_found & set(modules())
 
 
 def test_nobody_imports_a_word() -> None:
     """Not even another word: what two papers share is a module of its own."""
-    found = {}
+    importers = {}
     for path in (ROOT / "src").rglob("*.py"):
-        others = {name for name in imported(ast.parse(path.read_text())) if modules()[name] != path}
-        if others:
-            found[str(path.relative_to(ROOT))] = others
-    assert not found
+        other_modules = {name for name in imported(ast.parse(path.read_text())) if modules()[name] != path}
+        if other_modules:
+            importers[str(path.relative_to(ROOT))] = other_modules
+    assert not importers
 
 
 def chosen(*typed: str) -> set[tuple[str, str]]:
@@ -68,7 +71,7 @@ def chosen(*typed: str) -> set[tuple[str, str]]:
     return {(key.split("@")[0], word) for key, word in compose_words(*typed).choices.items()}
 
 
-def stripped(home: Path, kept: set[tuple[str, str]]) -> str:
+def stripped(home: Path, used: set[tuple[str, str]]) -> str:
     """A copy of the package in `home` without the .py and .yaml of any word, alias, preset or experiment but `kept`."""
     shutil.copytree(ROOT / "src", home / "src")
     shutil.copytree(CONFIGS, home / "configs")
@@ -77,7 +80,7 @@ def stripped(home: Path, kept: set[tuple[str, str]]) -> str:
         file.write('\nprint("from", __file__)\n')
     for path in (home / "configs").glob("*/*.yaml"):
         group, word = path.parent.name, path.stem
-        if group in (*METHOD_GROUPS, "heterogeneity", "experiment") and (group, word) not in kept:
+        if group in (*METHOD_GROUPS, "heterogeneity", "experiment") and (group, word) not in used:
             path.unlink()
             (home / "src" / "fedcohort" / group / f"{word}.py").unlink(missing_ok=True)
     return str(home)

@@ -29,16 +29,16 @@ def two_sweeps() -> list[Run]:
     ]
 
 
-def _in(found: Run, sweep: str) -> Run:
-    return replace(found, tags={**found.tags, "sweep_id": sweep})
+def _in(run: Run, sweep: str) -> Run:
+    return replace(run, tags={**run.tags, "sweep_id": sweep})
 
 
 def test_a_verdict_names_a_difference_of_budgets() -> None:
     """Of random and flash the first sweep's five runs are compared, of ucb there are those of the second only."""
-    found = compare_runs(two_sweeps())
-    assert found.unlike["", "flash"] == ()
-    assert found.unlike["", "ucb"] == ("rounds", "until.virtual_s", "deadline")
-    lines = list_verdicts(found)
+    answer = compare_runs(two_sweeps())
+    assert answer.unlike["", "flash"] == ()
+    assert answer.unlike["", "ucb"] == ("rounds", "until.virtual_s", "deadline")
+    lines = list_verdicts(answer)
     (ucb,) = (line for line in lines if line.startswith("ucb is worse than random"))
     assert ucb.endswith("Other options differ as well: rounds, until.virtual_s and deadline.")
     assert lines[-1] == "The runs belong to several sweeps: sweep=2026-01-02 compares only those of the newest."
@@ -70,25 +70,25 @@ def test_other_options_that_differ_are_noted(
 ) -> None:
     a, b = ("5", "9") if rows == "rounds" else ("a", "b")
     runs = []
-    for value, given in ((a, first), (b, second)):
-        made = make_run("random", 0, 0.5, options={**given, **({rows: value} if rows in ("selector", "agg") else {})})
-        runs.append(replace(made, tags={**made.tags, "name": value}))
-    found = match(runs, rows, None, ACC)
-    assert find_unlike((b, ""), (a, ""), found, rows) == expected
+    for value, options in ((a, first), (b, second)):
+        run = make_run("random", 0, 0.5, options={**options, **({rows: value} if rows in ("selector", "agg") else {})})
+        runs.append(replace(run, tags={**run.tags, "name": value}))
+    matched = match(runs, rows, None, ACC)
+    assert find_unlike((b, ""), (a, ""), matched, rows) == expected
 
 
 def test_a_baseline_column_makes_columns_the_conditions() -> None:
     """Of agg=a, the baseline, and agg=b, which brings its own deadline along, in the row of one selector."""
     runs = [make_run("ucb", s, 0.5 + 0.1 * s, agg, options={"deadline": agg}) for agg in ("a", "b") for s in range(2)]
-    found = compare_runs(runs, cols="agg", baseline="a")
-    assert list(found.headline.entries) == [("ucb", "a"), ("ucb", "b")]
-    assert found.unlike == {("ucb", "b"): ()}
+    answer = compare_runs(runs, cols="agg", baseline="a")
+    assert list(answer.headline.entries) == [("ucb", "a"), ("ucb", "b")]
+    assert answer.unlike == {("ucb", "b"): ()}
 
 
 def test_the_newest_sweep_is_the_one_that_began_last() -> None:
     """A sweep that found all of its runs finished has those of the one before, and a name that sorts after."""
     runs = [_in(make_run("a", 0, 0.1, started=3), "2025, 2026"), _in(make_run("b", 0, 0.1, started=1), "2027")]
     assert name_newest(runs) == "2026"
-    assert name_newest([replace(each, tags={}) for each in runs]) is None
+    assert name_newest([replace(run, tags={}) for run in runs]) is None
     assert find_newest_sweep(match(runs, "selector", None, ACC)) == "2026"
     assert find_newest_sweep(match(runs[:1], "selector", None, ACC)) is None

@@ -19,8 +19,8 @@ def test_a_note_says_when_the_last_rounds_ended() -> None:
     """A budget is reached in a round, which ends beyond it: by the last values slow rounds have had more time."""
     tags, budget = {"rounds_done": "3", "ended_by": "until.virtual_s"}, {"until.virtual_s": "3600"}
     runs = [
-        replace(each, tags=tags, params={**each.params, **budget}, metrics={**each.metrics, "time/virtual_s": seconds})
-        for each, seconds in zip(make_runs([0.1, 0.2], [0.3, 0.4]), (3600.0, 3660.0, 4500.0, 3601.0), strict=True)
+        replace(run, tags=tags, params={**run.params, **budget}, metrics={**run.metrics, "time/virtual_s": seconds})
+        for run, seconds in zip(make_runs([0.1, 0.2], [0.3, 0.4]), (3600.0, 3660.0, 4500.0, 3601.0), strict=True)
     ]
     (line,) = notes_with(match(runs, "selector", None, ACC), "ended by")
     assert line.startswith("ended by until.virtual_s=3600: 4 runs, after 3 rounds, ")
@@ -28,15 +28,15 @@ def test_a_note_says_when_the_last_rounds_ended() -> None:
 
 
 def test_missing_seeds_are_named() -> None:
-    found = match([*make_runs([0.1, 0.2], [0.3, 0.4]), make_run("random", 2, 0.5)], "selector", None, ACC)
-    assert notes_with(found, "missing") == ["missing: ucb has no run of seed 2"]
+    matched = match([*make_runs([0.1, 0.2], [0.3, 0.4]), make_run("random", 2, 0.5)], "selector", None, ACC)
+    assert notes_with(matched, "missing") == ["missing: ucb has no run of seed 2"]
 
 
 def test_a_run_of_other_settings_is_left_out_and_named() -> None:
     odd = make_run("ucb", 2, 0.9, options={"selector.discount": "0.9"})
-    found = match([*make_runs([0.1, 0.2], [0.3, 0.4]), odd], "selector", None, ACC)
-    assert sorted(found.cells["ucb", NO_COLUMN]) == [0, 1]
-    (line,) = notes_with(found, "left out")
+    matched = match([*make_runs([0.1, 0.2], [0.3, 0.4]), odd], "selector", None, ACC)
+    assert sorted(matched.cells["ucb", NO_COLUMN]) == [0, 1]
+    (line,) = notes_with(matched, "left out")
     assert line.endswith("it differs from the other runs of ucb: selector.discount=0.9 (others none)")
 
 
@@ -45,17 +45,17 @@ def test_a_run_that_ended_early_counts_and_is_named() -> None:
     runs = make_runs([0.1, 0.2, 0.3], [0.3, 0.4, 0.5])
     runs[0] = replace(runs[0], tags={"rounds_done": "2"})
     runs[2] = replace(runs[2], tags={"rounds_done": "5"})
-    found = match(runs, "selector", None, ACC)
-    assert sorted(found.cells["random", NO_COLUMN]) == [0, 1, 2]
-    assert notes_with(found, "early") == ["ended early: random-fedavg-s0-0 (MLflow's random-f) (2 of 5 rounds)"]
+    matched = match(runs, "selector", None, ACC)
+    assert sorted(matched.cells["random", NO_COLUMN]) == [0, 1, 2]
+    assert notes_with(matched, "early") == ["ended early: random-fedavg-s0-0 (MLflow's random-f) (2 of 5 rounds)"]
     left_out = [replace(runs[0], status="failed"), *runs[1:]]
     assert notes_with(match(left_out, "selector", None, ACC), "early") == []
 
 
 def test_of_equal_runs_the_newest_counts() -> None:
-    found = match([*make_runs([0.1, 0.2], [0.3, 0.4]), make_run("ucb", 1, 0.9, started=1)], "selector", None, ACC)
-    assert found.cells["ucb", NO_COLUMN][1].metrics[ACC] == 0.9
-    (line,) = notes_with(found, "left out")
+    matched = match([*make_runs([0.1, 0.2], [0.3, 0.4]), make_run("ucb", 1, 0.9, started=1)], "selector", None, ACC)
+    assert matched.cells["ucb", NO_COLUMN][1].metrics[ACC] == 0.9
+    (line,) = notes_with(matched, "left out")
     assert "ucb-fedavg-s1-0" in line
     assert "newer" in line
 
@@ -70,49 +70,47 @@ def test_of_equal_runs_the_newest_counts() -> None:
     ],
 )
 def test_a_run_that_can_not_be_used_is_named(change: Callable[[Run], Run], why: str) -> None:
-    found = match([*make_runs([0.1], [0.2]), change(make_run("ucb", 4, 0.1))], "selector", None, ACC)
-    assert notes_with(found, "left out") == [f"left out: ucb-fedavg-s4-0 (MLflow's ucb-feda): {why}"]
-    assert sorted(found.cells["ucb", NO_COLUMN]) == [0]
+    matched = match([*make_runs([0.1], [0.2]), change(make_run("ucb", 4, 0.1))], "selector", None, ACC)
+    assert notes_with(matched, "left out") == [f"left out: ucb-fedavg-s4-0 (MLflow's ucb-feda): {why}"]
+    assert sorted(matched.cells["ucb", NO_COLUMN]) == [0]
 
 
 def test_a_cell_of_other_settings_is_marked() -> None:
     long = [make_run("ucb", s, 0.9 + s / 100, rounds="50") for s in range(3)]
-    others = [make_run(word, s, 0.1 + s / 100) for word in ("random", "powd") for s in range(3)]
-    found = match([*others, *long], "selector", None, ACC)
-    assert "also differs: rounds is 5 for powd, random; 50 for ucb" in found.notes
-    assert found.odd == {("ucb", NO_COLUMN)}
+    ordinary = [make_run(word, s, 0.1 + s / 100) for word in ("random", "powd") for s in range(3)]
+    matched = match([*ordinary, *long], "selector", None, ACC)
+    assert "also differs: rounds is 5 for powd, random; 50 for ucb" in matched.notes
+    assert matched.odd == {("ucb", NO_COLUMN)}
 
 
 def test_options_of_the_compared_group_may_differ() -> None:
     plain = [make_run("random", s, 0.1, options={"selector.weights": "uniform"}) for s in (0, 1)]
     prox = [make_run("random", s, 0.2, agg="fedprox", regulariser="prox", options={"agg.mu": "1"}) for s in (0, 1)]
-    found = match([*plain, *prox, make_run("ucb", 0, 0.1)], "selector", "agg", ACC)
-    assert notes_with(found, "also differs") == ["also differs: regulariser is none for fedavg; prox for fedprox"]
-    assert found.odd == frozenset()
+    matched = match([*plain, *prox, make_run("ucb", 0, 0.1)], "selector", "agg", ACC)
+    assert notes_with(matched, "also differs") == ["also differs: regulariser is none for fedavg; prox for fedprox"]
+    assert matched.odd == frozenset()
 
 
 def test_several_commits_and_values_that_are_not_finite_are_named() -> None:
-    found = [
-        replace(make_run("ucb", s, 0.1 / (1 - s) if s < 1 else math.inf), tags={"commit": f"c{s}"}) for s in (0, 1)
-    ]
-    notes = match(found, "selector", None, ACC).notes
+    runs = [replace(make_run("ucb", s, 0.1 / (1 - s) if s < 1 else math.inf), tags={"commit": f"c{s}"}) for s in (0, 1)]
+    notes = match(runs, "selector", None, ACC).notes
     assert "the runs are of several commits: c0 (1), c1 (1)" in notes
-    same = [replace(each, tags={"commit": "c0", "dirty": "true"}) for each in found]
-    assert "all runs are of commit c0 with uncommitted changes" in match(same, "selector", None, ACC).notes
+    one_commit = [replace(run, tags={"commit": "c0", "dirty": "true"}) for run in runs]
+    assert "all runs are of commit c0 with uncommitted changes" in match(one_commit, "selector", None, ACC).notes
     assert "diverged: ucb-fedavg-s1-0 (MLflow's ucb-feda) ended with test/acc=inf" in notes
 
 
 def test_numbers_are_in_the_order_of_numbers() -> None:
-    found = [make_run("ucb", 0, 0.1, cohort=str(m)) for m in (10, 9, 100)]
-    assert match(found, "cohort", None, ACC).rows == ["9", "10", "100"]
+    runs = [make_run("ucb", 0, 0.1, cohort=str(m)) for m in (10, 9, 100)]
+    assert match(runs, "cohort", None, ACC).rows == ["9", "10", "100"]
 
 
 def test_unknown_names_are_rejected() -> None:
-    found = make_runs([0.1], [0.2])
+    runs = make_runs([0.1], [0.2])
     with pytest.raises(OptionError, match=r"cols must be a parameter or tag of the runs \(seed|selector"):
-        match(found, "selector", "nothing", ACC)
+        match(runs, "selector", "nothing", ACC)
     with pytest.raises(OptionError, match="metric must be one of test/acc, test/loss, got 'acc'"):
-        match(found, "selector", None, "acc")
+        match(runs, "selector", None, "acc")
     with pytest.raises(OptionError, match=r"baseline must be a value of selector \(ucb\), got 'random'"):
         compare_runs([make_run("ucb", 0, 0.1)])
 
@@ -129,34 +127,34 @@ def test_each_seed_may_have_a_budget_of_its_own() -> None:
     """As where another run's time is the budget; two runs of a seed with two budgets are two settings."""
     runs = [make_run("random", seed, 0.5, options={"until.virtual_s": f"{seed + 1}00"}) for seed in range(3)]
     assert list(match(runs, "selector", None, ACC).cells[("random", "")]) == [0, 1, 2]
-    found = match(
+    matched = match(
         [*runs, make_run("random", 0, 0.7, started=9, options={"until.virtual_s": "900"})], "selector", None, ACC
     )
-    assert len(found.cells[("random", "")]) == 1
-    assert notes_with(found, "until.virtual_s=")
+    assert len(matched.cells[("random", "")]) == 1
+    assert notes_with(matched, "until.virtual_s=")
 
 
 def test_budgets_of_their_own_are_compared_seed_by_seed() -> None:
     """Seeds 1 and 2 of ucb went on without the budget, so that they are no equals; a seed that random lacks is none."""
     budgets = {0: "300", 1: "400", 2: "500"}
     random = [make_run("random", s, 0.5, options={"until.virtual_s": budgets[s]}) for s in (1, 2)]
-    alike = [make_run("ucb", s, 0.6, options={"until.virtual_s": of}) for s, of in budgets.items()]
-    found = match([*random, *alike], "selector", None, ACC)
-    assert (notes_with(found, "also differs"), found.odd) == ([], frozenset())
+    methods = [make_run("ucb", s, 0.6, options={"until.virtual_s": budget}) for s, budget in budgets.items()]
+    matched = match([*random, *methods], "selector", None, ACC)
+    assert (notes_with(matched, "also differs"), matched.odd) == ([], frozenset())
     longer = [make_run("ucb", s, 0.6, options={"until.virtual_s": "300" if not s else "null"}) for s in budgets]
     random.append(make_run("random", 0, 0.5, options={"until.virtual_s": "300"}))
-    found = match([*random, *longer], "selector", None, ACC)
-    assert notes_with(found, "also differs") == [
+    matched = match([*random, *longer], "selector", None, ACC)
+    assert notes_with(matched, "also differs") == [
         "also differs: until.virtual_s on seed 1 is 400 for random; null for ucb",
         "also differs: until.virtual_s on seed 2 is 500 for random; null for ucb",
     ]
-    assert found.odd == {("random", NO_COLUMN), ("ucb", NO_COLUMN)}
+    assert matched.odd == {("random", NO_COLUMN), ("ucb", NO_COLUMN)}
 
 
 def test_notes_name_a_run_by_its_folder() -> None:
     """The start of MLflow's id looked like the hash in a folder's name, and was in none."""
-    found = make_run("ucb", 0, math.inf)
-    placed = replace(found, tags={**found.tags, "folder": "/far/logs/runs/ucb-fedavg-digits-930a3273-s0"})
+    run = make_run("ucb", 0, math.inf)
+    placed = replace(run, tags={**run.tags, "folder": "/far/logs/runs/ucb-fedavg-digits-930a3273-s0"})
     (note,) = notes_with(match([placed], "selector", None, ACC), "diverged")
     assert note.startswith("diverged: ucb-fedavg-digits-930a3273-s0 ended with test/acc=inf")
 
@@ -168,12 +166,12 @@ def test_a_setting_is_no_others_beginning() -> None:
         for seed in (0, 1)
         for agg, n in (("fedavg", "50"), ("fedprox", "9"))
     ]
-    found = match(runs, "agg", None, ACC)
-    assert found.federations["fedavg", ""] != found.federations["fedprox", ""]
+    matched = match(runs, "agg", None, ACC)
+    assert matched.federations["fedavg", ""] != matched.federations["fedprox", ""]
 
 
 def test_methods_own_options_are_no_other_federation() -> None:
     runs = [make_run("random", seed, 0.2, options=EVEN) for seed in range(2)]
     runs += [make_run("ucb", seed, 0.3, options={**EVEN, "selector.gamma": "0.7"}) for seed in range(2)]
-    found = match(runs, "selector", None, ACC)
-    assert len(set(found.federations.values())) == 1
+    matched = match(runs, "selector", None, ACC)
+    assert len(set(matched.federations.values())) == 1
