@@ -53,7 +53,8 @@ def check_layout(figure: Figure) -> None:
     assert height <= 9
     assert min(box.x0, box.y0) >= -0.02
     assert max(box.x1 - width, box.y1 - height) <= 0.02
-    assert all(5 <= text.get_fontsize() <= style.TEXT for text in figure.findobj(Text) if text.get_text())  # type: ignore[union-attr]
+    sizes = [float(text.get_fontsize()) for text in figure.findobj(Text) if isinstance(text, Text) and text.get_text()]
+    assert all(5 <= size <= style.TEXT for size in sizes)
 
 
 def ran(folder: Path, **other: Any) -> RunInfo:
