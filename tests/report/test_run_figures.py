@@ -1,13 +1,11 @@
 """The figures: drawn from the journal, whole for a resumed run, readable at every size."""
 
 import dataclasses
-import logging
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
@@ -28,7 +26,6 @@ from known import known
 from record.made_up import info, play, report
 
 NAMES = ["accuracy.png", "belief.png", "partition.png", "round.png", "selection.png"]
-PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @pytest.fixture
@@ -72,16 +69,6 @@ def words(figure: Figure) -> str:
     for legend in figure.legends:
         texts += [text.get_text() for text in legend.get_texts()]
     return "\n".join(" ".join(text.split()) for text in texts)
-
-
-def test_only_the_figure_files_are_written(tmp_path: Path) -> None:
-    facts, before = info(tmp_path / "run"), dict(matplotlib.rcParams)
-    play([Journal(), Figures(["png"], always=True)], facts)
-    made = sorted((facts.folder / "figures").iterdir())
-    assert [path.name for path in made] == NAMES
-    assert all(path.read_bytes()[:8] == PNG for path in made)
-    assert dict(matplotlib.rcParams) == before, "matplotlib's global state"
-    assert logging.getLogger("matplotlib").level == logging.WARNING
 
 
 @pytest.mark.parametrize(("status", "there"), [("interrupted", True), ("failed", False)])

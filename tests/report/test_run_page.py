@@ -2,22 +2,30 @@
 
 import dataclasses
 import json
+import logging
 import re
 from pathlib import Path
+
+import matplotlib
+import pytest
 
 from fedcohort.console.summary import Summary
 from fedcohort.record.history import read
 from fedcohort.record.journal import Journal
 from fedcohort.record.status import RunStatus
 from fedcohort.report import run_page
+from fedcohort.report.figure import style
 from fedcohort.report.run_figures import Figures, redraw
 from fedcohort.report.run_page import MAX_BYTES, list_sections, mean_correlations
 from record.made_up import info, play, report
+from report.test_run_figures import NAMES
 
 ASKS = re.compile(r"https?://|src=\"(?!data:)|href=|@import|url\(|<script|<link")
 
 
-def test_the_page_starts_with_the_result_and_loads_nothing(tmp_path: Path) -> None:
+def test_the_page_starts_with_the_result_and_loads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(style, "DPI", 50)
+    settings = dict(matplotlib.rcParams)
     facts = info(tmp_path / "run", changed={"selector": "flash", "client.lr": "0.2"})
     play([Journal(), Summary(full=False), Figures(["png"], always=True), RunStatus()], facts)
     text = (tmp_path / "run" / "report.html").read_text()
@@ -30,7 +38,12 @@ def test_the_page_starts_with_the_result_and_loads_nothing(tmp_path: Path) -> No
     headings = re.findall("<h2>(.*?)</h2>", text)
     expected = ["Result", "Data of the clients", "Selected clients", "State of the selector"]
     assert headings == [*expected, "Cost", "All metrics"]
-    assert text.count("data:image/png;base64,") == len(list((tmp_path / "run" / "figures").iterdir())) == 5
+    files = sorted((tmp_path / "run" / "figures").iterdir())
+    assert [file.name for file in files] == NAMES
+    assert all(file.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" for file in files)
+    assert text.count("data:image/png;base64,") == len(files)
+    assert dict(matplotlib.rcParams) == settings, "matplotlib's global state"
+    assert logging.getLogger("matplotlib").level == logging.WARNING
     assert not ASKS.search(text)
     assert len(text) < 5e6
     again = text

@@ -41,10 +41,16 @@ def test_a_name_is_text_in_markdown_and_html(table: Table) -> None:
 def test_latex_is_a_booktabs_table_with_a_caption(table: Table) -> None:
     text = table.latex()
     assert r"\caption{Mean of 3 seeds\_}" in text
-    assert r"ucb\_cs \& 50 \% & \textbf{50.0} \\" in text
+    assert r"UCB-CS \& 50 \% & \textbf{50.0} \\" in text
     assert r"\begin{tabular}{lr}" in text
     assert r"\toprule" in text
     assert "$<$script$>$x$<$/script$>$" in text
+
+
+def test_latex_has_published_names_of_methods() -> None:
+    frame = pd.DataFrame({"method": ["3. powd_mean", "oracle_clean ‡", "mine"], "powd_mean": ["flash"] * 3})
+    lines = Table(frame, "").latex().split(r"\midrule")[1].splitlines()[1:4]
+    assert lines == [rf"{name} & flash \\" for name in ("3. pow-d, plain mean", "Clean oracle ‡", "mine")]
 
 
 def test_long_texts_are_folded() -> None:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from fedcohort.report.render import escape_markdown, render
+from fedcohort.results.method_names import name_method
 
 if TYPE_CHECKING:
     import pandas as pd
 EMPTY = "–"
 LONG = 30  # characters above which a cell with letters is a text, which may wrap
+METHOD_COLUMNS = {"method", "selector", "agg"}
 LATEX_SYMBOLS = {"<": "$<$", ">": "$>$", "≥": r"$\geq$", "≤": r"$\leq$", "−": "$-$", "×": r"$\times$", "∞": r"$\infty$"}
 Format = str | Callable[[Any], str]
 
@@ -92,10 +94,12 @@ class Table:
         return Markup(render("table.html.j2", table=self))
 
     def latex(self) -> str:
-        """Return a LaTeX `table` environment with the caption, for booktabs."""
+        """Return a LaTeX `table` environment with the caption, for booktabs; methods have their published names."""
         import pandas as pd
 
         text = pd.DataFrame(self.rows, columns=self.heading)
+        for name in METHOD_COLUMNS & set(text):
+            text[name] = [re.sub(r"[a-z]\w*", lambda option: name_method(option[0]), cell) for cell in text[name]]
         style = text.style.hide(axis="index").format(escape="latex").format_index(escape="latex", axis=1)
         weights = pd.DataFrame("", index=text.index, columns=text.columns)
         for row, column in self.strong:

@@ -145,8 +145,9 @@ def _map_of(study: Study, verdict: Verdict, show: Format) -> SettingMap:
     seeds = number_range(method.value.n for method in verdict.methods)
     statistic = "mean of the last evaluations" if study.result == "late" else f"{study.result} evaluation"
     data = [word.split("=")[1] for word in study.common if word.startswith("dataset=")]
+    metric = " or ".join(map(label_metric, study.metric.split(" or ")))  # a leaderboard has several
     title = "; ".join([study.title, *(f"dataset {name}" for name in data)])
-    note = f"{title}; {statistic} of {label_metric(study.metric)}; {seeds} seeds"
+    note = f"{title}; {statistic} of {metric}; {seeds} seeds"
     labels = [study.settings[name].label for name in verdict.settings]
     shape = (len(settings), len(names))
     arrays = np.array(values).reshape(shape), np.array(is_clear, dtype=bool).reshape(shape)

@@ -1,29 +1,35 @@
 """following.png: which panels and lines there are."""
 
+import dataclasses
 from pathlib import Path
 
-import numpy as np
-
 from fedcohort.record.history import read
+from fedcohort.record.journal import Journal
 from fedcohort.report.figure import correlations
-from run_harness import go
-
-WORDS = ("+callback.journal._target_=fedcohort.record.journal.Journal", "rounds=6")
-
-
-def test_a_panel_for_each_part_and_a_line_for_each_fact(tmp_path: Path) -> None:
-    ran = go(tmp_path, "selector=flash", *WORDS)
-    history = read(ran.folder)
-    figure = correlations.draw(ran.info, history)
-    assert figure is not None
-    assert len(figure.axes) == 4
-    parts = {correlations.score_of(str(name)) for name in history.metrics} - {None}
-    assert parts == {"score", "exploit", "explore", "reward"}
-    known = history.metrics["select/score_noise"].dropna()
-    assert len(known) >= 3
-    assert (np.abs(known) <= 1).all()
+from fedcohort.round import score_correlation
+from known import known
+from record.made_up import info, report
+from report.test_run_figures import check_layout, words
 
 
-def test_nothing_to_draw(tmp_path: Path) -> None:
-    ran = go(tmp_path, "selector=random", *WORDS)
-    assert correlations.draw(ran.info, read(ran.folder)) is None
+def test_a_panel_for_each_score_and_a_line_for_each_property(tmp_path: Path) -> None:
+    facts, writer = info(tmp_path / "run"), Journal()
+    writer.start(facts)
+    for step in range(3):
+        metrics = {f"select/{part}_{fact}": 0.1 * step for part in ("score", "reward") for fact in ("noise", "seconds")}
+        writer.observe(dataclasses.replace(report(step), metrics=metrics))
+    figure = known(correlations.draw(facts, read(facts.folder)))
+    assert [axes.get_title("left") for axes in figure.axes] == ["score", "reward"]
+    for axes in figure.axes:
+        assert [line.get_label() for line in axes.lines[1:]] == ["label noise", "expected seconds"]
+    shown = {*words(figure).split("\n"), figure.get_supylabel()}
+    assert {"rank correlation", "communication round", "label noise", "expected seconds"} <= shown
+    check_layout(figure)
+
+
+def test_a_run_without_correlations_has_no_such_figure(tmp_path: Path) -> None:
+    facts, writer = info(tmp_path / "run"), Journal()
+    writer.start(facts)
+    writer.observe(report(0))
+    assert correlations.draw(facts, read(facts.folder)) is None
+    assert set(correlations.FACTS) == set(score_correlation.FACTS), "the names that a run logs"

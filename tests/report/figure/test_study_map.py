@@ -21,7 +21,8 @@ def test_the_map_groups_and_sorts_methods_and_shows_every_number(
 ) -> None:
     methods = ["flash", "powd_mean", "flash_tuned", "oracle_clean"]
     groups = ["published", "published", "tuned", "oracles"]
-    difference = np.tile([[1.5, 30.2, math.nan, -2.0]], (n_settings, 1))
+    difference = np.tile([[1.5, 30.2, 0.3, -2.0]], (n_settings, 1))
+    difference[0, 2] = math.nan
     labels = [f"40 % of clients with wrong labels, persistent speeds, for {i} hours" for i in range(n_settings)]
     clear = np.tile([[True, False, False, True]], (n_settings, 1))
     draw_map(SettingMap(labels, methods, groups, difference, clear, "points", "random", "3 seeds"), Path("map.png"))
@@ -30,7 +31,7 @@ def test_the_map_groups_and_sorts_methods_and_shows_every_number(
     names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert names == ["published:", "pow-d, plain mean", "FLASH", "tuned:", "FLASH, tuned", "oracles:", "Clean oracle"]
     numbers = [text.get_text() for axes in figure.axes for text in axes.texts]
-    assert sorted(set(numbers)) == sorted(["+1.5*", "+30", "–", "−2.0*"])
+    assert sorted(set(numbers)) == sorted(["+1.5*", "+30", "+0.3", "–", "−2.0*"])
     assert len(numbers) == 4 * n_settings
     assert "Difference to random, points (bold*: significant)" in words(figure)
     check_layout(figure)

@@ -120,6 +120,7 @@ def _draw_bars(axes: "Axes", round: ExplainedRound, rows: Ids, layers: Layers) -
             color="#555555",
         )
     axes.axvline(0, color=style.GREY, linewidth=0.6)
+    axes.use_sticky_edges = False  # bars end inside the frame
     style.tidy(axes)
     axes.grid(False, axis="y")
     axes.tick_params(axis="y", length=0)

@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 
 IN_MAP = "class imbalance"  # visible in the map of classes
 SPREAD = 20.0  # ratio of the largest to the median value from which a strip is logarithmic
-COLOURS = {  # of the bars of each property
-    "label noise": style.VERMILLION,
-    "input noise": style.ORANGE,
-    "speed": style.BLUE,
-    "class imbalance": style.PURPLE,
-    "samples": style.GREY,
-}
 
 
 def draw(info: RunInfo) -> "Figure":
@@ -53,7 +46,7 @@ def draw(info: RunInfo) -> "Figure":
     bar.set_label("share of the client's samples, %", fontsize=style.TEXT)
     bar.ax.tick_params(labelsize=style.TEXT, length=2)
     for axes, fact in zip(grid[1:], strips, strict=True):
-        draw_strip(axes, fact.values[order], edges, fact.label, COLOURS[fact.word])
+        draw_strip(axes, fact.values[order], edges, fact.label)
     return figure
 
 
@@ -110,13 +103,14 @@ def _heat_map(axes: "Axes", shares: np.ndarray, edges: Ids, label: str) -> "Axes
     return image
 
 
-def draw_strip(axes: "Axes", values: np.ndarray, edges: Ids, label: str, colour: str) -> None:
+def draw_strip(axes: "Axes", values: np.ndarray, edges: Ids, label: str) -> None:
     """Draw one bar for each row of clients, next to a panel that names the rows."""
     count = len(values)
     sizes = np.diff(np.append(edges, count))
     means = group_means(np.nan_to_num(values, nan=0.0, posinf=0.0), edges)
-    gap = 0.8 if count <= 120 else 1.0
-    axes.barh(edges + sizes / 2 - 0.5, means, height=sizes * gap, color=colour, linewidth=0)
+    axes.barh(
+        edges + sizes / 2 - 0.5, means, height=sizes * (0.8 if count <= 120 else 1), color=style.GREY, linewidth=0
+    )
     axes.set_xlabel(style.fold(label, 0.95))
     median, largest = float(np.median(means)), float(means.max())
     if means.min() > 0 and largest > SPREAD * median and largest > 1:  # shares stay linear

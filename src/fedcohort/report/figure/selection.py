@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.patches import Patch
 
 COLOURS = (style.PALE, "#C9C9C9", style.ORANGE, style.BLUE)  # by fate, in print from light to dark
-HATCHES = ("", "", style.HATCH, "")
 LABELS = ("available, not selected", "unavailable", "selected, too late or lost", "selected, arrived")
 COLUMNS = 700  # rounds that the map shows separately
 CELLS = 2**25  # clients x rounds up to which every client has a row; otherwise only selected clients have one
@@ -53,7 +52,7 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
     _per_client(grid[1], fate)
     if fact is not None:
         values = fact.values[clients]
-        partition.draw_strip(grid[2], values, style.bins(len(clients)), fact.label, partition.COLOURS[fact.word])
+        partition.draw_strip(grid[2], values, style.bins(len(clients)), fact.label)
         if np.isfinite(rho := rank_correlation((fate >= TOO_LATE).sum(axis=1).astype(float), values)):
             grid[1].set_xlabel(f"{grid[1].get_xlabel()}\n(rank correlation\nwith {fact.word}\n{rho:+.2f})")
     grid[0].set_xlim(0.5, rounds + 0.5)
@@ -144,6 +143,7 @@ def _per_client(axes: "Axes", fate: Fates) -> None:
         width = np.add.reduceat((fate == code).sum(axis=1), rows) / sizes
         axes.barh(rows + sizes / 2 - 0.5, width, left=start, height=height, **_look(code))
         start = start + width
+    axes.set_xlim(0, 1.05 * max(float(start.max()), 1.0))
     axes.set_xlabel("times selected" + (", mean" if len(rows) < len(fate) else ""))
     style.tidy(axes)
     style.whole_numbers(axes.xaxis, 4)
@@ -151,13 +151,13 @@ def _per_client(axes: "Axes", fate: Fates) -> None:
 
 
 def _look(code: int) -> dict[str, Any]:
-    return {"facecolor": COLOURS[code], "hatch": HATCHES[code], "edgecolor": "#777777", "linewidth": 0.2}
+    hatch = style.HATCH if code == TOO_LATE else ""
+    return {"facecolor": COLOURS[code], "hatch": hatch, "edgecolor": "#777777", "linewidth": 0.2}
 
 
 def _patches(fate: Fates) -> "list[Patch]":
     """Return the legend's entries for the fates that occur."""
     from matplotlib.patches import Patch
 
-    return [
-        Patch(**_look(code), label=LABELS[code]) for code in (ARRIVED, TOO_LATE, AWAY, IDLE) if (fate == code).any()
-    ]
+    occurring = [code for code in (ARRIVED, TOO_LATE, AWAY, IDLE) if (fate == code).any()]
+    return [Patch(**_look(code), label=LABELS[code]) for code in occurring]

@@ -62,17 +62,20 @@ def draw_map(data: SettingMap, path: Path) -> None:
     width = style.COLUMN if margin + CELL * n_settings <= style.COLUMN else style.PAGE
     labels = [_fold(label) for label in data.settings]
     longest = max(len(line) for label in labels for line in label.split("\n")) * style.LETTER * NUMBER / 72
-    rows = len(names) + len(set(data.groups))
-    title = f"Difference to {name_method(data.baseline)}, {data.unit} (bold*: significant)"
-    canvas = style.titled(title, data.note, width, n_blocks * (ROW * rows + longest + 0.1))
     means = np.nanmean(np.where(np.isfinite(data.difference).any(0), data.difference, 0.0), axis=0)
     order = np.lexsort((-means, [GROUPS.index(group) for group in data.groups]))
+    blocks = np.array_split(np.arange(n_settings), n_blocks)
+    has_result = [np.isfinite(data.difference[block][:, order]).any(0) for block in blocks]
+    rows = [order[flags] if flags.any() else order for flags in has_result]
+    heights = [ROW * (len(block) + len({data.groups[i] for i in block})) + longest + 0.1 for block in rows]
+    title = f"Difference to {name_method(data.baseline)}, {data.unit} (bold*: significant)"
+    canvas = style.titled(title, data.note, width, sum(heights))
     largest = max(float(np.nanmax(np.abs(data.difference), initial=0.0)), 1.0)
     norm = SymLogNorm(linthresh=1.0, vmin=-largest, vmax=largest)
-    blocks = np.array_split(np.arange(n_settings), n_blocks)
-    for axes, block in zip(canvas.subplots(n_blocks, squeeze=False)[:, 0], blocks, strict=True):
-        cells = np.ix_(block, order)
-        places = style.name_rows_by_group(axes, [names[i] for i in order], [data.groups[i] for i in order])
+    grid = canvas.subplots(n_blocks, squeeze=False, height_ratios=heights)[:, 0]
+    for axes, block, methods in zip(grid, blocks, rows, strict=True):
+        cells = np.ix_(block, methods)
+        places = style.name_rows_by_group(axes, [names[i] for i in methods], [data.groups[i] for i in methods])
         _draw_squares(axes, data.difference[cells].T, data.is_clear[cells].T, places, norm)
         axes.set_xticks(range(len(block)), [labels[i] for i in block], rotation=90, linespacing=1.0)
         style.tidy(axes, grid=False)

@@ -1,0 +1,62 @@
+"""What a reader of a comparison's figures sees."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from compare_toy import compare_runs, make_run
+from fedcohort.report.comparison import figures
+from fedcohort.results.compare_cost import Target
+from fedcohort.results.matching.run import Run
+from report.test_run_figures import check_layout, drawn, words  # noqa: F401
+
+GAINS = {"random": 0.0, "flash": 0.02, "powd_mean": 0.1, "flash_tuned": 0.05, "oracle_clean": 0.2}
+
+
+def make_gains(seeds: int = 3) -> list[Run]:
+    return [
+        make_run(name, seed, 0.5 + gain + seed / 100 + 0.004 * (seed == 1) * (gain > 0), dataset="digits")
+        for name, gain in GAINS.items()
+        for seed in range(seeds)
+    ]
+
+
+def test_differences_are_grouped_and_sorted_under_published_names(drawn: dict[str, Figure]) -> None:  # noqa: F811
+    figures.draw(compare_runs(make_gains()), Path())
+    forest = drawn["forest.png"]
+    labels = [label.get_text() for label in forest.axes[0].get_yticklabels()]
+    expected = ["published:", "pow-d, plain mean (n=3)", "FLASH (n=3)", "tuned:", "FLASH, tuned (n=3)"]
+    assert labels == [*expected, "oracles:", "Clean oracle (n=3)"]
+    assert "digits, 15 runs, 3 seeds per cell" in words(forest)
+    assert forest.axes[0].get_xlabel() == "better than random, points"
+    titles = [axes.get_title("left") for axes in drawn["differences.png"].axes]
+    assert titles == ["pow-d, plain mean", "FLASH", "FLASH, tuned", "Clean oracle"]
+    for figure in drawn.values():
+        check_layout(figure)
+
+
+def test_intervals_of_two_seeds_are_inside_the_frame(drawn: dict[str, Figure]) -> None:  # noqa: F811
+    """Differences of 0 and 80 points: half-width 12.7 * 40 points."""
+    values = {"random": (0.1, 0.1), "flash": (0.1, 0.9)}
+    figures.draw(
+        compare_runs([make_run(name, s, value) for name, of in values.items() for s, value in enumerate(of)]), Path()
+    )
+    (axes,) = drawn["forest.png"].axes
+    ends = np.concatenate([np.asarray(line.get_xdata(), dtype=float) for line in axes.lines])
+    assert ends.max() > 500
+    assert axes.get_xlim()[0] < ends.min()
+    assert axes.get_xlim()[1] > ends.max()
+
+
+@pytest.mark.parametrize(("target", "label"), [(0.6, "target 60 %"), (0.9, "target 90 %, met by no mean curve")])
+def test_a_target_that_no_curve_meets_says_so(
+    drawn: dict[str, Figure],  # noqa: F811
+    target: float,
+    label: str,
+) -> None:
+    figures.draw(compare_runs(make_gains(), target=Target(target), axis="rounds"), Path())
+    assert label in words(drawn["curves.png"]).split("\n")
+    looks = {(line.get_linestyle(), line.get_marker()) for line in drawn["curves.png"].axes[0].lines[:5]}
+    assert len(looks) == 5, "lines differ without colours, too"
