@@ -18,35 +18,35 @@ from report.test_run_figures import drawn, words  # noqa: F401
 def test_equal_properties_are_a_line_of_text(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
     """12 clients of 30 samples each, all in one order of classes; 60 virtual seconds of 27 samples are 2.2 each."""
     counts, ones = np.full((12, 2), 15), np.ones(12)
-    same: dict[str, Any] = {
+    equal_properties: dict[str, Any] = {
         "class_counts": counts,
         "noise_rate": 0.1 * ones,
         "n_train": np.full(12, 27),
         "expected_s": 60 * ones,
     }
-    drawn["partition.png"] = partition.draw(info(tmp_path, **same))
-    each = ("10 % label noise", "a full job takes 2.2 virtual s per sample")
-    said = f"equal for all clients: {'; '.join(each)}; 30 samples per client (training and validation)"
-    assert drawn["partition.png"].get_supxlabel() == said
+    drawn["partition.png"] = partition.draw(info(tmp_path, **equal_properties))
+    sentences = ("10 % label noise", "a full job takes 2.2 virtual s per sample")
+    expected = f"equal for all clients: {'; '.join(sentences)}; 30 samples per client (training and validation)"
+    assert drawn["partition.png"].get_supxlabel() == expected
     assert len(drawn["partition.png"].axes) == 2  # the colour bar and the heat map
     assert "client\n" in words(drawn["partition.png"]), "in the order of their ids"
 
 
 def test_two_equal_curves_are_one(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
     """The mean over the clients' shards is within a point of the server's, or it isn't; rounds are alike, or not."""
-    for gap, shown in ((0.009, False), (0.011, True)):
+    for gap, both_drawn in ((0.009, False), (0.011, True)):
         facts, writer = info(tmp_path / f"run-{gap}"), Journal()
         writer.start(facts)
         for step in range(7):
-            made = report(step).metrics
-            clock = {"time/virtual_s": 10.0 * step**2} if shown else {}
-            changed = {**made, "clients/acc_mean": made["test/acc"] + gap, **clock}
+            metrics = report(step).metrics
+            clock = {"time/virtual_s": 10.0 * step**2} if both_drawn else {}
+            changed = {**metrics, "clients/acc_mean": metrics["test/acc"] + gap, **clock}
             writer.observe(dataclasses.replace(report(step), metrics=changed))
         drawn["accuracy.png"] = known(curves.draw(facts, read(facts.folder)))
         labels = [str(line.get_label()) for line in drawn["accuracy.png"].axes[0].lines]
-        assert ("clients' test sets, mean" in labels) == shown
-        assert ("clients' mean: equal" in words(drawn["accuracy.png"])) != shown
-        assert len(drawn["accuracy.png"].axes) == (4 if shown else 2)
+        assert ("clients' test sets, mean" in labels) == both_drawn
+        assert ("clients' mean: equal" in words(drawn["accuracy.png"])) != both_drawn
+        assert len(drawn["accuracy.png"].axes) == (4 if both_drawn else 2)
 
 
 def test_curves_by_time_are_drawn_where_rounds_differ() -> None:
