@@ -19,9 +19,9 @@ def test_a_panel_for_each_part_and_a_line_for_each_fact(tmp_path: Path) -> None:
     assert len(figure.axes) == 4
     parts = {correlations.score_of(str(name)) for name in history.metrics} - {None}
     assert parts == {"score", "exploit", "explore", "reward"}
-    known = history.metrics["select/score_noise"].dropna()
-    assert len(known) >= 3
-    assert (np.abs(known) <= 1).all()
+    logged = history.metrics["select/score_noise"].dropna()
+    assert len(logged) >= 3
+    assert (np.abs(logged) <= 1).all()
 
 
 def test_nothing_to_draw(tmp_path: Path) -> None:
