@@ -13,7 +13,7 @@ from yaml_words import make
 
 
 @pytest.mark.parametrize(
-    ("before", "told", "gamma", "expected"),
+    ("before", "losses", "gamma", "expected"),
     [
         ([0.5, 0.5], [1.0, 3.0], 0.1, [0.4, 0.6]),  # (.6, .8), .2 each too much
         ([0.5, 0.5], [1.0, 13.0], 0.1, [0.0, 1.0]),  # (.6, 1.8)

@@ -131,7 +131,7 @@ class Scripted(RoundModels):
 
 
 @pytest.mark.parametrize(
-    ("eval_every", "patience", "script", "looks", "kept"),
+    ("eval_every", "patience", "script", "looks", "best_step"),
     [
         (1, 99, (0.5, 0.9, 0.9, 0.1, 0.2, 0.3), 6, 1),  # the first of the best
         (1, 2, (0.5, 0.9, 0.1, 0.1), 4, 1),  # two steps without a better one

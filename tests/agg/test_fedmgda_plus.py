@@ -139,7 +139,7 @@ def test_a_run_moves_by_at_most_eta_g(tmp_path: Path) -> None:
     assert 0 < float(torch.linalg.vector_norm(after_two - after_one)) <= 0.05 + 1e-6
 
 
-@pytest.mark.parametrize(("server", "said"), [("sgd", 0), ("momentum", 1), ("adam", 1)])
+@pytest.mark.parametrize(("server", "expected"), [("sgd", 0), ("momentum", 1), ("adam", 1)])
 def test_a_notice_names_options_that_break_the_guarantee(server: str, expected: int) -> None:
     messages = startup_notices("agg=fedmgda_plus", f"server={server}")
     assert len(messages) == expected

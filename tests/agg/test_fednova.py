@@ -145,7 +145,7 @@ def test_partial_work_is_normalised(tmp_path: Path) -> None:
     assert last["weight"][last["arrived"]] @ a == pytest.approx(p @ a)
 
 
-@pytest.mark.parametrize(("word", "said"), [("client=sgd", 0), ("client.momentum=0.9", 0), ("client=adam", 1)])
+@pytest.mark.parametrize(("word", "expected"), [("client=sgd", 0), ("client.momentum=0.9", 0), ("client=adam", 1)])
 def test_a_notice_says_where_steps_replace_the_normaliser(word: str, expected: int) -> None:
     messages = startup_notices("agg=fednova", word)
     assert len(messages) == expected

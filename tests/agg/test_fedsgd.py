@@ -47,7 +47,7 @@ def test_a_proximal_term_would_change_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first_options", "second_options"),
     [
         # at w_t the pseudo-labels are what is predicted: p - z = 0
         (("objective=flash_robust", "objective.alpha=9"), ("objective=flash_robust", "objective.alpha=0")),

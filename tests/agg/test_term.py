@@ -16,7 +16,7 @@ LN3 = float(np.log(3))
 
 
 @pytest.mark.parametrize(
-    ("tilt", "told", "samples", "expected"),
+    ("tilt", "losses", "samples", "expected"),
     [
         (1.0, [0.0, LN3], [1, 1], [0.25, 0.75]),  # 1 : 3
         (1.0, [0.0, LN3], [3, 1], [0.5, 0.5]),  # 3 * 1 : 1 * 3

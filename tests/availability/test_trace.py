@@ -88,7 +88,7 @@ def test_clients_are_drawn_with_assign_drawn(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"client": [30, 10, None, 10, 20]}, r"availability.client: .*: row 2 holds .* but a name must be"),
         ({"client": [30.5, 10, 20, 10, 20]}, r"availability.client: .*: row 0 holds 30.5, but a name"),
@@ -133,7 +133,7 @@ def test_an_invalid_table_is_rejected_with_file_row_and_reason(
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"start": "begin"}, r"availability.start: .* has no column 'begin'; it has client, start_s, end_s, state"),
         ({"state": "there"}, r"availability.state: .* has no column 'there'"),
@@ -296,7 +296,9 @@ def test_an_error_is_raised_before_a_run_writes_anything(tmp_path: Path) -> None
     assert not list(tmp_path.glob("runs/*/*"))
 
 
-@pytest.mark.parametrize(("assign", "idle", "said"), [("by_id", False, 1), ("by_id", True, 0), ("drawn", False, 0)])
+@pytest.mark.parametrize(
+    ("assign", "idle", "expected_count"), [("by_id", False, 1), ("by_id", True, 0), ("drawn", False, 0)]
+)
 def test_a_notice_says_that_idle_has_no_effect_without_drawing(assign: str, idle: bool, expected_count: int) -> None:
     lines = trace("ready.parquet", assign=assign, idle=idle).notices("trace")
     assert [line.split(":")[0] for line in lines] == expected_count * [

@@ -158,7 +158,7 @@ def test_lines_every_out_of_range_is_rejected(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sample", "every", "said"), [(2, 1, True), (2, 0, False), (None, 1, False), (10**6, 1, False)]
+    ("sample", "every", "expected"), [(2, 1, True), (2, 0, False), (None, 1, False), (10**6, 1, False)]
 )
 def test_the_table_says_which_clients_are_evaluated(
     tmp_path: Path, sample: int | None, every: int, expected: bool

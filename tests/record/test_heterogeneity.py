@@ -9,7 +9,7 @@ from record.made_up import info
 
 
 @pytest.mark.parametrize(
-    ("choices", "config", "said"),
+    ("choices", "config", "name"),
     [
         ({"heterogeneity": "noise15", "partition": "iid", "label_noise": "beta"}, {}, "noise15"),
         ({"partition": "iid", "label_noise": "none"}, {}, "iid + no label noise"),

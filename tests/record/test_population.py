@@ -23,7 +23,7 @@ def test_clients_with_one_class_are_skewed() -> None:
     assert population.find_skewed(counts).tolist() == [True] * 30 + [False] * 70
 
 
-@pytest.mark.parametrize(("own", "skewed"), [(65, False), (67, True)])
+@pytest.mark.parametrize(("own_count", "skewed"), [(65, False), (67, True)])
 def test_the_bound_is_the_quantile_of_a_table(own_count: int, skewed: bool) -> None:
     """A client's table against a quantile that stands in books.
 

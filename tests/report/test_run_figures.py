@@ -84,7 +84,7 @@ def test_only_the_figure_files_are_written(tmp_path: Path) -> None:
     assert logging.getLogger("matplotlib").level == logging.WARNING
 
 
-@pytest.mark.parametrize(("status", "there"), [("interrupted", True), ("failed", False)])
+@pytest.mark.parametrize(("status", "page_exists"), [("interrupted", True), ("failed", False)])
 def test_the_option_decides_when_figures_are_drawn(
     tmp_path: Path, drawn: dict[str, Figure], status: str, page_exists: bool
 ) -> None:

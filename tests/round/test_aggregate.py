@@ -134,7 +134,7 @@ def test_selections_are_counted(closed: Closed, tmp_path: Path) -> None:
     assert state.times_selected.tolist() == np.bincount(cohorts, minlength=12).tolist()
 
 
-@pytest.mark.parametrize(("server_lr", "kept"), [("1", False), ("1e30", True)])
+@pytest.mark.parametrize(("server_lr", "unchanged"), [("1", False), ("1e30", True)])
 def test_batch_norm_statistics_are_updated_with_the_step(
     server_lr: str, unchanged: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

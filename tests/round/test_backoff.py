@@ -24,7 +24,7 @@ def test_two_failures_do_not_withhold_a_client() -> None:
     assert offered(failed(2, [1]), 2) == list(range(8))
 
 
-@pytest.mark.parametrize(("times", "rest"), [(3, 4), (4, 8), (5, 16), (6, 32), (7, 32), (400, 32)])
+@pytest.mark.parametrize(("times", "laps"), [(3, 4), (4, 8), (5, 16), (6, 32), (7, 32), (400, 32)])
 def test_the_back_off_doubles_from_one_lap_to_eight(times: int, laps: int) -> None:
     """K / m = 4 rounds a lap."""
     past, other_clients = failed(times, [1]), [0, 2, 3, 4, 5, 6, 7]

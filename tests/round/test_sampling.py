@@ -134,7 +134,7 @@ def test_different_kinds_of_stored_values_are_not_mixed(tmp_path: Path, where: s
 
 
 @pytest.mark.parametrize(
-    ("word", "own"), [("loss_count", 3.0), ("loss_squares", 14.0), ("loss_sum", 6.0), ("n_used", 3.0)]
+    ("word", "training_value"), [("loss_count", 3.0), ("loss_squares", 14.0), ("loss_sum", 6.0), ("n_used", 3.0)]
 )
 def test_a_report_on_the_list_replaces_the_training_loss(word: str, training_value: float) -> None:
     """Three of four samples were seen, with losses of 1, 2 and 3."""

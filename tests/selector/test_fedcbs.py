@@ -35,7 +35,7 @@ def test_imbalances_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "others", "imbalances"),
+    ("chosen", "candidates", "imbalances"),
     [
         ([0], [1, 2, 3], [0.008333, 0.041667, 0.041667]),
         ([2], [0, 1, 3], [0.041667, 0.033333, 0.0]),

@@ -204,7 +204,7 @@ def changing_available(round: int) -> list[int]:
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("value", [NAN, INF, -INF, 0.0, 1e300, -1.0])
-@pytest.mark.parametrize(("each", "kernel"), [(1, "linear"), (2, "linear"), (1, "se"), (2, "se")])
+@pytest.mark.parametrize(("frequency", "kernel"), [(1, "linear"), (2, "linear"), (1, "se"), (2, "se")])
 def test_the_laws_hold_after_the_warm_up_too(value: float, frequency: int, kernel: str) -> None:
     """Cohorts are distinct, available and complete, whatever clients say; an interrupted run goes on alike."""
 

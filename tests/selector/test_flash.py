@@ -29,7 +29,7 @@ def test_causal_credit_by_hand() -> None:
     np.testing.assert_allclose(theta(state), [0.07373518, 0.07996049, 0.12450612, 0.01556326], atol=1e-8)
 
 
-@pytest.mark.parametrize("asked", ["lagged", "fresh"])
+@pytest.mark.parametrize("context_kind", ["lagged", "fresh"])
 def test_literal_credit_by_hand(context_kind: str) -> None:
     """Two contexts (1, 1, 0, 0) with r_0 = 0, then (.5, .6, 2, r_0 = 0) with r_1 = .25: its own target isn't in it."""
     state = play_rounds(flash(context=context_kind, credit="literal", **RAW), LOSSES[:2], SECONDS[:2])[1]
@@ -53,7 +53,7 @@ def test_contexts_of_the_next_selection_by_hand() -> None:
     np.testing.assert_allclose(literal.X, [[0.8, 0.9, 1.0, 0.0], [0.5, 0.6, 2.0, 0.0]], rtol=1e-14)  # tau_0, r_0
 
 
-@pytest.mark.parametrize("asked", ["lagged", "fresh"])
+@pytest.mark.parametrize("context_kind", ["lagged", "fresh"])
 @pytest.mark.parametrize(("change", "rewards"), [("abs", [0.25, 0.125, 0.1]), ("signed", [0.25, -0.125, 0.1])])
 def test_rewards_are_changes_per_second(context_kind: str, change: str, rewards: list[float]) -> None:
     """Losses 2, 1.5, 2, 1.9 around rounds of 2, 4 and 1 s: .5/2, -.5/4, .1/1."""
@@ -126,7 +126,7 @@ def test_the_first_contexts_can_be_left_out() -> None:
         np.testing.assert_allclose(states[1].known.r, [0.1, 0.25] if credit == "causal" else [0.0, 0.0], rtol=1e-12)
 
 
-@pytest.mark.parametrize("asked", ["lagged", "fresh"])
+@pytest.mark.parametrize("context_kind", ["lagged", "fresh"])
 def test_all_clients_are_queried_first_then_the_cohort(context_kind: str) -> None:
     steps = play(flash(context=context_kind), World(), 4)
     assert [len(step.selection.clients) for step in steps] == [12, 3, 3, 3]

@@ -17,7 +17,7 @@ def answered(**changes: object) -> Flash:
     return make_typed(Flash, "selector", "flash_answered", **changes)
 
 
-@pytest.mark.parametrize(("asked", "x0"), [("fresh", [0.8, 0.9, 1.0, 0.1]), ("lagged", [1.0, 1.0, 1.0, 0.0])])
+@pytest.mark.parametrize(("context_kind", "x0"), [("fresh", [0.8, 0.9, 1.0, 0.1]), ("lagged", [1.0, 1.0, 1.0, 0.0])])
 def test_all_answering_clients_are_learned_from(context_kind: str, x0: list[float]) -> None:
     """The story of flash_toy: in round 1 client 1 alone trains, in 1 s, and client 0's loss falls from .8 to .75.
 

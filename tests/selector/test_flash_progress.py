@@ -23,7 +23,7 @@ def progress(**changes: object) -> Flash:
     return make_typed(Flash, "selector", "flash_progress", **changes)
 
 
-@pytest.mark.parametrize(("asked", "ratios"), [("lagged", [1.0, 1.0]), ("fresh", [0.5, 0.6])])
+@pytest.mark.parametrize(("context_kind", "ratios"), [("lagged", [1.0, 1.0]), ("fresh", [0.5, 0.6])])
 def test_shares_by_hand(context_kind: str, ratios: list[float]) -> None:
     """Both train in round 0, in 2 s: (2 - 1.5) / 2 / 2 = .125 each, on (1, 1, 0, 0) twice.
 

@@ -126,7 +126,7 @@ def test_exploration_decays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("m", "eps", "new", "known", "expected"),
+    ("m", "eps", "new", "n_known", "expected"),
     [
         (10, 0.882, 30, 20, (8, 2)),
         (10, 0.882, 5, 20, (5, 5)),  # nobody is left to explore

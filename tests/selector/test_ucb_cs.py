@@ -207,7 +207,7 @@ def test_an_unselected_client_has_no_exploitation_term() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (("agg=fedsgd",), True),
         (("client.steps=1",), True),

@@ -9,7 +9,7 @@ from fedcohort.startup import assign
 from fedcohort.startup.assign import MIN_SAMPLES, draw_server_rows, positions_in_all
 
 
-@pytest.mark.parametrize("held", [[], [0], [9], [0, 1, 5], [2, 3, 8, 9]])
+@pytest.mark.parametrize("held_out", [[], [0], [9], [0, 1, 5], [2, 3, 8, 9]])
 def test_positions_after_the_held_out_rows(held_out: list[int]) -> None:
     free = [row for row in range(10) if row not in held_out]
     order = np.random.default_rng(0).permutation(len(free))

@@ -10,7 +10,7 @@ from fedcohort.startup.command_line import is_inside
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [
         ("hydra.run.dir=/elsewhere", "set paths.logs=FOLDER, or name=TEXT"),
         ("++hydra.run={dir:/elsewhere}", "set paths.logs=FOLDER"),

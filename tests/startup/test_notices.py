@@ -161,7 +161,7 @@ def test_batch_norm_statistics_are_always_weighted_by_samples(norm: nn.Module) -
         )
 
 
-@pytest.mark.parametrize(("rank", "said"), [(16, True), (4, False)])
+@pytest.mark.parametrize(("rank", "has_notice"), [(16, True), (4, False)])
 def test_a_codec_without_effect_gives_a_notice(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, rank: int, has_notice: bool
 ) -> None:
@@ -171,7 +171,7 @@ def test_a_codec_without_effect_gives_a_notice(
     assert ("codec=lowrank makes no update of this network smaller" in caplog.text) == has_notice
 
 
-@pytest.mark.parametrize(("rate", "said"), [("1e-5", True), ("0.003", True), ("0.0031", False)])
+@pytest.mark.parametrize(("rate", "has_notice"), [("1e-5", True), ("0.003", True), ("0.0031", False)])
 def test_a_gradient_of_two_components_gives_a_notice(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, rate: str, has_notice: bool
 ) -> None:

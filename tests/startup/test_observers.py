@@ -47,7 +47,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("words", "said"), MISTAKES, ids=[message[:60] for _, message in MISTAKES])
+@pytest.mark.parametrize(("words", "message"), MISTAKES, ids=[message[:60] for _, message in MISTAKES])
 def test_an_invalid_observer_is_rejected_in_one_line(words: tuple[str, ...], message: str) -> None:
     with pytest.raises(OptionError, match=re.escape(message)) as caught:
         make_observers(compose_words("logger=none", *words))

@@ -191,7 +191,7 @@ STRATIFIED = ("selector=hcsfed", "selector.agg=stratified")
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         ((*STRATIFIED, "agg=fedmaba"), True),
         ((*STRATIFIED, "agg=fedmaba", "agg.alpha=0"), False),

@@ -15,7 +15,7 @@ from yaml_words import CONFIGS, ROOT
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"colour": 1}, "there is no option 'colour'; there are "),
         ({"title": ""}, "title must be a text that is not empty, got ''"),
