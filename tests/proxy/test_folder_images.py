@@ -82,7 +82,8 @@ def test_pixels_can_be_columns(tmp_path: Path, pixels: str, divisor: int) -> Non
     columns["p30"] = np.where(np.arange(60) == 4, 7.4, columns["p30"])
     if divisor == 1:
         line = (
-            r"^proxy.path: .*column 'p30', row 4 holds 7.4, but the run's inputs are images: not pixels, which are whole numbers"
+            r"^proxy.path: .*column 'p30', row 4 holds 7.4, but the run's inputs are images: "
+            "not pixels, which are whole numbers"
         )
         with pytest.raises(DataError, match=line):
             public(tmp_path / "columns", None, **columns).inputs(run, 0)
