@@ -39,7 +39,7 @@ class Rekeyed:
         self._fresh = self._bits.state
 
     def rekey(self, seed: int, purpose: str, round: int = NO_ROUND, client: int = NO_CLIENT) -> np.random.Generator:
-        """Return the generator, set to the start of this key's stream; an earlier result draws from it, too."""
+        """Set the one generator to the start of this key's stream, and return it; each call returns the same object."""
         self._fresh["state"]["key"] = np.frombuffer(_digest(seed, purpose, round, client), dtype="<u8")
         self._bits.state = self._fresh
         return self._rng

@@ -68,7 +68,10 @@ def _record(fields: dict[str, Packed], like: object) -> Unpacked:
     names = {c: {f.name for f in dataclasses.fields(c)} for c in classes}
     cls: type[Any] = next((c for c in classes if names[c] == set(fields)), classes[0])
     if names[cls] != set(fields):
-        raise CheckpointError(f"{cls.__name__} has the fields {sorted(names[cls])}, the checkpoint {sorted(fields)}")
+        raise CheckpointError(
+            f"{cls.__name__} has the fields {sorted(names[cls])}, the checkpoint {sorted(fields)}: "
+            "another version wrote it; start a new run"
+        )
     hints = typing.get_type_hints(cls)
     return cls(**{name: unpack(value, hints[name]) for name, value in fields.items()})
 

@@ -13,7 +13,7 @@ from yaml_words import make
 
 
 @pytest.mark.parametrize(
-    ("before", "told", "gamma", "expected"),
+    ("before", "losses", "gamma", "expected"),
     [
         ([0.5, 0.5], [1.0, 3.0], 0.1, [0.4, 0.6]),  # (.6, .8), .2 each too much
         ([0.5, 0.5], [1.0, 13.0], 0.1, [0.0, 1.0]),  # (.6, 1.8)
@@ -22,9 +22,9 @@ from yaml_words import make
     ],
 )
 def test_the_mixture_increases_with_the_losses(
-    before: list[float], told: list[float], gamma: float, expected: list[float]
+    before: list[float], losses: list[float], gamma: float, expected: list[float]
 ) -> None:
-    _, after = aggregate_losses(make("agg", "afl", gamma=gamma), told, state=State(np.array(before)))
+    _, after = aggregate_losses(make("agg", "afl", gamma=gamma), losses, state=State(np.array(before)))
     np.testing.assert_allclose(after.mixture, expected, atol=1e-12)
 
 
@@ -72,8 +72,10 @@ def test_advised_weights_multiply_the_mixture() -> None:
     # lambda (.5, .25, .25), advised shares (.2, .2, .6): (.1, .05, .15) / .3
     agg = make("agg", "afl")
     rows = reweight(collect_updates(agg, [make_update(k, [0.0]) for k in range(3)]), np.array([1.0, 1.0, 3.0]))
-    found, _ = agg.direction(State(np.array([0.5, 0.25, 0.25])), make_arrived(rows, {"loss": np.ones(3)}, agg.needs))
-    np.testing.assert_allclose(found.weights, [1 / 3, 1 / 6, 1 / 2], atol=1e-12)
+    direction, _ = agg.direction(
+        State(np.array([0.5, 0.25, 0.25])), make_arrived(rows, {"loss": np.ones(3)}, agg.needs)
+    )
+    np.testing.assert_allclose(direction.weights, [1 / 3, 1 / 6, 1 / 2], atol=1e-12)
 
 
 def test_the_mixture_converges_to_the_worst_client() -> None:
@@ -87,13 +89,13 @@ def test_the_mixture_converges_to_the_worst_client() -> None:
 @pytest.mark.parametrize(("unbiased", "scale"), [(False, 1.0), (True, 2.0)])
 def test_the_gain_of_a_false_loss_is_bounded_as_documented(unbiased: bool, scale: float) -> None:
     # honest losses of 2, cap 1.5: .05 * 1.5 * 2 = .15 a round, twice that if unbiased (five of ten arrive)
-    state, told = None, [2.0] * 4 + [1e9]
+    state, reported = None, [2.0] * 4 + [1e9]
     agg = make("agg", "afl", loss_cap=1.5, unbiased=unbiased)
     for _ in range(4):
         before = 0.1 if state is None else state.mixture[4]
-        _, state = aggregate_losses(agg, told, state=state, n_clients=10)
+        _, state = aggregate_losses(agg, reported, state=state, n_clients=10)
         assert state.mixture[4] <= before + 0.15 * scale + 1e-12
-    _, free = aggregate_losses(make("agg", "afl", unbiased=unbiased), told, n_clients=10)
+    _, free = aggregate_losses(make("agg", "afl", unbiased=unbiased), reported, n_clients=10)
     assert free.mixture[4] == pytest.approx(1.0)
 
 

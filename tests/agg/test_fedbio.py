@@ -99,23 +99,23 @@ def test_only_the_weights_of_the_mini_batch_change() -> None:
 
 
 def test_stored_weights_are_padded_and_not_modified() -> None:
-    kept = number(0.5, -0.5, 9.0, 9.0)
-    client = begin(n=2, stored={"x": kept}, eta_x=1)
+    stored = number(0.5, -0.5, 9.0, 9.0)
+    client = begin(n=2, stored={"x": stored}, eta_x=1)
     client.weigh(Step(torch.arange(2), number(1.0), lambda u: number(1.0, 1.0)))
-    assert kept.tolist() == [0.5, -0.5, 9.0, 9.0]
+    assert stored.tolist() == [0.5, -0.5, 9.0, 9.0]
     assert client.finish(number(0.0), 1, 0.1).stored["x"].shape == (2,)
 
 
 def test_u_and_x_are_bounded() -> None:
     # |u| = 5 comes to u_max = 2, its sign stays: s = 1e9 u drives x to its bounds.
-    client, seen = begin(n=2, eta_x=1, u_max=2, x_max=3), []
+    client, values = begin(n=2, eta_x=1, u_max=2, x_max=3), []
 
     def slopes(u: torch.Tensor) -> torch.Tensor:
-        seen.append(float(u))
+        values.append(float(u))
         return number(1e9, -1e9) * u
 
     client.weigh(Step(torch.arange(2), number(-5.0), slopes))
-    assert seen == pytest.approx([-2.0])
+    assert values == pytest.approx([-2.0])
     assert client.x.tolist() == [-3.0, 3.0]
     second = begin(u=1.9, u_max=2, tau=1)
     second.weigh(Step(torch.tensor([0]), number(5.0), lambda u: u, hessian=0.0))
@@ -182,7 +182,7 @@ def test_at_rate_zero_a_whole_recipe_is_unchanged(tmp_path: Path) -> None:
     assert same_bits(fedavg, go(tmp_path / "b", "agg=fedbio", *words, "agg.eta_x=0"))
 
 
-def kept(ran: FinishedRun) -> dict[int, torch.Tensor]:
+def stored_weights(ran: FinishedRun) -> dict[int, torch.Tensor]:
     """x of every client that was ever seen."""
     saved = torch.load(ran.folder / "last.ckpt", weights_only=True)["callbacks"]
     clients = next(state["clients"] for state in saved.values() if "clients" in state)
@@ -196,19 +196,19 @@ def test_clean_samples_get_more_weight_than_mislabelled_ones(tmp_path: Path) -> 
     config = compose_words(*words)
     train = load_facts(config).federation.train
     clean, flipped = [], []
-    for k, x in kept(go(tmp_path, *words)).items():
+    for k, x in stored_weights(go(tmp_path, *words)).items():
         rows = slice(int(train.offsets[k]), int(train.offsets[k + 1]))
-        same = train.y[rows] == train.true_y[rows]
+        correctly_labelled = train.y[rows] == train.true_y[rows]
         weights = 2 * torch.sigmoid(x)
-        clean.append(weights[same])
-        flipped.append(weights[~same])
+        clean.append(weights[correctly_labelled])
+        flipped.append(weights[~correctly_labelled])
     assert len(torch.cat(flipped)) > 100
     assert float(torch.cat(clean).mean()) > float(torch.cat(flipped).mean()) + 0.3
 
 
 def test_a_client_that_is_left_out_keeps_its_old_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("agg=fedbio", "cohort=12", "client.epochs=1", "client.batch=8", "split.limit=240")
-    before = kept(go(tmp_path / "one", *words, "rounds=1"))
+    before = stored_weights(go(tmp_path / "one", *words, "rounds=1"))
     train = LocalTrainer.train
 
     def broken(self: LocalTrainer, task: Any, down: Any) -> Any:
@@ -216,7 +216,7 @@ def test_a_client_that_is_left_out_keeps_its_old_weights(tmp_path: Path, monkeyp
         return replace(update, vector=update.delta * float("nan")) if (task.round, task.client) == (1, 2) else update
 
     monkeypatch.setattr(LocalTrainer, "train", broken)
-    after = kept(go(tmp_path / "two", *words, "rounds=2"))
+    after = stored_weights(go(tmp_path / "two", *words, "rounds=2"))
     assert torch.equal(before[2], after[2])
     assert not torch.equal(before[1], after[1])
 

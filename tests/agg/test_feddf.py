@@ -21,7 +21,7 @@ from known import known
 from run_harness import go, same_bits
 from yaml_words import make
 
-ONE = torch.ones(1, 1, dtype=torch.float64)
+ONE_INPUT = torch.ones(1, 1, dtype=torch.float64)
 
 
 def came(agg: FedDf, deltas: list[list[float]], bench: RoundModels | None = None, **fields: Any) -> Arrived:
@@ -29,7 +29,7 @@ def came(agg: FedDf, deltas: list[list[float]], bench: RoundModels | None = None
     return make_arrived(collect_updates(agg, updates), bench=bench)
 
 
-def teachers(agg: FedDf, deltas: list[list[float]], x: Tensor = ONE) -> list[float]:
+def teachers(agg: FedDf, deltas: list[list[float]], x: Tensor = ONE_INPUT) -> list[float]:
     t = agg._teachers(came(agg, deltas), x)
     assert t is not None
     return t[0].tolist()
@@ -55,31 +55,31 @@ def test_the_divergence_is_from_teachers_to_student() -> None:
 
 def test_without_steps_it_equals_fedavg() -> None:
     agg, deltas = make("agg", "feddf", steps=0), [[4.0, 0.0], [0.0, 4.0]]
-    found, _ = agg.direction(None, came(agg, deltas, n=[1, 3]))
-    assert found.displacement.tolist() == [1.0, 3.0]
+    direction, _ = agg.direction(None, came(agg, deltas, n=[1, 3]))
+    assert direction.displacement.tolist() == [1.0, 3.0]
 
 
 def test_a_linear_model_of_equal_clients_equals_its_ensemble() -> None:
     # The mean of the logits x . w_i is x . (mean of w_i): nothing to learn, nothing moves.
     agg = make("agg", "feddf")
-    found, _ = agg.direction(None, came(agg, [[4.0, -1.0, 0.0], [0.0, 3.0, 5.0], [2.0, 1.0, 1.0]]))
-    assert found.displacement.tolist() == pytest.approx([2.0, 1.0, 2.0], abs=1e-12)
+    direction, _ = agg.direction(None, came(agg, [[4.0, -1.0, 0.0], [0.0, 3.0, 5.0], [2.0, 1.0, 1.0]]))
+    assert direction.displacement.tolist() == pytest.approx([2.0, 1.0, 2.0], abs=1e-12)
 
 
 def test_training_moves_from_the_weighted_mean_to_the_ensemble() -> None:
     # D = (0), (2), n = (1, 3): the student starts at 1.5, its teachers' mean logit is that of w = 1.
     agg = make("agg", "feddf", steps=300, lr=0.03, eval_every=None)
     bench = make_round_models(1, proxy=torch.tensor([[1.0], [-2.0], [0.5]], dtype=torch.float64))
-    found, _ = agg.direction(None, came(agg, [[0.0], [2.0]], bench, n=[1, 3]))
-    assert found.displacement.tolist() == pytest.approx([1.0], abs=1e-3)
-    assert found.weights.tolist() == [0.25, 0.75]
+    direction, _ = agg.direction(None, came(agg, [[0.0], [2.0]], bench, n=[1, 3]))
+    assert direction.displacement.tolist() == pytest.approx([1.0], abs=1e-3)
+    assert direction.weights.tolist() == [0.25, 0.75]
 
 
 def test_the_first_step_is_adams_step() -> None:
     # From w = 1.5 down towards 1: whatever the gradient, Adam's first step is lr long.
     agg = make("agg", "feddf", steps=1, lr=0.01, eval_every=None)
-    found, _ = agg.direction(None, came(agg, [[0.0], [2.0]], make_round_models(1, proxy=ONE), n=[1, 3]))
-    assert found.displacement.tolist() == pytest.approx([1.49], abs=1e-6)
+    direction, _ = agg.direction(None, came(agg, [[0.0], [2.0]], make_round_models(1, proxy=ONE_INPUT), n=[1, 3]))
+    assert direction.displacement.tolist() == pytest.approx([1.49], abs=1e-6)
 
 
 @pytest.mark.parametrize(("steps", "length"), [(3, 2e-6), (2, 1.5e-6), (4, 2.5e-6)])
@@ -88,8 +88,8 @@ def test_the_learning_rate_follows_a_cosine(steps: int, length: float) -> None:
     # is nearly the same over 2e-6, and so each of Adam's steps its rate long. T steps are lr (T + 1) / 2 long, as all
     # cosines but the first cancel out.
     agg = make("agg", "feddf", steps=steps, lr=1e-6, eval_every=None)
-    found, _ = agg.direction(None, came(agg, [[0.0], [2.0]], make_round_models(1, proxy=ONE), n=[1, 3]))
-    assert float(found.displacement) == pytest.approx(1.5 - length, abs=1e-9)
+    direction, _ = agg.direction(None, came(agg, [[0.0], [2.0]], make_round_models(1, proxy=ONE_INPUT), n=[1, 3]))
+    assert float(direction.displacement) == pytest.approx(1.5 - length, abs=1e-9)
 
 
 def test_drop_worst_leaves_out_models_at_chance_accuracy() -> None:
@@ -101,8 +101,8 @@ def test_drop_worst_leaves_out_models_at_chance_accuracy() -> None:
 
 def test_without_teachers_it_equals_fedavg() -> None:
     agg = make("agg", "feddf", drop_worst=True)
-    found, _ = agg.direction(None, came(agg, [[-1.0, -1.0], [-3.0, -3.0]]))
-    assert found.displacement.tolist() == [-2.0, -2.0]
+    direction, _ = agg.direction(None, came(agg, [[-1.0, -1.0], [-3.0, -3.0]]))
+    assert direction.displacement.tolist() == [-2.0, -2.0]
 
 
 def test_a_teacher_whose_logits_overflow_is_left_out() -> None:
@@ -114,7 +114,7 @@ def test_clients_that_the_selector_excludes_are_no_teachers() -> None:
     agg = make("agg", "feddf")
     those = came(agg, [[9.0], [1.0]])
     object.__setattr__(those, "weights", np.array([0.0, 1.0]))
-    assert agg._teachers(those, ONE)[0].tolist() == teachers(agg, [[1.0]])
+    assert agg._teachers(those, ONE_INPUT)[0].tolist() == teachers(agg, [[1.0]])
 
 
 class Scripted(RoundModels):
@@ -131,7 +131,7 @@ class Scripted(RoundModels):
 
 
 @pytest.mark.parametrize(
-    ("eval_every", "patience", "script", "looks", "kept"),
+    ("eval_every", "patience", "script", "looks", "best_step"),
     [
         (1, 99, (0.5, 0.9, 0.9, 0.1, 0.2, 0.3), 6, 1),  # the first of the best
         (1, 2, (0.5, 0.9, 0.1, 0.1), 4, 1),  # two steps without a better one
@@ -140,37 +140,37 @@ class Scripted(RoundModels):
     ],
 )
 def test_the_best_student_is_kept(
-    eval_every: int, patience: int, script: tuple[float, ...], looks: int, kept: int
+    eval_every: int, patience: int, script: tuple[float, ...], looks: int, best_step: int
 ) -> None:
     agg = make("agg", "feddf", steps=6, eval_every=eval_every, patience=patience)
     server = FlatModel(Score(1))
-    data = server_only(ONE, Rows(ONE, torch.zeros(1, dtype=torch.int64)))
+    data = server_only(ONE_INPUT, Rows(ONE_INPUT, torch.zeros(1, dtype=torch.int64)))
     bench = Scripted(server, data, 0, 0, server.buffers).says(*script)
-    found, _ = agg.direction(None, came(agg, [[0.0], [2.0]], bench, n=[1, 3]))
+    direction, _ = agg.direction(None, came(agg, [[0.0], [2.0]], bench, n=[1, 3]))
     assert len(bench.seen) == looks
-    assert float(found.displacement) == bench.seen[kept]
+    assert float(direction.displacement) == bench.seen[best_step]
 
 
 def test_teachers_keep_their_own_batch_norm_statistics() -> None:
     network = nn.Sequential(nn.BatchNorm1d(1, affine=False), Score(1))
-    bench = make_round_models(1, ONE, network)
+    bench = make_round_models(1, ONE_INPUT, network)
     agg = make("agg", "feddf", steps=2, batch=1)
     layout = bench.server.layout
-    at = [block.name for block in layout.buffers].index("0.running_mean")
+    buffer_index = [block.name for block in layout.buffers].index("0.running_mean")
     rows = []
     for client, mean in enumerate([0.0, 1.0]):
         buffers = torch.ones(2, dtype=torch.float64)
-        buffers[at] = mean
+        buffers[buffer_index] = mean
         rows.append(make_update(client, [2.0], buffers=buffers, counters=torch.ones(1, dtype=torch.int64)))
     those = make_arrived(collect_updates(agg, rows, layout), bench=bench)
-    before, kept = known(those.buffers).clone(), bench.server.buffers.clone()
+    before, server_buffers = known(those.buffers).clone(), bench.server.buffers.clone()
     x = torch.full((1, 1), 3.0, dtype=torch.float64)
     scale = math.sqrt(1 + 1e-5)
     logits = [float(predict(those.model_of(i), x, 1)[0, 0]) for i in range(2)]
     assert logits == pytest.approx([2 * 3 / scale, 2 * 2 / scale], abs=1e-12)
     agg.direction(None, those)
     assert torch.equal(known(those.buffers), before)
-    assert torch.equal(bench.server.buffers, kept)
+    assert torch.equal(bench.server.buffers, server_buffers)
 
 
 @pytest.mark.parametrize(
@@ -201,13 +201,18 @@ def test_a_run_charges_the_servers_work(tmp_path: Path) -> None:
     # m = 4 teachers look at all n = 50 proxies, T_d = 6 steps of b = 20 see 20, 20, 10 | 20, 20, 10: 100 proxies, each
     # 3 passes; a pass through logistic regression on 8 x 8 digits is 2 * 64 * 10 FLOPs.
     words = ("agg=feddf", "proxy=noise", "proxy.n=50", "agg.steps=6", "agg.batch=20", "agg.eval_every=null")
-    whole = go(tmp_path / "a", *words)
+    distilled = go(tmp_path / "a", *words)
     a_round = (4 * 50 + 3 * 100) * 2 * 64 * 10
-    assert [report.metrics["comp/server_flops"] for report in whole.reports] == [0, a_round, 2 * a_round, 3 * a_round]
+    assert [report.metrics["comp/server_flops"] for report in distilled.reports] == [
+        0,
+        a_round,
+        2 * a_round,
+        3 * a_round,
+    ]
     plain = go(tmp_path / "b", "agg=fedavg")
     assert {report.metrics["comp/server_flops"] for report in plain.reports} == {0}
     for name in ("comp/client_flops", "time/virtual_s"):
-        assert whole.last.metrics[name] == plain.last.metrics[name]
+        assert distilled.last.metrics[name] == plain.last.metrics[name]
     go(tmp_path / "c", *words, "rounds=1")
     resumed = go(tmp_path / "c", *words, "resume=true")
     assert [report.step for report in resumed.reports] == [2, 3]
@@ -216,10 +221,10 @@ def test_a_run_charges_the_servers_work(tmp_path: Path) -> None:
 
 def test_runs_are_repeatable_and_without_steps_equal_fedavg(tmp_path: Path) -> None:
     words = ("agg=feddf", "proxy=client_heldout", "agg.steps=20", "agg.eval_every=5")
-    one = go(tmp_path / "a", *words)
-    assert same_bits(one, go(tmp_path / "b", *words))
+    first_run = go(tmp_path / "a", *words)
+    assert same_bits(first_run, go(tmp_path / "b", *words))
     plain = go(tmp_path / "c", "agg=fedavg")
-    assert not torch.equal(one.weights(), plain.weights())
+    assert not torch.equal(first_run.weights(), plain.weights())
     still = go(tmp_path / "d", *words, "agg.steps=0")
     torch.testing.assert_close(still.weights(), plain.weights(), atol=1e-6, rtol=0)
     with pytest.raises(IncompatibleConfig, match=r"agg=feddf trains networks on inputs .* choose proxy=dataset"):

@@ -55,8 +55,8 @@ def test_the_state_after_a_round_by_hand(sync: str, p: list[float], later: list[
     np.testing.assert_allclose(state.p, p, atol=1e-12)
     direction, after = aggregate_losses(agg, [1.0, 1.0], clients=[1, 2], state=state)
     np.testing.assert_allclose(known(direction.weights), later, atol=1e-12)
-    kept = p[1] + p[2] if sync == "mass" else 1.0
-    np.testing.assert_allclose(after.p, [p[0], later[0] * kept, later[1] * kept, p[3]], atol=1e-12)
+    mass = p[1] + p[2] if sync == "mass" else 1.0
+    np.testing.assert_allclose(after.p, [p[0], later[0] * mass, later[1] * mass, p[3]], atol=1e-12)
 
 
 def test_losses_accumulate_over_rounds() -> None:
@@ -84,14 +84,14 @@ def test_a_weight_that_underflows_is_no_error() -> None:
 @pytest.mark.parametrize("claim", [10.0, 1e3, 1e12])
 def test_the_gain_of_a_false_loss_is_bounded_as_documented(claim: float) -> None:
     # n = 10, nine honest losses of 2: x = eta cap median = .5 * 2 * 2 = 2
-    told = [2.0] * 9 + [claim]
+    reported = [2.0] * 9 + [claim]
     x, alpha, n = 2.0, 0.8, 10
     limit = alpha * np.exp(x) / (np.exp(x) + n - 1) + (1 - alpha) / n
-    capped = loss_weights(make("agg", "fedmaba", alpha=alpha, loss_cap=2.0), told)
+    capped = loss_weights(make("agg", "fedmaba", alpha=alpha, loss_cap=2.0), reported)
     assert capped[-1] <= limit
     # gains e^(eta (4 - 2)) only, since the honest lose too
     assert capped[-1] == pytest.approx(alpha * np.e / (np.e + 9) + 0.02, abs=1e-12)
-    assert loss_weights(make("agg", "fedmaba", alpha=alpha), told)[-1] > limit
+    assert loss_weights(make("agg", "fedmaba", alpha=alpha), reported)[-1] > limit
 
 
 def test_a_false_loss_changes_the_odds_by_at_most_the_bound_per_round() -> None:
@@ -119,13 +119,13 @@ def test_the_signal_of_the_weights_is_declared(tmp_path: Path) -> None:
     assert make("agg", "fedmaba").needs == {"loss"}
     assert make("agg", "fedmaba", loss="train_loss").needs == {"train_loss"}
     ran = go(tmp_path, "agg=fedmaba", "agg.loss=train_loss", "selector=full", "rounds=1")
-    told, weight = ran.last.clients["train_loss"], ran.last.clients["weight"]
-    q = np.exp(0.5 * (told - told.max()))  # one round from equal weights: KL is far below 1
+    losses, weight = ran.last.clients["train_loss"], ran.last.clients["weight"]
+    q = np.exp(0.5 * (losses - losses.max()))  # one round from equal weights: KL is far below 1
     np.testing.assert_allclose(weight, 0.5 * q / q.sum() + 0.5 / 12, atol=1e-9)
-    asked = go(tmp_path, "agg=fedmaba", "selector=full", "rounds=1")
-    F = asked.reports[0].clients["loss"]
+    default_run = go(tmp_path, "agg=fedmaba", "selector=full", "rounds=1")
+    F = default_run.reports[0].clients["loss"]
     q = np.exp(0.5 * (F - F.max()))
-    np.testing.assert_allclose(asked.last.clients["weight"], 0.5 * q / q.sum() + 0.5 / 12, atol=1e-7)
+    np.testing.assert_allclose(default_run.last.clients["weight"], 0.5 * q / q.sum() + 0.5 / 12, atol=1e-7)
 
 
 @pytest.mark.parametrize(

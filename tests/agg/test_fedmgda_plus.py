@@ -26,9 +26,9 @@ def mgda(
     agg = make("agg", "fedmgda_plus", **options)
     sizes = n or [1] * len(rows)
     collected = collect_updates(agg, [make_update(k, row, n=sizes[k]) for k, row in enumerate(rows)])
-    seen = make_arrived(collected)
-    made, _ = agg.direction(None, replace(seen, outcome=replace(seen.outcome, round=round)))
-    return made.displacement.tolist(), (made.weights * np.linalg.norm(rows, axis=1)).tolist()
+    arrived = make_arrived(collected)
+    direction, _ = agg.direction(None, replace(arrived, outcome=replace(arrived.outcome, round=round)))
+    return direction.displacement.tolist(), (direction.weights * np.linalg.norm(rows, axis=1)).tolist()
 
 
 def test_orthogonal_updates_share_the_weight() -> None:
@@ -117,9 +117,9 @@ def test_a_client_that_the_selector_excludes_gets_no_weight() -> None:
     collected = reweight(
         collect_updates(agg, [make_update(0, [1.0, 0.0]), make_update(1, [0.0, 1.0])]), np.array([1.0, 0.0])
     )
-    made, _ = agg.direction(None, make_arrived(collected))
-    assert made.displacement.tolist() == [1.0, 0.0]
-    assert made.weights.tolist() == [1.0, 0.0]
+    direction, _ = agg.direction(None, make_arrived(collected))
+    assert direction.displacement.tolist() == [1.0, 0.0]
+    assert direction.weights.tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -135,12 +135,14 @@ def test_with_epsilon_1_no_clients_loss_increases(seed: int) -> None:
 
 def test_a_run_moves_by_at_most_eta_g(tmp_path: Path) -> None:
     words = ("agg=fedmgda_plus", "agg.eta_g=0.05", "client.lr=0.5")
-    one, two = (go(tmp_path, *words, f"rounds={rounds}").weights() for rounds in (1, 2))
-    assert 0 < float(torch.linalg.vector_norm(two - one)) <= 0.05 + 1e-6
+    after_one, after_two = (go(tmp_path, *words, f"rounds={rounds}").weights() for rounds in (1, 2))
+    assert 0 < float(torch.linalg.vector_norm(after_two - after_one)) <= 0.05 + 1e-6
 
 
-@pytest.mark.parametrize(("server", "said"), [("sgd", 0), ("momentum", 1), ("adam", 1)])
-def test_a_notice_names_options_that_break_the_guarantee(server: str, said: int) -> None:
-    found = startup_notices("agg=fedmgda_plus", f"server={server}")
-    assert len(found) == said
-    assert all(f"lowers the loss of every client, and server={server} changes its direction" in line for line in found)
+@pytest.mark.parametrize(("server", "expected"), [("sgd", 0), ("momentum", 1), ("adam", 1)])
+def test_a_notice_names_options_that_break_the_guarantee(server: str, expected: int) -> None:
+    messages = startup_notices("agg=fedmgda_plus", f"server={server}")
+    assert len(messages) == expected
+    assert all(
+        f"lowers the loss of every client, and server={server} changes its direction" in line for line in messages
+    )

@@ -34,8 +34,8 @@ def nova(
         collected = reweight(collected, np.array(weights, dtype=np.float64), absolute=True)
     rows = {update.client: update for update in updates}
     signals = {w: np.array([find_reported(w).read(rows[int(k)]) for k in collected.clients]) for w in agg.needs}
-    made, _ = agg.direction(None, make_arrived(collected, signals, agg.needs))
-    return float(made.displacement), made.weights.tolist()
+    direction, _ = agg.direction(None, make_arrived(collected, signals, agg.needs))
+    return float(direction.displacement), direction.weights.tolist()
 
 
 def test_unequal_work_has_equal_influence() -> None:
@@ -70,11 +70,13 @@ def test_equal_work_equals_fedavg(a: float) -> None:
 @pytest.mark.parametrize(("a", "steps"), [(0.0, 0), (1e-13, 3), (float("nan"), 3), (float("inf"), 3), (-1.0, 3)])
 def test_a_client_without_steps_is_left_out(a: float, steps: int) -> None:
     # the other two as above, whatever the third says
-    rest = [client(0, -2, 2), client(1, -12, 6)]
-    moved, weights = nova([*rest, client(2, 100, a, n=50, steps=steps)])
+    other_clients = [client(0, -2, 2), client(1, -12, 6)]
+    moved, weights = nova([*other_clients, client(2, 100, a, n=50, steps=steps)])
     assert moved == pytest.approx(-6, **EXACT)
     assert weights[2] == 0
-    assert nova([*rest, client(2, 100, a, n=50, steps=steps)], tau_eff="steps")[0] == pytest.approx(-6, **EXACT)
+    assert nova([*other_clients, client(2, 100, a, n=50, steps=steps)], tau_eff="steps")[0] == pytest.approx(
+        -6, **EXACT
+    )
 
 
 def test_without_any_steps_the_direction_is_zero() -> None:
@@ -99,9 +101,12 @@ def test_equal_work_equals_fedavg_for_any_sum_of_weights(scale: float) -> None:
 def test_the_fixed_point_is_near_the_optimum_unlike_fedavgs() -> None:
     # f = w^2 / 2 with 1 step, (w - 1)^2 / 2 with 9, lr .01: one goes -.01 w, the other f (1 - w), f = 1 - .99^9.
     # FedAvg: .01 w = f (1 - w), w = .89635. FedNova: .01 w = f / 9 (1 - w), w = .49004: the optimum 1/2, for lr -> 0.
-    far = 1 - 0.99**9
-    at = [[client(0, -0.01 * w, 1), client(1, far * (1 - w), 9)] for w in (0.0, 1.0)]
-    for (low, high), settled in ((map(_average, at), 0.89635), ((nova(pair)[0] for pair in at), 0.49004)):
+    step_of_nine = 1 - 0.99**9
+    updates_at = [[client(0, -0.01 * w, 1), client(1, step_of_nine * (1 - w), 9)] for w in (0.0, 1.0)]
+    for (low, high), settled in (
+        (map(_average, updates_at), 0.89635),
+        ((nova(pair)[0] for pair in updates_at), 0.49004),
+    ):
         assert low / (low - high) == pytest.approx(settled, abs=1e-5)
 
 
@@ -140,8 +145,8 @@ def test_partial_work_is_normalised(tmp_path: Path) -> None:
     assert last["weight"][last["arrived"]] @ a == pytest.approx(p @ a)
 
 
-@pytest.mark.parametrize(("word", "said"), [("client=sgd", 0), ("client.momentum=0.9", 0), ("client=adam", 1)])
-def test_a_notice_says_where_steps_replace_the_normaliser(word: str, said: int) -> None:
-    found = startup_notices("agg=fednova", word)
-    assert len(found) == said
-    assert all("is not defined for client=adam: the number of steps replaces it" in line for line in found)
+@pytest.mark.parametrize(("word", "expected"), [("client=sgd", 0), ("client.momentum=0.9", 0), ("client=adam", 1)])
+def test_a_notice_says_where_steps_replace_the_normaliser(word: str, expected: int) -> None:
+    messages = startup_notices("agg=fednova", word)
+    assert len(messages) == expected
+    assert all("is not defined for client=adam: the number of steps replaces it" in line for line in messages)

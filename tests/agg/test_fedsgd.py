@@ -47,7 +47,7 @@ def test_a_proximal_term_would_change_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first_options", "second_options"),
     [
         # at w_t the pseudo-labels are what is predicted: p - z = 0
         (("objective=flash_robust", "objective.alpha=9"), ("objective=flash_robust", "objective.alpha=0")),
@@ -56,9 +56,9 @@ def test_a_proximal_term_would_change_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_some_client_options_have_no_effect_on_one_step(
-    one: tuple[str, ...], other: tuple[str, ...], tmp_path: Path
+    first_options: tuple[str, ...], second_options: tuple[str, ...], tmp_path: Path
 ) -> None:
-    a, b = go(tmp_path / "a", "agg=fedsgd", *one), go(tmp_path / "b", "agg=fedsgd", *other)
+    a, b = go(tmp_path / "a", "agg=fedsgd", *first_options), go(tmp_path / "b", "agg=fedsgd", *second_options)
     torch.testing.assert_close(a.weights(), b.weights(), atol=1e-6, rtol=0)
     assert a.choices == b.choices
 

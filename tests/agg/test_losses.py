@@ -31,43 +31,47 @@ STEEP: dict[str, dict[str, float]] = {
 }
 
 
-def told(values: list[float], advice: list[float] | None = None) -> Arrived:
+def arrived_with(values: list[float], advice: list[float] | None = None) -> Arrived:
     agg = make("agg", "term")
     collected = collect_updates(agg, [make_update(k, [1.0]) for k in range(len(values))])
-    seen = make_arrived(collected, {"loss": np.array(values)}, frozenset({"loss"}))
-    return seen if advice is None else replace(seen, weights=np.array(advice))
+    arrived = make_arrived(collected, {"loss": np.array(values)}, frozenset({"loss"}))
+    return arrived if advice is None else replace(arrived, weights=np.array(advice))
 
 
 @pytest.mark.parametrize("loss", losses.SIGNALS)
 @pytest.mark.parametrize("agg", ["fedmaba", "afl", "term"])
 def test_aggregators_use_the_configured_loss(agg: str, loss: str) -> None:
     """A word that it didn't declare would raise; the weights are the same whichever loss the numbers are of."""
-    made, usual = make("agg", agg, loss=loss, **STEEP[agg]), make("agg", agg, **STEEP[agg])
-    assert made.needs == {loss}
-    (_, state), (_, other) = (aggregate_losses(each, [1.0, 3.0, 2.0]) for each in (made, usual))
-    one, same = (loss_weights(m, [2.0, 5.0, 1.0], state=s) for m, s in ((made, state), (usual, other)))
-    np.testing.assert_array_equal(one, same)
+    configured, usual = make("agg", agg, loss=loss, **STEEP[agg]), make("agg", agg, **STEEP[agg])
+    assert configured.needs == {loss}
+    (_, state), (_, usual_state) = (aggregate_losses(aggregator, [1.0, 3.0, 2.0]) for aggregator in (configured, usual))
+    weights, usual_weights = (
+        loss_weights(m, [2.0, 5.0, 1.0], state=s) for m, s in ((configured, state), (usual, usual_state))
+    )
+    np.testing.assert_array_equal(weights, usual_weights)
 
 
 def test_the_cap_is_relative_to_the_median() -> None:
-    rows, F = losses.read_losses(told([1.0, 2.0, 3.0, 1e9]), "loss", 2.0)
+    rows, F = losses.read_losses(arrived_with([1.0, 2.0, 3.0, 1e9]), "loss", 2.0)
     assert rows.tolist() == [0, 1, 2, 3]
     assert F.tolist() == [1.0, 2.0, 3.0, 5.0]  # the median is 2.5
-    assert losses.read_losses(told([1.0, 2.0, 3.0, 1e9]), "loss", None)[1].tolist() == [1.0, 2.0, 3.0, 1e9]
+    assert losses.read_losses(arrived_with([1.0, 2.0, 3.0, 1e9]), "loss", None)[1].tolist() == [1.0, 2.0, 3.0, 1e9]
 
 
 def test_non_finite_losses_are_excluded_from_the_median() -> None:
-    rows, F = losses.read_losses(told([float("nan"), 2.0, float("inf"), 100.0, 4.0, -float("inf")]), "loss", 1.0)
+    rows, F = losses.read_losses(
+        arrived_with([float("nan"), 2.0, float("inf"), 100.0, 4.0, -float("inf")]), "loss", 1.0
+    )
     assert rows.tolist() == [1, 3, 4]
     assert F.tolist() == [2.0, 4.0, 4.0]
 
 
 def test_reported_losses_are_clipped_to_the_valid_range() -> None:
-    assert losses.read_losses(told([-3.0, 1e300]), "loss", None)[1].tolist() == [0.0, losses.MAX_LOSS]
+    assert losses.read_losses(arrived_with([-3.0, 1e300]), "loss", None)[1].tolist() == [0.0, losses.MAX_LOSS]
 
 
 def test_clients_that_the_selector_excludes_get_no_weight() -> None:
-    rows, F = losses.read_losses(told([1.0, 50.0, 3.0], advice=[0.5, 0.0, 0.5]), "loss", 1.0)
+    rows, F = losses.read_losses(arrived_with([1.0, 50.0, 3.0], advice=[0.5, 0.0, 0.5]), "loss", 1.0)
     assert rows.tolist() == [0, 2]
     assert F.tolist() == [1.0, 2.0]
 
@@ -76,8 +80,8 @@ def test_clients_that_the_selector_excludes_get_no_weight() -> None:
 def means(tmp_path_factory: pytest.TempPathFactory) -> tuple[FinishedRun, FinishedRun]:
     """FedAvg with equal weights, of a few clients and of all."""
     words = ("agg=fedavg", "agg.weighting=uniform")
-    some = go(tmp_path_factory.mktemp("some"), *words, "rounds=2")
-    return some, go(tmp_path_factory.mktemp("all"), *words, "selector=full", "rounds=3")
+    plain = go(tmp_path_factory.mktemp("some"), *words, "rounds=2")
+    return plain, go(tmp_path_factory.mktemp("all"), *words, "selector=full", "rounds=3")
 
 
 @pytest.mark.parametrize("word", FAIR)
@@ -103,12 +107,12 @@ class TestAll:
     def test_a_loss_that_is_not_finite_drops_its_client(self, word: str, bad: float) -> None:
         agg = make("agg", word, **STEEP[word])
         with_it, after = aggregate_losses(agg, [1.0, bad, 3.0], [[1.0], [7.0], [2.0]], n_clients=4)
-        without, other = aggregate_losses(agg, [1.0, 3.0], [[1.0], [2.0]], clients=[0, 2], n_clients=4)
+        without, state_without = aggregate_losses(agg, [1.0, 3.0], [[1.0], [2.0]], clients=[0, 2], n_clients=4)
         assert with_it.weights is not None
         assert with_it.weights[1] == 0
         torch.testing.assert_close(with_it.displacement, without.displacement, atol=1e-14, rtol=0)
         for name, value in vars(after).items() if after is not None else ():
-            np.testing.assert_array_equal(value, getattr(other, name))
+            np.testing.assert_array_equal(value, getattr(state_without, name))
 
     def test_without_finite_losses_it_is_a_plain_mean_and_the_state_is_kept(self, word: str) -> None:
         agg = make("agg", word, **STEEP[word])
@@ -138,12 +142,12 @@ class TestAll:
         agg = make("agg", word, **STEEP[word], loss_cap=1.5)
         states: dict[float, Any] = {3.0: None, 1e3: None, 1e50: None}
         for _ in range(3):
-            found = {}
+            weights_by_claim = {}
             for claim, state in states.items():
                 direction, states[claim] = aggregate_losses(agg, [1.0, 2.0, 3.0, 2.0, claim], state=state)
-                found[claim] = known(direction.weights)
-            np.testing.assert_allclose(found[1e3], found[3.0], rtol=1e-12)
-            np.testing.assert_allclose(found[1e50], found[3.0], rtol=1e-12)
+                weights_by_claim[claim] = known(direction.weights)
+            np.testing.assert_allclose(weights_by_claim[1e3], weights_by_claim[3.0], rtol=1e-12)
+            np.testing.assert_allclose(weights_by_claim[1e50], weights_by_claim[3.0], rtol=1e-12)
 
     def test_a_run_without_steepness_equals_fedavg(
         self, word: str, means: tuple[FinishedRun, FinishedRun], tmp_path: Path

@@ -56,10 +56,10 @@ def test_losses_of_zero_give_a_vanishing_step() -> None:
 @pytest.mark.parametrize("claim", [10.0, 1e3, 1e12])
 def test_the_gain_of_a_false_loss_is_bounded_as_documented(claim: float) -> None:
     # honest losses of 2, q = 2, cap 3: (3 * 2 / 2)^2 = 9 times an honest weight
-    told = [2.0] * 4 + [claim]
-    capped = loss_weights(make("agg", "qffl", q=2.0, loss_cap=3.0), told)
+    reported = [2.0] * 4 + [claim]
+    capped = loss_weights(make("agg", "qffl", q=2.0, loss_cap=3.0), reported)
     assert (capped[-1] / capped[:-1] <= 9 + 1e-8).all()
-    free = loss_weights(make("agg", "qffl", q=2.0), told)
+    free = loss_weights(make("agg", "qffl", q=2.0), reported)
     assert free[-1] / free[0] > 9
 
 
@@ -86,7 +86,7 @@ def test_weights_use_cross_entropy_for_every_objective(tmp_path: Path) -> None:
 
 def test_very_different_losses_do_not_overflow() -> None:
     """(1e90)^5 is no float64; as shares of the largest loss their powers are 0 and 1."""
-    found = loss_weights(make("agg", "qffl", q=5.0), [0.0, 1e90])
-    assert np.isfinite(found).all()
-    assert found[0] == pytest.approx(0.0, abs=1e-12)
-    assert found[1] > 0
+    weights = loss_weights(make("agg", "qffl", q=5.0), [0.0, 1e90])
+    assert np.isfinite(weights).all()
+    assert weights[0] == pytest.approx(0.0, abs=1e-12)
+    assert weights[1] > 0

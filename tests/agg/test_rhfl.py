@@ -40,9 +40,11 @@ NEVER = math.nan
     ],
 )
 def test_client_confidence_by_hand(before: list[float], now: list[float], omega: list[float]) -> None:
-    found = client_confidence(np.array(before, dtype=float), np.array(now, dtype=float), 0.5, np.full(len(now), 0.3))
-    assert found.tolist() == pytest.approx(omega, abs=1e-7)
-    assert found.sum() == pytest.approx(1, abs=1e-12)
+    confidence = client_confidence(
+        np.array(before, dtype=float), np.array(now, dtype=float), 0.5, np.full(len(now), 0.3)
+    )
+    assert confidence.tolist() == pytest.approx(omega, abs=1e-7)
+    assert confidence.sum() == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.filterwarnings("error")
@@ -52,8 +54,10 @@ def test_a_single_client_has_full_confidence() -> None:
 
 def test_confidence_multiplies_the_advised_weights() -> None:
     # F = (1, 0): e^W in the proportion e^.5 : 1, times 1 : 3
-    found = client_confidence(np.array([2.0, 2.0]), np.array([1.0, 2.0]), 0.5, np.array([0.25, 0.75]))
-    assert found.tolist() == pytest.approx([math.exp(0.5) / (math.exp(0.5) + 3), 3 / (math.exp(0.5) + 3)], abs=1e-12)
+    confidence = client_confidence(np.array([2.0, 2.0]), np.array([1.0, 2.0]), 0.5, np.array([0.25, 0.75]))
+    assert confidence.tolist() == pytest.approx(
+        [math.exp(0.5) / (math.exp(0.5) + 3), 3 / (math.exp(0.5) + 3)], abs=1e-12
+    )
 
 
 def test_equal_advised_weights_change_no_bit() -> None:
@@ -68,21 +72,21 @@ def test_an_advised_weight_changes_the_direction(mode: str) -> None:
     # Nobody was seen before, so that confidence is equal; lr is so small that nothing is aligned: .2 1 + .8 6
     agg = make("agg", "rhfl", mode=mode, lr=1e-12)
     came = collect_updates(agg, [make_update(0, [1.0]), make_update(1, [6.0])])
-    told = {"sce_loss": np.array([1.0, 1.0])}
+    signals = {"sce_loss": np.array([1.0, 1.0])}
     advised = reweight(came, np.array([1.0, 4.0]))
-    found, _ = agg.direction(agg.init(make_population(2), 1), make_arrived(advised, told, agg.needs))
-    assert found.displacement.tolist() == pytest.approx([5.0], abs=1e-6)
-    assert known(found.weights).tolist() == pytest.approx([0.2, 0.8], abs=1e-12)
+    direction, _ = agg.direction(agg.init(make_population(2), 1), make_arrived(advised, signals, agg.needs))
+    assert direction.displacement.tolist() == pytest.approx([5.0], abs=1e-6)
+    assert known(direction.weights).tolist() == pytest.approx([0.2, 0.8], abs=1e-12)
 
 
 def test_the_mixture_of_others_equals_the_sum_over_pairs() -> None:
     # omega = (.5, .3, .2), p_1 = softmax(1, 0, 0), p_2 = softmax(0, 1, 0), own logits (.2, .1, 0): the gradient of
     # .5 KL(p_1 || p) + .3 KL(p_2 || p) is .5 (p - p_1) + .3 (p - p_2).
-    own = torch.tensor([[0.2, 0.1, 0.0]], dtype=torch.float64, requires_grad=True)
-    others = torch.eye(3, dtype=torch.float64)[:2, None]
-    p = torch.cat([others, own.detach()[None]]).softmax(2)
+    own_logits = torch.tensor([[0.2, 0.1, 0.0]], dtype=torch.float64, requires_grad=True)
+    other_predictions = torch.eye(3, dtype=torch.float64)[:2, None]
+    p = torch.cat([other_predictions, own_logits.detach()[None]]).softmax(2)
     omega, mixture, pull = mixture_of_others(p, torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64))
-    (gradient,) = torch.autograd.grad(pull[2] * distillation_loss(mixture[2], own), own)
+    (gradient,) = torch.autograd.grad(pull[2] * distillation_loss(mixture[2], own_logits), own_logits)
     assert gradient[0].tolist() == pytest.approx([-0.0579085888, -0.0130258494, 0.0709344382], abs=1e-9)
     assert omega.tolist() == [0.5, 0.3, 0.2]
     assert pull.tolist() == pytest.approx([0.5, 0.7, 0.8], abs=1e-12)
@@ -108,10 +112,10 @@ def step(
     agg: Any, state: State, deltas: dict[int, list[float]], losses: list[float], bench: RoundModels | None = None
 ) -> tuple[Direction, State]:
     collected = collect_updates(agg, [make_update(k, delta) for k, delta in deltas.items()])
-    found: tuple[Direction, State] = agg.direction(
+    result: tuple[Direction, State] = agg.direction(
         state, make_arrived(collected, {"sce_loss": np.array(losses)}, agg.needs, bench)
     )
-    return found
+    return result
 
 
 def test_a_loss_is_kept_until_the_client_arrives_again() -> None:
@@ -127,22 +131,22 @@ def test_a_loss_is_kept_until_the_client_arrives_again() -> None:
 
 def test_without_beta_the_direction_is_the_plain_mean() -> None:
     agg = make("agg", "rhfl", mode="weights_only", beta=0)
-    found, _ = step(agg, State(np.full(3, 2.0)), {0: [3.0], 1: [1.0], 2: [2.0]}, [1, 2, 0.1])
-    assert found.displacement.tolist() == pytest.approx([2.0], abs=1e-12)
+    direction, _ = step(agg, State(np.full(3, 2.0)), {0: [3.0], 1: [1.0], 2: [2.0]}, [1, 2, 0.1])
+    assert direction.displacement.tolist() == pytest.approx([2.0], abs=1e-12)
 
 
 @pytest.mark.parametrize("mode", ["weights_only", "align_average"])
 def test_a_loss_that_is_not_finite_leaves_its_client_out(mode: str) -> None:
     agg = make("agg", "rhfl", mode=mode)
     state = State(np.array([2.0, 2.0, 2.0]))
-    found, after = step(agg, state, {0: [1.0], 1: [50.0], 2: [1.0]}, [1, math.nan, 1.5])
-    assert known(found.weights).tolist()[1] == 0
-    assert known(found.weights).sum() == pytest.approx(1, abs=1e-12)
-    assert found.displacement.tolist() == pytest.approx([1.0], abs=1e-9)
+    direction, after = step(agg, state, {0: [1.0], 1: [50.0], 2: [1.0]}, [1, math.nan, 1.5])
+    assert known(direction.weights).tolist()[1] == 0
+    assert known(direction.weights).sum() == pytest.approx(1, abs=1e-12)
+    assert direction.displacement.tolist() == pytest.approx([1.0], abs=1e-9)
     assert after.before.tolist() == [1.0, 2.0, 1.5]
-    nobody, same = step(agg, state, {0: [1.0], 1: [3.0]}, [math.inf, math.nan])
+    nobody, unchanged = step(agg, state, {0: [1.0], 1: [3.0]}, [math.inf, math.nan])
     assert nobody.displacement.tolist() == [2.0]
-    assert same.before.tolist() == [2.0, 2.0, 2.0]
+    assert unchanged.before.tolist() == [2.0, 2.0, 2.0]
 
 
 def aligned(x: list[float], **options: Any) -> float:
@@ -150,9 +154,9 @@ def aligned(x: list[float], **options: Any) -> float:
     omega = 1 / (1 + math.exp(-0.5))
     bench = make_round_models(1, torch.tensor(x, dtype=torch.float64)[:, None])
     agg = make("agg", "rhfl", lr=0.01, **options)
-    found, _ = step(agg, State(np.array([2.0, 2.0])), {0: [3.0], 1: [-3.0]}, [1.0, 2.0], bench)
-    assert known(found.weights).tolist() == pytest.approx([omega, 1 - omega], abs=1e-12)
-    return float(found.displacement) / (2 * omega - 1)
+    direction, _ = step(agg, State(np.array([2.0, 2.0])), {0: [3.0], 1: [-3.0]}, [1.0, 2.0], bench)
+    assert known(direction.weights).tolist() == pytest.approx([omega, 1 - omega], abs=1e-12)
+    return float(direction.displacement) / (2 * omega - 1)
 
 
 class Bytes(Score):
@@ -168,9 +172,9 @@ def test_inputs_can_be_bytes_or_tokens(dtype: torch.dtype) -> None:
     omega = 1 / (1 + math.exp(-0.5))
     bench = make_round_models(1, torch.ones((1, 1), dtype=dtype), Bytes(1))
     state = State(np.array([2.0, 2.0]))
-    found, _ = step(make("agg", "rhfl", lr=0.01), state, {0: [3.0], 1: [-3.0]}, [1.0, 2.0], bench)
-    assert known(found.weights).tolist() == pytest.approx([omega, 1 - omega], abs=1e-12)
-    assert float(found.displacement) == pytest.approx((2 * omega - 1) * 2.99, abs=1e-6)
+    direction, _ = step(make("agg", "rhfl", lr=0.01), state, {0: [3.0], 1: [-3.0]}, [1.0, 2.0], bench)
+    assert known(direction.weights).tolist() == pytest.approx([omega, 1 - omega], abs=1e-12)
+    assert float(direction.displacement) == pytest.approx((2 * omega - 1) * 2.99, abs=1e-6)
 
 
 def test_models_step_towards_each_other() -> None:
@@ -195,25 +199,25 @@ def test_the_number_of_alignment_steps(batches: int | None, steps: int) -> None:
 def test_a_model_whose_predictions_overflow_has_no_weight() -> None:
     bench = make_round_models(1, torch.full((1, 1), 10.0, dtype=torch.float64))
     state = State(np.array([2.0, 2.0, 2.0]))
-    found, _ = step(make("agg", "rhfl"), state, {0: [1.0], 1: [1.0], 2: [1e308]}, [1.0, 1.0, 1.0], bench)
-    assert known(found.weights).tolist() == [0.5, 0.5, 0.0]
-    assert found.displacement.tolist() == pytest.approx([1.0], abs=1e-12)
+    direction, _ = step(make("agg", "rhfl"), state, {0: [1.0], 1: [1.0], 2: [1e308]}, [1.0, 1.0, 1.0], bench)
+    assert known(direction.weights).tolist() == [0.5, 0.5, 0.0]
+    assert direction.displacement.tolist() == pytest.approx([1.0], abs=1e-12)
 
 
 def test_a_non_finite_model_does_not_stop_the_others() -> None:
     """As `aligned` behind a first model whose predictions overflow: the other two still step .01 towards each other."""
     bench = make_round_models(1, torch.full((1, 1), 10.0, dtype=torch.float64))
     state, losses = State(np.array([2.0, 2.0, 2.0])), [1.0, 1.0, 2.0]
-    found, _ = step(make("agg", "rhfl", lr=0.01), state, {0: [1e308], 1: [3.0], 2: [-3.0]}, losses, bench)
-    weights = known(found.weights)
+    direction, _ = step(make("agg", "rhfl", lr=0.01), state, {0: [1e308], 1: [3.0], 2: [-3.0]}, losses, bench)
+    weights = known(direction.weights)
     assert weights[1] > weights[2] > weights[0] == 0
-    assert float(found.displacement) == pytest.approx(float(weights[1] - weights[2]) * 2.99, abs=1e-6)
+    assert float(direction.displacement) == pytest.approx(float(weights[1] - weights[2]) * 2.99, abs=1e-6)
 
 
 def test_a_single_client_has_no_peers() -> None:
     bench = make_round_models(1)
-    found, _ = step(make("agg", "rhfl"), State(np.array([2.0])), {0: [3.0]}, [1.0], bench)
-    assert found.displacement.tolist() == [3.0]
+    direction, _ = step(make("agg", "rhfl"), State(np.array([2.0])), {0: [3.0]}, [1.0], bench)
+    assert direction.displacement.tolist() == [3.0]
     assert bench.passes == 0
 
 
@@ -234,11 +238,13 @@ def test_a_notice_recommends_ccr_without_alignment() -> None:
 
 
 def test_rhfl_runs_complete(tmp_path: Path) -> None:
-    whole = go(tmp_path / "a", "agg=rhfl", "proxy=client_heldout")
-    assert whole.info.choices["objective"] == "sce"
-    assert whole.last.metrics["comm/probe_bytes"] == 3 * 4 * 4  # a number from each of four clients in three rounds
+    aligned_run = go(tmp_path / "a", "agg=rhfl", "proxy=client_heldout")
+    assert aligned_run.info.choices["objective"] == "sce"
+    assert (
+        aligned_run.last.metrics["comm/probe_bytes"] == 3 * 4 * 4
+    )  # a number from each of four clients in three rounds
     only = go(tmp_path / "b", "agg=ccr")
-    assert not torch.equal(whole.weights(), only.weights())
+    assert not torch.equal(aligned_run.weights(), only.weights())
     plain = go(tmp_path / "c", "agg=fedavg", "agg.weighting=uniform", "objective=sce", "rounds=1")
     equal = go(tmp_path / "d", "agg=ccr", "agg.beta=0", "rounds=1")
     torch.testing.assert_close(equal.weights(), plain.weights(), atol=1e-6, rtol=0)

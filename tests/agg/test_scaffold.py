@@ -76,7 +76,7 @@ def test_the_first_round_is_uniform_fedavg() -> None:
 
 def test_the_printed_formula_is_wrong_under_momentum() -> None:
     # A constant gradient 1, K = 10, rho = 0.9: the displacement over K eta is 4.1381, the mean gradient is 1.
-    found = {}
+    displacement = {}
     for control in ("mean_gradient", "displacement"):
         agg = make("agg", "scaffold", control=control)
         y = torch.zeros(1, dtype=torch.float64)
@@ -88,10 +88,10 @@ def test_the_printed_formula_is_wrong_under_momentum() -> None:
             correction.correct(g, y)
             buffer = 0.9 * buffer + g
             y = y - 0.1 * buffer
-        found[control] = float(correction.finish(y, 10, 0.1).stored["c"])
-    assert found["mean_gradient"] == pytest.approx(1.0, abs=1e-12)
+        displacement[control] = float(correction.finish(y, 10, 0.1).stored["c"])
+    assert displacement["mean_gradient"] == pytest.approx(1.0, abs=1e-12)
     # K - rho (1 - rho^K) / (1 - rho), over (1 - rho) K
-    assert found["displacement"] == pytest.approx((10 - 0.9 * (1 - 0.9**10) / 0.1) / 0.1 / 10, abs=1e-9)
+    assert displacement["displacement"] == pytest.approx((10 - 0.9 * (1 - 0.9**10) / 0.1) / 0.1 / 10, abs=1e-9)
     assert make("agg", "scaffold", control="displacement").requirements == {PLAIN_CLIENT, FREE_UPDATE}
 
 

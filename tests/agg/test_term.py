@@ -16,7 +16,7 @@ LN3 = float(np.log(3))
 
 
 @pytest.mark.parametrize(
-    ("tilt", "told", "samples", "expected"),
+    ("tilt", "losses", "samples", "expected"),
     [
         (1.0, [0.0, LN3], [1, 1], [0.25, 0.75]),  # 1 : 3
         (1.0, [0.0, LN3], [3, 1], [0.5, 0.5]),  # 3 * 1 : 1 * 3
@@ -26,9 +26,9 @@ LN3 = float(np.log(3))
         (0.0, [1.0, 9.0], [3, 1], [0.75, 0.25]),
     ],
 )
-def test_the_weights_by_hand(tilt: float, told: list[float], samples: list[int], expected: list[float]) -> None:
-    found = loss_weights(make("agg", "term", tilt=tilt, weighting="samples"), told, samples=samples)
-    np.testing.assert_allclose(found, expected, atol=1e-12)
+def test_the_weights_by_hand(tilt: float, losses: list[float], samples: list[int], expected: list[float]) -> None:
+    weights = loss_weights(make("agg", "term", tilt=tilt, weighting="samples"), losses, samples=samples)
+    np.testing.assert_allclose(weights, expected, atol=1e-12)
 
 
 def test_clients_have_equal_base_weights_by_default() -> None:
@@ -38,10 +38,10 @@ def test_clients_have_equal_base_weights_by_default() -> None:
 @pytest.mark.parametrize("claim", [10.0, 1e3, 1e12])
 def test_the_gain_of_a_false_loss_is_bounded_as_documented(claim: float) -> None:
     # honest losses of 1, 2, 3, 2, cap 2, t = .5: e^(.5 * 2 * 2) times any honest weight
-    told = [1.0, 2.0, 3.0, 2.0, claim]
-    capped = loss_weights(make("agg", "term", tilt=0.5, loss_cap=2.0), told)
+    reported = [1.0, 2.0, 3.0, 2.0, claim]
+    capped = loss_weights(make("agg", "term", tilt=0.5, loss_cap=2.0), reported)
     assert (capped[-1] / capped[:-1] <= np.exp(2.0)).all()
-    free = loss_weights(make("agg", "term", tilt=0.5), told)
+    free = loss_weights(make("agg", "term", tilt=0.5), reported)
     assert free[-1] > np.exp(2.0) * free[0]
 
 
@@ -50,18 +50,18 @@ def test_with_a_negative_tilt_negative_losses_count_as_zero() -> None:
     np.testing.assert_array_equal(loss_weights(agg, [-1e9, 1.0, 2.0]), loss_weights(agg, [0.0, 1.0, 2.0]))
 
 
-def rounds(agg: Any, *told: list[float], **more: Any) -> tuple[np.ndarray, State]:
+def rounds(agg: Any, *losses_of_rounds: list[float], **options: Any) -> tuple[np.ndarray, State]:
     """The last round's weights, and the state after it."""
     state = None
-    for claims in told:
-        direction, state = aggregate_losses(agg, claims, state=state, **more)
+    for claims in losses_of_rounds:
+        direction, state = aggregate_losses(agg, claims, state=state, **options)
     return known(direction.weights), known(state)
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("s", [0.001, 0.5, 0.999])
 def test_smoothing_does_not_change_the_first_round(s: float) -> None:
-    plain, smooth = (make("agg", "term", tilt=1.0, smoothing=each) for each in (None, s))
+    plain, smooth = (make("agg", "term", tilt=1.0, smoothing=smoothing) for smoothing in (None, s))
     np.testing.assert_array_equal(loss_weights(smooth, [0.0, LN3, 700.0]), loss_weights(plain, [0.0, LN3, 700.0]))
 
 
@@ -74,8 +74,8 @@ def test_smoothing_does_not_change_the_first_round(s: float) -> None:
     ],
 )
 def test_two_rounds_by_hand(s: float, expected: list[float]) -> None:
-    found, state = rounds(make("agg", "term", tilt=1.0, smoothing=s), [0.0, LN3], [0.0, np.log(7)])
-    np.testing.assert_allclose(found, expected, atol=1e-12)
+    displacement, state = rounds(make("agg", "term", tilt=1.0, smoothing=s), [0.0, LN3], [0.0, np.log(7)])
+    np.testing.assert_allclose(displacement, expected, atol=1e-12)
     assert (np.exp(state.log_mean), state.rounds) == (pytest.approx(3.5 / expected[1]), 2)
 
 
@@ -93,8 +93,8 @@ def test_the_running_normaliser_is_bias_corrected() -> None:
 def test_rising_losses_lengthen_a_step_by_at_most_the_bound() -> None:
     # r = 3: (1 - s^3) / (1 - s) = 1.75, and 1 / (1 - s) = 2 in the end
     agg = make("agg", "term", tilt=1.0, smoothing=0.5)
-    found, state = rounds(agg, [1.0, 1.0], [1.0, 1.0], [1e6, 1e6])
-    assert found.sum() == pytest.approx(1.75, abs=1e-9)
+    displacement, state = rounds(agg, [1.0, 1.0], [1.0, 1.0], [1e6, 1e6])
+    assert displacement.sum() == pytest.approx(1.75, abs=1e-9)
     assert np.isfinite(state.log_mean)
     # and those that fall shorten it: e^-1000 of 1
     assert rounds(agg, [1000.0, 1000.0], [0.0, 0.0])[0].sum() < 1e-300
@@ -117,16 +117,16 @@ def test_a_round_without_finite_losses_keeps_the_normaliser() -> None:
 
 def test_without_smoothing_there_is_no_state() -> None:
     agg = make("agg", "term", tilt=1.0)
-    found, state = rounds(agg, [5.0, 9.0], [0.0, LN3])
-    np.testing.assert_allclose(found, [0.25, 0.75], atol=1e-12)
+    displacement, state = rounds(agg, [5.0, 9.0], [0.0, LN3])
+    np.testing.assert_allclose(displacement, [0.25, 0.75], atol=1e-12)
     assert state == State(0.0, 0)
 
 
 def test_a_resumed_run_keeps_its_normaliser(tmp_path: Path) -> None:
     words = ("agg=term", "agg.tilt=1", "agg.smoothing=0.5", "client.lr=0.02")
-    whole = go(tmp_path / "whole", *words, "rounds=3")
+    uninterrupted = go(tmp_path / "whole", *words, "rounds=3")
     go(tmp_path / "parts", *words, "rounds=2")
     resumed = go(tmp_path / "parts", *words, "rounds=3", "resume=true")
-    assert resumed.last.fingerprint == whole.last.fingerprint
-    weight = whole.last.clients["weight"][whole.last.arrived]
+    assert resumed.last.fingerprint == uninterrupted.last.fingerprint
+    weight = uninterrupted.last.clients["weight"][uninterrupted.last.arrived]
     assert weight.sum() < 0.999  # losses fall, and the normaliser remembers them higher

@@ -31,9 +31,9 @@ def arrivals(ran: FinishedRun) -> set[int]:
 @pytest.mark.parametrize(("fraction", "clients", "count"), [(0.1, 12, 2), (0.07, 100, 7), (0.25, 12, 3), (1.0, 5, 5)])
 def test_the_number_of_attackers(fraction: float, clients: int, count: int) -> None:
     # ceil(fraction K), although .07 * 100 is 7.000000000000001
-    found = make("attack", "loss_inflation", fraction=fraction).liars(clients, generator(0, "attack"))
-    assert len(found) == len(set(found.tolist())) == count
-    assert sorted(found.tolist()) == found.tolist()
+    attackers = make("attack", "loss_inflation", fraction=fraction).liars(clients, generator(0, "attack"))
+    assert len(attackers) == len(set(attackers.tolist())) == count
+    assert sorted(attackers.tolist()) == attackers.tolist()
 
 
 def test_the_seed_determines_the_attackers() -> None:
@@ -54,16 +54,16 @@ def test_inflating_each_sample_inflates_the_sums() -> None:
     """Of losses 1, 2 and 3, told three times as high, the sum is 18 and that of squares 9 * 14."""
     attack = make("attack", "loss_inflation", factor=3, signals=["loss_sum", "loss_squares", "loss_high"])
     x = np.array([1.0, 2.0, 3.0])
-    for word, true, told in (("loss_sum", x.sum(), 18), ("loss_squares", x @ x, 9 * 14), ("loss_high", x.max(), 9)):
-        assert attack.claim(word, np.array([true])).tolist() == [told]
+    for word, true, inflated in (("loss_sum", x.sum(), 18), ("loss_squares", x @ x, 9 * 14), ("loss_high", x.max(), 9)):
+        assert attack.claim(word, np.array([true])).tolist() == [inflated]
 
 
 def test_every_reader_of_reported_losses_can_be_attacked() -> None:
     """Every signal that is a loss, whoever reads it; a spread and a number of samples are none."""
-    told = {
+    reported_signals = {
         word for word in list_signals() if "loss" in word and isinstance(find(word), Measured | Computed | Reported)
     }
-    assert set(LOSSES) == told - {"train_loss_std", "loss_count"}
+    assert set(LOSSES) == reported_signals - {"train_loss_std", "loss_count"}
     for word in ("oort", "pyramidfl"):
         assert make_components(f"selector={word}").selector.needs & make("attack", "loss_inflation").about
 
@@ -79,8 +79,8 @@ def test_every_reader_of_reported_losses_can_be_attacked() -> None:
 def test_an_attack_without_effect_is_reported(options: dict[str, float], about: set[str]) -> None:
     attack = make("attack", "loss_inflation", signals=["loss", "loss_sum"], **options)
     assert attack.about == about
-    said = ["attack=lie has no effect: attack.factor=1 attack.shift=0 leaves loss, loss_sum as measured"]
-    assert list(attack.notices("lie")) == ([] if about else said)
+    notice = ["attack=lie has no effect: attack.factor=1 attack.shift=0 leaves loss, loss_sum as measured"]
+    assert list(attack.notices("lie")) == ([] if about else notice)
 
 
 def test_oort_receives_the_inflated_losses(tmp_path: Path) -> None:
@@ -98,8 +98,8 @@ def test_only_attackers_reports_are_inflated() -> None:
     assert claims.liars.sum() == 2
     np.testing.assert_array_equal(claims.report("loss", clients, true), true * factor)
     np.testing.assert_array_equal(true, [1, 2, 3, 4])  # what was measured stays
-    some = clients[::-1][:3]
-    np.testing.assert_array_equal(claims.report("loss", some, true[some]), (true * factor)[some])
+    subset = clients[::-1][:3]
+    np.testing.assert_array_equal(claims.report("loss", subset, true[subset]), (true * factor)[subset])
     rows = np.arange(8.0).reshape(4, 2)
     np.testing.assert_array_equal(claims.report("shadow_loss", clients, rows), rows * factor[:, None])
     assert claims.report("val_loss", clients, true).tolist() == true.tolist()
@@ -161,14 +161,14 @@ def test_a_selector_that_uses_losses_selects_attackers(tmp_path: Path) -> None:
 def test_without_a_reader_only_the_reports_differ(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="fedcohort"):
         lying = go(tmp_path / "lies", *LIES)
-    said = "attack=loss_inflation has no effect: neither the selector nor the aggregator reads batch_loss, loss, "
-    assert said in caplog.text
+    message = "attack=loss_inflation has no effect: neither the selector nor the aggregator reads batch_loss, loss, "
+    assert message in caplog.text
     caplog.clear()
     honest = go(tmp_path / "truth")
     assert "has no effect" not in caplog.text
     assert same_bits(lying, honest)
-    for told, true in zip(lying.reports, honest.reports, strict=True):
-        assert {k: v for k, v in told.metrics.items() if not k.startswith("attack/")} == true.metrics
+    for inflated, true in zip(lying.reports, honest.reports, strict=True):
+        assert {k: v for k, v in inflated.metrics.items() if not k.startswith("attack/")} == true.metrics
     assert lying.last.metrics["attack/weight"] >= 0
 
 
@@ -179,8 +179,8 @@ def test_a_round_without_arrivals_has_no_attackers_weight(tmp_path: Path) -> Non
 
 def test_a_resumed_run_has_the_same_attackers(tmp_path: Path) -> None:
     lies = (*LIES, "agg=fedmaba", "attack.factor=1e6")
-    whole = go(tmp_path / "whole", *lies, "rounds=3")
+    uninterrupted = go(tmp_path / "whole", *lies, "rounds=3")
     go(tmp_path / "parts", *lies, "rounds=2")
-    rest = go(tmp_path / "parts", *lies, "rounds=3", "resume=true")
-    assert same_bits(whole, rest)
-    assert liars(rest) <= liars(whole)
+    resumed = go(tmp_path / "parts", *lies, "rounds=3", "resume=true")
+    assert same_bits(uninterrupted, resumed)
+    assert liars(resumed) <= liars(uninterrupted)

@@ -31,9 +31,9 @@ SCALE = PixelScale((0.5,), (0.25,))
 def test_a_crop_and_a_mirrored_crop() -> None:
     """[1 2 3; 4 5 6] moved by one row and one column; mirrored it is [3 2 1; 6 5 4] first, and moved back by one."""
     x = torch.tensor([[1.0, 2, 3], [4, 5, 6]]).expand(2, 1, 2, 3)
-    found = crop_and_flip(x, np.array([1, 0]), np.array([1, 1]), np.array([False, True]))
-    assert found[0, 0].tolist() == [[5, 6, 0], [0, 0, 0]]
-    assert found[1, 0].tolist() == [[0, 3, 2], [0, 6, 5]]
+    augmented = crop_and_flip(x, np.array([1, 0]), np.array([1, 1]), np.array([False, True]))
+    assert augmented[0, 0].tolist() == [[5, 6, 0], [0, 0, 0]]
+    assert augmented[1, 0].tolist() == [[0, 3, 2], [0, 6, 5]]
     assert crop_and_flip(x, np.array([-5, 0]), np.array([0, -9]), np.array([True, False])).abs().sum() == 0
 
 
@@ -41,12 +41,12 @@ def test_channels_move_together_and_samples_do_not() -> None:
     x = torch.randn(100, 3, 5, 5, generator=torch.Generator().manual_seed(0))
     down, right = np.random.default_rng(0).integers(-2, 3, (2, 100))
     mirrored = np.arange(100) % 2 == 0
-    found = crop_and_flip(x, down, right, mirrored)
+    augmented = crop_and_flip(x, down, right, mirrored)
     for i in range(100):
         image = x[i].flip(2) if mirrored[i] else x[i]
         padded = nn.functional.pad(image, (2, 2, 2, 2))
         shift = -right[i] if mirrored[i] else right[i]
-        assert torch.equal(found[i], padded[:, 2 + down[i] : 7 + down[i], 2 + shift : 7 + shift])
+        assert torch.equal(augmented[i], padded[:, 2 + down[i] : 7 + down[i], 2 + shift : 7 + shift])
 
 
 def test_moves_are_uniform_and_every_other_image_is_mirrored() -> None:
@@ -56,8 +56,8 @@ def test_moves_are_uniform_and_every_other_image_is_mirrored() -> None:
     """
     x = torch.zeros(16200, 1, 9, 9)
     x[:, 0, 4, 4] = 1
-    found = CropFlip(4, 0.5).change(x, np.random.default_rng(0))
-    counts = found.sum((0, 1)).double()
+    augmented = CropFlip(4, 0.5).change(x, np.random.default_rng(0))
+    counts = augmented.sum((0, 1)).double()
     assert float(((counts - 200) ** 2 / 200).sum()) < 80 + 4 * 12.6
     sides = torch.zeros(4000, 1, 1, 2)
     sides[..., 0] = 1
@@ -71,7 +71,7 @@ def trainer_of(pixels: str = "float32", augmentation: Any = None, **client: Any)
     x = bytes_ if pixels == "uint8" else SCALE.convert(bytes_)
     scale, y = SCALE if pixels == "uint8" else None, rng.integers(0, 3, 60)
     raw = Raw("toy", x, y, x[:10], y[:10], 3, scale=scale)
-    held = build(
+    federation = build(
         raw,
         SplitOptions(
             make("partition", "iid"), make("label_noise", "none"), seed=0, clients=3, server_val=0.1, client_val=0.1
@@ -85,17 +85,17 @@ def trainer_of(pixels: str = "float32", augmentation: Any = None, **client: Any)
     worker.load(server)
     parts = (make("objective", "ce"), make("client", "sgd", **{"batch": 4, **client}), make("codec", "none"))
     method = LocalMethod(*parts, (), augmentation=augmentation or CropFlip(2, 0.5))
-    return LocalTrainer(server, worker, held, method, SEED)
+    return LocalTrainer(server, worker, federation, method, SEED)
 
 
 def test_local_training_sees_each_pass_changed() -> None:
     """Two epochs by hand: the draws of (seed, round, client), pass after pass, on the samples in the pass's order."""
-    trainer, seen = trainer_of(), []
+    trainer, inputs_of_passes = trainer_of(), []
     trainer.chain = None  # whose steps nobody can watch
 
     def watch(step: Any) -> Any:
         def noted(x: torch.Tensor, y: torch.Tensor, z: None) -> torch.Tensor:
-            seen.append(x.clone())
+            inputs_of_passes.append(x.clone())
             out: torch.Tensor = step(x, y, z)
             return out
 
@@ -108,48 +108,53 @@ def test_local_training_sees_each_pass_changed() -> None:
     for order, _ in trainer.passes(task_of(1, units=2, round=4), len(x)):
         down, right = draws.integers(-2, 3, (2, len(x)))
         expected.append(crop_and_flip(x[order], down, right, draws.random(len(x)) < 0.5))
-    assert torch.equal(torch.cat(seen), torch.cat(expected))
+    assert torch.equal(torch.cat(inputs_of_passes), torch.cat(expected))
 
 
 def test_bytes_and_numbers_give_the_same_bits() -> None:
-    found = [trainer_of(pixels).train(task_of(0), {}).delta for pixels in ("float32", "uint8")]
-    assert torch.equal(*found)
+    deltas = [trainer_of(pixels).train(task_of(0), {}).delta for pixels in ("float32", "uint8")]
+    assert torch.equal(*deltas)
 
 
 def test_a_clients_draws_do_not_depend_on_the_cohort() -> None:
     trainer = trainer_of()
-    alone = trainer.train(task_of(2), {}).delta
+    single = trainer.train(task_of(2), {}).delta
     engine, _ = choose("auto", trainer, 2)
     together = {update.client: update.delta for update in engine.updates([task_of(0), task_of(1), task_of(2)], {})}
-    assert torch.equal(together[2], alone)
-    asked = task_of(2, units=trainer.client.epochs, lr=trainer.client.lr_at(4))
-    assert torch.equal(trainer.update_of(4, 2).delta, trainer.train(asked, {}).delta)
-    assert not torch.equal(trainer.train(task_of(2, round=5), {}).delta, alone)
+    assert torch.equal(together[2], single)
+    task = task_of(2, units=trainer.client.epochs, lr=trainer.client.lr_at(4))
+    assert torch.equal(trainer.update_of(4, 2).delta, trainer.train(task, {}).delta)
+    assert not torch.equal(trainer.train(task_of(2, round=5), {}).delta, single)
 
 
 def test_without_padding_and_mirrors_it_is_no_augmentation() -> None:
-    plain, idle = (trainer_of(augmentation=given) for given in (make("augmentation", "none"), CropFlip(0, 0.0)))
+    plain, idle = (
+        trainer_of(augmentation=augmentation) for augmentation in (make("augmentation", "none"), CropFlip(0, 0.0))
+    )
     assert torch.equal(plain.train(task_of(0), {}).delta, idle.train(task_of(0), {}).delta)
-    said = startup_notices(*CROPS, "augmentation.padding=0", "augmentation.flip=0")
-    assert "augmentation=crop_flip has no effect with augmentation.padding=0 and augmentation.flip=0" in said
+    messages = startup_notices(*CROPS, "augmentation.padding=0", "augmentation.flip=0")
+    assert "augmentation=crop_flip has no effect with augmentation.padding=0 and augmentation.flip=0" in messages
 
 
 def test_slices_and_chunks_and_the_engine_that_is_asked_for_change_nothing(tmp_path: Path) -> None:
     """A linear model has a dual, which knows its samples once a round: it is not taken, whatever is asked."""
-    one = go(tmp_path / "a", *CROPS)
-    assert one.info.tags["engine"] == "sequential: the augmentation changes samples in every pass, one client at a time"
-    other = go(tmp_path / "b", *CROPS, "engine=vectorised", "engine.slices=3", "engine.chunk=2")
-    assert same_bits(one, other)
+    default = go(tmp_path / "a", *CROPS)
+    assert (
+        default.info.tags["engine"]
+        == "sequential: the augmentation changes samples in every pass, one client at a time"
+    )
+    sliced = go(tmp_path / "b", *CROPS, "engine=vectorised", "engine.slices=3", "engine.chunk=2")
+    assert same_bits(default, sliced)
     ranks = go(tmp_path / "c", *CROPS, "trainer.devices=2")
-    torch.testing.assert_close(ranks.weights(), one.weights(), rtol=0, atol=1e-6)
-    assert not torch.equal(go(tmp_path / "d", *PLAIN).weights(), one.weights())
+    torch.testing.assert_close(ranks.weights(), default.weights(), rtol=0, atol=1e-6)
+    assert not torch.equal(go(tmp_path / "d", *PLAIN).weights(), default.weights())
 
 
 def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path: Path) -> None:
     words = (*CROPS, "split.limit=120", "model=cnn", "model.dense=16", "client.epochs=1")
-    whole = go(tmp_path / "a", *words)
+    uninterrupted = go(tmp_path / "a", *words)
     go(tmp_path / "b", *words, "rounds=1")
-    assert same_bits(go(tmp_path / "b", *words, "resume=true"), whole)
+    assert same_bits(go(tmp_path / "b", *words, "resume=true"), uninterrupted)
 
 
 def test_inputs_that_are_no_images_are_rejected_by_name(tmp_path: Path) -> None:

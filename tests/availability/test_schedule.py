@@ -62,9 +62,9 @@ def test_wall_times_agree_with_a_simulation_second_by_second() -> None:
     runs = [[(float(t), t + 1.0) for t in np.flatnonzero(row)] for row in ready]  # intervals that touch, too
     schedule = Schedule.from_intervals(runs, 40)
     for now in range(0, 120, 7):
-        there = np.roll(np.tile(ready, (1, 30)), -(now % 40), axis=1)
-        np.testing.assert_array_equal(schedule.seconds_until_ready(now), there.argmax(1))
+        available = np.roll(np.tile(ready, (1, 30)), -(now % 40), axis=1)
+        np.testing.assert_array_equal(schedule.seconds_until_ready(now), available.argmax(1))
         for seconds in (1, 3, 17, 41):
-            walked = (there.cumsum(1) == seconds).argmax(1) + 1
-            found = schedule.completion_time(np.arange(30), now, np.full(30, float(seconds)))
-            np.testing.assert_allclose(found, walked)
+            walked = (available.cumsum(1) == seconds).argmax(1) + 1
+            completion = schedule.completion_time(np.arange(30), now, np.full(30, float(seconds)))
+            np.testing.assert_allclose(completion, walked)

@@ -115,7 +115,7 @@ def test_clients_are_drawn_with_assign_drawn(tmp_path: Path) -> None:
             {"own": [60, 100, 1e10, 100, 1e10]},
             r"availability.period: .*, row 2 holds 1.*, which must be in \[1e-3, 1e9\]",
         ),
-        ({"state": [0, 0, -1, 0, 0]}, r"availability.path: .*ready.parquet has no client that is ever ready"),
+        ({"state": [0, 0, -1, 0, 0]}, r"availability.path: .*ready.parquet has no client that is ever available"),
         ({"own": [60, 100, 50, 99, 50]}, r"availability.period: .*: row 3 has a period of 99 .*row 1 .* 100"),
         ({"own": [60, 100, 25, 100, 25]}, r"availability.period: .*: row 4 ends at 30, after the period of 25 seconds"),
     ],

@@ -68,8 +68,8 @@ def test_a_forgotten_arm_differs_from_an_unpulled_one() -> None:
         past = played(0.1, [([0], [5.0])] + [([1], [1.0])] * rounds)
         assert past.count[0] == pytest.approx(max(0.1**rounds, 1e-300))
         assert discounted.mean_rewards(past)[0] == pytest.approx(5.0, rel=1e-12)
-        zero, one, never = discounted.confidence_widths(past, 1.0)
-        assert one < zero < np.inf == never
+        zero, pulled, never = discounted.confidence_widths(past, 1.0)
+        assert pulled < zero < np.inf == never
         assert discounted.confidence_widths(past, 1e300)[0] < np.inf
 
 

@@ -28,8 +28,8 @@ def loss(kernel: gaussian.Kernel, features: np.ndarray, f: float, rows: np.ndarr
 
 def test_covariance_by_hand() -> None:
     """X'X + 1e-4 I."""
-    found = gaussian.Linear(0.01).covariance(np.array([[1.0, 0.0, 0.6], [0.0, 1.0, 0.8]]), 1.0)
-    np.testing.assert_allclose(found, [[1.0001, 0, 0.6], [0, 1.0001, 0.8], [0.6, 0.8, 1.0001]], rtol=1e-12)
+    covariance = gaussian.Linear(0.01).covariance(np.array([[1.0, 0.0, 0.6], [0.0, 1.0, 0.8]]), 1.0)
+    np.testing.assert_allclose(covariance, [[1.0001, 0, 0.6], [0, 1.0001, 0.8], [0.6, 0.8, 1.0001]], rtol=1e-12)
 
 
 def test_conditioning_by_hand() -> None:
@@ -46,9 +46,9 @@ def test_conditioning_agrees_with_scikit_learns_posterior() -> None:
         sigma = gaussian.condition_covariance(sigma, k)
     model = GaussianProcessRegressor(DotProduct(0.0, "fixed"), alpha=0.3**2, optimizer=None)
     model.fit(X.T[[2, 5]], [0.0, 0.0])
-    others = [0, 1, 3, 4, 6]
-    _, expected = model.predict(X.T[others], return_cov=True)
-    np.testing.assert_allclose(sigma[np.ix_(others, others)], expected + 0.09 * np.eye(5), atol=1e-7)
+    other_arms = [0, 1, 3, 4, 6]
+    _, expected = model.predict(X.T[other_arms], return_cov=True)
+    np.testing.assert_allclose(sigma[np.ix_(other_arms, other_arms)], expected + 0.09 * np.eye(5), atol=1e-7)
 
 
 def test_a_weighted_mean_by_hand() -> None:
@@ -94,8 +94,8 @@ def test_a_fit_agrees_with_probabilistic_pca() -> None:
     best = np.sqrt(values[2:] - 0.3**2)[:, None] * vectors[:, 2:].T
     data = gaussian.Observations(rows, mean, weights)
     fit, _ = gaussian.fit_features(LINEAR, rng.standard_normal((2, 4)), 1.0, data, 1000)
-    least, found = (gaussian.loss_and_slopes(LINEAR, features, 1.0, data)[0] for features in (best, fit))
-    assert least - 1e-9 < found < least + 0.01
+    least, fitted = (gaussian.loss_and_slopes(LINEAR, features, 1.0, data)[0] for features in (best, fit))
+    assert least - 1e-9 < fitted < least + 0.01
     np.testing.assert_allclose(fit.T @ fit, best.T @ best, atol=0.05)
     assert np.abs(gaussian.loss_and_slopes(LINEAR, best, 1.0, data)[1]).max() < 1e-9
 
@@ -110,15 +110,15 @@ def test_without_data_the_parameters_are_unchanged(kernel: gaussian.Kernel) -> N
 def test_the_smooth_covariance_by_hand() -> None:
     """f = 2, l = .5: 4 exp(-d^2), d^2 = 1, 4, 5 between (0, 0), (1, 0), (0, 2); and .1^2 more on the diagonal."""
     kernel = gaussian.SquaredExponential(0.1, 0.5)
-    found = kernel.covariance(np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 2.0]]), 2.0)
+    covariance = kernel.covariance(np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 2.0]]), 2.0)
     a, b, c = 4 * np.exp(-np.array([1.0, 4.0, 5.0]))
-    np.testing.assert_allclose(found, [[4.01, a, b], [a, 4.01, c], [b, c, 4.01]], rtol=1e-12)
+    np.testing.assert_allclose(covariance, [[4.01, a, b], [a, 4.01, c], [b, c, 4.01]], rtol=1e-12)
 
 
 def test_the_smooth_covariance_agrees_with_scikit_learn() -> None:
     """Its RBF has the length sqrt(l)."""
-    found = SMOOTH.covariance(X, 1.5)
-    np.testing.assert_allclose(found, 2.25 * RBF(np.sqrt(0.7))(X.T) + 0.09 * np.eye(7), atol=1e-12)
+    covariance = SMOOTH.covariance(X, 1.5)
+    np.testing.assert_allclose(covariance, 2.25 * RBF(np.sqrt(0.7))(X.T) + 0.09 * np.eye(7), atol=1e-12)
 
 
 def test_a_smooth_fit_lowers_the_loss() -> None:

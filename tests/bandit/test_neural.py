@@ -12,7 +12,7 @@ from fedcohort.bandit import neural
 RNG = np.random.default_rng(0)
 
 
-def some(n: int = 6, d: int = 3, pairs: int = 4) -> tuple[neural.Network, np.ndarray]:
+def make_network(n: int = 6, d: int = 3, pairs: int = 4) -> tuple[neural.Network, np.ndarray]:
     return neural.initial_network(d, pairs, 1.0, RNG), RNG.normal(size=(n, d))
 
 
@@ -46,14 +46,14 @@ def test_a_unit_at_exactly_zero_has_the_gradient_of_a_dead_one() -> None:
 
 
 def test_contexts_before_the_first_are_standardised_to_zero_without_a_warning() -> None:
-    net, contexts = some()
+    net, contexts = make_network()
     with np.errstate(invalid="raise", divide="raise"):
         assert (neural.standardise(net, contexts) == 0).all()
 
 
 def test_the_prediction_before_the_first_reward_is_zero() -> None:
     """The copies cancel exactly, and there is something to find out all the same."""
-    net, X = some(pairs=16)
+    net, X = make_network(pairs=16)
     assert len(net.theta) == 32 * 4
     np.testing.assert_array_equal(neural.network_outputs(net.theta, X), 0.0)
     mean, width, _ = neural.predict_with_bonus(net, X)
@@ -75,12 +75,12 @@ def test_dead_units_have_a_bonus_of_zero() -> None:
 
 def torch_output(theta: torch.Tensor, X: torch.Tensor, h: int) -> torch.Tensor:
     d = X.shape[1]
-    found: torch.Tensor = h**0.5 * torch.relu(X @ theta[: h * d].view(h, d).T) @ theta[h * d :]
-    return found
+    output: torch.Tensor = h**0.5 * torch.relu(X @ theta[: h * d].view(h, d).T) @ theta[h * d :]
+    return output
 
 
 def test_gradients_agree_with_torch() -> None:
-    net, X = some()
+    net, X = make_network()
     theta = net.theta + 0.1 * RNG.normal(size=net.theta.shape)
     output = partial(torch_output, X=torch.tensor(X), h=8)
     jacobian = torch.autograd.functional.jacobian(output, torch.tensor(theta))
@@ -94,7 +94,7 @@ def test_gradients_agree_with_torch() -> None:
 
 def test_fitting_equals_torchs_adam_with_a_decaying_rate() -> None:
     """1/2 sum (f - r)^2 + h lam / 2 |theta - theta_0|^2, h = 8, lam = .3, 50 full-batch steps from theta_0."""
-    net, X = some()
+    net, X = make_network()
     r = RNG.normal(size=len(X))
     theta, origin = torch.tensor(net.origin, requires_grad=True), torch.tensor(net.origin)
     adam = torch.optim.Adam([theta], lr=0.02)
@@ -105,8 +105,8 @@ def test_fitting_equals_torchs_adam_with_a_decaying_rate() -> None:
         (0.5 * (error**2).sum() + 0.5 * 8 * 0.3 * ((theta - origin) ** 2).sum()).backward()
         adam.step()
         falling.step()
-    found = neural.fit_weights(net.origin, X, r, 0.3, 50, 0.02)
-    np.testing.assert_allclose(found, theta.detach().numpy(), rtol=1e-8, atol=1e-10)
+    weights = neural.fit_weights(net.origin, X, r, 0.3, 50, 0.02)
+    np.testing.assert_allclose(weights, theta.detach().numpy(), rtol=1e-8, atol=1e-10)
 
 
 def test_rounding_errors_do_not_grow_over_rounds() -> None:
@@ -127,7 +127,7 @@ def test_rounding_errors_do_not_grow_over_rounds() -> None:
 
 def test_rounding_errors_of_a_constant_feature_are_ignored() -> None:
     """Losses come in single precision: 1 and 1 + 6e-8 are one value, and 1.001 is another."""
-    net, X = some()
+    net, X = make_network()
     X[:, 2] = np.where(np.arange(len(X)) % 2, 1.0, 1.0 + 6e-8)
     X[:, 1] = np.where(np.arange(len(X)) % 2, 1.0, 1.001)
     rows = neural.standardise(neural.update_moments(net, X), X)
@@ -137,19 +137,19 @@ def test_rounding_errors_of_a_constant_feature_are_ignored() -> None:
 
 def test_contexts_are_standardised_over_all_scored_clients() -> None:
     """Two batches against numpy over both; a constant feature becomes 0."""
-    net, (a, b) = some()[0], (RNG.normal(3.0, 2.0, (5, 3)), RNG.normal(-1.0, 1.0, (7, 3)))
+    net, (a, b) = make_network()[0], (RNG.normal(3.0, 2.0, (5, 3)), RNG.normal(-1.0, 1.0, (7, 3)))
     a[:, 2] = b[:, 2] = 0.1
     past = neural.update_moments(neural.update_moments(net, a), b)
-    both = np.concatenate([a, b])
-    expected = (both[:, :2] - both[:, :2].mean(axis=0)) / both[:, :2].std(axis=0)
-    found = neural.standardise(past, both)
-    np.testing.assert_allclose(found[:, :2], expected, rtol=1e-10)
-    np.testing.assert_array_equal(found[:, 2], 0.0)
+    all_contexts = np.concatenate([a, b])
+    expected = (all_contexts[:, :2] - all_contexts[:, :2].mean(axis=0)) / all_contexts[:, :2].std(axis=0)
+    standardised = neural.standardise(past, all_contexts)
+    np.testing.assert_allclose(standardised[:, :2], expected, rtol=1e-10)
+    np.testing.assert_array_equal(standardised[:, 2], 0.0)
 
 
 def test_contexts_of_any_scale_are_standardised_equally() -> None:
     """From the first one on: a mean that started anywhere but at 0 would lose what is small against that."""
-    net, X = some()
+    net, X = make_network()
     small = neural.update_moments(net, 1e-25 * X)
     np.testing.assert_allclose(
         neural.standardise(small, 1e-25 * X), neural.standardise(neural.update_moments(net, X), X)
@@ -158,7 +158,7 @@ def test_contexts_of_any_scale_are_standardised_equally() -> None:
 
 def test_a_selection_reduces_the_uncertainty() -> None:
     """Z grows by g g' / h of the cohort, full or diagonal."""
-    net, X = some()
+    net, X = make_network()
     net = neural.predict_with_bonus(net, X)[2]
     after = neural.add_selected_gradients(net, X[:2])
     G = neural.output_gradients(net.theta, neural.standardise(net, X[:2]))
@@ -189,7 +189,7 @@ def test_a_nonlinear_reward_is_learned() -> None:
 
 
 def test_non_finite_rows_are_left_out() -> None:
-    net, X = some()
+    net, X = make_network()
     X[1, 0], X[2, 1] = np.nan, 1e300
     mean, width, net = neural.predict_with_bonus(net, X)
     assert np.isnan(mean).tolist() == np.isnan(width).tolist() == [False, True, True, False, False, False]
@@ -204,7 +204,7 @@ def test_non_finite_rows_are_left_out() -> None:
 
 def test_the_newest_rewards_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neural, "MAX_REWARDS", 4)
-    net, X = some()
+    net, X = make_network()
     for rewards in ([1.0, 2, 3], [4.0, 5, 6]):
         net = neural.add_rewards_and_fit(net, X[:3], np.array(rewards), 1.0, 1, 0.01)
     assert net.r.tolist() == [3, 4, 5, 6]

@@ -24,7 +24,7 @@ def test_one_round_by_hand() -> None:
     np.testing.assert_allclose(restless.coefficients(soft)[:, 0], [0.44954415, 0.00181789], atol=5e-9)
 
 
-def at(belief: list[float], counts: np.ndarray, theta: np.ndarray = THETA) -> restless.HiddenMarkov:
+def make_state(belief: list[float], counts: np.ndarray, theta: np.ndarray = THETA) -> restless.HiddenMarkov:
     """A belief with these theta_j, lam = 1; sigma^2 = .04 from ten errors."""
     V = np.ones((2, 1, 1))
     return restless.HiddenMarkov(np.array(belief), counts, V, theta.copy(), 0.4, 10, 0)
@@ -36,7 +36,7 @@ def test_learning_equals_the_steps_by_hand() -> None:
     Counts 8, 0, 1, 7 are P above: (8 + 1, 0 + 1) / 10, (1 + 1, 7 + 1) / 10. The error of the prediction, .9 - (.55 +
     .45 .2) = .26, enters sigma^2; the transition's share is pi_old[i] pi_new[j] P[i, j].
     """
-    past = at([0.5, 0.5], np.array([[8.0, 0.0], [1.0, 7.0]]))
+    past = make_state([0.5, 0.5], np.array([[8.0, 0.0], [1.0, 7.0]]))
     np.testing.assert_allclose(restless.transition_matrix(past.counts), P, rtol=1e-14)
     np.testing.assert_allclose(restless.next_belief(past), [0.55, 0.45], rtol=1e-14)
     np.testing.assert_allclose(restless.predict(past, X), [0.64], rtol=1e-14)
@@ -74,7 +74,7 @@ def test_rounds_of_exploration_follow_the_schedule() -> None:
 @pytest.mark.parametrize("reward", [1e6, -1e6, 1e11])
 def test_an_implausible_reward_keeps_beliefs_finite(reward: float) -> None:
     """exp of it underflows in every state; its logarithms still compare."""
-    past = at([0.5, 0.5], np.zeros((2, 2)))
+    past = make_state([0.5, 0.5], np.zeros((2, 2)))
     after = restless.add_rewards(past, X, np.array([reward]))
     assert np.isfinite(after.belief).all()
     assert after.belief.sum() == pytest.approx(1.0)
@@ -84,10 +84,10 @@ def test_an_implausible_reward_keeps_beliefs_finite(reward: float) -> None:
 
 
 def test_equal_states_stay_equal_so_a_run_starts_with_different_ones() -> None:
-    same = at([0.5, 0.5], np.zeros((2, 2)), np.ones((2, 1)))
+    equal_states = make_state([0.5, 0.5], np.zeros((2, 2)), np.ones((2, 1)))
     for reward in (0.3, 2.0, -1.0):
-        same = restless.add_rewards(same, X, np.array([reward]))
-        np.testing.assert_array_equal(same.belief, [0.5, 0.5])
+        equal_states = restless.add_rewards(equal_states, X, np.array([reward]))
+        np.testing.assert_array_equal(equal_states.belief, [0.5, 0.5])
     theta = restless.coefficients(restless.initial_belief(4, 2, 0.5, np.random.default_rng(0)))
     assert (np.abs(theta) > 0).all()
     assert (np.abs(theta) < restless.START).all()
@@ -113,7 +113,7 @@ def test_a_switching_world_is_followed() -> None:
 
 
 def test_non_finite_rewards_are_not_learned_from() -> None:
-    past = at([1.0, 0.0], np.array([[8.0, 0.0], [1.0, 7.0]]))
+    past = make_state([1.0, 0.0], np.array([[8.0, 0.0], [1.0, 7.0]]))
     rows, rewards = np.array([[np.nan], [1.0], [1e300]]), np.array([1.0, np.nan, 1.0])
     after = restless.add_rewards(past, rows, rewards)
     np.testing.assert_allclose(after.belief, [0.9, 0.1], rtol=1e-14)  # a round has gone by all the same
@@ -124,6 +124,6 @@ def test_non_finite_rewards_are_not_learned_from() -> None:
 
 def test_the_mean_and_deviation_over_states_by_hand() -> None:
     """pi P = (1/2, 1/2) over theta = 1 +- 1 and .2 +- 1: mean .6, variance 1 + .4^2."""
-    past = replace(at([0.5, 0.5], np.ones((2, 2))), explored=3)
+    past = replace(make_state([0.5, 0.5], np.ones((2, 2))), explored=3)
     mean, sd = restless.coefficient_moments(past)
     np.testing.assert_allclose([mean[0], sd[0]], [0.6, np.sqrt(1.16)], rtol=1e-12)

@@ -29,9 +29,9 @@ def test_a_square_invertible_factor_loses_nothing() -> None:
 
 def test_the_papers_example_has_the_stated_bytes() -> None:
     # d1 = 784, d2 = 256, k = 16: 16 * 256 floats are 16,384 bytes, 49 times fewer than 784 * 256 floats
-    whole, codec = make_layout((784, 256)), make("codec", "lowrank", k=16)
-    assert make("codec", "none").bytes_up(whole) == 802_816 == 49 * 16_384
-    assert codec.bytes_up(whole) == 16_384 + 8
+    layout, codec = make_layout((784, 256)), make("codec", "lowrank", k=16)
+    assert make("codec", "none").bytes_up(layout) == 802_816 == 49 * 16_384
+    assert codec.bytes_up(layout) == 16_384 + 8
     # dense: too small, a vector, no more rows than k; a convolution's rows are its outputs
     assert codec.bytes_up(make_layout((31, 33), (2000,), (16, 100))) == 4 * (31 * 33 + 2000 + 1600)
     assert codec.bytes_up(make_layout((40, 3, 3, 3))) == 4 * 16 * 27 + 8
@@ -63,11 +63,11 @@ def test_a_projection_keeps_k_of_d1_of_the_square() -> None:
     # E ||P h||^2 = h' E P h = k / d1 ||h||^2, E P = (k / d1) I where no direction is special; 40 draws, 32 columns each
     layout, delta = make_layout((64, 32)), draw_normal(64 * 32)
     codec = make("codec", "lowrank", k=16)
-    kept = [
+    shares = [
         codec.transmit(delta, layout, make_generator_factory(k)).square().sum() / delta.square().sum()
         for k in range(40)
     ]
-    assert float(torch.stack(kept).mean()) == pytest.approx(16 / 64, rel=0.03)
+    assert float(torch.stack(shares).mean()) == pytest.approx(16 / 64, rel=0.03)
 
 
 def test_the_entries_of_the_factor_have_the_right_distribution() -> None:
@@ -87,20 +87,20 @@ def test_correcting_gradients_trains_b(momentum: float) -> None:
     codec = make("codec", "lowrank", k=2, min_size=1)
     correction = begin_round(codec, w, layout)
     A = codec.bases(layout, draw_seed(make_generator_factory()()))[layout.parameters[0]]
-    B, rest = torch.zeros(2, 4, dtype=torch.float64, requires_grad=True), w[24:].clone().requires_grad_()
+    B, other_weights = torch.zeros(2, 4, dtype=torch.float64, requires_grad=True), w[24:].clone().requires_grad_()
     y = w.clone().requires_grad_()
-    factors = torch.optim.SGD([B, rest], lr=0.002, momentum=momentum)
+    factors = torch.optim.SGD([B, other_weights], lr=0.002, momentum=momentum)
     flat = torch.optim.SGD([y], lr=0.002, momentum=momentum)
     for _ in range(20):
         factors.zero_grad()
-        whole = torch.cat([w[:24] + (A @ B).flatten(), rest])
-        ((whole - target).square().sum() ** 2 / 4).backward()
+        decoded = torch.cat([w[:24] + (A @ B).flatten(), other_weights])
+        ((decoded - target).square().sum() ** 2 / 4).backward()
         factors.step()
         (g,) = torch.autograd.grad((y - target).square().sum() ** 2 / 4, y)
         y.grad = g
         correction.correct(y.grad, y.detach())
         flat.step()
-    trained = torch.cat([w[:24] + (A @ B).flatten(), rest]).detach()
+    trained = torch.cat([w[:24] + (A @ B).flatten(), other_weights]).detach()
     torch.testing.assert_close(y.detach(), trained, atol=1e-12, rtol=0)
     assert float((trained - w).abs().max()) > 0.1
 

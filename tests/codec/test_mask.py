@@ -13,11 +13,11 @@ from yaml_words import make
 FOUR = torch.tensor([1.0, 2.0, 3.0, 4.0])
 
 
-def client_that_draws(rho: float, layout: Any, wanted: list[int]) -> int:
+def client_that_draws(rho: float, layout: Any, positions: list[int]) -> int:
     return next(
         k
         for k in range(1000)
-        if draw_sent_positions(rho, layout, draw_seed(make_generator_factory(k)()))[0].tolist() == wanted
+        if draw_sent_positions(rho, layout, draw_seed(make_generator_factory(k)()))[0].tolist() == positions
     )
 
 

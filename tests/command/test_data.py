@@ -114,7 +114,7 @@ def test_the_committed_pages_match_the_federations(tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ([], "name the dataset, or a file or folder of your own: fedcohort data digits"),
         (["clients=3"], "name the dataset, or a file or folder of your own: fedcohort data digits"),

@@ -52,7 +52,7 @@ def test_costs_are_multiples_of_those_of_random_selection() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "first", "others"),
+    ("words", "first", "expected_others"),
     [
         ([], ["selector=flash"], []),
         (

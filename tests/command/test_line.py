@@ -25,7 +25,7 @@ def test_each_command_is_described_by_its_module(name: str, capsys: pytest.Captu
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["stdy"], "there is no command 'stdy': did you mean study? fedcohort --help lists the commands\n"),
         (["xyzzy"], "there is no command 'xyzzy': fedcohort --help lists the commands\n"),

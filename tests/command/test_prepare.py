@@ -22,7 +22,7 @@ def test_prepare_reports_the_written_files(tmp_path: Path, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["imagefolder", "{raw}"], "name the kind (imagefolder, leaf, celeba, waterbirds, spawrious), the folder with"),
         (["cifar", "{raw}", "{made}"], "the kind must be one of imagefolder, leaf, celeba"),

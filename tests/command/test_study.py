@@ -17,7 +17,7 @@ CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ([], "type fedcohort study VERB NAME, where VERB is one of run, status, check, tune, report"),
         (["walk", "tiny"], "type fedcohort study VERB NAME"),
@@ -137,7 +137,7 @@ def test_a_leaderboard_is_reported_and_not_run(
 
 
 @pytest.mark.parametrize(
-    ("word", "said"),
+    ("word", "message"),
     [
         ("cells=", "cells must be one name or more, as cells=a,b, or null for all, got ''"),
         ("selectors=[]", r"selectors must be one name or more, as selectors=a,b, or null for all, got '\[\]'"),

@@ -26,10 +26,11 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 def test_each_round_has_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     play([Progress(lines_every=1)], info(tmp_path / "run"), last=3)
-    found, made = lines(capsys)[3:], report(3)
-    assert found == [
-        f"round 3/6  cohort {len(made.cohort)} arrived {len(made.arrived)}  test/acc {made.metrics['test/acc']:.3g}"
-        f"  test/loss {made.metrics['test/loss']:.3g}  virtual 15 min 30 s"
+    printed, round_report = lines(capsys)[3:], report(3)
+    assert printed == [
+        f"round 3/6  cohort {len(round_report.cohort)} arrived {len(round_report.arrived)}  "
+        f"test/acc {round_report.metrics['test/acc']:.3g}  test/loss {round_report.metrics['test/loss']:.3g}  "
+        "virtual 15 min 30 s"
     ]
 
 
@@ -58,8 +59,8 @@ def test_the_start_table_says_how_skewed_the_data_are(tmp_path: Path, capsys: py
     assert line() == []
     classes = {"global_ci": 0.0123, "client_ci": 0.31}
     assert line(**classes) == ["classes 0.012, per client 0.310"]
-    rest = {"global_ai": 0.0, "client_ai": 0.2, "global_sc": 0.5, "client_sc": 0.4}
-    assert line(**classes, **rest) == [
+    other_skew = {"global_ai": 0.0, "client_ai": 0.2, "global_sc": 0.5, "client_sc": 0.4}
+    assert line(**classes, **other_skew) == [
         "classes 0.012, per client 0.310; attributes 0.000, per client 0.200; "
         "spurious correlation 0.500, per client 0.400"
     ]
@@ -68,9 +69,9 @@ def test_the_start_table_says_how_skewed_the_data_are(tmp_path: Path, capsys: py
 def test_the_start_table_lists_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     facts = info(tmp_path / "a-name", tags={"tracking": "mlflow ui --backend-store-uri sqlite:////a b/mlflow.db"})
     Progress(lines_every=1).start(dataclasses.replace(facts, start=2, dirty=True))
-    said = capsys.readouterr().out.splitlines()
-    assert said[0] == "a-name"
-    table = {line[:12].strip(): line[12:] for line in said[1:]}
+    output = capsys.readouterr().out.splitlines()
+    assert output[0] == "a-name"
+    table = {line[:12].strip(): line[12:] for line in output[1:]}
     assert table["run"].startswith("selector=flash  agg=scaffold  dataset=fashion_mnist")
     assert table["seed"] == "0  (config a1b2c3d4, commit 0123456789+)"
     assert table["rounds"] == "6, from round 2"
@@ -93,29 +94,29 @@ def test_on_a_terminal_there_is_a_bar(tmp_path: Path, monkeypatch: pytest.Monkey
     screen = io.StringIO()
     monkeypatch.setattr(module, "console", lambda: Console(file=screen, force_terminal=True, width=80, highlight=False))
     play([Progress(lines_every=1)], info(tmp_path / "run"))
-    shown = screen.getvalue()
-    assert f" accuracy {report(6).metrics['test/acc']:.3f}  simulated 31 min  elapsed 1 s" in shown
-    assert "round 6/6" in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
-    assert "selector=flash" in shown
+    output = screen.getvalue()
+    assert f" accuracy {report(6).metrics['test/acc']:.3f}  simulated 31 min  elapsed 1 s" in output
+    assert "round 6/6" in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", output)
+    assert "selector=flash" in output
 
 
 def test_a_brief_run_prints_its_progress_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with terminal.print_progress_only():
         play([Progress(lines_every=1), *watchers()], info(tmp_path / "run"))
-    said = capsys.readouterr().out.splitlines()
-    assert [line.split()[1] for line in said] == ["0/6", "2/6", "4/6", "6/6"]
+    output = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in output] == ["0/6", "2/6", "4/6", "6/6"]
     assert not terminal.is_brief()
 
 
 def test_in_a_notebook_one_line_is_updated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rich's own bar needs ipywidgets there."""
-    shown: list[str] = []
+    displayed: list[str] = []
 
     class Handle:
-        update = staticmethod(shown.append)
+        update = staticmethod(displayed.append)
 
     def display(line: str, *, display_id: bool) -> Handle:
-        shown.append(line)
+        displayed.append(line)
         return Handle()
 
     monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
@@ -125,10 +126,10 @@ def test_in_a_notebook_one_line_is_updated(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(module, "console", lambda: screen)
     with terminal.print_progress_only():
         play([Progress(lines_every=1)], info(tmp_path / "run"), last=3)
-    assert len(shown) == 5
+    assert len(displayed) == 5
     accuracy = report(3).metrics["test/acc"]
     bar = '<progress value="3" max="6"></progress> round 3/6'
-    assert shown[-1] == f"{bar}&emsp;accuracy {accuracy:.3f}  simulated 16 min  elapsed 1 s  left 1 s"
+    assert displayed[-1] == f"{bar}&emsp;accuracy {accuracy:.3f}  simulated 16 min  elapsed 1 s  left 1 s"
 
 
 def test_on_a_terminal_a_command_can_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,11 +158,13 @@ def test_lines_every_out_of_range_is_rejected(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sample", "every", "said"), [(2, 1, True), (2, 0, False), (None, 1, False), (10**6, 1, False)]
+    ("sample", "every", "expected"), [(2, 1, True), (2, 0, False), (None, 1, False), (10**6, 1, False)]
 )
-def test_the_table_says_which_clients_are_evaluated(tmp_path: Path, sample: int | None, every: int, said: bool) -> None:
-    told = info(tmp_path / "run")
+def test_the_table_says_which_clients_are_evaluated(
+    tmp_path: Path, sample: int | None, every: int, expected: bool
+) -> None:
+    run_info = info(tmp_path / "run")
     options = {"every": 1, "clients_every": every, "clients_sample": sample}
-    rows = dict(list_run_facts(dataclasses.replace(told, config={**told.config, "eval": options})))
-    line = f"of 2 of the {len(told.n_train)} clients, the same in every round"
-    assert rows.get("clients/*") == (line if said else None)
+    rows = dict(list_run_facts(dataclasses.replace(run_info, config={**run_info.config, "eval": options})))
+    line = f"of 2 of the {len(run_info.n_train)} clients, the same in every round"
+    assert rows.get("clients/*") == (line if expected else None)

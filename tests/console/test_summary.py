@@ -21,18 +21,18 @@ from record.made_up import info, play, report
 def test_the_summary_has_all_fields(tmp_path: Path) -> None:
     facts = info(tmp_path / "run", tags={"sweep_id": "s1", "tracking": "mlflow ui"})
     play(watchers(), facts)
-    found, last = written(facts.folder), report(6)
-    assert found["final"] == last.metrics
+    summary, last = written(facts.folder), report(6)
+    assert summary["final"] == last.metrics
     best = max(range(7), key=lambda step: report(step).metrics["test/acc"])
-    assert found["best"]["test/acc"] == {"value": report(best).metrics["test/acc"], "round": best}
-    assert (found["status"], found["rounds"], found["rounds_asked"]) == ("finished", 6, 6)
-    assert found["fingerprint"] == last.fingerprint
-    assert (found["virtual_s"], found["client_flops"], found["server_flops"]) == (1860.0, 3.2e11 * 6, 6e9)
-    assert found["bytes"] == {"down": 1.5e7, "up": 2.4e6 * 6, "probe": 24_000.0}
-    assert (found["seed"], found["config_hash"], found["commit"]) == (0, "a1b2c3d4", facts.commit)
-    assert found["versions"]["torch"] == "2.13.0"
-    assert found["tags"] == {"sweep_id": "s1"}
-    assert 0 < found["wall_s"] < 60
+    assert summary["best"]["test/acc"] == {"value": report(best).metrics["test/acc"], "round": best}
+    assert (summary["status"], summary["rounds"], summary["rounds_asked"]) == ("finished", 6, 6)
+    assert summary["fingerprint"] == last.fingerprint
+    assert (summary["virtual_s"], summary["client_flops"], summary["server_flops"]) == (1860.0, 3.2e11 * 6, 6e9)
+    assert summary["bytes"] == {"down": 1.5e7, "up": 2.4e6 * 6, "probe": 24_000.0}
+    assert (summary["seed"], summary["config_hash"], summary["commit"]) == (0, "a1b2c3d4", facts.commit)
+    assert summary["versions"]["torch"] == "2.13.0"
+    assert summary["tags"] == {"sweep_id": "s1"}
+    assert 0 < summary["wall_s"] < 60
 
 
 def test_the_summary_names_the_budget_that_ended_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,18 +59,18 @@ def test_a_resumed_run_includes_earlier_processes(tmp_path: Path, monkeypatch: p
     earlier = metadata.read_start_times(tmp_path / "run")[0] - ago
     monkeypatch.setattr(metadata, "read_start_times", lambda folder: [earlier, lines[-1]["time_ms"]])
     play(watchers(), info(tmp_path / "run", start=3))
-    found = written(tmp_path / "run")
-    assert 15 < found["wall_s"] < 60  # not the hour in between
-    assert (found["rounds"], found["final"]) == (6, report(6).metrics)
+    summary = written(tmp_path / "run")
+    assert 15 < summary["wall_s"] < 60  # not the hour in between
+    assert (summary["rounds"], summary["final"]) == (6, report(6).metrics)
 
 
 def test_the_last_measured_value_is_the_final_one(tmp_path: Path) -> None:
     rounds = [{"test/acc": 0.5, "test/loss": 2.0}, {"test/acc": 0.7, "test/loss": float("inf")}, {"comm/up_bytes": 9.0}]
-    found = play_metrics(info(tmp_path / "run", rounds=2), *rounds)
-    assert found["final"] == {"test/acc": 0.7, "test/loss": None, "comm/up_bytes": 9.0}
-    assert found["earlier"] == {"test/acc": 1, "test/loss": 1}
-    assert found["best"] == {"test/acc": {"value": 0.7, "round": 1}}
-    assert found["bytes"] == {"down": None, "up": 9.0, "probe": None}
+    summary = play_metrics(info(tmp_path / "run", rounds=2), *rounds)
+    assert summary["final"] == {"test/acc": 0.7, "test/loss": None, "comm/up_bytes": 9.0}
+    assert summary["earlier"] == {"test/acc": 1, "test/loss": 1}
+    assert summary["best"] == {"test/acc": {"value": 0.7, "round": 1}}
+    assert summary["bytes"] == {"down": None, "up": 9.0, "probe": None}
 
 
 def test_a_value_of_an_earlier_round_is_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,20 +83,20 @@ def test_a_value_of_an_earlier_round_is_marked(tmp_path: Path, capsys: pytest.Ca
         watch[0].observe(dataclasses.replace(report(step), metrics=metrics))
     for watcher in watch:
         watcher.finish("finished")
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for label in ("test accuracy, of round 2 ", "clients: worst 5 %, of round 2 ", "test loss, of round 2 "):
-        assert f"│ {label}" in said
-    assert "│ class imbalance of all data  " in said
+        assert f"│ {label}" in output
+    assert "│ class imbalance of all data  " in output
 
 
 def test_the_summary_table_is_complete(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     play(watchers(), info(tmp_path / "run"))
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     cells = {
-        line.split("│")[1].strip(): line.split("│")[2].strip() for line in said.splitlines() if line.count("│") == 3
+        line.split("│")[1].strip(): line.split("│")[2].strip() for line in output.splitlines() if line.count("│") == 3
     }
     metrics = report(6).metrics
-    assert "run: finished after 6 of 6 rounds" in said
+    assert "run: finished after 6 of 6 rounds" in output
     assert cells["test accuracy"] == f"{100 * metrics['test/acc']:.1f} %"
     assert "at round" in cells["best so far (early stop)"]
     assert cells["clients: worst 5 %"] == f"{100 * metrics['clients/acc_worst5']:.1f} %"
@@ -107,7 +107,7 @@ def test_the_summary_table_is_complete(tmp_path: Path, capsys: pytest.CaptureFix
     )
     assert cells["share of rounds that selected a client, min to max"] == "0.0 % to 5.0 %"
     assert cells["fingerprint"] == report(6).fingerprint
-    assert f"folder  {tmp_path / 'run'}" in said
+    assert f"folder  {tmp_path / 'run'}" in output
 
 
 def test_the_short_table_names_the_command_for_the_rest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,13 +138,13 @@ def test_a_run_that_failed_at_once_has_a_summary(tmp_path: Path, capsys: pytest.
     Summary(full=True).finish("failed")
     assert capsys.readouterr().out == ""
     facts = info(tmp_path / "run")
-    both = watchers()
-    for watcher in both:
+    observers = watchers()
+    for watcher in observers:
         watcher.start(facts)
-    for watcher in both:
+    for watcher in observers:
         watcher.finish("failed")
-    found = written(facts.folder)
-    assert (found["status"], found["rounds"], found["final"], found["fingerprint"]) == ("failed", 0, {}, None)
+    summary = written(facts.folder)
+    assert (summary["status"], summary["rounds"], summary["final"], summary["fingerprint"]) == ("failed", 0, {}, None)
 
 
 def test_without_rounds_there_is_no_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -165,14 +165,14 @@ def test_the_table_has_lines_for_skew_and_uniform_reference(tmp_path: Path, caps
     journal.observe(dataclasses.replace(report(1), metrics=departure))
     for watcher in (journal, summary):
         watcher.finish("finished")
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for label, value in (
         ("class imbalance of all data", "0.0123"),
         ("class imbalance of a client, mean", "0.3"),
         ("departure from uniform selection", "0.25 (a uniform draw: 0.125)"),
     ):
-        assert re.search(rf"{label}\s*│\s*{re.escape(value)} │", said), label
-    assert "attribute" not in said
+        assert re.search(rf"{label}\s*│\s*{re.escape(value)} │", output), label
+    assert "attribute" not in output
     assert written(facts.folder)["final"]["skew/global_ci"] == 0.0123
 
 
@@ -182,9 +182,9 @@ def test_metadata_without_skew_are_still_read(tmp_path: Path) -> None:
     play(watchers(), info(tmp_path / "run", skew=skew))
     assert metadata.load_info(tmp_path / "run").skew == skew
     path = tmp_path / "run" / metadata.NAME
-    kept = json.loads(path.read_text())
-    del kept["info"]["skew"], kept["digest"]
-    path.write_text(json.dumps(kept))
+    stored = json.loads(path.read_text())
+    del stored["info"]["skew"], stored["digest"]
+    path.write_text(json.dumps(stored))
     assert metadata.load_info(tmp_path / "run").skew == {}
 
 
@@ -213,12 +213,12 @@ def test_values_that_vary_between_rounds_cover_all_rounds(tmp_path: Path) -> Non
     )
     for step, metrics in enumerate(weights):
         came = np.arange(4 if metrics else 0)
-        made = dataclasses.replace(report(step), arrived=came, metrics={"test/acc": 0.1, **metrics})
+        round_report = dataclasses.replace(report(step), arrived=came, metrics={"test/acc": 0.1, **metrics})
         for watcher in watching:
-            watcher.observe(made)
+            watcher.observe(round_report)
     for watcher in watching:
         watcher.finish("finished")
-    found = written(tmp_path / "run")
-    assert found["means"] == {"attack/weight": 0.25}
-    assert dict(more_rows(found))["aggregation weight of attackers, mean over rounds"] == "25.0 %"
-    assert found["rounds_without_update"] == 2
+    summary = written(tmp_path / "run")
+    assert summary["means"] == {"attack/weight": 0.25}
+    assert dict(more_rows(summary))["aggregation weight of attackers, mean over rounds"] == "25.0 %"
+    assert summary["rounds_without_update"] == 2

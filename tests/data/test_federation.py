@@ -33,8 +33,8 @@ def test_labels_belong_to_their_rows(partition: Any) -> None:
     fed = make_federation(make_natural_raw(), partition, Beta(15, 100))
     for shard in (fed.train, fed.val, fed.test):
         assert shard.true_y.tolist() == [i % C for i in ids(shard.x)]
-    for held in (fed.server_val, fed.server_test):
-        assert held.y.tolist() == [i % C for i in ids(held.x)]
+    for server_rows in (fed.server_val, fed.server_test):
+        assert server_rows.y.tolist() == [i % C for i in ids(server_rows.x)]
     counts = np.zeros((20, C), dtype=np.int64)
     for shard in (fed.train, fed.val):
         np.add.at(counts, (np.repeat(np.arange(20), sizes(shard)), shard.true_y.numpy()), 1)
@@ -91,10 +91,10 @@ def test_equal_seeds_give_equal_bits_without_global_generators(partition: Any) -
         parts = [tensor.numpy() for s in (fed.train, fed.val, fed.test) for tensor in (s.x, s.y, s.true_y)]
         return [*parts, fed.server_val.x.numpy(), fed.class_counts, fed.noise_rate]
 
-    first, again, other = bits(0), bits(0), bits(1)
+    first, again, other_seed = bits(0), bits(0), bits(1)
     for a, b in zip(first, again, strict=True):
         np.testing.assert_array_equal(a, b)
-    assert not np.array_equal(first[0], other[0])
+    assert not np.array_equal(first[0], other_seed[0])
 
 
 def test_label_noise_changes_only_labels() -> None:
@@ -144,11 +144,11 @@ def test_natural_clients_have_their_own_rows() -> None:
 
 
 def test_a_subset_of_the_natural_clients() -> None:
-    fed, whole = (make_federation(make_natural_raw(), Natural(), clients=clients) for clients in (5, None))
+    fed, all_clients = (make_federation(make_natural_raw(), Natural(), clients=clients) for clients in (5, None))
     assert fed.n_clients == 5
     for k in range(5):
-        assert torch.equal(fed.train.samples_of(k)[0], whole.train.samples_of(k)[0])
-        assert torch.equal(fed.test.samples_of(k)[0], whole.test.samples_of(k)[0])
+        assert torch.equal(fed.train.samples_of(k)[0], all_clients.train.samples_of(k)[0])
+        assert torch.equal(fed.test.samples_of(k)[0], all_clients.test.samples_of(k)[0])
     assert len(fed.server_test.y) == M
 
 
@@ -220,8 +220,8 @@ def test_to_moves_every_tensor() -> None:
     fed = make_federation().to("meta")
     for shard in (fed.train, fed.val, fed.test):
         assert {shard.x.device.type, shard.y.device.type, shard.true_y.device.type} == {"meta"}
-    for held in (fed.server_val, fed.server_test):
-        assert {held.x.device.type, held.y.device.type} == {"meta"}
+    for server_rows in (fed.server_val, fed.server_test):
+        assert {server_rows.x.device.type, server_rows.y.device.type} == {"meta"}
     np.testing.assert_array_equal(fed.n_train, make_federation().n_train)
 
 
@@ -229,19 +229,19 @@ def test_groups_are_counted_with_the_clients_noisy_labels() -> None:
     """The attribute of row i is the parity of i // 10, whatever its class."""
     data = make_raw(train_attribute=np.arange(N) // C % 2, test_attribute=np.arange(M) // C % 2)
     assert (make_raw().n_attributes, data.n_attributes) == (0, 2)
-    held = make_federation(data, noise=Beta(15, 100))
-    assert held.group_counts is not None
-    assert held.group_counts.shape == (20, 2 * C)
-    np.testing.assert_array_equal(held.group_counts.reshape(20, C, 2).sum(2), held.label_counts)
+    federation = make_federation(data, noise=Beta(15, 100))
+    assert federation.group_counts is not None
+    assert federation.group_counts.shape == (20, 2 * C)
+    np.testing.assert_array_equal(federation.group_counts.reshape(20, C, 2).sum(2), federation.label_counts)
     for k in range(20):
-        x, y = held.train.samples_of(k)
+        x, y = federation.train.samples_of(k)
         for c in range(C):
-            mine = [i // C % 2 for i, label in zip(ids(x), y.tolist(), strict=True) if label == c]
-            assert held.group_counts[k, 2 * c : 2 * c + 2].tolist() == [mine.count(0), mine.count(1)]
-    assert held.server_test_attribute is not None
+            attributes = [i // C % 2 for i, label in zip(ids(x), y.tolist(), strict=True) if label == c]
+            assert federation.group_counts[k, 2 * c : 2 * c + 2].tolist() == [attributes.count(0), attributes.count(1)]
+    assert federation.server_test_attribute is not None
     assert data.test_attribute is not None
-    assert np.shares_memory(held.server_test_attribute, data.test_attribute)
-    np.testing.assert_array_equal(held.to("cpu").group_counts, held.group_counts)
+    assert np.shares_memory(federation.server_test_attribute, data.test_attribute)
+    np.testing.assert_array_equal(federation.to("cpu").group_counts, federation.group_counts)
 
 
 def test_without_attributes_no_groups_are_counted() -> None:

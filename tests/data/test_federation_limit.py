@@ -20,8 +20,8 @@ def test_a_limit_keeps_a_share_of_each_class(limit: int) -> None:
     np.testing.assert_allclose(
         np.bincount(few.train_y, minlength=source.n_classes), np.maximum(share, MIN_SAMPLES), atol=0.5
     )
-    kept = few.train_x.reshape(len(few.train_y), -1)[:, 0]
-    np.testing.assert_array_equal(source.train_y[np.isin(source.train_x.reshape(N, -1)[:, 0], kept)], few.train_y)
+    kept_rows = few.train_x.reshape(len(few.train_y), -1)[:, 0]
+    np.testing.assert_array_equal(source.train_y[np.isin(source.train_x.reshape(N, -1)[:, 0], kept_rows)], few.train_y)
     assert few.test_x is source.test_x
 
 

@@ -99,33 +99,33 @@ def test_with_more_classes_the_biased_model_of_each_class_is_used() -> None:
 @pytest.mark.parametrize("counts", [[[80, 20], [20, 80]], [[90, 30], [10, 70]]])
 def test_the_estimate_is_the_true_matrix_up_to_attribute_order(counts: list[list[int]]) -> None:
     x, y, _ = coloured(counts)
-    found = estimate_group_counts(linear(3, 2), x, y, RECIPE, rng())
+    estimate = estimate_group_counts(linear(3, 2), x, y, RECIPE, rng())
     truth = np.array(counts)
-    assert (found == truth).all() or (found == truth[:, ::-1]).all()
-    np.testing.assert_allclose(skew.triplet(found), skew.triplet(truth))
+    assert (estimate == truth).all() or (estimate == truth[:, ::-1]).all()
+    np.testing.assert_allclose(skew.triplet(estimate), skew.triplet(truth))
 
 
 def test_with_more_classes_each_class_is_compared_with_the_rest() -> None:
     """Classes 0 and 1 go with one attribute each; class 2 is absent, and nobody ever says 3, so neither is a pivot."""
     counts = [[60, 6], [6, 60], [0, 0], [4, 4]]
     x, y, _ = coloured(counts)
-    found = estimate_group_counts(linear(3, 4), x, y, RECIPE, rng())
-    assert found.tolist() in (counts, np.array(counts)[:, ::-1].tolist())
+    estimate = estimate_group_counts(linear(3, 4), x, y, RECIPE, rng())
+    assert estimate.tolist() in (counts, np.array(counts)[:, ::-1].tolist())
 
 
 def test_a_perfect_biased_model_means_one_attribute() -> None:
     """The class itself is loud: everybody is right, nobody is a minority, so AI = 1 and SC = 0."""
     x, y, _ = coloured([[50, 0], [0, 50]])
-    found = estimate_group_counts(linear(3, 2), x, y, RECIPE, rng())
-    assert found.tolist() == [[0, 50], [0, 50]]
-    assert skew.triplet(found).tolist() == pytest.approx([0, 1, 0])
+    estimate = estimate_group_counts(linear(3, 2), x, y, RECIPE, rng())
+    assert estimate.tolist() == [[0, 50], [0, 50]]
+    assert skew.triplet(estimate).tolist() == pytest.approx([0, 1, 0])
 
 
 @pytest.mark.parametrize("labels", [[0], [1, 0], [2, 2]])
 def test_a_handful_of_samples_is_enough(labels: list[int]) -> None:
     y = torch.tensor(labels)
-    found = estimate_group_counts(linear(3, 3), torch.ones(len(y), 3), y, RECIPE, rng())
-    assert found.sum() == len(labels)
+    estimate = estimate_group_counts(linear(3, 3), torch.ones(len(y), 3), y, RECIPE, rng())
+    assert estimate.sum() == len(labels)
 
 
 def test_equal_generators_give_equal_estimates() -> None:

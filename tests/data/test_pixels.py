@@ -16,9 +16,9 @@ PIXELS = noise(6, (3, 4, 5))
 
 
 def network() -> nn.Module:
-    made = nn.Sequential(nn.Flatten())
-    SCALE.attach(made)
-    return made
+    module = nn.Sequential(nn.Flatten())
+    SCALE.attach(module)
+    return module
 
 
 def test_the_scale_by_hand() -> None:
@@ -38,9 +38,9 @@ def test_the_network_converts_to_the_same_bits_in_any_layout() -> None:
 
 
 def test_the_conversion_works_under_vmap_too() -> None:
-    made, pixels = network(), torch.from_numpy(PIXELS).reshape(2, 3, 3, 4, 5)
-    found = vmap(lambda x: functional_call(made, {}, (x,)))(pixels)
-    assert torch.equal(found.flatten(0, 1), torch.from_numpy(SCALE.convert(PIXELS)).flatten(1))
+    module, pixels = network(), torch.from_numpy(PIXELS).reshape(2, 3, 3, 4, 5)
+    converted = vmap(lambda x: functional_call(module, {}, (x,)))(pixels)
+    assert torch.equal(converted.flatten(0, 1), torch.from_numpy(SCALE.convert(PIXELS)).flatten(1))
 
 
 def test_float_inputs_are_unchanged() -> None:
@@ -49,10 +49,10 @@ def test_float_inputs_are_unchanged() -> None:
 
 
 def test_the_scale_is_not_part_of_the_networks_state() -> None:
-    made = nn.Linear(2, 2)
-    before = list(made.state_dict())
-    SCALE.attach(made)
-    assert list(made.state_dict()) == before
+    module = nn.Linear(2, 2)
+    before = list(module.state_dict())
+    SCALE.attach(module)
+    assert list(module.state_dict()) == before
 
 
 def test_inputs_with_another_number_of_channels_are_rejected() -> None:

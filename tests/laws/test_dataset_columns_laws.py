@@ -178,7 +178,7 @@ def test_named_sequences_are_read_even_if_lines_exist(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("layout", "part", "name", "said"),
+    ("layout", "part", "name", "message"),
     [
         ("uci_har", "test", "subject", r"row 0 is of subject 1, which "),
         ("uci_har", "train", "label", r"counts from 1 to 6"),

@@ -61,7 +61,7 @@ def test_deterministic_without_global_generators(device: Any) -> None:
     assert equal_timings(first[1], again[1])
 
 
-@pytest.mark.parametrize("asked", [[7], [3, 7, 20], [0, 7, 8, 39], list(range(K))])
+@pytest.mark.parametrize("ids", [[7], [3, 7, 20], [0, 7, 8, 39], list(range(K))])
 @remedy("Draw for each client from its own generator.")
 def test_a_latency_does_not_depend_on_the_other_clients(device: Any, ids: list[int]) -> None:
     everybody, subset = np.arange(K), np.array(ids)

@@ -61,7 +61,7 @@ def test_another_shape_is_rejected() -> None:
 def test_inputs_from_the_test_set_are_rejected() -> None:
     federation = federation_of()
     leaked = np.concatenate([other(), federation.server_test.x[:2].numpy()])
-    with pytest.raises(DataError, match=r"^proxy=dataset .*source=given\): 2 inputs are in the run's test set"):
+    with pytest.raises(DataError, match=r"^proxy=dataset .*source=given\): 2 inputs are also in the run's test set"):
         OtherDataset(Given(leaked), 1).inputs(federation, 0)
 
 

@@ -64,7 +64,7 @@ def test_invalid_files_are_rejected(tmp_path: Path) -> None:
         replace(public(tmp_path), leave_out="id")
     tested = pd.DataFrame(federation_of().server_test.x.numpy(), columns=list("abcde"))
     tested.to_parquet(tmp_path / "train.parquet")
-    with pytest.raises(DataError, match=r"^proxy=folder \(.*train.parquet\): \d+ inputs are in the run's test set"):
+    with pytest.raises(DataError, match=r"^proxy=folder \(.*train.parquet\): \d+ inputs are also in the run's test"):
         Folder(str(tmp_path), None, [], 1.0, None).inputs(federation_of(), 0)
 
 

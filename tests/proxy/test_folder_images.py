@@ -82,7 +82,8 @@ def test_pixels_can_be_columns(tmp_path: Path, pixels: str, divisor: int) -> Non
     columns["p30"] = np.where(np.arange(60) == 4, 7.4, columns["p30"])
     if divisor == 1:
         line = (
-            r"^proxy.path: .*column 'p30', row 4 holds 7.4, but the run's inputs are images: no pixels: whole numbers"
+            r"^proxy.path: .*column 'p30', row 4 holds 7.4, but the run's inputs are images: "
+            "not pixels, which are whole numbers"
         )
         with pytest.raises(DataError, match=line):
             public(tmp_path / "columns", None, **columns).inputs(run, 0)
@@ -91,7 +92,7 @@ def test_pixels_can_be_columns(tmp_path: Path, pixels: str, divisor: int) -> Non
 @pytest.mark.parametrize("pixels", PIXELS)
 @pytest.mark.parametrize("word", ["fashion_mnist", "folder"])
 @pytest.mark.parametrize(
-    ("whose", "line"), [("test", "60 inputs are in the run's test set"), ("train", "samples of the clients")]
+    ("whose", "line"), [("test", "60 inputs are also in the run's test set"), ("train", "samples of the clients")]
 )
 def test_the_runs_own_images_are_rejected(tmp_path: Path, word: str, pixels: str, whose: str, line: str) -> None:
     run = run_of(tmp_path / "run", word, pixels=pixels)
@@ -112,7 +113,7 @@ def test_coloured_digits_are_normalised_and_test_images_rejected(tmp_path: Path)
     x = public(tmp_path / "public", image=list(bright.reshape(5, -1))).inputs(run, 0)
     np.testing.assert_array_equal(x.numpy(), expected)
     mine = np.rint((run.server_test.x.numpy() * 0.3081 + 0.1307) * 255).astype(np.uint8)
-    with pytest.raises(DataError, match=f"{len(mine)} inputs are in the run's test set"):
+    with pytest.raises(DataError, match=f"{len(mine)} inputs are also in the run's test set"):
         public(tmp_path / "mine", image=list(mine.reshape(len(mine), -1))).inputs(run, 0)
 
 

@@ -21,10 +21,10 @@ def test_damaged_swapped_or_missing_files_are_found(tmp_path: Path) -> None:
     os.replace(client_files.step_file(tmp_path, 2), client_files.step_file(tmp_path, 3))
     data = client_files.step_file(tmp_path, 4).read_bytes()
     client_files.step_file(tmp_path, 4).write_bytes(data[:50] + bytes([data[50] ^ 1]) + data[51:])
-    found = client_files.find_damage(tmp_path, tables)
-    assert sorted(found) == [2, 3, 4]
-    assert "000002.parquet, the per-client table of round 2, is missing" in found[2]
-    assert "000003.parquet, the per-client table of round 3, is not what was written" in found[3]
+    damage = client_files.find_damage(tmp_path, tables)
+    assert sorted(damage) == [2, 3, 4]
+    assert "000002.parquet, the per-client table of round 2, is missing" in damage[2]
+    assert "000003.parquet, the per-client table of round 3, is not what was written" in damage[3]
     with pytest.raises(DamagedFile, match="round 3, is not what was written"):
         client_table.consolidate(tmp_path, {1, 3}, tables)
     assert client_files.step_file(tmp_path, 1).exists()

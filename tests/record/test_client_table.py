@@ -70,6 +70,6 @@ def test_unknown_values_are_null_in_the_file(tmp_path: Path) -> None:
 def test_every_column_of_a_run_is_documented_and_ordered(tmp_path: Path, selector: str) -> None:
     columns = go(tmp_path, f"selector={selector}", "rounds=2").last.clients
     families = client_table.FAMILIES
-    for known in (next((each for each in families if name.startswith(each)), name) for name in columns):
-        assert known in client_table.ORDER
-        assert re.search(rf"^    .*\b{known}\b", client_table.__doc__ or "", re.MULTILINE)
+    for documented in (next((family for family in families if name.startswith(family)), name) for name in columns):
+        assert documented in client_table.ORDER
+        assert re.search(rf"^    .*\b{documented}\b", client_table.__doc__ or "", re.MULTILINE)

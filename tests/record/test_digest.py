@@ -10,8 +10,8 @@ def test_any_changed_byte_is_detected() -> None:
     text = digest.append_digest('{"a": 1, "b": [2, 3]}')
     assert json.loads(text).keys() == {"a", "b", "digest"}
     assert digest.check_digest(text)[1] is True
-    at = text.index("2")
-    assert digest.check_digest(text[:at] + "6" + text[at + 1 :])[1] is False
+    position = text.index("2")
+    assert digest.check_digest(text[:position] + "6" + text[position + 1 :])[1] is False
 
 
 def test_a_chained_line_depends_on_the_line_before() -> None:
@@ -22,9 +22,9 @@ def test_a_chained_line_depends_on_the_line_before() -> None:
 
 
 def test_a_text_of_an_older_version_has_no_digest() -> None:
-    wanted, sound = digest.check_digest('{"a": 1}\n')
+    expected, sound = digest.check_digest('{"a": 1}\n')
     assert sound is None
-    assert f'"digest": "{wanted}"' in digest.append_digest('{"a": 1}\n')
+    assert f'"digest": "{expected}"' in digest.append_digest('{"a": 1}\n')
 
 
 def test_a_file_has_the_digest_of_its_content(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from record.made_up import info
 
 
 @pytest.mark.parametrize(
-    ("choices", "config", "said"),
+    ("choices", "config", "name"),
     [
         ({"heterogeneity": "noise15", "partition": "iid", "label_noise": "beta"}, {}, "noise15"),
         ({"partition": "iid", "label_noise": "none"}, {}, "iid + no label noise"),
@@ -26,6 +26,6 @@ from record.made_up import info
     ],
 )
 def test_heterogeneity_is_named_by_its_preset_or_its_components(
-    choices: dict[str, str], config: dict[str, dict[str, object]], said: str
+    choices: dict[str, str], config: dict[str, dict[str, object]], name: str
 ) -> None:
-    assert name_heterogeneity(info(Path("run"), choices=choices, config=config)) == said
+    assert name_heterogeneity(info(Path("run"), choices=choices, config=config)) == name

@@ -60,8 +60,8 @@ def test_a_round_is_explained_equally_from_both_formats(folders: tuple[Path, Pat
 
 def test_folders_of_older_versions_are_replayed(folders: tuple[Path, Path]) -> None:
     logs = [replayable.read_log(folder) for folder in folders]
-    for one, other in zip(*(log.rounds for log in logs), strict=True):
-        assert one.available.tolist() == other.available.tolist()
+    for first_round, second_round in zip(*(log.rounds for log in logs), strict=True):
+        assert first_round.available.tolist() == second_round.available.tolist()
     assert [replay(log, *make_selectors(log, (), Path(CONFIGS))) for log in logs] == [Replayed(5)] * 2
 
 
@@ -85,5 +85,5 @@ def test_offsets_point_to_the_lines(tmp_path: Path) -> None:
     with path.open("a") as file:
         file.write(json.dumps(line | {"step": 1}) + "\n" + '{"step"')
     second, end = history.read_lines(path, offset, first[-1].digest)
-    assert [found.step for found in first + second] == [0, 1]
+    assert [entry.step for entry in first + second] == [0, 1]
     assert history.read_lines(path, end) == ([], end)

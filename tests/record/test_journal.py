@@ -35,13 +35,13 @@ def texts(folder: Path) -> list[bytes]:
 
 def check(folder: Path, last: int) -> None:
     """Steps 0 to `last` are there once, with what was reported."""
-    found = read(folder)
-    assert list(found.steps) == list(range(last + 1))
-    assert found.metrics["test/acc"].tolist() == [report(step).metrics["test/acc"] for step in range(last + 1)]
-    assert found.cohorts[last] == report(last).cohort.tolist()
-    assert found.arrived[last] == report(last).arrived.tolist()
-    assert found.trace[last]["theta[duration]"] == report(last).trace["theta[duration]"]
-    table = found.clients()
+    history = read(folder)
+    assert list(history.steps) == list(range(last + 1))
+    assert history.metrics["test/acc"].tolist() == [report(step).metrics["test/acc"] for step in range(last + 1)]
+    assert history.cohorts[last] == report(last).cohort.tolist()
+    assert history.arrived[last] == report(last).arrived.tolist()
+    assert history.trace[last]["theta[duration]"] == report(last).trace["theta[duration]"]
+    table = history.clients()
     assert table["step"].tolist() == [step for step in range(1, last + 1) for _ in range(12)]
     assert table["client"].tolist() == list(range(12)) * last
     assert table[table.step == last]["selected"].tolist() == report(last).clients["selected"].tolist()
@@ -64,10 +64,10 @@ def test_an_unfinished_run_reads_back_from_its_parts(tmp_path: Path, status: str
 
 def test_step_0_has_no_cohort_and_no_table(tmp_path: Path) -> None:
     play([Journal()], info(tmp_path / "run"), last=0, status="interrupted")
-    found = read(tmp_path / "run")
-    assert (found.steps, found.cohorts) == ([0], [[]])
-    assert found.clients().empty
-    assert found.clients(["selected"]).columns.tolist() == ["step", "client", "selected"]
+    history = read(tmp_path / "run")
+    assert (history.steps, history.cohorts) == ([0], [[]])
+    assert history.clients().empty
+    assert history.clients(["selected"]).columns.tolist() == ["step", "client", "selected"]
 
 
 def test_steps_may_have_different_columns(tmp_path: Path) -> None:
@@ -77,10 +77,10 @@ def test_steps_may_have_different_columns(tmp_path: Path) -> None:
     writer.observe(dataclasses.replace(report(0), clients={"acc": np.linspace(0, 1, 12)}))
     writer.observe(dataclasses.replace(report(1), clients={"selected": np.ones(12, bool)}))
     for form in ("parts", "one file"):
-        found = read(facts.folder)
-        table = found.clients()
+        history = read(facts.folder)
+        table = history.clients()
         assert table["acc"].isna().tolist() == [False] * 12 + [True] * 12, form
-        assert found.clients(["selected"], first=1)["selected"].dtype == bool, form
+        assert history.clients(["selected"], first=1)["selected"].dtype == bool, form
         writer.finish("finished")
 
 
@@ -117,8 +117,8 @@ def flip(folder: Path, line: int, text: bytes) -> None:
     """Flip a bit of the first character of `text` in a line of the journal."""
     path = folder / "journal.jsonl"
     lines = path.read_bytes().split(b"\n")
-    at = lines[line].index(text)
-    lines[line] = lines[line][:at] + bytes([lines[line][at] ^ 1]) + lines[line][at + 1 :]
+    position = lines[line].index(text)
+    lines[line] = lines[line][:position] + bytes([lines[line][position] ^ 1]) + lines[line][position + 1 :]
     path.write_bytes(b"\n".join(lines))
 
 

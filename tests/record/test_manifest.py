@@ -31,14 +31,14 @@ def test_a_changed_file_is_reported(tmp_path: Path) -> None:
 def test_a_damaged_or_unknown_manifest_is_reported(tmp_path: Path) -> None:
     manifest.replace_files(tmp_path, OLD, create=True)
     path = tmp_path / manifest.NAME
-    whole = path.read_text()
-    path.write_text(whole.replace('"bytes": 5', '"bytes": 6', 1))
+    content = path.read_text()
+    path.write_text(content.replace('"bytes": 5', '"bytes": 6', 1))
     with pytest.raises(DamagedFile, match=r"manifest\.json is damaged"):
         manifest.check_all(tmp_path)
-    path.write_text(whole.replace('"format": 1', '"format": 9'))
+    path.write_text(content.replace('"format": 1', '"format": 9'))
     with pytest.raises(DamagedFile, match=r"manifest\.json has the format 9, this version of fedcohort reads 1"):
         manifest.check_all(tmp_path)
-    path.write_bytes(whole.replace("\n", "\r\n").encode())  # as git may check it out
+    path.write_bytes(content.replace("\n", "\r\n").encode())  # as git may check it out
     manifest.check_all(tmp_path)
 
 

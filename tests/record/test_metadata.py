@@ -41,12 +41,12 @@ def test_metadata_with_inline_arrays_is_read(tmp_path: Path) -> None:
     facts = info(tmp_path / "run")
     write(tmp_path / "run")
     path = tmp_path / "run" / metadata.NAME
-    kept = json.loads(path.read_text())
-    for name, value in kept["info"].items():
+    stored = json.loads(path.read_text())
+    for name, value in stored["info"].items():
         if isinstance(value, dict) and value.keys() == {"dtype"}:
-            kept["info"][name] = {"dtype": value["dtype"], "array": getattr(facts, name).tolist()}
-    del kept["digest"]
-    path.write_text(json.dumps(kept))
+            stored["info"][name] = {"dtype": value["dtype"], "array": getattr(facts, name).tolist()}
+    del stored["digest"]
+    path.write_text(json.dumps(stored))
     (tmp_path / "run" / metadata.ARRAYS).unlink()
     np.testing.assert_array_equal(metadata.load_info(tmp_path / "run").class_counts, facts.class_counts)
 
@@ -64,12 +64,12 @@ def test_every_field_is_read_back(tmp_path: Path) -> None:
     facts.folder.mkdir()
     metadata.save_info(facts)
     moved = facts.folder.rename(tmp_path / "moved")
-    found = metadata.load_info(moved)
-    assert found.folder == moved
+    loaded = metadata.load_info(moved)
+    assert loaded.folder == moved
     for field in dataclasses.fields(facts):
         if field.name != "folder":
-            np.testing.assert_equal(getattr(found, field.name), getattr(facts, field.name))
-    assert found.class_counts.dtype == facts.class_counts.dtype
+            np.testing.assert_equal(getattr(loaded, field.name), getattr(facts, field.name))
+    assert loaded.class_counts.dtype == facts.class_counts.dtype
 
 
 def test_larger_integers_keep_their_type() -> None:

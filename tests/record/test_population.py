@@ -23,14 +23,14 @@ def test_clients_with_one_class_are_skewed() -> None:
     assert population.find_skewed(counts).tolist() == [True] * 30 + [False] * 70
 
 
-@pytest.mark.parametrize(("own", "skewed"), [(65, False), (67, True)])
-def test_the_bound_is_the_quantile_of_a_table(own: int, skewed: bool) -> None:
+@pytest.mark.parametrize(("own_count", "skewed"), [(65, False), (67, True)])
+def test_the_bound_is_the_quantile_of_a_table(own_count: int, skewed: bool) -> None:
     """A client's table against a quantile that stands in books.
 
     Two classes, half of the federation each: (own - 50)^2 / 50 + (50 - own)^2 / 50 against 10.828, chi-square's .001
     for one degree of freedom: 9.0 and 11.56.
     """
-    counts = np.array([[own, 100 - own], [100_000 - own, 99_900 + own]])
+    counts = np.array([[own_count, 100 - own_count], [100_000 - own_count, 99_900 + own_count]])
     assert bool(population.find_skewed(counts)[0]) == skewed
 
 

@@ -7,8 +7,8 @@ from fedcohort.record.presence import decode_available, encode_available
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 1000])
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_availability_survives_a_round_trip(count: int, share: float) -> None:
-    there = np.random.default_rng(count).random(count) < share
-    np.testing.assert_array_equal(decode_available(encode_available(np.flatnonzero(there), count)), there)
+    available = np.random.default_rng(count).random(count) < share
+    np.testing.assert_array_equal(decode_available(encode_available(np.flatnonzero(available), count)), available)
 
 
 def test_full_availability_is_short_and_others_take_at_most_a_bit_per_client() -> None:

@@ -51,13 +51,13 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_only_files_that_decide_results_make_a_commit_dirty(tree: Path, name: str, changed: bool) -> None:
-    found, dirty = provenance.current_commit()
-    assert len(found) == 40
+    commit, dirty = provenance.current_commit()
+    assert len(commit) == 40
     assert not dirty
     (tree / name).parent.mkdir(exist_ok=True)
     (tree / name).write_text("b")
     provenance.current_commit.cache_clear()
-    assert provenance.current_commit() == (found, changed)
+    assert provenance.current_commit() == (commit, changed)
 
 
 def test_outside_of_git_there_is_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,9 +47,9 @@ def test_the_digest_covers_the_files_that_a_run_executes(tmp_path: Path) -> None
 
 def test_the_files_of_the_package_are_read() -> None:
     assert (sources.PACKAGE / "selector" / "random.py").exists()
-    found = sources.files_of_targets({"fedcohort.selector.random.Random"}, sources.read_files(sources.PACKAGE))
-    assert {"selector/random.py", "selector/base.py", "lightning/loop.py", "training/step.py", "component.py"} <= found
-    assert "selector/flash.py" not in found
+    files = sources.files_of_targets({"fedcohort.selector.random.Random"}, sources.read_files(sources.PACKAGE))
+    assert {"selector/random.py", "selector/base.py", "lightning/loop.py", "training/step.py", "component.py"} <= files
+    assert "selector/flash.py" not in files
 
 
 def test_a_tilde_stands_for_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,8 +54,8 @@ def check_layout(figure: Figure) -> None:
     assert all(5 <= size <= style.TEXT for size in sizes)
 
 
-def ran(folder: Path, **other: Any) -> RunInfo:
-    facts = info(folder, **other)
+def ran(folder: Path, **changes: Any) -> RunInfo:
+    facts = info(folder, **changes)
     play([Journal()], facts)
     return facts
 
@@ -71,12 +71,12 @@ def words(figure: Figure) -> str:
     return "\n".join(" ".join(text.split()) for text in texts)
 
 
-@pytest.mark.parametrize(("status", "there"), [("interrupted", True), ("failed", False)])
+@pytest.mark.parametrize(("status", "page_exists"), [("interrupted", True), ("failed", False)])
 def test_the_option_decides_when_figures_are_drawn(
-    tmp_path: Path, drawn: dict[str, Figure], status: str, there: bool
+    tmp_path: Path, drawn: dict[str, Figure], status: str, page_exists: bool
 ) -> None:
     play([Journal(), Figures(["png"], always=True)], info(tmp_path / "run"), last=3, status=status)
-    assert (sorted(drawn) == NAMES) == there
+    assert (sorted(drawn) == NAMES) == page_exists
 
 
 def test_figures_are_drawn_by_default_only_on_a_terminal(
@@ -100,8 +100,8 @@ def test_figures_are_drawn_by_default_only_on_a_terminal(
             (facts.folder / "report.html").write_text("")
         play([Journal(), Figures(["png"], always=False)], facts)
         assert (sorted(drawn) == NAMES) == expected == bool(drawn)
-        told = "figures and page: " in said.text
-        assert told == (not expected and not sweep), "a sweep has its own report"
+        was_drawn = "figures and page: " in said.text
+        assert was_drawn == (not expected and not sweep), "a sweep has its own report"
 
 
 def test_figures_have_titles_and_labels(tmp_path: Path, drawn: dict[str, Figure]) -> None:
@@ -136,8 +136,8 @@ def test_figures_have_titles_and_labels(tmp_path: Path, drawn: dict[str, Figure]
 
 def test_the_title_distinguishes_an_experiment_from_its_selector(tmp_path: Path) -> None:
     facts = info(tmp_path / "run")
-    both = dataclasses.replace(facts, choices={**facts.choices, "experiment": "flash"})
-    assert style.describe_run(both).startswith(
+    experiment = dataclasses.replace(facts, choices={**facts.choices, "experiment": "flash"})
+    assert style.describe_run(experiment).startswith(
         "experiment=flash: FLASH + SCAFFOLD on fashion_mnist, noniid30_noise15, "
     )
     assert style.describe_run(facts).startswith("FLASH + SCAFFOLD on ")
@@ -170,11 +170,11 @@ def test_the_selection_map_shows_the_fate_of_each_client_and_round(tmp_path: Pat
     fate = selection.fates(read(facts.folder), np.arange(12))
     assert fate.shape == (12, 6)
     for step in range(1, 7):
-        made = report(step)
-        late = set(made.cohort.tolist()) - set(made.arrived.tolist())
-        assert np.flatnonzero(fate[:, step - 1] == ARRIVED).tolist() == made.arrived.tolist()
-        assert set(np.flatnonzero(fate[:, step - 1] == TOO_LATE).tolist()) == late
-        away = np.flatnonzero(~made.clients["available"])
+        round_report = report(step)
+        late_clients = set(round_report.cohort.tolist()) - set(round_report.arrived.tolist())
+        assert np.flatnonzero(fate[:, step - 1] == ARRIVED).tolist() == round_report.arrived.tolist()
+        assert set(np.flatnonzero(fate[:, step - 1] == TOO_LATE).tolist()) == late_clients
+        away = np.flatnonzero(~round_report.clients["available"])
         assert np.flatnonzero(fate[:, step - 1] == AWAY).tolist() == away.tolist()
 
 
@@ -186,8 +186,8 @@ def test_a_large_population_has_rows_of_those_ever_selected(
     ever = selection.ever_selected(history)
     assert ever.tolist() == sorted({k for step in range(1, 7) for k in report(step, clients=40).cohort.tolist()})
     assert 0 < len(ever) < 40
-    whole = selection.fates(history, np.arange(40))
-    np.testing.assert_array_equal(selection.fates(history, ever), whole[ever])
+    all_fates = selection.fates(history, np.arange(40))
+    np.testing.assert_array_equal(selection.fates(history, ever), all_fates[ever])
     monkeypatch.setattr(selection, "CELLS", 40 * 6 - 1)
     drawn["selection.png"] = known(selection.draw(facts, history))
     assert f"client, of the {len(ever)} ever selected" in words(drawn["selection.png"])
@@ -205,8 +205,8 @@ def test_the_axis_of_a_run_without_virtual_time_says_so(tmp_path: Path, drawn: d
     writer, facts = Journal(), info(tmp_path / "run")
     writer.start(facts)
     for step in range(3):
-        made = report(step)
-        writer.observe(dataclasses.replace(made, metrics={**made.metrics, "time/virtual_s": 0.0}))
+        round_report = report(step)
+        writer.observe(dataclasses.replace(round_report, metrics={**round_report.metrics, "time/virtual_s": 0.0}))
     drawn["accuracy.png"] = known(curves.draw(facts, read(facts.folder)))
     assert "communication round (without virtual time)" in words(drawn["accuracy.png"])
 
@@ -228,10 +228,10 @@ def test_metrics_that_were_not_measured_are_not_drawn(tmp_path: Path, drawn: dic
 def test_a_partition_without_noise_or_time_has_no_panel_for_it(tmp_path: Path, drawn: dict[str, Figure]) -> None:
     nothing = np.zeros(12)
     drawn["partition.png"] = partition.draw(info(tmp_path, noise_rate=nothing, expected_s=nothing))
-    said = words(drawn["partition.png"])
-    assert "Partition: classes and samples of each client" in said
-    assert "equal for all" not in said
-    assert not re.search("label noise|virtual|input noise", said)
+    texts = words(drawn["partition.png"])
+    assert "Partition: classes and samples of each client" in texts
+    assert "equal for all" not in texts
+    assert not re.search("label noise|virtual|input noise", texts)
     assert len(drawn["partition.png"].axes) == 3  # the heat map, the sizes, the colour bar
     drawn["partition.png"] = partition.draw(info(tmp_path, noise_rate=nothing))
     assert "Partition: classes, speed and samples of each client" in words(drawn["partition.png"])

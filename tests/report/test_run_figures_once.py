@@ -18,16 +18,16 @@ from report.test_run_figures import drawn, words  # noqa: F401
 def test_equal_properties_are_a_line_of_text(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
     """12 clients of 30 samples each, all in one order of classes; 60 virtual seconds of 27 samples are 2.2 each."""
     counts, ones = np.full((12, 2), 15), np.ones(12)
-    same: dict[str, Any] = {
+    equal_properties: dict[str, Any] = {
         "class_counts": counts,
         "noise_rate": 0.1 * ones,
         "n_train": np.full(12, 27),
         "expected_s": 60 * ones,
     }
-    drawn["partition.png"] = partition.draw(info(tmp_path, **same))
-    each = ("10 % label noise", "a full job takes 2.2 virtual s per sample")
-    said = f"equal for all clients: {'; '.join(each)}; 30 samples per client (training and validation)"
-    assert " ".join(drawn["partition.png"].get_supxlabel().split()) == said
+    drawn["partition.png"] = partition.draw(info(tmp_path, **equal_properties))
+    sentences = ("10 % label noise", "a full job takes 2.2 virtual s per sample")
+    expected = f"equal for all clients: {'; '.join(sentences)}; 30 samples per client (training and validation)"
+    assert " ".join(drawn["partition.png"].get_supxlabel().split()) == expected
     assert len(drawn["partition.png"].axes) == 2  # the heat map and the colour bar
     assert "client\n" in words(drawn["partition.png"]), "in the order of their ids"
 

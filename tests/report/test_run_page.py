@@ -31,9 +31,9 @@ def test_the_page_starts_with_the_result_and_loads_nothing(tmp_path: Path, monke
     text = (tmp_path / "run" / "report.html").read_text()
     metrics = report(6).metrics
     assert "<h1>FLASH + SCAFFOLD on fashion_mnist, noniid30_noise15, 12 clients, seed 0</h1>" in text
-    said = re.sub(r"\s+", " ", text)
-    assert f"<p><strong>{100 * metrics['test/acc']:.1f} %</strong> test accuracy. Best: " in said
-    assert "Virtual time: 31 min 0 s. Traffic: 29.4 MB. Finished after 6 of 6 rounds.</p>" in said
+    page_text = re.sub(r"\s+", " ", text)
+    assert f"<p><strong>{100 * metrics['test/acc']:.1f} %</strong> test accuracy. Best: " in page_text
+    assert "Virtual time: 31 min 0 s. Traffic: 29.4 MB. Finished after 6 of 6 rounds.</p>" in page_text
     assert "client.lr=0.2  (the rest as in configs/)" in text
     headings = re.findall("<h2>(.*?)</h2>", text)
     expected = ["Result", "Data of the clients", "Selected clients", "State of the selector"]
@@ -56,9 +56,9 @@ def test_an_outdated_summary_is_replaced_by_the_journals_values(tmp_path: Path) 
     facts = info(tmp_path / "run")
     play([Journal(), Summary(full=False)], facts, last=3, status="interrupted")
     play([Journal()], dataclasses.replace(facts, start=3))
-    found = run_page._summarise(facts, read(facts.folder), "finished")
-    assert (found["rounds"], found["status"]) == (6, "finished")
-    assert 0 <= found["wall_s"] < 60
+    summary = run_page._summarise(facts, read(facts.folder), "finished")
+    assert (summary["rounds"], summary["status"]) == (6, "finished")
+    assert 0 <= summary["wall_s"] < 60
     assert json.loads((facts.folder / "summary.json").read_text())["rounds"] == 3
 
 

@@ -28,16 +28,16 @@ Closed = list[tuple[Collected, ServerState, dict[str, Any]]]
 @pytest.fixture
 def closed(monkeypatch: pytest.MonkeyPatch) -> Closed:
     """What came of each round: what arrived, the server's state, what clients keep."""
-    found: Closed = []
+    calls: Closed = []
     close = ServerStep.close
 
     def spied(self: ServerStep, planned: Any, collected: Any, state: Any) -> Any:
         result = close(self, planned, collected, state)
-        found.append((*result, self.store.state_dict()))
+        calls.append((*result, self.store.state_dict()))
         return result
 
     monkeypatch.setattr(ServerStep, "close", spied)
-    return found
+    return calls
 
 
 def advises(monkeypatch: pytest.MonkeyPatch, advice: Any) -> None:
@@ -83,11 +83,11 @@ def test_a_step_above_the_limit_changes_nothing(
     assert ran.last.clients["weight"][ran.last.clients["arrived"]].tolist() == [0.0] * 4
     assert caplog.text.count("the server's step is not finite, or longer than update_limit allows") == 2
     assert [f"round {t}: the server's step" in caplog.text for t in range(4)] == [False, True, True, False]
-    (_, one, kept), (_, two, still) = closed
-    assert kept == still == {}
+    (_, first, first_kept), (_, second, still) = closed
+    assert first_kept == still == {}
     for part in ("agg", "server"):
-        assert_equal(pack(getattr(one, part)), pack(getattr(two, part)))
-    assert two.spent.virtual_s > one.spent.virtual_s
+        assert_equal(pack(getattr(first, part)), pack(getattr(second, part)))
+    assert second.spent.virtual_s > first.spent.virtual_s
 
 
 def test_a_non_finite_step_is_not_taken(start: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,10 +117,10 @@ def test_a_step_that_overflows_is_not_taken() -> None:
 
 def test_a_step_within_the_limit_is_taken(start: FinishedRun, tmp_path: Path) -> None:
     """At lr 1e4 a step is about 1e4 long, above 100 times the model: FedAvg's own updates are well below."""
-    kept = go(tmp_path / "a", "server.lr=1e4", "rounds=1", "update_limit=100")
+    limited = go(tmp_path / "a", "server.lr=1e4", "rounds=1", "update_limit=100")
     taken = go(tmp_path / "b", "server.lr=1e4", "rounds=1", "update_limit=1e6")
-    assert (kept.last.metrics["round/dropped_step"], taken.last.metrics["round/dropped_step"]) == (1, 0)
-    assert not moved(kept, start)
+    assert (limited.last.metrics["round/dropped_step"], taken.last.metrics["round/dropped_step"]) == (1, 0)
+    assert not moved(limited, start)
     assert moved(taken, start)
 
 
@@ -134,9 +134,9 @@ def test_selections_are_counted(closed: Closed, tmp_path: Path) -> None:
     assert state.times_selected.tolist() == np.bincount(cohorts, minlength=12).tolist()
 
 
-@pytest.mark.parametrize(("server_lr", "kept"), [("1", False), ("1e30", True)])
+@pytest.mark.parametrize(("server_lr", "unchanged"), [("1", False), ("1e30", True)])
 def test_batch_norm_statistics_are_updated_with_the_step(
-    server_lr: str, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server_lr: str, unchanged: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Batch norm of 10 numbers starts at means 0, variances 1 and no batches.
 
@@ -144,20 +144,20 @@ def test_batch_norm_statistics_are_updated_with_the_step(
     """
     layers = [nn.Flatten(), nn.Linear(64, 10), nn.BatchNorm1d(10)]
     monkeypatch.setattr(build, "build_network", lambda *arguments: nn.Sequential(*layers))
-    found, close = [], ServerStep.close
+    statistics, close = [], ServerStep.close
 
     def spied(self: ServerStep, planned: Any, collected: Any, state: Any) -> Any:
         result = close(self, planned, collected, state)
-        found.append((collected, self.server.buffers.double(), self.server.counters.clone()))
+        statistics.append((collected, self.server.buffers.double(), self.server.counters.clone()))
         return result
 
     monkeypatch.setattr(ServerStep, "close", spied)
     go(tmp_path, "rounds=1", f"server.lr={server_lr}")
-    ((collected, buffers, counters),) = found
+    ((collected, buffers, counters),) = statistics
     fresh = torch.cat([torch.zeros(10), torch.ones(10)]).double()
     assert not torch.equal(collected.buffers.float().double(), fresh)
-    torch.testing.assert_close(buffers, fresh if kept else collected.buffers.float().double(), rtol=0, atol=0)
-    assert counters.tolist() == ([0] if kept else collected.counters.tolist())
+    torch.testing.assert_close(buffers, fresh if unchanged else collected.buffers.float().double(), rtol=0, atol=0)
+    assert counters.tolist() == ([0] if unchanged else collected.counters.tolist())
 
 
 def test_a_deadline_too_short_for_all_gives_one_warning(caplog: pytest.LogCaptureFixture) -> None:
@@ -196,10 +196,10 @@ def test_a_selector_that_excludes_all_makes_an_empty_round(
     assert "the selector excluded every update, so that the model stays the same" in caplog.text
     assert [f"round {t}: the selector excluded" in caplog.text for t in range(4)] == [False, True, True, False]
     assert ran.last.clients["weight"][ran.last.clients["arrived"]].tolist() == [0.0] * 4
-    (_, one, kept), (_, two, still) = closed
-    assert kept == still == {}
+    (_, first, first_kept), (_, second, still) = closed
+    assert first_kept == still == {}
     for part in ("agg", "server"):
-        assert_equal(pack(getattr(one, part)), pack(getattr(two, part)))
+        assert_equal(pack(getattr(first, part)), pack(getattr(second, part)))
 
 
 def test_the_aggregator_does_not_see_excluded_clients(
@@ -214,13 +214,13 @@ def test_the_aggregator_does_not_see_excluded_clients(
 
     advises(monkeypatch, first_is_out)
     go(tmp_path, "agg=scaffold", "rounds=3", "eval.clients_every=0")
-    seen: set[int] = set()
-    for collected, state, kept in closed:
-        seen |= set(collected.clients[1:].tolist())
-        assert {int(k) for k in kept} == seen
-        mean = torch.stack([stored["c"].double() for stored in kept.values()]).sum(0) / 12
+    visible: set[int] = set()
+    for collected, state, kept_clients in closed:
+        visible |= set(collected.clients[1:].tolist())
+        assert {int(k) for k in kept_clients} == visible
+        mean = torch.stack([stored["c"].double() for stored in kept_clients.values()]).sum(0) / 12
         torch.testing.assert_close(state.agg.c, mean, atol=1e-6, rtol=0)
-    assert left_out - seen
+    assert left_out - visible
 
 
 @pytest.mark.parametrize(

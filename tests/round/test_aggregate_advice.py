@@ -20,12 +20,12 @@ def test_buffers_and_counters_come_from_the_kept_clients() -> None:
     ]
     came = collect_updates(make("agg", "fedavg"), rows, make_layout(1, 2, 1), stacked=True)
     assert (known(came.buffers).tolist(), known(came.counters).tolist()) == ([8 / 6, 1.0], [10])
-    kept = apply_advice(came, Advice(keep=np.array([False, True, True])))
+    advised = apply_advice(came, Advice(keep=np.array([False, True, True])))
     # samples 2 and 3, not the weights that are advised
-    np.testing.assert_allclose(known(kept.buffers), [(2 + 6) / 5, 1], rtol=1e-12)
-    assert known(kept.counters).tolist() == [9]
+    np.testing.assert_allclose(known(advised.buffers), [(2 + 6) / 5, 1], rtol=1e-12)
+    assert known(advised.counters).tolist() == [9]
     weighed = apply_advice(came, Advice(weights=np.array([0.0, 5.0, 1.0])))
-    assert torch.equal(known(weighed.buffers), known(kept.buffers))
+    assert torch.equal(known(weighed.buffers), known(advised.buffers))
     assert torch.equal(
         known(apply_advice(came, Advice(weights=np.array([4.0, 5.0, 1.0]))).buffers), known(came.buffers)
     )
@@ -34,7 +34,7 @@ def test_buffers_and_counters_come_from_the_kept_clients() -> None:
 def test_absolute_weights_count_once(tmp_path: Path) -> None:
     """FEEL's unbiased weights don't sum to 1; where all do the same work FedNova is FedAvg under them, too."""
     words = ("selector=feel", "selector.agg=unbiased", "client.steps=2", "rounds=1")
-    one, two = (go(tmp_path / agg, f"agg={agg}", *words) for agg in ("fedavg", "fednova"))
-    weight = one.last.clients["weight"]
+    fedavg, fednova = (go(tmp_path / agg, f"agg={agg}", *words) for agg in ("fedavg", "fednova"))
+    weight = fedavg.last.clients["weight"]
     assert abs(np.nansum(weight) - 1) > 0.05
-    np.testing.assert_allclose(two.last.clients["weight"], weight, rtol=1e-12)
+    np.testing.assert_allclose(fednova.last.clients["weight"], weight, rtol=1e-12)

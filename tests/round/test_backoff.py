@@ -16,25 +16,25 @@ def failed(times: int, clients: list[int], start: int = 0) -> Backoff:
     return past
 
 
-def here(past: Backoff, round: int, cohort: int = 2, n: int = 8, available: list[int] | None = None) -> list[int]:
+def offered(past: Backoff, round: int, cohort: int = 2, n: int = 8, available: list[int] | None = None) -> list[int]:
     return to_list(backoff.withhold(past, context(round, cohort, n, available), cohort).available)
 
 
 def test_two_failures_do_not_withhold_a_client() -> None:
-    assert here(failed(2, [1]), 2) == list(range(8))
+    assert offered(failed(2, [1]), 2) == list(range(8))
 
 
-@pytest.mark.parametrize(("times", "rest"), [(3, 4), (4, 8), (5, 16), (6, 32), (7, 32), (400, 32)])
-def test_the_back_off_doubles_from_one_lap_to_eight(times: int, rest: int) -> None:
+@pytest.mark.parametrize(("times", "laps"), [(3, 4), (4, 8), (5, 16), (6, 32), (7, 32), (400, 32)])
+def test_the_back_off_doubles_from_one_lap_to_eight(times: int, laps: int) -> None:
     """K / m = 4 rounds a lap."""
-    past, others = failed(times, [1]), [0, 2, 3, 4, 5, 6, 7]
-    assert here(past, times) == here(past, times + rest - 1) == others
-    assert here(past, times + rest) == list(range(8))
+    past, other_clients = failed(times, [1]), [0, 2, 3, 4, 5, 6, 7]
+    assert offered(past, times) == offered(past, times + laps - 1) == other_clients
+    assert offered(past, times + laps) == list(range(8))
 
 
 def test_an_arrival_resets_the_back_off() -> None:
     past = backoff.update(failed(6, [1, 2]), outcome(6, [1]))
-    assert here(past, 7) == [0, 1, 3, 4, 5, 6, 7]
+    assert offered(past, 7) == [0, 1, 3, 4, 5, 6, 7]
     assert past.clients.tolist() == [2]
     assert backoff.update(past, outcome(8, [2])) is NO_FAILURES
 
@@ -42,16 +42,16 @@ def test_an_arrival_resets_the_back_off() -> None:
 def test_no_client_is_withheld_if_too_few_remain() -> None:
     """Those come back whose rest ends first, equals together; whoever is away stays away."""
     past = backoff.update(failed(3, [1, 2, 3], start=0), outcome(3, [0], failed=[3]))
-    assert here(past, 4, available=[1, 2, 3]) == [1, 2]
-    assert here(past, 4, available=[0, 1, 2, 3]) == [0, 1, 2]
-    assert here(past, 4, available=[0, 3]) == [0, 3]
-    assert here(past, 4, cohort=40, available=[1, 2, 3]) == [1, 2, 3]
-    assert here(past, 4, available=[]) == []
+    assert offered(past, 4, available=[1, 2, 3]) == [1, 2]
+    assert offered(past, 4, available=[0, 1, 2, 3]) == [0, 1, 2]
+    assert offered(past, 4, available=[0, 3]) == [0, 3]
+    assert offered(past, 4, cohort=40, available=[1, 2, 3]) == [1, 2, 3]
+    assert offered(past, 4, available=[]) == []
 
 
 def test_the_back_off_state_is_stored() -> None:
     past = failed(4, [1, 5])
-    assert here(restore(past), 4) == here(past, 4)
+    assert offered(restore(past), 4) == offered(past, 4)
     assert restore(past).clients.dtype == ids().dtype
 
 
@@ -60,8 +60,8 @@ def test_clients_that_never_arrive_get_only_part_of_their_share() -> None:
     past, lost = NO_FAILURES, 0
     absent = np.arange(3000) % 10 < 3
     for round in range(800):
-        there = backoff.withhold(past, context(round, 10, 3000), 10).available
-        chosen = there[np.argsort(~absent[there], kind="stable")[:10]]
+        offered_clients = backoff.withhold(past, context(round, 10, 3000), 10).available
+        chosen = offered_clients[np.argsort(~absent[offered_clients], kind="stable")[:10]]
         failed = chosen[absent[chosen]]
         past = backoff.update(past, outcome(round, chosen[~absent[chosen]].tolist(), failed=failed.tolist()))
         lost += len(failed) if round >= 400 else 0

@@ -20,14 +20,14 @@ LONG = ("selector=flash", "split.limit=240", "rounds=6")
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return go(tmp_path_factory.mktemp("whole"), *LONG)
 
 
 @pytest.fixture(scope="module")
-def three(whole: FinishedRun, tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+def three(uninterrupted: FinishedRun, tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     """Ended by its budget after round 3."""
-    return go(tmp_path_factory.mktemp("three"), *LONG, f"until.virtual_s={clock(whole, 3)!r}")
+    return go(tmp_path_factory.mktemp("three"), *LONG, f"until.virtual_s={clock(uninterrupted, 3)!r}")
 
 
 def clock(ran: FinishedRun, step: int) -> float:
@@ -39,7 +39,7 @@ def traffic(ran: FinishedRun, step: int) -> float:
     return metrics["comm/down_bytes"] + metrics["comm/up_bytes"]
 
 
-def found(ran: FinishedRun) -> dict[str, object]:
+def result_of(ran: FinishedRun) -> dict[str, object]:
     status = json.loads((ran.folder / "status.json").read_text())
     return {name: status[name] for name in ("status", "rounds_done", "ended_by", "early")}
 
@@ -80,24 +80,24 @@ def test_spending_more_than_the_budget_is_rejected_by_name() -> None:
 
 @pytest.mark.parametrize("name", ["virtual_s", "bytes", "acc"])
 def test_a_run_ends_after_the_round_that_reaches_it(
-    whole: FinishedRun, three: FinishedRun, tmp_path: Path, name: str
+    uninterrupted: FinishedRun, three: FinishedRun, tmp_path: Path, name: str
 ) -> None:
-    best = [report.metrics["test/acc_best"] for report in whole.reports]
-    end = {"bytes": traffic(whole, 3), "acc": best[3]}
+    best = [report.metrics["test/acc_best"] for report in uninterrupted.reports]
+    end = {"bytes": traffic(uninterrupted, 3), "acc": best[3]}
     last = best.index(best[3]) if name == "acc" else 3
     ran = three if name == "virtual_s" else go(tmp_path, *LONG, f"until.{name}={end[name]!r}")
     assert ran.last.step == max(last, 1)
-    assert ran.last.fingerprint == whole.reports[ran.last.step].fingerprint
+    assert ran.last.fingerprint == uninterrupted.reports[ran.last.step].fingerprint
     ends = {"status": "finished", "rounds_done": ran.last.step, "ended_by": [f"until.{name}"], "early": False}
-    assert found(ran) == ends
+    assert result_of(ran) == ends
 
 
 def test_a_larger_budget_extends_a_finished_run(
-    whole: FinishedRun,
+    uninterrupted: FinishedRun,
     tmp_path: Path,
     said: pytest.LogCaptureFixture,  # noqa: F811
 ) -> None:
-    first, second = clock(whole, 1) + 0.01, clock(whole, 4)
+    first, second = clock(uninterrupted, 1) + 0.01, clock(uninterrupted, 4)
     short = go(tmp_path, *LONG, f"until.virtual_s={first!r}")
     assert short.last.step == 2
     assert any(f"ended after round 2 of 6. until.virtual_s={first:.10g} is reached (" in m for m in said.messages)
@@ -111,13 +111,13 @@ def test_a_larger_budget_extends_a_finished_run(
         go(tmp_path, *LONG, f"until.virtual_s={first!r}", "resume=true")
     assert longer.folder.exists()
     assert len(list((tmp_path / "runs").iterdir())) == 1
-    rest = go(tmp_path, *LONG, "resume=true")
-    assert same_bits(rest, whole)
+    extended = go(tmp_path, *LONG, "resume=true")
+    assert same_bits(extended, uninterrupted)
 
 
-def test_the_folder_with_the_same_budget_is_the_finished_run(whole: FinishedRun, tmp_path: Path) -> None:
-    words = [(*LONG, f"until.virtual_s={clock(whole, step)!r}") for step in (2, 4)]
-    first, second = (go(tmp_path, *each) for each in words)
+def test_the_folder_with_the_same_budget_is_the_finished_run(uninterrupted: FinishedRun, tmp_path: Path) -> None:
+    words = [(*LONG, f"until.virtual_s={clock(uninterrupted, step)!r}") for step in (2, 4)]
+    first, second = (go(tmp_path, *overrides) for overrides in words)
     assert second.folder != first.folder
     assert go(tmp_path, *words[0], "resume=true").folder == first.folder
     assert go(tmp_path, *words[1], "resume=true").folder == second.folder
@@ -125,7 +125,7 @@ def test_the_folder_with_the_same_budget_is_the_finished_run(whole: FinishedRun,
 
 @pytest.mark.parametrize(("owner", "name", "call"), [(rounds, "make_report", 4), (RunStatus, "finish", 1)])
 def test_a_run_killed_before_or_at_its_end_resumes(
-    whole: FinishedRun,
+    uninterrupted: FinishedRun,
     three: FinishedRun,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -134,30 +134,30 @@ def test_a_run_killed_before_or_at_its_end_resumes(
     call: int,
 ) -> None:
     """Killed in round 3, or when all three are saved and the status isn't: no fourth is trained."""
-    words = (*LONG, f"until.virtual_s={clock(whole, 3)!r}")
+    words = (*LONG, f"until.virtual_s={clock(uninterrupted, 3)!r}")
     stop_after(monkeypatch, owner, name, call, die)
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *words) and None))
     monkeypatch.undo()
     resumed = go(tmp_path, *words, "resume=true")
-    assert found(resumed)["rounds_done"] == 3
-    assert found(resumed)["ended_by"] == ["until.virtual_s"]
+    assert result_of(resumed)["rounds_done"] == 3
+    assert result_of(resumed)["ended_by"] == ["until.virtual_s"]
     assert (three.weights() == resumed.weights()).all()
 
 
 def test_an_unfinished_run_above_the_budget_is_rejected(
-    whole: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    uninterrupted: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop_after(monkeypatch, rounds, "make_report", 5, die)
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *LONG) and None))
     monkeypatch.undo()
     with pytest.raises(OptionError, match=r"until.virtual_s must be above"):
-        go(tmp_path, *LONG, f"until.virtual_s={clock(whole, 1)!r}", "resume=true")
+        go(tmp_path, *LONG, f"until.virtual_s={clock(uninterrupted, 1)!r}", "resume=true")
     (path,) = (tmp_path / "runs").iterdir()
     assert json.loads((path / "status.json").read_text())["rounds_done"] == 3, "nothing was touched"
 
 
-def test_two_processes_end_in_the_same_round(whole: FinishedRun, tmp_path: Path) -> None:
-    words = (*LONG, f"until.virtual_s={clock(whole, 2)!r}", "trainer.devices=2")
+def test_two_processes_end_in_the_same_round(uninterrupted: FinishedRun, tmp_path: Path) -> None:
+    words = (*LONG, f"until.virtual_s={clock(uninterrupted, 2)!r}", "trainer.devices=2")
     status = in_a_child(lambda: go(tmp_path, *words) and None)
     assert status == 0
     (path,) = (tmp_path / "runs").iterdir()

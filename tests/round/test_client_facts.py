@@ -14,37 +14,37 @@ def facts(n_clients: int = 6, **numbers: tuple[np.ndarray | None, np.ndarray]) -
 
 
 def test_full_columns_have_false_or_nan_for_missing_values() -> None:
-    made = facts(units=(np.array([1, 4]), np.array([0.0, 5.0])))
-    assert list(made) == ["available", "selected", "arrived", "units"]
-    assert made["available"].tolist() == [True, True, True, False, True, False]
-    np.testing.assert_array_equal(made["units"], [NAN, 0.0, NAN, NAN, 5.0, NAN])
+    client_facts = facts(units=(np.array([1, 4]), np.array([0.0, 5.0])))
+    assert list(client_facts) == ["available", "selected", "arrived", "units"]
+    assert client_facts["available"].tolist() == [True, True, True, False, True, False]
+    np.testing.assert_array_equal(client_facts["units"], [NAN, 0.0, NAN, NAN, 5.0, NAN])
 
 
 def test_rows_exist_for_selected_queried_or_measured_clients() -> None:
     assert facts().clients_with_rows.tolist() == [1, 4]
-    asked = facts(signal_loss=(np.array([0, 2]), np.array([1.0, NAN])))
-    assert asked.clients_with_rows.tolist() == [0, 1, 2, 4], "whoever was asked and told nothing, too"
-    assert (asked | {"loss": np.array([NAN] * 5 + [2.0])}).clients_with_rows.tolist() == [0, 1, 2, 4, 5]
+    queried_facts = facts(signal_loss=(np.array([0, 2]), np.array([1.0, NAN])))
+    assert queried_facts.clients_with_rows.tolist() == [0, 1, 2, 4], "whoever was asked and told nothing, too"
+    assert (queried_facts | {"loss": np.array([NAN] * 5 + [2.0])}).clients_with_rows.tolist() == [0, 1, 2, 4, 5]
 
 
 @pytest.mark.parametrize("concerned", [[1, 4], [0, 1, 2, 3, 4, 5]])
 def test_rows_agree_with_the_full_columns(concerned: list[int]) -> None:
-    made = facts(units=(np.array([1, 4]), np.array([3.0, 5.0])), loss=(None, np.arange(6.0)))
-    for name, column in made.rows(np.array(concerned)).items():
-        np.testing.assert_array_equal(column, made[name][concerned], err_msg=name)
+    client_facts = facts(units=(np.array([1, 4]), np.array([3.0, 5.0])), loss=(None, np.arange(6.0)))
+    for name, column in client_facts.rows(np.array(concerned)).items():
+        np.testing.assert_array_equal(column, client_facts[name][concerned], err_msg=name)
 
 
 def test_of_clients_that_were_only_ranked_the_best_have_rows() -> None:
     score = np.arange(4.0 * SCORED)
     score[:10] = NAN
-    made = facts(4 * SCORED, score=(None, score), part_explore=(None, np.ones(4 * SCORED)))
-    assert made.clients_with_rows.tolist() == [1, 4, *range(3 * SCORED, 4 * SCORED)]
+    client_facts = facts(4 * SCORED, score=(None, score), part_explore=(None, np.ones(4 * SCORED)))
+    assert client_facts.clients_with_rows.tolist() == [1, 4, *range(3 * SCORED, 4 * SCORED)]
 
 
 def test_full_columns_and_facts_are_equivalent() -> None:
-    made = facts(units=(np.array([1, 4]), np.array([3.0, 5.0])))
-    again = ClientFacts.from_columns(dict(made))
+    client_facts = facts(units=(np.array([1, 4]), np.array([3.0, 5.0])))
+    again = ClientFacts.from_columns(dict(client_facts))
     assert again.n_clients == 6
-    for name in made:
-        np.testing.assert_array_equal(again[name], made[name])
+    for name in client_facts:
+        np.testing.assert_array_equal(again[name], client_facts[name])
     assert not len(ClientFacts.from_columns({}))

@@ -51,8 +51,8 @@ def clock_of(ran: FinishedRun) -> np.ndarray:
 def test_the_clock_advances_once_to_the_first_available_client(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock(Listed((((10, 20),), ((15, 20), (40, 50))), 60), Draws(0, 2), 0.0)
     for now, who, wait in [(12, [0], 0), (15, [0, 1], 0), (20, [1], 20), (50, [0], 20), (0, [0], 10), (610, [0], 0)]:
-        found, waited = clock.find_ready(Draws(0, 2, 4), float(now))
-        assert (found.tolist(), waited) == (who, wait)
+        ready, waited = clock.find_ready(Draws(0, 2, 4), float(now))
+        assert (ready.tolist(), waited) == (who, wait)
     (line,) = caplog.messages
     assert line.startswith("round 5: no client is ready, so that the clock advances by 20 virtual seconds")
 
@@ -91,10 +91,10 @@ def test_without_a_clock_an_empty_round_takes_no_time() -> None:
 def test_a_trace_with_full_availability_equals_always_bit_for_bit(tmp_path: Path) -> None:
     words = ("deadline=fixed", "deadline.partial_work=true", "selector=powd", "rounds=4")
     table = shifts(tmp_path / "table", (0, 1e9))[:2]
-    there, always = go(tmp_path / "a", *words, *table), go(tmp_path / "b", *words)
-    assert same_bits(there, always)
-    assert there.choices == always.choices
-    np.testing.assert_array_equal(clock_of(there), clock_of(always))
+    traced, always = go(tmp_path / "a", *words, *table), go(tmp_path / "b", *words)
+    assert same_bits(traced, always)
+    assert traced.choices == always.choices
+    np.testing.assert_array_equal(clock_of(traced), clock_of(always))
 
 
 def test_a_run_waits_for_available_clients_and_reports_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -125,9 +125,9 @@ def test_partial_work_counts_what_was_done_before_a_client_left(tmp_path: Path) 
     """Of 50 epochs those count that are done before 100 seconds: work of n (1 + X) seconds, a fiftieth each."""
     words = ("deadline=fixed", "deadline.k=5", "deadline.partial_work=true", "rounds=1", "client.epochs=50")
     ran = go(tmp_path / "run", *shifts(tmp_path, (0, 100)), *words)
-    whole = go(tmp_path / "whole", *words)
-    assert ran.choices == whole.choices
-    seconds = whole.last.clients["finish_s"] / whole.last.clients["units"]  # of an epoch
+    complete = go(tmp_path / "whole", *words)
+    assert ran.choices == complete.choices
+    seconds = complete.last.clients["finish_s"] / complete.last.clients["units"]  # of an epoch
     chosen = ran.last.arrived
     assert len(chosen) > 1
     np.testing.assert_array_equal(ran.last.clients["units"][chosen], np.floor(100 / seconds[chosen]))
@@ -143,9 +143,9 @@ def test_a_client_that_leaves_before_answering_is_not_waited_for(
     """
     heard: dict[str, list[int]] = {}
 
-    def keep(folder: str, told: Mapping[str, ProbeResult]) -> None:
-        heard[folder] = told["loss"].clients.tolist()
-        assert np.isfinite(told["loss"].values).all()
+    def keep(folder: str, answers: Mapping[str, ProbeResult]) -> None:
+        heard[folder] = answers["loss"].clients.tolist()
+        assert np.isfinite(answers["loss"].values).all()
 
     def run(folder: str, *words: str) -> FinishedRun:
         def select(self: Any, state: Any, ctx: Any, probes: Mapping[str, ProbeResult]) -> Any:
@@ -164,10 +164,10 @@ def test_a_client_that_leaves_before_answering_is_not_waited_for(
 
     monkeypatch.setattr(Random, "needs", frozenset({"loss"}))
     monkeypatch.setattr(Random, "plan", lambda s, state, ctx: [Probe("loss", ctx.available, concurrent=concurrent)])
-    left, stayed = run("left", *shifts(tmp_path, (0, DAY), (0, 1))), run("stayed")
+    left_run, stayed_run = run("left", *shifts(tmp_path, (0, DAY), (0, 1))), run("stayed")
     assert heard == {"left": [0, 2, 4, 6, 8, 10], "stayed": list(range(12))}
-    assert clock_of(left)[1] == clock_of(stayed)[1] < DAY
-    costs = {name: stayed.last.metrics[name] - left.last.metrics[name] for name in COSTS}
+    assert clock_of(left_run)[1] == clock_of(stayed_run)[1] < DAY
+    costs = {name: stayed_run.last.metrics[name] - left_run.last.metrics[name] for name in COSTS}
     assert costs == {"comm/down_bytes": 0.0, "comm/up_bytes": 4.0 * 6, "comm/probe_bytes": 4.0 * 6}
 
 
@@ -189,8 +189,8 @@ LONG = ("rounds=6", "deadline=fixed", "selector=oort", "agg=scaffold")
 
 def test_a_run_killed_before_a_wait_resumes_bit_for_bit(tmp_path: Path, monkeypatch: Any) -> None:
     words = (*shifts(tmp_path, (0, 300), (2000, 2400)), *LONG)
-    whole = go(tmp_path / "whole", *words)
-    waited = [report.metrics["round/waited_s"] for report in whole.reports[1:]]
+    uninterrupted = go(tmp_path / "whole", *words)
+    waited = [report.metrics["round/waited_s"] for report in uninterrupted.reports[1:]]
     t = next(t for t, wait in enumerate(waited) if wait > 0)
     assert 0 < t < 5
     stop_after(monkeypatch, rounds, "make_report", t + 2, die)  # step 0 is a report, too; the wait is in round t + 1
@@ -198,18 +198,20 @@ def test_a_run_killed_before_a_wait_resumes_bit_for_bit(tmp_path: Path, monkeypa
     monkeypatch.undo()
     resumed = go(tmp_path / "parts", *words, "resume=true")
     assert resumed.reports[0].step == t + 1
-    assert same_bits(whole, resumed)
-    assert clock_of(resumed).tolist() == clock_of(whole)[t + 1 :].tolist()
-    assert (np.diff(clock_of(whole)) > 0).all()
+    assert same_bits(uninterrupted, resumed)
+    assert clock_of(resumed).tolist() == clock_of(uninterrupted)[t + 1 :].tolist()
+    assert (np.diff(clock_of(uninterrupted)) > 0).all()
 
 
 def test_a_late_client_never_answers(tmp_path: Path) -> None:
     """Its time of answering was that of an answer without a unit of work, the earliest of all."""
     words = ("device=shifted_exponential", "deadline=fixed", "rounds=4", "selector=random")
     reports = go(tmp_path, *words).reports[1:]
-    late = [report.clients["selected"].astype(bool) & ~report.clients["arrived"].astype(bool) for report in reports]
-    assert sum(each.sum() for each in late)
-    for report, each in zip(reports, late, strict=True):
+    late_clients = [
+        report.clients["selected"].astype(bool) & ~report.clients["arrived"].astype(bool) for report in reports
+    ]
+    assert sum(late_in_round.sum() for late_in_round in late_clients)
+    for report, late_in_round in zip(reports, late_clients, strict=True):
         finish = report.clients["finish_s"]
-        assert np.isnan(finish[each]).all()
+        assert np.isnan(finish[late_in_round]).all()
         assert (finish[report.arrived] > 0).all()

@@ -32,7 +32,7 @@ def updates(n: int = 5, p: int = 40) -> list[ClientUpdate]:
 def test_two_ranks_give_the_sums_of_one_process() -> None:
     # dealing the same clients over two gatherers and adding their tensors is what the all-reduce does
     rows, agg, layout = updates(), make("agg", "fedavg"), make_layout(40, 2)
-    whole = collect_updates(agg, rows, layout)
+    one_process = collect_updates(agg, rows, layout)
     halves = []
     for part in (rows[:2], rows[2:]):
         cohort = np.arange(5)
@@ -41,12 +41,12 @@ def test_two_ranks_give_the_sums_of_one_process() -> None:
         for update in part:
             g.add(update)
         halves.append(g)
-    other = halves[1]
-    tensors = iter([torch.from_numpy(other.table), other.buffers, other.sum])
+    other_rank = halves[1]
+    tensors = iter([torch.from_numpy(other_rank.table), other_rank.buffers, other_rank.sum])
     joined = halves[0].finish(lambda t: t + next(tensors), lambda t: t)
-    torch.testing.assert_close(joined.mean, whole.mean, atol=1e-12, rtol=0)
-    torch.testing.assert_close(joined.buffers, whole.buffers, atol=1e-6, rtol=0)
-    assert joined.clients.tolist() == whole.clients.tolist()
+    torch.testing.assert_close(joined.mean, one_process.mean, atol=1e-12, rtol=0)
+    torch.testing.assert_close(joined.buffers, one_process.buffers, atol=1e-6, rtol=0)
+    assert joined.clients.tolist() == one_process.clients.tolist()
 
 
 def test_the_order_of_arrival_changes_at_most_rounding() -> None:
@@ -119,11 +119,19 @@ def test_ranks_share_rows_of_different_lengths_and_averages() -> None:
         value = torch.tensor([4.0 if client == 3 else 8.0])
         part.add(make_update(client, [1.0], uploads={"a": value, "b": value}, stored={"x": torch.tensor(x)}))
         parts.append(part)
-    other = parts[1]
-    theirs = iter([torch.from_numpy(other.table), other.buffers, other.sum, other.totals["a"], other.totals["b"]])
+    other_rank = parts[1]
+    other_tensors = iter(
+        [
+            torch.from_numpy(other_rank.table),
+            other_rank.buffers,
+            other_rank.sum,
+            other_rank.totals["a"],
+            other_rank.totals["b"],
+        ]
+    )
     rows = torch.zeros((2, 3))
-    rows[1] = other.stored[5]["x"]
-    done = parts[0].finish(lambda tensor: tensor + next(theirs, rows), lambda tensor: tensor)
+    rows[1] = other_rank.stored[5]["x"]
+    done = parts[0].finish(lambda tensor: tensor + next(other_tensors, rows), lambda tensor: tensor)
     assert float(done.totals["a"]) == 7.0
     assert float(done.totals["b"]) == 12.0
     assert done.stored[3]["x"][:2].tolist() == [1, 2]
@@ -156,8 +164,8 @@ def test_without_positive_weights_there_is_no_mean() -> None:
 
 
 def test_new_weights_require_the_matrix_of_updates() -> None:
-    whole = collect_updates(make("agg", "fedavg"), updates(2), stacked=True)
-    for lacking in (replace(whole, updates=None), replace(whole, per_client=None)):
+    complete = collect_updates(make("agg", "fedavg"), updates(2), stacked=True)
+    for lacking in (replace(complete, updates=None), replace(complete, per_client=None)):
         with pytest.raises(ValueError, match="need the matrix of updates"):
             reweight(lacking, np.ones(2))
 
@@ -170,19 +178,19 @@ def test_variances_are_averaged_about_the_common_mean() -> None:
     came, too, and a selector leaves it out.
     """
     layout = FlatModel(nn.BatchNorm1d(1)).layout
-    at = {block.name: block.offset for block in layout.buffers}
+    offsets = {block.name: block.offset for block in layout.buffers}
     rows = []
     for client, (n, mean, variance) in enumerate([(1, 0.0, 1.0), (3, 2.0, 1.0), (5, 7.0, 9.0)]):
         buffers = torch.zeros(2, dtype=torch.float64)
-        buffers[at["running_mean"]], buffers[at["running_var"]] = mean, variance
+        buffers[offsets["running_mean"]], buffers[offsets["running_var"]] = mean, variance
         counters = torch.ones(1, dtype=torch.int64)
         rows.append(make_update(client, [0.0, 0.0], n=n, buffers=buffers, counters=counters))
     agg = make("agg", "fedavg")
-    both = collect_updates(agg, rows[:2], layout, moments=True)
-    kept = reweight(collect_updates(agg, rows, layout, moments=True, stacked=True), np.array([1.0, 3.0, 0.0]))
-    for found in (both, kept):
-        assert float(known(found.buffers)[at["running_mean"]]) == pytest.approx(1.5, abs=1e-12)
-        assert float(known(found.buffers)[at["running_var"]]) == pytest.approx(1.75, abs=1e-12)
+    collected_both = collect_updates(agg, rows[:2], layout, moments=True)
+    reweighted = reweight(collect_updates(agg, rows, layout, moments=True, stacked=True), np.array([1.0, 3.0, 0.0]))
+    for result in (collected_both, reweighted):
+        assert float(known(result.buffers)[offsets["running_mean"]]) == pytest.approx(1.5, abs=1e-12)
+        assert float(known(result.buffers)[offsets["running_var"]]) == pytest.approx(1.75, abs=1e-12)
 
 
 def test_an_update_of_no_parameters_is_added_on_any_device() -> None:

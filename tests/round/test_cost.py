@@ -31,10 +31,10 @@ def test_a_plain_round_only_reads_signals_for_the_selector() -> None:
 
 
 def test_the_training_samples_are_counted() -> None:
-    found = cost_model()
-    assert found.count_used(ids(0, 2), [None, ids(3, 4, 5)]).tolist() == [10, 3]
-    assert found.count_processed(N, 2).tolist() == [20, 40, 80]
-    assert found.count_processed(N, np.array([0, 1, 3])).tolist() == [0, 20, 120]
+    costs = cost_model()
+    assert costs.count_used(ids(0, 2), [None, ids(3, 4, 5)]).tolist() == [10, 3]
+    assert costs.count_processed(N, 2).tolist() == [20, 40, 80]
+    assert costs.count_processed(N, np.array([0, 1, 3])).tolist() == [0, 20, 120]
     steps = cost_model(steps=5, batch=16)
     assert steps.units == 5
     assert steps.count_processed(N, 5).tolist() == [5 * 10, 16 + 4 + 16 + 4 + 16, 16 + 16 + 8 + 16 + 16]
@@ -58,8 +58,8 @@ def test_the_training_samples_are_counted() -> None:
 def test_clients_receive_a_deadline_if_they_use_it(
     samples: str, deadline: str, options: dict[str, Any], numbers: int
 ) -> None:
-    found = cost_model(made={"samples": make("samples", samples), "deadline": make("deadline", deadline, **options)})
-    assert found.usual_rates.down_bytes == found.plain.down_bytes == MODEL + 4 * numbers
+    costs = cost_model(made={"samples": make("samples", samples), "deadline": make("deadline", deadline, **options)})
+    assert costs.usual_rates.down_bytes == costs.plain.down_bytes == MODEL + 4 * numbers
 
 
 @pytest.mark.parametrize(
@@ -78,10 +78,10 @@ def test_the_samples_of_a_query_are_counted(word: str, options: dict[str, Any], 
 
 def test_passes_without_training_are_counted() -> None:
     """Before it for the aggregator, after it for who reads loss_post."""
-    found = cost_model(("loss_post",), "fedmaba")
-    assert found.count_forward_passes(ids(0, 2), found.usual_rates).tolist() == [10 + 10, 40 + 40]
-    assert found.count_forward_passes(ids(0, 2), found.plain).tolist() == [10, 40]
-    assert found.count_forward_passes(ids(0, 2), found.query_rates).tolist() == [0, 0]
+    costs = cost_model(("loss_post",), "fedmaba")
+    assert costs.count_forward_passes(ids(0, 2), costs.usual_rates).tolist() == [10 + 10, 40 + 40]
+    assert costs.count_forward_passes(ids(0, 2), costs.plain).tolist() == [10, 40]
+    assert costs.count_forward_passes(ids(0, 2), costs.query_rates).tolist() == [0, 0]
 
 
 def test_a_full_job_takes_one_sample_time_per_sample() -> None:
@@ -97,8 +97,8 @@ def test_a_full_job_takes_one_sample_time_per_sample() -> None:
     steps = cost_model(steps=5, batch=16).work(N, 6.0 * N, cost_model().usual_rates, N)
     assert (steps.load.tolist(), steps.infer_load.tolist(), steps.units) == ([10, 56 / 5, 72 / 5], [20, 40, 80], 5)
     assert steps.bytes_up.tolist() == N.tolist()
-    for asked, trained in ((work, [20, 40, 80]), (steps, [50, 56, 72])):  # samples that train: E n, or 5 batches
-        assert (asked.epochs * asked.units * asked.load).tolist() == trained
+    for requested, trained in ((work, [20, 40, 80]), (steps, [50, 56, 72])):  # samples that train: E n, or 5 batches
+        assert (requested.epochs * requested.units * requested.load).tolist() == trained
 
 
 def test_the_time_of_a_step_is_the_mean_over_the_job() -> None:
@@ -111,12 +111,12 @@ def test_the_time_of_a_step_is_the_mean_over_the_job() -> None:
 
 def test_the_expected_work_of_all_clients() -> None:
     """Travel of the model and of the whole answer, and two epochs of n / 2; scores and passes of probes take none."""
-    found = cost_model(("steps", "loss_post", "loss"), "scaffold").device_facts(DRAWS)
+    device_facts = cost_model(("steps", "loss_post", "loss"), "scaffold").device_facts(DRAWS)
     up = VECTOR + FIXED + VECTOR + 2 * 4
-    assert found["expected_s"].tolist() == (MODEL + VECTOR + N + up).tolist()
-    assert found["expected_unit_s"].tolist() == (N / 2).tolist()
-    assert found["expected_up_s"].tolist() == [up] * 3
-    assert found["pass_units"].tolist() == [1, 1, 1]
+    assert device_facts["expected_s"].tolist() == (MODEL + VECTOR + N + up).tolist()
+    assert device_facts["expected_unit_s"].tolist() == (N / 2).tolist()
+    assert device_facts["expected_up_s"].tolist() == [up] * 3
+    assert device_facts["pass_units"].tolist() == [1, 1, 1]
 
 
 def test_jobs_without_a_duration_are_rejected() -> None:
@@ -148,47 +148,49 @@ def test_a_client_without_samples_takes_no_pass() -> None:
 def phase(model: CostModel, *probes: Probe) -> float:
     """Return the seconds that the probes take, where everybody is always there."""
     clock = Clock(make("availability", "always"), DRAWS, 0.0)
-    seconds, gone = model.time_queries(model.query_work(probes, DRAWS), DRAWS, 0.0, clock)
-    assert not gone.any()
+    seconds, left_clients = model.time_queries(model.query_work(probes, DRAWS), DRAWS, 0.0, clock)
+    assert not left_clients.any()
     return seconds
 
 
 def test_a_phase_lasts_until_the_slowest_is_done() -> None:
     """Client 1 runs 20 and 4 samples forward, a sixth of a sample-time each for E = 2; the model alone travels."""
-    found = cost_model((), "scaffold", Link(slow=10.0))
+    costs = cost_model((), "scaffold", Link(slow=10.0))
     loss, val = Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2))
-    assert phase(found, loss, val) == pytest.approx(10 * (MODEL + 24 / 6))
-    assert phase(found, val) == pytest.approx(10 * (MODEL + 6 / 6))
-    assert phase(found) == phase(found, Probe("greedy_gain", ids(0, 1))) == 0.0
+    assert phase(costs, loss, val) == pytest.approx(10 * (MODEL + 24 / 6))
+    assert phase(costs, val) == pytest.approx(10 * (MODEL + 6 / 6))
+    assert phase(costs) == phase(costs, Probe("greedy_gain", ids(0, 1))) == 0.0
 
 
 def test_a_client_that_leaves_early_is_not_waited_for() -> None:
     """Client 1 is done after MODEL + 24 / 6 seconds from its start, and is there for one less or one more."""
-    found, took = cost_model((), "fedavg", Link()), MODEL + 24 / 6
-    asked = found.query_work((Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2))), DRAWS)
+    costs, took = cost_model((), "fedavg", Link()), MODEL + 24 / 6
+    query_work = costs.query_work((Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2))), DRAWS)
     for stays, leaves in ((took - 1, True), (took + 1, False)):
         hours = (((0.0, 9 * took),), ((100.0, 100.0 + stays),), ((0.0, 9 * took),))
-        seconds, gone = found.time_queries(asked, DRAWS, 100.0, Clock(Listed(hours, 10 * took), DRAWS, 0.0))
+        seconds, left_clients = costs.time_queries(
+            query_work, DRAWS, 100.0, Clock(Listed(hours, 10 * took), DRAWS, 0.0)
+        )
         assert seconds == pytest.approx(took)
-        assert gone.tolist() == [False, leaves, False]
+        assert left_clients.tolist() == [False, leaves, False]
 
 
 def test_a_client_that_leaves_in_the_second_phase_is_lost() -> None:
     """All train nothing but client 0; then each tries the model of its update, for which client 2 doesn't stay."""
-    found = cost_model((), "fedavg", Link())
-    asked = found.query_work((Probe("shadow_loss", ids(0, 1, 2), {"trainers": (0,)}),), DRAWS)
-    whole, nobody = found.time_queries(asked, DRAWS, 0.0, Clock(make("availability", "always"), DRAWS, 0.0))
-    hours = (((0.0, 2 * whole),), ((0.0, 2 * whole),), ((0.0, whole - 1),))
-    seconds, gone = found.time_queries(asked, DRAWS, 0.0, Clock(Listed(hours, 2 * whole), DRAWS, 0.0))
-    assert seconds == whole
-    assert gone.tolist() == [False, False, True]
+    costs = cost_model((), "fedavg", Link())
+    query_work = costs.query_work((Probe("shadow_loss", ids(0, 1, 2), {"trainers": (0,)}),), DRAWS)
+    full_s, nobody = costs.time_queries(query_work, DRAWS, 0.0, Clock(make("availability", "always"), DRAWS, 0.0))
+    hours = (((0.0, 2 * full_s),), ((0.0, 2 * full_s),), ((0.0, full_s - 1),))
+    seconds, left_clients = costs.time_queries(query_work, DRAWS, 0.0, Clock(Listed(hours, 2 * full_s), DRAWS, 0.0))
+    assert seconds == full_s
+    assert left_clients.tolist() == [False, False, True]
     assert not nobody.any()
 
 
 @pytest.mark.parametrize(("codec", "options", "sent"), CODECS)
 def test_a_model_trained_for_a_query_is_waited_for(codec: str, options: dict[str, Any], sent: int) -> None:
     """Client 0 trains two epochs (3 passes a sample) and sends its update; then all have the model and try it."""
-    found = cost_model((), "scaffold", Link(slow=10.0), {"codec": make("codec", codec, **options)})
+    costs = cost_model((), "scaffold", Link(slow=10.0), {"codec": make("codec", codec, **options)})
     loss, shadow = Probe("loss", ids(0, 1, 2)), Probe("shadow_loss", ids(0, 1, 2), {"trainers": (0,)})
-    assert found.query_work([loss, shadow], DRAWS).total.tolist() == [10 + 60 + 10, 20 + 20, 40 + 40]
-    assert phase(found, loss, shadow) == pytest.approx(10 * (MODEL + 70 / 6 + sent) + 10 * (MODEL + 40 / 6))
+    assert costs.query_work([loss, shadow], DRAWS).total.tolist() == [10 + 60 + 10, 20 + 20, 40 + 40]
+    assert phase(costs, loss, shadow) == pytest.approx(10 * (MODEL + 70 / 6 + sent) + 10 * (MODEL + 40 / 6))

@@ -22,4 +22,4 @@ def test_a_query_of_powd_and_a_fair_aggregator_is_charged_once(tmp_path: Path, a
             last = go(tmp_path / f"{selector}-{word}", f"selector={selector}", f"agg={word}", *words).last
             costs[selector, word] = [last.metrics[name] for name in COSTS]
     assert costs["powd", agg] == pytest.approx(costs["powd", "fedavg"])
-    assert all(more > less for more, less in zip(costs["random", agg], costs["random", "fedavg"], strict=True))
+    assert all(higher > lower for higher, lower in zip(costs["random", agg], costs["random", "fedavg"], strict=True))

@@ -42,12 +42,14 @@ def serialised(agg: Any) -> tuple[int, int, int]:
     n = trainer.server.layout.n_params
     down = agg.broadcast(agg.init(make_population(3), n))
     sent = trainer.train(task_of(0), down).uploads
-    asked = {name: down[name] for hook in agg.hooks for name in hook.downloads}
-    sizes = [sum(len(v.float().numpy().tobytes()) for v in vectors.values()) / (4 * n) for vectors in (asked, sent)]
+    downloaded = {name: down[name] for hook in agg.hooks for name in hook.downloads}
+    sizes = [
+        sum(len(v.float().numpy().tobytes()) for v in vectors.values()) / (4 * n) for vectors in (downloaded, sent)
+    ]
     signals = [find(word) for word in agg.needs]
     # what the server reads off an update (the learning rate that it has set itself) is not sent: bytes_up = 0
-    told = [s for s in signals if isinstance(s, Measured | Reported) and s.bytes_up]
-    numbers = len(np.zeros(len(told), dtype=np.float32).tobytes())
+    reported = [s for s in signals if isinstance(s, Measured | Reported) and s.bytes_up]
+    numbers = len(np.zeros(len(reported), dtype=np.float32).tobytes())
     return int(sizes[0]), int(sizes[1]), numbers
 
 

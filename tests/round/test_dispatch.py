@@ -57,9 +57,9 @@ def test_selectors_without_the_flag_select_clients_that_failed_repeatedly(tmp_pa
 
 def test_a_run_that_is_killed_in_a_back_off_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("selector=powd", *SLOW)
-    whole = go(tmp_path / "whole", *words)
-    killed_in = next(round for round, clients in enumerate(list_backed_off(whole)) if clients)
+    uninterrupted = go(tmp_path / "whole", *words)
+    killed_in = next(round for round, clients in enumerate(list_backed_off(uninterrupted)) if clients)
     stop_after(monkeypatch, rounds, "make_report", killed_in + 2, die)  # step 0 is a report too
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "killed", *words) and None))
     monkeypatch.undo()
-    assert same_bits(whole, go(tmp_path / "killed", *words, "resume=true"))
+    assert same_bits(uninterrupted, go(tmp_path / "killed", *words, "resume=true"))

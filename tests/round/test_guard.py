@@ -20,8 +20,8 @@ from yaml_words import make
 OUTCOME = RoundOutcome(0, Selection(np.arange(2)), np.arange(2), np.empty(0, np.int64), {}, {}, 1.0)
 
 
-def guarded(method: Any, name: str, **others: Any) -> Any:
-    kind: Any = type("Mine", (FedAvg,), {name: method, **others, "__module__": __name__})
+def guarded(method: Any, name: str, **attributes: Any) -> Any:
+    kind: Any = type("Mine", (FedAvg,), {name: method, **attributes, "__module__": __name__})
     return guard(kind(weighting="used"), "agg", "agg=mine", Aggregator)
 
 
@@ -43,7 +43,7 @@ def test_an_invalid_result_names_option_class_method_and_value() -> None:
 
 
 def test_an_exception_names_file_and_line() -> None:
-    agg = guarded(lambda self, state, seen: 1 / 0, "direction")
+    agg = guarded(lambda self, state, received: 1 / 0, "direction")
     with pytest.raises(ComponentError, match=r"direction raised ZeroDivisionError.*test_guard.py, line \d+"):
         agg.direction(None, arrived())
 
@@ -53,8 +53,8 @@ def test_arrays_are_read_only_and_changed_tensors_are_an_error() -> None:
         n_used[:] = 0
         return n_used.astype(float)
 
-    def direction(self: object, state: None, seen: Arrived) -> tuple[Direction, None]:
-        return Direction(seen.mean.mul_(2)), state
+    def direction(self: object, state: None, arrived: Arrived) -> tuple[Direction, None]:
+        return Direction(arrived.mean.mul_(2)), state
 
     agg, sizes = guarded(weights, "weights", direction=direction), np.array([3, 4])
     with pytest.raises(ComponentError, match="read-only"):

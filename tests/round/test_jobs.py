@@ -14,8 +14,8 @@ def test_selecting_rows_applies_to_every_column() -> None:
     timing = Timing(seconds, seconds, seconds, seconds)
     rows, units = [ids(7), None, ids(8, 9)], ids(4, 5, 6)
     flags = np.array([True, False, False])
-    asked = (ids(1, 2, 3), ids(0, 0, 1), flags, units, units, seconds, rows, seconds)
-    jobs = Jobs(*asked, seconds, timing, rows, rows, timing, seconds)
+    requested = (ids(1, 2, 3), ids(0, 0, 1), flags, units, units, seconds, rows, seconds)
+    jobs = Jobs(*requested, seconds, timing, rows, rows, timing, seconds)
     taken = jobs.take(np.array([True, False, True]))
     assert (len(jobs), len(taken), taken.client.tolist(), taken.plain.tolist()) == (3, 2, [1, 3], [True, False])
     assert (taken.rows, taken.tensor_mask, taken.losses) == ([rows[0], rows[2]],) * 3

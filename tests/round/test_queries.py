@@ -16,34 +16,34 @@ def claims(fraction: float = 0.5) -> ClientReports:
 
 
 def test_the_attackers_are_drawn_by_the_seed() -> None:
-    found = claims()
-    expected = found.attack.liars(8, generator(3, "attack"))
+    attack = claims()
+    expected = attack.attack.liars(8, generator(3, "attack"))
     assert len(expected) == 4
-    assert np.flatnonzero(found.liars).tolist() == expected.tolist()
+    assert np.flatnonzero(attack.liars).tolist() == expected.tolist()
     assert not ClientReports(make("attack", "none"), 3, 8).liars.any()
 
 
 def test_attackers_change_only_the_attacked_signals() -> None:
-    found = claims()
+    attack = claims()
     clients = np.arange(8)[::-1].copy()
     true = clients + 1.0
-    heard = found.report("loss", clients, true)
-    np.testing.assert_array_equal(heard, np.where(found.liars[clients], 10 * true + 1, true))
+    heard = attack.report("loss", clients, true)
+    np.testing.assert_array_equal(heard, np.where(attack.liars[clients], 10 * true + 1, true))
     np.testing.assert_array_equal(true, clients + 1.0)
-    np.testing.assert_array_equal(found.report("steps", clients, true), true)
+    np.testing.assert_array_equal(attack.report("steps", clients, true), true)
     rows = np.stack([true, 2 * true], axis=1)
     np.testing.assert_array_equal(
-        found.report("loss", clients, rows), np.where(found.liars[clients, None], 10 * rows + 1, rows)
+        attack.report("loss", clients, rows), np.where(attack.liars[clients, None], 10 * rows + 1, rows)
     )
-    honest = np.flatnonzero(~found.liars)
+    honest = np.flatnonzero(~attack.liars)
     values = honest + 0.0
-    assert found.report("loss", honest, values) is values
+    assert attack.report("loss", honest, values) is values
 
 
 def test_signals_read_from_an_update_can_be_attacked() -> None:
-    found = claims()
-    liar, honest = int(np.flatnonzero(found.liars)[0]), int(np.flatnonzero(~found.liars)[0])
-    read = found.apply_attack_to("loss", lambda update: float(update.steps))
+    attack = claims()
+    liar, honest = int(np.flatnonzero(attack.liars)[0]), int(np.flatnonzero(~attack.liars)[0])
+    read = attack.apply_attack_to("loss", lambda update: float(update.steps))
     assert read(make_update(liar, [0.0], steps=7)) == 71.0
     assert read(make_update(honest, [0.0], steps=7)) == 7.0
 

@@ -11,9 +11,11 @@ from yaml_words import make
 def test_derived_signals_are_computed_from_the_updates() -> None:
     """Inner products of (1, 0) and (1, 2), where the matrix is kept and a component reads them."""
     rows = [make_update(0, [1.0, 0.0]), make_update(1, [1.0, 2.0])]
-    kept, streamed = (collect_updates(make("agg", "fedavg"), rows, stacked=stacked) for stacked in (True, False))
+    stacked_updates, streamed = (
+        collect_updates(make("agg", "fedavg"), rows, stacked=stacked) for stacked in (True, False)
+    )
     parts: Any = SimpleNamespace(needs=lambda plain: set() if plain else {"update_gram", "steps"})
     lab: Any = None
-    derived = derive(parts, lab, kept, plain=False)
+    derived = derive(parts, lab, stacked_updates, plain=False)
     assert {name: values.tolist() for name, values in derived.items()} == {"update_gram": [[1, 1], [1, 5]]}
-    assert derive(parts, lab, kept, plain=True) == derive(parts, lab, streamed, plain=False) == {}
+    assert derive(parts, lab, stacked_updates, plain=True) == derive(parts, lab, streamed, plain=False) == {}

@@ -18,10 +18,10 @@ def ids(*clients: int) -> np.ndarray:
     return np.array(clients, np.int64)
 
 
-def collected(**others: Any) -> Any:
+def collected(**changes: Any) -> Any:
     """Clients 1 and 4 of five arrived, with weights of 1/4 and 3/4."""
     facts = {"clients": ids(1, 4), "weights": np.array([0.25, 0.75]), "reports": {}, "derived": {}}
-    return SimpleNamespace(**{**facts, **others})
+    return SimpleNamespace(**{**facts, **changes})
 
 
 def finished() -> Any:
@@ -37,8 +37,8 @@ def finished() -> Any:
 
 def test_there_is_a_column_for_each_known_fact() -> None:
     reports = {"train_loss": np.array([0.7, 0.9]), "duration": np.array([3.0, 7.0])}
-    made = {"update_gram": np.array([[1.0, 2.0], [3.0, 4.0]]), "server_loss": lambda: 0.0}  # a function is no column
-    table = client_columns(finished(), collected(reports=reports, derived=made), 5)
+    signals = {"update_gram": np.array([[1.0, 2.0], [3.0, 4.0]]), "server_loss": lambda: 0.0}  # a function is no column
+    table = client_columns(finished(), collected(reports=reports, derived=signals), 5)
     expected: dict[str, list[Any]] = {
         "available": [True, True, True, False, True],
         "queried": [True, True, True, False, False],
@@ -67,12 +67,12 @@ def test_there_is_a_column_for_each_known_fact() -> None:
 
 def test_the_times_of_a_round_are_reported() -> None:
     """Told 9 s, closed at 8; without a deadline nothing is told, and nobody's round has no pace."""
-    made = finished()
-    assert deadline_metrics(made) == {"round/announced_s": 9.0, "round/closed_s": 8.0}
-    made.closing = replace(made.closing, announced=np.inf)
-    assert deadline_metrics(made) == {"round/closed_s": 8.0}
-    made.selection = Selection(ids(), made.selection.scores, {})
-    assert deadline_metrics(made) == {}
+    timing = finished()
+    assert deadline_metrics(timing) == {"round/announced_s": 9.0, "round/closed_s": 8.0}
+    timing.closing = replace(timing.closing, announced=np.inf)
+    assert deadline_metrics(timing) == {"round/closed_s": 8.0}
+    timing.selection = Selection(ids(), timing.selection.scores, {})
+    assert deadline_metrics(timing) == {}
 
 
 def test_vectors_become_columns_unless_they_are_long() -> None:

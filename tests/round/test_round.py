@@ -32,8 +32,8 @@ def trained_flops(ran: FinishedRun, t: int) -> float:
 
 
 def n_val(ran: FinishedRun) -> np.ndarray:
-    left: np.ndarray = ran.info.class_counts.sum(1) - ran.info.n_train
-    return left
+    validation_sizes: np.ndarray = ran.info.class_counts.sum(1) - ran.info.n_train
+    return validation_sizes
 
 
 def test_random_costs_a_broadcast_and_an_upload(tmp_path: Path) -> None:
@@ -134,16 +134,16 @@ def test_short_mini_batches_cost_their_samples(
     sizes: list[Ids] = []
     seconds: list[float] = []
 
-    def add(collector: Collector, update: ClientUpdate, whole: Callable[..., None] = Collector.add) -> None:
+    def add(collector: Collector, update: ClientUpdate, original: Callable[..., None] = Collector.add) -> None:
         sizes.append(update.batch_size)
         seconds.append(update.duration)
-        whole(collector, update)
+        original(collector, update)
 
     monkeypatch.setattr(Collector, "add", add)
     monkeypatch.setattr("fedcohort.round.setup.forward_flops", lambda network, federation: 1.0)
     ran = go(tmp_path, *words, "device.lam=0")
-    assert len({size for each in sizes for size in each.tolist()}) > 1
-    assert seconds == pytest.approx([float(each.sum()) for each in sizes])
+    assert len({size for batch_sizes in sizes for size in batch_sizes.tolist()}) > 1
+    assert seconds == pytest.approx([float(batch_sizes.sum()) for batch_sizes in sizes])
     assert ran.last.metrics["comp/client_flops"] == pytest.approx(3 * sum(seconds))
 
 

@@ -23,16 +23,16 @@ LISTS = ("samples=fedbalancer", "samples.w=1", "samples.lss=0.3", "deadline=fixe
 FLOPS = "comp/client_flops"
 
 
-def kept(ran: FinishedRun) -> dict[int, np.ndarray]:
+def loss_lists(ran: FinishedRun) -> dict[int, np.ndarray]:
     """The lists of losses in the last checkpoint, by client."""
     state = torch.load(ran.folder / "last.ckpt", weights_only=True)["callbacks"]
-    (clients,) = [each["clients"] for each in state.values() if "clients" in each]
+    (clients,) = [entry["clients"] for entry in state.values() if "clients" in entry]
     return {int(client): row[LOSSES].numpy() for client, row in clients.items() if LOSSES in row}
 
 
 def test_every_client_that_trained_has_a_list_of_losses(tmp_path: Path) -> None:
     ran = go(tmp_path, *LISTS, "deadline.partial_work=true")
-    lists = kept(ran)
+    lists = loss_lists(ran)
     came = {client for report in ran.reports for client in report.arrived.tolist()}
     assert came <= set(lists)
     for client, losses in lists.items():
@@ -69,10 +69,10 @@ def test_the_list_holds_the_losses_seen_in_training(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(SignalMeasurer, "per_sample_losses", count)
     words = ("cohort=12", "client.epochs=1", "client.batch=null", *LISTS, "deadline.k=1000")
-    first = kept(go(tmp_path / "1", *words, "rounds=1"))
+    first = loss_lists(go(tmp_path / "1", *words, "rounds=1"))
     ran = go(tmp_path / "2", *words, "rounds=2")
     assert sorted(looks) == sorted(2 * list(range(12)))
-    for report, lists in zip(ran.reports[1:], (first, kept(ran)), strict=True):
+    for report, lists in zip(ran.reports[1:], (first, loss_lists(ran)), strict=True):
         for client, losses in lists.items():
             assert losses.mean() == pytest.approx(report.clients["train_loss"][client], rel=1e-5)
 
@@ -82,7 +82,7 @@ def test_a_late_client_keeps_its_first_losses(tmp_path: Path) -> None:
     words = (*LISTS, "deadline.k=0.3", "client.epochs=5", "cohort=12", "rounds=2", "device.lam=0.001")
     ran = go(tmp_path, *words)
     assert not any(len(report.arrived) for report in ran.reports)
-    lists = kept(ran)
+    lists = loss_lists(ran)
     assert 0 < len(lists) <= 12
     flops = np.diff([report.metrics[FLOPS] for report in ran.reports])
     again = sum(ran.info.n_train[k] for k in range(12) if k not in lists)
@@ -101,12 +101,12 @@ def test_a_killed_run_resumes_exactly(tmp_path: Path, monkeypatch: pytest.Monkey
         f"client_store.limit_gb={limit}",
         "cohort=6",
     )
-    whole = go(tmp_path / "whole", *words)
-    assert any(0 < len(report.arrived) < 6 for report in whole.reports)
+    uninterrupted = go(tmp_path / "whole", *words)
+    assert any(0 < len(report.arrived) < 6 for report in uninterrupted.reports)
     stop_after(monkeypatch, closing, "extend_choices", 2, die)
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "killed", *words) and None))
     monkeypatch.undo()
-    assert same_bits(whole, go(tmp_path / "killed", *words, "resume=true"))
+    assert same_bits(uninterrupted, go(tmp_path / "killed", *words, "resume=true"))
 
 
 def test_files_change_no_bit(tmp_path: Path) -> None:
@@ -134,29 +134,36 @@ def test_different_kinds_of_stored_values_are_not_mixed(tmp_path: Path, where: s
 
 
 @pytest.mark.parametrize(
-    ("word", "own"), [("loss_count", 3.0), ("loss_squares", 14.0), ("loss_sum", 6.0), ("n_used", 3.0)]
+    ("word", "training_value"), [("loss_count", 3.0), ("loss_squares", 14.0), ("loss_sum", 6.0), ("n_used", 3.0)]
 )
-def test_a_report_on_the_list_replaces_the_training_loss(word: str, own: float) -> None:
+def test_a_report_on_the_list_replaces_the_training_loss(word: str, training_value: float) -> None:
     """Three of four samples were seen, with losses of 1, 2 and 3."""
     nothing = torch.empty(0)
     losses = np.array([1.0, 2.0, np.nan, 3.0])
-    held: dict[str, Any] = {"uploads": {}, "stored": {}, "batch_loss": np.empty(0), "batch_size": np.empty(0, np.int64)}
-    made = partial(ClientUpdate, 0, 9, 4, 2, 2.0, 1, 1, 0.1, nothing, nothing, nothing, sample_loss=losses, **held)
+    fields: dict[str, Any] = {
+        "uploads": {},
+        "stored": {},
+        "batch_loss": np.empty(0),
+        "batch_size": np.empty(0, np.int64),
+    }
+    make_client_update = partial(
+        ClientUpdate, 0, 9, 4, 2, 2.0, 1, 1, 0.1, nothing, nothing, nothing, sample_loss=losses, **fields
+    )
     signal = find(word)
     assert isinstance(signal, Reported)
-    assert signal.read(made()) == own
-    assert signal.read(made(loss_report={word: 7.5})) == 7.5
+    assert signal.read(make_client_update()) == training_value
+    assert signal.read(make_client_update(loss_report={word: 7.5})) == 7.5
 
 
 def test_reports_on_loss_lists_are_charged(tmp_path: Path) -> None:
     """Down 8 bytes of threshold and deadline; up the five numbers that either of the two reads."""
     words = ("rounds=1", "device.lam=0.001", "client.epochs=1")
-    told = go(tmp_path / "a", *words, "samples=fedbalancer", "deadline=fedbalancer").last.metrics
+    with_reports = go(tmp_path / "a", *words, "samples=fedbalancer", "deadline=fedbalancer").last.metrics
     plain = go(tmp_path / "b", *words).last.metrics
-    assert told["comm/down_bytes"] - plain["comm/down_bytes"] == 4 * 8
+    assert with_reports["comm/down_bytes"] - plain["comm/down_bytes"] == 4 * 8
     registered = 4 * 12  # n_train of twelve clients, for the deadline
     update = plain["comm/up_bytes"] / 4
-    assert told["comm/up_bytes"] == told["round/arrived"] * (update + 4 * 5) + registered
+    assert with_reports["comm/up_bytes"] == with_reports["round/arrived"] * (update + 4 * 5) + registered
 
 
 def test_oort_receives_the_losses_above_the_threshold(tmp_path: Path) -> None:
@@ -165,9 +172,9 @@ def test_oort_receives_the_losses_above_the_threshold(tmp_path: Path) -> None:
     ran = go(tmp_path, *words)
     counts = np.array([report.clients["signal_loss_count"] for report in ran.reports[1:]])
     assert (counts[:1][np.isfinite(counts[:1])] > 0).all()
-    told = ran.last.metrics
-    assert told["samples/ltr"] >= 0.3
-    assert told["samples/threshold"] > 0
+    metrics = ran.last.metrics
+    assert metrics["samples/ltr"] >= 0.3
+    assert metrics["samples/threshold"] > 0
     above = np.nanmean(counts / ran.info.n_train, axis=1)
     assert above[0] == 1.0
     assert above[-1] < 0.9

@@ -21,15 +21,15 @@ def last(ran: FinishedRun) -> dict[str, float]:
 
 def test_an_oracles_scores_correlate_with_its_signal(tmp_path: Path) -> None:
     """A score of oracle_clean is 1 - noise: its ranks are the opposite ones."""
-    found = last(go(tmp_path, "selector=oracle_clean", *RANKED))
-    assert found["select/score_noise"] == pytest.approx(-1)
-    assert set(found) <= {"select/score_noise", "select/score_skew", "select/score_seconds", "select/score_samples"}
-    assert abs(found["select/score_skew"]) < 1
+    metrics = last(go(tmp_path, "selector=oracle_clean", *RANKED))
+    assert metrics["select/score_noise"] == pytest.approx(-1)
+    assert set(metrics) <= {"select/score_noise", "select/score_skew", "select/score_seconds", "select/score_samples"}
+    assert abs(metrics["select/score_skew"]) < 1
 
 
 def test_scores_correlate_negatively_with_slowness(tmp_path: Path) -> None:
-    found = last(go(tmp_path, "selector=oracle_fast", "device=phones"))
-    assert found["select/score_seconds"] == pytest.approx(-1)
+    metrics = last(go(tmp_path, "selector=oracle_fast", "device=phones"))
+    assert metrics["select/score_seconds"] == pytest.approx(-1)
 
 
 def test_constant_facts_and_missing_scores_have_no_correlation(tmp_path: Path) -> None:
@@ -39,9 +39,9 @@ def test_constant_facts_and_missing_scores_have_no_correlation(tmp_path: Path) -
 
 def test_score_parts_are_correlated_when_clients_are_evaluated(tmp_path: Path) -> None:
     ran = go(tmp_path, "selector=flash", "rounds=6", "eval.clients_every=2", *RANKED)
-    there = [report.step for report in ran.reports if "select/exploit_noise" in report.metrics]
-    assert there[-2:] == [4, 6]
-    assert not any(step % 2 for step in there)
+    logged_steps = [report.step for report in ran.reports if "select/exploit_noise" in report.metrics]
+    assert logged_steps[-2:] == [4, 6]
+    assert not any(step % 2 for step in logged_steps)
     assert "select/explore_noise" in ran.last.metrics
 
 
@@ -59,15 +59,15 @@ def test_rewards_are_correlated(tmp_path: Path) -> None:
     ran = go(tmp_path, "selector=flash", "rounds=5", *RANKED)
     assert "select/reward_noise" not in ran.reports[2].metrics, "no loss has changed before the second answer"
     for step in (3, 4, 5):
-        one, two, now = (ran.reports[i].clients for i in (step - 2, step - 1, step))
-        changes = np.abs(two["signal_robust_loss"] - one["signal_robust_loss"])
-        np.testing.assert_allclose(now["reward"], changes / np.nanmax(one["finish_s"]), rtol=1e-6)
+        two_before, one_before, now = (ran.reports[i].clients for i in (step - 2, step - 1, step))
+        changes = np.abs(one_before["signal_robust_loss"] - two_before["signal_robust_loss"])
+        np.testing.assert_allclose(now["reward"], changes / np.nanmax(two_before["finish_s"]), rtol=1e-6)
         assert {"select/reward_noise", "select/reward_skew"} <= set(ran.reports[step].metrics)
 
 
 def test_reward_correlations_need_no_scores() -> None:
     """Of three clients two have one: the slower is worth more."""
     rewarded = Selection(np.arange(2), reward=np.array([3.0, 1.0, np.nan]))
-    found = ScoreCorrelation(federation_of(), np.array([9.0, 5.0, 7.0])).measure(rewarded)
-    assert found["select/reward_seconds"] == 1
+    correlations = ScoreCorrelation(federation_of(), np.array([9.0, 5.0, 7.0])).measure(rewarded)
+    assert correlations["select/reward_seconds"] == 1
     assert not ScoreCorrelation(federation_of(), np.array([9.0, 5.0, 7.0])).measure(Selection(np.arange(2)))

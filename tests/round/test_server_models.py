@@ -61,12 +61,12 @@ def test_both_memory_layouts_give_the_same_network() -> None:
 def test_buffers_are_those_of_the_round_or_of_a_client() -> None:
     server = conv()
     bench = workshop(server)
-    at = {block.name: block for block in server.layout.buffers}["1.running_mean"]
+    mean_block = {block.name: block for block in server.layout.buffers}["1.running_mean"]
     assert known(norm_of(bench.model(update(server), None)).running_mean).tolist() == [1, 1, 1]
-    own = torch.full((server.layout.n_buffers,), 7.0, dtype=torch.float64)
-    made = norm_of(bench.model(update(server), own))
-    assert known(made.running_mean).tolist() == made.bias.tolist() == [7, 7, 7]
-    assert at.of(server.buffers).tolist() == [0, 0, 0]
+    client_buffers = torch.full((server.layout.n_buffers,), 7.0, dtype=torch.float64)
+    client_norm = norm_of(bench.model(update(server), client_buffers))
+    assert known(client_norm.running_mean).tolist() == client_norm.bias.tolist() == [7, 7, 7]
+    assert mean_block.of(server.buffers).tolist() == [0, 0, 0]
 
 
 def test_created_networks_share_no_memory() -> None:

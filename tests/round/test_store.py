@@ -24,8 +24,8 @@ def row(value: float) -> dict[str, torch.Tensor]:
 
 
 def value(store: MappedStore, client: int) -> float | None:
-    kept = store.get(client)
-    return float(kept["c"][0]) if kept else None
+    row = store.get(client)
+    return float(row["c"][0]) if row else None
 
 
 def test_a_row_holds_the_committed_values(tmp_path: Path) -> None:

@@ -28,16 +28,16 @@ def played(choose: Callable[[int], Ids], rounds: int = T, seed: int = 0) -> tupl
 
 def test_the_reference_cohort_of_a_round_by_hand() -> None:
     """Twice 2 of 4: {0, 1} beside {1, 2}, then {0, 1} beside {0, 1} of the available {0, 1, 3}."""
-    one = UniformReference.fresh(4).with_round(np.array([0, 1]), np.arange(4), np.array([1, 2]))
+    reference = UniformReference.fresh(4).with_round(np.array([0, 1]), np.arange(4), np.array([1, 2]))
     # c = (1, 1, 0, 0), e = (1/2, 1/2, 1/2, 1/2): 1/2 * 2 / 2; the twin's counts (0, 1, 1, 0) depart as far
     counts = np.array([1, 1, 0, 0])
-    assert one.metrics(counts) == {
+    assert reference.metrics(counts) == {
         "select/uniform_overlap": 0.5,
         "select/uniform_overlap_mean": 0.5,
         "select/departure": 0.5,
         "select/departure_uniform": 0.5,
     }
-    two = one.with_round(np.array([0, 1]), np.array([0, 1, 3]), np.array([0, 1]))
+    two = reference.with_round(np.array([0, 1]), np.array([0, 1, 3]), np.array([0, 1]))
     # c = (2, 2, 0, 0), e = (7/6, 7/6, 1/2, 7/6): 1/2 (5/6 + 5/6 + 1/2 + 7/6) / 4 = 5/12
     # the twin's c = (1, 2, 1, 0): 1/2 (1/6 + 5/6 + 1/2 + 7/6) / 4 = 1/3
     assert two.metrics(2 * counts) == pytest.approx(
@@ -53,10 +53,10 @@ def test_the_reference_cohort_of_a_round_by_hand() -> None:
 def test_rounds_without_a_cohort_do_not_count() -> None:
     nobody = np.empty(0, dtype=np.int64)
     assert UniformReference.fresh(3).with_round(nobody, np.arange(3), nobody).metrics(np.zeros(3, dtype=np.int64)) == {}
-    one = UniformReference.fresh(3).with_round(np.array([2]), np.arange(3), np.array([2]))
-    found = one.with_round(nobody, nobody, nobody).metrics(np.array([0, 0, 1]))
-    assert "select/uniform_overlap" not in found
-    assert found["select/uniform_overlap_mean"] == 1.0
+    reference = UniformReference.fresh(3).with_round(np.array([2]), np.arange(3), np.array([2]))
+    metrics = reference.with_round(nobody, nobody, nobody).metrics(np.array([0, 0, 1]))
+    assert "select/uniform_overlap" not in metrics
+    assert metrics["select/uniform_overlap_mean"] == 1.0
 
 
 @pytest.mark.parametrize("favourites", [True, False])
@@ -71,9 +71,9 @@ def test_the_expected_overlap_is_m_over_k_for_independent_selections(favourites:
 def test_a_fixed_cohort_departs_by_one_minus_m_over_k() -> None:
     """c_k = T for m clients, e_k = T m / K for all: 1/2 (m T (1 - m/K) + (K - m) T m / K) / (T m)."""
     chance, counts = played(lambda t: np.arange(M))
-    found = chance.metrics(counts)
-    assert found["select/departure"] == pytest.approx(1 - M / K)
-    assert found["select/departure_uniform"] < 0.05
+    metrics = chance.metrics(counts)
+    assert metrics["select/departure"] == pytest.approx(1 - M / K)
+    assert metrics["select/departure_uniform"] < 0.05
 
 
 def test_round_robin_does_not_depart_from_uniform() -> None:
@@ -85,10 +85,10 @@ def test_uniform_selection_departs_as_far_as_its_reference() -> None:
     """Mean |c - e| of a binomial-like count is sqrt(2/pi) of its sd; over 20 clients the two agree to a third."""
     rng = generator(2, "test")
     chance, counts = played(lambda t: rng.permutation(K)[:M])
-    found = chance.metrics(counts)
+    metrics = chance.metrics(counts)
     expected = np.sqrt(2 / np.pi) * np.sqrt(T * (M / K) * (1 - M / K)) * K / (2 * T * M)
-    assert found["select/departure"] == pytest.approx(expected, rel=0.5)
-    assert found["select/departure_uniform"] == pytest.approx(expected, rel=0.5)
+    assert metrics["select/departure"] == pytest.approx(expected, rel=0.5)
+    assert metrics["select/departure_uniform"] == pytest.approx(expected, rel=0.5)
 
 
 def test_full_participation_equals_its_reference() -> None:
@@ -121,8 +121,8 @@ def test_a_run_reports_its_departure_from_uniform(tmp_path: Path) -> None:
     assert ran.info.skew == {name[5:]: ran.reports[0].metrics[name] for name in federation_ci}
     for report in ran.reports[1:]:
         chance = Draws(0, 12, report.step - 1).uniform("uniform")
-        here = np.flatnonzero(report.clients["available"])
-        twin = here[np.argsort(chance[here])[: len(report.cohort)]]
+        available = np.flatnonzero(report.clients["available"])
+        twin = available[np.argsort(chance[available])[: len(report.cohort)]]
         assert report.metrics["select/uniform_overlap"] == np.isin(report.cohort, twin).mean()
         assert 0 <= report.metrics["select/departure"] < 1
 

@@ -102,28 +102,28 @@ def test_units_are_shared_or_per_client() -> None:
     codec, draws = make("codec", "none"), Draws(0, 5, 0)
     plain = assign_work(Selection(ids(1, 4)), 3, LAYOUT, codec, 0, draws)
     assert (plain.client.tolist(), plain.assigned.tolist(), plain.tensor_mask) == ([1, 4], [3, 3], [None, None])
-    own = assign_work(Selection(ids(1, 4), units=np.array([9, 1, 9, 9, 2])), 3, LAYOUT, codec, 0, draws)
-    assert own.assigned.tolist() == [1, 2]
-    assert own.assigned.dtype == np.int64
+    per_client = assign_work(Selection(ids(1, 4), units=np.array([9, 1, 9, 9, 2])), 3, LAYOUT, codec, 0, draws)
+    assert per_client.assigned.tolist() == [1, 2]
+    assert per_client.assigned.dtype == np.int64
 
 
 def test_the_size_of_an_answer_is_what_is_sent() -> None:
     """A weight of 6 numbers and a bias of 2, 4 bytes each, and 5 bytes beside them whatever is left out."""
     codec, draws, everybody = make("codec", "none"), Draws(0, 40, 0), np.arange(40)
     half = np.full(40, 0.5)
-    found = assign_work(Selection(everybody, upload=half), 1, LAYOUT, codec, 5, draws)
-    sent = [np.ones(2, bool) if kept is None else kept for kept in draw_tensor_masks(half, everybody, LAYOUT, draws)]
-    assert found.bytes_up.tolist() == [5 + 4 * (6 * w + 2 * b) for w, b in sent]
-    assert set(found.bytes_up.tolist()) == {5, 5 + 8, 5 + 24, 5 + 32}
-    whole = assign_work(Selection(everybody), 1, LAYOUT, codec, 5, draws)
-    assert whole.bytes_up.tolist() == [5 + 32] * 40
+    assigned = assign_work(Selection(everybody, upload=half), 1, LAYOUT, codec, 5, draws)
+    sent = [np.ones(2, bool) if mask is None else mask for mask in draw_tensor_masks(half, everybody, LAYOUT, draws)]
+    assert assigned.bytes_up.tolist() == [5 + 4 * (6 * w + 2 * b) for w, b in sent]
+    assert set(assigned.bytes_up.tolist()) == {5, 5 + 8, 5 + 24, 5 + 32}
+    complete = assign_work(Selection(everybody), 1, LAYOUT, codec, 5, draws)
+    assert complete.bytes_up.tolist() == [5 + 32] * 40
 
 
 def test_an_empty_answer_has_no_bytes() -> None:
     """A codec of quantised tensors has a head of its own, which travels with some tensor or not at all."""
     codec, tiny = make("codec", "quant"), np.full(40, 1e-12)
-    found = assign_work(Selection(np.arange(40), upload=tiny), 1, LAYOUT, codec, 5, Draws(0, 40, 0))
-    assert found.bytes_up.tolist() == [5.0] * 40
+    assigned = assign_work(Selection(np.arange(40), upload=tiny), 1, LAYOUT, codec, 5, Draws(0, 40, 0))
+    assert assigned.bytes_up.tolist() == [5.0] * 40
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -19,8 +19,8 @@ def request(deadline: float, travel: float = 0.0, batch: int = 2, epoch: float =
     return SampleRequest(0, 10, deadline, travel, epoch, 5, batch, LOSSES, lambda purpose: np.random.default_rng(0))
 
 
-def chosen(samples: Any, asked: SampleRequest, lt: float = FAST) -> list[int]:
-    rows: np.ndarray = samples.choose(replace(samples.init(POPULATION), threshold=lt), asked)
+def chosen(samples: Any, sample_request: SampleRequest, lt: float = FAST) -> list[int]:
+    rows: np.ndarray = samples.choose(replace(samples.init(POPULATION), threshold=lt), sample_request)
     return [int(row) for row in rows]
 
 
@@ -46,9 +46,9 @@ def test_samples_above_the_threshold_are_used_even_if_they_do_not_fit() -> None:
     samples = make("samples", "fedbalancer")
     above = [5, 6, 7, 8, 9]
     assert chosen(samples, request(4.9), 0.55) == chosen(samples, request(12), 0.55) == above
-    more = chosen(samples, request(24.9), 0.55)
-    assert len(more) == 8
-    assert set(above) < set(more)
+    selected = chosen(samples, request(24.9), 0.55)
+    assert len(selected) == 8
+    assert set(above) < set(selected)
 
 
 def test_all_samples_are_used_if_they_fit() -> None:

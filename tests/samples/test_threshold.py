@@ -54,8 +54,8 @@ def test_the_report_of_a_client_by_hand() -> None:
     """Of .1 to 1 at least .55 are five; .36 + .49 + .64 + .81 + 1 = 3.3; the 80th percentile of ten is .82."""
     samples = part()
     state = replace(samples.init(POPULATION), threshold=0.55)
-    told = samples.report_losses(state, request(np.zeros(10)), LOSSES)
-    assert told == pytest.approx({"loss_low": 0.1, "loss_high": 0.82, "loss_count": 5, "loss_squares": 3.3})
+    reported = samples.report_losses(state, request(np.zeros(10)), LOSSES)
+    assert reported == pytest.approx({"loss_low": 0.1, "loss_high": 0.82, "loss_count": 5, "loss_squares": 3.3})
 
 
 def test_a_loss_at_the_threshold_is_above_it() -> None:
@@ -67,9 +67,9 @@ def test_a_loss_at_the_threshold_is_above_it() -> None:
 
 def test_as_released_reports_the_losses_before_training() -> None:
     samples = part(as_released=True)
-    told = samples.report_losses(samples.init(POPULATION), request(), np.zeros(10))
-    assert told["loss_high"] == pytest.approx(0.82)
-    assert (told["loss_sum"], told["n_used"]) == pytest.approx((5.5, 10.0))
+    reported = samples.report_losses(samples.init(POPULATION), request(), np.zeros(10))
+    assert reported["loss_high"] == pytest.approx(0.82)
+    assert (reported["loss_sum"], reported["n_used"]) == pytest.approx((5.5, 10.0))
 
 
 def test_as_released_keeps_the_reports_of_all_rounds() -> None:
@@ -116,25 +116,29 @@ def test_the_privacy_budget_adds_up_over_a_clients_rounds() -> None:
 
 def test_noisy_counts_are_not_negative() -> None:
     samples, state = part(noise=50.0), part().init(POPULATION)
-    told = [samples.report_losses(state, request(client=k), LOSSES) for k in range(50)]
-    assert min(each["loss_count"] for each in told) == min(each["loss_squares"] for each in told) == 0
+    reported = [samples.report_losses(state, request(client=k), LOSSES) for k in range(50)]
+    assert (
+        min(client_report["loss_count"] for client_report in reported)
+        == min(client_report["loss_squares"] for client_report in reported)
+        == 0
+    )
 
 
 def test_losses_are_clipped_before_they_are_reported() -> None:
-    told = part(clip=0.5).report_losses(part().init(POPULATION), request(), LOSSES)
-    assert told["loss_high"] == 0.5
-    assert told["loss_squares"] == pytest.approx(0.01 + 0.04 + 0.09 + 0.16 + 6 * 0.25)
+    reported = part(clip=0.5).report_losses(part().init(POPULATION), request(), LOSSES)
+    assert reported["loss_high"] == 0.5
+    assert reported["loss_squares"] == pytest.approx(0.01 + 0.04 + 0.09 + 0.16 + 6 * 0.25)
 
 
 @pytest.mark.filterwarnings("error")
 def test_infinite_losses_are_reported_without_a_warning() -> None:
     """Of a model that diverges; the server hears numbers that are none, and leaves them out."""
     samples = part()
-    told = samples.report_losses(
+    reported = samples.report_losses(
         samples.init(POPULATION), request(np.zeros(10)), np.where(LOSSES > 0.5, np.inf, LOSSES)
     )
-    assert told["loss_low"] == 0.1
-    assert not np.isfinite(told["loss_high"])
+    assert reported["loss_low"] == 0.1
+    assert not np.isfinite(reported["loss_high"])
 
 
 def test_invalid_reports_are_ignored() -> None:

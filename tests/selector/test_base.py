@@ -39,8 +39,8 @@ def test_top_equals_the_start_of_the_full_order(make: Callable[[int], np.random.
         weights[rng.random(K) < 0.2] = rng.choice([0.0, np.nan, np.inf])
         available = np.flatnonzero(rng.random(K) < 0.8)
         count = int(rng.integers(0, K + 2))
-        found = successive(weights, available, count, make(seed))
-        assert found.tolist() == in_full(weights, available, count, make(seed))
+        selections = successive(weights, available, count, make(seed))
+        assert selections.tolist() == in_full(weights, available, count, make(seed))
 
 
 @pytest.mark.parametrize(
@@ -60,16 +60,18 @@ def test_top_equals_the_start_of_the_full_order(make: Callable[[int], np.random.
 )
 def test_scores_equal_up_to_rounding_are_ties(scores: list[float], tied: bool) -> None:
     """Out of two, the better one is taken; of equals the draw decides, or the lower id."""
-    found = [top(np.array(scores), np.arange(2), 1, np.random.default_rng(seed)).tolist() for seed in range(20)]
-    assert {k for (k,) in found} == ({0, 1} if tied else {1})
+    selections = [top(np.array(scores), np.arange(2), 1, np.random.default_rng(seed)).tolist() for seed in range(20)]
+    assert {k for (k,) in selections} == ({0, 1} if tied else {1})
     by_id = top(np.array(scores), np.arange(2), 1, np.random.default_rng(0), tie="id")
     assert by_id.tolist() == ([0] if tied else [1])
 
 
 def test_clients_above_a_tie_are_selected_first() -> None:
     """One above, three tied for two places, one below."""
-    found = [top(np.array([1.0, 3, 2, 2, 2]), np.arange(5), 3, np.random.default_rng(s)).tolist() for s in range(40)]
-    assert {tuple(each) for each in found} == {(1, 2, 3), (1, 2, 4), (1, 3, 4)}
+    selections = [
+        top(np.array([1.0, 3, 2, 2, 2]), np.arange(5), 3, np.random.default_rng(s)).tolist() for s in range(40)
+    ]
+    assert {tuple(selection) for selection in selections} == {(1, 2, 3), (1, 2, 4), (1, 3, 4)}
 
 
 def test_without_a_probe_there_are_no_answers() -> None:

@@ -38,8 +38,10 @@ def test_the_largest_losses_are_selected() -> None:
 
 
 def test_cpowd_queries_the_same_clients_as_powd_at_a_lower_cost() -> None:
-    for mine, other in zip(play(cpowd(), World(), 4), play(make("selector", "powd"), World(), 4), strict=True):
-        (probe,), (full,) = mine.probes, other.probes
+    for cpowd_step, powd_step in zip(
+        play(cpowd(), World(), 4), play(make("selector", "powd"), World(), 4), strict=True
+    ):
+        (probe,), (full,) = cpowd_step.probes, powd_step.probes
         assert probe.signal == "batch_loss"
         assert probe.clients.tolist() == full.clients.tolist()
         assert not probe.concurrent
@@ -94,10 +96,10 @@ def batch(client: int, round: int = 0, key: int = 7, size: int = 3) -> tuple[flo
 
 
 def test_a_mini_batch_is_distinct_samples_and_its_loss_their_mean() -> None:
-    loss, seen = batch(20)
-    assert len(set(seen)) == 3
-    assert loss == pytest.approx(np.log1p(np.exp(seen)).mean(), rel=1e-6)
-    assert batch(20) == (loss, seen), "the same again, for the same key, round and client"
+    loss, samples_seen = batch(20)
+    assert len(set(samples_seen)) == 3
+    assert loss == pytest.approx(np.log1p(np.exp(samples_seen)).mean(), rel=1e-6)
+    assert batch(20) == (loss, samples_seen), "the same again, for the same key, round and client"
     assert len({tuple(batch(20, round, key)[1]) for round in range(3) for key in range(3)}) == 9
 
 

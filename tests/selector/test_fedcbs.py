@@ -22,31 +22,33 @@ def cbs(**changes: Any) -> FedCbs:
     return make_typed(FedCbs, "selector", "fedcbs", **changes)
 
 
-def of(*clients: int) -> float:
+def imbalance_of(*clients: int) -> float:
     return float(qcid(H[list(clients)].sum(0, keepdims=True).astype(float))[0])
 
 
 def test_imbalances_by_hand() -> None:
     """Client 1: five shares of 1/5: 5 (1/30)^2 + (1/6)^2 = 1/30. Clients 2 and 3: 6 (1/6)^2. Together they have all."""
     np.testing.assert_allclose(qcid(H.astype(float)), [0, 0.033333, 0.166667, 0.166667], atol=5e-7)
-    found = [of(*S) for S in combinations(range(4), 3)]
-    np.testing.assert_allclose(found, [0.014815, 0.02963, 0, 0.003704], atol=5e-7)
-    assert found[2] == 0
+    imbalances = [imbalance_of(*S) for S in combinations(range(4), 3)]
+    np.testing.assert_allclose(imbalances, [0.014815, 0.02963, 0, 0.003704], atol=5e-7)
+    assert imbalances[2] == 0
 
 
 @pytest.mark.parametrize(
-    ("chosen", "others", "imbalances"),
+    ("chosen", "candidates", "imbalances"),
     [
         ([0], [1, 2, 3], [0.008333, 0.041667, 0.041667]),
         ([2], [0, 1, 3], [0.041667, 0.033333, 0.0]),
         ([3], [0, 1, 2], [0.041667, 0.066667, 0.0]),
     ],
 )
-def test_imbalances_after_adding_a_second_client(chosen: list[int], others: list[int], imbalances: list[float]) -> None:
+def test_imbalances_after_adding_a_second_client(
+    chosen: list[int], candidates: list[int], imbalances: list[float]
+) -> None:
     """From client 0, the best alone, greed takes 1, and then has to take 2: {0, 1, 2}, not {0, 2, 3}."""
-    np.testing.assert_allclose([of(*chosen, k) for k in others], imbalances, atol=5e-7)
-    assert of(0, 1, 2) < of(0, 1, 3)
-    p = cbs().draw_probabilities(H.astype(float), ids(*chosen), ids(*others))[others]
+    np.testing.assert_allclose([imbalance_of(*chosen, k) for k in candidates], imbalances, atol=5e-7)
+    assert imbalance_of(0, 1, 2) < imbalance_of(0, 1, 3)
+    p = cbs().draw_probabilities(H.astype(float), ids(*chosen), ids(*candidates))[candidates]
     expected = np.maximum(imbalances, 1e-3) ** -2.0
     np.testing.assert_allclose(p, expected / expected.sum(), rtol=2e-4)
 
@@ -136,9 +138,9 @@ def test_no_client_is_queried() -> None:
 def test_an_imbalance_depends_only_on_its_row() -> None:
     """Rows are worked on in blocks; what is added to all of them is as if they had it."""
     rng = np.random.default_rng(5)
-    counts, beside = rng.integers(0, 3, (BLOCK + 7, 6)).astype(float), np.array([1.0, 0, 0, 2, 0, 0])
+    counts, in_block = rng.integers(0, 3, (BLOCK + 7, 6)).astype(float), np.array([1.0, 0, 0, 2, 0, 0])
     counts[-1] = counts[BLOCK] = 0
-    for added in (np.zeros(6), beside):
-        alone = [qcid((counts[i] + added)[None])[0] for i in (0, 1, BLOCK - 1, BLOCK, BLOCK + 6)]
-        assert qcid(counts, added)[[0, 1, BLOCK - 1, BLOCK, BLOCK + 6]].tolist() == alone
+    for added in (np.zeros(6), in_block):
+        single = [qcid((counts[i] + added)[None])[0] for i in (0, 1, BLOCK - 1, BLOCK, BLOCK + 6)]
+        assert qcid(counts, added)[[0, 1, BLOCK - 1, BLOCK, BLOCK + 6]].tolist() == single
     assert counts[-1].sum() == 0  # the caller's counts stay as they were

@@ -91,12 +91,12 @@ def test_negative_sums_rank_last() -> None:
 def test_queries_follow_the_schedule() -> None:
     """W = 5, interval 4, 40 rounds: rounds 0 to 6; shadow rounds after 8, 12, .., 36: 7 + 2 * 8 polls."""
     steps = play(quick(warmup=5, interval=4), World(), 40)
-    asked = [[probe.signal for probe in step.probes] for step in steps]
-    assert asked[:7] == [["loss"]] * 7
-    shadows = [t for t, words in enumerate(asked) if "shadow_loss" in words]
+    queried = [[probe.signal for probe in step.probes] for step in steps]
+    assert queried[:7] == [["loss"]] * 7
+    shadows = [t for t, words in enumerate(queried) if "shadow_loss" in words]
     assert shadows == [9, 13, 17, 21, 25, 29, 33, 37]
     assert all(len(probe.clients) == 12 for step in steps for probe in step.probes)
-    assert sum(map(len, asked)) == 5 + 2 + 2 * 8
+    assert sum(map(len, queried)) == 5 + 2 + 2 * 8
     for t in shadows:
         trainers = steps[t].probes[1].options["trainers"]
         assert len(set(trainers)) == 3
@@ -166,9 +166,9 @@ def test_correlated_clients_are_not_chosen_together() -> None:
         assert sorted(selection.clients // 4) == [0, 1, 2]
         sigma = known(after.X).T @ known(after.X)
         correlation = sigma / np.sqrt(np.outer(np.diag(sigma), np.diag(sigma)))
-        same = np.repeat(np.arange(3), 4)[:, None] == np.repeat(np.arange(3), 4)
-        assert correlation[same].min() > 0.9
-        assert np.abs(correlation[~same]).max() < 0.8  # rounding decides which optimum the fit ends in
+        same_group = np.repeat(np.arange(3), 4)[:, None] == np.repeat(np.arange(3), 4)
+        assert correlation[same_group].min() > 0.9
+        assert np.abs(correlation[~same_group]).max() < 0.8  # rounding decides which optimum the fit ends in
 
 
 def test_the_squared_exponential_kernel_avoids_correlated_clients_too() -> None:
@@ -181,9 +181,9 @@ def test_the_squared_exponential_kernel_avoids_correlated_clients_too() -> None:
     selection, after = selector.select(state, context(2, 3, K), {})
     assert sorted(selection.clients // 4) == [0, 1, 2]
     sigma = gaussian.SquaredExponential(0.0, 1.0).covariance(known(after.X), after.f)
-    same = np.repeat(np.arange(3), 4)[:, None] == np.repeat(np.arange(3), 4)
+    same_group = np.repeat(np.arange(3), 4)[:, None] == np.repeat(np.arange(3), 4)
     assert after.f != 1.0
-    assert sigma[same].min() > 0.9 * after.f**2 > 2 * sigma[~same].max()
+    assert sigma[same_group].min() > 0.9 * after.f**2 > 2 * sigma[~same_group].max()
 
 
 def test_the_kernels_choose_by_their_covariance() -> None:
@@ -198,28 +198,30 @@ def test_the_kernels_choose_by_their_covariance() -> None:
     assert cor().select(state, ctx, {})[0].clients.tolist() == [2], "linear: 4 / 3 for 1 and 2, but for the noise"
 
 
-def some(round: int) -> list[int]:
+def changing_available(round: int) -> list[int]:
     return [k for k in range(12) if (k * 7 + round * 5) % 11 < 3 + round % 5]
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("value", [NAN, INF, -INF, 0.0, 1e300, -1.0])
-@pytest.mark.parametrize(("each", "kernel"), [(1, "linear"), (2, "linear"), (1, "se"), (2, "se")])
-def test_the_laws_hold_after_the_warm_up_too(value: float, each: int, kernel: str) -> None:
+@pytest.mark.parametrize(("frequency", "kernel"), [(1, "linear"), (2, "linear"), (1, "se"), (2, "se")])
+def test_the_laws_hold_after_the_warm_up_too(value: float, frequency: int, kernel: str) -> None:
     """Cohorts are distinct, available and complete, whatever clients say; an interrupted run goes on alike."""
 
     def corrupt(word: str, values: np.ndarray) -> np.ndarray:
-        return np.where(np.arange(len(values)) % each == 0, value, values)
+        return np.where(np.arange(len(values)) % frequency == 0, value, values)
 
-    world = World(corrupt=corrupt, available=lambda t: [] if t == 2 else some(t), lost=lambda t, cohort: cohort[::2])
+    world = World(
+        corrupt=corrupt, available=lambda t: [] if t == 2 else changing_available(t), lost=lambda t, cohort: cohort[::2]
+    )
     steps = play(quick(kernel=kernel), world, 9)
     for step in steps:
         picked = step.selection.clients
         assert len(picked) == min(3, len(step.ctx.available)) == len(np.unique(picked))
         assert np.isin(picked, step.ctx.available).all()
         assert step.after.X is None or np.isfinite(step.after.X).all()
-    rest = play(quick(kernel=kernel), world, 4, restore(steps[4].after), start=5)
-    assert cohorts(rest) == cohorts(steps)[5:]
+    resumed = play(quick(kernel=kernel), world, 4, restore(steps[4].after), start=5)
+    assert cohorts(resumed) == cohorts(steps)[5:]
 
 
 def test_a_round_without_queries_interrupts_loss_changes() -> None:
@@ -242,11 +244,11 @@ def test_the_shadow_model_is_the_mean_of_its_trainers() -> None:
     deltas = {k: trainer.update_of(4, k).delta.double() for k in (0, 2)}
     mean = sum(n[k] * delta for k, delta in deltas.items()) / (n[0] + n[2])
     w = trainer.server.w.clone()
-    found = find_computed("shadow_loss").compute(lab, 4, everybody, {"trainers": (0, 2)})
-    np.testing.assert_allclose(found, lab.losses_after(mean, everybody), rtol=1e-6)
+    losses = find_computed("shadow_loss").compute(lab, 4, everybody, {"trainers": (0, 2)})
+    np.testing.assert_allclose(losses, lab.losses_after(mean, everybody), rtol=1e-6)
     assert torch.equal(trainer.server.w, w), "w_t is as it was"
     before = lab.losses_after(0 * mean, everybody)
-    assert np.abs(found - before).max() > 1e-6
+    assert np.abs(losses - before).max() > 1e-6
     lost = replace_trained(lab)
     assert np.isnan(find_computed("shadow_loss").compute(lost, 4, everybody, {"trainers": (0, 2)})).all()
 
@@ -278,13 +280,13 @@ def test_the_cost_of_a_shadow_round(tmp_path: Path) -> None:
     passes = np.diff(total, axis=0)[:, 3] / forward - [3 * 2 * n[r.cohort].sum() for r in ran.reports[1:]]
     np.testing.assert_allclose(passes[:3], n.sum())
     assert passes[4] == pytest.approx(0)
-    least, most = (3 * 2 * part.sum() + 2 * n.sum() for part in (np.sort(n)[:m], np.sort(n)[-m:]))
-    assert least <= passes[3] <= most
+    smallest, largest = (3 * 2 * part.sum() + 2 * n.sum() for part in (np.sort(n)[:m], np.sort(n)[-m:]))
+    assert smallest <= passes[3] <= largest
     assert np.diff(total[:, 4])[3] > np.diff(total[:, 4])[4], "it delays the round"
 
 
 def test_a_loss_of_1e12_nats_or_more_is_ignored() -> None:
-    told = ProbeResult(np.arange(4), np.array([0.5, 1e12, -1e12, np.nextafter(1e12, 0)]))
-    found = fedcor.read_losses(told, 5)
-    assert found[0] == 0.5
-    assert np.isnan(found).tolist() == [False, True, True, False, True]
+    answers = ProbeResult(np.arange(4), np.array([0.5, 1e12, -1e12, np.nextafter(1e12, 0)]))
+    losses = fedcor.read_losses(answers, 5)
+    assert losses[0] == 0.5
+    assert np.isnan(losses).tolist() == [False, True, True, False, True]

@@ -21,8 +21,8 @@ NAN = float("nan")
 
 
 def make(**options: Any) -> FedDiverse:
-    given = {k: v for k, v in node("selector", "feddiverse").items() if k != "_target_"}
-    return FedDiverse(**(given | {"tie": "id"} | options))
+    defaults = {k: v for k, v in node("selector", "feddiverse").items() if k != "_target_"}
+    return FedDiverse(**(defaults | {"tie": "id"} | options))
 
 
 class Dice:
@@ -86,16 +86,16 @@ def test_the_sixth_client_complements_the_fourth_and_fifth() -> None:
     for _ in range(20):
         delta = draws.random((9, 3))
         chosen = order(make(cross="abs"), delta, 6, 0.3, 0.6)
-        D, rest = normalise(delta), [k for k in range(9) if k not in chosen[:5]]
+        D, remaining = normalise(delta), [k for k in range(9) if k not in chosen[:5]]
         products = np.abs(D @ np.cross(D[chosen[3]], D[chosen[4]]))
-        assert chosen[5] == rest[int(products[rest].argmax())]
+        assert chosen[5] == remaining[int(products[remaining].argmax())]
 
 
 def test_the_second_triple_starts_from_the_class_imbalance() -> None:
     """u = .5 among clients 1, 3, 4, 5 is 4 by SC (.1 .2 .4 0) and 1 by CI (.7 .3 .05 0)."""
-    left = np.array([1, 3, 4, 5])
-    assert draw_one(draw_probabilities(DELTA[:, 2], ALL, left), 0.5) == 4
-    assert draw_one(draw_probabilities(DELTA[:, 0], ALL, left), 0.5) == 1
+    remaining = np.array([1, 3, 4, 5])
+    assert draw_one(draw_probabilities(DELTA[:, 2], ALL, remaining), 0.5) == 4
+    assert draw_one(draw_probabilities(DELTA[:, 0], ALL, remaining), 0.5) == 1
     assert order(make(), DELTA, 4, 0.0, 0.5)[3] == 1
 
 
@@ -147,8 +147,8 @@ def test_the_fourth_group_of_a_cohort_starts_from_the_first_turn_again() -> None
     delta = np.concatenate([DELTA, DELTA[::-1]])
     chosen = order(make(), delta, 12, *[0.5] * 4)
     for group, column in enumerate((2, 0, 1, 2)):
-        left = np.setdiff1d(np.arange(12), chosen[: 3 * group])
-        assert chosen[3 * group] == draw_one(draw_probabilities(delta[:, column], np.ones(12, bool), left), 0.5)
+        remaining = np.setdiff1d(np.arange(12), chosen[: 3 * group])
+        assert chosen[3 * group] == draw_one(draw_probabilities(delta[:, column], np.ones(12, bool), remaining), 0.5)
 
 
 def test_unknown_clients_come_last() -> None:
@@ -174,22 +174,22 @@ def test_pre_training_selects_at_random_without_queries() -> None:
 
 def test_unavailable_clients_are_queried_later_and_only_once() -> None:
     world = World(available=lambda t: [0, 1, 2] if t < 3 else range(t))
-    asked = [[p.clients.tolist() for p in step.probes] for step in play(make(), world, 6)]
-    assert asked == [[], [[0, 1, 2]], [], [], [[3]], [[4]]]
+    queried = [[p.clients.tolist() for p in step.probes] for step in play(make(), world, 6)]
+    assert queried == [[], [[0, 1, 2]], [], [], [[3]], [[4]]]
     hopeless = World(corrupt=lambda word, values: np.full_like(values, np.nan))
     assert [len(step.probes) for step in play(make(), hopeless, 4)] == [0, 1, 0, 0]
 
 
 def test_triplets_from_outside_the_unit_interval_are_clipped() -> None:
-    told = {"dht": ProbeResult(ids(0, 1, 2), np.array([[-1.0, 0.5, 1e300], [0.1, 0.2, 0.3], [NAN, 0, 0]]))}
-    _, after = make().select(make().init(Population(3, 2, 2, {})), context(1, 2, 3), told)
+    answers = {"dht": ProbeResult(ids(0, 1, 2), np.array([[-1.0, 0.5, 1e300], [0.1, 0.2, 0.3], [NAN, 0, 0]]))}
+    _, after = make().select(make().init(Population(3, 2, 2, {})), context(1, 2, 3), answers)
     np.testing.assert_array_equal(after.delta, [[0, 0.5, 1], [0.1, 0.2, 0.3], [NAN] * 3])
 
 
 GROUPS = np.array([[30, 10, 10, 30], [10, 30, 30, 10], [50, 0, 0, 0], [40, 10, 10, 40]])
 
 
-def known(source: str, counts: np.ndarray = GROUPS) -> tuple[FedDiverse, State]:
+def make_oracle(source: str, counts: np.ndarray = GROUPS) -> tuple[FedDiverse, State]:
     selector = make(source=source)
     assert selector.needs == {"group_counts"}
     return selector, selector.init(Population(len(counts), 2, 2, {"group_counts": counts}))
@@ -197,7 +197,7 @@ def known(source: str, counts: np.ndarray = GROUPS) -> tuple[FedDiverse, State]:
 
 def test_oracle_triplets_come_from_the_true_matrices() -> None:
     """[[40,10],[10,40]] is (0, 0, .278072), [[50,0],[0,0]] is (1, 1, 0)."""
-    selector, start = known("known_dht")
+    selector, start = make_oracle("known_dht")
     np.testing.assert_allclose(start.delta[[2, 3]], [[1.0, 1.0, 0.0], [0.0, 0.0, 0.278072]], atol=1e-6)
     assert selector.plan(start, context(1, 2, 4)) == ()
     chosen = selector.select(start, context(1, 3, 4), {})[0]
@@ -206,7 +206,7 @@ def test_oracle_triplets_come_from_the_true_matrices() -> None:
 
 def test_oracle_matrices_score_clients_by_the_balance_of_the_mixture() -> None:
     """The first two of three cancel out, half each (see the mixture of least variance); the third fills up."""
-    selector, start = known("known_matrix", GROUPS[:3])
+    selector, start = make_oracle("known_matrix", GROUPS[:3])
     np.testing.assert_allclose(start.weight, [0.5, 0.5, 0], atol=1e-6)
     for t in range(1, 30):
         assert selector.select(start, context(t, 2, 3), {})[0].clients.tolist() == [0, 1]
@@ -232,7 +232,7 @@ def test_estimates_without_attribute_information_give_a_notice(monkeypatch: pyte
     """Where nobody has a pivot all triplets are (CI, 1, 0); two such clients of four are not most."""
     blind = np.array([[0.1, 1.0, 0.0], [0.6, 1.0, 0.0], [0.1, 0.9, 0.3], [0.1, 0.2, 0.0]])
     selector, lines = make(pretrain=0), list[str]()
-    monkeypatch.setattr(logging.getLogger("fedcohort"), "warning", lambda text, *given: lines.append(text % given))
+    monkeypatch.setattr(logging.getLogger("fedcohort"), "warning", lambda text, *logged: lines.append(text % logged))
     for rows, expected in (([0, 1, 2, 3], 0), ([0, 1, 2], 1)):
         ctx = RoundContext(1, 2, len(rows), np.arange(len(rows)), {}, np.random.default_rng(0))
         start = State(np.full((len(rows), 3), NAN), np.zeros(len(rows), bool), 0, np.zeros(len(rows)))

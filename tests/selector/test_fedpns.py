@@ -103,17 +103,17 @@ def test_before_the_first_round_all_counts_are_zero() -> None:
     ],
 )
 def test_labels_reduce_the_probability(times: list[tuple[int, int]], prob: list[float]) -> None:
-    found = np.full(4, 0.25)
+    probabilities = np.full(4, 0.25)
     for labels, selections in times:
-        found = pns().update_probabilities(found, ids(3), np.array([labels / selections]))
-        assert found.sum() == pytest.approx(1.0, abs=1e-12)
-    np.testing.assert_allclose(found, prob, atol=2e-8)
+        probabilities = pns().update_probabilities(probabilities, ids(3), np.array([labels / selections]))
+        assert probabilities.sum() == pytest.approx(1.0, abs=1e-12)
+    np.testing.assert_allclose(probabilities, prob, atol=2e-8)
 
 
 def test_two_labels_give_their_probability_to_the_others() -> None:
     """.3 and .1 lose .49 of theirs with ratio 0: .196, in halves."""
-    found = pns().update_probabilities(np.array([0.3, 0.1, 0.2, 0.4]), ids(0, 1), np.zeros(2))
-    np.testing.assert_allclose(found, [0.153, 0.051, 0.298, 0.498], rtol=1e-12)
+    probabilities = pns().update_probabilities(np.array([0.3, 0.1, 0.2, 0.4]), ids(0, 1), np.zeros(2))
+    np.testing.assert_allclose(probabilities, [0.153, 0.051, 0.298, 0.498], rtol=1e-12)
 
 
 def test_a_round_by_hand() -> None:
@@ -146,10 +146,10 @@ def test_updates_are_divided_by_steps() -> None:
     """Updates are compared per step: what looks unequal may be the same gradient, taken more often."""
     few = pns(keep=0.5).observe(fresh(2), arrived([0, 1], np.array([[5.0], [-1.0]]), [5, 1]))
     assert few[0] is not None, "1 and -1: each alone has E = 1, together 0"
-    same = pns(keep=0.5).observe(fresh(2), arrived([0, 1], np.array([[5.0], [2.0]]), [5, 2]))
-    assert same[0] is None, "1 and 1: together 2"
-    other = pns(keep=0.5).observe(fresh(2), arrived([0, 1], np.array([[1.0], [0.1]]), [1, 1]))
-    assert other[0] is not None, "1 and .1 have 1.21 / 2 together, 1 alone has more"
+    divided = pns(keep=0.5).observe(fresh(2), arrived([0, 1], np.array([[5.0], [2.0]]), [5, 2]))
+    assert divided[0] is None, "1 and 1: together 2"
+    single_steps = pns(keep=0.5).observe(fresh(2), arrived([0, 1], np.array([[1.0], [0.1]]), [1, 1]))
+    assert single_steps[0] is not None, "1 and .1 have 1.21 / 2 together, 1 alone has more"
 
 
 @pytest.mark.parametrize("bad", [NAN, float("inf"), 1e300])
@@ -243,10 +243,10 @@ def test_the_loss_check_uses_the_updated_model() -> None:
 def test_a_run_with_the_loss_check_completes(tmp_path: Path) -> None:
     """It is read, costs no bytes, and leaves no more out than the rule without it."""
     words = ("selector=fedpns", "selector.keep=0.3", "cohort=6", "partition=dirichlet", "partition.alpha=0.1")
-    one, other = (go(tmp_path / f, *words, f"selector.loss_check={f}") for f in ("true", "false"))
-    assert one.last.metrics["comm/up_bytes"] == other.last.metrics["comm/up_bytes"]
-    kept = [(r.reports[1].clients["weight"] > 0).sum() for r in (one, other)]
-    assert kept[0] >= kept[1]
+    checked, unchecked = (go(tmp_path / f, *words, f"selector.loss_check={f}") for f in ("true", "false"))
+    assert checked.last.metrics["comm/up_bytes"] == unchecked.last.metrics["comm/up_bytes"]
+    n_kept = [(r.reports[1].clients["weight"] > 0).sum() for r in (checked, unchecked)]
+    assert n_kept[0] >= n_kept[1]
     assert pns(loss_check=True).needs == {"update_gram", "steps", "server_loss"}
     assert pns().needs == {"update_gram", "steps"}
 

@@ -102,15 +102,15 @@ def test_clients_without_a_valid_norm_are_equally_important() -> None:
 def test_latency_counts_as_much_among_many_as_among_few(rho: float, redraw: str) -> None:
     """Twenty clients alike in place of each: their probabilities are a twentieth of its."""
     n, norms, seconds = np.array([50.0, 30.0, 20.0]), np.array([2.0, 1.0, 5.0]), 10 * T
-    found = []
+    ratios = []
     for copies in (1, 20):
         signals = {"n_train": np.repeat(n, copies), "expected_s": np.repeat(seconds, copies)}
         K = 3 * copies
         answers = {"grad_norm": ProbeResult(ids(*range(K)), np.repeat(norms, copies))}
         state = State(np.full(K, NAN), np.zeros(K))
         selection, _ = feel(rho=rho, redraw=redraw).select(state, context(0, 1, K, signals=signals), answers)
-        found.append(known(selection.probability).reshape(3, copies).sum(axis=1))
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
+        ratios.append(known(selection.probability).reshape(3, copies).sum(axis=1))
+    np.testing.assert_allclose(ratios[0], ratios[1], rtol=1e-9)
 
 
 def test_a_client_twice_as_slow_is_selected_less_often() -> None:
@@ -145,15 +145,15 @@ def test_the_second_draw_excludes_the_first_client(redraw: str) -> None:
     q = sampling_probabilities(A / 2.3, T / (7 / 3), 0.5)
     orders = set()
 
-    def own(rest: np.ndarray) -> np.ndarray:
-        return sampling_probabilities(A[rest] / A[rest].sum(), T[rest] / T[rest].mean(), 0.5)
+    def own_probabilities(remaining: np.ndarray) -> np.ndarray:
+        return sampling_probabilities(A[remaining] / A[remaining].sum(), T[remaining] / T[remaining].mean(), 0.5)
 
     for seed in range(40):
         selection, state = chosen([2.0, 1.0, 5.0], 2, seed, redraw=redraw)
         for first, second in permutations(selection.clients.tolist()):
-            rest = np.setdiff1d(np.arange(3), [first])
-            again = q[rest] / q[rest].sum() if redraw == "renormalise" else own(rest)
-            weights = des_raj_coefficients(W[[first, second]], np.array([q[first], again[rest == second][0]]))
+            remaining = np.setdiff1d(np.arange(3), [first])
+            again = q[remaining] / q[remaining].sum() if redraw == "renormalise" else own_probabilities(remaining)
+            weights = des_raj_coefficients(W[[first, second]], np.array([q[first], again[remaining == second][0]]))
             if np.allclose(state.weights[[first, second]], weights, rtol=1e-9):
                 orders.add((first, second))
                 break
@@ -164,13 +164,13 @@ def test_the_second_draw_excludes_the_first_client(redraw: str) -> None:
 
 def test_des_raj_is_unbiased_and_inverse_probabilities_are_not() -> None:
     """Every ordered pair with its probability: E = (.3, .8) = sum w g; (1/m) sum w g / q gives something else."""
-    found, naive = np.zeros(2), np.zeros(2)
+    des_raj, naive = np.zeros(2), np.zeros(2)
     for i, j in permutations(range(3), 2):
         pair, at_draw = [i, j], np.array([Q[i], Q[j] / (1 - Q[i])])
-        found += at_draw.prod() * (des_raj_coefficients(W[pair], at_draw) @ G[pair])
+        des_raj += at_draw.prod() * (des_raj_coefficients(W[pair], at_draw) @ G[pair])
         naive += at_draw.prod() * ((W[pair] / Q[pair]) @ G[pair]) / 2
     np.testing.assert_allclose(W @ G, [0.3, 0.8])
-    np.testing.assert_allclose(found, [0.3, 0.8], rtol=1e-12)
+    np.testing.assert_allclose(des_raj, [0.3, 0.8], rtol=1e-12)
     np.testing.assert_allclose(naive, [0.38214286, 0.72857143], atol=5e-9)
 
 

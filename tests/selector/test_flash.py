@@ -29,10 +29,10 @@ def test_causal_credit_by_hand() -> None:
     np.testing.assert_allclose(theta(state), [0.07373518, 0.07996049, 0.12450612, 0.01556326], atol=1e-8)
 
 
-@pytest.mark.parametrize("asked", ["lagged", "fresh"])
-def test_literal_credit_by_hand(asked: str) -> None:
+@pytest.mark.parametrize("context_kind", ["lagged", "fresh"])
+def test_literal_credit_by_hand(context_kind: str) -> None:
     """Two contexts (1, 1, 0, 0) with r_0 = 0, then (.5, .6, 2, r_0 = 0) with r_1 = .25: its own target isn't in it."""
-    state = play_rounds(flash(context=asked, credit="literal", **RAW), LOSSES[:2], SECONDS[:2])[1]
+    state = play_rounds(flash(context=context_kind, credit="literal", **RAW), LOSSES[:2], SECONDS[:2])[1]
     np.testing.assert_allclose(theta(state), [0.00292626, 0.00780336, 0.09754194, 0.0], atol=1e-8)
 
 
@@ -53,12 +53,14 @@ def test_contexts_of_the_next_selection_by_hand() -> None:
     np.testing.assert_allclose(literal.X, [[0.8, 0.9, 1.0, 0.0], [0.5, 0.6, 2.0, 0.0]], rtol=1e-14)  # tau_0, r_0
 
 
-@pytest.mark.parametrize("asked", ["lagged", "fresh"])
+@pytest.mark.parametrize("context_kind", ["lagged", "fresh"])
 @pytest.mark.parametrize(("change", "rewards"), [("abs", [0.25, 0.125, 0.1]), ("signed", [0.25, -0.125, 0.1])])
-def test_rewards_are_changes_per_second(asked: str, change: str, rewards: list[float]) -> None:
+def test_rewards_are_changes_per_second(context_kind: str, change: str, rewards: list[float]) -> None:
     """Losses 2, 1.5, 2, 1.9 around rounds of 2, 4 and 1 s: .5/2, -.5/4, .1/1."""
     losses = [([loss], [1.0]) for loss in (2.0, 1.5, 2.0, 1.9)]
-    states = play_rounds(flash(context=asked, change=change, **RAW), losses, [{0: 2.0}, {0: 4.0}, {0: 1.0}, {}], [1])
+    states = play_rounds(
+        flash(context=context_kind, change=change, **RAW), losses, [{0: 2.0}, {0: 4.0}, {0: 1.0}, {}], [1]
+    )
     np.testing.assert_allclose([state.known.r[0] for state in states[1:]], rewards, rtol=1e-12)
 
 
@@ -110,8 +112,8 @@ def test_scaled_choices_do_not_depend_on_the_unit_of_time() -> None:
         return values * {"duration": 3600.0, "robust_loss": 1e6}.get(word, 1.0)
 
     for scale, equal in (("running", True), ("first_round", True), ("none", False)):
-        plain, other = (play(flash(scale=scale), world, 12) for world in (World(), World(corrupt=units)))
-        assert (cohorts(plain) == cohorts(other)) is equal
+        plain, rescaled = (play(flash(scale=scale), world, 12) for world in (World(), World(corrupt=units)))
+        assert (cohorts(plain) == cohorts(rescaled)) is equal
 
 
 def test_the_first_contexts_can_be_left_out() -> None:
@@ -124,15 +126,15 @@ def test_the_first_contexts_can_be_left_out() -> None:
         np.testing.assert_allclose(states[1].known.r, [0.1, 0.25] if credit == "causal" else [0.0, 0.0], rtol=1e-12)
 
 
-@pytest.mark.parametrize("asked", ["lagged", "fresh"])
-def test_all_clients_are_queried_first_then_the_cohort(asked: str) -> None:
-    steps = play(flash(context=asked), World(), 4)
+@pytest.mark.parametrize("context_kind", ["lagged", "fresh"])
+def test_all_clients_are_queried_first_then_the_cohort(context_kind: str) -> None:
+    steps = play(flash(context=context_kind), World(), 4)
     assert [len(step.selection.clients) for step in steps] == [12, 3, 3, 3]
     assert [step.selection.uncapped for step in steps] == [True, False, False, False]
     for step in steps:
         assert {(p.signal, p.concurrent) for p in step.probes} == {
-            ("robust_loss", asked == "lagged"),
-            ("val_loss", asked == "lagged"),
+            ("robust_loss", context_kind == "lagged"),
+            ("val_loss", context_kind == "lagged"),
         }
         assert all(len(p.clients) == 12 for p in step.probes)
     assert dict(steps[0].probes[0].options) == {"alpha": 0.1, "beta": 4.0, "A": -4.0}
@@ -230,15 +232,21 @@ def test_the_robust_loss_by_hand() -> None:
     """p = (.7, .2, .1), y = 0: CE = -ln .7, entropy .8018186, RCE = 4 (1 - .7)."""
     logp, y = torch.tensor([[0.7, 0.2, 0.1]], dtype=torch.float64).log(), torch.tensor([0])
     for (alpha, beta), value in (((0.1, 4.0), 5.2368568), ((1.0, 1.0), 2.3584935), ((0.0, 0.0), 0.3566749)):
-        found = robust(logp, y, {"alpha": alpha, "beta": beta, "A": -4.0})
-        assert found.item() == pytest.approx(value, abs=5e-8)
+        loss = robust(logp, y, {"alpha": alpha, "beta": beta, "A": -4.0})
+        assert loss.item() == pytest.approx(value, abs=5e-8)
 
 
 def test_the_literal_variant_overrides_existing_options() -> None:
     literal = to_dict(load_yaml(CONFIGS / "selector" / "flash_literal.yaml"))["selector"]
     assert set(literal) < set(node("selector", "flash"))
-    made = flash(**literal)
-    assert (made.context, made.credit, made.change, made.scale, made.gamma_scale) == (
+    literal_flash = flash(**literal)
+    assert (
+        literal_flash.context,
+        literal_flash.credit,
+        literal_flash.change,
+        literal_flash.scale,
+        literal_flash.gamma_scale,
+    ) == (
         "lagged",
         "literal",
         "abs",

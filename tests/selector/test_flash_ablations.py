@@ -30,20 +30,20 @@ def small(bandit: str, **changes: Any) -> Any:
     return flash(bandit=bandit, pairs=4, fit_steps=5, **changes)
 
 
-@pytest.mark.parametrize("kept", [k for n in (1, 2, 3) for k in combinations(FEATURES, n)], ids="+".join)
-def test_excluded_features_are_excluded_columns(kept: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("kept_features", [k for n in (1, 2, 3) for k in combinations(FEATURES, n)], ids="+".join)
+def test_excluded_features_are_excluded_columns(kept_features: tuple[str, ...]) -> None:
     """The story of flash_toy with some columns: theta is ridge regression on what is left, and rewards are the same."""
-    columns = [FEATURES.index(name) for name in kept]
-    whole = play_rounds(flash(context="fresh", **RAW), LOSSES, SECONDS)[-1]
-    state = play_rounds(flash(context="fresh", features=list(kept), **RAW), LOSSES, SECONDS)[-1]
+    columns = [FEATURES.index(name) for name in kept_features]
+    all_features = play_rounds(flash(context="fresh", **RAW), LOSSES, SECONDS)[-1]
+    state = play_rounds(flash(context="fresh", features=list(kept_features), **RAW), LOSSES, SECONDS)[-1]
     rows = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0.5, 0.6, 2.0, 0.25]])[:, columns]
-    expected = np.linalg.solve(np.eye(len(kept)) + rows.T @ rows, rows.T @ [0.1, 0.25, 0.4])
+    expected = np.linalg.solve(np.eye(len(kept_features)) + rows.T @ rows, rows.T @ [0.1, 0.25, 0.4])
     np.testing.assert_allclose(theta(state), expected, rtol=1e-10, atol=1e-14)
-    np.testing.assert_array_equal(state.known.r, whole.known.r)
-    if "val_ratio" in kept:
-        np.testing.assert_array_equal(state.X, whole.X[:, columns])
+    np.testing.assert_array_equal(state.known.r, all_features.known.r)
+    if "val_ratio" in kept_features:
+        np.testing.assert_array_equal(state.X, all_features.X[:, columns])
     assert state.X.flags.c_contiguous  # as after a resume: products with another layout differ in the last bit
-    assert tuple(flash(features=list(kept)).trace(state)) == kept
+    assert tuple(flash(features=list(kept_features)).trace(state)) == kept_features
 
 
 @pytest.mark.parametrize(("gamma_dim", "d"), [("kept", 3), ("fixed4", 4)])
@@ -87,16 +87,16 @@ def test_linucb_scores_are_upper_bounds_without_random_draws() -> None:
 @bandits
 def test_contexts_rewards_and_credit_are_the_same(bandit: str) -> None:
     """Whatever the estimator, given the same cohorts: here everybody is always in them."""
-    plain, other = (play(small(word), World(cohort=12), 5) for word in ("thompson", bandit))
-    for a, b in zip(plain, other, strict=True):
+    plain, variant = (play(small(word), World(cohort=12), 5) for word in ("thompson", bandit))
+    for a, b in zip(plain, variant, strict=True):
         np.testing.assert_array_equal(a.after.X, b.after.X)
         np.testing.assert_array_equal(a.after.known.r, b.after.known.r)
     if bandit == "neural":  # the fifth round's rewards are still to be measured
-        assert isinstance(other[-1].after.posterior, Network)
-        assert len(other[-1].after.posterior.r) == 4 * 12
+        assert isinstance(variant[-1].after.posterior, Network)
+        assert len(variant[-1].after.posterior.r) == 4 * 12
     if bandit == "restless":
-        assert isinstance(other[-1].after.posterior, HiddenMarkov)
-        assert other[-1].after.posterior.count == 4 * 12
+        assert isinstance(variant[-1].after.posterior, HiddenMarkov)
+        assert variant[-1].after.posterior.count == 4 * 12
 
 
 def test_the_neural_bandit_starts_from_the_runs_own_draws() -> None:
@@ -117,12 +117,12 @@ def test_the_neural_bandit_is_less_certain_about_unselected_clients() -> None:
 
 
 def test_gamma_scale_is_the_neural_bandits_nu() -> None:
-    one, two, none = (
+    nu_1, nu_2, nu_0 = (
         play(small("neural", gamma_scale=g), World(), 2)[1].selection.score_terms for g in (1.0, 2.0, 0.0)
     )
-    np.testing.assert_allclose(two["explore"], 2 * one["explore"], rtol=1e-12)
-    assert one["explore"].any()
-    assert not none["explore"].any()
+    np.testing.assert_allclose(nu_2["explore"], 2 * nu_1["explore"], rtol=1e-12)
+    assert nu_1["explore"].any()
+    assert not nu_0["explore"].any()
 
 
 def test_the_restless_bandit_explores_in_its_rounds() -> None:
@@ -136,10 +136,10 @@ def test_the_restless_bandit_explores_in_its_rounds() -> None:
 @bandits
 def test_a_resumed_selector_continues_identically(bandit: str) -> None:
     world, selector = World(), small(bandit)
-    whole = play(selector, world, 7)
-    rest = play(selector, world, 4, restore(whole[2].after), start=3)
-    assert cohorts(rest) == cohorts(whole)[3:]
-    np.testing.assert_array_equal(rest[-1].selection.scores, whole[-1].selection.scores)
+    uninterrupted = play(selector, world, 7)
+    resumed = play(selector, world, 4, restore(uninterrupted[2].after), start=3)
+    assert cohorts(resumed) == cohorts(uninterrupted)[3:]
+    np.testing.assert_array_equal(resumed[-1].selection.scores, uninterrupted[-1].selection.scores)
 
 
 @bandits
@@ -176,15 +176,15 @@ def test_a_simulated_reward_is_learned(bandit: str) -> None:
 
 @pytest.mark.parametrize("word", ["neural", "restless"])
 def test_aliases_are_flash_with_another_bandit(word: str) -> None:
-    def made(*overrides: str) -> Composed:
+    def composed(*overrides: str) -> Composed:
         typed = (f"selector={word}_bandit", *overrides)
         with initialize_config_dir(str(CONFIGS), version_base="1.3"):
             cfg = compose("train", overrides=list(typed), return_hydra_config=True)
         return compose_config(cfg, cfg.hydra.runtime.choices, typed)
 
-    plain = made("selector.scale=none")
+    plain = composed("selector.scale=none")
     check.check_aliases(plain)
     assert components.make(plain, "selector") == flash(bandit=word, scale="none")
-    said = f"selector={word}_bandit stands for selector.bandit={word}, but selector.bandit=linucb was requested"
-    with pytest.raises(IncompatibleConfig, match=re.escape(said)):
-        check.check_aliases(made("selector.bandit=linucb"))
+    message = f"selector={word}_bandit stands for selector.bandit={word}, but selector.bandit=linucb was requested"
+    with pytest.raises(IncompatibleConfig, match=re.escape(message)):
+        check.check_aliases(composed("selector.bandit=linucb"))

@@ -17,14 +17,14 @@ def answered(**changes: object) -> Flash:
     return make_typed(Flash, "selector", "flash_answered", **changes)
 
 
-@pytest.mark.parametrize(("asked", "x0"), [("fresh", [0.8, 0.9, 1.0, 0.1]), ("lagged", [1.0, 1.0, 1.0, 0.0])])
-def test_all_answering_clients_are_learned_from(asked: str, x0: list[float]) -> None:
+@pytest.mark.parametrize(("context_kind", "x0"), [("fresh", [0.8, 0.9, 1.0, 0.1]), ("lagged", [1.0, 1.0, 1.0, 0.0])])
+def test_all_answering_clients_are_learned_from(context_kind: str, x0: list[float]) -> None:
     """The story of flash_toy: in round 1 client 1 alone trains, in 1 s, and client 0's loss falls from .8 to .75.
 
     Its row is the context that it was not chosen by: its ratios, its 1 s, its reward of round 0.
     """
-    ours = play_rounds(answered(context=asked, **RAW), LOSSES, SECONDS)[-1]
-    chosen = play_rounds(flash(context=asked, **RAW), LOSSES, SECONDS)[-1]
+    ours = play_rounds(answered(context=context_kind, **RAW), LOSSES, SECONDS)[-1]
+    chosen = play_rounds(flash(context=context_kind, **RAW), LOSSES, SECONDS)[-1]
     np.testing.assert_allclose(ridge(ours).V, ridge(chosen).V + np.outer(x0, x0), rtol=1e-13)
     np.testing.assert_allclose(ridge(ours).b, ridge(chosen).b + 0.05 * np.array(x0), rtol=1e-12)
     np.testing.assert_allclose(ours.known.r, [0.05, 0.4], rtol=1e-12)
@@ -39,9 +39,9 @@ def test_clients_without_two_answers_are_not_learned_from() -> None:
 
 
 def test_if_all_clients_train_it_equals_flash() -> None:
-    ours, theirs = (play(make(), World(cohort=12), 6) for make in (answered, flash))
-    assert cohorts(ours) == cohorts(theirs)
-    np.testing.assert_array_equal(ridge(ours[-1].after).V, ridge(theirs[-1].after).V)
+    ours, plain_flash = (play(make(), World(cohort=12), 6) for make in (answered, flash))
+    assert cohorts(ours) == cohorts(plain_flash)
+    np.testing.assert_array_equal(ridge(ours[-1].after).V, ridge(plain_flash[-1].after).V)
 
 
 def test_no_additional_signal_is_queried() -> None:

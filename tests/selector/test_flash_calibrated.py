@@ -27,7 +27,7 @@ def test_the_estimated_noise_by_hand() -> None:
     posterior that FLASH has.
     """
     state = play_rounds(ours(context="fresh", **FIRST), LOSSES, SECONDS)[-1]
-    same = play_rounds(flash(context="fresh", **FIRST), LOSSES, SECONDS)[-1]
+    uncalibrated = play_rounds(flash(context="fresh", **FIRST), LOSSES, SECONDS)[-1]
     belief = state.posterior
     assert isinstance(belief, calibrated.NoisyRidge)
     x = np.array([0.5, 0.6, 2.0 / 1.5, 0.25 / 0.175])
@@ -35,7 +35,7 @@ def test_the_estimated_noise_by_hand() -> None:
     squares = 0.2325 / 0.175**2
     assert belief.squares == pytest.approx(squares, rel=1e-12)
     assert calibrated.estimate_noise_deviation(belief) ** 2 == pytest.approx(
-        (1 + squares - b @ theta(same)) / 4, rel=1e-12
+        (1 + squares - b @ theta(uncalibrated)) / 4, rel=1e-12
     )
 
 

@@ -44,10 +44,10 @@ def test_a_reward_is_of_one_round_only() -> None:
         make_probe_results([0.1, 0.1], [1.0, 1.0]),
     ]
     for t, probes in enumerate(measured):
-        here = [1] if t == 2 else [0, 1]
-        state = selector.select(state, context(t, 2, 2, available=here), probes)[1]
+        available = [1] if t == 2 else [0, 1]
+        state = selector.select(state, context(t, 2, 2, available=available), probes)[1]
         if t < 3:
-            state = selector.observe(state, outcome(t, here, duration=[1.0] * len(here)))[1]
+            state = selector.observe(state, outcome(t, available, duration=[1.0] * len(available)))[1]
     np.testing.assert_allclose(state.known.r, [0.2, 0.4], rtol=1e-12)  # client 0's is still round 0's
 
 

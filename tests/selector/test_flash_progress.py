@@ -23,19 +23,19 @@ def progress(**changes: object) -> Flash:
     return make_typed(Flash, "selector", "flash_progress", **changes)
 
 
-@pytest.mark.parametrize(("asked", "ratios"), [("lagged", [1.0, 1.0]), ("fresh", [0.5, 0.6])])
-def test_shares_by_hand(asked: str, ratios: list[float]) -> None:
+@pytest.mark.parametrize(("context_kind", "ratios"), [("lagged", [1.0, 1.0]), ("fresh", [0.5, 0.6])])
+def test_shares_by_hand(context_kind: str, ratios: list[float]) -> None:
     """Both train in round 0, in 2 s: (2 - 1.5) / 2 / 2 = .125 each, on (1, 1, 0, 0) twice.
 
     Client 1 alone in round 1, in 1 s: 1.5 - 1.7 = -.2, on what chose it: its ratios (of w_0 where contexts lag), its
     2 s, and its .125, which is known by then in either case.
     """
-    states = play_rounds(progress(context=asked, **RAW), LOSSES, SECONDS, server=SERVER)
+    states = play_rounds(progress(context=context_kind, **RAW), LOSSES, SECONDS, server=SERVER)
     o, x = np.array([1.0, 1.0, 0.0, 0.0]), np.array([*ratios, 2.0, 0.125])
     np.testing.assert_allclose(ridge(states[-1]).V, np.eye(4) + 2 * np.outer(o, o) + np.outer(x, x), rtol=1e-14)
     np.testing.assert_allclose(ridge(states[-1]).b, 2 * 0.125 * o - 0.2 * x, rtol=1e-13)
-    known = np.array([state.known.r for state in states])
-    np.testing.assert_allclose(known, [[0.0, 0.0], [0.125, 0.125], [0.125, -0.2]], rtol=1e-13)
+    rewards = np.array([state.known.r for state in states])
+    np.testing.assert_allclose(rewards, [[0.0, 0.0], [0.125, 0.125], [0.125, -0.2]], rtol=1e-13)
     np.testing.assert_allclose(states[1].gain, [0.125, 0.125], rtol=1e-13)
     np.testing.assert_allclose(states[2].gain, [NAN, -0.2], rtol=1e-13)  # nobody else had a part in it
 
@@ -103,14 +103,14 @@ def test_fresh_contexts_do_not_change_shares() -> None:
     """Client 1's own loss is a feature, whatever it says."""
     selector = progress(context="fresh", **RAW)
     state = play_rounds(selector, LOSSES[:1], SECONDS[:1], server=SERVER)[0]
-    found = [
+    rewards = [
         selector.select(
-            state, context(1, 1, 2, signals={"server_val_loss": 1.5}), make_probe_results([0.8, own], [1.0, 1.0])
+            state, context(1, 1, 2, signals={"server_val_loss": 1.5}), make_probe_results([0.8, answer], [1.0, 1.0])
         )[1]
-        for own in (0.1, 9.0)
+        for answer in (0.1, 9.0)
     ]
-    np.testing.assert_array_equal(found[0].known.r, found[1].known.r)
-    after = selector.observe(found[0], outcome(1, [0], duration=[1.0]))[1]
+    np.testing.assert_array_equal(rewards[0].known.r, rewards[1].known.r)
+    after = selector.observe(rewards[0], outcome(1, [0], duration=[1.0]))[1]
     assert after.pending is not None
     assert after.pending.clients.tolist() == [0]
 

@@ -5,7 +5,7 @@ from yaml_words import make
 
 
 def test_all_available_clients_are_selected() -> None:
-    here = [[0, 3, 4], [], [7]]
-    steps = play(make("selector", "full"), World(cohort=2, available=lambda t: here[t]), 3)
-    assert cohorts(steps) == here
+    available_by_round = [[0, 3, 4], [], [7]]
+    steps = play(make("selector", "full"), World(cohort=2, available=lambda t: available_by_round[t]), 3)
+    assert cohorts(steps) == available_by_round
     assert all(step.selection.uncapped for step in steps)

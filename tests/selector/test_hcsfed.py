@@ -33,7 +33,7 @@ def blank(n_clients: int = 10) -> State:
     return State(np.empty((n_clients, 0)), np.zeros(n_clients, bool), np.full(n_clients, -1), False)
 
 
-def asked(cohort: int, seed: int = 0, sketches: np.ndarray = X, **changes: Any) -> tuple[Selection, State]:
+def select_after_query(cohort: int, seed: int = 0, sketches: np.ndarray = X, **changes: Any) -> tuple[Selection, State]:
     ctx = context(0, cohort, len(sketches), seed=seed)
     answers = {"compressed_gradient": ProbeResult(ctx.available, sketches)}
     return hcs(**{"strata": 3, **changes}).select(blank(len(sketches)), ctx, answers)
@@ -45,21 +45,23 @@ def updates(clients: list[int], rows: np.ndarray, round: int = 0) -> RoundOutcom
 
 def test_strata_are_the_clusters() -> None:
     """Numbered by their least member, as points go: (-20, 0), then (-1, 10), then (10, 0)."""
-    assert asked(4)[1].stratum.tolist() == [2] * 6 + [1] * 3 + [0]
+    assert select_after_query(4)[1].stratum.tolist() == [2] * 6 + [1] * 3 + [0]
 
 
 def test_strata_with_varying_gradients_get_more_clients() -> None:
     """N S = (1 * 0, 3 * 1, 6 * .0187): m = 5 has targets (0, 4.82, .18), so (1, 3, 1) with at most three there."""
     for seed in range(10):
-        selection, state = asked(5, seed)
+        selection, state = select_after_query(5, seed)
         assert np.bincount(state.stratum[selection.clients]).tolist() == [1, 3, 1]
-    assert (np.bincount(asked(2)[1].stratum[asked(2)[0].clients], minlength=3) == [0, 1, 1]).all()
+    assert (
+        np.bincount(select_after_query(2)[1].stratum[select_after_query(2)[0].clients], minlength=3) == [0, 1, 1]
+    ).all()
 
 
 def test_probabilities_within_a_stratum_follow_the_norms() -> None:
     """(3, 4), (6, 8), (0, 5) in one stratum: 5, 10 and 5 of 20. 4 sigma of 1000 draws."""
     sketches = np.array([[3.0, 4], [6, 8], [0, 5]])
-    selection, state = asked(1, sketches=sketches, strata=1)
+    selection, state = select_after_query(1, sketches=sketches, strata=1)
     np.testing.assert_allclose(known(selection.probability), [0.25, 0.5, 0.25])
     np.testing.assert_allclose(selection.score_terms["norm"], [5, 10, 5])
     selector = hcs()
@@ -69,7 +71,7 @@ def test_probabilities_within_a_stratum_follow_the_norms() -> None:
 
 
 def test_without_norms_probabilities_are_equal() -> None:
-    np.testing.assert_allclose(known(asked(1, sketches=np.zeros((4, 2)))[0].probability), 0.25)
+    np.testing.assert_allclose(known(select_after_query(1, sketches=np.zeros((4, 2)))[0].probability), 0.25)
 
 
 def test_weights_by_hand() -> None:
@@ -87,7 +89,7 @@ def test_the_stratified_estimate() -> None:
 
 
 def test_the_advice_has_the_stratified_weights() -> None:
-    selection, state = asked(4, agg="stratified")
+    selection, state = select_after_query(4, agg="stratified")
     outcome = updates(selection.clients.tolist(), np.zeros((4, 2)))
     advice, _ = hcs(agg="stratified").observe(state, outcome)
     assert advice is not None
@@ -145,7 +147,7 @@ def test_strata_are_formed_again_periodically() -> None:
 
 def test_a_client_that_moves_changes_its_stratum() -> None:
     """Client 9 was alone at (-20, 0); asked again it stands among the first six: two strata are left for three."""
-    selector, state = hcs(strata=3, recluster=2), asked(4)[1]
+    selector, state = hcs(strata=3, recluster=2), select_after_query(4)[1]
     moved = X.copy()
     moved[9] = 10.0, 0.03
     ctx = context(2, 4, 10)
@@ -172,27 +174,27 @@ def test_clients_without_an_answer_come_last() -> None:
     sketches = X.copy()
     sketches[[0, 7]] = NAN, 1e300
     for seed in range(10):
-        assert not np.isin(asked(8, seed, sketches)[0].clients, [0, 7]).any()
-    assert asked(9, 0, sketches)[0].clients.shape == (9,)
+        assert not np.isin(select_after_query(8, seed, sketches)[0].clients, [0, 7]).any()
+    assert select_after_query(9, 0, sketches)[0].clients.shape == (9,)
 
 
 def test_probabilities_sum_to_1_with_clients_outside_the_strata() -> None:
     """8 of 9 places of the cohort are drawn from strata, and the last one from the two clients without a sketch."""
     sketches = X.copy()
     sketches[[0, 7]] = NAN
-    probability = known(asked(9, 0, sketches)[0].probability)
+    probability = known(select_after_query(9, 0, sketches)[0].probability)
     np.testing.assert_allclose(probability[[0, 7]], 1 / 9 / 2)
     assert probability.sum() == pytest.approx(1)
 
 
 def test_the_number_of_strata() -> None:
     """10, or 3 in FedDiverse's version; never more than places in a cohort, or different clients."""
-    far = np.stack([np.arange(20.0) ** 3, np.zeros(20)], axis=1)
-    assert len(np.unique(asked(12, sketches=far, strata=None)[1].stratum)) == 10
-    assert len(np.unique(asked(4, sketches=far, strata=None)[1].stratum)) == 4
-    assert len(np.unique(asked(4, sketches=far, strata=5)[1].stratum)) == 5
-    assert len(np.unique(asked(4, sketches=np.ones((20, 2)), strata=None)[1].stratum)) == 1
-    state = feddiverse_state(far)
+    spread_sketches = np.stack([np.arange(20.0) ** 3, np.zeros(20)], axis=1)
+    assert len(np.unique(select_after_query(12, sketches=spread_sketches, strata=None)[1].stratum)) == 10
+    assert len(np.unique(select_after_query(4, sketches=spread_sketches, strata=None)[1].stratum)) == 4
+    assert len(np.unique(select_after_query(4, sketches=spread_sketches, strata=5)[1].stratum)) == 5
+    assert len(np.unique(select_after_query(4, sketches=np.ones((20, 2)), strata=None)[1].stratum)) == 1
+    state = feddiverse_state(spread_sketches)
     assert len(np.unique(state.stratum)) == 3
 
 
@@ -238,28 +240,30 @@ def test_feddiverses_version_gives_failed_clients_a_stratum_later() -> None:
     assert (selector.select(state, context(2, 3, 10), {})[1].stratum >= 0).all()
 
 
-def some(round: int) -> list[int]:
+def changing_available(round: int) -> list[int]:
     return [k for k in range(12) if (k * 7 + round * 5) % 11 < 3 + round % 5]
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("value", [NAN, float("inf"), 0.0, 1e300, -1.0])
-@pytest.mark.parametrize("each", [1, 2])
-def test_the_laws_hold_for_feddiverses_version(value: float, each: int) -> None:
+@pytest.mark.parametrize("frequency", [1, 2])
+def test_the_laws_hold_for_feddiverses_version(value: float, frequency: int) -> None:
     def corrupt(word: str, values: np.ndarray) -> np.ndarray:
-        return np.where(np.arange(len(values)) % each == 0, value, values)
+        return np.where(np.arange(len(values)) % frequency == 0, value, values)
 
     selector = hcs(variant="feddiverse_paper", agg="stratified")
-    world = World(corrupt=corrupt, available=some, lost=lambda t, cohort: cohort[::2])
+    world = World(corrupt=corrupt, available=changing_available, lost=lambda t, cohort: cohort[::2])
     steps = play(selector, world, 8)
     for step in steps:
         picked = step.selection.clients
-        here = step.ctx.available
-        assert len(picked) == (len(here) if step.ctx.round == 0 else min(3, len(here))) == len(np.unique(picked))
-        assert np.isin(picked, here).all()
+        available = step.ctx.available
+        assert (
+            len(picked) == (len(available) if step.ctx.round == 0 else min(3, len(available))) == len(np.unique(picked))
+        )
+        assert np.isin(picked, available).all()
     assert world.read == {"update"}
-    rest = play(selector, world, 4, restore(steps[3].after), start=4)
-    assert cohorts(rest) == cohorts(steps)[4:]
+    resumed = play(selector, world, 4, restore(steps[3].after), start=4)
+    assert cohorts(resumed) == cohorts(steps)[4:]
 
 
 @pytest.mark.parametrize("way", ["values", "shared_projection"])
@@ -268,11 +272,11 @@ def test_the_signal_is_the_sketch_of_the_gradient(way: str) -> None:
     trainer = trainer_of(federation, network, epochs=1, batch=10)
     lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
     signal = find_computed("compressed_gradient")
-    found = signal.compute(lab, 0, ids(0, 2), {"rate": 0.1, "way": way, "key": 0})
-    for row, k in zip(found, (0, 2), strict=True):
+    sketches = signal.compute(lab, 0, ids(0, 2), {"rate": 0.1, "way": way, "key": 0})
+    for row, k in zip(sketches, (0, 2), strict=True):
         gradient = lab.gradient(k).double().numpy()
         np.testing.assert_array_equal(row, sketch_gradient(gradient, 0.1, way, generator(0, "signal/sketch")))
-    assert np.abs(found[0] - found[1]).max() > 0
+    assert np.abs(sketches[0] - sketches[1]).max() > 0
     assert (signal.bytes_up, signal.passes) == (4, 3)
 
 

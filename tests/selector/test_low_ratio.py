@@ -11,9 +11,9 @@ from run_harness import go
 from selector_harness import context, ids, outcome, to_list
 
 
-def told(state: State, part: LowRatio, losses: list[float], round: int) -> State:
-    made = outcome(round, [0], probes={"loss": ProbeResult(ids(0, 1, 2, 3, 4), np.array(losses))})
-    return part.observe(state, made)[1]
+def observe_losses(state: State, part: LowRatio, losses: list[float], round: int) -> State:
+    round_outcome = outcome(round, [0], probes={"loss": ProbeResult(ids(0, 1, 2, 3, 4), np.array(losses))})
+    return part.observe(state, round_outcome)[1]
 
 
 def test_the_first_round_is_uniform_and_every_round_queries_all_clients() -> None:
@@ -27,8 +27,8 @@ def test_the_first_round_is_uniform_and_every_round_queries_all_clients() -> Non
 def test_clients_with_the_largest_loss_decrease_are_candidates() -> None:
     """First losses 2, 2, 4, 1 and 1, then 1, 2, 1, .9 and NaN: ratios .5, 1, .25, .9 and none."""
     part = LowRatio(0.4)
-    state = told(part.init(Population(5, 2, 2, {})), part, [2.0, 2.0, 4.0, 1.0, 1.0], 0)
-    state = told(state, part, [1.0, 2.0, 1.0, 0.9, np.nan], 1)
+    state = observe_losses(part.init(Population(5, 2, 2, {})), part, [2.0, 2.0, 4.0, 1.0, 1.0], 0)
+    state = observe_losses(state, part, [1.0, 2.0, 1.0, 0.9, np.nan], 1)
     selection, _ = part.select(state, context(round=2), {})
     np.testing.assert_allclose(known(selection.scores), [-0.5, -1.0, -0.25, -0.9, np.nan])
     assert to_list(selection.clients) == [0, 2]
@@ -41,5 +41,5 @@ def test_a_run_avoids_clients_with_label_noise(tmp_path: Path) -> None:
     noise = ("heterogeneity=noise15", "label_noise.a=30", "label_noise.concentration=1")
     ran = go(tmp_path, "selector=low_ratio", *words, *noise)
     rates = ran.info.noise_rate
-    late = np.concatenate([rates[cohort] for cohort in ran.choices[4:]])
-    assert late.mean() < 0.8 * rates.mean()
+    later_rates = np.concatenate([rates[cohort] for cohort in ran.choices[4:]])
+    assert later_rates.mean() < 0.8 * rates.mean()

@@ -126,7 +126,7 @@ def test_exploration_decays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("m", "eps", "new", "known", "expected"),
+    ("m", "eps", "new", "n_known", "expected"),
     [
         (10, 0.882, 30, 20, (8, 2)),
         (10, 0.882, 5, 20, (5, 5)),  # nobody is left to explore
@@ -143,8 +143,8 @@ def test_exploration_decays() -> None:
         (4, 0.0, 30, 20, (0, 4)),  # who doesn't want to explore doesn't
     ],
 )
-def test_the_number_of_explored_clients(m: int, eps: float, new: int, known: int, expected: tuple[int, int]) -> None:
-    assert split_cohort(m, eps, new, known) == expected
+def test_the_number_of_explored_clients(m: int, eps: float, new: int, n_known: int, expected: tuple[int, int]) -> None:
+    assert split_cohort(m, eps, new, n_known) == expected
 
 
 @pytest.mark.parametrize("cohort", [1, 2, 3])

@@ -17,16 +17,16 @@ RATE = {"noise_rate": np.array([0.4, 0.0, 0.2, 0.1, 0.3])}
 
 
 def chosen(share: float, rates: dict[str, np.ndarray] = RATE, seed: int = 0, **ctx: object) -> list[int]:
-    made = context(signals=rates, seed=seed, **ctx)  # type: ignore[arg-type]
-    return to_list(OracleClean(share).select(Stateless(), made, {})[0].clients)
+    ctx_of_round = context(signals=rates, seed=seed, **ctx)  # type: ignore[arg-type]
+    return to_list(OracleClean(share).select(Stateless(), ctx_of_round, {})[0].clients)
 
 
 def test_only_the_cleanest_clients_are_selected() -> None:
     """share=0 is a pool of m; 0.6 of five clients is a pool of the three cleanest, 1, 3 and 2."""
     assert chosen(0.0) == [1, 3]
     assert chosen(0.0, available=[0, 2, 4]) == [2, 4]
-    seen = [tuple(chosen(0.6, seed=seed)) for seed in range(40)]
-    assert set(seen) == {(1, 2), (1, 3), (2, 3)}
+    selections = [tuple(chosen(0.6, seed=seed)) for seed in range(40)]
+    assert set(selections) == {(1, 2), (1, 3), (2, 3)}
     assert len({tuple(chosen(1.0, seed=seed)) for seed in range(200)}) == 10  # all pairs
 
 
@@ -47,8 +47,8 @@ def test_selection_probabilities_by_hand(share: float, rates: np.ndarray, exact:
     np.testing.assert_allclose(known(selection.probability), exact, rtol=1e-12)
     np.testing.assert_allclose(known(selection.scores), 1 - rates)
     picks = [OracleClean(share).select(Stateless(), ctx, {})[0].clients for _ in range(1000)]
-    found, p = np.bincount(np.concatenate(picks), minlength=5) / 1000, np.array(exact)
-    assert (np.abs(found - p) <= 4 * np.sqrt(p * (1 - p) / 1000)).all()
+    shares, p = np.bincount(np.concatenate(picks), minlength=5) / 1000, np.array(exact)
+    assert (np.abs(shares - p) <= 4 * np.sqrt(p * (1 - p) / 1000)).all()
 
 
 def test_rounding_does_not_widen_the_pool() -> None:

@@ -12,12 +12,12 @@ from selector_harness import context, to_list
 COUNTS = np.array([[6, 0, 0], [6, 0, 0], [0, 6, 0], [0, 6, 0], [0, 0, 6], [2, 2, 2]])
 
 
-def made(seed: int, cohort: int, counts: np.ndarray = COUNTS) -> RoundContext:
+def make_context(seed: int, cohort: int, counts: np.ndarray = COUNTS) -> RoundContext:
     return context(cohort=cohort, n_clients=len(counts), signals={"label_counts": counts}, seed=seed)
 
 
 def chosen(seed: int, cohort: int = 3) -> list[int]:
-    return to_list(OracleDiverse().select(Stateless(), made(seed, cohort), {})[0].clients)
+    return to_list(OracleDiverse().select(Stateless(), make_context(seed, cohort), {})[0].clients)
 
 
 def test_cohorts_are_balanced_over_classes() -> None:
@@ -26,10 +26,10 @@ def test_cohorts_are_balanced_over_classes() -> None:
     Then the third closes the rest: one of the missing class where 5 isn't in it, one of another class than 0's where
     it is. Nobody takes two clients of the same class.
     """
-    seen = {tuple(chosen(seed)) for seed in range(80)}
-    classes = {tuple(sorted(int(COUNTS[k].argmax()) for k in cohort if k != 5)) for cohort in seen}
+    cohorts = {tuple(chosen(seed)) for seed in range(80)}
+    classes = {tuple(sorted(int(COUNTS[k].argmax()) for k in cohort if k != 5)) for cohort in cohorts}
     assert classes == {(0, 1, 2), (0, 1), (0, 2), (1, 2)}
-    assert len(seen) > 5
+    assert len(cohorts) > 5
 
 
 def test_the_first_client_is_uniform() -> None:
@@ -39,11 +39,12 @@ def test_the_first_client_is_uniform() -> None:
 def test_clients_without_samples_come_last() -> None:
     counts = np.vstack([COUNTS[:3], np.zeros((1, 3), dtype=np.int64)])
     assert all(
-        to_list(OracleDiverse().select(Stateless(), made(s, 3, counts), {})[0].clients) == [0, 1, 2] for s in range(9)
+        to_list(OracleDiverse().select(Stateless(), make_context(s, 3, counts), {})[0].clients) == [0, 1, 2]
+        for s in range(9)
     )
 
 
 def test_a_score_is_the_clients_class_balance() -> None:
     """A single class is (1 - 1/3)^2 + 2/9 = 2/3 away from balance."""
-    scores = known(OracleDiverse().select(Stateless(), made(0, 2), {})[0].scores)
+    scores = known(OracleDiverse().select(Stateless(), make_context(0, 2), {})[0].scores)
     np.testing.assert_allclose(scores, [-2 / 3] * 5 + [0])

@@ -13,11 +13,11 @@ SECONDS = {"expected_s": np.array([40.0, 1.0, 20.0, 10.0, 30.0])}
 def test_only_the_fastest_clients_are_selected() -> None:
     """share=0 is a pool of m = 2; .6 of five clients is one of the three fastest, 1, 3 and 2."""
     assert to_list(OracleFast(0.0).select(Stateless(), context(signals=SECONDS), {})[0].clients) == [1, 3]
-    seen = {
+    selections = {
         tuple(to_list(OracleFast(0.6).select(Stateless(), context(signals=SECONDS, seed=seed), {})[0].clients))
         for seed in range(40)
     }
-    assert seen == {(1, 2), (1, 3), (2, 3)}
+    assert selections == {(1, 2), (1, 3), (2, 3)}
 
 
 def test_selection_probabilities_by_hand() -> None:
@@ -27,6 +27,6 @@ def test_selection_probabilities_by_hand() -> None:
 
 
 def test_equal_clients_are_selected_uniformly() -> None:
-    same = {"expected_s": np.full(5, 7.0)}
-    selection = OracleFast(0.2).select(Stateless(), context(signals=same), {})[0]
+    equal_times = {"expected_s": np.full(5, 7.0)}
+    selection = OracleFast(0.2).select(Stateless(), context(signals=equal_times), {})[0]
     np.testing.assert_allclose(known(selection.probability), [0.4] * 5)

@@ -33,6 +33,6 @@ def test_no_client_is_queried_if_there_is_no_choice() -> None:
 
 def test_too_many_clients_are_rejected() -> None:
     OracleGreedy(12).init(Population(12, 4, 3, {}))
-    said = "limit must be an integer of at least 13, the number of clients, which all train in every round, got 12"
-    with pytest.raises(OptionError, match=re.escape(said)):
+    message = "limit must be an integer of at least 13, the number of clients, which all train in every round, got 12"
+    with pytest.raises(OptionError, match=re.escape(message)):
         OracleGreedy(12).init(Population(13, 4, 3, {}))

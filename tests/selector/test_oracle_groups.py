@@ -15,19 +15,23 @@ GROUPS = np.array([[6, 0, 0, 6], [6, 0, 0, 6], [0, 6, 6, 0], [0, 6, 6, 0]])
 CLASSES = GROUPS.reshape(4, 2, 2).sum(2)
 
 
-def made(seed: int, cohort: int) -> RoundContext:
+def make_context(seed: int, cohort: int) -> RoundContext:
     return context(cohort=cohort, n_clients=4, signals={"group_counts": GROUPS, "label_counts": CLASSES}, seed=seed)
 
 
 def test_a_cohort_has_no_correlation_of_class_and_colour() -> None:
     """Of two clients one is of each kind: four groups of six. The oracle of classes takes any two, all being even."""
-    seen = {tuple(to_list(OracleGroups().select(Stateless(), made(seed, 2), {})[0].clients)) for seed in range(60)}
-    assert seen == {(0, 2), (0, 3), (1, 2), (1, 3)}
-    blind = {tuple(to_list(OracleDiverse().select(Stateless(), made(seed, 2), {})[0].clients)) for seed in range(60)}
+    cohorts = {
+        tuple(to_list(OracleGroups().select(Stateless(), make_context(seed, 2), {})[0].clients)) for seed in range(60)
+    }
+    assert cohorts == {(0, 2), (0, 3), (1, 2), (1, 3)}
+    blind = {
+        tuple(to_list(OracleDiverse().select(Stateless(), make_context(seed, 2), {})[0].clients)) for seed in range(60)
+    }
     assert {(0, 1), (2, 3)} <= blind
 
 
 def test_a_score_is_the_clients_group_balance() -> None:
     """Two of four groups by halves: 2 (1/2 - 1/4)^2 + 2 / 16 = 1/4 away from balance; over classes it would be 0."""
-    scores = known(OracleGroups().select(Stateless(), made(0, 2), {})[0].scores)
+    scores = known(OracleGroups().select(Stateless(), make_context(0, 2), {})[0].scores)
     np.testing.assert_allclose(scores, [-1 / 4] * 4)

@@ -24,7 +24,7 @@ from run_harness import FinishedRun, go, same_bits
 from selector_harness import World, context, ids, outcome, play
 from yaml_words import make_typed
 
-ONE = np.ones(3)
+ONES = np.ones(3)
 NAN = float("nan")
 # the spec's three clients: training takes 10, 20 and 5 s for E = 5 units, the upload 10 s each
 TIMES = {
@@ -32,7 +32,7 @@ TIMES = {
     "expected_unit_s": np.array([2.0, 4.0, 1.0]),
     "expected_up_s": np.array([10.0, 10.0, 10.0]),
     "n_train": np.array([5, 9, 1]),
-    "pass_units": ONE,
+    "pass_units": ONES,
 }
 
 
@@ -66,7 +66,7 @@ def test_fast_clients_train_longer_up_to_the_slowest_clients_time() -> None:
     np.testing.assert_allclose(work_multipliers(c, unit_s, 5, 0.5), [1.5, 1, 2.8])
     np.testing.assert_allclose(work_multipliers(c, unit_s, 5, 1.0), [2.0, 1, 4.6])
     np.testing.assert_allclose(work_multipliers(c, unit_s / 100, 5, 1.0)[[0, 2]], 11.0)  # at most 10 E more
-    np.testing.assert_array_equal(work_multipliers(c, 0 * unit_s, 5, 1.0), ONE)
+    np.testing.assert_array_equal(work_multipliers(c, 0 * unit_s, 5, 1.0), ONES)
     assert not len(work_multipliers(np.empty(0), np.empty(0), 5, 1.0))
 
 
@@ -103,8 +103,8 @@ def test_passes_cap_the_work() -> None:
 def test_the_slowest_of_a_larger_cohort_are_dropped() -> None:
     """1.5 x 2 = 3 are chosen: 20, 30 and 15 s; with 1 there is Oort's cohort."""
     assert {tuple(chosen(2, seed=s, overcommit=1.5).clients.tolist()) for s in range(9)} == {(0, 2)}
-    alone = {tuple(chosen(2, seed=s, overcommit=1.0).clients.tolist()) for s in range(30)}
-    assert alone == {(0, 1), (0, 2), (1, 2)}
+    exact = {tuple(chosen(2, seed=s, overcommit=1.0).clients.tolist()) for s in range(30)}
+    assert exact == {(0, 1), (0, 2), (1, 2)}
 
 
 def test_the_norm_is_that_of_the_update() -> None:
@@ -117,19 +117,19 @@ def test_the_norm_is_that_of_the_update() -> None:
 def test_invalid_utility_has_the_lowest_importance() -> None:
     norm = np.array([NAN, np.inf, -1.0, 2.0, 1e300, 4.0])
     count = np.array([3.0, 3.0, 3.0, NAN, 1e300, 50.0])
-    found = importances(norm, count, np.ones(6))
-    assert found[:4].tolist() == [0, 0, 0, 0]
-    assert np.isfinite(found[4])
-    assert found[5] == 2.0
+    importance = importances(norm, count, np.ones(6))
+    assert importance[:4].tolist() == [0, 0, 0, 0]
+    assert np.isfinite(importance[4])
+    assert importance[5] == 2.0
 
 
 def test_the_state_after_a_round_by_hand() -> None:
     """Norm 4 of 50 samples is 2; over 4 steps .5. Who fails keeps n_k, who arrived has the expected duration."""
-    told: dict[str, Any] = {"loss_count": [50.0], "loss_squares": [200.0], "update_norm": [4.0], "steps": [4.0]}
+    signals: dict[str, Any] = {"loss_count": [50.0], "loss_squares": [200.0], "update_norm": [4.0], "steps": [4.0]}
     for per_step, expected in ((False, 2.0), (True, 0.5)):
         selector = pyramid(per_step=per_step)
         state = selector.init(World(3, 2).population(selector.needs))
-        after = selector.observe(state, outcome(4, [2], failed=[0], **told))[1]
+        after = selector.observe(state, outcome(4, [2], failed=[0], **signals))[1]
         assert after.importance.tolist() == [*state.importance[:2], expected]
         assert after.ranked.utility[2] == utilities(np.array([50.0]), np.array([200.0]))[0]
         assert after.ranked.last.tolist() == [0, 0, 5]
@@ -179,7 +179,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return go(tmp_path_factory.mktemp("plain"), *RUN)
 
 
-def asked(ran: FinishedRun, t: int) -> np.ndarray:
+def assigned_units(ran: FinishedRun, t: int) -> np.ndarray:
     """The units of round t, of those selected."""
     report = ran.reports[t + 1]
     units: np.ndarray = report.clients["units"][report.cohort]
@@ -192,13 +192,15 @@ def test_the_actual_work_is_charged(tmp_path: Path) -> None:
     flops = np.diff([report.metrics["comp/client_flops"] for report in ran.reports])
     for t, cost in enumerate(flops):
         cohort = ran.reports[t + 1].cohort
-        assert cost == pytest.approx(3 * FORWARD * float(asked(ran, t) @ ran.info.n_train[cohort]))
+        assert cost == pytest.approx(3 * FORWARD * float(assigned_units(ran, t) @ ran.info.n_train[cohort]))
         seconds = ran.reports[t + 1].clients["finish_s"][cohort]
-        np.testing.assert_allclose(seconds, asked(ran, t) / 10 * ran.info.n_train[cohort])  # n sample-times for E = 10
+        np.testing.assert_allclose(
+            seconds, assigned_units(ran, t) / 10 * ran.info.n_train[cohort]
+        )  # n sample-times for E = 10
         slowest = ran.info.n_train[cohort].argmax()
-        assert asked(ran, t)[slowest] == 10
+        assert assigned_units(ran, t)[slowest] == 10
         assert seconds.max() == pytest.approx(seconds[slowest])
-    assert max(asked(ran, t).max() for t in range(3)) > 10
+    assert max(assigned_units(ran, t).max() for t in range(3)) > 10
 
 
 def test_the_transmitted_bytes_are_charged(tmp_path: Path) -> None:
@@ -211,8 +213,10 @@ def test_the_transmitted_bytes_are_charged(tmp_path: Path) -> None:
     assert set(up.tolist()) <= set(least)
     assert len(set(up.tolist())) > 1
     assert (up < 4 * 4 * (WEIGHT + BIAS)).any()
-    whole = go(tmp_path / "b", *RUN, "selector.high=0", "selector.low=0")
-    assert np.diff([r.metrics["comm/up_bytes"] for r in whole.reports]).tolist() == [4 * (4 * (WEIGHT + BIAS) + 8)] * 3
+    complete = go(tmp_path / "b", *RUN, "selector.high=0", "selector.low=0")
+    assert (
+        np.diff([r.metrics["comm/up_bytes"] for r in complete.reports]).tolist() == [4 * (4 * (WEIGHT + BIAS) + 8)] * 3
+    )
 
 
 def test_without_drops_and_more_work_it_trains_as_any_selector(tmp_path: Path) -> None:
@@ -226,11 +230,13 @@ def test_without_drops_and_more_work_it_trains_as_any_selector(tmp_path: Path) -
 @pytest.mark.parametrize("kind", ["vectorised", "sequential", "debug"])
 def test_engines_agree(tmp_path: Path, plain: FinishedRun, kind: str) -> None:
     words = (*RUN, "client.momentum=0.5") if kind == "vectorised" else RUN
-    one = plain if kind != "vectorised" else go(tmp_path / "a", *words, "engine=auto")
-    other = go(tmp_path / "b", *words, f"engine={kind}")
-    torch.testing.assert_close(other.weights(), one.weights(), atol=1e-5, rtol=0)
-    assert other.choices == one.choices
-    assert [r.metrics["comm/up_bytes"] for r in one.reports] == [r.metrics["comm/up_bytes"] for r in other.reports]
+    reference = plain if kind != "vectorised" else go(tmp_path / "a", *words, "engine=auto")
+    other_engine = go(tmp_path / "b", *words, f"engine={kind}")
+    torch.testing.assert_close(other_engine.weights(), reference.weights(), atol=1e-5, rtol=0)
+    assert other_engine.choices == reference.choices
+    assert [r.metrics["comm/up_bytes"] for r in reference.reports] == [
+        r.metrics["comm/up_bytes"] for r in other_engine.reports
+    ]
 
 
 def test_a_deadline_limits_the_extra_work(tmp_path: Path) -> None:
@@ -239,12 +245,12 @@ def test_a_deadline_limits_the_extra_work(tmp_path: Path) -> None:
     flops = np.diff([report.metrics["comp/client_flops"] for report in ran.reports])
     for t, cost in enumerate(flops):
         report = ran.reports[t + 1]
-        done = asked(ran, t)
-        wanted = np.where(done > 0, done, 0) @ ran.info.n_train[report.cohort]
-        late = np.setdiff1d(report.cohort, report.arrived)
-        if not len(late):
-            assert cost == pytest.approx(3 * FORWARD * wanted)
-        assert cost >= 3 * FORWARD * wanted - 1
+        done = assigned_units(ran, t)
+        expected_work = np.where(done > 0, done, 0) @ ran.info.n_train[report.cohort]
+        late_clients = np.setdiff1d(report.cohort, report.arrived)
+        if not len(late_clients):
+            assert cost == pytest.approx(3 * FORWARD * expected_work)
+        assert cost >= 3 * FORWARD * expected_work - 1
         assert (report.clients["finish_s"][report.arrived] <= 0.5 * ran.info.expected_s.mean() + 1e-6).all()
         assert (done < 44).all()
 
@@ -254,7 +260,7 @@ def test_extra_work_is_limited_in_steps_too(tmp_path: Path) -> None:
     ran = go(tmp_path, *RUN, "client.steps=6", "selector.passes=1", "client.batch=10", "device.lam=0")
     for t in range(3):
         n = ran.info.n_train[ran.reports[t + 1].cohort]
-        assert (asked(ran, t) <= np.maximum(6, np.ceil(n / 10))).all()
+        assert (assigned_units(ran, t) <= np.maximum(6, np.ceil(n / 10))).all()
 
 
 def test_fewer_samples_take_less_time(tmp_path: Path) -> None:
@@ -262,19 +268,19 @@ def test_fewer_samples_take_less_time(tmp_path: Path) -> None:
     flops = np.diff([report.metrics["comp/client_flops"] for report in ran.reports])
     for t, cost in enumerate(flops):
         used = np.ceil(0.5 * ran.info.n_train[ran.reports[t + 1].cohort] - 1e-9)
-        assert cost == pytest.approx(3 * FORWARD * float(asked(ran, t) @ used))
+        assert cost == pytest.approx(3 * FORWARD * float(assigned_units(ran, t) @ used))
 
 
 def test_a_resumed_run_continues_identically(tmp_path: Path, plain: FinishedRun) -> None:
     go(tmp_path / "b", *RUN, "rounds=1")
-    rest = go(tmp_path / "b", *RUN, "resume=true")
-    assert rest.last.fingerprint == plain.last.fingerprint
+    resumed = go(tmp_path / "b", *RUN, "resume=true")
+    assert resumed.last.fingerprint == plain.last.fingerprint
 
 
 @pytest.mark.parametrize("codec", ["quant", "subsample"])
 def test_codecs_encode_only_the_transmitted_part(tmp_path: Path, codec: str) -> None:
     """Fewer tensors make fewer bytes, also of those that a codec makes of them."""
-    most, less = (
+    complete, partial = (
         go(tmp_path / f, *RUN, f"codec={codec}", f"selector.low={f}", f"selector.high={f}") for f in ("0", "0.8")
     )
-    assert less.last.metrics["comm/up_bytes"] < most.last.metrics["comm/up_bytes"]
+    assert partial.last.metrics["comm/up_bytes"] < complete.last.metrics["comm/up_bytes"]

@@ -37,9 +37,9 @@ def chosen(selector: UcbCs, state: State, cohort: int = 1, seed: int = 0, n: np.
 
 
 def scores(selector: UcbCs, state: State) -> np.ndarray:
-    found = chosen(selector, state).scores
-    assert found is not None
-    return found
+    client_scores = chosen(selector, state).scores
+    assert client_scores is not None
+    return client_scores
 
 
 def test_three_rounds_by_hand() -> None:
@@ -115,8 +115,10 @@ def test_a_single_step_means_pure_exploitation() -> None:
 def test_without_memory_only_the_last_round_counts(index: str) -> None:
     """discount = 0: T = 1, so that there is no width, and p_k times the last loss; Algorithm 1 lets it fall to 0."""
     selector = ucb(discount=0.0, index=index)
-    found = scores(selector, after(selector, ONE_EACH))
-    np.testing.assert_allclose(found, [0.5 * 2.0, 0.3, 0.2 * 3.0] if index == "eq4" else [0.0, 0.0, 0.6], rtol=1e-14)
+    client_scores = scores(selector, after(selector, ONE_EACH))
+    np.testing.assert_allclose(
+        client_scores, [0.5 * 2.0, 0.3, 0.2 * 3.0] if index == "eq4" else [0.0, 0.0, 0.6], rtol=1e-14
+    )
 
 
 def test_without_discount_and_with_equal_sizes_it_is_ucb1() -> None:
@@ -124,8 +126,8 @@ def test_without_discount_and_with_equal_sizes_it_is_ucb1() -> None:
     history = [(0, 2.0, 1.0), (1, 1.0, 1.0), (2, 3.0, 1.0), (0, 4.0, 1.0)]
     state = after(ucb(discount=1.0), history, np.ones(3, np.int64))
     expected = (np.array([3.0, 1.0, 3.0]) + np.sqrt(2 * np.log(4) / np.array([2, 1, 1]))) / 3
-    found = chosen(ucb(discount=1.0), state, n=np.ones(3, np.int64)).scores
-    np.testing.assert_allclose(known(found), expected, rtol=1e-14)
+    selection = chosen(ucb(discount=1.0), state, n=np.ones(3, np.int64)).scores
+    np.testing.assert_allclose(known(selection), expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize("bad", [NAN, float("inf"), -float("inf")])
@@ -205,7 +207,7 @@ def test_an_unselected_client_has_no_exploitation_term() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (("agg=fedsgd",), True),
         (("client.steps=1",), True),
@@ -219,11 +221,11 @@ def test_an_unselected_client_has_no_exploitation_term() -> None:
         ((), False),
     ],
 )
-def test_a_notice_says_that_single_steps_disable_exploration(words: tuple[str, ...], said: bool) -> None:
+def test_a_notice_says_that_single_steps_disable_exploration(words: tuple[str, ...], expected: bool) -> None:
     lines = startup_notices("selector=ucb_cs", *words)
     assert (
         any(line.startswith("selector=ucb_cs explores in proportion to the spread of a client's") for line in lines)
-        == said
+        == expected
     )
 
 

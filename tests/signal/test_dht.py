@@ -34,13 +34,13 @@ class Toy(BareLab):
         return nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Dropout(0.5), nn.Linear(5, 3))
 
 
-def asked(clients: list[int], round: int = 4, **options: Any) -> np.ndarray:
+def answers_of(clients: list[int], round: int = 4, **options: Any) -> np.ndarray:
     with torch.random.fork_rng():
         return find_computed("dht").compute(Toy(), round, np.array(clients), OPTIONS | options)
 
 
 def test_a_client_reports_three_numbers_in_the_unit_interval() -> None:
-    values = asked([0, 1])
+    values = answers_of([0, 1])
     assert values.shape == (2, 3)
     assert values.dtype == np.float64
     assert ((values >= 0) & (values <= 1)).all()
@@ -48,20 +48,20 @@ def test_a_client_reports_three_numbers_in_the_unit_interval() -> None:
 
 
 def test_a_clients_answer_does_not_depend_on_the_other_clients() -> None:
-    np.testing.assert_array_equal(asked([0, 1])[1], asked([1])[0])
+    np.testing.assert_array_equal(answers_of([0, 1])[1], answers_of([1])[0])
 
 
 def test_no_global_generator_is_read_or_moved() -> None:
     with guard():
-        first = asked([0, 1])
+        first = answers_of([0, 1])
     torch.manual_seed(99)
-    np.testing.assert_array_equal(asked([0, 1]), first)
+    np.testing.assert_array_equal(answers_of([0, 1]), first)
 
 
 def test_the_class_imbalance_is_that_of_the_clients_labels() -> None:
     """20 samples of 3 classes are 7, 7, 6; CI needs no estimate."""
     p = np.array([7, 7, 6]) / 20
-    assert asked([0])[0, 0] == pytest.approx(1 + (p * np.log(p)).sum() / np.log(3))
+    assert answers_of([0])[0, 0] == pytest.approx(1 + (p * np.log(p)).sum() / np.log(3))
 
 
 def test_the_charged_work_is_the_actual_work(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,9 +70,9 @@ def test_the_charged_work_is_the_actual_work(monkeypatch: pytest.MonkeyPatch) ->
     fitted, predicted = interaction.train_network, interaction.predict
     biased = interaction.find_bias_aligned
 
-    def count_fit(network: Any, x: Any, *rest: Any) -> Any:
+    def count_fit(network: Any, x: Any, *options: Any) -> Any:
         done["trained"] += 3 * OPTIONS["epochs"] * len(x)
-        return fitted(network, x, *rest)
+        return fitted(network, x, *options)
 
     def count_predict(network: Any, x: Any) -> Any:
         done["predicted"] += len(x)
@@ -88,7 +88,7 @@ def test_the_charged_work_is_the_actual_work(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(interaction, "find_bias_aligned", only_biased)
     for client, counts in ((0, [7, 7, 6]), (1, [6, 4, 0])):
         done.update(trained=0, predicted=0)
-        asked([client])
+        answers_of([client])
         n, models = sum(counts), sum(c > 0 for c in counts)
         (passes,) = count_passes("dht", OPTIONS, np.array([counts]))
         assert done["biased"] == 3 * 2 * models * n

@@ -36,8 +36,8 @@ class Toy(BareLab):
 def places(moves: Sequence[float], n: Sequence[int], cohort: int, direction: str = "down") -> list[float]:
     clients = np.arange(len(moves))
     options = {"cohort": cohort, "direction": direction}
-    found: list[float] = find_computed("greedy_gain").compute(Toy(moves, n), 0, clients, options).tolist()
-    return found
+    ranks: list[float] = find_computed("greedy_gain").compute(Toy(moves, n), 0, clients, options).tolist()
+    return ranks
 
 
 def test_forward_selection_by_hand() -> None:
@@ -69,9 +69,9 @@ def test_the_adversarial_variant_takes_the_worst_update() -> None:
 
 @pytest.mark.parametrize("direction", ["down", "up"])
 def test_a_non_finite_update_is_never_picked(direction: str) -> None:
-    found = places([float("nan"), 1.0, float("inf"), 3.0], [1, 1, 1, 1], 3, direction)
-    assert np.isnan(found)[[0, 2]].all()
-    assert sorted(found[1::2]) == [2, 3]
+    ranks = places([float("nan"), 1.0, float("inf"), 3.0], [1, 1, 1, 1], 3, direction)
+    assert np.isnan(ranks)[[0, 2]].all()
+    assert sorted(ranks[1::2]) == [2, 3]
     assert np.isnan(places([float("nan")] * 2, [1, 1], 2, direction)).all()
     assert places([], [], 2, direction) == []
 
@@ -94,11 +94,11 @@ def test_simulated_updates_equal_the_engines() -> None:
         return lab.server_loss_after(sum(n[k] * deltas[k] for k in pair) / n[list(pair)].sum())
 
     options = {"cohort": 2, "direction": "down"}
-    found = find_computed("greedy_gain").compute(lab, 4, np.arange(3), options)
+    ranks = find_computed("greedy_gain").compute(lab, 4, np.arange(3), options)
     best = min(range(3), key=lambda k: loss((k,)))
     pair = min((p for p in combinations(range(3), 2) if best in p), key=loss)
-    assert int(np.argmax(found)) == best
-    assert set(np.flatnonzero(found)) == set(pair)
+    assert int(np.argmax(ranks)) == best
+    assert set(np.flatnonzero(ranks)) == set(pair)
 
 
 @pytest.mark.parametrize("word", list_options("samples"))
@@ -113,8 +113,8 @@ def test_simulated_rounds_equal_the_actual_ones_or_the_run_is_rejected(
         return foreseen[-1]
 
     monkeypatch.setattr(SignalMeasurer, "server_loss_after", note)
-    others = {"random": ("samples.fraction=0.1",), "oort_balancer": ("client.steps=3",)}
-    typed = (f"samples={word}", *others.get(word, ()), "deadline=fixed", "deadline.k=100", "heterogeneity=iid")
+    incompatible = {"random": ("samples.fraction=0.1",), "oort_balancer": ("client.steps=3",)}
+    typed = (f"samples={word}", *incompatible.get(word, ()), "deadline=fixed", "deadline.k=100", "heterogeneity=iid")
     run = partial(go, tmp_path, "selector=oracle_greedy", "clients=4", "cohort=1", "split.limit=300", *typed)
     if not make("samples", word).foreseen:
         with pytest.raises(

@@ -47,15 +47,15 @@ def test_the_loss_after_one_step_by_hand(kind: str) -> None:
 def test_it_uses_eval_mode_and_the_clients_batch_norm_statistics(extra: nn.Module) -> None:
     federation, network = federation_of(), network_of(torch.float32, extra)
     trainer = trainer_of(federation, network, batch=7)
-    update, other = (trainer.train(task_of(k, loss_after=True), {}) for k in (0, 1))
+    update, other_update = (trainer.train(task_of(k, loss_after=True), {}) for k in (0, 1))
     moved = FlatModel(copy.deepcopy(network))
     moved.w += update.delta
     moved.buffers.copy_(update.buffers)
     x, y = federation.train.samples_of(0)
     with torch.no_grad():
         assert update.loss_after == pytest.approx(float(F.cross_entropy(moved.network.eval()(x), y)), abs=1e-6)
-    alone = trainer_of(federation, network, batch=7).train(task_of(1), {})
-    assert torch.equal(other.delta, alone.delta), "looking at it changes nobody's training"
+    single_update = trainer_of(federation, network, batch=7).train(task_of(1), {})
+    assert torch.equal(other_update.delta, single_update.delta), "looking at it changes nobody's training"
 
 
 def test_it_is_not_measured_without_a_reader(tmp_path: Path) -> None:
@@ -122,8 +122,8 @@ def test_its_time_counts_against_the_deadline(tmp_path: Path) -> None:
     for word in ("train_loss", "loss_post"):
         ran = go(tmp_path / word, "agg=fedmaba", f"agg.loss={word}", "selector=full", "deadline.k=1", *equal)
         job = 2.0 * ran.info.n_train * (4 / 3 if word == "loss_post" else 1)
-        late = np.flatnonzero(job > job.mean() * (1 + 1e-12))
-        assert sorted(set(range(K)) - set(ran.last.arrived.tolist())) == late.tolist()
+        late_clients = np.flatnonzero(job > job.mean() * (1 + 1e-12))
+        assert sorted(set(range(K)) - set(ran.last.arrived.tolist())) == late_clients.tolist()
         np.testing.assert_allclose(ran.last.clients["finish_s"][ran.last.arrived], job[ran.last.arrived])
 
 
@@ -140,15 +140,15 @@ def test_later_losses_are_lower_and_more_similar() -> None:
     with torch_scope(SEED, "weights"):
         network = nn.Linear(5, 3).double()
     network.weight.data *= 6
-    told: dict[str, list[float]] = {"loss": [], "train_loss": [], "loss_post": []}
+    losses_by_signal: dict[str, list[float]] = {"loss": [], "train_loss": [], "loss_post": []}
     trainer = trainer_of(federation, network, batch=10)
     for k in range(6):
         x, y = federation.train.samples_of(k)
         y.copy_(((x[:, 0] > 0).long() + (k % 3 == 0) * (x[:, 1] > 0).long() + k) % 3)
-        told["loss"].append(F.cross_entropy(network(x), y).item())
+        losses_by_signal["loss"].append(F.cross_entropy(network(x), y).item())
         update = trainer.train(task_of(k, units=10, lr=0.5, loss_after=True), {})
         for word in ("train_loss", "loss_post"):
-            told[word].append(find_reported(word).read(update))
-    assert all(a > b > c for a, b, c in zip(*told.values(), strict=True))
-    apart = [divergence(losses) for losses in told.values()]
+            losses_by_signal[word].append(find_reported(word).read(update))
+    assert all(a > b > c for a, b, c in zip(*losses_by_signal.values(), strict=True))
+    apart = [divergence(losses) for losses in losses_by_signal.values()]
     assert apart[0] > 4 * apart[1] > 4 * apart[2]

@@ -20,7 +20,7 @@ from yaml_words import make
 WORD = "server_val_loss"
 
 
-def made() -> SignalMeasurer:
+def make_lab() -> SignalMeasurer:
     federation = federation_of()
     trainer = trainer_of(federation, network_of(), batch=4)
     return SignalMeasurer(trainer.server, trainer.worker, federation, trainer.update_of)
@@ -29,24 +29,24 @@ def made() -> SignalMeasurer:
 @pytest.mark.parametrize("at_once", [1, 4, 10**6])
 def test_it_is_the_mean_over_the_servers_samples(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many are looked at at once; the models stay as they are."""
-    lab, signal = made(), find(WORD)
+    lab, signal = make_lab(), find(WORD)
     assert isinstance(signal, ServerMeasured)
-    held, before = lab.federation.server_val, (lab.server.w.clone(), lab.worker.w.clone())
+    server_val, before = lab.federation.server_val, (lab.server.w.clone(), lab.worker.w.clone())
     monkeypatch.setattr(evaluate, "count_at_once", lambda network, x: at_once)
     with torch.no_grad():
-        expected = F.cross_entropy(lab.server.network(held.x).double(), held.y).item()
+        expected = F.cross_entropy(lab.server.network(server_val.x).double(), server_val.y).item()
     assert signal.measure(lab) == pytest.approx(expected, rel=1e-6)
     assert torch.equal(lab.server.w, before[0])
     assert torch.equal(lab.worker.w, before[1])
 
 
 def test_it_is_measured_only_for_selectors_that_declare_it() -> None:
-    lab, claims = made(), ClientReports(make("attack", "none"), 0, 3)
+    lab, claims = make_lab(), ClientReports(make("attack", "none"), 0, 3)
     assert Queries(frozenset({"loss"}), lab, claims, Stopwatch()).measure_on_server() == {}
-    own = Queries(frozenset({"loss", WORD}), lab, claims, Stopwatch()).measure_on_server()
-    assert own == {WORD: lab.server_loss()}
-    told = Populations(3, 2, 1, {}).signals(frozenset({WORD}), "the selector", own)
-    assert dict(told) == own
+    queries = Queries(frozenset({"loss", WORD}), lab, claims, Stopwatch()).measure_on_server()
+    assert queries == {WORD: lab.server_loss()}
+    signals = Populations(3, 2, 1, {}).signals(frozenset({WORD}), "the selector", queries)
+    assert dict(signals) == queries
 
 
 def test_it_has_no_cost_and_attackers_cannot_change_it(tmp_path: Path) -> None:

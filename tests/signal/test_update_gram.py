@@ -29,47 +29,47 @@ class Largest(TorchDispatchMode):
         return out
 
 
-def made(m: int, P: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+def make_updates(m: int, P: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
     return torch.randn(m, P, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(dtype)
 
 
 def test_the_gram_matrix_by_hand() -> None:
-    found = derive("update_gram", np.array([[3.0, 4.0], [1.0, 0.0], [0.0, -2.0]]))
-    assert found.tolist() == [[25.0, 3.0, -8.0], [3.0, 1.0, 0.0], [-8.0, 0.0, 4.0]]
+    matrix = derive("update_gram", np.array([[3.0, 4.0], [1.0, 0.0], [0.0, -2.0]]))
+    assert matrix.tolist() == [[25.0, 3.0, -8.0], [3.0, 1.0, 0.0], [-8.0, 0.0, 4.0]]
     assert derive("update_gram", np.empty((0, 5))).shape == (0, 0)
 
 
 @pytest.mark.parametrize("P", [1, COLUMNS, 2 * COLUMNS + 5])
 def test_computing_in_slices_gives_the_same_matrix(P: int) -> None:
-    U = made(5, P)
+    U = make_updates(5, P)
     H = U.numpy() @ U.numpy().T
-    found = derive("update_gram", U.numpy())
-    np.testing.assert_allclose(found, H, rtol=0, atol=1e-12 * np.diag(H).max())
-    assert found.tobytes() == derive("update_gram", U.numpy()).tobytes()
+    matrix = derive("update_gram", U.numpy())
+    np.testing.assert_allclose(matrix, H, rtol=0, atol=1e-12 * np.diag(H).max())
+    assert matrix.tobytes() == derive("update_gram", U.numpy()).tobytes()
 
 
 def test_it_is_float64_and_copies_no_updates() -> None:
     """The square of 1e30 is no float32."""
     nobody: Any = None
-    U = 1e30 * made(3, 4 * COLUMNS, torch.float32)
+    U = 1e30 * make_updates(3, 4 * COLUMNS, torch.float32)
     with Largest() as largest:
-        found = gram(nobody, U)
-    assert found.dtype == np.float64
-    np.testing.assert_allclose(found, U.double().numpy() @ U.double().numpy().T, rtol=1e-9)
+        matrix = gram(nobody, U)
+    assert matrix.dtype == np.float64
+    np.testing.assert_allclose(matrix, U.double().numpy() @ U.double().numpy().T, rtol=1e-9)
     assert largest.found == 3 * COLUMNS
 
 
 @pytest.mark.parametrize("bad", [NAN, INF, -INF, 1e200])
 def test_an_update_with_nan_affects_only_its_row(bad: float) -> None:
-    U = made(4, 2 * COLUMNS).numpy()
+    U = make_updates(4, 2 * COLUMNS).numpy()
     U[2, 7] = bad
-    found = derive("update_gram", U)
-    others = [0, 1, 3]
-    assert not np.isfinite(found[2, 2])
-    assert np.isfinite(found[np.ix_(others, others)]).all()
+    matrix = derive("update_gram", U)
+    finite_rows = [0, 1, 3]
+    assert not np.isfinite(matrix[2, 2])
+    assert np.isfinite(matrix[np.ix_(finite_rows, finite_rows)]).all()
     if abs(bad) != 1e200:
-        assert not np.isfinite(found[2]).any()
-        assert not np.isfinite(found[:, 2]).any()
+        assert not np.isfinite(matrix[2]).any()
+        assert not np.isfinite(matrix[:, 2]).any()
 
 
 def test_it_has_an_entry_for_every_pair() -> None:

@@ -9,11 +9,11 @@ from fedcohort.startup import assign
 from fedcohort.startup.assign import MIN_SAMPLES, draw_server_rows, positions_in_all
 
 
-@pytest.mark.parametrize("held", [[], [0], [9], [0, 1, 5], [2, 3, 8, 9]])
-def test_positions_after_the_held_out_rows(held: list[int]) -> None:
-    free = [row for row in range(10) if row not in held]
+@pytest.mark.parametrize("held_out", [[], [0], [9], [0, 1, 5], [2, 3, 8, 9]])
+def test_positions_after_the_held_out_rows(held_out: list[int]) -> None:
+    free = [row for row in range(10) if row not in held_out]
     order = np.random.default_rng(0).permutation(len(free))
-    assert positions_in_all(np.array(held, dtype=np.int64), order).tolist() == [free[place] for place in order]
+    assert positions_in_all(np.array(held_out, dtype=np.int64), order).tolist() == [free[place] for place in order]
 
 
 @pytest.mark.parametrize("owned", [False, True])
@@ -27,14 +27,17 @@ def test_the_server_gets_random_rows_of_each_class(monkeypatch: pytest.MonkeyPat
     rng = np.random.default_rng(2)
     order, first = rng.permutation(60).tolist(), rng.random(3)
     turn = {row: order.index(row) for row in range(60)}
-    before = [sum(turn[other] < turn[row] for other in range(60) if labels[other] == labels[row]) for row in range(60)]
+    before = [
+        sum(turn[other_row] < turn[row] for other_row in range(60) if labels[other_row] == labels[row])
+        for row in range(60)
+    ]
     key = [(first[c] + place) / (labels == c).sum() for c, place in zip(labels, before, strict=True)]
-    kept = set[int]()
+    kept_rows = set[int]()
     if owned:
         order = rng.permutation(60).tolist()
         for who in range(12):
-            kept |= set([row for row in order if owner[row] == who][:MIN_SAMPLES])
-    expected = sorted(sorted(set(range(60)) - kept, key=key.__getitem__)[:15])
+            kept_rows |= set([row for row in order if owner[row] == who][:MIN_SAMPLES])
+    expected = sorted(sorted(set(range(60)) - kept_rows, key=key.__getitem__)[:15])
     assert draw_server_rows(raw, 0.25, np.random.default_rng(2)).tolist() == expected
 
 

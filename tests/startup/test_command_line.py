@@ -59,15 +59,17 @@ def test_unknown_arguments_are_passed_to_hydra() -> None:
 
 
 def test_a_flag_of_hydra_without_a_value() -> None:
-    said = explain(ValueError("The --resolve flag can only be used in conjunction with --cfg or --help"), [], CONFIGS)
-    assert said == "The --resolve flag can only be used in conjunction with --cfg or --help"
+    explanation = explain(
+        ValueError("The --resolve flag can only be used in conjunction with --cfg or --help"), [], CONFIGS
+    )
+    assert explanation == "The --resolve flag can only be used in conjunction with --cfg or --help"
 
 
 def test_a_config_without_a_choice_is_named(tmp_path: Path) -> None:
     """As a user's own configs/experiment/mine.yaml would, with a word that is gone."""
     error = MissingConfigException("In 'experiment/mine': Could not find 'selector/gone'\n\nAvailable", "", ["flash"])
-    said = explain(error, ["experiment=mine"], CONFIGS)
-    assert said == "configs/experiment/mine.yaml: selector must be one of flash, got 'gone'"
+    explanation = explain(error, ["experiment=mine"], CONFIGS)
+    assert explanation == "configs/experiment/mine.yaml: selector must be one of flash, got 'gone'"
 
 
 @pytest.mark.parametrize("kind", LOST)

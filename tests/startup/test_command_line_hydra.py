@@ -10,7 +10,7 @@ from fedcohort.startup.command_line import is_inside
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [
         ("hydra.run.dir=/elsewhere", "set paths.logs=FOLDER, or name=TEXT"),
         ("++hydra.run={dir:/elsewhere}", "set paths.logs=FOLDER"),
@@ -25,10 +25,10 @@ from fedcohort.startup.command_line import is_inside
         ("hydra.mode=MULTIRUN", "put -m first for a sweep"),
     ],
 )
-def test_options_that_write_files_or_call_functions_are_rejected(typed: str, said: str) -> None:
+def test_options_that_write_files_or_call_functions_are_rejected(typed: str, message: str) -> None:
     with pytest.raises(OptionError, match="is rejected, as fedcohort makes the folders") as e:
         check(["seed=1", typed])
-    assert said in str(e.value)
+    assert message in str(e.value)
 
 
 def test_a_flag_without_effect_is_rejected() -> None:

@@ -16,9 +16,9 @@ def train(*words: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_process_prints_only_the_error_line(tmp_path: Path) -> None:
     done = train("selector=ucb_cs", "selector.discont=0.5", f"paths.logs={tmp_path}")
-    said = "selector=ucb_cs has no option 'discont'; its options are discount, index, sigma, tie"
-    said += "; did you mean discount?"
-    assert (done.returncode, done.stderr, done.stdout) == (2, f"{said}\n", "")
+    expected = "selector=ucb_cs has no option 'discont'; its options are discount, index, sigma, tie"
+    expected += "; did you mean discount?"
+    assert (done.returncode, done.stderr, done.stdout) == (2, f"{expected}\n", "")
     assert not list(tmp_path.iterdir())
 
 

@@ -33,8 +33,8 @@ def test_a_target_that_is_no_component_is_rejected_before_it_is_called(
     called: list[object] = []
     monkeypatch.setattr(subprocess.Popen, "__init__", lambda self, *args, **options: called.append(options))
     word = {"callback.x": (), "objective.base": ("objective=propfair",)}.get(place, ())
-    made = compose_words("logger=none", *word, f"paths.logs={tmp_path}")
-    config: dict[str, Any] = json.loads(json.dumps(made.config))
+    config_of_word = compose_words("logger=none", *word, f"paths.logs={tmp_path}")
+    config: dict[str, Any] = json.loads(json.dumps(config_of_word.config))
     node = {"_target_": target, "args": ["touch", "x"]}
     if place == "callback.x":
         config["callback"]["x"] = node
@@ -42,7 +42,7 @@ def test_a_target_that_is_no_component_is_rejected_before_it_is_called(
         config["objective"]["base"] = node
     else:
         config[place] = node
-    composed = compose.Composed(config, made.choices, ())
+    composed = compose.Composed(config, config_of_word.choices, ())
     make: Callable[[], object] = partial(components.make, composed, place.partition(".")[0])
     if place == "callback.x":
         make = partial(make_observers, composed)

@@ -148,8 +148,8 @@ CASES = [
     ("~selector", "selector must be one of the choices in configs/selector, got nothing"),
     ("~deadline", "deadline must be one of the choices in configs/deadline, got nothing"),
     ("~callback", "callback must be one of the choices in configs/callback, got nothing"),
-    ("~seed", "seed is missing: leave out ~seed"),
-    ("~eval.every", "eval.every is missing: leave out ~eval.every"),
+    ("~seed", "~seed removes an option that the config does not have"),
+    ("~eval.every", "~eval.every removes an option that the config does not have"),
     ("~requires", "requires is set by aliases such as agg=fedavgm: leave it out"),
     *(
         (f"{name}=null", f"{name} must be")

@@ -138,9 +138,9 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
     ],
 )
 def test_notices_name_the_disadvantage_of_a_combination(words: tuple[str, ...], lines: list[str]) -> None:
-    found = startup_notices(*words)
-    assert len(found) == len(lines)
-    assert all(line in said for line, said in zip(lines, found, strict=True))
+    notices_found = startup_notices(*words)
+    assert len(notices_found) == len(lines)
+    assert all(line in notice for line, notice in zip(lines, notices_found, strict=True))
 
 
 @pytest.mark.parametrize("norm", [nn.BatchNorm1d(4), nn.SyncBatchNorm(4), nn.GroupNorm(2, 4)])
@@ -154,28 +154,30 @@ def test_batch_norm_statistics_are_always_weighted_by_samples(norm: nn.Module) -
         fair = replace(parts, agg=make("agg", word))
         batch_norm = keeps_statistics(nn.Sequential(nn.Linear(2, 4), norm))
         facts = Facts(fair, {**composition.config, "cohort": federation.n_clients}, federation, batch_norm=batch_norm)
-        found = list_notices({**composition.choices, "agg": word}, facts)
-        assert len(found) == (word not in ("fedavg", "afl") and not isinstance(norm, nn.GroupNorm))
-        assert all("the network has batch norm" in line and f"while agg={word} combines" in line for line in found)
+        lines_found = list_notices({**composition.choices, "agg": word}, facts)
+        assert len(lines_found) == (word not in ("fedavg", "afl") and not isinstance(norm, nn.GroupNorm))
+        assert all(
+            "the network has batch norm" in line and f"while agg={word} combines" in line for line in lines_found
+        )
 
 
-@pytest.mark.parametrize(("rank", "said"), [(16, True), (4, False)])
+@pytest.mark.parametrize(("rank", "has_notice"), [(16, True), (4, False)])
 def test_a_codec_without_effect_gives_a_notice(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, rank: int, said: bool
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, rank: int, has_notice: bool
 ) -> None:
     """Ten outputs of 64 inputs each: of rank 16 nothing is to be had."""
     words = ("codec=lowrank", "codec.mode=posthoc", f"codec.k={rank}", "codec.min_size=64", "model=logreg", "rounds=1")
     go(tmp_path, *words)
-    assert ("codec=lowrank makes no update of this network smaller" in caplog.text) == said
+    assert ("codec=lowrank makes no update of this network smaller" in caplog.text) == has_notice
 
 
-@pytest.mark.parametrize(("rate", "said"), [("1e-5", True), ("0.003", True), ("0.0031", False)])
+@pytest.mark.parametrize(("rate", "has_notice"), [("1e-5", True), ("0.003", True), ("0.0031", False)])
 def test_a_gradient_of_two_components_gives_a_notice(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, rate: str, said: bool
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, rate: str, has_notice: bool
 ) -> None:
     """Of 650 numbers a share of .003 is the shortest sketch, two; .0031 are three."""
     go(tmp_path, "selector=hcsfed", f"selector.rate={rate}", "model=logreg", "rounds=1")
-    assert ("selector=hcsfed compresses a gradient of this network into two numbers" in caplog.text) == said
+    assert ("selector=hcsfed compresses a gradient of this network into two numbers" in caplog.text) == has_notice
 
 
 def test_a_component_of_any_group_may_add_notices() -> None:
@@ -184,8 +186,8 @@ def test_a_component_of_any_group_may_add_notices() -> None:
             return [f"availability={choice} says this", "and that"]
 
     parts, composition = make_components(availability=Talker()), compose_words()
-    found = list_notices({**composition.choices, "availability": "sometimes"}, Facts(parts, composition.config))
-    assert found == ["availability=sometimes says this", "and that"]
+    lines_found = list_notices({**composition.choices, "availability": "sometimes"}, Facts(parts, composition.config))
+    assert lines_found == ["availability=sometimes says this", "and that"]
 
 
 @pytest.mark.parametrize(

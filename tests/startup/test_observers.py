@@ -47,9 +47,9 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("words", "said"), MISTAKES, ids=[said[:60] for _, said in MISTAKES])
-def test_an_invalid_observer_is_rejected_in_one_line(words: tuple[str, ...], said: str) -> None:
-    with pytest.raises(OptionError, match=re.escape(said)) as caught:
+@pytest.mark.parametrize(("words", "message"), MISTAKES, ids=[message[:60] for _, message in MISTAKES])
+def test_an_invalid_observer_is_rejected_in_one_line(words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(message)) as caught:
         make_observers(compose_words("logger=none", *words))
     assert "\n" not in str(caught.value)
 
@@ -66,18 +66,18 @@ def test_an_invalid_observer_is_rejected_in_one_line(words: tuple[str, ...], sai
     ],
 )
 def test_valid_observers_are_accepted(words: tuple[str, ...]) -> None:
-    found = make_observers(compose_words("logger=none", *words))
-    assert type(found.observers[0]).__name__ == "Journal"
-    assert type(found.observers[-1]).__name__ == "RunStatus", "it says how the others ended"
+    observers = make_observers(compose_words("logger=none", *words))
+    assert type(observers.observers[0]).__name__ == "Journal"
+    assert type(observers.observers[-1]).__name__ == "RunStatus", "it says how the others ended"
 
 
 def test_only_lightning_callbacks_may_end_a_run_early() -> None:
     timer = ("+callback.a._target_=lightning.pytorch.callbacks.Timer", "+callback.a.duration=00:01:00:00")
     collect = "+callback.c._target_=run_harness.Collect"
     stop = (STOP, "+callback.x.monitor=server_val/acc")
-    found = make_observers(compose_words("logger=none", *timer, *stop, collect)).ends_early
-    assert [node["_target_"] for node in found] == [f"{LIGHTNING}.EarlyStopping", f"{LIGHTNING}.Timer"]
-    assert found == json.loads(json.dumps(found))
+    observers = make_observers(compose_words("logger=none", *timer, *stop, collect)).ends_early
+    assert [node["_target_"] for node in observers] == [f"{LIGHTNING}.EarlyStopping", f"{LIGHTNING}.Timer"]
+    assert observers == json.loads(json.dumps(observers))
     moved = [word.replace("callback.a", "callback.z") for word in timer]
-    assert make_observers(compose_words("logger=none", *stop, *moved)).ends_early == found
+    assert make_observers(compose_words("logger=none", *stop, *moved)).ends_early == observers
     assert make_observers(compose_words("logger=none", collect)).ends_early == []

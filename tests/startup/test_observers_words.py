@@ -28,7 +28,7 @@ def nodes() -> list[tuple[str, dict[str, Any]]]:
 def test_keys_are_arguments_without_defaults(name: str, node: dict[str, Any]) -> None:
     signature = inspect.signature(get_class(node["_target_"]))
     assert set(node) - {"_target_"} == set(signature.parameters)
-    assert all(each.default is inspect.Parameter.empty for each in signature.parameters.values())
+    assert all(parameter.default is inspect.Parameter.empty for parameter in signature.parameters.values())
     assert instantiate(node, _convert_="all") is not None
 
 

@@ -72,10 +72,10 @@ def test_the_overlay_composes_like_hydra(overrides: tuple[str, ...]) -> None:
 def test_each_kind_of_override_is_applied_like_hydra() -> None:
     groups = ("agg", "server", "objective", "codec", "client", "deadline", "device")
     typed = ("model=mlp", *(f"{group}={list_options(group)[-1]}" for group in groups))
-    laid, own = compose_words(*typed), by_hydra(*typed)
+    laid, hydras = compose_words(*typed), by_hydra(*typed)
     for group in groups:
-        assert laid.config[group] == own.config[group], group
-    assert laid == own
+        assert laid.config[group] == hydras.config[group], group
+    assert laid == hydras
 
 
 @pytest.mark.parametrize("word", ["objective@objective.base=gce", "+agg=scaffold"])
@@ -86,14 +86,16 @@ def test_overrides_that_hydra_rejects_are_rejected(word: str) -> None:
 
 @pytest.mark.parametrize("group", sorted({*LIGHT, *HEAVY} - {*DATA_GROUPS}))
 def test_overrides_of_our_groups_compose_with_hydra_once(group: str) -> None:
-    asked: list[tuple[str, ...]] = []
+    requested: list[tuple[str, ...]] = []
 
     def ask(overrides: tuple[str, ...]) -> DictConfig:
-        asked.append(overrides)
+        requested.append(overrides)
         return composed_by_hydra(overrides)
 
     overlay = Overlay(ask, CONFIGS)
-    own = [word for word in list_options(group) if "defaults" not in load_yaml(CONFIGS / group / f"{word}.yaml")]
-    for word in own:
+    plain_options = [
+        word for word in list_options(group) if "defaults" not in load_yaml(CONFIGS / group / f"{word}.yaml")
+    ]
+    for word in plain_options:
         assert overlay.compose((f"{group}={word}",)).choices[group] == word
-    assert asked == [()]
+    assert requested == [()]

@@ -16,17 +16,17 @@ WORDS = ("selector=flash", "heterogeneity=noise_bimodal", "agg=fedprox", "data_s
 
 def test_composing_for_many_seeds_equals_composing_each() -> None:
     for seed in (3, 0, 12):
-        own = compose_run((*WORDS, f"seed={seed}"), CONFIGS)
-        assert compose_job((*WORDS, f"seed={seed}"), CONFIGS) == own
-        assert own.config["data_seed"] == seed
+        single = compose_run((*WORDS, f"seed={seed}"), CONFIGS)
+        assert compose_job((*WORDS, f"seed={seed}"), CONFIGS) == single
+        assert single.config["data_seed"] == seed
 
 
 def test_methods_of_a_setting_compose_with_hydra_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A study has hundreds of rows, and Hydra takes tenths of a second for a composition."""
-    asked, by_hydra = list[Sequence[str]](), compose.compose_with_hydra
+    requested, by_hydra = list[Sequence[str]](), compose.compose_with_hydra
 
     def count(words: Sequence[str], configs: Path, *, with_hydra: bool = False) -> DictConfig:
-        asked.append(words)
+        requested.append(words)
         return by_hydra(words, configs, with_hydra=with_hydra)
 
     monkeypatch.setattr(compose, "compose_with_hydra", count)
@@ -34,5 +34,5 @@ def test_methods_of_a_setting_compose_with_hydra_once(monkeypatch: pytest.Monkey
     for selector in ("random", "flash", "fedcbs"):
         words = ("rounds=7", "heterogeneity=noise_bimodal", f"selector={selector}")
         assert compose_job((*words, "seed=5"), CONFIGS).choices["selector"] == selector
-    assert asked == [("heterogeneity=noise_bimodal",)]
+    assert requested == [("heterogeneity=noise_bimodal",)]
     overlay._overlay.cache_clear()

@@ -180,9 +180,9 @@ def test_every_requirement_can_fail_and_every_fact_exists() -> None:
     parts, network = make_components(), nn.Linear(2, 2)
     facts = Facts(parts, compose_words().config, federation_of(), 3, Layout.of(network), keeps_statistics(network))
     for requirement in all_requirements:
-        said = requirements.requirement_message(requirement, "somebody", choices, facts)
-        assert "somebody" in said
-        assert "{" not in said
+        message = requirements.requirement_message(requirement, "somebody", choices, facts)
+        assert "somebody" in message
+        assert "{" not in message
         assert bool(requirement.holds(facts)) == requirement.holds(facts)
 
 
@@ -191,7 +191,7 @@ STRATIFIED = ("selector=hcsfed", "selector.agg=stratified")
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         ((*STRATIFIED, "agg=fedmaba"), True),
         ((*STRATIFIED, "agg=fedmaba", "agg.alpha=0"), False),
@@ -202,10 +202,10 @@ STRATIFIED = ("selector=hcsfed", "selector.agg=stratified")
         (("selector=fedpns", "agg=fedmaba"), False),
     ],
 )
-def test_ignored_advised_weights_give_a_notice(words: tuple[str, ...], said: bool) -> None:
+def test_ignored_advised_weights_give_a_notice(words: tuple[str, ...], expected: bool) -> None:
     """FedPNS leaves updates out and weighs nobody, which every aggregator goes by."""
     lines = [line for line in startup_notices(*words) if "advises have no effect" in line]
-    assert len(lines) == said
+    assert len(lines) == expected
     assert all(IGNORED in line for line in lines)
 
 

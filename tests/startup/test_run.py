@@ -16,10 +16,10 @@ def test_a_signal_during_the_import_of_torch_gives_one_line(tmp_path: Path) -> N
     line = [sys.executable, "train.py", "-m", "seed=0,1", *SMALL, f"paths.logs={tmp_path}"]
     process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    assert any("#0 : seed=0" in said for said in process.stdout)
+    assert any("#0 : seed=0" in output_line for output_line in process.stdout)
     process.send_signal(signal.SIGTERM)
-    _, said = process.communicate()
-    assert (process.returncode, said) == (143, "stopped before a round was trained\n")
+    _, output_line = process.communicate()
+    assert (process.returncode, output_line) == (143, "stopped before a round was trained\n")
     assert not (tmp_path / "runs").exists()
 
 
@@ -30,8 +30,8 @@ def test_a_closed_output_pipe_ends_the_run_quietly(tmp_path: Path) -> None:
     process.stdout.close()
     done = process.finish()
     assert done.returncode == 128 + signal.SIGPIPE
-    left = list((tmp_path / "runs").iterdir())
-    assert done.stderr.count("\n") == len(left), "how to go on, if there is anything to go on with"
-    for path in left:
+    run_folders = list((tmp_path / "runs").iterdir())
+    assert done.stderr.count("\n") == len(run_folders), "how to go on, if there is anything to go on with"
+    for path in run_folders:
         assert (path / "last.ckpt").exists()
         assert json.loads((path / "status.json").read_text())["status"] == "interrupted"

@@ -29,18 +29,20 @@ def built(data: Raw, clients: int | None) -> Federation:
 @pytest.mark.parametrize("shape", [(7,), (1,), (3, 4, 2)])
 @pytest.mark.parametrize("clients", [None, 9])
 def test_owned_inputs_are_not_copied(shape: tuple[int, ...], clients: int | None) -> None:
-    data, mine = raw(shape), raw(shape)
-    copied, owned = built(data, clients), built(replace(mine, single_use=True), clients)
+    data, own_data = raw(shape), raw(shape)
+    copied, owned = built(data, clients), built(replace(own_data, single_use=True), clients)
     for part in ("train", "val", "test", "server_val", "server_test"):
-        one, other = getattr(copied, part), getattr(owned, part)
-        for field in fields(one):
-            assert np.array_equal(getattr(one, field.name), getattr(other, field.name)), (part, field.name)
+        copied_part, owned_part = getattr(copied, part), getattr(owned, part)
+        for field in fields(copied_part):
+            assert np.array_equal(getattr(copied_part, field.name), getattr(owned_part, field.name)), (part, field.name)
     assert np.array_equal(data.train_x, raw(shape).train_x)  # nobody touched what is somebody else's
-    shared = torch.from_numpy(mine.train_x).untyped_storage().data_ptr() == owned.train.x.untyped_storage().data_ptr()
+    shared = (
+        torch.from_numpy(own_data.train_x).untyped_storage().data_ptr() == owned.train.x.untyped_storage().data_ptr()
+    )
     assert shared == (clients is None)  # the rows of those who take no part are not kept
     assert np.array_equal(data.train_y, raw(shape).train_y)
-    held = torch.from_numpy(mine.train_y).untyped_storage().data_ptr()
-    assert (held == owned.train.true_y.untyped_storage().data_ptr()) == (clients is None)
+    label_address = torch.from_numpy(own_data.train_y).untyped_storage().data_ptr()
+    assert (label_address == owned.train.true_y.untyped_storage().data_ptr()) == (clients is None)
 
 
 @pytest.mark.parametrize("why", ["read-only", "the test part is a piece of it"])

@@ -51,7 +51,7 @@ def test_rounding_errors_are_no_difference() -> None:
 
 
 @pytest.mark.parametrize(
-    ("now", "found"),
+    ("now", "expected"),
     [
         (curve(value=curve().value + np.where(curve().steps > 2, 0.02, 0.0)), "value from round 3"),
         (curve(virtual_s=1.17 * curve().virtual_s), "virtual_s from round 1"),

@@ -9,7 +9,7 @@ from study.tiny import TINY, run_study, write_study
 
 
 @pytest.mark.parametrize(
-    ("horizon", "more", "line"),
+    ("horizon", "overrides", "line"),
     [
         (
             4,

@@ -15,7 +15,7 @@ from yaml_words import CONFIGS, ROOT
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"colour": 1}, "there is no option 'colour'; there are "),
         ({"title": ""}, "title must be a text that is not empty, got ''"),
@@ -65,7 +65,7 @@ from yaml_words import CONFIGS, ROOT
             "cells.a.rows must be a list of one or more of round_robin,",
         ),
         ({"cells": {"a": {"words": [], "bounds": {"b": 3}}}}, "cells.a.bounds.b must be a list of texts"),
-        ({"common": ["paths.logs=x"]}, "common: paths.logs is the study's own"),
+        ({"common": ["paths.logs=x"]}, "common: paths.logs is set by the study itself: leave paths.logs=x out"),
         (
             {"cells": {"a": {"words": ["selector=powd"]}}},
             "cells.a.words: selector=powd has no effect, as every row has its own selector: leave it out",

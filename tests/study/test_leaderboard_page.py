@@ -183,7 +183,7 @@ def test_a_leaderboard_without_results_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("title: t\nquestion: q\nof: {}\n", r"board/study\.yaml: of must be one study or more"),
         ("title: t\nof: {first: digits}\n", r"board/study\.yaml: question is missing"),

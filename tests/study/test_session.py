@@ -46,7 +46,7 @@ def forbid(*args: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"selectors": ["powd", "ort"]}, "study.yaml: ort: did you mean selector=oort? selector must be one of"),
         (

@@ -12,7 +12,7 @@ from yaml_words import CONFIGS
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"trials": 0}, "tune.trials must be an integer in [1, inf), got 0"),
         ({"seeds": [1, 7]}, "tune.seeds must be seeds without those of the study, such as 1, got [1, 7]"),
@@ -38,7 +38,7 @@ def test_errors_in_a_search_space_are_reported(tmp_path: Path, changes: dict[str
 
 
 @pytest.mark.parametrize(
-    ("space", "said"),
+    ("space", "message"),
     [
         (
             {"selector.discount": {"low": 0.8, "high": 1.0}},

@@ -230,7 +230,7 @@ def test_a_trial_without_a_commit_is_named(tmp_path: Path, monkeypatch: pytest.M
     del facts["ucb_cs"]["tried"][0]["commit"]
     file.write_text(yaml.safe_dump(facts))
     with pytest.raises(
-        OptionError, match=f"ucb_cs: the trial {FIRST[0]} {FIRST[1]} has no commit; remove it to repeat it"
+        OptionError, match=f"ucb_cs: the trial {FIRST[0]} {FIRST[1]} lacks commit; remove it to repeat it"
     ):
         load(tmp_path)
 

@@ -126,7 +126,8 @@ def format_interval(values: Iterable[float]) -> str:
     """Return the mean with its 95 % t interval, as in `+4.0 [3.4, 4.6]`."""
     x = np.array(list(values))
     half = float(stats.t.ppf(0.975, len(x) - 1)) * x.std(ddof=1) / math.sqrt(len(x))
-    return f"{x.mean():+.1f} [{x.mean() - half:.1f}, {x.mean() + half:.1f}]"
+    mean = round(float(x.mean()), 1) + 0.0  # no -0.0
+    return f"{mean:+.1f} [{x.mean() - half:.1f}, {x.mean() + half:.1f}]"
 
 
 def t_test_p(values: Iterable[float]) -> float:

@@ -114,7 +114,9 @@ class Trace(Availability):
         period = self._periods(table, order, device, end)
         ready = np.ones(len(order), dtype=bool) if self.state is None else table.flags("state", self.state)[order]
         if not ready.any():
-            raise DataError(f"availability.path: {self.path} has no client that is ever ready")
+            raise DataError(
+                f"availability.path: {self.path} has no client that is ever available: check start and end of intervals"
+            )
         start, end, device = _merge_intervals(start[ready], end[ready], device[ready])
         stop = np.cumsum(np.bincount(device, minlength=len(counts)))
         first = np.concatenate([[0], stop[:-1]])

@@ -100,7 +100,7 @@ class LoggedSelector:
 
 
 def find_wide_round(log: RunLog) -> LoggedRound | None:
-    """Return the first round in which more clients arrived than a row of the per-client table has numbers."""
+    """Return the first round with more arrived clients than columns of a signal of pairs are logged; None without."""
     from fedcohort.round.report import MAX_COLUMNS  # noqa: PLC0415 - imports torch
 
     return next((round for round in log.rounds if len(round.arrived) > MAX_COLUMNS), None)

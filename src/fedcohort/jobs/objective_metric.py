@@ -30,5 +30,8 @@ def read_objective(folder: Path, metric: str | None) -> float | None:
     if not values:
         raise FedcohortError(f"objective_metric={metric} was never measured in {folder}: lower eval.every")
     if not math.isfinite(values[-1]):
-        raise FedcohortError(f"objective_metric={metric} is {values[-1]} at the end of {folder}")
+        raise FedcohortError(
+            f"objective_metric={metric} is {values[-1]} at the end of {folder}: the job has no result to search by; "
+            "narrow the search, or choose another metric"
+        )
     return values[-1]

@@ -142,10 +142,10 @@ def _find_killed(record: JobRecord, waited_for: bool, cancelled: bool) -> JobRec
     is_running = record.folder is not None and is_locked(record.folder / "run.lock")
     if record.how != "running" or waited_for or is_running:
         return record
-    return replace(record, how="stopped") if cancelled else fail_killed(record)
+    return replace(record, how="stopped") if cancelled else mark_killed_as_failed(record)
 
 
-def fail_killed(record: JobRecord) -> JobRecord:
+def mark_killed_as_failed(record: JobRecord) -> JobRecord:
     """Return the record of a job whose process was killed."""
     return replace(record, how="failed", reason=f"{KILLED}{log_of(record.folder)}")
 

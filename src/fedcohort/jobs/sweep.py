@@ -21,7 +21,7 @@ from fedcohort.host import memory, messages
 from fedcohort.host.commands import fedcohort_command
 from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import cluster, preload, report, status
-from fedcohort.jobs.status import KILLED, fail_killed, is_cancelled
+from fedcohort.jobs.status import KILLED, is_cancelled, mark_killed_as_failed
 from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.sweep_folder import LOCK, JobRecord, Plan, SweepJob, save_plan
@@ -68,7 +68,7 @@ class Sweep:
             return []
         records = {n: JobRecord(tuple(words), "failed", None, NEVER) for n, words in enumerate(self.expected)}
         for number, record in sweep_folder.read(self.folder).items():
-            records[number] = fail_killed(record) if record.how == "running" else record
+            records[number] = mark_killed_as_failed(record) if record.how == "running" else record
         return [record for _, record in sorted(records.items())]
 
     def exit_code(self) -> int:

@@ -81,7 +81,9 @@ def foreign(x: Tensor, where: str, federation: Federation) -> Tensor:
         )
     hashes = row_hashes(x.numpy())
     if n_tested := np.isin(hashes, row_hashes(federation.server_test.x.cpu().numpy())).sum():
-        raise DataError(f"{where}: {n_tested} inputs are in the run's test set")
+        raise DataError(
+            f"{where}: {n_tested} inputs are also in the run's test set, whose accuracy would be too high: remove them"
+        )
     if np.isin(hashes, _hashes_of_clients(federation)).sum() * 2 >= len(x):
         raise DataError(f"{where}: the inputs are samples of the clients: choose others, or proxy=client_heldout")
     return x

@@ -84,7 +84,7 @@ def read_log(folder: Path) -> RunLog:
     by_step = dict(iter(table.groupby("step")))
     missing_step = next((step for step in past.steps[1:] if step not in by_step and past.cohorts[step]), None)
     if missing_step is not None:
-        raise CheckpointError(f"{folder} lacks the per-client table of round {missing_step}")
+        raise CheckpointError(f"{folder} lacks the per-client table of round {missing_step}: repeat the run")
     clock = past.metrics["time/virtual_s"].to_numpy()
     rounds = [
         LoggedRound(

@@ -58,7 +58,7 @@ def check_metrics(part: Part, result: Result, *args: object) -> Result:
 
 # --- selector ------------------------------------------------------------------------------------------------------
 def check_probes(part: Part, result: Result, state: State, ctx: RoundContext) -> Sequence[Probe]:
-    """Check the probes, and return them as a tuple, as a generator can be read only once."""
+    """Return the probes as a tuple, as a generator can be read only once; raise an error for wrong types or ids."""
     probes = tuple(result)
     for probe in probes:
         check_type("a probe", probe, Probe)

@@ -96,7 +96,7 @@ def list_queried(probes: Sequence[Probe], clients: Ids | None = None) -> Ids:
 
 
 def list_answered(probes: Sequence[Probe], results: Mapping[str, ProbeResult]) -> list[Probe]:
-    """Return the probes with only the clients that answered."""
+    """Return the probes (queries to clients), each with only those of its clients that answered."""
     return [replace(probe, clients=results[probe.signal].clients) for probe in probes]
 
 

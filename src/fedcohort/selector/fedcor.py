@@ -146,7 +146,7 @@ class FedCor(Selector[State]):
         return round - 1 > self.warmup and (round - 1) % self.interval == 0
 
     def _read(self, state: State, round: int, probes: Mapping[str, ProbeResult]) -> State:
-        """Store the losses queried before this round, of w_t and of the shadow model.
+        """Store the losses that clients answered before this round: of the global model w_t, and of the shadow model.
 
         The losses of w_t complete the loss changes of the previous round.
         """

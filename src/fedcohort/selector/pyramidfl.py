@@ -203,7 +203,7 @@ def predict_job_seconds(ctx: RoundContext, chosen: Ids, rho: Values) -> Values:
 
 
 def work_multipliers(seconds: Values, unit_s: Values, E: int, beta: float) -> Values:
-    """Return M, [m].
+    """Return M, how many times its units of work each client does instead of waiting for the slowest, [m].
 
     Args:
         seconds: c, expected duration of each client, [m].

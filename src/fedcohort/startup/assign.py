@@ -156,8 +156,8 @@ def draw_server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
     if len(rows) == 0:
         cure = f"; {raw.small_client_remedy}" if raw.small_client_remedy else ""
         raise DataError(
-            f"dataset={raw.name}: no owner has more than {MIN_SAMPLES} training samples, none is left for "
-            f"server_val{cure}"
+            f"dataset={raw.name}: server_val takes samples of owners with more than {MIN_SAMPLES} training samples, "
+            f"and there are none{cure}"
         )
     return rows
 

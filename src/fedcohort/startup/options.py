@@ -149,7 +149,7 @@ def check(config: Mapping[str, Any]) -> None:
         node, _, name = option.rpartition(".")
         content = config[node] if node else config
         if name not in content:
-            raise OptionError(f"{option} is missing: leave out ~{option}")
+            raise OptionError(f"~{option} removes an option that the config does not have: leave it out")
         allowed(option, content[name])
     check_threads_of_forks(config["trainer"])
     if config["clients"] is not None and config["cohort"] > config["clients"]:

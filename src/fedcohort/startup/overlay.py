@@ -96,7 +96,7 @@ class Overlay:
         return not self._reach(group, str(override.value())).isdisjoint(replaced_groups)
 
     def _find_reach(self, group: str, choice: str) -> frozenset[str]:
-        """Return the top-level names, outside its group, that the yaml of a choice and those it includes may set."""
+        """Return the top-level options outside its group that a choice can set, also through files that it includes."""
         package = PACKAGE.search(self._text(group, choice))
         if package is None:
             return frozenset()

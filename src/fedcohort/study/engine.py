@@ -85,7 +85,7 @@ class StudyRunner:
                 if row["status"] == DONE and outcome.run_as is None:
                     time_left.learn((condition.setting, condition.method), row["wall_s"])
                 seconds = time_left.seconds([key[:2] for key in to_do]) / self.launch.n_jobs
-                time_text = f", {progress.spell_s(seconds)} left" if seconds else ""
+                time_text = f", {progress.format_seconds(seconds)} left" if seconds else ""
                 self.say(f"[{number}/{n_to_do}] {_describe(row, outcome.run_as)}{time_text}")
 
     def collect(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> list[str]:

@@ -156,10 +156,10 @@ def estimate_time(results: Results) -> TimeLeft[Pair]:
 def _describe_time(keys: Iterable[Key], results: Results) -> str:
     """Return the time that the runs may take; "" if it is not known."""
     seconds = estimate_time(results).seconds([key[:2] for key in keys])
-    return f", about {spell_s(seconds)} in one process" if seconds else ""
+    return f", about {format_seconds(seconds)} in one process" if seconds else ""
 
 
-def spell_s(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """Return `40 s`, `12 min` or `3.5 h`."""
     if seconds < 90:
         return f"{seconds:.0f} s"

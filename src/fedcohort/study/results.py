@@ -157,7 +157,7 @@ def _read(study: Study, folder: Path, results: Results) -> None:
 
 
 def list_runs(rows: Iterable[Row]) -> list[Row]:
-    """Return one row of each run; a run may be the result of several rows, as of a bound and of a baseline."""
+    """Return one row per run, also where a run serves twice, for instance as a bound and as a baseline."""
     return list({tuple(row[name] for name in RUN): row for row in rows}.values())
 
 

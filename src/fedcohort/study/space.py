@@ -198,5 +198,5 @@ def load_all(folder: Path) -> dict[str, dict[str, Any]]:
             for trial in (*facts["tried"], *facts["spare"]):
                 if missing := [name for name in TRIAL if name not in trial]:
                     overrides = " ".join(trial.get("words", ()))
-                    raise OptionError(f"{method}: the trial {overrides} has no {missing[0]}; remove it to repeat it")
+                    raise OptionError(f"{method}: the trial {overrides} lacks {missing[0]}; remove it to repeat it")
         return tuned

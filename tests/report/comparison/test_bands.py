@@ -28,7 +28,7 @@ def test_at_equal_cost_runs_end_where_the_first_does() -> None:
 
 
 def test_differences_are_paired_and_positive_where_better() -> None:
-    own, base = {0: curve([1.0], [1]), 1: curve([2.0], [1])}, {0: curve([3.0], [1]), 7: curve([0.0], [1])}
-    assert subtract(own, base, ROUNDS, Options("value")).mean.tolist() == [-2.0]
-    assert subtract(own, base, ROUNDS, Options("value", sign=-1)).mean.tolist() == [2.0]
-    assert not len(subtract(own, {}, ROUNDS, Options("value")).x)
+    method, base = {0: curve([1.0], [1]), 1: curve([2.0], [1])}, {0: curve([3.0], [1]), 7: curve([0.0], [1])}
+    assert subtract(method, base, ROUNDS, Options("value")).mean.tolist() == [-2.0]
+    assert subtract(method, base, ROUNDS, Options("value", sign=-1)).mean.tolist() == [2.0]
+    assert not len(subtract(method, {}, ROUNDS, Options("value")).x)

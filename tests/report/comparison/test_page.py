@@ -17,7 +17,7 @@ from fedcohort.results.matching.run import Run
 ATTACK = "<script>alert(1)</script>"
 
 
-def known(ucb: float = 0.1, name: str = "ucb") -> list[Run]:
+def make_runs_to_compare(ucb: float = 0.1, name: str = "ucb") -> list[Run]:
     """Three seeds of random, and of a method that differs by about `ucb`."""
     noise = (0.002, 0.0, -0.002)
     runs = [make_run("random", seed, 0.5 + seed / 100) for seed in range(3)]
@@ -26,16 +26,16 @@ def known(ucb: float = 0.1, name: str = "ucb") -> list[Run]:
 
 def test_a_verdict_states_interval_correction_seeds_and_cost() -> None:
     """Differences 10.2, 10, 9.8 points: s = .2, half = 4.30265 * .2 / sqrt(3) = .50."""
-    runs = known()
-    for each in runs[3:]:
-        each.metrics.update({"comm/down_bytes": 3.07e6, "comm/up_bytes": 0.0})  # type: ignore[attr-defined]
-    for each in runs[:3]:
-        each.metrics.update({"comm/down_bytes": 1e6, "comm/up_bytes": 0.0})  # type: ignore[attr-defined]
+    runs = make_runs_to_compare()
+    for run in runs[3:]:
+        run.metrics.update({"comm/down_bytes": 3.07e6, "comm/up_bytes": 0.0})  # type: ignore[attr-defined]
+    for run in runs[:3]:
+        run.metrics.update({"comm/down_bytes": 1e6, "comm/up_bytes": 0.0})  # type: ignore[attr-defined]
     assert list_verdicts(compare_runs(runs)) == [
         "ucb is better than random by 10.00 points [9.50, 10.50], p < 0.001 after Holm's correction over 1 method, "
         "3 seeds, at 3.07 times the bytes."
     ]
-    (line,) = list_verdicts(compare_runs(known(-0.1)))
+    (line,) = list_verdicts(compare_runs(make_runs_to_compare(-0.1)))
     assert line.startswith("ucb is worse than random by 10.00 points [9.50, 10.50]")
     assert line.endswith("over 1 method, 3 seeds."), "nothing is said of a cost that is not known"
 
@@ -76,7 +76,7 @@ def test_settings_have_sentences_of_their_own() -> None:
 
 
 def test_a_result_other_than_the_default_is_named_first(tmp_path: Path) -> None:
-    answer = compare_runs(known(), result="last", horizon=2)
+    answer = compare_runs(make_runs_to_compare(), result="last", horizon=2)
     page.write(answer, tmp_path / "out", curves=False)
     text = (tmp_path / "out" / "report.html").read_text()
     assert '<p class="question">6 runs of all runs; last evaluation of each run, horizon 2 rounds</p>' in text
@@ -84,7 +84,7 @@ def test_a_result_other_than_the_default_is_named_first(tmp_path: Path) -> None:
 
 
 def test_all_files_are_written_and_older_ones_go(tmp_path: Path) -> None:
-    answer = compare_runs(known(), metrics=[ACC, "test/loss"], target=Target(0.3), axis="rounds")
+    answer = compare_runs(make_runs_to_compare(), metrics=[ACC, "test/loss"], target=Target(0.3), axis="rounds")
     text, files = page.write(answer, tmp_path / "out")
     names = [file.name for file in files]
     assert names[:7] == ["report.html", "table.md", "table.tex", "table.csv", "target.md", "target.tex", "target.csv"]
@@ -96,13 +96,13 @@ def test_all_files_are_written_and_older_ones_go(tmp_path: Path) -> None:
     assert html.count("<img") == 3
     assert re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?(?!data:)[^"'\s>]+""", html) == []
     (tmp_path / "out" / "means.png").write_bytes(b"")
-    _, files = page.write(compare_runs(known()), tmp_path / "out", curves=False)
+    _, files = page.write(compare_runs(make_runs_to_compare()), tmp_path / "out", curves=False)
     assert {path.name for path in (tmp_path / "out").iterdir()} == {file.name for file in files}
     assert "target.csv" not in {file.name for file in files}
 
 
 def test_the_csv_has_all_digits_of_every_cell_and_metric() -> None:
-    answer = compare_runs(known(), metrics=[ACC, "test/loss"], target=Target(0.3), axis="rounds")
+    answer = compare_runs(make_runs_to_compare(), metrics=[ACC, "test/loss"], target=Target(0.3), axis="rounds")
     rows = list(csv.DictReader(result_table(answer).csv().splitlines()))
     assert [(row["selector"], row["metric"]) for row in rows] == [
         ("ucb", ACC),
@@ -115,7 +115,7 @@ def test_the_csv_has_all_digits_of_every_cell_and_metric() -> None:
 
 
 def test_markup_in_a_name_is_shown_as_text(tmp_path: Path) -> None:
-    answer = compare_runs(known(name=ATTACK), rows="selector")
+    answer = compare_runs(make_runs_to_compare(name=ATTACK), rows="selector")
     text, _ = page.write(answer, tmp_path / "out")
     html = (tmp_path / "out" / "report.html").read_text()
     assert "<script" not in html
@@ -125,7 +125,7 @@ def test_markup_in_a_name_is_shown_as_text(tmp_path: Path) -> None:
 
 
 def test_without_a_baseline_there_are_means(tmp_path: Path) -> None:
-    _, files = page.write(compare_runs(known(), baseline=None), tmp_path / "out", curves=False)
+    _, files = page.write(compare_runs(make_runs_to_compare(), baseline=None), tmp_path / "out", curves=False)
     assert "means.png" in {file.name for file in files}
     assert "A verdict needs a baseline" in (tmp_path / "out" / "report.html").read_text()
 

@@ -39,10 +39,10 @@ def written(folder: Path, *rounds: Mapping[str, np.ndarray | None], clients: int
     journal.start(facts)
     journal.observe(report(0, clients=clients))
     for step, columns in enumerate(rounds, start=1):
-        made = report(step, clients=clients, cohort=cohort)
-        table = {**made.clients, **columns}
-        kept = {name: values for name, values in table.items() if values is not None}
-        journal.observe(dataclasses.replace(made, clients=kept))
+        round_report = report(step, clients=clients, cohort=cohort)
+        table = {**round_report.clients, **columns}
+        present_columns = {name: values for name, values in table.items() if values is not None}
+        journal.observe(dataclasses.replace(round_report, clients=present_columns))
     journal.finish("finished")
     return facts
 
@@ -57,8 +57,8 @@ def round_of(score: list[float], fate: list[int], **parts: list[float]) -> Expla
 
 
 def test_the_best_come_first_and_those_without_a_score_last() -> None:
-    made = round_of([NAN, 1.0, INF, -INF, 2.0, 1.0], [IDLE, IDLE, ARRIVED, AWAY, IDLE, TOO_LATE])
-    assert made.ranking.tolist() == [2, 4, 5, 1, 3, 0]  # 5 before 1: at equal scores those who were selected
+    scored_round = round_of([NAN, 1.0, INF, -INF, 2.0, 1.0], [IDLE, IDLE, ARRIVED, AWAY, IDLE, TOO_LATE])
+    assert scored_round.ranking.tolist() == [2, 4, 5, 1, 3, 0]  # 5 before 1: at equal scores those who were selected
 
 
 def test_rows_are_the_best_and_all_selected_clients() -> None:
@@ -89,14 +89,14 @@ def test_a_round_is_read_as_it_was_written(tmp_path: Path) -> None:
     score, chance = np.linspace(-1, 1, 12), np.full(12, 1 / 12)
     score[3] = NAN
     facts = written(tmp_path / "run", {}, {"score": score, "probability": chance, "part_nothing": np.full(12, NAN)})
-    made, found = report(2), load(read(facts.folder), 2)
-    np.testing.assert_array_equal(found.score, score)
-    assert found.probability is not None
-    np.testing.assert_array_equal(found.probability, chance)
-    assert list(found.parts) == ["explore"]
-    assert np.flatnonzero(found.fate == ARRIVED).tolist() == made.arrived.tolist()
-    assert np.flatnonzero(found.fate == TOO_LATE).tolist() == np.setdiff1d(made.cohort, made.arrived).tolist()
-    assert np.flatnonzero(found.fate == AWAY).tolist() == np.flatnonzero(~made.clients["available"]).tolist()
+    original, loaded = report(2), load(read(facts.folder), 2)
+    np.testing.assert_array_equal(loaded.score, score)
+    assert loaded.probability is not None
+    np.testing.assert_array_equal(loaded.probability, chance)
+    assert list(loaded.parts) == ["explore"]
+    assert np.flatnonzero(loaded.fate == ARRIVED).tolist() == original.arrived.tolist()
+    assert np.flatnonzero(loaded.fate == TOO_LATE).tolist() == np.setdiff1d(original.cohort, original.arrived).tolist()
+    assert np.flatnonzero(loaded.fate == AWAY).tolist() == np.flatnonzero(~original.clients["available"]).tolist()
 
 
 def test_the_last_round_that_chose_by_a_score_is_explained(
@@ -119,8 +119,8 @@ def test_a_selector_without_scores_has_no_such_figure(
     facts = written(tmp_path / "run", {"score": None, "part_explore": None})
     assert one_round.draw(facts, read(facts.folder)) is None
     assert main([str(facts.folder), "round=1"]) == 1
-    said = " ".join(capsys.readouterr().err.split())
-    assert said == "round must be left out, as selector=flash gives neither scores nor probabilities, got 1"
+    output = " ".join(capsys.readouterr().err.split())
+    assert output == "round must be left out, as selector=flash gives neither scores nor probabilities, got 1"
     assert not drawn
 
 

@@ -48,8 +48,8 @@ def written(
     for step in range(rounds + 1):
         paced = {"round/closed_s": 20.0, **({"round/announced_s": 20.0} if announced else {})} if step else {}
         metrics = {"time/virtual_s": (20.0 + probe_s) * step, **paced}
-        made = dataclasses.replace(report(step), metrics=metrics, cohort=ids if step else ids[:0], arrived=came)
-        journal.observe(dataclasses.replace(made, clients=table if step else {}))
+        round_report = dataclasses.replace(report(step), metrics=metrics, cohort=ids if step else ids[:0], arrived=came)
+        journal.observe(dataclasses.replace(round_report, clients=table if step else {}))
     journal.finish("finished")
     return facts
 
@@ -58,13 +58,13 @@ def test_a_round_is_read(tmp_path: Path) -> None:
     """Done after 2 + 1 + 10 + 3 = 16 s and 18 s; the late would have been after 51 and 506 s."""
     history = read(written(tmp_path / "run", probe_s=5.0).folder)
     assert timed_steps(history) == [1, 2, 3]
-    found = load(history, 2)
-    assert found.clients.tolist() == [0, 1, 2, 3]
-    assert found.finish.tolist() == [16.0, 18.0, 51.0, 506.0]
-    assert found.arrived.tolist() == [True, True, False, False]
-    assert found.partial.tolist() == [False, True, False, False]
-    assert (found.closed, found.announced, found.total) == (20.0, 20.0, 25.0)
-    assert list(found.phases) == list(PHASES)
+    loaded = load(history, 2)
+    assert loaded.clients.tolist() == [0, 1, 2, 3]
+    assert loaded.finish.tolist() == [16.0, 18.0, 51.0, 506.0]
+    assert loaded.arrived.tolist() == [True, True, False, False]
+    assert loaded.partial.tolist() == [False, True, False, False]
+    assert (loaded.closed, loaded.announced, loaded.total) == (20.0, 20.0, 25.0)
+    assert list(loaded.phases) == list(PHASES)
     assert lengths(history).tolist() == [25.0] * 3
     assert arrivals(history).loc[3].to_dict() == {"complete": 1, "partial": 1, "late": 2}
 
@@ -74,12 +74,13 @@ def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noq
     history = read(facts.folder)
     drawn["timeline.png"] = known(timeline.draw(facts, history))
     drawn["pace.png"] = known(pace.draw(facts, history))
-    said = words(drawn["timeline.png"])
+    texts = words(drawn["timeline.png"])
     assert (
-        "Round 3: 2 of 4 arrived, 1 with part of their work; closed after 20 s (5 s more for queries and waits)" in said
+        "Round 3: 2 of 4 arrived, 1 with part of their work; closed after 20 s (5 s more for queries and waits)"
+        in texts
     )
     for text in ("3 of 5 units", "done after 51 s", "done after 8 min 26 s", "announced deadline", "end of the round"):
-        assert text in said
+        assert text in texts
     for label in (
         "download",
         "forward passes",
@@ -87,13 +88,13 @@ def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noq
         "upload",
         "too late (×): pale after the end",
     ):
-        assert label in said
+        assert label in texts
     (axes,) = drawn["timeline.png"].axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["0", "1", "× 2", "× 3"]
-    said = words(drawn["pace.png"])
+    texts = words(drawn["pace.png"])
     for text in ("arrived with part of the work", "too late or lost", "announced deadline", "communication round"):
-        assert text in said
-    assert "with queries and waits" in said
+        assert text in texts
+    assert "with queries and waits" in texts
 
 
 def test_bars_are_as_long_as_the_phases_and_pale_after_the_close(
@@ -105,13 +106,13 @@ def test_bars_are_as_long_as_the_phases_and_pale_after_the_close(
     (axes,) = drawn["timeline.png"].axes
     boxes = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
     bars = [(p.get_y() + p.get_height() / 2, p.get_x(), p.get_width(), p.get_alpha()) for p in boxes]
-    whole = {
+    full_bars = {
         row: [(x, width) for y, x, width, alpha in bars if round(y) == row and alpha is None and width > 0]
         for row in range(4)
     }
-    assert whole[0] == [(0, 2), (2, 1), (3, 10), (13, 3)]
-    assert whole[1] == [(0, 2), (2, 1), (3, 12), (15, 3)]
-    assert whole[2] == [(0, 2), (2, 1), (3, 17)], "solid up to the close"
+    assert full_bars[0] == [(0, 2), (2, 1), (3, 10), (13, 3)]
+    assert full_bars[1] == [(0, 2), (2, 1), (3, 12), (15, 3)]
+    assert full_bars[2] == [(0, 2), (2, 1), (3, 17)], "solid up to the close"
     pale = [(x, width) for y, x, width, alpha in bars if round(y) == 2 and alpha is not None and width > 0]
     assert pale == [(20, 28), (48, 3)]
     assert axes.get_xlim()[1] == pytest.approx(1.03 * 1.8 * 20)
@@ -133,9 +134,9 @@ def test_at_every_size(tmp_path: Path, clients: int) -> None:
     figure.draw_without_rendering()
     (axes,) = figure.axes
     assert len(axes.get_yticks()) == min(clients, timeline.MAX_ROWS)
-    said = words(figure)
-    assert ("(40 more are not shown)" in said) == (clients == 100)
-    assert "announced deadline" not in said
+    texts = words(figure)
+    assert ("(40 more are not shown)" in texts) == (clients == 100)
+    assert "announced deadline" not in texts
 
 
 def test_a_long_run_is_a_line_without_dots(tmp_path: Path) -> None:
@@ -172,5 +173,5 @@ def test_the_command_draws_a_round_without_scores(
     assert capsys.readouterr().out.split() == [str(facts.folder / "figures" / "timeline-2.png")]
     assert list(drawn) == ["timeline-2.png"]
     main([str(facts.folder), "round=9"])
-    said = " ".join(capsys.readouterr().err.split())
-    assert said == "round must be one of the rounds that trained clients, 1 to 3, got 9"
+    output = " ".join(capsys.readouterr().err.split())
+    assert output == "round must be one of the rounds that trained clients, 1 to 3, got 9"

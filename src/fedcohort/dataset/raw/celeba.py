@@ -39,7 +39,7 @@ def plan(source: Path, size: int | None) -> list[Piece]:
             raise DataError(f"{where}: {image} is in no list of {'parts' if image in identities else 'identities'}")
         part, identity = parts[image], identities[image]
         if part not in PARTS or not (identity.isascii() and identity.isdecimal() and len(identity) < 19):
-            raise DataError(f"{image}: part {part!r} and identity {identity!r} must be 0, 1 or 2 and a number")
+            raise DataError(f"{image}: part must be 0, 1 or 2, got {part!r}; identity a number, got {identity!r}")
         path = file_in(source, images.relative_to(source) / image)
         pictures.append(Picture(PARTS[part], path, (int(identity), *(value == "1" for value in values))))
     if not pictures:

@@ -62,13 +62,13 @@ def _draw_intervals(answer: Answer, out: Path) -> list[Path]:
     name, points = ("forest", compared) if compared else ("means", _sort(answer))
     baseline, metric = _name(answer, answer.question.baseline), label_metric(table.options.metric)
     groups = {cell: _group(answer, cell) for cell in points}
-    shown = [len(table.settings) > 1, axis_names(answer)[0] in FOLDERS and len(set(groups.values())) > 1]
+    has_parts = [len(table.settings) > 1, axis_names(answer)[0] in FOLDERS and len(set(groups.values())) > 1]
     rows = []
     for cell in points:
         entry = table.entries[cell]
         value: Mean = entry.difference if compared and entry.difference is not None else entry.mean
         low, high = value.low * unit.factor, value.high * unit.factor
-        group = ", ".join(text for text, is_shown in zip((cell[0], groups[cell]), shown, strict=True) if is_shown)
+        group = ", ".join(text for text, is_shown in zip((cell[0], groups[cell]), has_parts, strict=True) if is_shown)
         row = Row(f"{_name(answer, cell[1])} (n={value.n})", group, value.mean * unit.factor, low, high)
         if compared:  # hollow: no significant difference, or runs that differ in more than what is compared
             sign, is_unlike = sign_of(entry.verdict), bool(answer.unlike.get(cell))
