@@ -53,8 +53,7 @@ def draw(rows: Sequence[Row], title: str, note: str, label: str, reference: floa
     """
     names, groups = [row.name for row in rows], [row.group for row in rows]
     width = style.COLUMN if max(map(len, (*names, *groups))) <= SHORT else style.PAGE
-    n_lines = len(rows) + len(set(groups)) * (len(set(groups)) > 1)
-    canvas = style.titled(title, note, width, 1.0 + ROW * n_lines)
+    canvas = style.titled(title, note, width, 1.0 + ROW * (len(rows) + len(set(groups))))
     axes = canvas.subplots()
     for row, y in zip(rows, style.name_rows_by_group(axes, names, groups), strict=True):
         colour, marker = LOOKS[row.sign]

@@ -39,8 +39,7 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
 def _draw_lengths(axes: "Axes", history: History) -> None:
     closed = history.metrics["round/closed_s"].dropna()
     total = lengths(history).reindex(closed.index)
-    deadlines = history.metrics.get("round/announced_s")
-    deadlines = deadlines.dropna() if deadlines is not None else closed.iloc[:0]
+    deadlines = history.metrics.get("round/announced_s", closed.iloc[:0]).dropna()
     size, unit = style.virtual_unit([*total.dropna().tolist(), *closed.tolist(), *deadlines.tolist()])
     if (total > (1 + VISIBLE) * closed).any():
         style.line(axes, total.index, total / size, 1.0, color=style.GREY, label="with queries and waits", marker="")

@@ -46,8 +46,7 @@ def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | 
         axes.axvline(round.announced / size, **DEADLINE)
     axes.set_xlim(0, right)
     axes.set_ylim(len(rows) - 0.4, -0.6)
-    rounds = zip(round.clients[rows], round.arrived[rows], strict=True)
-    names = [f"{'' if is_in_time else '× '}{k}" for k, is_in_time in rounds]
+    names = [f"{'' if round.arrived[k] else '× '}{round.clients[k]}" for k in rows]
     axes.set_yticks(np.arange(len(rows)), names)
     hidden = len(round.clients) - len(rows)
     axes.set_ylabel("client, in order of finish" + (f"\n({hidden:,} more are not shown)" if hidden else ""))
