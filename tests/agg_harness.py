@@ -1,4 +1,4 @@
-"""Updates as the engine would gather them, for tests of aggregators: one Gatherer, no Lightning."""
+"""Helpers for tests of aggregators: client updates, and their collection by a run's collector without an engine."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -55,7 +55,7 @@ def collect_updates(
     moments: bool = False,
     stacked: bool = False,
 ) -> Collected:
-    """Add `updates` in the order given; stacked: keep them one by one, whether or not the aggregator asks for it."""
+    """Collect updates in the given order; `stacked` keeps the matrix of updates even if the aggregator needs none."""
     layout = layout or make_layout(len(updates[0].delta))
     cohort = np.array(sorted(update.client for update in updates), dtype=np.int64)
     by_id = {update.client: update for update in updates}
@@ -75,7 +75,7 @@ def collect_updates(
 
 
 class Score(nn.Module):
-    """Logits (x . w, 0): a model of two classes in as many parameters as a sample has numbers. Its w_t is 0."""
+    """Linear model of two classes with logits (x . w, 0) and initial weights 0."""
 
     def __init__(self, n_params: int) -> None:
         super().__init__()
@@ -87,16 +87,17 @@ class Score(nn.Module):
 
 
 def server_only(proxy: Tensor, val: Rows) -> Federation:
-    """Of the server's data alone."""
+    """Return a federation without clients, with the server's proxy and validation data."""
     nothing = Shard(val.x[:0], val.y[:0], val.y[:0], np.zeros(1, dtype=np.int64))
     counts = np.zeros((0, 2), dtype=np.int64)
     return Federation("toy", 2, nothing, nothing, nothing, val, val, counts, np.zeros(0), proxy=proxy)
 
 
 def make_round_models(n_params: int, proxy: Tensor | None = None, network: nn.Module | None = None) -> RoundModels:
-    """Returns what an aggregator may do with models, in round 0 of seed 0.
+    """Return the model operations of an aggregator in round 0 of seed 0.
 
-    The buffers' average is that of w_t. There are eight inputs, and class 0 where their numbers add up to more than 0.
+    The server has eight samples, of class 0 if their features sum to more than 0. The averaged buffers are
+    those of w_t.
     """
     x = torch.randn(8, n_params, dtype=torch.float64, generator=torch.Generator().manual_seed(7))
     server = FlatModel(Score(n_params) if network is None else network)
@@ -131,7 +132,7 @@ def make_population(n_clients: int, **static: Any) -> Population:
 
 
 def aggregate_once(agg: Any, updates: Sequence[ClientUpdate], n_clients: int = 10) -> torch.Tensor:
-    """One aggregation from a fresh state."""
+    """Return the direction of one aggregation from the initial state."""
     collected = collect_updates(agg, updates)
     state = agg.init(make_population(n_clients), len(updates[0].delta))
     result: torch.Tensor = agg.direction(state, make_arrived(collected))[0].displacement

@@ -1,4 +1,4 @@
-"""What the tests of codecs share: layouts, keys, an uplink whose time is its bytes."""
+"""Helpers for tests of codecs: layouts, keyed generators, and a device whose upload time follows from its bytes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ def make_layout(*shapes: tuple[int, ...], channels_last: bool = False) -> Layout
 
 
 def make_generator_factory(client: int = 0, round: int = 0) -> Callable[[], np.random.Generator]:
-    """As the engine makes it for `transmit`."""
+    """Return the factory of the generator that the engine passes to `transmit`."""
     return partial(generator, 0, "codec", round, client)
 
 
 def make_client_context(layout: Layout, client: int = 0) -> ClientContext:
-    """As the engine makes it for a hook."""
+    """Return the context that the engine passes to a client's hook."""
     return ClientContext(0, client, layout, lambda purpose: generator(0, purpose, 0, client))
 
 
@@ -47,7 +47,7 @@ def draw_normal(n: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> to
 
 @dataclass(frozen=True)
 class Uplink(Device):
-    """A device that does nothing but upload."""
+    """Device whose only phase is the upload, at `BYTES_PER_S`."""
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         none = np.zeros(len(clients))

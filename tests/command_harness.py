@@ -1,7 +1,7 @@
-"""`python train.py <words>` in a process of its own, forked from one that has imported torch and Lightning.
+"""Run `python train.py` in a process that is forked from one that has already imported torch and Lightning.
 
-What it says, writes and returns is the command's, and signals reach it as they would; only the imports, most of a small
-run's seconds, are shared by all tests of a session. `tests/whole/test_kill.py` starts the command itself.
+Output, exit code and signals are those of the command. Only the imports, which take most of a small run's time, are
+shared by all tests of a session. `tests/whole/test_kill.py` starts the real command.
 """
 
 import atexit
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TextIO
 
 ROOT = Path(__file__).resolve().parents[1]
-IMPORTED = ["hydra", "lightning.pytorch", "matplotlib.figure", "pandas", "torch"]  # nothing of ours
+IMPORTED = ["hydra", "lightning.pytorch", "matplotlib.figure", "pandas", "torch"]  # libraries only, never fedcohort
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(IMPORTED)
 
@@ -32,47 +32,47 @@ class FinishedCommand:
 
 
 class Command:
-    """A started command; `stdout` and `stderr` are what it writes, as it writes it."""
+    """A running command, whose `stdout` and `stderr` can be read while it runs."""
 
     def __init__(self, *words: str, home: Path = ROOT) -> None:
         self._folder = tempfile.TemporaryDirectory()
         names = [os.path.join(self._folder.name, name) for name in ("stdout", "stderr")]
         for name in names:
             os.mkfifo(name)
-        path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])  # for what it starts itself
+        path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])  # for its children
         self._process = SERVER.Process(target=_command, args=(words, home, names, {**os.environ, "PYTHONPATH": path}))
         self._process.start()
         self.stdout, self.stderr = [Path(name).open() for name in names]  # noqa: SIM115  until `finish`
 
     def wait_for(self, text: str) -> None:
-        """Read what it writes as far as the line that holds `text`."""
+        """Read the output up to the line that contains `text`."""
         if not any(text in line for line in self.stdout):
-            raise AssertionError(f"it ended without saying {text!r}: {self.stderr.read()}")
+            raise AssertionError(f"the command ended without printing {text!r}: {self.stderr.read()}")
 
     def send_signal(self, number: int) -> None:
         os.kill(self._process.pid or 0, number)
 
     def finish(self) -> FinishedCommand:
-        """Wait for its end; what hadn't been read of it, and the exit code as a shell has it."""
-        said: list[str] = []
-        reader = threading.Thread(target=lambda: said.append(self.stderr.read()))
+        """Wait for the command's end, and return its exit code and the output that has not been read."""
+        stderr: list[str] = []
+        reader = threading.Thread(target=lambda: stderr.append(self.stderr.read()))
         reader.start()
-        out = "" if self.stdout.closed else self.stdout.read()
+        stdout = "" if self.stdout.closed else self.stdout.read()
         reader.join()
         self._process.join()
         self.stdout.close()
         self.stderr.close()
         self._folder.cleanup()
-        return FinishedCommand(self._process.exitcode or 0, out, said[0])
+        return FinishedCommand(self._process.exitcode or 0, stdout, stderr[0])
 
 
 def run_command(*words: str, home: Path = ROOT) -> FinishedCommand:
-    """`python train.py <words>` of the checkout in `home`, from its start to its end."""
+    """Run `python train.py <words>` of the checkout in `home` to its end."""
     return Command(*words, home=home).finish()
 
 
 def _command(words: tuple[str, ...], home: Path, names: list[str], environment: Mapping[str, str]) -> None:
-    """What the child does."""
+    """Run the command in the child process and exit with its code."""
     for name, descriptor in zip(names, (1, 2), strict=True):
         os.dup2(os.open(name, os.O_WRONLY), descriptor)
     sys.stdout, sys.stderr = (_writer(descriptor) for descriptor in (1, 2))
@@ -88,10 +88,10 @@ def _command(words: tuple[str, ...], home: Path, names: list[str], environment: 
     except SystemExit as end:
         code = end.code
     finally:
-        threading._shutdown()  # type: ignore[attr-defined]  # a process of `multiprocessing` would leave these out
+        threading._shutdown()  # type: ignore[attr-defined]  # `multiprocessing` skips these at exit
         atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):  # nobody may read it any more
+        with suppress(OSError):  # the reader may have closed the pipe
             stream.flush()
     os._exit(code if isinstance(code, int) else int(code is not None))
 

@@ -1,4 +1,4 @@
-"""Runs to compare, made up."""
+"""Helpers for tests of comparisons: runs with given accuracies, and their comparison."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,30 +21,34 @@ def make_run(
     options: Mapping[str, str] | None = None,
     **params: str,
 ) -> Run:
-    """options: those with a dot in their name, beside `params`."""
+    """Return a finished run; `options` are parameters whose names contain a dot."""
     facts = {"selector": selector, "agg": agg, "seed": str(seed), "rounds": "5", **params, **(options or {})}
     number = f"{selector}-{agg}-s{seed}-{started}"
     return Run(number, number, "finished", started, facts, {"sweep_id": "one"}, {ACC: acc, "test/loss": 1.0})
 
 
 def make_runs(first: Sequence[float], second: Sequence[float]) -> list[Run]:
-    """Runs of random and of ucb, one a seed, with these accuracies."""
-    return [make_run(word, s, v) for word, of in (("random", first), ("ucb", second)) for s, v in enumerate(of)]
+    """Return one run of random and one of ucb per seed, with these accuracies."""
+    return [
+        make_run(word, s, v)
+        for word, accuracies in (("random", first), ("ucb", second))
+        for s, v in enumerate(accuracies)
+    ]
 
 
 def compare_runs(runs: Sequence[Run], *, steps: Sequence[int] = (1, 2, 3), **question: Any) -> Answer:
-    """Compare runs whose metrics have one value in all rounds; against random, unless told otherwise."""
-    asked = Question(**{"baseline": "random", **question})
-    matched = match(runs, asked.rows, asked.cols, *asked.metrics)
+    """Compare runs whose metrics are constant over the rounds; the default baseline is random."""
+    comparison = Question(**{"baseline": "random", **question})
+    matched = match(runs, comparison.rows, comparison.cols, *comparison.metrics)
     rows = [
-        {"run": each.id, "round": step, "virtual_s": 7.0 * step, "bytes": 3e6 * step, "client_flops": 1e9 * step}
-        | {name: each.metrics.get(name) for name in asked.metrics}
-        for each in runs
+        {"run": run.id, "round": step, "virtual_s": 7.0 * step, "bytes": 3e6 * step, "client_flops": 1e9 * step}
+        | {name: run.metrics.get(name) for name in comparison.metrics}
+        for run in runs
         for step in steps
     ]
-    return answer(asked, matched, pd.DataFrame(rows))
+    return answer(comparison, matched, pd.DataFrame(rows))
 
 
-def notes_with(found: Matched, words: str) -> list[str]:
-    """The notes that contain `words`."""
-    return [line for line in found.notes if words in line]
+def notes_with(matched: Matched, words: str) -> list[str]:
+    """Return the notes that contain `words`."""
+    return [line for line in matched.notes if words in line]

@@ -1,4 +1,4 @@
-"""A model and a federation of known sizes, whose costs can be had by hand."""
+"""A model and a federation of known sizes, whose costs can be computed by hand."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,11 +16,11 @@ from fedcohort.types import Ids
 from yaml_words import make
 
 N, V, CLASSES = np.array([10, 20, 40]), np.array([2, 4, 6]), 3
-P, B, COUNTERS = 18, 2, 1  # numbers of a 5 x 3 linear model, of its float buffers and of its integer ones
+P, B, COUNTERS = 18, 2, 1  # sizes of a 5 x 3 linear model, its float buffers and its integer buffers
 LAYOUT = Layout(
     (Block("w", (3, 5), 0), Block("b", (3,), 15)), (Block("mean", (B,), 0),), (Block("seen", (COUNTERS,), 0),)
 )
-FIXED, VECTOR = 4 * B + 8 * COUNTERS, 4 * P  # bytes: 4 a float, 8 an integer
+FIXED, VECTOR = 4 * B + 8 * COUNTERS, 4 * P  # bytes: 4 per float, 8 per integer
 MODEL = FIXED + VECTOR
 DRAWS = Draws(0, 3, 0)
 CODECS = [  # bytes of an update, buffers apart: half of 15 and of 3 numbers, and a seed
@@ -46,7 +46,7 @@ def make_federation() -> Federation:
 
 @dataclass(frozen=True)
 class Link:
-    """A device whose seconds are the bytes and sample-times themselves; `slow` times as many in a round."""
+    """Device whose expected seconds equal bytes and sample times; in a round they are multiplied by `slow`."""
 
     slow: float = 1.0
     timed: ClassVar[bool] = True
@@ -61,7 +61,7 @@ class Link:
 
 @dataclass(frozen=True)
 class FakeSelector:
-    """As much of a selector as a bill reads."""
+    """Stand-in for a selector, with the only attribute that the cost model reads."""
 
     needs: frozenset[str] = frozenset()
 
@@ -70,11 +70,11 @@ def cost_model(
     needs: tuple[str, ...] = (),
     agg: Any = "fedavg",
     device: Any = None,
-    made: Any = None,
+    components: Any = None,
     merge_last: bool = False,
     **client: Any,
 ) -> CostModel:
-    chosen = {name: make(name, word) for name, word in OPTIONS.items()} | (made or {})
+    chosen = {name: make(name, word) for name, word in OPTIONS.items()} | (components or {})
     chosen["client"] = make("client", "sgd", **{"epochs": 2, "batch": 8, **client})
     chosen["agg"] = make("agg", agg) if isinstance(agg, str) else agg
     parts = Components(selector=FakeSelector(frozenset(needs)), **{**chosen, "device": device or Link()})  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Three toy clients and a trainer for them, in the precision that a test needs."""
+"""Helpers for tests of engines: three clients, a network and a trainer in a given precision."""
 
 import copy
 from collections.abc import Sequence
@@ -28,10 +28,10 @@ def federation_of(n: int = 90, clients: int = 3, dtype: torch.dtype = torch.floa
     x, y = rng.normal(size=(n, 5)).astype(np.float32), rng.integers(0, 3, n)
     raw = Raw("toy", x, y, x[:30], y[:30], 3)
     parts = (make("partition", "iid"), make("label_noise", "none"))
-    held = build(raw, SplitOptions(*parts, seed=0, clients=clients, server_val=0.1, client_val=0.1))
-    for part in (held.train, held.val):
+    federation = build(raw, SplitOptions(*parts, seed=0, clients=clients, server_val=0.1, client_val=0.1))
+    for part in (federation.train, federation.val):
         object.__setattr__(part, "x", part.x.to(dtype))
-    return held
+    return federation
 
 
 def network_of(dtype: torch.dtype = torch.float32, *extra: nn.Module) -> nn.Sequential:
@@ -49,7 +49,7 @@ def trainer_of(
 
 
 class Dropping(Model):
-    """A model with dropout, which draws from the generator of the device that it is on."""
+    """Model with dropout, which draws from the generator of its device."""
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> nn.Module:
         n = int(torch.Size(shape).numel())

@@ -1,4 +1,4 @@
-"""One aggregation by told losses, without an engine."""
+"""Helpers for tests of aggregators that weight by reported losses."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ LR = 0.1
 
 def aggregate_losses(
     agg: Any,
-    told: Sequence[float],
+    reported: Sequence[float],
     deltas: Sequence[Sequence[float]] | None = None,
     *,
     clients: Sequence[int] | None = None,
@@ -22,21 +22,21 @@ def aggregate_losses(
     n_clients: int | None = None,
     samples: Sequence[int] | None = None,
 ) -> tuple[Direction, Any]:
-    """What becomes of clients (0, 1, ... if not named) that tell these losses and send these updates."""
-    ids = list(range(len(told)) if clients is None else clients)
+    """Aggregate updates of clients (0, 1, ... by default) with these reported losses; return direction and state."""
+    ids = list(range(len(reported)) if clients is None else clients)
     moved = [[float(i)] for i in range(len(ids))] if deltas is None else deltas
     owned = [1] * len(ids) if samples is None else samples
     collected = collect_updates(agg, [make_update(k, d, n=n) for k, d, n in zip(ids, moved, owned, strict=True)])
     if state is None:
         state = agg.init(make_population(n_clients or max(ids) + 1), len(moved[0]))
-    losses = np.array(told, dtype=np.float64)
+    losses = np.array(reported, dtype=np.float64)
     signals = {word: np.full(len(ids), LR) if word == "lr" else losses for word in agg.needs}
     direction, after = agg.direction(state, make_arrived(collected, signals, agg.needs))
     return direction, after
 
 
-def loss_weights(agg: Any, told: Sequence[float], **more: Any) -> Values:
-    """Those that each client has in the direction."""
-    direction, _ = aggregate_losses(agg, told, **more)
+def loss_weights(agg: Any, reported: Sequence[float], **options: Any) -> Values:
+    """Return the weight of each client in the direction."""
+    direction, _ = aggregate_losses(agg, reported, **options)
     assert direction.weights is not None
     return direction.weights

@@ -1,4 +1,4 @@
-"""FedDiverse's federations that are presets over a partition, and small data of the layout that they are made of."""
+"""FedDiverse's preset federations, and small tables in the layout of their datasets."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ FEDDIVERSE = {  # how many clients have mainly class imbalance, attribute imbala
 
 
 def write_spawrious(folder: Path, each: int) -> str:
-    """So many small images of each breed at the beach and in the snow, and none elsewhere."""
+    """Write `each` small images of every breed at the beach and in the snow; other places have none."""
     pairs = [(breed, place) for breed in BREEDS for place in (PLACES[0], PLACES[-1]) for _ in range(each)]
     images = [encode(image) for image in noise(len(pairs), (3, 8, 8))]
     write(folder, "train", image=images, label=[b for b, _ in pairs], place=[p for _, p in pairs])
@@ -26,7 +26,7 @@ def write_spawrious(folder: Path, each: int) -> str:
 
 
 def write_waterbirds(folder: Path, scale: int = 20) -> str:
-    """WaterBirds' groups, a `scale`-th of each, with the three parts; the validation part is even."""
+    """Write small Waterbirds tables: group sizes divided by `scale`, and a balanced validation part."""
     groups = {"train": (3498, 184, 56, 1057), "valid": (200, 200, 200, 200), "test": (2255, 2255, 642, 642)}
     for part, sizes in groups.items():
         pair = np.repeat(np.arange(4), np.array(sizes) // scale)

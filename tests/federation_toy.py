@@ -1,4 +1,4 @@
-"""Data to be dealt. The input of row i is i itself, so that every row can be followed to where it ends up."""
+"""Data to partition: the input of row i is i, so that tests can follow each row to its client."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""A FLASH that is told what it measures: toy losses and durations, round by round."""
+"""Helpers for tests of FLASH: a selector that plays rounds with given losses and durations."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -33,26 +33,34 @@ def play_rounds(
     failed: Sequence[Sequence[int]] = (),
     server: Sequence[float] = (),
 ) -> list[State]:
-    """States after each round. losses: (robust, val) of each w_t. trained: {client: seconds} of each round's cohort.
+    """Play rounds and return the state after each.
 
-    server: its validation loss of each w_t.
+    The last round selects without training, so that a fresh context learns from the last measurement.
 
-    Ends with a selection of everybody, so that a fresh context has learnt from the last measurement.
+    Args:
+        selector: the selector to play.
+        losses: (robust loss, validation loss) of all clients for each w_t.
+        trained: seconds by client for the cohort of each round.
+        n_train: samples of each client.
+        failed: clients that fail in each round.
+        server: the server's validation loss of each w_t.
     """
     K = len(n_train)
     state = selector.init(Population(K, 2, 1, {"n_train": np.array(n_train)}))
     fresh = selector.context == "fresh"
     states = []
-    nobody: Sequence[Mapping[int, float]] = [{}] * (len(losses) - len(trained))
-    for t, (measured, seconds) in enumerate(zip(losses, [*trained, *nobody], strict=True)):
+    empty_rounds: Sequence[Mapping[int, float]] = [{}] * (len(losses) - len(trained))
+    for t, (measured, seconds) in enumerate(zip(losses, [*trained, *empty_rounds], strict=True)):
         probes = make_probe_results(*measured)
         chosen = sorted({*seconds, *(failed[t] if t < len(failed) else ())}) or [0]
-        own = {"server_val_loss": server[t]} if server else {}
-        ctx = context(t, len(chosen), K, available=chosen, signals=own)
+        server_signal = {"server_val_loss": server[t]} if server else {}
+        ctx = context(t, len(chosen), K, available=chosen, signals=server_signal)
         state = selector.select(state, ctx, probes if fresh else {})[1]
-        gone = [k for k in chosen if k not in seconds]
+        failed_clients = [k for k in chosen if k not in seconds]
         durations = {"duration": list(seconds.values())}
-        state = selector.observe(state, outcome(t, list(seconds), {} if fresh else probes, gone, **durations))[1]
+        state = selector.observe(
+            state, outcome(t, list(seconds), {} if fresh else probes, failed_clients, **durations)
+        )[1]
         states.append(state)
     return states
 
@@ -66,6 +74,6 @@ def theta(state: State) -> np.ndarray:
     return np.linalg.solve(ridge(state).V, ridge(state).b)
 
 
-# Two clients, both trained in round 0 (1 s and 2 s), then client 1 alone (1 s). w_0, w_1, w_2 as measured:
+# Two clients: both train in round 0 (1 s and 2 s), then only client 1 (1 s). Losses are those of w_0, w_1 and w_2.
 LOSSES = [([1.0, 1.0], [1.0, 1.0]), ([0.8, 0.5], [0.9, 0.6]), ([0.75, 0.1], [0.9, 0.6])]
 SECONDS = [{0: 1.0, 1: 2.0}, {1: 1.0}, {}]

@@ -1,4 +1,4 @@
-"""No part reads or sets a global generator: what is drawn from them is the same before and after."""
+"""A guard that fails if code inside it reads or seeds a global random generator."""
 
 import random
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ import torch
 
 
 def state() -> tuple[object, bytes, list[int]]:
-    """Of Python's generator, of numpy's and of torch's."""
+    """Return the states of the global generators of Python, numpy and torch."""
     numpys = np.random.get_state(legacy=False)["state"]["key"].tobytes()  # noqa: NPY002
     return random.getstate(), numpys, torch.get_rng_state().tolist()
 
 
 @contextmanager
 def guard() -> Iterator[None]:
-    """Inside, global generators must neither move nor matter: they are seeded differently at each entry."""
+    """Seed global generators differently at each entry, and fail if code inside changes their state."""
     saved = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
     for set_seed in (random.seed, np.random.seed, torch.manual_seed):
         set_seed(int.from_bytes(random.randbytes(3)))

@@ -1,4 +1,4 @@
-"""Kill a forked child at a chosen call of a chosen function: the imports are done, and nothing of it is cleaned up."""
+"""Kill a forked child process at a chosen call of a function, without any clean-up."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ def die() -> None:
 
 
 class Fatal(Observer):
-    """An observer that takes its process with it as soon as it is made."""
+    """Observer whose constructor ends the process."""
 
     def __init__(self) -> None:
         os._exit(9)
@@ -46,7 +46,7 @@ def kill_at(
 
 
 def stop_after(monkeypatch: pytest.MonkeyPatch, module: object, name: str, calls: int, act: Callable[[], None]) -> None:
-    """Do `act` just before the `calls`-th call of module.name."""
+    """Call `act` just before the `calls`-th call of module.name."""
     original = getattr(module, name)
     count = {"n": 0}
 
@@ -60,7 +60,7 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, module: object, name: str, calls
 
 
 def in_a_child(work: Callable[[], object]) -> int:
-    """Run `work` in a forked child (the imports are done); its exit status as os.waitpid gives it."""
+    """Run `work` in a forked child process, and return its status as given by os.waitpid."""
     pid = os.fork()
     if pid == 0:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it

@@ -1,4 +1,4 @@
-"""What its type lets be None, and a test knows to be there."""
+"""Narrow an optional value that a test expects to exist."""
 
 from typing import TypeVar
 
@@ -6,5 +6,6 @@ T = TypeVar("T")
 
 
 def known(value: T | None) -> T:
+    """Return the value, and fail if it is None."""
     assert value is not None
     return value

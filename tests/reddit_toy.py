@@ -27,8 +27,8 @@ def write(folder: Path, part: str, users: Mapping[str, Sequence[Sequence[str]]],
     data: dict[str, Any] = {}
     for user, comments in users.items():
         cut = [sequences(words, length) for words in comments]
-        told = [{"subreddit": "s", "created_utc": i, "score": 1, "target_tokens": y} for i, (_, y) in enumerate(cut)]
-        data[user] = {"x": [x for x, _ in cut], "y": told}
+        targets = [{"subreddit": "s", "created_utc": i, "score": 1, "target_tokens": y} for i, (_, y) in enumerate(cut)]
+        data[user] = {"x": [x for x, _ in cut], "y": targets}
     (folder / part).mkdir(parents=True, exist_ok=True)
     read = {"users": list(users), "num_samples": [99] * len(users), "user_data": data}
     (folder / part / f"reddit_0_{part}.json").write_text(json.dumps(read))

@@ -1,10 +1,10 @@
-"""Ten small runs that between them pass through most of the bench: what they chose, and what came out.
+"""Ten small runs that cover most of the code: their selections and results are compared with recorded ones.
 
-    python tests/reference_runs.py            compare with tests/reference_runs.json, and say which bits differ
-    python tests/reference_runs.py --write    measure them anew, after a change that is meant to change results
+    python tests/reference_runs.py            compares them with tests/reference_runs.json, bit for bit
+    python tests/reference_runs.py --write    records them again, after a change that is meant to alter results
 
-Choices are compared exactly, figures to six digits: other processors round otherwise. `bits` is a digest of the final
-weights; the script alone compares it, for a change that must not alter a bit on one and the same machine.
+The test compares selections exactly and metrics to six digits, because processors round differently. `bits` is a digest
+of the final weights; only the script compares it, for changes that must not alter a bit on the same machine.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ RUNS: dict[str, tuple[str, ...]] = {
 
 
 def measure(name: str, logs: Path) -> dict[str, Any]:
-    """What the run chose, its last figures, and its bits."""
+    """Return a run's selections, arrivals, final metrics and the digest of its weights."""
     ran = go(logs, *RUNS[name])
     metrics = {key: float(value) for key, value in ran.last.metrics.items() if key.startswith(FIGURES)}
     return {"choices": ran.choices, "arrived": count_arrivals(ran), "metrics": metrics, "bits": bits(ran)}
@@ -49,15 +49,17 @@ def bits(ran: FinishedRun) -> str:
 
 def main(write: bool) -> int:
     with tempfile.TemporaryDirectory() as logs:
-        found = {name: measure(name, Path(logs) / name) for name in RUNS}
+        measured = {name: measure(name, Path(logs) / name) for name in RUNS}
     if write:
-        lines = (f'"{name}": {json.dumps(each)}' for name, each in found.items())
+        lines = (f'"{name}": {json.dumps(result)}' for name, result in measured.items())
         STORED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
         return 0
     stored = json.loads(STORED.read_text())
-    changed = [name for name in RUNS if found[name] != stored[name]]
+    changed = [name for name in RUNS if measured[name] != stored[name]]
     for name in changed:
-        print(f"{name} differs in {', '.join(key for key in found[name] if found[name][key] != stored[name][key])}")
+        print(
+            f"{name} differs in {', '.join(key for key in measured[name] if measured[name][key] != stored[name][key])}"
+        )
     print(f"{len(RUNS) - len(changed)} of {len(RUNS)} runs are equal to the bit")
     return 1 if changed else 0
 

@@ -1,4 +1,4 @@
-"""Clients with other ids: what a selector makes of them must be what it made of the same clients before."""
+"""Relabel clients: a selector must treat them as before, independently of their ids."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,14 +13,15 @@ ROUNDS = 8
 
 
 def early_shares(round: int) -> list[int]:
-    """Three clients of twelve, in turn, so that a cohort of three is forced; then everybody."""
+    """Return three of twelve clients in turn, which forces a cohort of three; after four rounds return all."""
     return list(range(12)) if round >= 4 else list(range(3 * round, 3 * round + 3))
 
 
 def check_relabelling(selector: Any) -> None:
-    """The draws of one number a client are relabelled with them, so that scores may hold a draw.
+    """Check that scores and cohorts of relabelled clients are the relabelled ones.
 
-    So are the cohorts, unless the choice hangs on another draw or on a tie: there the comparison ends.
+    Draws of one number per client are relabelled too, because scores may contain them. The comparison ends where a
+    selection depends on another draw or on a tie.
     """
     new = np.random.default_rng(5).permutation(12)
     world = World(available=early_shares)

@@ -1,4 +1,4 @@
-"""A run in this process, from typed words to reports: what `python train.py` does, without its start-up."""
+"""Run train.py in this process: compose overrides, run them and collect the reports."""
 
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -34,7 +34,7 @@ SMALL = (
 
 @dataclass
 class Collect(Observer):
-    """An observer that keeps everything it is told, of the latest run."""
+    """Observer that stores all reports of the latest run."""
 
     latest: ClassVar[list["Collect"]] = []
     reports: list[RoundReport] = field(default_factory=list)
@@ -71,7 +71,7 @@ class FinishedRun:
 
 
 def compose_words(*overrides: str) -> Composed:
-    """The composed config of `python train.py <overrides>`; a test compares with Hydra's own."""
+    """Return the composed config of `python train.py <overrides>`; a test compares it with Hydra's."""
     return OVERLAY.compose(overrides)
 
 
@@ -84,27 +84,27 @@ OVERLAY = Overlay(composed_by_hydra, CONFIGS)
 
 
 def go(logs: Path, *overrides: str, small: bool = True) -> FinishedRun:
-    """Run it; the reports are those of this process."""
+    """Run `python train.py <overrides>` in this process, with the options of `SMALL` unless `small` is false."""
     return run_composition(compose_words(*collecting_overrides(logs, *overrides, small=small)))
 
 
 def collecting_overrides(logs: Path, *overrides: str, small: bool = True) -> tuple[str, ...]:
-    """The overrides of a small run that is collected."""
-    given = {word.split("=")[0].lstrip("+~") for word in overrides}
-    base = [word for word in SMALL if small and word.split("=")[0] not in given]
+    """Return the overrides of a small run whose reports `Collect` stores."""
+    named = {word.split("=")[0].lstrip("+~") for word in overrides}
+    base = [word for word in SMALL if small and word.split("=")[0] not in named]
     return (*base, *overrides, f"paths.logs={logs}", "+callback.collect._target_=run_harness.Collect")
 
 
 def run_composition(composed: Composed) -> FinishedRun:
-    """Run what `watched` words were composed to."""
+    """Run a composed config that contains the observer `Collect`."""
     Collect.latest.clear()
     folder = run.run(composed)
-    seen = Collect.latest[-1] if Collect.latest else Collect()
-    return FinishedRun(folder, seen.reports, getattr(seen, "info", None))
+    collected = Collect.latest[-1] if Collect.latest else Collect()
+    return FinishedRun(folder, collected.reports, getattr(collected, "info", None))
 
 
 def startup_notices(*overrides: str, network: nn.Module | None = None) -> list[str]:
-    """What is said of `python train.py <overrides>` before it starts; network: instead of the model's."""
+    """Return the start-up notices of `python train.py <overrides>`; `network` replaces the model's."""
     config = compose_words(*overrides)
     facts = load_facts(config)
     network = network or build.build_network(config, components.make(config, "model"), facts.federation)
@@ -112,15 +112,15 @@ def startup_notices(*overrides: str, network: nn.Module | None = None) -> list[s
 
 
 def load_facts(composition: Composed) -> Facts:
-    """What is known of a run once its data are read."""
+    """Return the facts of a run that are known after loading its data."""
     objects = check.make_light_components(composition)
     return load.load(composition, objects, check.make_components(composition, objects))
 
 
-def make_components(*overrides: str, **others: Any) -> Components:
-    """The parts of `python train.py <overrides>`; others: in their place."""
+def make_components(*overrides: str, **replacements: Any) -> Components:
+    """Return the components of `python train.py <overrides>`, with `others` in place of some."""
     config = compose_words(*overrides)
-    return replace(check.make_components(config, check.make_light_components(config)), **others)
+    return replace(check.make_components(config, check.make_light_components(config)), **replacements)
 
 
 def same_bits(a: FinishedRun, b: FinishedRun) -> bool:

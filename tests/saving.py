@@ -1,4 +1,4 @@
-"""A State as a resumed run finds it: through the file of a checkpoint, which `pack` and `unpack` alone don't show."""
+"""Save and load a state through a checkpoint file, like a resumed run."""
 
 import io
 from typing import Any
@@ -9,7 +9,7 @@ from fedcohort.state import pack, unpack
 
 
 def restore(state: Any) -> Any:
-    """The state after a checkpoint and a resume."""
+    """Return the state after saving it to a checkpoint and loading it."""
     file = io.BytesIO()
     torch.save(pack(state), file)
     file.seek(0)

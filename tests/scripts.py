@@ -1,4 +1,4 @@
-"""The scripts of benchmarks/, for tests of theirs."""
+"""Import the scripts of benchmarks/ in tests."""
 
 import importlib.util
 import sys
@@ -14,7 +14,7 @@ def load_script(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """Import benchmarks/<name>.py as a module, for one test."""
     spec = known(importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py"))
     module = importlib.util.module_from_spec(spec)
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")  # what it imports of its neighbours
-    monkeypatch.setitem(sys.modules, name, module)  # a dataclass looks its module up
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")  # for imports of other scripts
+    monkeypatch.setitem(sys.modules, name, module)  # dataclasses look up their module
     known(spec.loader).exec_module(module)
     return module

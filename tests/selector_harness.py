@@ -1,4 +1,4 @@
-"""A small federation for tests of selectors: rounds as the engine plays them, with made-up answers and no model."""
+"""A small federation for tests of selectors: it plays rounds like the engine, with random signals and no model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,8 @@ from signal_kinds import BareLab, find_derived
 Corrupt = Callable[[str, np.ndarray], np.ndarray]
 find = cache(base.find)
 
-# How a word is made up from uniform draws, one a client; others are 0.2 + draws. A new shape of signal goes in here.
+# Values of signals as functions of one uniform draw per client; other signals are 0.2 + draw.
+# A signal with another shape needs an entry here.
 MADE_UP: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "compressed_gradient": lambda draws: np.stack([draws, 7 * draws % 1], axis=1),
     "dht": lambda draws: np.stack([draws, 7 * draws % 1, 13 * draws % 1], axis=1),
@@ -42,9 +43,9 @@ def context(
     signals: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> RoundContext:
-    """What the server knows before a round; everybody is available unless said otherwise."""
-    here = np.arange(n_clients) if available is None else np.array(available, np.int64)
-    return RoundContext(round, cohort, n_clients, here, signals or {}, rng.generator(seed, "selector", round))
+    """Return the context of a round; all clients are available by default."""
+    available_ids = np.arange(n_clients) if available is None else np.array(available, np.int64)
+    return RoundContext(round, cohort, n_clients, available_ids, signals or {}, rng.generator(seed, "selector", round))
 
 
 def outcome(
@@ -54,14 +55,14 @@ def outcome(
     failed: Sequence[int] = (),
     **signals: Sequence[float],
 ) -> RoundOutcome:
-    """`clients` arrived with `signals`, `failed` did not."""
+    """Return the outcome of a round in which `clients` arrived with `signals`, and `failed` did not arrive."""
     chosen = Selection(np.sort(np.array([*clients, *failed], np.int64)))
     values = {word: np.array(column, float) for word, column in signals.items()}
     return RoundOutcome(round, chosen, ids(*clients), ids(*failed), values, probes or {}, 1.0)
 
 
 class Spied(Signals):
-    """Signals that remember which words were read."""
+    """Signals that record which of them were read."""
 
     def __init__(self, values: Mapping[str, Any], declared: frozenset[str], read: set[str]) -> None:
         super().__init__(values, declared, "it")
@@ -74,10 +75,14 @@ class Spied(Signals):
 
 @dataclass(frozen=True)
 class World:
-    """Answers are keyed by (seed, word, round), so that what a client says doesn't depend on who else is asked.
+    """A federation whose signals are keyed by (seed, signal, round), independent of the other queried clients.
 
-    available: ids in a round. lost: those of a cohort that fail. corrupt: changes what clients say about themselves and
-    the server measures, static signals excepted, which `facts` changes. read: the words that were read or probed.
+    Attributes:
+        available: returns the available clients of a round; None means all.
+        lost: returns the clients of a cohort that fail.
+        corrupt: changes reported and measured signals.
+        facts: changes static signals.
+        read: signals that were read or queried.
     """
 
     n_clients: int = 12
@@ -90,7 +95,7 @@ class World:
     read: set[str] = field(default_factory=set)
 
     def values(self, word: str, round: int = rng.NO_ROUND) -> np.ndarray:
-        """What each client would say."""
+        """Return the value of a signal for each client."""
         made_up = _make_up(self.seed, word, round, self.n_clients).copy()
         if isinstance(find(word), Static):
             return self.facts(word, made_up)
@@ -98,18 +103,20 @@ class World:
             return self.corrupt(word, made_up)
         return np.stack([self.corrupt(word, column) for column in made_up.T], axis=1)
 
-    def static(self, needs: frozenset[str], **own: float) -> Signals:
-        """The static signals of `needs`, and the server's own; to read any other is refused."""
+    def static(self, needs: frozenset[str], **server_signals: float) -> Signals:
+        """Return the static signals in `needs` and the server's own; reading any other raises an error."""
         facts = {word: self.values(word) for word in declared(needs, Static)}
-        return Spied({**facts, **own}, needs, self.read)
+        return Spied({**facts, **server_signals}, needs, self.read)
 
     def population(self, needs: frozenset[str]) -> Population:
         return Population(self.n_clients, 4, self.cohort, self.static(needs))
 
     def context(self, round: int, needs: frozenset[str]) -> RoundContext:
-        here = None if self.available is None else self.available(round)
-        own = {w: float(self.values(w, round).max()) for w in declared(needs, ServerMeasured)}
-        return context(round, self.cohort, self.n_clients, here, self.static(needs, **own), self.seed)
+        available_ids = None if self.available is None else self.available(round)
+        server_signals = {w: float(self.values(w, round).max()) for w in declared(needs, ServerMeasured)}
+        return context(
+            round, self.cohort, self.n_clients, available_ids, self.static(needs, **server_signals), self.seed
+        )
 
     def answer(self, probe: Probe, round: int) -> ProbeResult:
         assert isinstance(find(probe.signal), Probed)
@@ -128,7 +135,7 @@ class World:
 
 @cache
 def declared(needs: frozenset[str], kind: Any) -> list[str]:
-    """The words of `needs` that are signals of this kind."""
+    """Return the signals in `needs` of this kind."""
     return [word for word in sorted(needs) if isinstance(find(word), kind)]
 
 
@@ -229,8 +236,8 @@ def play(
 
 
 def to_list(clients: Ids) -> list[int]:
-    found: list[int] = clients.tolist()
-    return found
+    ids_list: list[int] = clients.tolist()
+    return ids_list
 
 
 def cohorts(steps: Sequence[Step]) -> list[list[int]]:
@@ -238,7 +245,7 @@ def cohorts(steps: Sequence[Step]) -> list[list[int]]:
 
 
 def changing_clients(round: int) -> list[int]:
-    """Ever other clients, of ever other number."""
+    """Return the available clients of a round; both the clients and their number change between rounds."""
     return [k for k in range(12) if (k * 7 + round * 5) % 11 < 3 + round % 5]
 
 

@@ -1,4 +1,4 @@
-"""Nobody's selectors: the commonest bandits, which no law may refuse, and breakers of one, who must be caught."""
+"""Toy selectors: common bandits, which no law may reject, and selectors that break a law and must be detected."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,20 +12,20 @@ from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOut
 
 @dataclass(frozen=True)
 class State:
-    """mean: of each client's losses so far. count: of them."""
+    """Mean and number of the losses of each client so far."""
 
     mean: Values
     count: Ids
 
 
 class Toy(Selector[State]):
-    """A mean of each client's losses; `scored` is what a bandit makes of it."""
+    """Selector by the mean loss of each client; subclasses compute other scores from it in `scored`."""
 
     backs_off: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"train_loss"})
 
     def scored(self, state: State, rng: np.random.Generator) -> Values:
-        """A score for each client: here the mean alone."""
+        """Return a score for each client; here its mean loss."""
         return state.mean
 
     def init(self, population: Population) -> State:
@@ -62,7 +62,7 @@ class EpsilonGreedy(Toy):
 
 @dataclass(frozen=True)
 class LowIdsAmongDraws(Toy):
-    """Thompson sampling that likes low ids a little better."""
+    """Thompson sampling with a small preference for low ids."""
 
     def scored(self, state: State, rng: np.random.Generator) -> Values:
         return np.asarray(PerClientThompson().scored(state, rng) - 1e-3 * np.arange(len(state.mean)))
@@ -70,7 +70,7 @@ class LowIdsAmongDraws(Toy):
 
 @dataclass(frozen=True)
 class LowIds(Toy):
-    """The first ids there are, without a score."""
+    """Selector of the lowest available ids, without scores."""
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         return Selection(ctx.available[: ctx.cohort]), state

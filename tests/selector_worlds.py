@@ -1,4 +1,4 @@
-"""The worlds in which the laws play every selector, with the defaults of its yaml."""
+"""Federations in which the laws play every selector with the defaults of its yaml file."""
 
 from functools import cache
 from typing import Any

@@ -1,4 +1,4 @@
-"""A signal as the kind that a test knows it to be: `find` alone says that it is one of seven."""
+"""Find a signal with its kind as the static type."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -36,14 +36,14 @@ def _find(kind: type[Kind], word: str) -> Kind:
 
 
 def count_passes(word: str, options: Mapping[str, Any], counts: np.ndarray) -> Values:
-    """The work of a signal whose passes depend on options and label counts."""
+    """Return the passes of a signal whose work depends on options and label counts."""
     passes = find_computed(word).passes
     assert callable(passes)
     return passes(options, counts)
 
 
 class BareLab(Lab):
-    """Nothing can be measured here: a toy writes as much of a lab as its signal uses."""
+    """Lab in which every measurement raises; tests override the methods that their signal uses."""
 
     def mean_over_samples(self, split: str, clients: Ids, per_sample: Callable[[Tensor, Tensor], Tensor]) -> Values:
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Small tables of the layouts that data sets with known columns have."""
+"""Small tables in the layouts of the bundled datasets."""
 
 import importlib
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ Tables = Mapping[str, Mapping[str, list[Any]]]  # a part's columns
 
 
 def pictures_of(word: str) -> Any:
-    """The module of a word that says what its images are, None for others."""
+    """Return the module of an image dataset; None for other datasets."""
     module = importlib.import_module(node("dataset", word)["_target_"].rpartition(".")[0])
     return module if isinstance(getattr(module, "PICTURES", None), Pictures) else None
 
@@ -28,23 +28,23 @@ MODULES = {word: module for word in list_options("dataset") if (module := pictur
 
 
 def shape_of(pictures: Pictures) -> tuple[int, int, int]:
-    """Of what is stored: small where it is resized."""
+    """Return the shape of stored images; small if the dataset resizes them."""
     return (pictures.fit.shape[0], 20, 24) if pictures.fit.resize else pictures.fit.shape
 
 
 def images(word: str, **changes: Any) -> dict[str, Any]:
-    """Rows of one part: labels 0, 1 in turn, four clients, places in pairs of rows."""
+    """Return the columns of one part: alternating labels 0 and 1, four clients, and places in pairs of rows."""
     module = MODULES[word]
     pictures: Pictures = module.PICTURES
-    made: dict[str, Any] = {
+    columns: dict[str, Any] = {
         pictures.image[0]: [encode(image) for image in noise(N, shape_of(pictures))],
         pictures.label[0]: [i % 2 for i in range(N)],
     }
     if hasattr(module, "CLIENT"):
-        made[module.CLIENT[0]] = [f"f{i // 6:02}" for i in range(N)]
+        columns[module.CLIENT[0]] = [f"f{i // 6:02}" for i in range(N)]
     if hasattr(module, "PLACES"):
-        made["place"] = [i // 2 % 2 for i in range(N)]
-    return {**made, **changes}
+        columns["place"] = [i // 2 % 2 for i in range(N)]
+    return {**columns, **changes}
 
 
 def _digits(n: int) -> dict[str, list[Any]]:

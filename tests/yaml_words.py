@@ -1,4 +1,4 @@
-"""The words of the config groups, and the objects behind them with their yaml's defaults."""
+"""The options of the config groups, and their components with the defaults of the yaml files."""
 
 import copy
 from functools import cache
@@ -39,31 +39,35 @@ NEEDED = {("model", "module"): {"path": "own_networks.Dense"}}  # options withou
 
 
 def load_yaml(path: Path) -> DictConfig:
-    """The mapping in a yaml file."""
+    """Return the mapping in a yaml file."""
     loaded = OmegaConf.load(path)
     assert isinstance(loaded, DictConfig)
     return loaded
 
 
 def to_dict(config: DictConfig, resolve: bool = True) -> dict[str, Any]:
-    """Its values, by name."""
-    found = OmegaConf.to_container(config, resolve=resolve)
-    assert isinstance(found, dict)
-    return {str(name): value for name, value in found.items()}
+    """Return a config as a plain dictionary."""
+    values = OmegaConf.to_container(config, resolve=resolve)
+    assert isinstance(values, dict)
+    return {str(name): value for name, value in values.items()}
 
 
 def node(group: str, word: str) -> dict[str, Any]:
-    """The node of a yaml whose `_target_` is ours, {} for an alias, a preset, or a word that the data decide on."""
+    """Return the options of a component's yaml file; {} for aliases, presets and options that depend on the data."""
     return copy.deepcopy(_node(group, word))
 
 
 @cache
 def _node(group: str, word: str) -> dict[str, Any]:
     loaded = load_yaml(CONFIGS / group / f"{word}.yaml")
-    found = loaded if "_target_" in loaded else loaded.get(group)
-    if found is None or "_target_" not in found or OmegaConf.is_interpolation(found, "_target_"):
+    component_node = loaded if "_target_" in loaded else loaded.get(group)
+    if (
+        component_node is None
+        or "_target_" not in component_node
+        or OmegaConf.is_interpolation(component_node, "_target_")
+    ):
         return {}
-    root = OmegaConf.create({"clients": 12, "paths": {"logs": "logs"}, group: found})
+    root = OmegaConf.create({"clients": 12, "paths": {"logs": "logs"}, group: component_node})
     values = to_dict(root[group])
     values.pop("defaults", None)
     values |= NEEDED.get((group, word), {})
@@ -71,38 +75,40 @@ def _node(group: str, word: str) -> dict[str, Any]:
 
 
 def nested_components(group: str, word: str) -> dict[str, tuple[str, str]]:
-    """The parts that a part is made of, as (group, word) by option: `- /objective@base: ce` in its defaults."""
+    """Return the nested components as (group, option) by parameter, such as `- /objective@base: ce`."""
     loaded = load_yaml(CONFIGS / group / f"{word}.yaml")
     entries = [entry for entry in loaded.get("defaults", []) if not isinstance(entry, str)]
-    found = {str(key): str(value) for entry in entries for key, value in entry.items() if str(key).startswith("/")}
-    return {key.split("@")[1]: (key[1:].split("@")[0], value) for key, value in found.items() if "@" in key}
+    entries_by_group = {
+        str(key): str(value) for entry in entries for key, value in entry.items() if str(key).startswith("/")
+    }
+    return {key.split("@")[1]: (key[1:].split("@")[0], value) for key, value in entries_by_group.items() if "@" in key}
 
 
 def list_options(group: str) -> list[str]:
-    """Every word of the group that is a part of its own."""
+    """Return all options of a group that have a class, sorted."""
     return sorted(path.stem for path in (CONFIGS / group).glob("*.yaml") if node(group, path.stem))
 
 
 @cache
 def aliases(group: str) -> dict[str, tuple[str, dict[str, Any]]]:
-    """The words that are another one with other options: that one, and the options."""
-    found = {}
+    """Return the aliases of a group: option and changed parameters by alias."""
+    aliases_of_group = {}
     for path in sorted((CONFIGS / group).glob("*.yaml")):
         loaded = load_yaml(path)
         first, *_ = loaded.get("defaults", [""])
         if isinstance(first, str) and first.endswith(f"@{group}") and group in loaded:
-            found[path.stem] = first.partition("@")[0], to_dict(loaded, resolve=False)[group]
-    return found
+            aliases_of_group[path.stem] = first.partition("@")[0], to_dict(loaded, resolve=False)[group]
+    return aliases_of_group
 
 
 def make(group: str, word: str, **changes: Any) -> Any:
-    """The part with its yaml's defaults, and `changes`."""
-    of, own = aliases(group).get(word, (word, {}))
-    return instantiate({**node(group, of), **copy.deepcopy(own), **changes}, _convert_="all")
+    """Return a component with the defaults of its yaml file, replaced by `changes`."""
+    base, changed = aliases(group).get(word, (word, {}))
+    return instantiate({**node(group, base), **copy.deepcopy(changed), **changes}, _convert_="all")
 
 
 def make_typed(kind: type[P], group: str, word: str, **changes: Any) -> P:
-    """The same of a class that is known."""
+    """Return `make(...)` with its class as the static type."""
     part = make(group, word, **changes)
     assert isinstance(part, kind)
     return part

@@ -80,15 +80,15 @@ def test_clients_are_drawn_with_assign_drawn(tmp_path: Path) -> None:
     assert (np.abs(counts - 1000) < 5 * np.sqrt(3000 * 2 / 9)).all()
     again = trace(path, state="state", assign="drawn").schedule(draws).seconds_until_ready(0)
     np.testing.assert_array_equal(waits, again)
-    other = trace(path, state="state", assign="drawn").schedule(Draws(1, 3000)).seconds_until_ready(0)
-    assert not np.array_equal(waits, other)
+    other_seed = trace(path, state="state", assign="drawn").schedule(Draws(1, 3000)).seconds_until_ready(0)
+    assert not np.array_equal(waits, other_seed)
     awake = trace(path, state="state", assign="drawn", idle=False).schedule(draws).seconds_until_ready(0)
     assert np.isfinite(awake).all()
     assert abs((awake == 0).sum() - 1500) < 5 * np.sqrt(3000 / 4)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"client": [30, 10, None, 10, 20]}, r"availability.client: .*: row 2 holds .* but a name must be"),
         ({"client": [30.5, 10, 20, 10, 20]}, r"availability.client: .*: row 0 holds 30.5, but a name"),
@@ -121,27 +121,29 @@ def test_clients_are_drawn_with_assign_drawn(tmp_path: Path) -> None:
     ],
 )
 def test_an_invalid_table_is_rejected_with_file_row_and_reason(
-    tmp_path: Path, changes: Mapping[str, Sequence[Any]], said: str
+    tmp_path: Path, changes: Mapping[str, Sequence[Any]], message: str
 ) -> None:
     columns = {**TABLE, **changes}
     if any(isinstance(cell, str) for cell in changes.get("state", [])) or "late" in changes.get("end_s", []):
-        columns = {name: [str(cell) if name in changes else cell for cell in each] for name, each in columns.items()}
+        columns = {name: [str(cell) if name in changes else cell for cell in cells] for name, cells in columns.items()}
     path = write(tmp_path, columns)
-    with pytest.raises(DataError, match=said) as caught:
+    with pytest.raises(DataError, match=message) as caught:
         trace(path, state="state", period="own" if "own" in changes else None).schedule(Draws(0, 3))
     assert path in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"start": "begin"}, r"availability.start: .* has no column 'begin'; it has client, start_s, end_s, state"),
         ({"state": "there"}, r"availability.state: .* has no column 'there'"),
         ({"period_s": 45}, r"availability.period_s: .*: row 3 ends at 50, after the period of 45 seconds"),
     ],
 )
-def test_options_that_contradict_the_table_are_rejected(tmp_path: Path, options: Mapping[str, Any], said: str) -> None:
-    with pytest.raises(DataError, match=said):
+def test_options_that_contradict_the_table_are_rejected(
+    tmp_path: Path, options: Mapping[str, Any], message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
         trace(write(tmp_path, TABLE), **options).schedule(Draws(0, 3))
 
 
@@ -257,9 +259,13 @@ def test_the_table_of_the_phones_is_not_included(tmp_path: Path, monkeypatch: py
 def test_a_grid_is_equal_to_its_intervals(tmp_path: Path) -> None:
     """Client 0 is there in the steps 1, 2 and 4 of five, client 1 in the first: rows of neighbours are one interval."""
     grid = {"client": [0] * 5 + [1] * 5, "step": [*range(5)] * 2, "state": [0, 1, 1, -1, 1, 1, 0, 0, 0, -1]}
-    found = trace(write(tmp_path, grid), start="step", end="none", step_s=30, state="state").schedule(Draws(0, 2))
-    assert (found.start.tolist(), found.end.tolist()) == ([30, 120, 0], [90, 150, 30])
-    assert (found.first.tolist(), found.stop.tolist(), found.period.tolist()) == ([0, 2], [2, 3], [150, 150])
+    from_grid = trace(write(tmp_path, grid), start="step", end="none", step_s=30, state="state").schedule(Draws(0, 2))
+    assert (from_grid.start.tolist(), from_grid.end.tolist()) == ([30, 120, 0], [90, 150, 30])
+    assert (from_grid.first.tolist(), from_grid.stop.tolist(), from_grid.period.tolist()) == (
+        [0, 2],
+        [2, 3],
+        [150, 150],
+    )
     twice = {**grid, "step": [0, 1, 1, 3, 4, *range(5)]}
     with pytest.raises(DataError, match=r"row 2 begins at 30, before row 1 of the same client ends at 60"):
         trace(write(tmp_path, twice), start="step", step_s=30, state="state").schedule(Draws(0, 2))
@@ -290,9 +296,11 @@ def test_an_error_is_raised_before_a_run_writes_anything(tmp_path: Path) -> None
     assert not list(tmp_path.glob("runs/*/*"))
 
 
-@pytest.mark.parametrize(("assign", "idle", "said"), [("by_id", False, 1), ("by_id", True, 0), ("drawn", False, 0)])
-def test_a_notice_says_that_idle_has_no_effect_without_drawing(assign: str, idle: bool, said: int) -> None:
+@pytest.mark.parametrize(
+    ("assign", "idle", "expected_count"), [("by_id", False, 1), ("by_id", True, 0), ("drawn", False, 0)]
+)
+def test_a_notice_says_that_idle_has_no_effect_without_drawing(assign: str, idle: bool, expected_count: int) -> None:
     lines = trace("ready.parquet", assign=assign, idle=idle).notices("trace")
-    assert [line.split(":")[0] for line in lines] == said * [
+    assert [line.split(":")[0] for line in lines] == expected_count * [
         "availability.idle=false has no effect with availability.assign=by_id"
     ]

@@ -58,7 +58,9 @@ def test_the_training_samples_are_counted() -> None:
 def test_clients_receive_a_deadline_if_they_use_it(
     samples: str, deadline: str, options: dict[str, Any], numbers: int
 ) -> None:
-    costs = cost_model(made={"samples": make("samples", samples), "deadline": make("deadline", deadline, **options)})
+    costs = cost_model(
+        components={"samples": make("samples", samples), "deadline": make("deadline", deadline, **options)}
+    )
     assert costs.usual_rates.down_bytes == costs.plain.down_bytes == MODEL + 4 * numbers
 
 

@@ -92,7 +92,7 @@ def test_a_client_answers_a_query_once(probe: Probe, again: tuple[int, ...]) -> 
 def test_a_model_trained_for_a_query_is_charged_both_ways(codec: str, options: dict[str, Any], sent: int) -> None:
     """FedCor's warm-up: clients 1 and 2 train two epochs for it and send it, and 0, 1 and 2 get what comes of it."""
     probe = Probe("shadow_loss", ids(0, 1, 2), {"trainers": (1, 2)})
-    model = cost_model(made={"codec": make("codec", codec, **options)})
+    model = cost_model(components={"codec": make("codec", codec, **options)})
     charge = model.round([probe], answered(probe), JOBS, closing([2, 3]), plain=False, draws=DRAWS)
     plain = cost_model().round([], {}, JOBS, closing([2, 3]), plain=False, draws=DRAWS)
     extra, answers = MODEL + 3 * MODEL, 3 * 4 + 2 * sent  # client 1 gets w_t, too
@@ -103,7 +103,7 @@ def test_a_model_trained_for_a_query_is_charged_both_ways(codec: str, options: d
 def test_a_model_trained_for_a_query_uses_the_training_samples() -> None:
     """samples=random takes 1, 2 and 4 of 10, 20 and 40, for a shadow round as for any other."""
     probe = Probe("shadow_loss", ids(0, 1, 2), {"trainers": (1, 2)})
-    model = cost_model(made={"samples": make("samples", "random", fraction=0.1)}).query_work([probe], DRAWS)
+    model = cost_model(components={"samples": make("samples", "random", fraction=0.1)}).query_work([probe], DRAWS)
     assert model.trained.tolist() == [0, 3 * 2 * 2, 3 * 2 * 4]
 
 

@@ -1,4 +1,4 @@
-"""Studies for tests: a tiny one that runs, and made-up results whose numbers can be had by hand."""
+"""Helpers for tests of studies: a tiny study that runs, and results with given numbers."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -40,7 +40,7 @@ TUNE: dict[str, Any] = {
 
 
 def write_study(folder: Path, **changes: object) -> Study:
-    """A study.yaml with `changes`, loaded."""
+    """Write study.yaml of the tiny study with `changes`, and load it."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "study.yaml").write_text(yaml.safe_dump({**TINY, **changes}, sort_keys=False))
     return load(folder)
