@@ -27,6 +27,7 @@ def test_tails_are_five_percent_rounded_up() -> None:
     values = np.arange(50) / 50.0
     assert mean_of_extremes(values) == pytest.approx((np.mean([0, 1, 2]) / 50, np.mean([47, 48, 49]) / 50))
     assert mean_of_extremes(np.arange(40.0)) == (0.5, 38.5)  # ceil(2.0) = 2, not 3
+    assert mean_of_extremes(np.arange(10.0)) == (0.0, 9.0)  # ceil(0.5) = 1
     assert mean_of_extremes(np.array([0.7])) == (0.7, 0.7)
 
 
