@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import Int64
 
 from fedcohort.report.figure import style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 LOOKS = {1: (style.BLUE, "o"), 0: (style.GREY, "D"), -1: (style.VERMILLION, "s")}  # by the sign of a verdict
@@ -55,7 +57,7 @@ def draw(rows: Sequence[Row], title: str, note: str, label: str, reference: floa
     width = style.COLUMN if max(map(len, (*names, *groups))) <= SHORT else style.PAGE
     canvas = style.titled(title, note, width, 1.0 + ROW * (len(rows) + len(set(groups))))
     axes = canvas.subplots()
-    for row, y in zip(rows, style.name_rows_by_group(axes, names, groups), strict=True):
+    for row, y in zip(rows, name_rows_by_group(axes, names, groups), strict=True):
         colour, marker = LOOKS[row.sign]
         look: dict[str, Any] = {"color": colour, "fmt": marker, "capsize": 2, "markersize": 3.5, "linewidth": 1.0}
         ends = [[row.value - row.low], [row.high - row.value]] if np.isfinite(row.high) else None
@@ -68,3 +70,25 @@ def draw(rows: Sequence[Row], title: str, note: str, label: str, reference: floa
     axes.grid(False, axis="y")
     style.legend(canvas)
     return canvas
+
+
+def name_rows_by_group(axes: "Axes", names: Sequence[str], groups: Sequence[str]) -> Int64[np.ndarray, "_rows"]:
+    """Write names at rows, those of a group below the group's name, and return the row of each name.
+
+    Args:
+        axes: a panel whose rows point down.
+        names: of the rows, from above; those of a group follow each other.
+        groups: of each name; a single group is not written.
+    """
+    labels, rows = list[str](), list[int]()
+    for i, (name, group) in enumerate(zip(names, groups, strict=True)):
+        if len(set(groups)) > 1 and group not in groups[:i]:
+            labels.append(f"{group}:")
+        rows.append(len(labels))
+        labels.append(name)
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    for i, label in enumerate(axes.get_yticklabels()):
+        label.set_fontweight("normal" if i in rows else "bold")
+    axes.tick_params(axis="y", length=0)
+    return np.array(rows, dtype=np.int64)

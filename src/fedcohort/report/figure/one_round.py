@@ -132,14 +132,14 @@ def _name_rows(axes: "Axes", info: RunInfo, round: ExplainedRound, rows: Ids) ->
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_yticks(np.arange(len(rows)), [f"{k}, {noise[k]:.0f} %, {majority[k]}" for k in rows])
     axes.tick_params(axis="y", labelsize=style.row_size(axes, len(rows)), pad=11)
-    for i, k in enumerate(rows):
-        colour, marker, _ = LOOKS[int(round.fate[k])]
-        look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 3.5, "clip_on": False}
-        axes.plot([-0.035], [i], transform=axes.get_yaxis_transform(), **look)
+    for code in np.unique(round.fate[rows]):  # an empty line without clipping would break the layout
+        y = np.flatnonzero(round.fate[rows] == code)
+        colour, marker, _ = LOOKS[int(code)]
+        look: dict[str, Any] = {"color": colour, "markersize": 3.5, "linestyle": "none", "clip_on": False}
+        axes.plot(np.full(len(y), -0.035), y, marker=marker, transform=axes.get_yaxis_transform(), **look)
     hidden = int(round.selected.sum() - round.selected[rows].sum())
     cut = f"; {hidden:,} more were selected" if hidden else ""
-    count = f"best first, {len(rows)} of {len(round.key):,}{cut}"
-    axes.set_ylabel(f"client, label noise, most frequent class\n({count})")
+    axes.set_ylabel(f"client, label noise, most frequent class\n(best first, {len(rows)} of {len(round.key):,}{cut})")
 
 
 def _draw_ranks(axes: "Axes", round: ExplainedRound) -> None:

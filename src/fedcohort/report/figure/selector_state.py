@@ -27,9 +27,8 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
     across = 2 if len(titles) <= 4 else 4
     figure, panels = style.panels(titles, title, style.describe_run(info), across=across, height=0.95, sharey=False)
     for axes, name in zip(panels, names, strict=False):
-        points = [
-            (step, *trace[name]) for step, trace in zip(history.steps, history.trace, strict=True) if name in trace
-        ]
+        traces = zip(history.steps, history.trace, strict=True)
+        points = [(step, *trace[name]) for step, trace in traces if name in trace]
         steps, mean, sd = (np.asarray(values, dtype=float) for values in zip(*points, strict=True))
         axes.axhline(0, color=style.GREY, linewidth=0.8)
         axes.fill_between(steps, mean - WIDTH * sd, mean + WIDTH * sd, color=style.BLUE, alpha=0.2, linewidth=0)

@@ -75,7 +75,7 @@ def draw_map(data: SettingMap, path: Path) -> None:
     grid = canvas.subplots(n_blocks, squeeze=False, height_ratios=heights)[:, 0]
     for axes, block, methods in zip(grid, blocks, rows, strict=True):
         cells = np.ix_(block, methods)
-        places = style.name_rows_by_group(axes, [names[i] for i in methods], [data.groups[i] for i in methods])
+        places = intervals.name_rows_by_group(axes, [names[i] for i in methods], [data.groups[i] for i in methods])
         _draw_squares(axes, data.difference[cells].T, data.is_clear[cells].T, places, norm)
         axes.set_xticks(range(len(block)), [labels[i] for i in block], rotation=90, linespacing=1.0)
         style.tidy(axes, grid=False)

@@ -200,29 +200,6 @@ def panels(
     return canvas, grid[:count]
 
 
-def name_rows_by_group(axes: "Axes", names: Sequence[str], groups: Sequence[str]) -> Int64[np.ndarray, "_rows"]:
-    """Write names at rows, those of a group below the group's name, and return the row of each name.
-
-    Args:
-        axes: a panel whose rows point down.
-        names: of the rows, from above; those of a group follow each other.
-        groups: of each name; a single group is not written.
-    """
-    labels: list[str] = []
-    rows: list[int] = []
-    for i, (name, group) in enumerate(zip(names, groups, strict=True)):
-        if len(set(groups)) > 1 and group not in groups[:i]:
-            labels.append(f"{group}:")
-        rows.append(len(labels))
-        labels.append(name)
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(len(labels) - 0.4, -0.6)
-    for i, label in enumerate(axes.get_yticklabels()):
-        label.set_fontweight("normal" if i in rows else "bold")
-    axes.tick_params(axis="y", length=0)
-    return np.array(rows, dtype=np.int64)
-
-
 def save(canvas: "Figure", path: Path, formats: Sequence[str] = ("png",)) -> list[Path]:
     """Write the figure in each of the formats and return the files; path: name of the file, with any suffix.
 
