@@ -30,7 +30,7 @@ def work(path, watches):
 if __name__ == "__main__":
     path, imported, watches = sys.argv[1:]
     preload.IMPORTED = tuple(imported.split(","))
-    preload.begin(1)
+    preload.start_fork_server(1)
     for _ in range(2):
         get_context("forkserver").Process(target=work, args=(path, watches == "True")).start()
     signal.pause()

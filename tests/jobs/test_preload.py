@@ -21,7 +21,7 @@ def look():
 if __name__ == "__main__":
     os.environ["STARTED_BY"] = str(os.getpid())
     preload.IMPORTED = ("pyarrow",)  # what a run needs takes seconds
-    preload.begin(3)
+    preload.start_fork_server(3)
     kept = "OMP_NUM_THREADS" in os.environ
     with get_context("forkserver").Pool(2) as pool:
         print(kept, {pool.apply(look) for _ in range(4)})

@@ -29,7 +29,7 @@ from fedcohort.jobs.workers import run_in_workers
 from job_toy import toy
 
 preload.IMPORTED = ("fedcohort.jobs.fork_server",)
-preload.begin(1)
+preload.start_fork_server(1)
 list(run_in_workers(toy(Path(sys.argv[1])), {0: ("wait",), 1: ("wait",)}, 2))
 """
 
