@@ -100,8 +100,8 @@ def list_computed_texts() -> list[str]:
     lines += [f"all {TESTS} comparisons of methods with random selection in the {SETTINGS} settings of four studies"]
     lines += [
         f"In {SETTINGS} small settings, a published method with default options is significantly better than random "
-        f"selection in {OF_PAPERS[2]}, and one is significantly worse in {OF_PAPERS[3]}; with our variants and tuned "
-        f"options, in {BETTER} and in {WORSE}.",
+        f"selection in {OF_PAPERS[2]}. One is significantly worse in {OF_PAPERS[3]}. With our variants and tuned "
+        f"options, these are {BETTER} and {WORSE}.",
         f"Ten seeds and {TESTS} tests",
     ]
     lines += [f"{cohorts[0]} settings with label skew", f"{len(cohorts[3])} of {cohorts[2]} methods are better"]
@@ -129,7 +129,7 @@ def test_the_demo_is_followed_by_its_settings_results_over_seeds() -> None:
     }
     assert (
         f"`flash_answered` gains {gains['flash_answered', 'bimodal70']} points in this setting and FLASH "
-        f"{gains['flash', 'bimodal70']}, but where each client holds one class, they lose: "
+        f"{gains['flash', 'bimodal70']}. Where each client holds one class, they lose: "
         f"{gains['flash_answered', 'shards1']} and {gains['flash', 'shards1']}"
     ) in " ".join(README.split())
     assert claims.read_study("regimes_digits")["tune"]["seeds"] == [1000, 1001, 1002], "none of the study's own"
