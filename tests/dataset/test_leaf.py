@@ -39,7 +39,7 @@ def test_a_tenth_of_the_people_are_strangers() -> None:
         assert len(tested) == 1
         assert sorted(np.bincount(found.owner)) == sorted(SIZES[k] for k in trained)
         assert found.test_owner is None
-        assert "the test is of others: no clients/acc_*" in found.remark
+        assert "the test samples are of other people: no metrics clients/acc_*" in found.remark
 
 
 def test_the_files_own_parts() -> None:

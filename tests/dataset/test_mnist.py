@@ -36,7 +36,7 @@ def test_numbers_that_are_no_pixels_are_refused(tmp_path: Path, odd: float) -> N
     pixels[9, 5] = odd
     for part in ("train", "test"):
         write(tmp_path, part, image=pixels.tolist(), label=[i % 10 for i in range(12)])
-    with pytest.raises(Exception, match="'image', row 9 has numbers that are no pixels"):
+    with pytest.raises(Exception, match="'image', row 9 has numbers that are not pixels"):
         Mnist(str(tmp_path), "hub", None, "auto").load(0)
 
 

@@ -44,8 +44,9 @@ def test_names_of_which_none_is_ours_are_told(names: list[str], warned: bool, ca
     table = frame(names, [0, 1, 2]) if names else Frame("a/b (train)", pa.table({"label": [0, 1, 2]}), "dataset.hub")
     labels_of(table, "label", CLASSES)
     said = (
-        "a/b (train): column 'label' calls its classes kitten, puppy, shirt, and here they are Cat, Dog, T-shirt/top: "
-        "labels are taken by their numbers"
+        "a/b (train): column 'label' names its classes kitten, puppy, shirt, but the dataset names them Cat, "
+        "Dog, T-shirt/top: "
+        "labels are matched by number"
     )
     assert caplog.messages == [said] * warned
 
@@ -55,7 +56,7 @@ def test_letters_are_told_apart_by_case() -> None:
 
 
 def test_names_of_other_classes_are_refused() -> None:
-    with pytest.raises(DataError, match=r"^dataset.hub: a/b \(train\): column 'label' calls its class 1 'Cat', which"):
+    with pytest.raises(DataError, match=r"^dataset.hub: a/b \(train\): column 'label' names its class 1 'Cat', which"):
         labels_of(frame(["eel", "Cat", "Dog"], [0, 1, 2]), "label", CLASSES)
 
 

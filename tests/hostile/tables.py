@@ -257,9 +257,9 @@ def client_tables() -> list[Case]:
         clients("clients are lists", [[k // 10] for k in range(N)], "who"),
         clients("clients are dates", pa.array([k // 10 for k in range(N)], pa.timestamp("s")), "who"),
         clients("clients are bytes", [b"a", b"b"] * (N // 2), "who"),
-        clients("clients of one row", [f"c{k}" for k in range(N)], "no owner has more than 3 training samples"),
+        clients("clients of one row", [f"c{k}" for k in range(N)], "owners with more than 3 training samples"),
         clients("one client of one row", at(names, 0, "z"), "fewer than"),
-        clients("clients of two rows", [f"c{k // 2}" for k in range(N)], "no owner has more than 3"),
+        clients("clients of two rows", [f"c{k // 2}" for k in range(N)], "owners with more than 3"),
         clients(
             "no client of train has test rows",
             names,

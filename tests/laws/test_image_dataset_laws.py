@@ -90,7 +90,7 @@ def test_an_error_names_file_column_and_row(word: str, tmp_path: Path) -> None:
         ({label: [0, None] * 12}, rf"'{label}', row 1 is empty"),
     ]
     if not pictures.fit.resize:
-        expected = r"row 5 is an image of \(\d, 40, 50\), and "
+        expected = r"row 5 is an image of \(\d, 40, 50\), but "
         cases.append(({image: wide}, expected))
         cases.append(({image: [[0.0] * 7] * N}, rf"'{image}' must hold (grey|RGB) images of .*, it holds \(7,\)"))
     for extra in set(good) - {image, label}:

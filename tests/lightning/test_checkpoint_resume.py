@@ -71,11 +71,11 @@ def test_a_kill_in_the_middle_of_training(whole: FinishedRun, tmp_path: Path, mo
     assert same_bits(whole, go(tmp_path, *HARD, "resume=true"))
 
 
-@pytest.mark.parametrize("moment", ["rename", "fsync"])
+@pytest.mark.parametrize("moment", ["rename_checkpoint", "fsync"])
 def test_a_kill_around_the_commit_of_a_checkpoint(
     whole: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    owner = checkpoint if moment == "rename" else os
+    owner = checkpoint if moment == "rename_checkpoint" else os
     stop_after(monkeypatch, owner, moment, 3, die)
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *HARD) and None))
     monkeypatch.undo()

@@ -101,3 +101,17 @@ def test_a_failing_import_names_file_and_line(tmp_path: Path, monkeypatch: pytes
     model: Any = make("model", "module", path="fails_at_import.Net")
     with pytest.raises(FedcohortError, match=r"raises RuntimeError: no licence \(.*fails_at_import.py, line 3"):
         model.build((4,), 2)
+
+
+def test_a_module_that_draws_when_it_is_imported_changes_no_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "import torch\n\nprobe = torch.randn(3)\n\n\ndef Net(n_classes):\n    return torch.nn.Linear(4, n_classes)\n"
+    (tmp_path / "drawing_network.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    model = make("model", "module", path="drawing_network.Net")
+    weights = []
+    for _ in range(2):  # the first one imports the module
+        torch.manual_seed(0)
+        weights.append(model.build((4,), 2).weight)
+    assert torch.equal(*weights)

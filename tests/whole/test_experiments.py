@@ -44,7 +44,7 @@ def test_a_reduced_experiment_lists_its_reductions_and_keeps_the_methods(word: s
     """It is laid over the paper's, whose page names it: both have the same federation and methods."""
     large = word.removesuffix("_cpu")
     reduced, full = (CONFIGS / "experiment" / f"{name}.yaml" for name in (word, large))
-    assert f"# {large} for a laptop. Shrunk: " in reduced.read_text()
+    assert f"# {large} reduced for a laptop: " in reduced.read_text()
     assert f"experiment={word} is smaller" in re.sub(r"\n# ", " ", full.read_text())
     first, *other_defaults = load_yaml(reduced).defaults
     assert first == large

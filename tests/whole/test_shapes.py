@@ -24,14 +24,14 @@ def until_checked(function: Callable[..., Any], *args: object) -> None:
 
 
 def test_a_wrong_dtype_is_rejected() -> None:
-    with pytest.raises(TypeError, match="tails: values is"):
+    with pytest.raises(TypeError, match="mean_of_extremes: values is"):
         until_checked(mean_of_extremes, np.arange(3))
     with pytest.raises(TypeError, match="count_once_more: clients is"):
         until_checked(count_once_more, np.arange(3), np.ones(2))
 
 
 def test_a_wrong_number_of_dimensions_is_rejected() -> None:
-    with pytest.raises(TypeError, match="tails: values is"):
+    with pytest.raises(TypeError, match="mean_of_extremes: values is"):
         until_checked(mean_of_extremes, np.ones((3, 2)))
 
 

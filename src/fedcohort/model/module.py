@@ -94,6 +94,8 @@ class Module(Model):
         from torch import nn  # noqa: PLC0415
 
         state = torch.get_rng_state()
+        _load(self.path)  # the first import may draw random numbers
+        torch.set_rng_state(state)
         network = self._make(shape, n_classes)
         if not any(parameter.is_meta or nn.parameter.is_lazy(parameter) for parameter in network.parameters()):
             torch.set_rng_state(state)

@@ -45,7 +45,10 @@ def test_small_clients_are_pooled_in_the_order_of_their_names(tmp_path: Path) ->
 
 def test_many_clients_of_three_rows_are_rejected_with_a_remedy_and_pooled(tmp_path: Path) -> None:
     write_clients(tmp_path, [3] * 2000)
-    with pytest.raises(DataError, match=r"no owner has more than 3.*dataset.min_client_samples=10 .*pool_small=true"):
+    with pytest.raises(
+        DataError,
+        match=r"owners with more than 3 .*dataset.min_client_samples=10 .*pool_small=true",
+    ):
         build(folder(tmp_path, client="who").load(0), SplitOptions(Natural(), NoNoise(), **KINDS))
     (tmp_path / "test.parquet").rename(tmp_path / "other")
     with pytest.raises(
