@@ -13,9 +13,9 @@ from agg_harness import make_update
 from fedcohort.selector.feel import (
     Feel,
     State,
+    _root,
     des_raj_coefficients,
     fill_missing_norms,
-    find_lagrange_multiplier,
     normalise_importance,
     sampling_probabilities,
 )
@@ -33,6 +33,11 @@ SIGNALS = {"n_train": np.array([50, 30, 20]), "expected_s": 10 * T}
 
 
 PLAIN: Feel = make("selector", "feel")
+
+
+def find_lagrange_multiplier(a: np.ndarray, T: np.ndarray, rho: float) -> float:
+    """Return lambda, which may be negative, from the root s = lambda + rho min T."""
+    return _root(a, T, rho) - rho * float(T.min())
 
 
 def feel(**changes: Any) -> Feel:

@@ -197,11 +197,6 @@ def sampling_probabilities(a: Values, T: Values, rho: float) -> Values:
     return np.asarray(q / q.sum())
 
 
-def find_lagrange_multiplier(a: Values, T: Values, rho: float) -> float:
-    """Return lambda, which may be negative."""
-    return _root(a, T, rho) - rho * float(T.min())
-
-
 def _root(a: Values, T: Values, rho: float) -> float:
     """Return s = lambda + rho min T by bisection; s is positive, and lambda would lose its digits.
 
