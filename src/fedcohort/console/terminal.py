@@ -1,7 +1,5 @@
 """Where observers print: the width of a terminal, and lines that are never folded where the output is a file."""
 
-import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -9,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedcohort.errors import FedcohortError
-from fedcohort.host.interrupt import interrupts
+from fedcohort.host.interrupt import discard_output, interrupts
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,7 +37,7 @@ def console() -> "Console":
 
     class Output(Console):
         def on_broken_pipe(self) -> None:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # further output is discarded
+            discard_output()
             interrupts.note_closed_pipe()
 
     output = Output(highlight=False)

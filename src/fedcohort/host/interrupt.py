@@ -211,13 +211,16 @@ class Interrupts:
 interrupts = Interrupts()
 
 
+def discard_output() -> None:
+    """Discard further standard output, after its reader has gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _is_output_closed() -> bool:
-    """Return whether nothing reads the standard output any more; discard further output if so."""
+    """Return whether nothing reads the standard output any more."""
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
-    if closed := any(event & select.POLLERR for _, event in poll.poll(0)):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return closed
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def run_main(main: Callable[[], int], message: str = NOTHING) -> int:
@@ -236,6 +239,7 @@ def run_main(main: Callable[[], int], message: str = NOTHING) -> int:
         return code
     except BaseException as error:
         if isinstance(error, BrokenPipeError) and _is_output_closed():
+            discard_output()
             interrupts.record_exit_code(PIPE)
         if not interrupts.code or (isinstance(error, SystemExit) and error.code != interrupts.code):
             raise

@@ -16,10 +16,11 @@ from pathlib import Path
 
 import yaml
 
+from fedcohort.startup.differences import LOADER
+
 PRIMARY = "train"
 NAME = re.compile(r"\w+")  # a file with another name, such as `my-method.yaml`, counts for all runs
 PACKAGE = re.compile(r"^#\s*@package.*", re.MULTILINE)  # the only comment that Hydra reads
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where libyaml is installed
 
 
 @dataclass(frozen=True)
