@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedcohort.errors import FedcohortError
-from fedcohort.host.interrupt import discard_output, interrupts
+from fedcohort.host.interrupt import interrupts
+from fedcohort.host.standard_output import discard_output
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,7 +11,6 @@ import logging
 import mmap
 import multiprocessing
 import os
-import select
 import signal
 import sys
 import threading
@@ -20,6 +19,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from fedcohort.host.standard_output import discard_output, is_output_closed
 
 log = logging.getLogger("fedcohort")
 
@@ -211,18 +212,6 @@ class Interrupts:
 interrupts = Interrupts()
 
 
-def discard_output() -> None:
-    """Discard further standard output, after its reader has gone."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _is_output_closed() -> bool:
-    """Return whether nothing reads the standard output any more."""
-    poll = select.poll()
-    poll.register(sys.stdout.fileno(), 0)
-    return any(event & select.POLLERR for _, event in poll.poll(0))
-
-
 def run_main(main: Callable[[], int], message: str = NOTHING) -> int:
     """Return the exit code of `main`; end the process with the signal's exit code if a signal ended it.
 
@@ -238,7 +227,7 @@ def run_main(main: Callable[[], int], message: str = NOTHING) -> int:
         sys.stdout.flush()
         return code
     except BaseException as error:
-        if isinstance(error, BrokenPipeError) and _is_output_closed():
+        if isinstance(error, BrokenPipeError) and is_output_closed():
             discard_output()
             interrupts.record_exit_code(PIPE)
         if not interrupts.code or (isinstance(error, SystemExit) and error.code != interrupts.code):
