@@ -28,7 +28,7 @@ def convolutions() -> nn.Module:
     return nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3))
 
 
-def trained(network: nn.Module, x: torch.Tensor, by_hand: bool) -> tuple[torch.Tensor, np.ndarray]:
+def trained(network: nn.Module, x: torch.Tensor, by_hand: bool) -> tuple[torch.Tensor, torch.Tensor]:
     """Weights and losses after a pass over x, 13 images."""
     model, y = FlatModel(copy.deepcopy(network)), torch.arange(13) % 3
     objective, client = make("objective", "ce"), make("client", "sgd")

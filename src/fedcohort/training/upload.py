@@ -1,5 +1,6 @@
 """Partial uploads (`Selection.upload`): the tensors that a client sends, and their layout."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
+from fedcohort.codec.base import Codec
 from fedcohort.flat import Block, Layout
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
@@ -53,3 +55,17 @@ def sent_part(layout: Layout, mask: TensorMask) -> SentPart:
             offset += block.size
             pieces.append(torch.arange(block.offset, block.offset + block.size))
     return SentPart(Layout(tuple(blocks), layout.buffers, layout.counters), torch.cat(pieces))
+
+
+def transmit(
+    codec: Codec, layout: Layout, mask: TensorMask | None, delta: Tensor, rng: Callable[[], np.random.Generator]
+) -> Tensor:
+    """Return the update that the server decodes, [P]; 0 in tensors that are not sent, which no codec encodes."""
+    if mask is None:
+        return codec.transmit(delta, layout, rng)
+    out = torch.zeros_like(delta)
+    if mask.any():
+        part = sent_part(layout, mask)
+        positions = part.positions.to(delta.device)
+        out[positions] = codec.transmit(delta[positions], part.layout, rng)
+    return out
