@@ -11,7 +11,6 @@ network's weights, and time is saved because their gradients are never written t
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
 from jaxtyping import Float, Int64
@@ -26,7 +25,6 @@ from fedcohort.objective.base import Objective
 from fedcohort.training.step import ParameterStep
 
 Piece = tuple[int, int]
-TABLE = 1024  # classes up to which one-hot rows are taken from an identity matrix; a larger one takes gigabytes
 
 
 @dataclass(frozen=True)
@@ -106,15 +104,8 @@ def layer_of(module: nn.Linear) -> Layer:
 
 def onehot(labels: Int64[Tensor, "*n"], n_classes: int, dtype: torch.dtype) -> Tensor:
     """Return a row for each label, [*n, n_classes], with 1 at the index of its class and 0 elsewhere."""
-    if n_classes <= TABLE:
-        return _identity(n_classes, dtype, labels.device)[labels]
     rows = torch.zeros((*labels.shape, n_classes), dtype=dtype, device=labels.device)
     return rows.scatter_(-1, labels[..., None], 1)
-
-
-@lru_cache(maxsize=4)
-def _identity(n_classes: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    return torch.eye(n_classes, dtype=dtype, device=device)
 
 
 def differentiate(
