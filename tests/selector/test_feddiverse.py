@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedcohort.selector.base import draw
-from fedcohort.selector.feddiverse import FedDiverse, State, draw_one, draw_probabilities, find_uninformative, normalise
+from fedcohort.selector.feddiverse import FedDiverse, State, draw_one, draw_probabilities, is_uninformative, normalise
 from fedcohort.signal.base import unknowable
 from fedcohort.types import Population, ProbeResult, RoundContext
 from selector_harness import World, context, ids, play
@@ -239,4 +239,4 @@ def test_estimates_without_attribute_information_give_a_notice(monkeypatch: pyte
         selector.select(start, ctx, {"dht": ProbeResult(np.arange(len(rows)), blind[rows])})
         assert len(lines) == expected
     assert lines[0].startswith("selector=feddiverse: the estimates of 2 of 3 clients hold no information on attributes")
-    assert find_uninformative(blind).tolist() == [True, True, False, False]
+    assert is_uninformative(blind).tolist() == [True, True, False, False]

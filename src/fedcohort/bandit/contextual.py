@@ -80,7 +80,7 @@ class Bandit(Protocol[B]):
 
 @dataclass(frozen=True)
 class Linear:
-    """A ridge posterior, shared by Thompson sampling and LinUCB.
+    """A bandit with linear rewards and a ridge-regression posterior, the base of Thompson sampling and LinUCB.
 
     Attributes:
         lam: ridge.
@@ -155,7 +155,7 @@ class Calibrated:
 
 @dataclass(frozen=True)
 class Neural:
-    """NeuralUCB (`neural.py`).
+    """NeuralUCB, a bandit whose expected reward is a small neural network (`neural.py`).
 
     Attributes:
         lam: ridge.
@@ -190,7 +190,7 @@ class Neural:
 
 @dataclass(frozen=True)
 class Restless:
-    """The hidden Markov bandit (`restless.py`).
+    """A bandit whose linear rewards depend on a hidden Markov state (`restless.py`).
 
     Attributes:
         lam: ridge.

@@ -66,17 +66,27 @@ def initial_belief(d: int, states: int, lam: float, rng: np.random.Generator | N
 
 
 def transition_matrix(counts: Float64[np.ndarray, "J J"]) -> Float64[np.ndarray, "J J"]:
-    """Return P from the expected numbers of transitions, [J, J]."""
+    """Return P, the transition probabilities between hidden states, from expected counts of transitions, [J, J]."""
     return np.asarray((counts + 1) / (counts + 1).sum(axis=1, keepdims=True))
 
 
 def coefficients(past: HiddenMarkov) -> Float64[np.ndarray, "_J _d"]:
-    """Return theta_j, a row for each state, [J, d]."""
+    """Return the reward coefficients theta_j of each hidden state j, [J, d]."""
     return np.stack([posterior_mean(Ridge(V, b)) for V, b in zip(past.V, past.b, strict=True)])
 
 
 def update_state_belief(prior: Values, theta: Rows, X: Rows, r: Values, variance: float) -> Values:
-    """Return pi after the rewards r of the contexts X, in logarithms, so that no likelihood underflows."""
+    """Return the probability of each hidden state after the rewards r of the contexts X, [J].
+
+    It is computed in logarithms, so that no likelihood underflows.
+
+    Args:
+        prior: probabilities before the rewards, [J].
+        theta: reward coefficients of each state, [J, d].
+        X: contexts, [n, d].
+        r: their rewards, [n].
+        variance: sigma^2, variance of the reward noise.
+    """
     fit = ((r[:, None] - X @ theta.T) ** 2).sum(axis=0) / (2 * variance)
     log = np.log(np.maximum(prior, 1e-300)) - fit
     weight = np.exp(log - log.max())
@@ -84,7 +94,7 @@ def update_state_belief(prior: Values, theta: Rows, X: Rows, r: Values, variance
 
 
 def update_regressions(past: HiddenMarkov, belief: Values, X: Rows, r: Values) -> HiddenMarkov:
-    """Return the belief with the rewards in each state's regression, weighted by the belief in the state."""
+    """Add rewards to each hidden state's regression, weighted by `belief`, the probability of the state [J]."""
     V = past.V + belief[:, None, None] * (X.T @ X)
     return replace(past, V=V, b=past.b + belief[:, None] * (r @ X))
 
@@ -103,12 +113,12 @@ def predict(past: HiddenMarkov, X: Rows) -> Values:
 
 
 def is_exploring(explored: int, t: int, c: float) -> bool:
-    """Return whether round t, counted from 1, is one of exploration."""
+    """Return whether round t, counted from 1, explores: fewer than c ln(t + 1) rounds have done so."""
     return explored < c * math.log(t + 1)
 
 
 def count_exploration(past: HiddenMarkov) -> HiddenMarkov:
-    """Return the belief with one more round of exploration."""
+    """Return the bandit's state with one more round counted as exploration."""
     return replace(past, explored=past.explored + 1)
 
 

@@ -44,14 +44,14 @@ LINEAR_CLIENT = Requirement(
 
 
 def least_squares(A: Float[Tensor, "d1 k"], H: Float[Tensor, "d1 d2"]) -> Float[Tensor, "k d2"]:
-    """Return B = A+ H for an A of full column rank; not finite where H is not."""
+    """Return B = A+ H, the least-squares solution of A B = H for an A of full column rank; not finite if H is not."""
     Q, R = torch.linalg.qr(A)
     B: Tensor = torch.linalg.solve_triangular(R, Q.t() @ H, upper=True)
     return B
 
 
 def count_rows(block: Block) -> int:
-    """Return d1, the number of rows of a tensor."""
+    """Return d1, the number of rows of a tensor when it is viewed as a matrix; 1 for a vector."""
     return block.shape[0] if len(block.shape) > 1 else 1
 
 
@@ -150,7 +150,7 @@ class LowRank(WireCodec):
         return concatenate(parts)
 
     def bases(self, layout: Layout, seed: np.ndarray) -> dict[Block, Float[Tensor, "d1 k"]]:
-        """Return A of each compressed tensor, float64."""
+        """Return the random matrix A of each compressed tensor, float64, drawn from the seed that the client sends."""
         return {
             block: self._draw(shared_generator(seed, block), count_rows(block))
             for block in layout.parameters

@@ -40,7 +40,11 @@ class _Masked:
 
 @dataclass(frozen=True)
 class MaskHook:
-    """The hook at the client that keeps the unsent coordinates unchanged."""
+    """The client hook of the random mask, which keeps the parameters unchanged that are not sent.
+
+    Attributes:
+        rho: share of each tensor's numbers that is trained and sent.
+    """
 
     rho: float
     downloads: tuple[str, ...] = ()

@@ -35,7 +35,7 @@ QUIET = np.errstate(invalid="ignore")  # the engine leaves out an update that is
 
 
 def quantise(h: Values, bits: int, u: Values) -> tuple[Float32[np.ndarray, "2"], Codes]:
-    """Return (lo, hi) and the level of each number.
+    """Quantise numbers stochastically; return their range (lo, hi) as float32, and each number's level, uint16 [n].
 
     Where lo = hi all levels are 0, and lo is the constant.
 
@@ -63,7 +63,7 @@ def _step(ends: Float32[np.ndarray, "2"], bits: int) -> float:
 
 
 def pack_bits(codes: Codes, bits: int) -> UInt8[np.ndarray, "_b"]:
-    """Return the lowest `bits` bits of the numbers as a string of bytes."""
+    """Return the lowest `bits` bits of each number of `codes`, packed into bytes."""
     table = np.empty((len(codes), bits), dtype=np.uint8)
     for bit in range(bits):
         table[:, bit] = (codes >> np.uint16(bit)) & np.uint16(1)
@@ -71,7 +71,7 @@ def pack_bits(codes: Codes, bits: int) -> UInt8[np.ndarray, "_b"]:
 
 
 def unpack_bits(string: UInt8[np.ndarray, "_b"], bits: int, n: int) -> Codes:
-    """Return the first n numbers of a string made by `pack_bits`."""
+    """Return the n numbers of `bits` bits each from the bytes of `pack_bits`."""
     table = np.unpackbits(string, count=n * bits, bitorder="little").reshape(n, bits)
     codes = np.zeros(n, dtype=np.uint16)
     for bit in range(bits):
@@ -96,13 +96,13 @@ def hadamard(x: Values) -> Values:
 
 @dataclass(frozen=True)
 class Sketch:
-    """The linear part of the encoding of one tensor of n numbers.
+    """The linear part of the encoding of one tensor of n numbers: a random rotation and a random subsample.
 
     Attributes:
         n: numbers of the tensor.
         length: numbers after the rotation, with padding.
         signs: random signs, [length], None for no rotation.
-        kept: positions of the rotated numbers that are sent, None for all.
+        sent: positions of the rotated numbers that are sent, None for all.
     """
 
     n: int
@@ -111,13 +111,13 @@ class Sketch:
     sent: np.ndarray | None
 
     def encode_linear(self, h: Values) -> Values:
-        """Return the numbers to quantise, of h [n]."""
+        """Return the rotated and subsampled numbers of a tensor h [n], which are quantised next."""
         if self.signs is not None:
             h = hadamard(self.signs * np.pad(h, (0, self.length - self.n)))
         return h if self.sent is None else h[self.sent] * (self.length / len(self.sent))
 
     def decode_linear(self, x: Values) -> Values:
-        """Return the tensor, [n]."""
+        """Return the tensor [n] from its rotated and subsampled numbers x: the inverse of `encode_linear`."""
         if self.sent is not None:
             values, x = x, np.zeros(self.length)
             x[self.sent] = values
@@ -144,11 +144,11 @@ class Quant(WireCodec):
         ranges.number("rho", self.rho, "(0, 1]")
 
     def bytes_up(self, layout: Layout) -> int:
-        """Return the bytes: bits / 8 for each number sent, 8 for each tensor's range, 8 for a seed."""
+        """Return the bytes of an upload: bits / 8 for each number sent, 8 for each tensor's range, 8 for a seed."""
         return -(-self._numbers(layout) * self.bits // 8) + 2 * NUMBER * len(layout.parameters) + SEED * self._draws
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
-        """Return the seed where it is needed, the ranges [tensors, 2], and a string of bits."""
+        """Return the arrays to send: the seed if one is needed, the ranges [tensors, 2], and the levels as bits."""
         client_rng = rng()
         values, seed = flatten(delta, layout).astype(np.float64), draw_seed(client_rng)
         ends = np.empty((len(layout.parameters), 2), dtype=np.float32)
@@ -187,7 +187,7 @@ class Quant(WireCodec):
         return sum(self._encode(block) for block in layout.parameters)
 
     def _sketch(self, block: Block, seed: np.ndarray) -> Sketch:
-        """Return the sketch of a tensor; the seed is read where anything is drawn."""
+        """Return the rotation and subsample of a tensor, which client and server derive from the same seed."""
         n, length = block.size, self._length(block)
         if not self._draws:
             return Sketch(n, length, None, None)

@@ -55,7 +55,7 @@ MAX_WARMUP = 200  # clients whose arrival ends the warm-up, whatever the populat
 
 @dataclass(frozen=True)
 class State:
-    """State of the deadline that is kept between rounds.
+    """State of FedBalancer's deadline that is kept between rounds.
 
     Attributes:
         pace: the state of the pace controller.
@@ -124,7 +124,7 @@ class FedBalancer(Deadline[State]):
         return low + (high - low) * state.pace.ddlr
 
     def describe(self, state: State) -> Mapping[str, float]:
-        """Return ddlr."""
+        """Return the metric ddlr, the position of the deadline between its two bounds, in [0, 1]."""
         return {"ddlr": state.pace.ddlr}
 
     def observe(self, state: State, outcome: RoundOutcome) -> State:

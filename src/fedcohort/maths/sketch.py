@@ -18,7 +18,7 @@ WAYS = ("values", "shared_projection")
 
 
 def sketch_length(n_params: int, rate: float) -> int:
-    """Return the length of a sketch, d' = max(2, ceil(rate P))."""
+    """Return the number of entries of a gradient sketch, d' = max(2, ceil(rate P)); n_params: P."""
     return max(2, math.ceil(rate * n_params - 1e-9))
 
 

@@ -24,10 +24,12 @@ def neyman_targets(sizes: Sizes, S: Reals, m: int) -> Reals:
 
 
 def round_to_capacity(target: Reals, capacity: Sizes, m: int) -> Sizes:
-    """Return integers near the targets, at most `room`, that sum to m or, if that is less, to the sum of `room`.
+    """Round the strata's target numbers of draws to integers of at most `capacity`, [h].
 
-    Each stratum with room gets one draw, or those with the largest targets if m is too small for that. Each further
-    draw goes to the stratum that is farthest below its target, the first one in case of ties.
+    They sum to m or, if that is less, to the sum of `capacity`.
+
+    Each stratum with capacity gets one draw, or those with the largest targets if m is too small for that. Each
+    further draw goes to the stratum that is farthest below its target, the first one in case of ties.
     """
     draws = np.zeros(len(target), np.int64)
     first = np.flatnonzero(capacity > 0)
@@ -38,9 +40,11 @@ def round_to_capacity(target: Reals, capacity: Sizes, m: int) -> Sizes:
 
 
 def equal_allocation(sizes: Sizes, capacity: Sizes, m: int) -> Sizes:
-    """Return equal integers, at most `room`, that sum to m or, if that is less, to the sum of `room`.
+    """Divide m draws equally among strata, [h], with at most `capacity` draws each.
 
-    The remainder of the division goes to the largest strata. Draws without room are distributed again.
+    The draws sum to m or, if that is less, to the sum of `capacity`.
+
+    The remainder of the division goes to the largest strata. Draws beyond a stratum's capacity go to the others.
     """
     draws = np.zeros(len(sizes), np.int64)
     while (remaining := int(min(m, capacity.sum()) - draws.sum())) > 0:

@@ -26,7 +26,7 @@ from fedcohort.regulariser.base import Regulariser
 
 @dataclass(frozen=True)
 class _Pull:
-    """Add mu (y - w_t) to each gradient of one client's training."""
+    """Add the proximal gradient mu (y - w_t) to each gradient of one client's training."""
 
     mu: float
     w: Tensor

@@ -94,8 +94,8 @@ class FedCbs(Selector[State]):
 
         It is computed in logarithms, since eps^-beta_j overflows.
         """
-        with_each = qcid(h, h[chosen].sum(0))[remaining]
-        log = -self.beta * (len(chosen) + 1) * np.log(np.maximum(with_each, self.eps))
+        imbalances = qcid(h, h[chosen].sum(0))[remaining]
+        log = -self.beta * (len(chosen) + 1) * np.log(np.maximum(imbalances, self.eps))
         out = np.zeros(len(h))
         out[remaining] = np.exp(log - log.max())
         return np.asarray(out / out.sum())

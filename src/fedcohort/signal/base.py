@@ -74,7 +74,7 @@ class Measured:
     passes: float = 1.0
 
     def measure(self, lab: "Lab", clients: Ids, options: Mapping[str, float]) -> Values:
-        """Return the clients' answers, float64 [len(clients)]."""
+        """Return the mean of the signal over each queried client's samples, float64 [len(clients)]."""
 
         def per_sample(logp: "Tensor", y: "Tensor") -> "Tensor":
             values = self.per_sample(logp, y, options)
@@ -207,11 +207,7 @@ def find(name: str) -> Signal:
 
 @cache
 def _verify(name: str, signal: Signal) -> Signal:
-    """Return the signal after one check of its fields.
-
-    Raises:
-        ComponentError: a field is of another kind.
-    """
+    """Return the signal, whose fields are checked once; raise `ComponentError` for a field of another kind."""
     prefix = f"the signal {name!r}: "
     check_integer(f"{prefix}bytes_up", signal.bytes_up, 0)
     passes = getattr(signal, "passes", 0.0)

@@ -27,7 +27,7 @@ from fedcohort.types import Ids, Values
 
 
 def compute(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> np.ndarray:
-    """Return the triplets, float64 [len(clients), 3]."""
+    """Return each client's data heterogeneity triplet (CI, AI, SC), float64 [len(clients), 3]."""
     from fedcohort.data.interaction import EstimateOptions, estimate_group_counts  # noqa: PLC0415 - imports torch
 
     recipe = EstimateOptions(**{name: options[name] for name in ("q", "epochs", "lr", "batch")})
@@ -40,7 +40,12 @@ def compute(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> n
 
 
 def passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "clients classes"]) -> Values:
-    """Return the forward passes over T_k, [len(clients)]; label_counts are [len(clients), C]."""
+    """Return the cost of the query in forward passes over each client's training set, [len(clients)].
+
+    Args:
+        options: epochs, of the models that a client trains for its estimate.
+        label_counts: samples of each queried client and class, [len(clients), C].
+    """
     n_classes, n = label_counts.shape[1], label_counts.sum(1)
     models = (label_counts > 0).sum(1) if n_classes > 2 else np.ones(len(n))
     share = label_counts.max(1) / np.maximum(n, 1)

@@ -25,7 +25,9 @@ from fedcohort.types import Ids, Values
 
 
 def order_greedily(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
-    """Return the cohort's size for the client added first, down to 1 for the last, 0 for the others, [len(clients)].
+    """Return a score of each client by its position in a greedily simulated cohort, [len(clients)].
+
+    The client added first has the cohort's size, the last one 1, and clients that were not added have 0.
 
     Ties go to the lowest id. A client whose update is not finite has NaN: the server would leave it out. A loss that
     is not finite is the highest.

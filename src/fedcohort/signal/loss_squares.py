@@ -11,7 +11,7 @@ from fedcohort.types import ClientUpdate
 
 
 def squares(update: ClientUpdate) -> float:
-    """Return the sum in nats^2; 0 without a sample, infinite where one loss is."""
+    """Return the sum of a client's squared sample losses in nats^2; 0 without a sample, infinite if one loss is."""
     losses = update.sample_loss[~np.isnan(update.sample_loss)]
     return update.loss_report.get("loss_squares", float(losses @ losses))
 

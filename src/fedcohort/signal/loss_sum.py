@@ -10,7 +10,7 @@ from fedcohort.types import ClientUpdate
 
 
 def total(update: ClientUpdate) -> float:
-    """Return the sum in nats; 0 without a sample."""
+    """Return the sum of a client's sample losses in nats; 0 without a sample."""
     return update.loss_report.get("loss_sum", float(np.nansum(update.sample_loss)))
 
 

@@ -14,7 +14,7 @@ from fedcohort.signal.base import Measured
 
 
 def robust(logp: Float[Tensor, "b c"], y: Int[Tensor, "b"], options: Mapping[str, float]) -> Float[Tensor, "b"]:
-    """Return FLASH Eq. 3 of each sample, [b], in nats; options are alpha, beta and A."""
+    """Return FLASH's noise-robust loss (Eq. 3) of each sample, [b], in nats; options: alpha, beta and A."""
     log_py = logp.gather(1, y[:, None])[:, 0]
     entropy = -(logp.exp() * logp).sum(1)
     return -log_py + options["alpha"] * entropy - options["beta"] * options["A"] * (1 - log_py.exp())

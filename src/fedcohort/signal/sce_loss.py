@@ -18,7 +18,7 @@ CE, RCE, LOG_0 = 0.1, 1.0, math.log(1e-4)
 
 
 def symmetric(logp: Float[Tensor, "b c"], y: Int[Tensor, "b"], options: Mapping[str, float]) -> Float[Tensor, "b"]:
-    """Return the loss of each sample, [b], in nats."""
+    """Return the symmetric cross-entropy of each sample with RHFL's constants, [b], in nats; options: none are read."""
     return sce(logp, y, CE, RCE, LOG_0)
 
 

@@ -8,7 +8,7 @@ from fedcohort.signal.lab import Lab
 
 
 def measure(lab: Lab) -> float:
-    """Return the loss; the server's data are its own, and their forward passes are not charged."""
+    """Return the server's validation loss of w_t in nats; forward passes on the server's own data are not charged."""
     return lab.server_loss()
 
 

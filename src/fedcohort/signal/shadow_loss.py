@@ -19,7 +19,7 @@ from fedcohort.types import Ids, Values
 
 
 def losses(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
-    """Return the losses in nats, [len(clients)]; NaN if no update is finite."""
+    """Return each client's loss of the discarded model in nats, [len(clients)]; NaN if no update of it is finite."""
     total, samples = None, 0
     for k in options["trainers"]:
         sent = lab.train(round, int(k))

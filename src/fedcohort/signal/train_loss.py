@@ -11,7 +11,7 @@ from fedcohort.types import ClientUpdate
 
 
 def path_average(update: ClientUpdate) -> float:
-    """Return the mean over samples of the mini-batch losses in nats, NaN without a step."""
+    """Return the mean loss of a client's mini-batches, weighted by their sizes, in nats; NaN without a local step."""
     return float(update.batch_loss @ update.batch_size / update.batch_size.sum()) if update.steps else float("nan")
 
 

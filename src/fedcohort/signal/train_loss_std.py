@@ -7,7 +7,7 @@ from fedcohort.types import ClientUpdate
 
 
 def spread(update: ClientUpdate) -> float:
-    """Return the standard deviation in nats; 0 after a single step, NaN without a step."""
+    """Return the standard deviation of a client's mini-batch losses in nats; 0 after a single step, NaN without one."""
     return float(np.std(update.batch_loss)) if update.steps else float("nan")
 
 

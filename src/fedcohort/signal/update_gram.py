@@ -19,7 +19,7 @@ COLUMNS = 8192  # columns of U in a slice: fifty updates of it fit in a processo
 
 
 def gram(lab: Lab, updates: "Tensor") -> Float64[np.ndarray, "m m"]:
-    """Return the inner products, [arrived, arrived], in float64, computed slice by slice.
+    """Return the inner products of all pairs of arrived updates, float64 [arrived, arrived], computed slice by slice.
 
     The same updates give the same bits on the same number of threads.
     """

@@ -20,7 +20,7 @@ from fedcohort.types import ProbeResult, RoundContext, Selection
 
 
 @dataclass(frozen=True)
-class EvenCohort(StatelessSelector):
+class BalancedCohort(StatelessSelector):
     """A selector that knows how many samples of each class or group a client has; scores are negative imbalances.
 
     Attributes:
