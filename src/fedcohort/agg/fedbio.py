@@ -87,7 +87,7 @@ class _SampleWeigher:
         x: parameters of the samples of T_k, [n]; a sample has the weight 2 sigmoid(x).
     """
 
-    def __init__(self, options: "Cleaning", x: Tensor, u: Tensor | None) -> None:
+    def __init__(self, options: "SampleWeightHook", x: Tensor, u: Tensor | None) -> None:
         self.options, self.x, self.u, self.received = options, x, u, u
 
     def weigh(self, step: StepView) -> Float[Tensor, "b"]:

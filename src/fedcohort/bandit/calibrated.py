@@ -49,5 +49,5 @@ def add_rewards(past: NoisyRidge, X: Float64[np.ndarray, "n d"], r: Float64[np.n
 
 def estimate_noise_deviation(past: NoisyRidge) -> float:
     """Return the estimated standard deviation of the noise; 1 before the first reward."""
-    unexplained = past.squares - float(past.ridge.b @ ridge.posterior_mean(past.ridge))
-    return math.sqrt((1.0 + max(unexplained, 0.0)) / (1 + past.count))  # rounding may make it negative
+    residual_sum = past.squares - float(past.ridge.b @ ridge.posterior_mean(past.ridge))
+    return math.sqrt((1.0 + max(residual_sum, 0.0)) / (1 + past.count))  # rounding may make it negative

@@ -188,21 +188,21 @@ def fit_features(kernel: Kernel, X: Features, f: float, data: Observations, step
     groups = data.groups()
     if not groups:
         return X, f
-    features, scale, variables = _variables(kernel, X, f)
+    features, scale, variables = _optimised_tensors(kernel, X, f)
     _minimise(variables, lambda: kernel.loss(features, scale, groups), steps)
-    fitted, f_fitted = features.detach().numpy().copy(), float(scale.detach())
-    return (fitted, f_fitted) if np.isfinite(fitted).all() and math.isfinite(f_fitted) else (X, f)
+    fitted_X, fitted_f = features.detach().numpy().copy(), float(scale.detach())
+    return (fitted_X, fitted_f) if np.isfinite(fitted_X).all() and math.isfinite(fitted_f) else (X, f)
 
 
-def loss_and_slopes(kernel: Kernel, X: Features, f: float, data: Observations) -> tuple[float, Features, float]:
+def loss_and_gradients(kernel: Kernel, X: Features, f: float, data: Observations) -> tuple[float, Features, float]:
     """Return the kernel's loss in nats and its gradient in X and in f, which is 0 if f is not fitted."""
-    features, scale, variables = _variables(kernel, X, f)
+    features, scale, variables = _optimised_tensors(kernel, X, f)
     loss = kernel.loss(features, scale, data.groups())
-    slopes = torch.autograd.grad(loss, variables)
-    return float(loss.detach()), slopes[0].numpy(), float(slopes[1]) if kernel.scaled else 0.0
+    gradients = torch.autograd.grad(loss, variables)
+    return float(loss.detach()), gradients[0].numpy(), float(gradients[1]) if kernel.scaled else 0.0
 
 
-def _variables(kernel: Kernel, X: Features, f: float) -> tuple[Tensor, Tensor, list[Tensor]]:
+def _optimised_tensors(kernel: Kernel, X: Features, f: float) -> tuple[Tensor, Tensor, list[Tensor]]:
     """Return the features X and the scale f as tensors, and the list of those tensors that a fit changes."""
     features = torch.tensor(X, requires_grad=True)
     scale = torch.tensor(f, dtype=torch.float64, requires_grad=kernel.scaled)

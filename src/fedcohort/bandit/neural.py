@@ -28,10 +28,10 @@ from jaxtyping import Float64
 from fedcohort.bandit.ridge import find_valid_rows
 from fedcohort.types import Values
 
-MAX_FULL = 512  # largest number of parameters for which Z is a full matrix
+MAX_FULL_MATRIX = 512  # largest number of parameters for which Z is a full matrix
 MAX_REWARDS = 5000  # newest rewards that are fitted
-BETAS, EPSILON = (0.9, 0.999), 1e-8  # Adam's
-ROUNDING = 1e-6  # deviations below this share of the mean are rounding of single-precision losses
+BETAS, ADAM_EPS = (0.9, 0.999), 1e-8  # Adam's
+MIN_RELATIVE_SD = 1e-6  # deviations below this share of the mean are rounding of single-precision losses
 
 Rows = Float64[np.ndarray, "_n _d"]
 
@@ -70,7 +70,7 @@ def initial_network(d: int, pairs: int, lam: float, rng: np.random.Generator | N
     h = 2 * pairs
     half = np.zeros((pairs, d + 1)) if rng is None else rng.normal(0.0, math.sqrt(4 / h), (pairs, d + 1))
     theta = np.concatenate([np.tile(half[:, :d].ravel(), 2), half[:, d], -half[:, d]])
-    Z = lam * (np.eye(len(theta)) if len(theta) <= MAX_FULL else np.ones(len(theta)))
+    Z = lam * (np.eye(len(theta)) if len(theta) <= MAX_FULL_MATRIX else np.ones(len(theta)))
     return Network(theta, theta, Z, np.empty((0, d)), np.empty(0), 0, np.zeros(d), np.zeros(d))
 
 
@@ -111,8 +111,8 @@ def exploration_bonus(Z: Float64[np.ndarray, "_q *_q2"], G: Rows, h: int) -> Val
     """
     if Z.ndim == 1:
         return np.asarray(np.sqrt((G**2 / Z).sum(axis=1) / h))
-    root = np.linalg.solve(np.linalg.cholesky(Z), G.T)
-    return np.asarray(np.sqrt((root**2).sum(axis=0) / h))
+    solution = np.linalg.solve(np.linalg.cholesky(Z), G.T)
+    return np.asarray(np.sqrt((solution**2).sum(axis=0) / h))
 
 
 def update_moments(past: Network, X: Rows) -> Network:
@@ -129,8 +129,8 @@ def update_moments(past: Network, X: Rows) -> Network:
 def standardise(past: Network, X: Rows) -> Rows:
     """Return X as deviations from the mean over the standard deviation; a feature that varies by rounding only is 0."""
     sd = np.sqrt(past.spread / max(past.count, 1))
-    floor = ROUNDING * np.maximum(np.abs(past.mean), 1e-300)
-    return np.asarray(np.divide(X - past.mean, sd, out=np.zeros_like(X), where=sd > floor))
+    min_sd = MIN_RELATIVE_SD * np.maximum(np.abs(past.mean), 1e-300)
+    return np.asarray(np.divide(X - past.mean, sd, out=np.zeros_like(X), where=sd > min_sd))
 
 
 def predict_with_bonus(past: Network, X: Rows) -> tuple[Values, Values, Network]:
@@ -150,8 +150,8 @@ def predict_with_bonus(past: Network, X: Rows) -> tuple[Values, Values, Network]
 def add_selected_gradients(past: Network, X: Rows) -> Network:
     """Return the network after a selection: the gradients of the selected contexts X are added to its matrix Z."""
     G = output_gradients(past.theta, standardise(past, X[find_valid_rows(X)]))
-    added = G.T @ G if past.Z.ndim == 2 else (G**2).sum(axis=0)
-    return replace(past, Z=past.Z + added / past.width())
+    gradient_products = G.T @ G if past.Z.ndim == 2 else (G**2).sum(axis=0)
+    return replace(past, Z=past.Z + gradient_products / past.width())
 
 
 def add_rewards_and_fit(past: Network, X: Rows, r: Values, lam: float, steps: int, lr: float) -> Network:
@@ -183,7 +183,7 @@ def fit_weights(origin: Values, X: Rows, r: Values, lam: float, steps: int, lr: 
     for step in range(1, steps + 1):
         g = loss_gradient(theta, X, r) + penalty * (theta - origin)
         first, second = BETAS[0] * first + (1 - BETAS[0]) * g, BETAS[1] * second + (1 - BETAS[1]) * g**2
-        scale = np.sqrt(second / (1 - BETAS[1] ** step)) + EPSILON
+        scale = np.sqrt(second / (1 - BETAS[1] ** step)) + ADAM_EPS
         rate = lr * (steps - step + 1) / steps
         theta = theta - rate * first / (1 - BETAS[0] ** step) / scale
     return theta
@@ -196,7 +196,7 @@ def loss_gradient(theta: Values, X: Rows, r: Values) -> Values:
     """
     W_1, W_2 = split_layers(theta, X.shape[1])
     hidden_units = X @ W_1.T
-    active = np.maximum(hidden_units, 0.0)
-    error = math.sqrt(len(W_2)) * (math.sqrt(len(W_2)) * active @ W_2 - r)
+    activations = np.maximum(hidden_units, 0.0)
+    error = math.sqrt(len(W_2)) * (math.sqrt(len(W_2)) * activations @ W_2 - r)
     inner = (error[:, None] * ((hidden_units > 0) * W_2)).T @ X
-    return np.concatenate([inner.ravel(), error @ active])
+    return np.concatenate([inner.ravel(), error @ activations])

@@ -26,9 +26,9 @@ from jaxtyping import Float64
 from fedcohort.bandit.ridge import Ridge, find_valid_rows, posterior_deviation, posterior_mean
 from fedcohort.types import Values
 
-STAY = 0.9  # initial diagonal of P
-START = 1e-2  # size of the initial theta_j
-NOISE = 1e-6  # lower bound of sigma^2
+P_STAY = 0.9  # initial diagonal of P
+MAX_THETA_0 = 1e-2  # size of the initial theta_j
+MIN_VARIANCE = 1e-6  # lower bound of sigma^2
 
 Rows = Float64[np.ndarray, "_n _d"]
 
@@ -58,9 +58,9 @@ class HiddenMarkov:
 
 def initial_belief(d: int, states: int, lam: float, rng: np.random.Generator | None) -> HiddenMarkov:
     """Return the belief before the first reward; rng=None leaves every theta_j at zero, where it never changes."""
-    theta = np.zeros((states, d)) if rng is None else rng.uniform(-START, START, (states, d))
-    other_states = max(states - 1, 1)
-    counts = (STAY / (1 - STAY) * other_states - 1) * np.eye(states)  # (C + 1) over its row sums is .9 and .1 / (J - 1)
+    theta = np.zeros((states, d)) if rng is None else rng.uniform(-MAX_THETA_0, MAX_THETA_0, (states, d))
+    n_others = max(states - 1, 1)
+    counts = (P_STAY / (1 - P_STAY) * n_others - 1) * np.eye(states)  # (C + 1) over its row sums is .9 and .1 / (J - 1)
     V = np.tile(lam * np.eye(d), (states, 1, 1))
     return HiddenMarkov(np.full(states, 1 / states), counts, V, lam * theta, 0.0, 0, 0)
 
@@ -87,8 +87,8 @@ def update_state_belief(prior: Values, theta: Rows, X: Rows, r: Values, variance
         r: their rewards, [n].
         variance: sigma^2, variance of the reward noise.
     """
-    fit = ((r[:, None] - X @ theta.T) ** 2).sum(axis=0) / (2 * variance)
-    log = np.log(np.maximum(prior, 1e-300)) - fit
+    squared_errors = ((r[:, None] - X @ theta.T) ** 2).sum(axis=0) / (2 * variance)
+    log = np.log(np.maximum(prior, 1e-300)) - squared_errors
     weight = np.exp(log - log.max())
     return np.asarray(weight / weight.sum())
 
@@ -132,11 +132,11 @@ def add_rewards(past: HiddenMarkov, X: Rows, r: Values) -> HiddenMarkov:
     error = r - r.mean() if first else r - predict(past, X)
     squares, count = past.squares + float(error @ error), past.count + len(r)
     variance = squares / count if first else past.squares / past.count
-    belief = update_state_belief(prior, coefficients(past), X, r, max(variance, NOISE))
+    belief = update_state_belief(prior, coefficients(past), X, r, max(variance, MIN_VARIANCE))
     transition = np.outer(past.belief, belief) * transition_matrix(past.counts)
-    updated = update_regressions(past, belief, X, r)
+    next_state = update_regressions(past, belief, X, r)
     return replace(
-        updated, belief=belief, counts=past.counts + transition / transition.sum(), squares=squares, count=count
+        next_state, belief=belief, counts=past.counts + transition / transition.sum(), squares=squares, count=count
     )
 
 

@@ -67,7 +67,7 @@ def draw_sent_positions(rho: float, layout: Layout, seed: np.ndarray) -> list[Po
     ]
 
 
-def concatenate(parts: Sequence[np.ndarray]) -> np.ndarray:
+def join_arrays(parts: Sequence[np.ndarray]) -> np.ndarray:
     """Return the arrays joined one after the other; an empty float32 array if there are none."""
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.float32)
 
@@ -80,7 +80,7 @@ def sparse_bytes(rho: float, layout: Layout) -> int:
 def gather_sent(delta: Vector, rho: float, layout: Layout, seed: np.ndarray) -> Wire:
     """Return the arrays to send: the seed, and the update's numbers at the positions that the seed selects."""
     values = flatten(delta, layout)
-    return seed, concatenate([values[positions] for positions in draw_sent_positions(rho, layout, seed)])
+    return seed, join_arrays([values[positions] for positions in draw_sent_positions(rho, layout, seed)])
 
 
 def scatter_sent(wire: Wire, rho: float, layout: Layout, unbiased: bool) -> Numbers:

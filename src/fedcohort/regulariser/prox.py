@@ -25,7 +25,7 @@ from fedcohort.regulariser.base import Regulariser
 
 
 @dataclass(frozen=True)
-class _Pull:
+class _ProximalCorrection:
     """Add the proximal gradient mu (y - w_t) to each gradient of one client's training."""
 
     mu: float
@@ -50,7 +50,7 @@ class ProxHook:
     def begin(
         self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
-        return _Pull(self.mu, w)
+        return _ProximalCorrection(self.mu, w)
 
 
 @dataclass(frozen=True)

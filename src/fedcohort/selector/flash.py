@@ -166,7 +166,7 @@ class Flash(Selector[State]):
     def init(self, population: Population) -> State:
         K = population.n_clients
         n = population.signals["n_train"].astype(float) if self.reward == "global" else np.ones(K)
-        measurements, missing = Measurements.none(K), np.full(K, np.nan)
+        measurements, missing = Measurements.initial(K), np.full(K, np.nan)
         X, p = contexts.select_features(measurements.contexts(), self.used_features, self.form), n / max(n.sum(), 1.0)
         return State(self.estimator.prior(X.shape[1], None), measurements, missing, missing, X, p)
 
@@ -234,7 +234,7 @@ class Flash(Selector[State]):
         """Return the state with new rewards, and with the bandit's belief after it learnt them from the contexts."""
         finite = np.isfinite(gain)
         clients, gain = rows.clients[finite], gain[finite]
-        measurements, posterior = state.known.with_rewards(clients, gain, self.scale), state.posterior
+        measurements, posterior = state.known.store_rewards(clients, gain, self.scale), state.posterior
         if not (rows.first and self.skip_first_update):
             posterior = self.estimator.learn(posterior, rows.X[finite], gain / measurements.r_unit.value())
         return replace(state, posterior=posterior, known=measurements)
@@ -243,7 +243,7 @@ class Flash(Selector[State]):
         """Return the state with the durations of the arrived clients; the round's duration is that of the slowest."""
         seconds = outcome.signals["duration"]
         slowest = float(max(seconds[np.isfinite(seconds)], default=np.nan))
-        return replace(state, known=state.known.timed(outcome.clients, seconds, self.scale), round_tau=slowest)
+        return replace(state, known=state.known.store_durations(outcome.clients, seconds, self.scale), round_tau=slowest)
 
     def _renew_contexts(self, state: State) -> State:
         """Return the state with the contexts of the next selection."""

@@ -94,7 +94,7 @@ class HcsFed(Selector[State]):
         ranges.choice("variant", self.variant, *STRATA)
         ranges.integer("strata", self.strata, "[1, inf)", optional=True)
         ranges.number("rate", self.rate, "(0, 1]")
-        ranges.choice("compress", self.compress, *sketch.WAYS)
+        ranges.choice("compress", self.compress, *sketch.KINDS)
         ranges.choice("agg", self.agg, "fedavg", "stratified")
         ranges.integer("recluster", self.recluster, "[1, inf)", optional=True)
 

@@ -18,7 +18,7 @@ from fedcohort.types import Ids, Values
 
 
 @torch.no_grad()
-def on_a_batch(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
+def mini_batch_losses(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
     """Return the mean loss of w_t on a random mini-batch of each client, in nats, [len(clients)]; NaN without samples.
 
     Args:
@@ -54,5 +54,5 @@ signal = Computed(
     reveals="how well the global model fits some of a client's training data",
     bytes_up=4,
     passes=passes,
-    compute=on_a_batch,
+    compute=mini_batch_losses,
 )

@@ -26,16 +26,16 @@ from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids, Values
 
 
-def compute(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> np.ndarray:
+def estimate_triplets(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> np.ndarray:
     """Return each client's data heterogeneity triplet (CI, AI, SC), float64 [len(clients), 3]."""
     from fedcohort.data.interaction import EstimateOptions, estimate_group_counts  # noqa: PLC0415 - imports torch
 
-    recipe = EstimateOptions(**{name: options[name] for name in ("q", "epochs", "lr", "batch")})
+    estimate_options = EstimateOptions(**{name: options[name] for name in ("q", "epochs", "lr", "batch")})
     out = np.empty((len(clients), 3))
     for row, k in zip(out, clients.tolist(), strict=True):
-        orders = generator(options["seed"], "dht", round, k)
+        order_rng = generator(options["seed"], "dht", round, k)
         with torch_scope(options["seed"], "dht_dropout", round, k):
-            row[:] = skew.triplet(estimate_group_counts(lab.copy, *lab.samples(k), recipe, orders))
+            row[:] = skew.triplet(estimate_group_counts(lab.copy, *lab.samples(k), estimate_options, order_rng))
     return out
 
 
@@ -57,6 +57,6 @@ signal = Computed(
     reveals="a client's imbalance of classes and of estimated attributes, and how they are correlated",
     bytes_up=4,
     passes=passes,
-    compute=compute,
+    compute=estimate_triplets,
     requirement=CLASSES,
 )

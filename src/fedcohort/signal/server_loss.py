@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def trial(lab: Lab, updates: "Tensor") -> Callable[[Values], float]:
+def make_server_loss(lab: Lab, updates: "Tensor") -> Callable[[Values], float]:
     """Return a function from weights [arrived] to the server's loss of w_t + the weighted sum of the updates, in nats.
 
     Forward passes on the server's own data are not charged.
@@ -24,4 +24,4 @@ def trial(lab: Lab, updates: "Tensor") -> Callable[[Values], float]:
     return lambda weights: lab.server_loss_after(updates.new_tensor(np.asarray(weights)) @ updates)
 
 
-signal = Derived(reveals="nothing that the updates don't", make=trial)
+signal = Derived(reveals="nothing that the updates don't", make=make_server_loss)
