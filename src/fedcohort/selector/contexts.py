@@ -97,7 +97,7 @@ class Measurements:
         blank = LossRatios(missing, np.ones(n_clients))
         return cls(blank, blank, missing, np.zeros(n_clients))
 
-    def store_durations(self, clients: Ids, seconds: Values, scale: str) -> "Measurements":
+    def with_durations(self, clients: Ids, seconds: Values, scale: str) -> "Measurements":
         """Return the measurements with new durations.
 
         Args:
@@ -109,7 +109,7 @@ class Measurements:
         tau[clients[finite]] = seconds[finite]
         return replace(self, tau=tau, tau_unit=self.tau_unit.after(seconds[finite], scale))
 
-    def store_rewards(self, clients: Ids, gain: Values, scale: str) -> "Measurements":
+    def with_rewards(self, clients: Ids, gain: Values, scale: str) -> "Measurements":
         """Return the measurements with new rewards.
 
         Args:

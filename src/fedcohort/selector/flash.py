@@ -234,7 +234,7 @@ class Flash(Selector[State]):
         """Return the state with new rewards, and with the bandit's belief after it learnt them from the contexts."""
         finite = np.isfinite(gain)
         clients, gain = rows.clients[finite], gain[finite]
-        measurements, posterior = state.known.store_rewards(clients, gain, self.scale), state.posterior
+        measurements, posterior = state.known.with_rewards(clients, gain, self.scale), state.posterior
         if not (rows.first and self.skip_first_update):
             posterior = self.estimator.learn(posterior, rows.X[finite], gain / measurements.r_unit.value())
         return replace(state, posterior=posterior, known=measurements)
@@ -243,7 +243,7 @@ class Flash(Selector[State]):
         """Return the state with the durations of the arrived clients; the round's duration is that of the slowest."""
         seconds = outcome.signals["duration"]
         slowest = float(max(seconds[np.isfinite(seconds)], default=np.nan))
-        return replace(state, known=state.known.store_durations(outcome.clients, seconds, self.scale), round_tau=slowest)
+        return replace(state, known=state.known.with_durations(outcome.clients, seconds, self.scale), round_tau=slowest)
 
     def _renew_contexts(self, state: State) -> State:
         """Return the state with the contexts of the next selection."""
