@@ -49,8 +49,8 @@ def require_images(word: str, shape: tuple[int, ...], min_side: int) -> tuple[in
     """
     if len(shape) != 3 or min(shape[1:]) < min_side:
         raise IncompatibleConfig(
-            f"model={word} needs images [channels, height, width] of at least {min_side}x{min_side} pixels, but the "
-            f"inputs are {list(shape)}"
+            f"model={word} needs images [channels, height, width] of at least {min_side}x{min_side}, but the inputs "
+            f"are {list(shape)}"
         )
     return shape
 

@@ -40,7 +40,7 @@ from fedcohort.selector.base import Selector, top
 from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 SEVERAL_STEPS = Requirement(
-    lambda run: run.components.client.takes_several(run.most_samples),
+    lambda run: run.components.client.takes_several_steps(run.most_samples),
     "{option} explores in proportion to the spread of a client's batch losses, and every client takes one step a "
     "round: after each client's first round it chooses by losses alone (set client.epochs, client.steps or a smaller "
     "client.batch for several steps)",
