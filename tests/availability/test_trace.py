@@ -190,9 +190,12 @@ def test_a_table_in_unix_seconds_begins_at_zero(grid: bool, tmp_path: Path, capl
     assert "begins at 1700000000 seconds, as in UNIX time" in line
 
 
-def test_a_table_in_virtual_seconds_is_not_moved(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = write(tmp_path, {"client": [0], "start_s": [UNIX / 100], "end_s": [UNIX / 100 + 50]})
-    assert trace(path).schedule(Draws(0, 1)).start.tolist() == [UNIX / 100]
+@pytest.mark.parametrize("first_s", [UNIX / 100, 1e8])
+def test_a_table_in_virtual_seconds_is_not_moved(
+    first_s: float, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(tmp_path, {"client": [0], "start_s": [first_s], "end_s": [first_s + 50]})
+    assert trace(path).schedule(Draws(0, 1)).start.tolist() == [first_s]
     assert not caplog.messages
 
 

@@ -106,6 +106,6 @@ def _last_at_most(values: Values, first: Ids, stop: Ids, bound: Values) -> Ids:
     low, high = first - 1, stop.copy()
     while (open_ := high - low > 1).any():
         midpoint = (low + high) // 2
-        below = open_ & (values[np.minimum(midpoint, len(values) - 1)] <= bound)
+        below = open_ & (values[midpoint] <= bound)
         low, high = np.where(below, midpoint, low), np.where(open_ & ~below, midpoint, high)
     return low
