@@ -37,8 +37,8 @@ def loss_lists(ran: FinishedRun) -> dict[int, np.ndarray]:
 
 def test_a_job_has_the_chosen_samples_and_none_where_these_are_all() -> None:
     """Client 0 chooses all of its three samples, client 2 the first of its five."""
-    part: Any = SimpleNamespace(everything=False, keeps_losses=False, choose=lambda state, request: rows[request.n])
     rows = {3: np.arange(3), 5: np.arange(1)}
+    part: Any = SimpleNamespace(everything=False, keeps_losses=False, choose=lambda state, request: rows[request.n])
     federation: Any = SimpleNamespace(n_train=np.array([3, 4, 5]))
     two = np.ones(2)
     jobs = Jobs(
