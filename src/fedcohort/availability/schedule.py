@@ -106,6 +106,6 @@ def _last_at_most(values: Values, first: Ids, stop: Ids, bound: Values) -> Ids:
     low, high = first - 1, stop.copy()
     while (is_open := high - low > 1).any():
         midpoint = (low + high) // 2
-        is_below = is_open & (values[np.minimum(midpoint, len(values) - 1)] <= bound)
+        is_below = is_open & (values[midpoint] <= bound)
         low, high = np.where(is_below, midpoint, low), np.where(is_open & ~is_below, midpoint, high)
     return low
