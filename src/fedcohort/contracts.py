@@ -24,7 +24,7 @@ MAX_CHARACTERS = 60  # of a value in a message
 
 
 def contract_error(what: str, expected: str, value: object) -> ComponentError:
-    """Return the error for a value; expected: completes "must be"."""
+    """Return the error for a value that a component returned; expected: text that completes "must be"."""
     return ComponentError(f"{what} must be {expected}, got {describe_value(value)}")
 
 
@@ -82,7 +82,7 @@ def check_array(
 
 
 def check_ids(what: str, value: object, n: int, min_length: int = 0) -> None:
-    """Check sorted distinct integers in [0, n), `least` of them or more."""
+    """Check an array of ids: sorted distinct integers in [0, n), `min_length` of them or more."""
     is_valid = (
         isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i" and len(value) >= min_length
     )

@@ -26,36 +26,36 @@ def ranks() -> int:
 
 def reduce_sum(tensor: Tensor) -> Tensor:
     """Sum a tensor over ranks, in place, and return it."""
-    return _reduce(tensor, dist.ReduceOp.SUM)
+    return _reduce_tensor(tensor, dist.ReduceOp.SUM)
 
 
 def reduce_max(tensor: Tensor) -> Tensor:
     """Take the elementwise maximum of a tensor over ranks, in place, and return it."""
-    return _reduce(tensor, dist.ReduceOp.MAX)
+    return _reduce_tensor(tensor, dist.ReduceOp.MAX)
 
 
-def _reduce(tensor: Tensor, operation: "dist.ReduceOp.RedOpType") -> Tensor:
+def _reduce_tensor(tensor: Tensor, operation: "dist.ReduceOp.RedOpType") -> Tensor:
     if _is_distributed() and tensor.numel():
         if dist.get_backend() == "nccl" and not tensor.is_cuda:  # NCCL reduces tensors on GPUs only
-            on_device = tensor.cuda()
-            dist.all_reduce(on_device, op=operation)
-            return tensor.copy_(on_device)
+            gpu_tensor = tensor.cuda()
+            dist.all_reduce(gpu_tensor, op=operation)
+            return tensor.copy_(gpu_tensor)
         dist.all_reduce(tensor, op=operation)
     return tensor
 
 
-def in_order(clients: Ids, cost: Values) -> list[int]:
+def training_order(clients: Ids, cost: Values) -> list[int]:
     """Return the positions of clients by descending cost, then id: the order in which they are trained and summed."""
     return [int(i) for i in np.lexsort((clients, -cost))]
 
 
-def share_of(rank: int, ranks: int, clients: Ids, cost: Values) -> Sequence[int]:
+def positions_of_rank(rank: int, ranks: int, clients: Ids, cost: Values) -> Sequence[int]:
     """Return the positions of the clients that `rank` trains: largest first, each to the least loaded rank."""
     if ranks == 1:
-        return in_order(clients, cost)
+        return training_order(clients, cost)
     loads = [(0.0, r) for r in range(ranks)]
     positions = []
-    for position in in_order(clients, cost):
+    for position in training_order(clients, cost):
         load, least = heapq.heappop(loads)
         heapq.heappush(loads, (load + float(cost[position]), least))
         if least == rank:

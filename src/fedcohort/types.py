@@ -131,7 +131,7 @@ class ProbeResult(ReadOnly):
         return out
 
     def without(self, is_absent: Bool[np.ndarray, "clients"]) -> "ProbeResult":
-        """Return the values of the clients that are not marked in `absent`, [n_clients]."""
+        """Return the answers without those of absent clients; is_absent: bool [n_clients]."""
         if not is_absent.any():
             return self
         return ProbeResult(self.clients[~is_absent[self.clients]], self.values[~is_absent[self.clients]])

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fedcohort.record import client_files, history, manifest, metadata
-from fedcohort.round.client_facts import FLAGS
+from fedcohort.round.client_facts import FLAG_NAMES
 
 
 def put_into_old_form(folder: Path) -> None:
@@ -20,7 +20,7 @@ def put_into_old_form(folder: Path) -> None:
     for step, rows in past.clients().drop(columns="queried").groupby("step"):
         whole = rows.set_index("client").reindex(everybody).rename_axis("client").reset_index()
         whole["step"] = step
-        flags = [flag for flag in FLAGS if flag != "queried"]
+        flags = [flag for flag in FLAG_NAMES if flag != "queried"]
         whole[flags] = whole[flags].astype("boolean").fillna(False).astype(bool)
         there = past.available(int(str(step)))
         whole["available"] = there if there is not None else whole["available"]

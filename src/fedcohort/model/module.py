@@ -184,7 +184,7 @@ def _load_factory(path: str) -> Callable[..., object]:
 def _suggest(name: str, candidates: Iterable[str], list_prefix: str = "its parameters are ") -> str:
     """Return the end of a message about an unknown `name`: the closest candidate, or all candidates."""
     names = list(candidates)
-    if similar_name := ranges.closest(name, names):
+    if similar_name := ranges.find_closest(name, names):
         return f"; did you mean {similar_name}?"
     return f"; {list_prefix}{', '.join(names[:MAX_NAMES]) or 'none'}{', ...' if len(names) > MAX_NAMES else ''}"
 

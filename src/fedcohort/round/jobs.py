@@ -64,7 +64,7 @@ class Jobs(ReadOnly):
         return end_s
 
     def take(self, is_taken: Bool[np.ndarray, "_m"]) -> "Jobs":
-        """Return the jobs of the rows in `which`."""
+        """Return the table with only the jobs that are marked in `is_taken`, bool [m]."""
         index = np.flatnonzero(is_taken)
         return Jobs(**{f.name: _take(getattr(self, f.name), index) for f in fields(self)})
 

@@ -49,7 +49,7 @@ class UniformReference:
         return cls(np.zeros(n_clients), np.zeros(n_clients, dtype=np.int64))
 
     def with_round(self, selected: Ids, available: Ids, reference: Ids) -> "UniformReference":
-        """Return the record after another round.
+        """Return the record of uniform reference cohorts after another round.
 
         Args:
             selected: ids of the cohort.
@@ -69,7 +69,7 @@ class UniformReference:
         return UniformReference(expected, times_drawn, self.overlaps + overlap, self.rounds + 1, overlap)
 
     def metrics(self, times_selected: Ids) -> dict[str, float]:
-        """Return the scalars of a report, by metric name; none before the first cohort."""
+        """Return the metrics of the distance from uniform draws, by name; {} before the first cohort."""
         if not self.rounds:
             return {}
         latest = {} if np.isnan(self.last) else {"select/uniform_overlap": self.last}
@@ -80,7 +80,7 @@ class UniformReference:
         }
 
     def _departure_from_uniform(self, counts: Ids) -> float:
-        """Return the departure of counts [n_clients] from their expectation.
+        """Return how far counts of selections [n_clients] depart from their expectation under uniform draws.
 
         c_k and e_k have the same sum, so that half of the sum of |c_k - e_k| is the sum of the positive differences.
         """
