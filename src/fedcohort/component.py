@@ -72,7 +72,7 @@ class Facts:
 
     @property
     def full_participation(self) -> bool | None:
-        """Whether all clients take part in every round."""
+        """Whether all clients take part in every round of the run; None if that is not known yet."""
         return None if self.options_for_full_participation is None else not self.options_for_full_participation
 
 

@@ -15,17 +15,17 @@ def _is_distributed() -> bool:
 
 
 def rank() -> int:
-    """Return the number of this process, from 0."""
+    """Return the rank of this process among the processes of the run, from 0."""
     return dist.get_rank() if _is_distributed() else 0
 
 
 def ranks() -> int:
-    """Return the number of processes."""
+    """Return the number of processes of the run."""
     return dist.get_world_size() if _is_distributed() else 1
 
 
 def reduce_sum(tensor: Tensor) -> Tensor:
-    """Sum a tensor over ranks, in place, and return it."""
+    """Sum a tensor over all processes of the run, in place, and return it."""
     return _reduce_tensor(tensor, dist.ReduceOp.SUM)
 
 

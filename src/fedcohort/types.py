@@ -139,7 +139,7 @@ class ProbeResult(ReadOnly):
 
 @dataclass(frozen=True)
 class Selection(ReadOnly):
-    """The cohort of a round.
+    """The cohort that a selector chose for a round, with its scores and the work of each client.
 
     Attributes:
         clients: sorted distinct ids of available clients. At most `cohort` of them, unless `uncapped`.

@@ -20,7 +20,7 @@ MAX_DOUBLINGS = 3  # largest number of doublings of the time that a client is wi
 
 @dataclass(frozen=True)
 class Backoff:
-    """Clients that failed since they last arrived.
+    """Clients that failed since their last update arrived, with their numbers of failures.
 
     Attributes:
         clients: sorted ids.
@@ -37,7 +37,7 @@ NO_FAILURES = Backoff(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, 
 
 
 def update(past: Backoff, outcome: RoundOutcome) -> Backoff:
-    """Return the failures after a round."""
+    """Return the clients' consecutive failures after a round: arrivals reset them, failures add one."""
     is_absent = ~np.isin(past.clients, outcome.clients)
     if not is_absent.any() and not len(outcome.failed):
         return NO_FAILURES

@@ -17,7 +17,7 @@ OPTIONS = ("rounds", *(f"until.{name}" for name in UNTIL))
 
 @dataclass(frozen=True)
 class Spent:
-    """The amounts that a run has reached after a round.
+    """The rounds, virtual seconds, bytes and accuracy that a run has reached.
 
     Attributes:
         rounds: number of finished rounds.

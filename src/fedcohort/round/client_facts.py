@@ -27,7 +27,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, np.ndarray]) -> "ClientFacts":
-        """Convert whole columns, each [n_clients]."""
+        """Return the per-client values of whole columns, each [n_clients], by name."""
         flags = {name: np.flatnonzero(values) for name, values in columns.items() if name in FLAG_NAMES}
         numbers = {name: (None, values) for name, values in columns.items() if name not in FLAG_NAMES}
         return cls(len(next(iter(columns.values()), ())), flags, numbers)

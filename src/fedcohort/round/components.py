@@ -174,7 +174,7 @@ class Populations:
     def signals(
         self, needs: frozenset[str], reader: str, measured: Mapping[str, float] = MappingProxyType({})
     ) -> Signals:
-        """Return the signals that a component may read.
+        """Return the values of the signals that a component declares; reading others raises an error.
 
         Args:
             needs: signals that it declares.

@@ -27,7 +27,7 @@ from fedcohort.types import Ids, Probe, ProbeResult, Values
 
 
 class CostModel:
-    """The costs of one run's model and components.
+    """Computes the bytes, forward passes and virtual seconds that the rounds of a run cost.
 
     In a plain round (`Selection.plain`) the aggregator reads no signal and only the codec's hooks are active, so that
     it costs the same as with agg=fedavg.
@@ -214,7 +214,7 @@ class CostModel:
         plain: bool,
         draws: Draws,
     ) -> Charge:
-        """Return the cost of the round of `draws`.
+        """Return the bytes and FLOPs that a round costs.
 
         Each client gets w_t once. A late client is charged for its full computation, but not for an upload. An update
         that arrives and is excluded is charged for. An update for a signal is encoded as any other. A client that left

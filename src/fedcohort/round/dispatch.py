@@ -49,7 +49,7 @@ class Queried:
 
     @property
     def answering(self) -> list[Probe]:
-        """The queries, with the clients that answered them."""
+        """The selector's queries, each with only those of its clients that answered."""
         return list_answered(self.probes, self.answers)
 
 

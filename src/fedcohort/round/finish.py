@@ -53,7 +53,7 @@ class Finished:
 
     @property
     def selection(self) -> Selection:
-        """The selector's choice."""
+        """The cohort that the selector chose in this round."""
         return self.dispatched.selection
 
 

@@ -16,7 +16,7 @@ UNTIMED = Timing(*(np.empty(0) for _ in range(4)))
 
 @dataclass(frozen=True)
 class Jobs(ReadOnly):
-    """A table with one row per client that works, sorted by id.
+    """The local work of a round: a table with one row per selected client, sorted by id.
 
     The fields are arrays and lists of arrays only, so that jobs can be saved. They are filled in three steps: the
     assignment (up to `bytes_up`), the announcement and choice of samples (`announced_s` to `losses`), and the times

@@ -50,7 +50,7 @@ class SampleSelection:
         return {k: self.lab.per_sample_losses(k) for k in clients.tolist()}
 
     def choose(self, state: object, jobs: Jobs, measured: Mapping[int, Values], draws: Draws) -> Jobs:
-        """Return the jobs with the samples that each client trains on.
+        """Return the jobs with the positions of the samples that each client trains on.
 
         Args:
             state: state of the sample selection.

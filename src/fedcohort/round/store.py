@@ -36,12 +36,12 @@ class ClientStore(Protocol):
         ...
 
     def note_checkpoint(self) -> None:
-        """Note that the state last returned by `state_dict` is on disk."""
+        """Note that the checkpoint with the state that `state_dict` returned last is on disk."""
         ...
 
 
 class MemoryStore:
-    """Keeps vectors in memory, and in the checkpoint."""
+    """A store that keeps clients' vectors in memory, and in the checkpoint."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """Begin without vectors; folder: may hold the files of a `MappedStore` of an earlier start."""
@@ -62,7 +62,7 @@ class MemoryStore:
         self._vectors = {client: dict(vectors) for client, vectors in saved_rows(self._folder, state)}
 
     def note_checkpoint(self) -> None:
-        """Do nothing: the checkpoint holds copies."""
+        """Do nothing, as a checkpoint holds copies of the vectors in memory."""
 
 
 class _Rows:
@@ -156,7 +156,7 @@ class MappedStore:
 
 
 def _parse(rows: Mapping[str, bytes]) -> dict[str, Tensor]:
-    """Return the vectors in the rows, by name."""
+    """Return a client's vectors from the bytes of its rows in the files, by name."""
     vectors = {name: torch.from_numpy(np.frombuffer(row, np.float32).copy()) for name, row in rows.items()}
     return {name: vector for name, vector in vectors.items() if not vector[:1].isnan().any()}
 

@@ -3,9 +3,10 @@
 For every cohort S_t a reference cohort U_t of the same size is drawn uniformly from the same available clients A_t. The
 draw is keyed by (seed, "uniform", round), whatever the selector.
 
-    select/uniform_overlap        |S_t and U_t| / |S_t|, of this round; uniform_overlap_mean: mean over rounds so far
-    select/departure              1/2 sum_k |c_k - e_k| / sum_k c_k,   e_k = sum of |S_t| / |A_t| over t with k in A_t
-    select/departure_uniform      the same of the reference cohorts
+    select/uniform_overlap:  |S_t and U_t| / |S_t| of this round
+    select/uniform_overlap_mean:  mean of the overlaps of the rounds so far
+    select/departure:  1/2 sum_k |c_k - e_k| / sum_k c_k, e_k = sum of |S_t| / |A_t| over t with k in A_t
+    select/departure_uniform:  the departure of the reference cohorts
 
 c_k counts how often k was selected, e_k is its expectation under uniform draws. The departure is in [0, 1): 0 if
 all clients had an equal share of the rounds in which they were available, and 1 - m/K if the same m of K always train.
