@@ -11,8 +11,8 @@ import torch
 from fedcohort.component import Requirement
 from fedcohort.errors import OptionError
 from fedcohort.selector.pyramidfl import (
-    ANY_WORK,
-    FINISHED_UPDATE,
+    UNRESTRICTED_UPDATE,
+    VARIABLE_WORK,
     PyramidFl,
     drop_rates,
     importances,
@@ -150,9 +150,9 @@ def test_importance_decides_from_the_second_time_on() -> None:
 @pytest.mark.parametrize(
     ("high", "beta", "requirements"),
     [
-        (0.6, 1.0, {FINISHED_UPDATE, ANY_WORK}),
-        (0.6, 0.0, {FINISHED_UPDATE}),
-        (0.0, 1.0, {ANY_WORK}),
+        (0.6, 1.0, {UNRESTRICTED_UPDATE, VARIABLE_WORK}),
+        (0.6, 0.0, {UNRESTRICTED_UPDATE}),
+        (0.0, 1.0, {VARIABLE_WORK}),
         (0, 0, set()),
     ],
 )

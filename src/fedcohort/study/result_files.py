@@ -43,7 +43,7 @@ def write(folder: Path, rows: Any, curves: Any) -> None:  # noqa: ANN401 - pyarr
     packed = {CURVES: io.BytesIO(), RESULTS: io.BytesIO()}
     for file, table in ((packed[CURVES], curves), (packed[RESULTS], rows)):
         parquet.write_table(table, file, compression="zstd")
-    manifest.replace_files(folder, {name: file.getbuffer() for name, file in packed.items()}, create=True)
+    manifest.replace_files(folder, {name: file.getbuffer() for name, file in packed.items()}, create_missing=True)
 
 
 def exist(folder: Path) -> bool:
