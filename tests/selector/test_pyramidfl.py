@@ -96,6 +96,7 @@ def test_passes_cap_the_work() -> None:
     assert chosen(passes=5).units.tolist() == [5, 5, 5]
     assert chosen(passes=8).units.tolist() == [8, 5, 8]
     assert chosen(passes=8, units=3).units.max() == 8
+    assert chosen(passes=1, units=1).units.tolist() == [1, 1, 1]
     assert "pass_units" in pyramid(passes=5).needs
     assert "pass_units" not in pyramid().needs
 

@@ -182,8 +182,8 @@ class Trace(Availability):
             row = int(order[empty].min())
             i = int(np.flatnonzero(order == row)[0])
             raise DataError(
-                f"{where} {row} begins at {start[i]:g} and ends at {end[i]:g}: an interval must be longer "
-                "than a microsecond"
+                f"{where} {row} begins at {start[i]:g} and ends at {end[i]:g}: an interval must be at "
+                "least a microsecond long"
             )
         if (is_overlap := (device[1:] == device[:-1]) & (start[1:] < end[:-1])).any():
             i = int(is_overlap.argmax())
