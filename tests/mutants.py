@@ -43,7 +43,7 @@ MEMORY = 16 * 2**30  # bytes that a mutant may take
 
 @cache
 def imports() -> dict[str, set[str]]:
-    """What each module of the package and of the tests imports, anywhere in it; a test also what its helpers do."""
+    """Return the imports of each module of package and tests; those of a test include its helpers' imports."""
     paths = [*SRC.rglob("*.py"), *TESTS.rglob("*.py")]
     found = {module_of(path): _list_imported(ast.parse(path.read_text())) for path in paths}
     helpers = {name.removeprefix("tests."): names for name, names in found.items() if "test_" not in name}
@@ -76,7 +76,7 @@ def own_tests(module: str) -> list[str]:
 
 
 def laws(module: str) -> list[str]:
-    """Its group's laws of a word, as file::word (see `Only`), and what test_configs.py has on its options."""
+    """Return the tests of the choice in its group's laws, as file::choice (see `Only`), and those of its options."""
     path = module.split(".")[1:]
     files = {TESTS / "laws" / f"test_{path[0]}_laws.py": path[-1], TESTS / "whole" / "test_configs.py": "-".join(path)}
     is_word = (ROOT / "configs").joinpath(*path).with_suffix(".yaml").exists() and own_tests(module)

@@ -1,4 +1,4 @@
-"""One row for each option: what it changes, whose it is, where it is shown."""
+"""Each option has one row: what it changes, whether it identifies a run, and where it is shown."""
 
 from pathlib import Path
 

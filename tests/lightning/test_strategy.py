@@ -1,4 +1,4 @@
-"""A cohort over ranks: everybody once, largest first; and two processes end where one does."""
+"""A cohort is divided over ranks, largest jobs first, and two processes end with the model of one."""
 
 import json
 import multiprocessing
@@ -44,7 +44,7 @@ def test_nobody_is_shared_as_nobody() -> None:
 
 
 def listening() -> set[str]:
-    """Addresses, as the kernel writes them, at which this process waits for connections."""
+    """Addresses at which this process waits for connections, in the kernel's notation."""
     files = [os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
     sockets = {name.removeprefix("socket:[").removesuffix("]") for name in files if name.startswith("socket:")}
     rows = [line.split() for path in ("tcp", "tcp6") for line in Path(f"/proc/net/{path}").read_text().splitlines()[1:]]

@@ -13,7 +13,7 @@ from fedcohort.round.client_facts import FLAG_NAMES
 
 
 def put_into_old_form(folder: Path) -> None:
-    """Everybody has a row in every step, the journal has no `present`, and `info.json` holds its arrays."""
+    """The old form: all clients have rows in every step, the journal has no `present`, `info.json` holds the arrays."""
     past, info = history.read(folder), metadata.load_info(folder)
     everybody = np.arange(len(info.n_train))
     pieces = []
