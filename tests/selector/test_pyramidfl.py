@@ -188,7 +188,7 @@ def assigned_units(ran: FinishedRun, t: int) -> np.ndarray:
 
 
 def test_the_actual_work_is_charged(tmp_path: Path) -> None:
-    """Three forward passes per sample and epoch, for the epochs of each client; no client finishes after the slowest."""
+    """Three forward passes per sample and epoch; no client finishes after the slowest."""
     ran = go(tmp_path, *RUN, "client.epochs=10", "device.lam=0")
     flops = np.diff([report.metrics["comp/client_flops"] for report in ran.reports])
     for t, cost in enumerate(flops):
