@@ -1,15 +1,15 @@
-"""`make mutants`: small faults are planted in named files, one at a time; do the tests notice?
+"""`make mutants`: plant small faults in named files, one at a time, and see whether the tests detect them.
 
     python tests/mutants.py [--number 100] [--seed 0] [file or folder ...]
 
-Without a file: those that differ from the main branch (or from HEAD~1). Cosmic Ray's operators and two of ours find the
-places; one fault is drawn for each place, and --number of the places. A mutant runs in a fork of a process that has
-imported everything already, and is never written to disk: tests that start another process don't see it. Tests come in
-stages, until one fails: the file's own (tests/<path>/test_<name>*.py), then of a word the laws of its group and what
-tests/whole/test_configs.py has on its options, then the tests beside it that import it, then those of the modules
-that do.
+Without a file, faults are planted in the files that differ from the main branch (or from HEAD~1). Cosmic Ray's
+operators and two further ones find the places. One fault is drawn for each place, and --number of the places. A mutant
+runs in a fork of a process that has imported everything already, and is never written to disk: tests that start another
+process do not see it. Tests come in stages, until one fails: first the file's tests (tests/<path>/test_<name>*.py). For
+a choice of a config group the laws of the group follow, with the part of tests/whole/test_configs.py on its options.
+Then come the tests in the same folder that import the file, then those of the modules that import it.
 
-Survivors are printed as differences; those that compute the same stand in docs/mutants.toml, with the argument.
+Survivors are printed as differences; those that compute the same are listed in docs/mutants.toml, with the argument.
 """
 
 import argparse
