@@ -26,8 +26,8 @@ from fedcohort.regulariser.base import Regulariser
 
 
 @dataclass(frozen=True)
-class _Pull:
-    """Add mu (y - w_t) to each gradient of one client's training."""
+class _ProximalCorrection:
+    """Add the proximal gradient mu (y - w_t) to each gradient of one client's training."""
 
     mu: float
     w: Tensor
@@ -36,8 +36,8 @@ class _Pull:
         g.add_(y - self.w, alpha=self.mu)
 
     @staticmethod
-    def stack(pulls: "Sequence[_Pull]") -> "_Pull":
-        return pulls[0]  # all clients start from the same model
+    def stack(corrections: "Sequence[_ProximalCorrection]") -> "_ProximalCorrection":
+        return corrections[0]  # all clients start from the same model
 
     def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
         return HookResult()
@@ -55,7 +55,7 @@ class ProxHook:
     def begin(
         self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
-        return _Pull(self.mu, w)
+        return _ProximalCorrection(self.mu, w)
 
 
 @dataclass(frozen=True)
