@@ -60,6 +60,12 @@ def endless_batches(rng: np.random.Generator, n: int, batch: int) -> Iterator[Id
         yield from (order[start:stop] for start, stop in pieces)
 
 
+def flatten_passes(passes: Passes) -> tuple[Ids, Ids]:
+    """Return the samples of all mini-batches in their order, and the number of samples of each mini-batch, [steps]."""
+    samples = np.concatenate([np.empty(0, np.int64), *(order[: pieces[-1][1]] for order, pieces in passes)])
+    return samples, np.array([stop - start for _, pieces in passes for start, stop in pieces], dtype=np.int64)
+
+
 def summarise_losses(n: int, passes: Passes, losses: Values) -> tuple[Values, Ids, Values]:
     """Return the mean loss of each mini-batch [steps], its size [steps], and the first loss of each sample [n].
 
@@ -71,12 +77,8 @@ def summarise_losses(n: int, passes: Passes, losses: Values) -> tuple[Values, Id
     Returns:
         The first loss of a sample that was not trained on is NaN.
     """
-    first, start = np.full(n, np.nan), 0
-    for order, pieces in passes:
-        samples = order[: pieces[-1][1]]
-        stop = start + len(samples)
-        first[samples] = np.where(np.isnan(first[samples]), losses[start:stop], first[samples])
-        start = stop
-    sizes = np.array([stop - start for _, pieces in passes for start, stop in pieces], dtype=np.int64)
+    samples, sizes = flatten_passes(passes)
+    first, known = np.full(n, np.nan), ~np.isnan(losses)
+    first[samples[known][::-1]] = losses[known][::-1]  # of equal samples the last one counts, which is the first step
     sums = np.add.reduceat(losses, np.cumsum(sizes) - sizes) if len(sizes) else np.empty(0)
     return sums / sizes, sizes, first

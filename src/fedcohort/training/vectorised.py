@@ -20,7 +20,7 @@ from fedcohort.training.chain import differentiate
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.memory_layout import gather
-from fedcohort.training.passes import Passes
+from fedcohort.training.passes import Passes, flatten_passes
 from fedcohort.training.transfer import Results, finish_in_blocks, to_device
 from fedcohort.types import ClientUpdate, Ids
 
@@ -76,12 +76,13 @@ class StackedModels:
         self.corrections = [correct_many(same_hook) for same_hook in zip(*corrections, strict=True)]
         self.w = trainer.server.w.repeat(len(corrections), 1)
         self.is_chain = trainer.chain is not None and trainer.chain.front is None
-        self.parts, self.is_plain = self._views(self.w), self.is_chain and trainer.client.plain and not corrections[0]
+        self.is_plain = self.is_chain and trainer.client.plain and not corrections[0]
+        self.parts = self._views(self.w)
         if self.is_plain:  # steps go straight into the weights, which are faster as contiguous tensors
-            self.parts = [part.contiguous() for part in self.parts]
+            self.parts = self.targets = [part.contiguous() for part in self.parts]
             return
         self.g = torch.zeros_like(self.w)
-        self.gradients = self._views(self.g)
+        self.targets = self._views(self.g)
         parameter = torch.nn.Parameter(self.w)
         parameter.grad = self.g
         self.optimizer = None if trainer.client.plain else trainer.client.optimizer(parameter, lr)
@@ -107,21 +108,18 @@ class StackedModels:
             reference: probabilities of w_t, None if the objective does not use them.
             share: 1 over the size of the client's mini-batch, 0 for padding, [k, batch].
         """
-        k = len(x)
         if self.is_plain:
-            return self._step_chain(self.parts, -self.lr, x, y, reference, share)
+            return self._step_chain(-self.lr, x, y, reference, share)
+        self.g.zero_()
         if self.is_chain:
-            self.g.zero_()
-            losses = self._step_chain(self.gradients, 1.0, x, y, reference, share)
+            losses = self._step_chain(1.0, x, y, reference, share)
         else:
-            self.g[:k], (_, losses) = self.differentiate(self.w[:k], x, y, reference, share)
-        self._move(k)
+            self.g[: len(x)], (_, losses) = self.differentiate(self.w[: len(x)], x, y, reference, share)
+        self._move(len(x))
         return losses
 
-    def _step_chain(
-        self, targets: Sequence[Tensor], scale: float, x: Tensor, y: Tensor, reference: Tensor | None, share: Tensor
-    ) -> Tensor:
-        """Add `scale` times the gradients to the targets, and return the cross-entropies; see `step`."""
+    def _step_chain(self, scale: float, x: Tensor, y: Tensor, reference: Tensor | None, share: Tensor) -> Tensor:
+        """Add `scale` times the gradients to `targets`, and return the cross-entropies; see `step`."""
         k, h = len(x), x.flatten(2)
         weights, biases = [w[:k] for w in self.parts[::2]], [b[:k, None] for b in self.parts[1::2]]
         inputs = [h]
@@ -134,8 +132,8 @@ class StackedModels:
             output_gradient = delta
             if i:
                 delta = torch.ops.aten.threshold_backward(torch.bmm(delta, weights[i]), inputs[i], 0)
-            targets[2 * i][:k].baddbmm_(output_gradient.transpose(1, 2), inputs[i], alpha=scale)
-            targets[2 * i + 1][:k].add_(output_gradient.sum(1), alpha=scale)
+            self.targets[2 * i][:k].baddbmm_(output_gradient.transpose(1, 2), inputs[i], alpha=scale)
+            self.targets[2 * i + 1][:k].add_(output_gradient.sum(1), alpha=scale)
         return losses
 
     def _loss(self, w: Tensor, x: Tensor, y: Tensor, reference: Tensor | None, share: Tensor) -> tuple[Tensor, Tensor]:
@@ -185,19 +183,18 @@ class Vectorised:
     def _plan(self, tasks: Sequence[ClientTask]) -> GroupPlan:
         trainer = self.trainer
         all_passes = [trainer.passes(task) for task in tasks]
-        sizes = [[stop - start for _, pieces in passes for start, stop in pieces] for passes in all_passes]
+        samples, sizes = zip(*map(flatten_passes, all_passes), strict=True)
         columns = np.argsort(np.argsort([-len(size) for size in sizes], kind="stable"))
         counts = np.zeros((max(map(len, sizes)), len(tasks)), dtype=np.int64)
         for k, size in zip(columns, sizes, strict=True):
             counts[: len(size), k] = size
         is_sample = np.arange(counts.max(initial=0)) < counts[:, :, None]
-        rows, used = np.zeros(is_sample.shape, dtype=np.int64), []
-        positions = np.arange(rows.size).reshape(rows.shape)
-        for k, task, passes in zip(columns, tasks, all_passes, strict=True):
-            samples = np.concatenate([np.empty(0, np.int64), *(order[: pieces[-1][1]] for order, pieces in passes)])
+        positions, used = np.arange(is_sample.size).reshape(is_sample.shape), []
+        rows = np.zeros_like(positions)
+        for k, task, indices in zip(columns, tasks, samples, strict=True):
             first = trainer.federation.train.offsets[task.client]
             rows[:, k] = first  # padding repeats a sample, with weight 0
-            rows[:, k][is_sample[:, k]] = first + (samples if task.rows is None else task.rows[samples])
+            rows[:, k][is_sample[:, k]] = first + (indices if task.rows is None else task.rows[indices])
             used.append(positions[:, k][is_sample[:, k]])
         return GroupPlan(tasks, all_passes, columns, counts, [rows, counts, np.concatenate(used)])
 
