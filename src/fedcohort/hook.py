@@ -56,8 +56,8 @@ class Correction(Protocol):
     """The work of a hook in the local training of one client.
 
     A class may have a static method `stack`, which saves time if many clients are trained at once. It takes a list of
-    corrections, one for each client, and returns one whose `correct` changes the gradients [k, P] of the first k
-    clients at the models [k, P], with the same effect as `correct` of each. Each still has to `finish`.
+    corrections, one for each client, and returns one correction. Its `correct` changes the gradients [k, P] of the
+    first k clients at the models [k, P], with the same effect as `correct` of each. Each still has to `finish`.
     """
 
     def correct(self, g: Vector, y: Vector) -> None:

@@ -184,8 +184,8 @@ class Dual:
             if isinstance(delta, Tensor):
                 torch.add(trainer.server.w, delta, out=trainer.worker.w)
             losses = [table[k, : pieces[-1][1]] for table, (_, pieces) in zip(tables, passes, strict=True)]
-            whole = None if update_group is None else (update_group[0], update_group[1][k])
-            results.append(trainer.result(task, delta, passes, torch.cat(losses), (), whole))
+            group_and_norm = None if update_group is None else (update_group[0], update_group[1][k])
+            results.append(trainer.result(task, delta, passes, torch.cat(losses), (), group_and_norm))
         return results
 
     def _group_updates(
@@ -201,7 +201,6 @@ class Dual:
         lr, place = tasks[0].lr, {task.client: k for k, task in enumerate(tasks)}
         squares = (a * torch.bmm(gram, a)).sum((1, 2), dtype=torch.float64)
 
-        @torch.no_grad()
         def total(weights: Mapping[int, float]) -> Tensor:
             out = torch.zeros_like(self.trainer.worker.w)
             for client, share in weights.items():
@@ -238,15 +237,14 @@ class Dual:
             entropies.append(entropy)
         return torch.cat(entropies, 1)
 
-    @torch.no_grad()
     def _primal(self, a: Tensor, x: Tensor, lr: float) -> Tensor:
         """Return the update of the flat model, [P]."""
-        delta = torch.zeros_like(self.trainer.worker.w)
-        self._add_primal(delta, a, x, lr)
-        return delta
+        return self._add_primal(torch.zeros_like(self.trainer.worker.w), a, x, lr)
 
-    def _add_primal(self, out: Tensor, a: Tensor, x: Tensor, lr: float) -> None:
-        """Add (-lr A' X, -lr sum of A's rows) to `out`, [P]."""
+    @torch.no_grad()
+    def _add_primal(self, out: Tensor, a: Tensor, x: Tensor, lr: float) -> Tensor:
+        """Add (-lr A' X, -lr sum of A's rows) to `out`, [P], and return it."""
         weight, bias = self.trainer.worker.layout.parameters
         weight.of(out).addmm_(a.t(), x, alpha=-lr)
         bias.of(out).sub_(a.sum(0), alpha=lr)
+        return out

@@ -233,7 +233,7 @@ class LocalTrainer:
             group=None if group is None else group[0],
         )
         norms = [norm, *map(torch.linalg.vector_norm, vectors)]
-        stored = {name: kept for part in results for name, kept in part.stored.items()}
+        stored = {name: vector for part in results for name, vector in part.stored.items()}
         n_bytes = worker.w.nbytes * (1 + len(uploads))
         return TrainingResult(self.count(task), passes, losses, norms, stored, task.remember, n_bytes, make_update)
 

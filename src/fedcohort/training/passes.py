@@ -78,7 +78,7 @@ def summarise_losses(n: int, passes: Passes, losses: Values) -> tuple[Values, Id
         The first loss of a sample that was not trained on is NaN.
     """
     samples, sizes = flatten_passes(passes)
-    first, known = np.full(n, np.nan), ~np.isnan(losses)
-    first[samples[known][::-1]] = losses[known][::-1]  # of equal samples the last one counts, which is the first step
+    first, is_number = np.full(n, np.nan), ~np.isnan(losses)
+    first[samples[is_number][::-1]] = losses[is_number][::-1]  # the first loss of a sample is written last
     sums = np.add.reduceat(losses, np.cumsum(sizes) - sizes) if len(sizes) else np.empty(0)
     return sums / sizes, sizes, first

@@ -48,10 +48,10 @@ class TrainingResult:
     def finish(self, losses: Values, norms: Values) -> ClientUpdate:
         """Return the client's update; losses, norms: the values of these attributes on the host."""
         batch_loss, batch_size, first = summarise_losses(self.n_used, self.passes, losses)
-        kept, report = ({}, {}) if self.remember is None else self.remember(first)
+        remembered, report = ({}, {}) if self.remember is None else self.remember(first)
         return self.make_update(
             n_used=self.n_used,
-            stored={**kept, **self.stored},
+            stored={**remembered, **self.stored},
             batch_loss=batch_loss,
             batch_size=batch_size,
             sample_loss=first,
