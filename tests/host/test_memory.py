@@ -77,7 +77,7 @@ def test_the_garbage_of_a_run_is_collected_if_it_is_large(
     """A cycle that holds data: the collector doesn't come by itself, whose passes go by the number of objects."""
     gc.collect()
     memory.return_free_memory()
-    monkeypatch.setattr(memory, "_baseline", memory.Baseline(memory.resident_bytes()))
+    monkeypatch.setitem(memory._RESIDENT, "after collection", memory.resident_bytes())
     collected, collect = list[int](), gc.collect
     monkeypatch.setattr(gc, "collect", lambda: collected.append(collect()))
     cycle: list[Any] = [bytes([1]) * (megabytes * 10**6)]

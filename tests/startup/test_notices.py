@@ -9,7 +9,7 @@ from torch import nn
 from engine_toy import federation_of
 from fedcohort.component import Facts
 from fedcohort.flat import keeps_statistics
-from fedcohort.startup.notices import list_notices, list_unmeasured
+from fedcohort.startup.requirements import list_notices, list_unmeasured
 from run_harness import compose_words, go, make_components, startup_notices
 from yaml_words import make
 

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from fedcohort.record.history import read
-from fedcohort.study.conditions import list_conditions, with_own_methods
-from fedcohort.study.engine import StudyRunner
-from fedcohort.study.progress import progress_of
+from fedcohort.study.definition import list_conditions, with_own_methods
 from fedcohort.study.results import Results, with_oracles
 from fedcohort.study.results import load as load_results
+from fedcohort.study.runner import StudyRunner
 from study.tiny import run_study, write_study
 from yaml_words import CONFIGS
 
@@ -32,9 +31,9 @@ def test_a_users_own_selector_with_oracle_signals_is_an_oracle(tmp_path: Path) -
 
 def test_a_method_with_few_seeds_runs_only_on_these_unless_named(tmp_path: Path) -> None:
     study = write_study(tmp_path, few={"round_robin": 1})
+    runner = StudyRunner(study, Results(tmp_path), CONFIGS, tmp_path / "logs", False, print)
     planned = [
-        (place.setting, place.method, seed)
-        for place, seed in progress_of(list_conditions(study), [0, 1], Results(tmp_path), CONFIGS).runs
+        (place.setting, place.method, seed) for place, seed in runner.find_progress(list_conditions(study), [0, 1]).runs
     ]
     assert [key for key in planned if key[1] == "round_robin"] == [
         ("equal", "round_robin", 0),
@@ -42,7 +41,7 @@ def test_a_method_with_few_seeds_runs_only_on_these_unless_named(tmp_path: Path)
     ]
     assert ("equal", "random", 1) in planned
     named = list_conditions(study, None, ["round_robin"])
-    runs = progress_of(named, [0, 1], Results(tmp_path), CONFIGS).runs
+    runs = runner.find_progress(named, [0, 1]).runs
     assert [seed for place, seed in runs if place.method == "round_robin" and place.setting == "equal"] == [0, 1]
 
 

@@ -12,8 +12,8 @@ from fedcohort.record import provenance
 from fedcohort.record.journal import Journal
 from fedcohort.results.compare import Options
 from fedcohort.results.compare_cost import Target
+from fedcohort.study.definition import clock_of
 from fedcohort.study.measure import Trajectory, evaluations_of, measure, summarise
-from fedcohort.study.overrides import clock_of
 from fedcohort.study.result_files import Row
 from record.made_up import info, report
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scipy import stats
@@ -10,7 +11,7 @@ from scipy import stats
 from fedcohort.results.correction import adjust
 from fedcohort.study import report
 from fedcohort.study.judge import judge
-from fedcohort.study.outcome import Overall, compare_overall
+from fedcohort.study.page_data import compare_overall
 from fedcohort.study.ranking import find_shared_settings, rank_and_compare, ranked_values, split_methods
 from study.tiny import make_results, write_study
 
@@ -90,7 +91,7 @@ def test_the_largest_complete_table_is_ranked(tmp_path: Path) -> None:
 GAPS = {"a": (0.01, 0.03, 0.02), "b": (0.05, 0.06, 0.07), "c": (0.03, 0.03, 0.03)}  # of flash, by regime and seed
 
 
-def compare(folder: Path, gaps: Mapping[str, Sequence[float]], powd: float = -0.1, **changes: object) -> Overall:
+def compare(folder: Path, gaps: Mapping[str, Sequence[float]], powd: float = -0.1, **changes: object) -> dict[str, Any]:
     """Return the claims over all settings on methods that differ from random by `gaps` and `powd`, regime by regime."""
     cells = {name: {"words": ["heterogeneity=iid"]} for name in gaps}
     study = write_study(folder, **{"cells": cells, "selectors": ["flash", "powd"], "seeds": [0, 1, 2], **changes})
@@ -155,11 +156,11 @@ def test_settings_of_a_family_count_as_one(tmp_path: Path) -> None:
 
 def test_methods_that_are_better_over_the_settings(tmp_path: Path) -> None:
     overall = compare(tmp_path, GAPS)
-    assert (names(overall.better), names(overall.worse), overall.families) == (["flash"], ["powd"], 0)
-    assert (overall.settings, overall.seeds, overall.methods) == (3, 3, 2)
-    assert overall.better[0][1].mean == pytest.approx(0.11 / 3)
-    assert names(compare(tmp_path, GAPS, win={"least": 0.11}).worse) == []
-    assert names(compare(tmp_path, GAPS, win={"least": 0.037}).better) == []
+    assert (names(overall["better"]), names(overall["worse"]), overall["families"]) == (["flash"], ["powd"], 0)
+    assert (overall["settings"], overall["seeds"], overall["methods"]) == (3, 3, 2)
+    assert overall["better"][0][1].mean == pytest.approx(0.11 / 3)
+    assert names(compare(tmp_path, GAPS, win={"least": 0.11})["worse"]) == []
+    assert names(compare(tmp_path, GAPS, win={"least": 0.037})["better"]) == []
 
 
 def test_two_seeds_are_too_few_for_a_test(tmp_path: Path) -> None:
@@ -168,7 +169,7 @@ def test_two_seeds_are_too_few_for_a_test(tmp_path: Path) -> None:
     results = make_results(study, late_means)
     overall = compare_overall(study, judge(study, results).ranks)
     assert overall is not None
-    assert (overall.seeds, overall.better, overall.worse) == (2, [], [])
+    assert (overall["seeds"], overall["better"], overall["worse"]) == (2, [], [])
     report.write(study, results)
     assert "no method can be tested: 2 common seeds are too few." in (tmp_path / "README.md").read_text()
 
@@ -179,13 +180,13 @@ def test_a_claim_about_new_settings_has_its_own_test(tmp_path: Path) -> None:
         name: (gap, gap + 0.001, gap + 0.002) for name, gap in zip("abcdef", (0.2, 0.1, -0.1, 0, 0, 0), strict=True)
     }
     overall = compare(tmp_path, apart)
-    assert (names(overall.better), names(overall.better_over_families), overall.families) == (["flash"], [], 6)
+    assert (names(overall["better"]), names(overall["better_over_families"]), overall["families"]) == (["flash"], [], 6)
     alike = {name: (0.03 + i / 1000,) * 2 + (0.031,) for i, name in enumerate("abcdef")}
-    assert names(compare(tmp_path, alike).better_over_families) == ["flash"]
+    assert names(compare(tmp_path, alike)["better_over_families"]) == ["flash"]
 
 
 def test_a_diverged_run_has_no_test(tmp_path: Path) -> None:
-    assert compare(tmp_path, {**GAPS, "c": (0.03, math.nan, 0.03)}).better == []
+    assert compare(tmp_path, {**GAPS, "c": (0.03, math.nan, 0.03)})["better"] == []
 
 
 def test_equal_methods_share_the_best_mean_rank(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ import pytest
 from fedcohort.results.verdict import UNREACHED
 from fedcohort.study.definition import Study
 from fedcohort.study.results import Results
-from fedcohort.study.speed import AXES, measure_speeds
-from fedcohort.study.speed_tables import write_costs, write_speed
+from fedcohort.study.speed import AXES, measure_speeds, write_costs, write_speed
 from study.tiny import make_results, write_study
 
 NEVER = math.nan

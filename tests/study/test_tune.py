@@ -229,9 +229,7 @@ def test_a_trial_without_a_commit_is_named(tmp_path: Path, monkeypatch: pytest.M
     file, facts = once(tmp_path, monkeypatch)
     del facts["ucb_cs"]["tried"][0]["commit"]
     file.write_text(yaml.safe_dump(facts))
-    with pytest.raises(
-        OptionError, match=f"ucb_cs: the trial {FIRST[0]} {FIRST[1]} lacks commit; remove it to repeat it"
-    ):
+    with pytest.raises(OptionError, match=r"ucb_cs: a trial\.commit is missing"):
         load(tmp_path)
 
 
@@ -248,7 +246,7 @@ def test_every_search_space_is_checked_before_the_first_trial(tmp_path: Path, mo
     spaces = {**TUNE["space"], "round_robin": {"selector.colour": [1, 2]}}
     study = write_study(tmp_path, tune={**TUNE, "space": spaces})
     assert study.space is not None
-    with pytest.raises(OptionError, match=r"tune\.space\.round_robin: selector has no option .colour."):
+    with pytest.raises(OptionError, match=r"tune\.space\.round_robin has no option .selector\.colour."):
         tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", print).run(["ucb_cs", "round_robin"])
 
 

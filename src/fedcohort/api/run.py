@@ -1,15 +1,16 @@
 """`fedcohort.run`: train one run in this process, as `python train.py` does, and return its result."""
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.api.composing import find_configs, plain_errors
 from fedcohort.api.tables import replace_data
 from fedcohort.console import terminal
+from fedcohort.errors import ComponentError, FedcohortError, OptionError
 from fedcohort.host import messages
 from fedcohort.host.interrupt import NOTHING, Stopped
 from fedcohort.jobs.job import run_checked
@@ -19,6 +20,7 @@ from fedcohort.report import run_figures, run_page
 from fedcohort.results.summary import summarise
 from fedcohort.results.summary_rows import rows
 from fedcohort.startup import command_line, compose
+from fedcohort.startup.hydra_errors import explain
 from fedcohort.startup.overrides import list_overrides
 
 if TYPE_CHECKING:
@@ -131,3 +133,39 @@ def run_overrides(words: Sequence[str]) -> RunResult:
             if stop.code != INTERRUPTED:
                 raise
             raise KeyboardInterrupt(NOTHING) from None
+
+
+def find_configs() -> Path:
+    """Return the folder of the config groups: of the working folder, a folder above it, or this installation.
+
+    Raises `OptionError` if none of them has one.
+    """
+    places = [Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[3]]
+    for place in places:
+        if (place / "configs" / "train.yaml").is_file() and (place / "configs" / "selector").is_dir():
+            return place / "configs"
+    raise OptionError(
+        f"there is no folder configs/ in {Path.cwd()} or above it: work in a checkout of fedcohort, "
+        "or install it from one with pip install --editable"
+    )
+
+
+@contextmanager
+def plain_errors(words: Sequence[str], configs: Path) -> Iterator[None]:
+    """Raise `OptionError` with the message that a command prints, where Hydra or a library has its own error.
+
+    Args:
+        words: the overrides.
+        configs: folder of the config groups.
+    """
+    try:
+        yield
+    except FedcohortError as error:
+        if not isinstance(error, ComponentError):  # whose cause is an error in the user's own code
+            error.__cause__, error.__suppress_context__ = None, True
+        raise
+    except Exception as error:
+        message = explain(error, words, configs)
+        if message is None:
+            raise
+        raise OptionError(message) from None

@@ -7,8 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.api.composing import find_configs, plain_errors
-from fedcohort.api.run import INTERRUPTED, RunResult
+from fedcohort.api.run import INTERRUPTED, RunResult, find_configs, plain_errors
 from fedcohort.api.tables import replace_data
 from fedcohort.console import terminal
 from fedcohort.host import messages
@@ -64,8 +63,8 @@ class SweepResult:
             if job.folder in done:
                 result = RunResult(job.folder)
                 summary = result.summary
-                row |= {"accuracy": result.accuracy, "virtual_s": summary["virtual_s"]}
-                row |= {"bytes": sum(summary["bytes"][way] or 0.0 for way in ("down", "up"))}
+                n_bytes = sum(summary["bytes"][way] or 0.0 for way in ("down", "up"))
+                row |= {"accuracy": result.accuracy, "virtual_s": summary["virtual_s"], "bytes": n_bytes}
                 row |= {"client_flops": summary["client_flops"]}
             rows.append(row | {"folder": str(job.folder or ""), "reason": job.reason})
         return pd.DataFrame(rows)
@@ -82,15 +81,12 @@ class SweepResult:
 
     def choose_axes(self) -> tuple[dict[str, str], dict[str, str]]:
         """Return rows, columns and baseline of a comparison, and the value of each further option that varies."""
-        compared, further = choose_axes([(result.info, job.words) for result, job in self._done])
+        done = [job for job in self.jobs if job.folder is not None and job.folder in self.folders]
+        compared, further = choose_axes([(RunResult(Path(str(job.folder))).info, job.words) for job in done])
         axes = dict(zip(("rows", "cols"), compared, strict=False))
         if (baseline := choose_baseline(compared)) is not None:
             axes["baseline"] = baseline
         return axes, {option: values[0] for option, values in further.items()}
-
-    @property
-    def _done(self) -> list[tuple[RunResult, JobRecord]]:
-        return [(RunResult(job.folder), job) for job in self.jobs if job.folder in self.folders and job.folder]
 
     @staticmethod
     def _concatenate(frames: "Mapping[str, pd.DataFrame]") -> "pd.DataFrame":

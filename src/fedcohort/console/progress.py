@@ -2,10 +2,10 @@
 
 import math
 import time
-from typing import TYPE_CHECKING
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 from fedcohort import ranges, units
-from fedcohort.console.bar import Bar, NotebookBar, TerminalBar
 from fedcohort.console.terminal import console, is_brief
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.record.overview import list_run_facts
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 UNFOLDED_FACTS = ("folder", "tracking")  # a path and a command, which are copied
 METRICS = ("test/acc", "test/loss", "time/virtual_s")
+HTML_BAR = '<progress value="{done}" max="{total}"></progress> round {done}/{total}&emsp;{facts}'
 BRIEF_LINES = 5  # of a run, where the output is no terminal
 
 
@@ -34,7 +35,7 @@ class Progress(Observer):
         self._evaluated = 0  # the round that measured the accuracy
         self._began_s = time.monotonic()
         self._console: Console | None = None
-        self._bar: Bar | None = None
+        self._bar: TerminalBar | NotebookBar | None = None
 
     def start(self, info: RunInfo) -> None:
         """Print the table of facts and open the bar."""
@@ -117,3 +118,50 @@ def show_start(out: "Console", info: RunInfo) -> None:
     for label, value in lines:
         if label in UNFOLDED_FACTS:
             out.print(Text.assemble((f"{label:<12}", "bold"), value), soft_wrap=True)
+
+
+class TerminalBar:
+    """A bar on a terminal, with the time that has elapsed and the time that remains."""
+
+    def __init__(self, out: "Console", total: int, done: int) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        self._bar = Progress(
+            TextColumn("round"),
+            MofNCompleteColumn(),
+            BarColumn(bar_width=8),
+            TextColumn("{task.fields[facts]}"),
+            console=out,
+            refresh_per_second=4,  # a higher rate would take time from short rounds
+        )
+        self._task = self._bar.add_task("", total=total, completed=done, facts="")
+        self._bar.start()
+
+    def update(self, done: int, facts: str) -> None:
+        """Show that `done` rounds are done."""
+        self._bar.update(self._task, completed=done, facts=facts)
+
+    def stop(self) -> None:
+        """Draw the bar for the last time."""
+        self._bar.stop()
+
+
+class NotebookBar:
+    """A bar below a notebook's cell."""
+
+    def __init__(self, total: int, done: int) -> None:
+        from IPython.display import HTML, display  # noqa: PLC0415 - installed in notebooks only
+
+        self._html: Any = HTML
+        self._total = total
+        self._line: Any = display(HTML(self._text(done, "")), display_id=True)
+
+    def update(self, done: int, facts: str) -> None:
+        """Show that `done` rounds are done."""
+        self._line.update(self._html(self._text(done, facts)))
+
+    def stop(self) -> None:
+        """Do nothing: the line stays."""
+
+    def _text(self, done: int, facts: str) -> str:
+        return HTML_BAR.format(done=done, total=self._total, facts=escape(facts))

@@ -57,8 +57,8 @@ class Stopped(SystemExit):
 class Phase(enum.Enum):
     """The activity of a process when a signal arrives; the value is the message printed if the signal has to wait."""
 
-    START = ""
-    FORKED = "stopping; a further signal stops at once"  # training processes handle their signals
+    START = ""  # no round has begun: a signal ends the run at once
+    FORKED = "stopping; a further signal stops at once"  # training processes, which begin with START, handle signals
     ROUNDS = "finishing the round; a further signal drops it"
     FILES = "finishing figures and tracking; a further signal leaves them out"
     DEAF = "ending"
@@ -67,8 +67,7 @@ class Phase(enum.Enum):
 class Interrupts:
     """The signals of this process, and of the training processes that it forks.
 
-    The methods `enter_preparation`, `enter_forking`, `enter_training`, `enter_file_writing` and `enter_failure` set the
-    process's phase.
+    The methods `enter` and `enter_failure` set the process's phase.
     """
 
     def __init__(self) -> None:
@@ -89,21 +88,9 @@ class Interrupts:
         """Whether a signal has no effect before the next call of `check`."""
         return self._phase is Phase.DEAF
 
-    def enter_preparation(self) -> None:
-        """Note that no round has begun: a signal ends the run at once."""
-        self._phase = Phase.START
-
-    def enter_forking(self) -> None:
-        """Note that training processes may be forked, each of which calls `enter_preparation` and handles signals."""
-        self._phase = Phase.FORKED
-
-    def enter_training(self) -> None:
-        """Note that the rounds begin."""
-        self._phase = Phase.ROUNDS
-
-    def enter_file_writing(self) -> None:
-        """Note that the rounds are over, and the last files are written."""
-        self._phase = Phase.FILES
+    def enter(self, phase: Phase) -> None:
+        """Set the phase of the process, which decides what a signal does."""
+        self._phase = phase
 
     def enter_failure(self) -> None:
         """Note that an error ends the run; if a signal before the rounds caused it, further signals are ignored."""

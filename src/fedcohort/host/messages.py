@@ -25,14 +25,17 @@ class _Terminal(logging.StreamHandler[TextIO]):
         return sys.stderr
 
 
-def to_terminal() -> None:
-    """Write messages to the terminal, without times and levels."""
+def to_terminal() -> logging.Handler:
+    """Write messages to the terminal, without times and levels, and return the handler that does."""
     log.setLevel(logging.INFO)
-    if not any(isinstance(handler, logging.StreamHandler) for handler in log.handlers):
-        handler = _Terminal()
-        handler.setFormatter(logging.Formatter("%(message)s"))
-        log.addHandler(handler)
     log.propagate = False
+    for handler in log.handlers:
+        if isinstance(handler, _Terminal):
+            return handler
+    terminal = _Terminal()
+    terminal.setFormatter(logging.Formatter("%(message)s"))
+    log.addHandler(terminal)
+    return terminal
 
 
 def quiet_lightning() -> None:

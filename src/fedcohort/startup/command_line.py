@@ -18,7 +18,7 @@ from fedcohort.startup import hydra_errors
 from fedcohort.startup.options import CHECKS
 
 FULL = "HYDRA_FULL_ERROR"
-_ENCLOSING: list[str | None] = []  # the value of FULL before each active call of `in_one_line`
+_ENCLOSING: list[str | None] = []  # the value of FULL before each active call of `run_with_one_line_errors`
 PLUGINS = {  # launchers and sweepers that are plugins, and a package that each requires
     "hydra/launcher=joblib": "hydra_plugins.hydra_joblib_launcher",
     "hydra/launcher=slurm": "submitit",
@@ -76,20 +76,15 @@ def run_with_one_line_errors(main: Callable[[], object], words: Sequence[str], c
 
 def check_command_line(words: Sequence[str], configs: Path) -> None:
     """Check all that can be checked before Hydra composes the overrides. Raises `OptionError`."""
-    is_sweep = bool({"-m", "--multirun"} & set(words))
-    secrets.check_for_passwords(
-        words, list(configs.rglob("*.yaml")) if is_sweep else ()
-    )  # Hydra writes a sweep's config to a file
+    is_sweep = bool({"-m", "--multirun"} & set(words))  # whose config Hydra writes to a file
+    secrets.check_for_passwords(words, list(configs.rglob("*.yaml")) if is_sweep else ())
     check_words(words, configs)
     check_sweep(words)
 
 
-def environment() -> dict[str, str]:
-    """Return the environment for another process, without the variable that `in_one_line` sets."""
-    variables = dict(os.environ)
-    if _ENCLOSING and _ENCLOSING[0] is None:
-        variables.pop(FULL, None)
-    return variables
+def is_traceback_requested() -> bool:
+    """Return whether the user has set HYDRA_FULL_ERROR=1, which `run_with_one_line_errors` sets, too."""
+    return (_ENCLOSING[0] if _ENCLOSING else os.environ.get(FULL)) == "1"
 
 
 def check_words(words: Sequence[str], configs: Path) -> None:
@@ -138,17 +133,13 @@ def _check_form(words: Sequence[str], configs: Path) -> None:
 
 def check_hydra_options(words: Sequence[str]) -> None:
     """Raise `OptionError` for an option of Hydra that would write outside paths.logs, or execute code that it names."""
-    package = next((word for word in words if word.partition("=")[0] in ("-p", "--package")), None)
-    if package is not None and not {"-c", "--cfg"} & {word.partition("=")[0] for word in words}:
-        raise OptionError(f"{package} has an effect only together with --cfg: leave it out")
     typed = [word.lstrip("+~").partition("=") for word in words if not word.startswith("-")]
     logs = next((value for name, _, value in reversed(typed) if name == "paths.logs"), "logs")
     for name, _, value in typed:
         if not re.match(r"hydra\b", name):
             continue
         instead = next((text for option, text in INSTEAD.items() if _is_below(name, option)), "leave it out")
-        allowed = any(_is_below(name, option) for option in HYDRA_OPTIONS)
-        if name == "hydra.launcher.submitit_folder" or not allowed:
+        if name == "hydra.launcher.submitit_folder" or not any(_is_below(name, option) for option in HYDRA_OPTIONS):
             raise OptionError(
                 f"{name}={value} is rejected, as fedcohort makes the folders, the log and the callbacks of a run: "
                 f"{instead}; the options of Hydra that may be typed are {', '.join(HYDRA_OPTIONS)}"
@@ -172,7 +163,9 @@ def is_inside(folder: str, logs: str) -> bool:
 def check_sweep(words: Sequence[str]) -> None:
     """Check the requirements of a sweep before Hydra makes its folder. Raises `OptionError`."""
     for word in words:
-        if word in PLUGINS and not _is_installed(PLUGINS[word]):
+        package, _, submodule = PLUGINS.get(word, "").partition(".")
+        is_missing = importlib.util.find_spec(package) is None if package else False
+        if is_missing or (submodule and importlib.util.find_spec(PLUGINS[word]) is None):
             raise OptionError(f'{word} needs a plugin: pip install --constraint constraints.txt --editable ".[sweep]"')
     if not {"-m", "--multirun"} & set(words):
         return
@@ -180,8 +173,8 @@ def check_sweep(words: Sequence[str]) -> None:
         name, _, value = word.partition("=")
         if word == "hydra/launcher=submitit_local":
             raise OptionError(f"{word}: its jobs outlive a killed sweep; hydra/launcher=local ends them with it")
-        slurm = name == "hydra/launcher" and value.endswith("slurm")
-        if slurm and not (shutil.which("sbatch") and shutil.which("srun")):
+        is_slurm = name == "hydra/launcher" and value.endswith("slurm")
+        if is_slurm and not (shutil.which("sbatch") and shutil.which("srun")):
             raise OptionError(
                 f"{word} needs SLURM's sbatch and srun on the PATH: run it on a machine where jobs are submitted"
             )
@@ -189,10 +182,3 @@ def check_sweep(words: Sequence[str]) -> None:
             raise refuse(name, "an integer in [1, inf), or -1 for as many as there are cores", value)
         if name == "paths.logs":
             CHECKS[name](name, value)
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return importlib.util.find_spec(package) is not None
-    except ModuleNotFoundError:  # the enclosing package is not installed
-        return False

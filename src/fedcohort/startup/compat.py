@@ -58,15 +58,9 @@ def list_groups_in_place() -> None:
 
     by_copy: Any = getattr(ConfigLoaderImpl, "get_group_options", None)
 
-    def list_options(
-        loader: Any,  # noqa: ANN401 - a private class
-        group_name: str,
-        results_filter: ObjectType | None = ObjectType.CONFIG,
-        config_name: str | None = None,
-        overrides: list[str] | None = None,
-    ) -> Any:  # noqa: ANN401
-        if config_name or overrides:
-            return by_copy(loader, group_name, results_filter, config_name, overrides)
+    def list_options(loader: Any, group_name: str, results_filter: Any = ObjectType.CONFIG, *rest: Any) -> Any:  # noqa: ANN401
+        if any(rest):  # a config, or overrides
+            return by_copy(loader, group_name, results_filter, *rest)
         return loader.repository.get_group_options(group_name, results_filter)
 
     if by_copy is not None:

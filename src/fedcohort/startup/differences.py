@@ -120,13 +120,12 @@ def describe_nearest_run(runs: Path, new: Path, config: Mapping[str, Any]) -> st
     path, names = min(names_by_run.items(), key=lambda item: len(item[1]))
     if not names:
         return f"the nearest run, {path}, has the same options, but more rounds, other callbacks or an older format"
-    texts = [
-        f"{name.removesuffix(TARGET).removesuffix('.')}={_spell_choice(name, options_by_run[path])} "
-        f"(here {_spell_choice(name, options)})"
-        for name in names
-    ]
+    texts = []
+    for name in names[:MAX_DIFFERENCES]:
+        before, now = (_spell_choice(name, values) for values in (options_by_run[path], options))
+        texts.append(f"{name.removesuffix(TARGET).removesuffix('.')}={before} (here {now})")
     others_text = f" and {len(names) - MAX_DIFFERENCES} more" if len(names) > MAX_DIFFERENCES else ""
-    return f"the nearest run, {path}, differs in {', '.join(texts[:MAX_DIFFERENCES])}{others_text}"
+    return f"the nearest run, {path}, differs in {', '.join(texts)}{others_text}"
 
 
 def _read_identity(path: Path) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import messages
 from fedcohort.host.commands import program_command
-from fedcohort.host.interrupt import NOTHING, PIPE, Stopped, interrupts
+from fedcohort.host.interrupt import NOTHING, PIPE, Phase, Stopped, interrupts
 from fedcohort.host.processes import make_repeatable
 from fedcohort.lightning import trainer
 from fedcohort.lightning.loop import FederatedLoop
@@ -96,7 +96,7 @@ def fit(
             log.info("resuming %s %s", path, where)
         training = trainer.Training(config, path, loop, run_observers.callbacks, processes, origin)
         lightnings = training.trainer(fresh=not done)
-        interrupts.enter_forking()  # `GracefulStop` reverts this in the process that trains
+        interrupts.enter(Phase.FORKED)  # `GracefulStop` reverts this in the process that trains
         training.fit(lightnings, network, path / folder.NEWEST if done else None)
         if home is not None:
             manifest.write_manifest(path, folder.SEALED)
@@ -162,7 +162,7 @@ def _report_ending(path: Path, resume_command: str, owners: Mapping[str, str]) -
         if not interrupts.code or not stopped:
             raise
     finally:
-        interrupts.enter_preparation()
+        interrupts.enter(Phase.START)
         interrupts.listen()
     if interrupts.code:
         status = folder.status_of(path)

@@ -56,7 +56,8 @@ def explain(error: BaseException, words: Sequence[str], configs: Path) -> str | 
         return _explain_missing(error, text, words, configs)
     if isinstance(error, HydraException):
         return _explain_composition(error, text, configs)
-    if isinstance(error, OmegaConfBaseException) or type(error).__module__.startswith("yaml."):
+    is_flag = isinstance(error, ValueError) and "flag can only be used" in text  # --resolve without --cfg
+    if isinstance(error, OmegaConfBaseException) or type(error).__module__.startswith("yaml.") or is_flag:
         return text
     if isinstance(error, ValueError) and "Config group override must be" in text:  # null, or a number, for a group
         for group, _, value in (word.lstrip("+").partition("=") for word in words):
@@ -66,8 +67,6 @@ def explain(error: BaseException, words: Sequence[str], configs: Path) -> str | 
     if type(error).__name__ in LOST:
         lines = [line for line in str(error).splitlines() if line.strip("- ")]
         return f"a job was lost: {' '.join(lines[:2])}"  # the log of the job follows
-    if isinstance(error, ValueError) and "flag can only be used" in text:  # --resolve without --cfg
-        return text
     return f"SLURM rejected the jobs: {text}" if type(error).__module__.startswith("submitit") else None
 
 

@@ -13,7 +13,6 @@ from fedcohort.results.metric import is_share
 from fedcohort.results.verdict import Rules
 from fedcohort.startup.components import TARGET
 from fedcohort.startup.options import unknown_option_error
-from fedcohort.study.overrides import Overrides, option_of
 
 RULES = {"alpha": "(0, 1)", "least": "[0, inf)", "equal": "(0, inf)", "seeds": "[2, inf)", "worth": "(0, inf)"}
 
@@ -114,15 +113,7 @@ def read_variants(value: object, methods: Sequence[str]) -> dict[str, tuple[str,
     return {name: tuple(group) for name, group in variants.items()}
 
 
-def check_effective(option: str, overrides: Sequence[str], methods: Mapping[str, Sequence[str]]) -> None:
-    """Check that no override is replaced in every run; methods: overrides of each method."""
-    replaced = set.intersection(*({option_of(override) for override in of_method} for of_method in methods.values()))
-    for override in overrides:
-        if (name := option_of(override)) in replaced:
-            raise OptionError(f"{option}: {override} has no effect, as every row has its own {name}: leave it out")
-
-
-def read_overrides(option: str, value: object) -> Overrides:
+def read_overrides(option: str, value: object) -> tuple[str, ...]:
     """Return a list of overrides, which may not set what the study sets: the seed, and where runs are."""
     ranges.texts(option, value)
     overrides: Any = value

@@ -19,7 +19,7 @@
     win               alpha, least (minimum effect), equal (margin of equivalence), seeds (for a verdict), worth
     few               {oracle_greedy: 3}: methods that are run on the first seeds only
     variants          {repairs: [flash_whitened, flash_progress]}: variants of one idea, corrected together
-    tune              what `fedcohort study tune` searches (`space.py`)
+    tune              what `fedcohort study tune` searches (`search_space.py`)
     notes             remarks for the page
 
 Overrides of a method replace those of its setting, and these replace the common ones. A bound is run with the
@@ -39,9 +39,9 @@ from fedcohort.results.metric import lower_is_better
 from fedcohort.results.run import KINDS
 from fedcohort.results.target import LEVEL
 from fedcohort.startup.compose import read_yaml
-from fedcohort.study import checks, space
-from fedcohort.study.definition import BASELINE, METHOD, ORACLE, REFERENCE, STUDY_FILE, Setting, Study
-from fedcohort.study.overrides import Overrides
+from fedcohort.study import checks
+from fedcohort.study.definition import BASELINE, METHOD, ORACLE, REFERENCE, STUDY_FILE, Overrides, Setting, Study
+from fedcohort.study.search_space import load_tuned, read_search_space
 
 REQUIRED = ("title", "question", "baseline", "selectors", "cells", "seeds")
 DEFAULTS: dict[str, Any] = {
@@ -89,10 +89,7 @@ def _read(folder: Path, options: Mapping[str, Any]) -> Study:
     _check_metric(node["metric"], common)
     overrides, roles = _read_methods(node)
     settings, seeds = _read_settings(node), checks.read_seeds("seeds", node["seeds"])
-    checks.check_effective("common", common, overrides)
-    for name, setting in settings.items():
-        checks.check_effective(f"cells.{name}.words", setting.overrides, overrides)
-    tuned = space.load_tuned(folder)
+    tuned = load_tuned(folder)
     for name, result in tuned.items():
         base = overrides.get(result.row, (f"selector={result.row}",))
         overrides[name], roles[name] = (*base, *result.words), METHOD
@@ -107,7 +104,7 @@ def _read(folder: Path, options: Mapping[str, Any]) -> Study:
         settings=settings,
         seeds=seeds,
         rules=checks.read_rules(node["win"]),
-        space=None if node["tune"] is None else space.read_space(checks.mapping("tune", node["tune"]), settings, seeds),
+        space=None if node["tune"] is None else read_search_space(node["tune"], settings, seeds),
         tuned=tuned,
         few=checks.read_few(node["few"], non_baseline, len(seeds)),
         variants=checks.read_variants(node["variants"], [method for method in non_baseline if roles[method] == METHOD]),

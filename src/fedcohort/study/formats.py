@@ -105,26 +105,18 @@ def relative_costs(method: MethodVerdict, base: MethodVerdict | None) -> list[tu
     return [(text, name) for name, ratio in ratios.items() if (text := f"{ratio:.2f}") != "1.00"]
 
 
-@dataclass(frozen=True)
-class Power:
-    """What the seeds can show in the median of some settings, with a power of 80 % in one t-test.
+def power_of(settings: Iterable[SettingVerdict]) -> dict[str, float] | None:
+    """Return what the seeds can show in the median of some settings, with a power of 80 % in one t-test.
 
-    Attributes:
+    Returns:
         needed: number of seeds that show the difference `win.worth`.
         n: present number of seeds.
         detectable: difference that the present seeds show, in the metric's own unit.
+        None if no spread is known.
     """
-
-    needed: int
-    n: int
-    detectable: float
-
-
-def power_of(settings: Iterable[SettingVerdict]) -> Power | None:
-    """Return what the seeds can show; None if no spread is known."""
     measured = [setting for setting in settings if setting.seeds_needed]
     if not measured:
         return None
-    needed = median(setting.seeds_needed or 0 for setting in measured)
-    n, detectable = median(setting.n for setting in measured), median(setting.detectable for setting in measured)
-    return Power(math.ceil(needed), math.ceil(n), detectable)
+    needed, n = median(setting.seeds_needed or 0 for setting in measured), median(setting.n for setting in measured)
+    detectable = median(setting.detectable for setting in measured)
+    return {"needed": math.ceil(needed), "n": math.ceil(n), "detectable": detectable}

@@ -23,8 +23,7 @@ from fedcohort.results.skew import collapses
 from fedcohort.results.target import Cost, median_cost
 from fedcohort.results.verdict import judge_difference
 from fedcohort.results.winner import Winner, cross_fit
-from fedcohort.study.conditions import Pair
-from fedcohort.study.definition import BOUND_PREFIX, METHOD, ORACLE, Study
+from fedcohort.study.definition import METHOD, ORACLE, Pair, Study, list_conditions
 from fedcohort.study.ranking import (
     RANKED,
     Runs,
@@ -60,15 +59,13 @@ def judge_settings(study: Study, results: Results) -> Verdict:
         if method != study.baseline and set(by_seed) & set(methods.get(study.baseline, {}))
     }
     ps = adjust_all(study, {pair: difference.p for pair, difference in differences.items()})
-    settings = {}
+    settings, by_method = {}, dict[str, list[Difference]]()
     for setting, methods in runs.items():
         of_setting = {method: differences[setting, method] for method in methods if (setting, method) in differences}
-        of_methods = {method: ps[setting, method] for method in of_setting}
-        settings[setting] = _judge_setting(study, setting, methods, of_setting, of_methods)
-    by_method: dict[str, list[Difference]] = {}
-    for (_, method), difference in differences.items():
-        if study.role_of(method) == METHOD:
-            by_method.setdefault(method, []).append(difference)
+        settings[setting] = _judge_setting(study, setting, methods, of_setting, ps)
+        for method, difference in of_setting.items():
+            if study.role_of(method) == METHOD:
+                by_method.setdefault(method, []).append(difference)
     collapsing = frozenset(method for method, of_method in by_method.items() if collapses(of_method))
     return Verdict(settings, None, _count_missing(study, runs), collapsing)
 
@@ -90,63 +87,42 @@ def adjust_all(study: Study, ps: Mapping[Pair, float]) -> dict[Pair, PValues]:
 
 
 def _judge_setting(
-    study: Study, setting: str, runs: Runs, differences: Differences, ps: Mapping[str, PValues]
+    study: Study, setting: str, runs: Runs, differences: Differences, ps: Mapping[Pair, PValues]
 ) -> SettingVerdict:
     least = max(study.rules.seeds, half_of_seeds(study, runs))
     headroom = _find_headroom(study, setting, differences, least)
     ranks = _rank_in_setting(study, runs)
     methods = {}
     for method, by_seed in runs.items():
-        difference, p = differences.get(method, NO_DIFFERENCE), ps.get(method, PValues())
-        methods[method] = _judge_method(
-            study, (setting, method), list(by_seed.values()), difference, p, headroom, ranks
+        rows, difference = list(by_seed.values()), differences.get(method, NO_DIFFERENCE)
+        of_method, values = ps.get((setting, method), PValues()), [row["late"] for row in rows]
+        methods[method] = MethodVerdict(
+            setting=setting,
+            method=method,
+            role=study.role_of(method),
+            value=mean_of(values),
+            last=float(np.mean([row["last"] for row in rows])),
+            diverged=sum(not math.isfinite(value) for value in values),
+            over=difference,
+            ps=of_method,
+            verdict=judge_difference(difference, of_method.in_setting, study.rules) if method in differences else "",
+            closed=_share(study, difference, headroom),
+            rank=ranks.get(method, math.nan),
+            costs={name: float(np.mean([row[name] for row in rows])) for name in COSTS},
+            target={axis: median_cost([cost_of(row, axis) for row in rows]).value for axis in TO_TARGET},
+            reached=sum(math.isfinite(row["rounds_to_target"]) for row in rows),
+            ended_by_rounds=sum(row["virtual_s"] < clock_of_budget(row["budget"]) for row in rows),
+            other_code=sum(bool(row["differs"]) for row in rows),
         )
-    counted_methods = [
+    counted = [
         difference
         for method, difference in differences.items()
         if study.role_of(method) == METHOD and difference.n >= least and not difference.reason
     ]
-    spread = median(difference.std for difference in counted_methods) if counted_methods else math.nan
-    n, alpha = int(median(difference.n for difference in counted_methods)) if counted_methods else 0, study.rules.alpha
-    return SettingVerdict(
-        setting,
-        methods,
-        headroom,
-        seeds_needed=count_seeds(spread, study.rules.worth, alpha),
-        n=n,
-        detectable=least_difference(spread, n, alpha),
-        winner=_find_winner(methods, least),
-    )
-
-
-def _judge_method(
-    study: Study,
-    pair: Pair,
-    rows: list[Row],
-    difference: Difference,
-    ps: PValues,
-    headroom: Headroom,
-    ranks: Mapping[str, float],
-) -> MethodVerdict:
-    values = [row["late"] for row in rows]
-    return MethodVerdict(
-        setting=pair[0],
-        method=pair[1],
-        role=study.role_of(pair[1]),
-        value=mean_of(values),
-        last=float(np.mean([row["last"] for row in rows])),
-        diverged=sum(not math.isfinite(value) for value in values),
-        over=difference,
-        ps=ps,
-        verdict="" if difference is NO_DIFFERENCE else judge_difference(difference, ps.in_setting, study.rules),
-        closed=_share(study, difference, headroom),
-        rank=ranks.get(pair[1], math.nan),
-        costs={name: float(np.mean([row[name] for row in rows])) for name in COSTS},
-        target={axis: median_cost([cost_of(row, axis) for row in rows]).value for axis in TO_TARGET},
-        reached=sum(math.isfinite(row["rounds_to_target"]) for row in rows),
-        ended_by_rounds=sum(row["virtual_s"] < clock_of_budget(row["budget"]) for row in rows),
-        other_code=sum(bool(row["differs"]) for row in rows),
-    )
+    spread = median(difference.std for difference in counted) if counted else math.nan
+    n, alpha = int(median(difference.n for difference in counted)) if counted else 0, study.rules.alpha
+    seeds_needed, detectable = count_seeds(spread, study.rules.worth, alpha), least_difference(spread, n, alpha)
+    return SettingVerdict(setting, methods, headroom, seeds_needed, n, detectable, _find_winner(methods, least))
 
 
 def cost_of(row: Row, axis: str) -> Cost:
@@ -223,14 +199,10 @@ def _rank_in_setting(study: Study, runs: Runs) -> dict[str, float]:
 
 def _count_missing(study: Study, runs: Mapping[str, Runs]) -> dict[Pair, int]:
     """Return how many seeds each condition lacks, for those that lack some."""
-    pairs = [
-        (name, method)
-        for name, setting in study.settings.items()
-        for method in (*study.overrides, *(BOUND_PREFIX + bound for bound in setting.bounds))
-        if method.startswith(BOUND_PREFIX) or study.requests(name, method)
-    ]
     counts = {
-        (name, method): len(set(study.seeds_of(method)) - set(runs.get(name, {}).get(method, {})))
-        for name, method in sorted(pairs)
+        (condition.setting, condition.method): len(
+            set(study.seeds_of(condition.method)) - set(runs.get(condition.setting, {}).get(condition.method, {}))
+        )
+        for condition in list_conditions(study)
     }
-    return {pair: n for pair, n in counts.items() if n}
+    return {pair: n for pair, n in sorted(counts.items()) if n}

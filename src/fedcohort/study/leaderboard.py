@@ -8,7 +8,7 @@ same result and horizon. A setting that is in two studies, the same federation f
 from the first one only.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from fedcohort.results.metric import unit_of
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import definition_file, results
 from fedcohort.study.checks import check_keys, name_file, named_mapping, read_rules
-from fedcohort.study.definition import STUDY_FILE, Setting, Study
+from fedcohort.study.definition import STUDY_FILE, Study
 from fedcohort.study.results import Results
 
 REQUIRED = ("title", "question", "of")
@@ -77,7 +77,12 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
     studies = {name: results.with_oracles(study, results_of[name]) for name, study in studies.items()}
     duplicates = _find_duplicates(studies, results_of)
     settings = {
-        f"{name}/{setting.name}": _rename(setting, name, options["of"][name])
+        f"{name}/{setting.name}": replace(
+            setting,
+            name=f"{name}/{setting.name}",
+            family=f"{name}/{setting.family}",
+            label=f"{options['of'][name]}: {setting.label}",
+        )
         for name, study in studies.items()
         for setting in study.settings.values()
         if f"{name}/{setting.name}" not in duplicates
@@ -96,7 +101,10 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
         result=first.result,
         horizon=first.horizon,
         rules=options["win"],
-        variants=_join_variants(studies.values()),
+        variants={
+            name: list(dict.fromkeys(m for study in studies.values() for m in study.variants.get(name, ())))
+            for name in dict.fromkeys(name for study in studies.values() for name in study.variants)
+        },
         tuned={f"{key} in {name}": tuned for name, study in studies.items() for key, tuned in study.tuned.items()},
     )
     groups = {name: name.partition("/")[0] for name in settings}
@@ -138,20 +146,6 @@ def _find_duplicates(studies: Mapping[str, Study], results_of: Mapping[str, Resu
             if earlier.partition("/")[0] != name:
                 duplicates[f"{name}/{setting}"] = earlier
     return duplicates
-
-
-def _join_variants(studies: Iterable[Study]) -> dict[str, list[str]]:
-    """Join the variants of all studies by their names."""
-    methods_by_variant: dict[str, dict[str, None]] = {}
-    for study in studies:
-        for name, methods in study.variants.items():
-            methods_by_variant.setdefault(name, {}).update(dict.fromkeys(methods))
-    return {name: list(methods) for name, methods in methods_by_variant.items()}
-
-
-def _rename(setting: Setting, study: str, label: str) -> Setting:
-    name, family = f"{study}/{setting.name}", f"{study}/{setting.family}"
-    return replace(setting, name=name, label=f"{label}: {setting.label}", family=family)
 
 
 def _join(folder: Path, results_of: Mapping[str, Results]) -> Results:

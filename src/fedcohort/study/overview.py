@@ -18,11 +18,10 @@ from fedcohort.startup.compose import read_yaml
 from fedcohort.study import leaderboard
 from fedcohort.study.definition import METHOD, STUDY_FILE, Study
 from fedcohort.study.formats import EMPTY, Format, join_first
-from fedcohort.study.outcome import KINDS, NOTHING, OPEN, UNUSED, WON, kind_of
+from fedcohort.study.page_data import KINDS, NOTHING, OPEN, UNUSED, WON, kind_of
 from fedcohort.study.page_tables import NAMED, write_headroom
 from fedcohort.study.results import Results, list_federations
-from fedcohort.study.speed import Speeds
-from fedcohort.study.speed_tables import name_faster
+from fedcohort.study.speed import Speeds, name_faster
 from fedcohort.study.verdict import MethodVerdict, Verdict
 
 if TYPE_CHECKING:

@@ -145,13 +145,14 @@ def overall_line(study: Study, ranks: Ranks, name: str, verdict: Verdict, show: 
     }
 
 
-def overall_table(study: Study, verdict: Verdict, show: Format) -> Table | None:
-    """Return the methods over all settings, best mean rank first; None if nothing can be ranked."""
+def overall_table(study: Study, verdict: Verdict, show: Format) -> dict[str, Table]:
+    """Return the table `overall` of methods over all settings, best mean rank first; none if nothing can be ranked."""
     ranks = verdict.ranks
     if ranks is None:
-        return None
+        return {}
     caption = f"Methods over {len(ranks.by_setting)} settings, mean differences to {study.baseline} in {show.unit}"
-    return make_table([overall_line(study, ranks, name, verdict, show) for name in ranks.mean], caption)
+    lines = [overall_line(study, ranks, name, verdict, show) for name in ranks.mean]
+    return {"overall": make_table(lines, caption)}
 
 
 def setting_table(study: Study, setting: SettingVerdict, show: Format) -> Table:
@@ -198,8 +199,8 @@ def write_target(method: MethodVerdict) -> str:
     return f"{target['rounds']:.0f} rounds, {units.seconds(target['virtual_s'])}, {units.bytes_(target['bytes'])}"
 
 
-def correlation_table(study: Study, results: Results) -> Table | None:
-    """Return the correlations of scores and rewards with facts of the clients; None if no run has a reward.
+def correlation_table(study: Study, results: Results) -> dict[str, Table]:
+    """Return the table `correlations`, of scores and rewards with facts of the clients; none if no run has a reward.
 
     Methods without a reward are left out; `results.parquet` has them in the column `follows`.
     """
@@ -224,7 +225,7 @@ def correlation_table(study: Study, results: Results) -> Table | None:
             line[title] = f"{np.mean(values):+.2f}" if values else ""
         lines.append(line)
     caption = "Rank correlation of scores and rewards with facts of the clients"
-    return make_table(lines, caption) if columns else None
+    return {"correlations": make_table(lines, caption)} if columns else {}
 
 
 def make_table(lines: Sequence[Mapping[str, object]], caption: str) -> Table:

@@ -219,24 +219,24 @@ def rank_and_compare(
 
 
 def _compare(study: Study, values: Values, methods: Sequence[str], shared: Shared) -> dict[str, OverallResult]:
-    """Compare each method with the baseline over the shared settings."""
+    """Compare each method with the baseline over the shared settings; each p is corrected over the methods."""
     family_of = {name: study.settings[name].family for name in shared}
-    overall = {}
-    for method in methods:
-        differences = {
+    differences = [
+        {
             name: {seed: values[name][method][seed] - values[name][study.baseline][seed] for seed in seeds}
             for name, seeds in shared.items()
         }
-        worst = worst_decile({name: float(np.mean(list(by_seed.values()))) for name, by_seed in differences.items()})
-        by_seeds, by_families = over_seeds(differences, family_of), over_families(differences, family_of)
-        overall[method] = OverallResult(by_seeds, by_families, *worst)
-    ps = adjust([result.seeds.p for result in overall.values()])
-    ps_families = adjust([result.families.p if result.families else math.nan for result in overall.values()])
-    return {
-        method: replace(
-            result,
-            seeds=replace(result.seeds, p=p),
-            families=replace(result.families, p=p_families) if result.families else None,
+        for method in methods
+    ]
+    by_seeds = [over_seeds(of_method, family_of) for of_method in differences]
+    by_families = [over_families(of_method, family_of) for of_method in differences]
+    ps = adjust([result.p for result in by_seeds])
+    ps_families = adjust([result.p if result else math.nan for result in by_families])
+    overall = {}
+    for i, method in enumerate(methods):
+        families = by_families[i]
+        means = {name: float(np.mean(list(by_seed.values()))) for name, by_seed in differences[i].items()}
+        overall[method] = OverallResult(
+            replace(by_seeds[i], p=ps[i]), families and replace(families, p=ps_families[i]), *worst_decile(means)
         )
-        for (method, result), p, p_families in zip(overall.items(), ps, ps_families, strict=True)
-    }
+    return overall

@@ -17,8 +17,7 @@ from fedcohort.record import manifest
 from fedcohort.results.compare_cost import target_value
 from fedcohort.results.frame import clock_of_budget
 from fedcohort.study import result_files
-from fedcohort.study.conditions import Key
-from fedcohort.study.definition import METHOD, ORACLE, STUDY_FILE, Study
+from fedcohort.study.definition import METHOD, ORACLE, STUDY_FILE, Key, Study
 from fedcohort.study.measure import Trajectory, evaluations_of, summarise
 from fedcohort.study.result_files import AXES, COLUMNS, CURVES, DONE, KEY, NUMBERS, RESULTS, TEXTS, Row
 
@@ -136,11 +135,10 @@ def _read(study: Study, folder: Path, results: Results) -> None:
     """Add the results in `folder`."""
     if not result_files.exist(folder):
         return
-    rows = result_files.read_rows(folder)
     for (cell, selector, seed), frame in result_files.read_curves(folder).groupby([*KEY], sort=False):
         curve = Trajectory(*(frame[name].to_numpy(dtype=float) for name in AXES))
         results.curves[str(cell), str(selector), int(seed)] = curve
-    for row in rows:
+    for row in result_files.read_rows(folder):
         key = (row["cell"], row["selector"], row["seed"])
         if row["metric"] != study.metric:
             if row["status"] != DONE:

@@ -26,8 +26,7 @@ def lock_study(logs: Path) -> Iterator[None]:
 @contextmanager
 def print_warnings_once() -> Iterator[None]:
     """Print each warning once, since hundreds of runs have the same warnings, and no other message."""
-    messages.to_terminal()
-    printed = set[str]()
+    terminal, printed = messages.to_terminal(), set[str]()
 
     def is_new_warning(record: logging.LogRecord) -> bool:
         text = record.getMessage()
@@ -35,11 +34,8 @@ def print_warnings_once() -> Iterator[None]:
         printed.add(text)
         return is_new
 
-    handlers = [handler for handler in messages.log.handlers if isinstance(handler, logging.StreamHandler)]
-    for handler in handlers:
-        handler.addFilter(is_new_warning)
+    terminal.addFilter(is_new_warning)
     try:
         yield
     finally:
-        for handler in handlers:
-            handler.removeFilter(is_new_warning)
+        terminal.removeFilter(is_new_warning)

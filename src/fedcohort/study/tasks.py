@@ -1,12 +1,13 @@
 """Runs of a study as jobs of a sweep: their overrides, and their outcomes."""
 
+import re
 import shutil
 import time
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cache, reduce
 from operator import getitem
 from pathlib import Path
 from typing import Any
@@ -14,20 +15,20 @@ from typing import Any
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.jobs.launch import Launch
 from fedcohort.jobs.local import DIED
+from fedcohort.jobs.refused import Refusal, list_refused
 from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.folder import config_hash
 from fedcohort.record.history import read, wall_s
 from fedcohort.record.sweep_folder import JobRecord, Plan
 from fedcohort.round.budget import Budget
-from fedcohort.startup import command_line, hydra_errors, overlay
+from fedcohort.startup import command_line, hydra_errors
 from fedcohort.startup.compose import Composed
-from fedcohort.study.conditions import Key
+from fedcohort.startup.compose_jobs import compose_job
+from fedcohort.study.definition import Key, Overrides
 from fedcohort.study.measure import Trajectory, measure
-from fedcohort.study.overrides import Overrides
 from fedcohort.study.result_files import DONE, FAILED, REFUSED
 
 REFUSALS = ("OptionError", "IncompatibleConfig", "UndeclaredSignal")  # errors of the options; missing data may be added
-ENVIRONMENT = "${oc.env:"
 SWEEPS = "sweeps"  # subfolder of the study's logs
 
 
@@ -77,32 +78,39 @@ class Outcome:
     folder: Path | None = None
 
 
-def compose(task: Task) -> Composed:
-    """Compose the configuration of a task. Raises `FedcohortError`, for Hydra's errors too."""
+def compose(overrides: Overrides, configs: Path) -> Composed:
+    """Compose the configuration of a run. Raises `FedcohortError`, for Hydra's errors too."""
     try:
-        command_line.check_words(task.overrides, task.configs)
-        return overlay.compose_job(task.job, task.configs)
+        command_line.check_words(overrides, configs)
+        return compose_job((*overrides, "seed=0"), configs)
     except FedcohortError:
         raise
     except Exception as error:
-        if line := hydra_errors.explain(error, task.overrides, task.configs):
+        if line := hydra_errors.explain(error, overrides, configs):
             raise OptionError(line) from error
         raise
 
 
-def identity_of(task: Task) -> dict[str, str]:
-    """Return what distinguishes a run from others with its seed: hash of its configuration, and budget.
+@cache
+def identity_of(overrides: Overrides, configs: Path) -> dict[str, str]:
+    """Return what distinguishes runs from others with their seeds: hash of the configuration, and budget.
 
     The override of an option that the environment decides (`dataset.path=${oc.env:DATA,null}`) counts, and not its
     value: another machine has the same data in another folder. Raises `FedcohortError`.
     """
-    config = deepcopy(dict(compose(task).config))
-    for override in task.overrides:
-        key, _, value = override.lstrip("+").partition("=")
-        if value.startswith(ENVIRONMENT):
-            *groups, option = key.split(".")
+    config = deepcopy(dict(compose(overrides, configs).config))
+    for override in overrides:
+        name, _, value = override.lstrip("+").partition("=")
+        if value.startswith("${oc.env:"):
+            *groups, option = name.split(".")
             reduce(getitem, groups, config)[option] = value
     return {"config_hash": config_hash(config), "budget": str(Budget.from_config(config))}
+
+
+@cache
+def find_refusal(overrides: Overrides, configs: Path) -> Refusal | None:
+    """Return why runs would be rejected before they read data; None if they are not."""
+    return next(list_refused([overrides], lambda _: compose(overrides, configs), configs), None)
 
 
 def run_tasks(tasks: Sequence[Task], launch: Launch) -> Generator[tuple[int, Outcome], None, None]:
@@ -154,11 +162,9 @@ def read_outcome(record: JobRecord | None, task: Task) -> Outcome:
         reason = "its process was ended by a signal"
     if record.how == "stopped" or record.kind == DIED:
         reason += "; the same command resumes the run"
-    variables = [
-        name.partition(ENVIRONMENT)[2].partition(",")[0].rstrip("}") for name in task.overrides if ENVIRONMENT in name
-    ]
-    if record.kind == "DataError" and variables:
-        reason += f" (here by the environment: {variables[0]}=folder fedcohort study run ...)"
+    variable = re.search(r"\$\{oc\.env:(\w+)", " ".join(task.overrides))
+    if record.kind == "DataError" and variable:
+        reason += f" (here by the environment: {variable[1]}=folder fedcohort study run ...)"
     return Outcome(FAILED, f"{reason}{separator}{log}")
 
 

@@ -8,8 +8,7 @@ from fedcohort.results.difference import NO_DIFFERENCE, Difference, Mean
 from fedcohort.results.headroom import ShareClosed
 from fedcohort.results.verdict import sign_of
 from fedcohort.results.winner import Winner
-from fedcohort.study.conditions import Pair
-from fedcohort.study.definition import METHOD
+from fedcohort.study.definition import METHOD, Pair
 from fedcohort.study.ranking import Ranks
 
 COSTS = ("virtual_s", "bytes", "probe_bytes", "client_flops", "server_flops")
@@ -51,7 +50,7 @@ class MethodVerdict:
         target: median rounds, seconds and bytes to the target; infinite where half of the seeds or more never met it.
         reached: number of seeds that met the target.
         ended_by_rounds: number of seeds that completed their rounds before the clock that was to end them.
-        other_code: number of seeds computed by code that behaves differently (`behaviour.py`).
+        other_code: number of seeds computed by code that behaves differently (`compare_code.py`).
     """
 
     setting: str

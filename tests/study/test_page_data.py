@@ -6,7 +6,7 @@ import pytest
 
 from fedcohort.study import report
 from fedcohort.study.judge import judge
-from fedcohort.study.outcome import find_outcome, kind_of
+from fedcohort.study.page_data import find_outcome, kind_of
 from study.test_judge import LATE_MEANS, ROWS
 from study.tiny import make_results, write_study
 
@@ -57,7 +57,7 @@ def test_settings_are_counted(tmp_path: Path) -> None:
     outcome = find_outcome(study, results, judge(study, results), {})
     assert outcome["counts"] == {"won": 1, "unused": 1, "nothing": 0, "open": 0}
     assert (outcome["tests"], outcome["anywhere"], outcome["seeds"]) == (4, 1, "3")
-    assert [setting.label for setting in outcome["settings"]] == ["noisy", "equal"]
+    assert [setting["label"] for setting in outcome["settings"]] == ["noisy", "equal"]
     assert (outcome["overall"] is not None, outcome["faster"]) == (True, None)
 
 

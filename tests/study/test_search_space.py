@@ -46,9 +46,9 @@ def test_errors_in_a_search_space_are_reported(tmp_path: Path, changes: dict[str
         ),
         (
             {"selector.colour": [1, 2]},
-            "study.yaml: tune.space.ucb_cs: selector has no option 'colour'; its",
+            "study.yaml: tune.space.ucb_cs has no option 'selector.colour'; its options are",
         ),
-        ({"colour": [1, 2]}, "tune.space.ucb_cs: the config has no option 'colour'; its options are"),
+        ({"colour": [1, 2]}, "tune.space.ucb_cs has no option 'colour'; its options are"),
     ],
 )
 def test_a_search_space_contains_the_default(tmp_path: Path, space: dict[str, Any], message: str) -> None:
