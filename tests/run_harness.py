@@ -15,7 +15,7 @@ from fedcohort.component import Facts
 from fedcohort.flat import keeps_statistics
 from fedcohort.record.observer import Observer
 from fedcohort.round.components import Components
-from fedcohort.startup import build, check, components, load, run
+from fedcohort.startup import build, check, components, load, requirements, run
 from fedcohort.startup.compose import Composed, compose_with_hydra
 from fedcohort.startup.compose_jobs import JobComposer
 from fedcohort.types import RoundReport
