@@ -117,14 +117,14 @@ def run(**options: object) -> RunResult:
     return run_overrides(list_overrides(replace_data(options)))
 
 
-def run_overrides(words: Sequence[str]) -> RunResult:
-    """Train the run of `python train.py <words>`, with the results and errors of `run`."""
+def run_overrides(overrides: Sequence[str]) -> RunResult:
+    """Train the run of `python train.py <overrides>`, with the results and errors of `run`."""
     configs = find_configs()
     messages.to_terminal()
-    with plain_errors(words, configs), terminal.print_progress_only():
-        command_line.check_command_line(words, configs)
+    with plain_errors(overrides, configs), terminal.print_progress_only():
+        command_line.check_command_line(overrides, configs)
         try:
-            return RunResult(run_checked(compose.compose_run(words, configs), None))
+            return RunResult(run_checked(compose.compose_run(overrides, configs), None))
         except Stopped as stop:
             if stop.code != INTERRUPTED:
                 raise
@@ -151,11 +151,11 @@ def find_configs() -> Path:
 
 
 @contextmanager
-def plain_errors(words: Sequence[str], configs: Path) -> Iterator[None]:
+def plain_errors(overrides: Sequence[str], configs: Path) -> Iterator[None]:
     """Raise `OptionError` with the message that a command prints, where Hydra or a library has its own error.
 
     Args:
-        words: the overrides.
+        overrides: the overrides.
         configs: folder of the config groups.
     """
     try:
@@ -165,7 +165,7 @@ def plain_errors(words: Sequence[str], configs: Path) -> Iterator[None]:
             error.__cause__, error.__suppress_context__ = None, True
         raise
     except Exception as error:
-        message = explain(error, words, configs)
+        message = explain(error, overrides, configs)
         if message is None:
             raise
         raise OptionError(message) from None

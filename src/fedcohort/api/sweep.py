@@ -59,7 +59,7 @@ class SweepResult:
         rows = []
         for job in self.jobs:
             varying = varying_overrides([record.words for record in self.jobs], job.words).split()
-            row: dict[str, Any] = dict(word.split("=", 1) for word in varying) | {"status": job.how}
+            row: dict[str, Any] = dict(override.split("=", 1) for override in varying) | {"status": job.how}
             if job.folder in done:
                 result = RunResult(job.folder)
                 summary = result.summary
@@ -121,12 +121,12 @@ def sweep(*, n_jobs: int = 1, launcher: str = "local", **options: object) -> Swe
         FedcohortError: with the message that the command prints; for jobs that would be rejected, before the first
             one starts.
     """
-    words, configs = list_overrides(replace_data(options), several=True), find_configs()
+    overrides, configs = list_overrides(replace_data(options), several=True), find_configs()
     messages.to_terminal()
-    with plain_errors(words, configs), terminal.print_progress_only():
+    with plain_errors(overrides, configs), terminal.print_progress_only():
         launch = Launch(launcher, n_jobs)
-        command_line.check_command_line(["-m", *words], configs)
-        folder = begin_grid(words, configs, launcher)
+        command_line.check_command_line(["-m", *overrides], configs)
+        folder = begin_grid(overrides, configs, launcher)
         try:
             with suppress(KeyboardInterrupt):
                 run_grid(folder, configs, launch)

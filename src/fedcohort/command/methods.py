@@ -122,12 +122,12 @@ def _comment(path: Path) -> str:
     return " ".join(" ".join(line[2:] for line in lines).split())
 
 
-def main(words: Sequence[str]) -> int:
-    """Print the tables of the groups in `words`. Raises `OptionError` for what is no group."""
+def main(arguments: Sequence[str]) -> int:
+    """Print the tables of the groups in `arguments`. Raises `OptionError` for what is no group."""
     groups = sorted(path.name for path in CONFIGS.glob("*") if any(path.glob("*.yaml")))
-    for group in words:
+    for group in arguments:
         ranges.choice("a group", group, *groups, SIGNALS)
-    for group in words or ["selector"]:
+    for group in arguments or ["selector"]:
         if group == SIGNALS:
             lines = ["| signal | kind | cost a client | reveals |", "|---|---|---|---|", *signal_rows()]
         else:

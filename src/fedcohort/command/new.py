@@ -32,7 +32,7 @@ def make_files(kind: str, name: str) -> dict[Path, str]:
     ranges.identifier("its name", name)
     if keyword.iskeyword(name) or name != name.lower():
         raise ranges.refuse("its name", "a lower-case Python name such as my_method", name)
-    group, title = KINDS[kind], "".join(word.capitalize() for word in name.split("_"))
+    group, title = KINDS[kind], "".join(part.capitalize() for part in name.split("_"))
     paths = {
         f"{kind}.py.txt": f"src/fedcohort/{group}/{name}.py",
         f"{kind}.yaml.txt": f"configs/{group}/{name}.yaml",
@@ -45,11 +45,11 @@ def make_files(kind: str, name: str) -> dict[Path, str]:
     }
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Write the files into the working folder. Raises `OptionError` if one exists already."""
-    if len(words) != 2:
+    if len(arguments) != 2:
         raise OptionError(f"name what is new, and how it is called: fedcohort new {'|'.join(KINDS)} my_method")
-    kind, name = words
+    kind, name = arguments
     contents = make_files(kind, name)
     if existing_file := next((path for path in contents if path.exists()), None):
         raise OptionError(f"{existing_file} is there already")

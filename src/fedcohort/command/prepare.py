@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fedcohort import ranges
-from fedcohort.command.words import read_options
+from fedcohort.command.arguments import read_options
 from fedcohort.dataset.raw.pieces import write
 from fedcohort.dataset.raw.source import folder_of
 from fedcohort.errors import DataError, OptionError
@@ -31,10 +31,10 @@ KINDS = ("imagefolder", "leaf", "celeba", "waterbirds", "spawrious")
 EVERY_S = 5.0  # seconds between lines
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Run the command. Raises `OptionError` and `DataError`."""
-    named = [word for word in words if "=" not in word]
-    text = read_options([word for word in words if "=" in word], ("size",)).get("size")
+    named = [argument for argument in arguments if "=" not in argument]
+    text = read_options([argument for argument in arguments if "=" in argument], ("size",)).get("size")
     if len(named) != 3:
         raise OptionError(f"name the kind ({', '.join(KINDS)}), the folder with the raw files, and the folder to make")
     kind, source = named[0], folder_of(named[1])

@@ -44,26 +44,26 @@ class StageTimer(Observer):
         self._path.write_text(json.dumps(times))
 
 
-def measure(words: Sequence[str], configs: Path) -> dict[str, Any]:
-    """Return the times of a run of `words`, whose folder is removed. Raises `OptionError` for a single round."""
+def measure(arguments: Sequence[str], configs: Path) -> dict[str, Any]:
+    """Return the times of a run of `arguments`, whose folder is removed. Raises `OptionError` for a single round."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "times.json"
         timer = ("+callback.timer._target_=fedcohort.command.profile.StageTimer", f"+callback.timer.path={path}")
         composition = compose.compose_run(
-            ["callback=none", "logger=none", *words], configs, f"paths.logs={folder}", *timer
+            ["callback=none", "logger=none", *arguments], configs, f"paths.logs={folder}", *timer
         )
         ranges.integer("rounds", composition.config["rounds"], "[2, inf)")
         run.run(composition)
         return dict(json.loads(path.read_text()))
 
 
-def main(words: Sequence[str]) -> int:
-    """Measure a run with the options in `words`, and print the table."""
+def main(arguments: Sequence[str]) -> int:
+    """Measure a run with the options in `arguments`, and print the table."""
     from rich.console import Console
     from rich.table import Table
 
     messages.to_terminal()
-    times = measure(words, Path.cwd() / "configs")
+    times = measure(arguments, Path.cwd() / "configs")
     rounds, wall_s = times["rounds"], times["wall_s"]
     stage_s = {**times["stage_s"], "rest": max(0.0, wall_s - sum(times["stage_s"].values()))}
     table = Table("stage", "ms a round", "share", title=f"{rounds} rounds, {1000 * wall_s / rounds:.1f} ms each")

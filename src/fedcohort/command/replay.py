@@ -198,8 +198,8 @@ def _equal(a: Advice | None, b: Advice | None) -> bool:
     return a.absolute == b.absolute and np.array_equal(a.keep, b.keep) and np.array_equal(a.weights, b.weights)  # type: ignore[arg-type]
 
 
-def make_selectors(log: RunLog, words: Sequence[str], configs: Path) -> tuple[LoggedSelector, LoggedSelector]:
-    """Return the run's selector, and the one that `words` choose; twice the same object where there are no words.
+def make_selectors(log: RunLog, arguments: Sequence[str], configs: Path) -> tuple[LoggedSelector, LoggedSelector]:
+    """Return the run's selector, and the one that `arguments` choose; twice the same object without arguments.
 
     Raises `OptionError` for a wrong option, and Hydra's errors.
     """
@@ -215,12 +215,13 @@ def make_selectors(log: RunLog, words: Sequence[str], configs: Path) -> tuple[Lo
         return LoggedSelector(selector, name, log, cohort)
 
     original = make(name, options, foreign=True)
-    if not words:
+    if not arguments:
         return original, original
-    typed = next((word.partition("=")[2] for word in words if word.startswith("selector=")), None)
-    chosen = compose.compose_group("selector", [*([] if typed else [f"selector={name}"]), *words], configs)
+    typed = next((argument.partition("=")[2] for argument in arguments if argument.startswith("selector=")), None)
+    chosen = compose.compose_group("selector", [*([] if typed else [f"selector={name}"]), *arguments], configs)
     if typed is None:  # the options of the run, where they were not typed
-        unchanged_options = set(options) - {word.partition("=")[0].removeprefix("selector.") for word in words}
+        typed_names = {option.partition("=")[0].removeprefix("selector.") for option in arguments}
+        unchanged_options = set(options) - typed_names
         chosen |= {option: options[option] for option in unchanged_options}
     return original, make(typed or name, chosen, foreign=typed is None)
 
@@ -236,13 +237,13 @@ def describe(result: Replayed, name: str) -> str:
     )
 
 
-def main(words: Sequence[str], configs: Path | None = None) -> int:
+def main(arguments: Sequence[str], configs: Path | None = None) -> int:
     """Run the command; return 1 if a round differs. configs: the groups' folder, None for the one here."""
-    folders = [word.removeprefix("run=") for word in words if word.startswith("run=") or "=" not in word]
-    options = [word for word in words if "=" in word and not word.startswith("run=")]
-    wrong = next((word for word in options if not word.startswith(("selector=", "selector."))), None)
+    folders = [name.removeprefix("run=") for name in arguments if name.startswith("run=") or "=" not in name]
+    options = [option for option in arguments if "=" in option and not option.startswith("run=")]
+    wrong = next((option for option in options if not option.startswith(("selector=", "selector."))), None)
     if len(folders) != 1 or not folders[0] or wrong is not None:
-        raise OptionError(f"can't read {wrong or ' '.join(words) or 'nothing'!r}: {USAGE}")
+        raise OptionError(f"can't read {wrong or ' '.join(arguments) or 'nothing'!r}: {USAGE}")
     log = read_log(Path(folders[0]).absolute())
     original, candidate = make_selectors(log, options, configs or Path.cwd() / "configs")
     result = replay(log, original, candidate)

@@ -37,7 +37,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fedcohort import ranges
-from fedcohort.command.words import read_options
+from fedcohort.command.arguments import read_options
 from fedcohort.errors import OptionError
 from fedcohort.host.interrupt import interrupts
 from fedcohort.host.lock import is_locked
@@ -67,13 +67,13 @@ DEFAULTS = {
 STUDIES, LOGS = Path("studies"), Path("logs/studies")
 
 
-def parse(words: Sequence[str]) -> tuple[str, str, dict[str, str], Launch]:
+def parse(arguments: Sequence[str]) -> tuple[str, str, dict[str, str], Launch]:
     """Return the verb, the study's name, the options, and how jobs are started. Raises `OptionError`."""
-    if len(words) < 2 or words[0] not in VERBS or "=" in words[1]:
+    if len(arguments) < 2 or arguments[0] not in VERBS or "=" in arguments[1]:
         raise OptionError(f"type fedcohort study VERB NAME, where VERB is one of {', '.join(VERBS)}")
-    verb, name, *typed = words
-    of_launcher = [word for word in typed if word.startswith("hydra.launcher.")]
-    options = read_options([word for word in typed if word not in of_launcher], DEFAULTS)
+    verb, name, *typed = arguments
+    of_launcher = [argument for argument in typed if argument.startswith("hydra.launcher.")]
+    options = read_options([argument for argument in typed if argument not in of_launcher], DEFAULTS)
     if wrong := next((f"{option}={value}" for option, value in options.items() if option not in VERBS[verb]), None):
         raise OptionError(f"fedcohort study {verb} takes {', '.join(VERBS[verb]) or 'no options'}, got {wrong}")
     ranges.identifier("the name of a study", name)
@@ -103,14 +103,14 @@ def _read_seeds(study: Study, text: str) -> Sequence[int]:
     if not all(name.isdigit() for name in names):
         raise ranges.refuse("seeds", "integers in [0, inf), as seeds=0,1,2", text)
     seeds = read_seeds("seeds", [int(name) for name in names])
-    if study.space is not None and (used := set(seeds) & set(study.space.seeds)):
+    if study.search_space is not None and (used := set(seeds) & set(study.search_space.seeds)):
         raise ranges.refuse("seeds", f"seeds without those of the tuning, such as {min(used)}", text)
     return seeds
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Run the command, and return its exit status: 1 if a run has failed. Raises `FedcohortError`."""
-    verb, name, options, launch = parse(words)
+    verb, name, options, launch = parse(arguments)
     configs, logs = Path.cwd() / "configs", (LOGS / name).absolute()
     methods = _read_list("selectors", options["selectors"])
     if leaderboard.is_leaderboard(STUDIES / name):
@@ -126,14 +126,14 @@ def main(words: Sequence[str]) -> int:
     with _work_alone(logs) if may_write else session.print_warnings_once():
         stored = results.load(study, logs)  # under the lock, so that no other process writes to it
         keep, again = options["keep_runs"] == "true", options["again"]
-        runner = StudyRunner(study, stored, configs, logs, keep, _say, again, launch)
+        runner = StudyRunner(study, stored, configs, logs, keep, _print_line, again, launch)
         if verb == "run":
             runner.run(requested, seeds)
         if verb == "check":
             compare_code.compare_with_current_code(runner, requested, seeds)
         running = runner.collect(requested, seeds) if may_write else []
         state = runner.find_progress(requested, seeds)
-    _say("\n".join([progress.describe(study, state, stored), *running, *progress.describe_ranks(study, stored)]))
+    _print_line("\n".join([progress.describe(study, state, stored), *running, *progress.describe_ranks(study, stored)]))
     return 1 if verb == "run" and state.count(FAILED) else 0
 
 
@@ -144,22 +144,24 @@ def _work_alone(logs: Path) -> Iterator[None]:
         try:
             yield
         except (KeyboardInterrupt, SystemExit):
-            _say("stopped; the same command continues")
+            _print_line("stopped; the same command continues")
             raise SystemExit(interrupts.code or 1) from None
 
 
 def _tune(study: Study, methods: Sequence[str] | None, configs: Path, launch: Launch) -> int:
-    if study.space is None:
+    if study.search_space is None:
         raise OptionError(
             f"{study.folder / STUDY_FILE} has no option `tune`, which states the tuned options and their seeds"
         )
     from fedcohort.study import tune  # noqa: PLC0415 - Optuna
 
     for method in methods or ():
-        ranges.choice("selectors", method, *study.space.methods)
+        ranges.choice("selectors", method, *study.search_space.methods)
     logs = (LOGS / study.name).absolute()
     with _work_alone(logs):
-        tune.Tuning(study, study.space, configs, logs, _say, launch).run(methods or list(study.space.methods))
+        tune.Tuning(study, study.search_space, configs, logs, _print_line, launch).run(
+            methods or list(study.search_space.methods)
+        )
     return 0
 
 
@@ -169,9 +171,9 @@ def _report(study: Study, configs: Path) -> int:
 
     files = report.write(study, _read(study, None, configs))
     merged = _read(study, LOGS / study.name, configs)
-    if merged.own_keys:  # git ignores this page
+    if merged.user_keys:  # git ignores this page
         files += report.write(replace(study, folder=LOGS / study.name), merged)
-    _say("\n".join([*map(str, files), *progress.describe_ranks(study, merged), str(overview.write(STUDIES))]))
+    _print_line("\n".join([*map(str, files), *progress.describe_ranks(study, merged), str(overview.write(STUDIES))]))
     return 0
 
 
@@ -187,17 +189,17 @@ def _report_leaderboard(verb: str, name: str, configs: Path) -> int:
     if any((LOGS / study / RESULTS).exists() for study in board.studies):
         merged = leaderboard.load(STUDIES / name, lambda study: _read(study, LOGS / study.name, configs))
         files += leaderboard_page.write(replace(merged, joint=replace(merged.joint, folder=LOGS / name)))
-    _say("\n".join(map(str, files)))
+    _print_line("\n".join(map(str, files)))
     return 0
 
 
-def _read(study: Study, own_folder: Path | None, configs: Path) -> results.Results:
+def _read(study: Study, user_folder: Path | None, configs: Path) -> results.Results:
     """Read the results of a study for a page, with the runs marked whose configuration has changed."""
-    stored = results.load(study, own_folder)
+    stored = results.load(study, user_folder)
     with session.print_warnings_once():
-        return StudyRunner(study, stored, configs, LOGS / study.name, False, _say).mark_changed()
+        return StudyRunner(study, stored, configs, LOGS / study.name, False, _print_line).mark_changed()
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()

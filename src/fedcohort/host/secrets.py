@@ -28,7 +28,7 @@ def has_password(address: str) -> bool:
     user, separator, _ = location.rpartition("@")
     has_user = bool(separator) and (scheme in ("http", "https") or (":" in user and scheme != "sqlite"))
     names = [name.lower() for name, _ in parse_qsl(query, keep_blank_values=True)]
-    return has_user or any(word in name for name in names for word in WORDS)
+    return has_user or any(argument in name for name in names for argument in WORDS)
 
 
 def mask_password(address: str) -> str:
@@ -41,12 +41,12 @@ def password_error(option: str, address: str) -> OptionError:
     return OptionError(f"{option} must be an address without a password, got {mask_password(address)}: {HOW}")
 
 
-def check_for_passwords(words: Iterable[str], files: Sequence[Path] = ()) -> None:
+def check_for_passwords(arguments: Iterable[str], files: Sequence[Path] = ()) -> None:
     """Search options and config files; raise `OptionError` for the first address with a password."""
-    for word in words:
-        for address in ADDRESS.findall(word):
+    for argument in arguments:
+        for address in ADDRESS.findall(argument):
             if has_password(address):
-                raise password_error(word.partition("=")[0], address)
+                raise password_error(argument.partition("=")[0], address)
     for path in files:
         for address in ADDRESS.findall(path.read_text(errors="replace")):
             if has_password(address):

@@ -44,12 +44,12 @@ INSTEAD = {  # what to type in place of a rejected option
 LOGS = "${paths.logs}"
 
 
-def run_with_one_line_errors(main: Callable[[], object], words: Sequence[str], configs: Path) -> int:
+def run_with_one_line_errors(main: Callable[[], object], arguments: Sequence[str], configs: Path) -> int:
     """Check the command line and call `main`. Print a user's mistake in one line.
 
     Args:
         main: a command, or Hydra's main.
-        words: the command line.
+        arguments: the command line.
         configs: the folder of the groups.
 
     Returns:
@@ -59,10 +59,10 @@ def run_with_one_line_errors(main: Callable[[], object], words: Sequence[str], c
     _ENCLOSING.append(before)
     os.environ[FULL] = "1"  # Hydra then raises its errors instead of printing them
     try:
-        check_command_line(words, configs)
+        check_command_line(arguments, configs)
         main()
     except Exception as error:
-        line = None if before == "1" else hydra_errors.explain(error, words, configs)
+        line = None if before == "1" else hydra_errors.explain(error, arguments, configs)
         if line is None:
             raise
         sys.stderr.write(f"{line}\n")
@@ -74,12 +74,12 @@ def run_with_one_line_errors(main: Callable[[], object], words: Sequence[str], c
     return 0
 
 
-def check_command_line(words: Sequence[str], configs: Path) -> None:
+def check_command_line(arguments: Sequence[str], configs: Path) -> None:
     """Check all that can be checked before Hydra composes the overrides. Raises `OptionError`."""
-    is_sweep = bool({"-m", "--multirun"} & set(words))  # whose config Hydra writes to a file
-    secrets.check_for_passwords(words, list(configs.rglob("*.yaml")) if is_sweep else ())
-    check_words(words, configs)
-    check_sweep(words)
+    is_sweep = bool({"-m", "--multirun"} & set(arguments))  # whose config Hydra writes to a file
+    secrets.check_for_passwords(arguments, list(configs.rglob("*.yaml")) if is_sweep else ())
+    check_arguments(arguments, configs)
+    check_sweep(arguments)
 
 
 def is_traceback_requested() -> bool:
@@ -87,39 +87,39 @@ def is_traceback_requested() -> bool:
     return (_ENCLOSING[0] if _ENCLOSING else os.environ.get(FULL)) == "1"
 
 
-def check_words(words: Sequence[str], configs: Path) -> None:
+def check_arguments(arguments: Sequence[str], configs: Path) -> None:
     """Check the form of options, and that no choice of a group is a path. Raises `OptionError`.
 
     A choice is the name of a file in its group's folder: `selector=../agg/fedavg` would make an aggregator a selector.
     """
-    check_hydra_options(words)
-    _check_form(words, configs)
-    for word in words:
-        name, equals, value = word.partition("=")
+    check_hydra_options(arguments)
+    _check_form(arguments, configs)
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
         name = name.lstrip("+~")
-        if word.startswith("-") or not equals:
+        if argument.startswith("-") or not equals:
             continue
         if not name:
-            raise OptionError(f"can't read {word!r}: type name=value")
+            raise OptionError(f"can't read {argument!r}: type name=value")
         if (configs / name.partition("@")[0]).is_dir():
             for choice in re.split(r"[,\[\]()\s'\"]+", value):
                 if choice.startswith("/") or choice.endswith(".yaml") or {".", ".."} & set(choice.split("/")):
                     raise OptionError(hydra_errors.unknown_choice_message(configs, name, choice))
 
 
-def _check_form(words: Sequence[str], configs: Path) -> None:
+def _check_form(arguments: Sequence[str], configs: Path) -> None:
     """Raise `OptionError`, with the correct form, for `--selector flash`, `--selector=flash` and `selector = flash`."""
 
     def is_option(name: str) -> bool:
         match = re.fullmatch(r"(\w[\w/]{0,99})([.@].*)?", name)  # a path may be too long for a file's name
         return name in CHECKS or (match is not None and (configs / match[1]).is_dir())
 
-    for position, word in enumerate(words):
-        following, last = [*words[position + 1 :], "", ""][:2]
-        name, equals, value = word.partition("=")
+    for position, argument in enumerate(arguments):
+        following, last = [*arguments[position + 1 :], "", ""][:2]
+        name, equals, value = argument.partition("=")
         value_follows = bool(following) and "=" not in following and not following.startswith("-")
         if name.startswith("--") and name not in HYDRA_FLAGS and (equals or value_follows or is_option(name[2:])):
-            raise OptionError(f"{word}: options have no dashes, type {name[2:]}={value or following or 'VALUE'}")
+            raise OptionError(f"{argument}: options have no dashes, type {name[2:]}={value or following or 'VALUE'}")
         if not is_option(name):
             continue
         has_spaces = following[1:] or last if not equals and following.startswith("=") else ""
@@ -127,13 +127,13 @@ def _check_form(words: Sequence[str], configs: Path) -> None:
             has_spaces, following = following, ""
         if has_spaces:
             raise OptionError(
-                f"{f'{word} {following}'.strip()}: options have no spaces around =, type {name}={has_spaces}"
+                f"{f'{argument} {following}'.strip()}: options have no spaces around =, type {name}={has_spaces}"
             )
 
 
-def check_hydra_options(words: Sequence[str]) -> None:
+def check_hydra_options(arguments: Sequence[str]) -> None:
     """Raise `OptionError` for an option of Hydra that would write outside paths.logs, or execute code that it names."""
-    typed = [word.lstrip("+~").partition("=") for word in words if not word.startswith("-")]
+    typed = [argument.lstrip("+~").partition("=") for argument in arguments if not argument.startswith("-")]
     logs = next((value for name, _, value in reversed(typed) if name == "paths.logs"), "logs")
     for name, _, value in typed:
         if not re.match(r"hydra\b", name):
@@ -160,23 +160,25 @@ def is_inside(folder: str, logs: str) -> bool:
     return Path(logs).resolve() in Path(resolved).resolve().parents
 
 
-def check_sweep(words: Sequence[str]) -> None:
+def check_sweep(arguments: Sequence[str]) -> None:
     """Check the requirements of a sweep before Hydra makes its folder. Raises `OptionError`."""
-    for word in words:
-        package, _, submodule = PLUGINS.get(word, "").partition(".")
+    for argument in arguments:
+        package, _, submodule = PLUGINS.get(argument, "").partition(".")
         is_missing = importlib.util.find_spec(package) is None if package else False
-        if is_missing or (submodule and importlib.util.find_spec(PLUGINS[word]) is None):
-            raise OptionError(f'{word} needs a plugin: pip install --constraint constraints.txt --editable ".[sweep]"')
-    if not {"-m", "--multirun"} & set(words):
+        if is_missing or (submodule and importlib.util.find_spec(PLUGINS[argument]) is None):
+            raise OptionError(
+                f'{argument} needs a plugin: pip install --constraint constraints.txt --editable ".[sweep]"'
+            )
+    if not {"-m", "--multirun"} & set(arguments):
         return
-    for word in words:
-        name, _, value = word.partition("=")
-        if word == "hydra/launcher=submitit_local":
-            raise OptionError(f"{word}: its jobs outlive a killed sweep; hydra/launcher=local ends them with it")
+    for argument in arguments:
+        name, _, value = argument.partition("=")
+        if argument == "hydra/launcher=submitit_local":
+            raise OptionError(f"{argument}: its jobs outlive a killed sweep; hydra/launcher=local ends them with it")
         is_slurm = name == "hydra/launcher" and value.endswith("slurm")
         if is_slurm and not (shutil.which("sbatch") and shutil.which("srun")):
             raise OptionError(
-                f"{word} needs SLURM's sbatch and srun on the PATH: run it on a machine where jobs are submitted"
+                f"{argument} needs SLURM's sbatch and srun on the PATH: run it on a machine where jobs are submitted"
             )
         if name == "hydra.launcher.n_jobs" and value != "-1" and not re.fullmatch("[1-9][0-9]*", value):
             raise refuse(name, "an integer in [1, inf), or -1 for as many as there are cores", value)

@@ -8,7 +8,7 @@ its group in a copy, and an `option=value` is written into the copy. The result 
 import re
 from collections.abc import Callable, Collection
 from copy import deepcopy
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -32,8 +32,8 @@ class JobComposer:
     """
 
     def __init__(self, by_hydra: Callable[[tuple[str, ...]], DictConfig], configs: Path) -> None:
-        def compose_without_node(words: tuple[str, ...]) -> Draft:
-            cfg = by_hydra(words)
+        def compose_without_node(overrides: tuple[str, ...]) -> Draft:
+            cfg = by_hydra(overrides)
             choices = dict(cfg.hydra.runtime.choices)
             with open_dict(cfg):
                 del cfg["hydra"]  # which is slow to copy
@@ -41,22 +41,22 @@ class JobComposer:
 
         self._by_hydra, self._configs = cache(compose_without_node), configs
 
-    def compose(self, words: tuple[str, ...]) -> compose.Composed:
+    def compose(self, overrides: tuple[str, ...]) -> compose.Composed:
         """Return the composed config of some overrides. Raises `OptionError`, and Hydra's errors."""
-        return compose.compose_config(*self.draft(words), words, self._configs)
+        return compose.compose_config(*self.draft(overrides), overrides, self._configs)
 
-    def draft(self, words: tuple[str, ...]) -> Draft:
+    def draft(self, overrides: tuple[str, ...]) -> Draft:
         """Return an unresolved config, which the caller may change, and the choice of each group.
 
         Raises Hydra's errors.
         """
-        overrides = {word: _parse(word) for word in words}
-        plain = {word: override for word, override in overrides.items() if self._is_plain(override)}
-        choosing = {word: override for word, override in overrides.items() if word not in plain}
-        separate = {word: override for word, override in choosing.items() if self._is_separate(override)}
+        parsed = {text: _parse(text) for text in overrides}
+        plain = {text: override for text, override in parsed.items() if self._is_plain(override)}
+        choosing = {text: override for text, override in parsed.items() if text not in plain}
+        separate = {text: override for text, override in choosing.items() if self._is_separate(override)}
         replaced_groups = {override.key_or_group: str(override.value()) for override in separate.values()}
-        composed = [word for word in choosing if word not in separate]
-        if any(self._affects(overrides[word], replaced_groups) for word in composed):
+        composed = [text for text in choosing if text not in separate]
+        if any(self._affects(parsed[text], replaced_groups) for text in composed):
             replaced_groups, composed = {}, list(choosing)
         cfg, choices = deepcopy(self._by_hydra(tuple(composed)))
         for group, choice in replaced_groups.items():
@@ -67,7 +67,7 @@ class JobComposer:
             node, _, option = override.key_or_group.rpartition(".")
             content = OmegaConf.select(cfg, node) if node else cfg
             if (isinstance(content, DictConfig) and option in content) == override.is_add():
-                return deepcopy(self._by_hydra(words))  # Hydra composes it, or raises its error
+                return deepcopy(self._by_hydra(overrides))  # Hydra composes it, or raises its error
             OmegaConf.update(cfg, override.key_or_group, override.value(), force_add=override.is_add())
         return cfg, choices
 
@@ -131,32 +131,33 @@ def _read_text(configs: Path, group: str, choice: str) -> str:
 
 
 @cache
-def _parse(word: str) -> Override:
-    (override,) = PARSER.parse_overrides([word])
+def _parse(text: str) -> Override:
+    (override,) = PARSER.parse_overrides([text])
     return override
 
 
-def compose_job(words: tuple[str, ...], configs: Path, hydra: tuple[str, ...] = ()) -> compose.Composed:
+def compose_job(overrides: tuple[str, ...], configs: Path, hydra: tuple[str, ...] = ()) -> compose.Composed:
     """Return the composed config of a job. Jobs that differ only in a final override of `seed` share the work.
 
     Args:
-        words: the overrides of the job.
+        overrides: the overrides of the job.
         configs: the folder of the groups.
         hydra: options of Hydra that were typed, such as `hydra.searchpath`.
     """
-    *common, last = words or ("",)
+    *common, last = overrides or ("",)
     if not re.fullmatch("seed=[0-9]+", last):
-        return _composer(configs, hydra).compose(words)
+        return _composer(configs, hydra).compose(overrides)
     cfg, choices = _draft(tuple(common), configs, hydra)
     OmegaConf.update(cfg, "seed", int(last.partition("=")[2]))
-    return compose.compose_config(cfg, choices, words, configs)
+    return compose.compose_config(cfg, choices, overrides, configs)
 
 
 @lru_cache(maxsize=1000)
-def _draft(words: tuple[str, ...], configs: Path, hydra: tuple[str, ...]) -> Draft:
-    return _composer(configs, hydra).draft(words)
+def _draft(overrides: tuple[str, ...], configs: Path, hydra: tuple[str, ...]) -> Draft:
+    return _composer(configs, hydra).draft(overrides)
 
 
 @cache
 def _composer(configs: Path, hydra: tuple[str, ...]) -> JobComposer:
-    return JobComposer(lambda words: compose.compose_with_hydra((*hydra, *words), configs, with_hydra=True), configs)
+    by_hydra = partial(compose.compose_with_hydra, configs=configs, with_hydra=True)
+    return JobComposer(lambda overrides: by_hydra((*hydra, *overrides)), configs)

@@ -38,32 +38,32 @@ TOLERANCES = {  # relative and absolute; curves of older versions hold costs in 
 }
 
 
-def compare_with_current_code(work: StudyRunner, conditions: Sequence[Condition], seeds: Sequence[int]) -> None:
+def compare_with_current_code(runner: StudyRunner, conditions: Sequence[Condition], seeds: Sequence[int]) -> None:
     """Repeat the first rounds with today's code, once for each configuration and commit, and store the differences.
 
     Rows that were compared with the present commit before are left out.
     """
     commit, dirty = provenance.current_commit()
-    groups = list_groups(work, conditions, seeds)
-    work.say(f"{len(groups)} reference runs of {ROUNDS} rounds to do")
-    tasks = [_reference(work, *runs[0]) for runs in groups]
+    groups = list_groups(runner, conditions, seeds)
+    runner.print_line(f"{len(groups)} reference runs of {ROUNDS} rounds to do")
+    tasks = [_reference(runner, *runs[0]) for runs in groups]
     try:
-        with closing(run_tasks(tasks, work.launch)) as outcomes:
+        with closing(run_tasks(tasks, runner.launch)) as outcomes:
             for number, (position, outcome) in enumerate(outcomes, 1):
                 condition, seed = groups[position][0]
                 keys = [member.key(seed_of_member) for member, seed_of_member in groups[position]]
-                result = _store_difference(work, keys, outcome, f"{commit}{' with changes' * dirty}")
+                result = _store_difference(runner, keys, outcome, f"{commit}{' with changes' * dirty}")
                 name = f"{condition.setting} {condition.method} seed {seed}"
-                work.say(f"[{number}/{len(groups)}] {name}: {result}")
+                runner.print_line(f"[{number}/{len(groups)}] {name}: {result}")
                 if number % SAVED == 0:
-                    work.results.save()
+                    runner.results.save()
     finally:
-        work.results.save()
+        runner.results.save()
 
 
-def list_groups(work: StudyRunner, conditions: Sequence[Condition], seeds: Sequence[int]) -> list[list[Run]]:
+def list_groups(runner: StudyRunner, conditions: Sequence[Condition], seeds: Sequence[int]) -> list[list[Run]]:
     """Return the done runs that were not compared with the present commit, by configuration and commit."""
-    rows, progress = work.results.rows, work.find_progress(conditions, seeds)
+    rows, progress = runner.results.rows, runner.find_progress(conditions, seeds)
     commit, dirty = provenance.current_commit()
     groups: dict[tuple[object, ...], list[Run]] = {}
     for condition, seed in progress.runs:
@@ -73,20 +73,20 @@ def list_groups(work: StudyRunner, conditions: Sequence[Condition], seeds: Seque
     return list(groups.values())
 
 
-def _reference(work: StudyRunner, condition: Condition, seed: int) -> Task:
-    rounds = min(ROUNDS, work.results.rows[condition.key(seed)]["rounds"])
+def _reference(runner: StudyRunner, condition: Condition, seed: int) -> Task:
+    rounds = min(ROUNDS, runner.results.rows[condition.key(seed)]["rounds"])
     overrides = merge_overrides(condition.overrides, (f"rounds={rounds}",))
-    return Task(overrides, seed, work.configs, work.logs, work.study.metric, keep=False, resume=False)
+    return Task(overrides, seed, runner.configs, runner.logs, runner.study.metric, keep=False, resume=False)
 
 
-def _store_difference(work: StudyRunner, keys: Sequence[Key], outcome: Outcome, compared: str) -> str:
+def _store_difference(runner: StudyRunner, keys: Sequence[Key], outcome: Outcome, compared: str) -> str:
     """Store in the rows of a group how the first of them compares with the reference run, and describe it."""
     if outcome.curve is None:
         return f"not compared, {outcome.status}: {outcome.reason}"
-    earlier = work.results.rows[keys[0]]["behaviour"], work.results.curves[keys[0]]
+    earlier = runner.results.rows[keys[0]]["behaviour"], runner.results.curves[keys[0]]
     differs = name_differences(earlier, (outcome.facts["behaviour"], outcome.curve))
     for key in keys:
-        work.results.rows[key] |= {"compared": compared, "differs": differs}
+        runner.results.rows[key] |= {"compared": compared, "differs": differs}
     return f"differs in {differs}" if differs else "the same"
 
 

@@ -70,7 +70,7 @@ class Study:
         rules: what counts as a difference, in the metric's own unit.
         result: result of a run: `late`, `last` or `best`, as of `results.compare.Options`.
         horizon: last round whose evaluations count; None for the end of each run.
-        space: what is tuned; None for nothing.
+        search_space: what is tuned; None for nothing.
         tuned: result of the tuning, by the name of the tuned method, `<method>_tuned`.
         few: number of seeds of methods that are run on the first seeds only.
         variants: by a name, methods that are variants of one idea. Their p-values are corrected together.
@@ -90,7 +90,7 @@ class Study:
     rules: Rules
     result: Kind = "late"
     horizon: int | None = None
-    space: SearchSpace | None = None
+    search_space: SearchSpace | None = None
     tuned: Mapping[str, Tuned] = field(default_factory=dict)
     few: Mapping[str, int] = field(default_factory=dict)
     variants: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -104,7 +104,7 @@ def _read(folder: Path, options: Mapping[str, Any]) -> Study:
         settings=settings,
         seeds=seeds,
         rules=checks.read_rules(node["win"]),
-        space=None if node["tune"] is None else read_search_space(node["tune"], settings, seeds),
+        search_space=None if node["tune"] is None else read_search_space(node["tune"], settings, seeds),
         tuned=tuned,
         few=checks.read_few(node["few"], non_baseline, len(seeds)),
         variants=checks.read_variants(node["variants"], [method for method in non_baseline if roles[method] == METHOD]),

@@ -103,10 +103,10 @@ def _judge_setting(
             value=mean_of(values),
             last=float(np.mean([row["last"] for row in rows])),
             diverged=sum(not math.isfinite(value) for value in values),
-            over=difference,
-            ps=of_method,
+            difference=difference,
+            p_values=of_method,
             verdict=judge_difference(difference, of_method.in_setting, study.rules) if method in differences else "",
-            closed=_share(study, difference, headroom),
+            share_closed=_share(study, difference, headroom),
             rank=ranks.get(method, math.nan),
             costs={name: float(np.mean([row[name] for row in rows])) for name in COSTS},
             target={axis: median_cost([cost_of(row, axis) for row in rows]).value for axis in TO_TARGET},
@@ -172,9 +172,9 @@ def _share(study: Study, difference: Difference, headroom: Headroom) -> ShareClo
 def _find_winner(methods: Mapping[str, MethodVerdict], least: float) -> tuple[str, Winner] | None:
     """Return the best method of a setting, cross-fitted over the methods with enough seeds; None if none is better."""
     pool = {
-        name: method.over
+        name: method.difference
         for name, method in methods.items()
-        if method.role == METHOD and method.over.n >= least and not method.over.diverged
+        if method.role == METHOD and method.difference.n >= least and not method.difference.diverged
     }
     if not any(methods[name].sign > 0 for name in pool):
         return None

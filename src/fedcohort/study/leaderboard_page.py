@@ -41,7 +41,7 @@ def write(board: Leaderboard) -> list[Path]:
     data = report.shared_data(study, results, verdict, show) | {
         "board": board,
         "ranked_settings": [verdict.settings[name] for name in ranks.by_setting] if ranks else [],
-        "outcome": page_data.find_outcome(study, results, verdict, {}),
+        "summary": page_data.summarise(study, results, verdict, {}),
         "tables": tables,
         "differences": differences,
         "missing": _list_missing(board, verdict, [name for name in others if name not in placed]),

@@ -49,8 +49,8 @@ def lines_of(study: Study, results: Results, verdict: Verdict, speed_ups: Speeds
     lines = []
     for name, setting in verdict.settings.items():
         better, gain = setting.better(), setting.headroom.difference
-        largest = better[0].over.mean if better else gain.mean if gain else math.nan
-        seeds = [method.over.n for method in setting.methods.values() if method.role == METHOD]
+        largest = better[0].difference.mean if better else gain.mean if gain else math.nan
+        seeds = [method.difference.n for method in setting.methods.values() if method.role == METHOD]
         line = {
             "cell": name,
             "kind": kind_of(study, setting),
@@ -71,8 +71,10 @@ def lines_of(study: Study, results: Results, verdict: Verdict, speed_ups: Speeds
 
 def _name(methods: list[MethodVerdict], show: Format, alpha: float) -> str:
     """Return `**oort +2.4**, powd +1.1 and 3 more`, in bold face what stays after Holm over the whole study."""
-    texts = [f"{method.method} {show.signed(method.over.mean)}" for method in methods]
-    bold = [f"**{text}**" if method.ps.anywhere < alpha else text for text, method in zip(texts, methods, strict=True)]
+    texts = [f"{method.method} {show.signed(method.difference.mean)}" for method in methods]
+    bold = [
+        f"**{text}**" if method.p_values.anywhere < alpha else text for text, method in zip(texts, methods, strict=True)
+    ]
     return join_first(bold, NAMED) or EMPTY
 
 

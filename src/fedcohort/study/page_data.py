@@ -26,7 +26,7 @@ from fedcohort.study.verdict import SettingVerdict, Verdict
 WON, UNUSED, NOTHING, OPEN = KINDS = ("won", "unused", "nothing", "open")
 
 
-def find_outcome(study: Study, results: Results, verdict: Verdict, speed_ups: Speeds) -> dict[str, Any]:
+def summarise(study: Study, results: Results, verdict: Verdict, speed_ups: Speeds) -> dict[str, Any]:
     """Return the data of the first paragraphs of a page.
 
     Returns:
@@ -50,11 +50,14 @@ def find_outcome(study: Study, results: Results, verdict: Verdict, speed_ups: Sp
             for method in setting.methods.values()
             if method.role in (BOUND, REFERENCE, ORACLE)
             and method.method not in setting.headroom.oracles
-            and method.over.n >= study.rules.seeds
-            and method.over.high > study.rules.worth
+            and method.difference.n >= study.rules.seeds
+            and method.difference.high > study.rules.worth
         ]
         facts = {"label": study.settings[name].label, "kind": kind_of(study, setting), "verdict": setting}
-        facts |= {"diverged": setting.diverged(study.baseline), "above": sorted(above, key=lambda m: -m.over.mean)}
+        facts |= {
+            "diverged": setting.diverged(study.baseline),
+            "above": sorted(above, key=lambda m: -m.difference.mean),
+        }
         settings.append(facts)
     kinds = Counter(setting["kind"] for setting in settings)
     budgets = dict.fromkeys(row["budget"] for (_, method, _), row in results.done() if method == study.baseline)
@@ -65,7 +68,7 @@ def find_outcome(study: Study, results: Results, verdict: Verdict, speed_ups: Sp
         "anywhere": sum(setting.has_winner(study.rules.alpha) for setting in verdict.settings.values()),
         "horizons": list(dict.fromkeys(_write_horizon(budget) for budget in budgets if budget)),
         "has_clock": any(clock_of((*study.common, *setting.overrides)) for setting in study.settings.values()),
-        "seeds": number_range(method.over.n for method in verdict.methods if method.role == METHOD),
+        "seeds": number_range(method.difference.n for method in verdict.methods if method.role == METHOD),
         "overall": compare_overall(study, verdict.ranks),
         "faster": _count_faster(study, speed_ups),
     }
@@ -77,7 +80,7 @@ def kind_of(study: Study, setting: SettingVerdict) -> str:
         return WON
     if setting.headroom.is_positive:
         return UNUSED
-    differences = [setting.methods[name].over for name in setting.headroom.oracles]
+    differences = [setting.methods[name].difference for name in setting.headroom.oracles]
     # an oracle that equals the baseline on every seed has no interval
     ends = [oracle.high if math.isfinite(oracle.half) else oracle.mean for oracle in differences]
     return NOTHING if ends and all(end <= study.rules.worth for end in ends) else OPEN
@@ -133,7 +136,7 @@ def _count_faster(study: Study, speed_ups_by_axis: Speeds) -> dict[str, int] | N
         return None
     counts = {"settings": len({setting for by_pair in speed_ups_by_axis.values() for setting, _ in by_pair})}
     for axis, by_pair in speed_ups_by_axis.items():
-        speed_ups = {pair: speed.up for pair, speed in by_pair.items() if study.role_of(pair[1]) == METHOD}
+        speed_ups = {pair: speed.speed_up for pair, speed in by_pair.items() if study.role_of(pair[1]) == METHOD}
         ps = adjust_for_claim({pair: up.p for pair, up in speed_ups.items()}, ANYWHERE)
         verdicts = {pair: judge_speed(up, ps[pair], study.rules) for pair, up in speed_ups.items()}
         counts[axis] = len({setting for (setting, _), verdict in verdicts.items() if sign_of(verdict) > 0})
@@ -158,7 +161,7 @@ def find_notes(study: Study, results: Results, verdict: Verdict) -> dict[str, ob
             of_setting = ended_by_rounds.setdefault(study.settings[method.setting].label, {})
             of_setting[display_name(method.method)] = method.ended_by_rounds, method.value.n
         if method.method in worst:
-            worst[method.method].append(method.over.worst)
+            worst[method.method].append(method.difference.worst)
     rows_of_other_code = [row for _, row in results.done() if row["differs"]]
     return {
         "collapsing": {name: float(np.nanmin(values)) for name, values in worst.items()},

@@ -59,12 +59,15 @@ def settings_table(study: Study, verdict: Verdict, show: Format) -> Table:
                 study.baseline: show.mean(base.value) if base else "",
                 "headroom (oracle)": write_headroom(setting, show) if headroom.difference else "",
                 "bound": "; ".join(
-                    f"{show.difference(method.over)} ({method.method.removeprefix(BOUND_PREFIX)})" for method in bounds
+                    f"{show.difference(method.difference)} ({method.method.removeprefix(BOUND_PREFIX)})"
+                    for method in bounds
                 ),
                 "better, Holm within the setting": join_first(
-                    [f"{method.method} {show.signed(method.over.mean)}" for method in better], NAMED
+                    [f"{method.method} {show.signed(method.difference.mean)}" for method in better], NAMED
                 ),
-                "of these better, Holm over all": sum(method.ps.anywhere < study.rules.alpha for method in better),
+                "of these better, Holm over all": sum(
+                    method.p_values.anywhere < study.rules.alpha for method in better
+                ),
                 f"seeds for {show.size(study.rules.worth)}": setting.seeds_needed,
                 "these seeds show": f"{setting.detectable * show.factor:.1f}"
                 if math.isfinite(setting.detectable)
@@ -104,10 +107,11 @@ def _short_difference(study: Study, setting: SettingVerdict, name: str, show: Fo
     method = setting.methods.get(name)
     if method is None or not method.is_compared:
         return EMPTY
-    if not math.isfinite(method.over.mean):
+    if not math.isfinite(method.difference.mean):
         return "diverged" if method.diverged else EMPTY
     marks = SIGNS[method.sign] + OTHER_CODE * (method.other_code > 0)
-    return f"{show.signed(method.over.mean)}{marks}{write_few_seeds(method.over.n, setting.methods[study.baseline])}"
+    few_seeds = write_few_seeds(method.difference.n, setting.methods[study.baseline])
+    return f"{show.signed(method.difference.mean)}{marks}{few_seeds}"
 
 
 def write_few_seeds(n: int, base: MethodVerdict) -> str:
@@ -124,7 +128,9 @@ def overall_line(study: Study, ranks: Ranks, name: str, verdict: Verdict, show: 
     if overall is not None:
         methods = [verdict.settings[setting].methods[name] for setting in ranks.by_setting]
         # "better in some settings" is a claim on the method, whose family is its settings
-        signs = [sign_of(judge_difference(method.over, method.ps.of_method, study.rules)) for method in methods]
+        signs = [
+            sign_of(judge_difference(method.difference, method.p_values.of_method, study.rules)) for method in methods
+        ]
         worst = study.settings[overall.worst_setting].label if overall.worst_setting else EMPTY
         general = overall.families
         line |= {
@@ -170,10 +176,10 @@ def setting_table(study: Study, setting: SettingVerdict, show: Format) -> Table:
             {
                 "method": f"{label_method(study, name)} {SIGNS[method.sign]}".strip(),
                 "result": f"{show.mean(method.value)} (n={method.value.n}{diverged_text}{of_code})",
-                "difference": f"diverged on {method.diverged}" if diverged else show.difference(method.over),
-                "p": write_p(method.ps.in_setting),
+                "difference": f"diverged on {method.diverged}" if diverged else show.difference(method.difference),
+                "p": write_p(method.p_values.in_setting),
                 "verdict": method.verdict,
-                "headroom closed": write_share(method.closed),
+                "headroom closed": write_share(method.share_closed),
                 "rank": write_rank(method.rank),
                 "virtual time": units.seconds(method.costs["virtual_s"]) + times["virtual_s"] + by_rounds,
                 "bytes": units.bytes_(method.costs["bytes"]) + times["bytes"],

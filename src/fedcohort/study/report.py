@@ -48,7 +48,7 @@ def write(study: Study, results: Results) -> list[Path]:
     tables |= page_tables.correlation_table(study, results)
     of_setting = {name: page_tables.setting_table(study, setting, show) for name, setting in verdict.settings.items()}
     data = shared_data(study, results, verdict, show) | {
-        "outcome": page_data.find_outcome(study, results, verdict, speeds),
+        "summary": page_data.summarise(study, results, verdict, speeds),
         "tables": tables,
         "differences": differences,
         "speeds": [(AXES[axis], title, table) for axis, title, table in faster],
@@ -133,7 +133,7 @@ def _map_of(study: Study, verdict: Verdict, show: Format) -> SettingMap:
     settings = verdict.settings.values()
     names = list(dict.fromkeys(m.method for m in verdict.methods if m.role in (METHOD, ORACLE, REFERENCE)))
     methods = [setting.methods.get(name) for setting in settings for name in names]
-    values = [method.over.mean * show.factor if method else math.nan for method in methods]
+    values = [method.difference.mean * show.factor if method else math.nan for method in methods]
     is_clear = [method is not None and method.sign != 0 for method in methods]
     shape = (len(settings), len(names))
     statistic = "mean of the last evaluations" if study.result == "late" else f"{study.result} evaluation"
@@ -164,7 +164,7 @@ def numbers_frame(study: Study, verdict: Verdict, metrics: Mapping[str, str] | N
 
 
 def _line(study: Study, method: MethodVerdict, metrics: Mapping[str, str]) -> dict[str, object]:
-    difference, closed = method.over, method.closed
+    difference, closed = method.difference, method.share_closed
     line: dict[str, object] = {
         "cell": method.setting,
         "selector": method.method,
@@ -182,9 +182,9 @@ def _line(study: Study, method: MethodVerdict, metrics: Mapping[str, str]) -> di
         "diff_max": difference.best,
         "diff_p": difference.p,
         "diff_n": difference.n,
-        "holm_p": method.ps.in_setting,
-        "holm_p_of_method": method.ps.of_method,
-        "holm_p_all": method.ps.anywhere,
+        "holm_p": method.p_values.in_setting,
+        "holm_p_of_method": method.p_values.of_method,
+        "holm_p_all": method.p_values.anywhere,
         "verdict": method.verdict,
         "sign": method.sign,
         "gap_closed": closed.share if closed else None,

@@ -36,23 +36,23 @@ class Results:
         rows: the rows by setting, method and seed. A run that was refused or failed has a row with the reason.
         curves: curves of the runs that are done.
         changed: keys of done runs whose configuration is another one now, where `progress.mark_changed` looked.
-        own_folder: where the rows of a user's own methods are kept; None for the study's folder.
-        own_keys: keys of these rows.
+        user_folder: where the rows of a user's own methods are kept; None for the study's folder.
+        user_keys: keys of these rows.
     """
 
     folder: Path
     rows: dict[Key, Row] = field(default_factory=dict)
     curves: dict[Key, Trajectory] = field(default_factory=dict)
     changed: frozenset[Key] = frozenset()
-    own_folder: Path | None = None
-    own_keys: set[Key] = field(default_factory=set)
+    user_folder: Path | None = None
+    user_keys: set[Key] = field(default_factory=set)
 
     def put(self, row: Row, curve: Trajectory | None, *, is_own: bool = False) -> None:
         """Store the outcome of a run, and replace an earlier one; is_own: whether its method is a user's own."""
         key = (row["cell"], row["selector"], row["seed"])
         self.rows[key] = EMPTY_ROW | row
-        if is_own and self.own_folder is not None:
-            self.own_keys.add(key)
+        if is_own and self.user_folder is not None:
+            self.user_keys.add(key)
         self.curves.pop(key, None)
         if curve is not None:
             self.curves[key] = curve
@@ -85,9 +85,9 @@ class Results:
 
     def save(self) -> None:
         """Write both files of each folder, completely or not at all."""
-        if self.own_keys and self.own_folder is not None:
-            self._write(self.own_folder, sorted(self.own_keys))
-        if (keys := sorted(self.rows.keys() - self.own_keys)) or result_files.exist(self.folder):
+        if self.user_keys and self.user_folder is not None:
+            self._write(self.user_folder, sorted(self.user_keys))
+        if (keys := sorted(self.rows.keys() - self.user_keys)) or result_files.exist(self.folder):
             self._write(self.folder, keys)
 
     def _write(self, folder: Path, keys: Sequence[Key]) -> None:
@@ -109,22 +109,22 @@ class Results:
         result_files.write(folder, rows, pa.table(columns))
 
 
-def load(study: Study, own_folder: Path | None = None) -> Results:
+def load(study: Study, user_folder: Path | None = None) -> Results:
     """Read the results of a study. Columns that follow from curves are computed again by the study's present rules.
 
     Done rows without a curve, and refused or failed rows of another metric, are left out.
 
     Args:
         study: whose results are read.
-        own_folder: where the rows of a user's own methods are, which are added; None for the study's folder.
+        user_folder: where the rows of a user's own methods are, which are added; None for the study's folder.
 
     Raises:
         DataError: for a damaged file, and for done rows of another metric, which the next run would delete.
     """
-    results = Results(study.folder, own_folder=own_folder)
-    if own_folder is not None:
-        _read(study, own_folder, results)
-        results.own_keys = set(results.rows)
+    results = Results(study.folder, user_folder=user_folder)
+    if user_folder is not None:
+        _read(study, user_folder, results)
+        results.user_keys = set(results.rows)
     _read(study, study.folder, results)
     for setting in {setting for setting, _, _ in results.curves}:
         results.measure(study, setting)

@@ -30,8 +30,8 @@ class StudyRunner:
     Attributes:
         configs: the folder of the groups.
         logs: folder in which run folders are created.
-        keep: whether run folders are kept when their results are stored.
-        say: prints a line.
+        keep_folders: whether run folders are kept when their results are stored.
+        print_line: prints a line.
         again: `true` repeats the runs of other commits, `changed` those that `compare_code.py` found different.
         launch: how jobs are started.
     """
@@ -40,8 +40,8 @@ class StudyRunner:
     results: Results
     configs: Path
     logs: Path
-    keep: bool
-    say: PrintLine
+    keep_folders: bool
+    print_line: PrintLine
     again: str = "false"
     launch: Launch = field(default_factory=Launch)
 
@@ -71,7 +71,7 @@ class StudyRunner:
         check_conditions(self.study, unfinished, self.configs)
         n_to_do, time_left = len(to_do), progress.estimate_time(self.results)
         n_done = current.count(DONE) - sum(current.states[key] == DONE for key in to_do)
-        self.say(f"{n_done} of {len(current.runs)} runs are done, {n_to_do} to do")
+        self.print_line(f"{n_done} of {len(current.runs)} runs are done, {n_to_do} to do")
         with closing(self._outcomes(list(to_do.values()))) as outcomes:  # an error or a signal ends the processes first
             for number, ((condition, seed), outcome) in enumerate(outcomes, 1):
                 row = self._store(condition, seed, outcome)
@@ -80,7 +80,7 @@ class StudyRunner:
                     time_left.learn((condition.setting, condition.method), row["wall_s"])
                 seconds = time_left.seconds([key[:2] for key in to_do]) / self.launch.n_jobs
                 time_text = f", {progress.format_seconds(seconds)} left" if seconds else ""
-                self.say(f"[{number}/{n_to_do}] {_describe(row, outcome.run_as)}{time_text}")
+                self.print_line(f"[{number}/{n_to_do}] {_describe(row, outcome.run_as)}{time_text}")
 
     def find_progress(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> progress.Progress:
         """Compare the requested runs with the stored results, seed by seed, so that a stopped study has fewer seeds."""
@@ -92,7 +92,7 @@ class StudyRunner:
                     digest = self.digests.digest_of(condition.overrides)
                     states[condition.key(seed)] = progress.state_of(self.results.rows.get(condition.key(seed)), digest)
         if progress.CHANGED in states.values():  # the overrides or yaml files; the configuration may still be the same
-            self.say(COMPOSING)
+            self.print_line(COMPOSING)
         identities = dict[Overrides, dict[str, str]]()
         for condition, seed in runs:
             if states[key := condition.key(seed)] == progress.CHANGED:
@@ -131,7 +131,7 @@ class StudyRunner:
                 is_new = record.folder is not None and record.folder.exists() and record.how in ("done", "skipped")
                 if is_new and (run := runs.get(" ".join(words))) is not None:
                     outcome = tasks.read_outcome(record, self.task(*run))
-                    self.say(_describe(self._store(*run, outcome), None))
+                    self.print_line(_describe(self._store(*run, outcome), None))
                     tasks.discard(outcome, self.task(*run))
             plan = sweep_folder.read_plan(sweep)
             state = status.read_status(sweep, plan) if plan is not None else None
@@ -145,7 +145,7 @@ class StudyRunner:
     def task(self, condition: Condition, seed: int) -> Task:
         """Return the run of a condition with a seed."""
         resume, metric = self.again == "false", self.study.metric
-        return Task(condition.overrides, seed, self.configs, self.logs, metric, self.keep, resume)
+        return Task(condition.overrides, seed, self.configs, self.logs, metric, self.keep_folders, resume)
 
     def _identity(self, condition: Condition) -> dict[str, str]:
         """Return what distinguishes the runs of the condition from others; "rejected" for a rejected one."""

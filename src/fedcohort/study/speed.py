@@ -35,13 +35,13 @@ class Speed:
     """Speed of a method in a setting.
 
     Attributes:
-        up: the speed-up over the baseline.
+        speed_up: the speed-up over the baseline.
         p: after Holm over the methods of the setting.
         verdict: a verdict of `results.verdict`.
         costs: costs of whole runs over those of the baseline, by name; NaN if the baseline's are 0.
     """
 
-    up: SpeedUp
+    speed_up: SpeedUp
     p: float
     verdict: str
     costs: Mapping[str, float]
@@ -98,7 +98,9 @@ def speed_tables(study: Study, verdict: Verdict, speed_ups: Speeds) -> list[tupl
             for method in dict.fromkeys(method for name in settings for method in verdict.settings[name].methods):
                 of_method = {name: by_pair[name, method] for name in settings if (name, method) in by_pair}
                 line = {
-                    labels[name]: f"{write_speed(speed)} {write_costs(speed)}{write_few_seeds(speed.up.n, base[name])}"
+                    labels[
+                        name
+                    ]: f"{write_speed(speed)} {write_costs(speed)}{write_few_seeds(speed.speed_up.n, base[name])}"
                     for name, speed in of_method.items()
                 }
                 if line:
@@ -122,7 +124,7 @@ def write_speed(speed: Speed) -> str:
     """Return `1.91▲`, `>=1.91▲`, `1.10 (restricted)` or, where most pairs never met the target, `not reached`."""
     if speed.verdict == UNREACHED:
         return "not reached"
-    bound, ratio = speed.up.bound, f"{speed.up.ratio:.2f}{SIGNS[speed.sign]}"
+    bound, ratio = speed.speed_up.bound, f"{speed.speed_up.ratio:.2f}{SIGNS[speed.sign]}"
     return f"{ratio} ({bound})" if bound == RESTRICTED else f"{bound}{ratio}"
 
 
@@ -142,7 +144,7 @@ def name_faster(study: Study, setting: str, speed_ups: Speeds) -> str:
         }
         texts = [
             f"{method} {write_speed(speed).replace(SIGNS[1], '')} {write_costs(speed)}"
-            for method, speed in sorted(faster.items(), key=lambda item: -item[1].up.ratio)
+            for method, speed in sorted(faster.items(), key=lambda item: -item[1].speed_up.ratio)
         ]
         parts += [f"{AXES[axis]}: {join_first(texts, NAMED)}"] if texts else []
     return "; ".join(parts)

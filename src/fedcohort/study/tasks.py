@@ -81,7 +81,7 @@ class Outcome:
 def compose(overrides: Overrides, configs: Path) -> Composed:
     """Compose the configuration of a run. Raises `FedcohortError`, for Hydra's errors too."""
     try:
-        command_line.check_words(overrides, configs)
+        command_line.check_arguments(overrides, configs)
         return compose_job((*overrides, "seed=0"), configs)
     except FedcohortError:
         raise

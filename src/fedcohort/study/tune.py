@@ -48,7 +48,7 @@ class Tuning:
     Attributes:
         configs: the folder of the groups.
         logs: folder in which run folders are created.
-        say: prints a line, one for each trial.
+        print_line: prints a line, one for each trial.
         launch: how jobs are started.
     """
 
@@ -56,7 +56,7 @@ class Tuning:
     space: SearchSpace
     configs: Path
     logs: Path
-    say: PrintLine
+    print_line: PrintLine
     launch: Launch = field(default_factory=Launch)
 
     def run(self, methods: Sequence[str]) -> None:
@@ -93,10 +93,10 @@ class Tuning:
             tried[overrides] = trial
             if is_new:  # the file stays unchanged while stored trials are replayed
                 self._write(method, stamp, tried, trials)
-            self.say(f"{method} [{len(tried)}/{n_trials}] {' '.join(overrides)}: {_spell_value(trial)}")
+            self.print_line(f"{method} [{len(tried)}/{n_trials}] {' '.join(overrides)}: {_spell_value(trial)}")
         self._write(method, stamp, tried, trials)
         if n_failed := sum(trial["value"] is None for trial in tried.values()):
-            self.say(
+            self.print_line(
                 f"{method}: {n_failed} of {len(tried)} trials have no value and are not repeated; "
                 f"to repeat them, remove them from {self.study.folder / TUNED_FILE}"
             )

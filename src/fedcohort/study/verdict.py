@@ -41,10 +41,10 @@ class MethodVerdict:
         value: mean result over its seeds, in the metric's unit.
         last: mean over its seeds of the last measured value.
         diverged: number of seeds whose result is not finite.
-        over: difference to the baseline; an empty one for the baseline, or without common seeds.
-        ps: p-values of the difference.
+        difference: difference to the baseline; an empty one for the baseline, or without common seeds.
+        p_values: p-values of the difference.
         verdict: a verdict of `results.verdict`, with the correction within the setting; "" for the baseline.
-        closed: share of the headroom; None if there is none.
+        share_closed: share of the headroom; None if there is none.
         rank: among methods and the baseline; NaN for others.
         costs: mean costs of a run, by name.
         target: median rounds, seconds and bytes to the target; infinite where half of the seeds or more never met it.
@@ -59,10 +59,10 @@ class MethodVerdict:
     value: Mean
     last: float
     diverged: int
-    over: Difference
-    ps: PValues
+    difference: Difference
+    p_values: PValues
     verdict: str
-    closed: ShareClosed | None
+    share_closed: ShareClosed | None
     rank: float
     costs: Mapping[str, float]
     target: Mapping[str, float]
@@ -78,7 +78,7 @@ class MethodVerdict:
     @property
     def is_compared(self) -> bool:
         """Whether there is a difference to the baseline."""
-        return self.over is not NO_DIFFERENCE
+        return self.difference is not NO_DIFFERENCE
 
 
 @dataclass(frozen=True)
@@ -123,16 +123,16 @@ class SettingVerdict:
     def better(self) -> list[MethodVerdict]:
         """Return the methods that are better than the baseline, the best first."""
         better = [method for method in self.methods.values() if method.sign > 0 and method.role == METHOD]
-        return sorted(better, key=lambda method: -method.over.mean)
+        return sorted(better, key=lambda method: -method.difference.mean)
 
     def worse(self) -> list[MethodVerdict]:
         """Return the methods that are worse than the baseline, the worst first."""
         worse = [method for method in self.methods.values() if method.sign < 0 and method.role == METHOD]
-        return sorted(worse, key=lambda method: method.over.mean)
+        return sorted(worse, key=lambda method: method.difference.mean)
 
     def has_winner(self, alpha: float) -> bool:
         """Return whether a method is still better after one correction over all methods and settings."""
-        return any(method.ps.anywhere < alpha for method in self.better())
+        return any(method.p_values.anywhere < alpha for method in self.better())
 
     def diverged(self, baseline: str) -> list[MethodVerdict]:
         """Return the methods that diverged on more seeds than the baseline, the worst first; they have no test."""
@@ -165,4 +165,4 @@ class Verdict:
     @property
     def tests(self) -> int:
         """Number of tests of methods over all settings, for which `PValues.anywhere` is corrected."""
-        return sum(math.isfinite(method.ps.anywhere) for method in self.methods)
+        return sum(math.isfinite(method.p_values.anywhere) for method in self.methods)
