@@ -118,8 +118,8 @@ def test_the_committed_pages_match_the_federations(tmp_path: Path, capsys: pytes
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "name the dataset, or a file or folder of your own: fedcohort data digits"),
-        (["clients=3"], "name the dataset, or a file or folder of your own: fedcohort data digits"),
+        ([], "name a dataset, a file or a folder: fedcohort data digits"),
+        (["clients=3"], "name a dataset, a file or a folder: fedcohort data digits"),
         (["digit"], "dataset must be one of celeba, cifar10"),
         (["mnist", "dataset.path=/nowhere"], "dataset.path=/nowhere: there is no such file or folder"),
         (["digits", "out="], "out must be a text that is not empty, got ''"),

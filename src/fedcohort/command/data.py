@@ -4,8 +4,7 @@
     fedcohort data mnist dataset.path=/data/mnist partition=dirichlet clients=20 seed=3
 
 PATH is a table, a folder of tables or a folder of images. The command shows how each file is written, the columns, the
-options that it proposes with the reason for each, and the federation that results; options that are typed replace those
-proposed.
+proposed options with the reason for each, and the resulting federation. Options that are typed replace proposed ones.
 
 NAME is a dataset; it is downloaded if it is not in the cache. The options are those of a run, and so are the clients:
 equal data, seed and options give equal clients. The command shows samples, classes and clients, differences to the
@@ -55,7 +54,7 @@ log = logging.getLogger("fedcohort")
 def main(arguments: Sequence[str]) -> int:
     """Run the command. Raises `OptionError` and `DataError`."""
     if not arguments or "=" in arguments[0]:
-        raise OptionError("name the dataset, or a file or folder of your own: fedcohort data digits")
+        raise OptionError("name a dataset, a file or a folder: fedcohort data digits")
     messages.to_terminal()
     choices = [argument for argument in arguments[1:] if not argument.startswith(OUT)]
     out_folder = next((argument.removeprefix(OUT) for argument in arguments if argument.startswith(OUT)), None)
@@ -75,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _show(typed: Sequence[str], out_folder: str | None, name: str, configs: Path) -> None:
-    """Load the data and print what they are.
+    """Load the data and print their description.
 
     Args:
         typed: the options, dataset=NAME first.

@@ -178,10 +178,7 @@ def replay(log: RunLog, original: LoggedSelector, candidate: LoggedSelector) -> 
 def _check_queries(
     log: RunLog, round: LoggedRound, name: str, logged: Sequence[Probe], probes: Sequence[Probe]
 ) -> None:
-    """Raise `IncompatibleConfig` for a query of the selector `name` (`probes`) that the run did not make (`logged`).
-
-    A NaN in the log does not show whether the client was queried.
-    """
+    """Raise `IncompatibleConfig` for a query of the selector `name` (`probes`) that the run did not make (`logged`)."""
     for probe in probes:
         match = [query for query in logged if query.signal == probe.signal and query.options == probe.options]
         if not match or not np.isin(probe.clients, match[0].clients).all():

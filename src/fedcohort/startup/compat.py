@@ -58,9 +58,9 @@ def list_groups_in_place() -> None:
 
     by_copy: Any = getattr(ConfigLoaderImpl, "get_group_options", None)
 
-    def list_options(loader: Any, group_name: str, results_filter: Any = ObjectType.CONFIG, *rest: Any) -> Any:  # noqa: ANN401
-        if any(rest):  # a config, or overrides
-            return by_copy(loader, group_name, results_filter, *rest)
+    def list_options(loader: Any, group_name: str, results_filter: Any = ObjectType.CONFIG, *composed: Any) -> Any:  # noqa: ANN401
+        if any(composed):  # a config is named, or overrides
+            return by_copy(loader, group_name, results_filter, *composed)
         return loader.repository.get_group_options(group_name, results_filter)
 
     if by_copy is not None:

@@ -127,7 +127,7 @@ def _resolve(value: object) -> object:
 
 
 def _remove_preset(config: dict[str, Any], choices: dict[str, str]) -> None:
-    """Remove the preset's node, and its choice where other options change what it sets."""
+    """Remove the preset's node, and its choice if other options change a value of the preset."""
     nodes = config.pop(PRESET, None) or {}
     options = nodes.pop("sets", {})
     for group in nodes:

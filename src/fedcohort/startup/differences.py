@@ -33,19 +33,15 @@ def list_changed(composition: Composed) -> dict[str, str]:
         return {}
     config, choices, configs = composition.config, composition.choices, composition.configs
     default_choices, defaults = _read_defaults(configs / "train.yaml")
-    of_preset = OF_PRESET if PRESET in choices else ()
-    inner_choices = dict[str, str]()
-    changed = dict[str, str]()
-    for group, choice in choices.items():
-        if "." in group or not role_of(group).tracked:
-            continue
-        inner_choices |= _read_inner_choices(configs, group, choice)
-        if choice != default_choices.get(group) and group not in of_preset:
+    defaults, changed = dict(defaults), dict[str, str]()
+    for group in (group for group in choices if "." not in group and role_of(group).tracked):
+        default_choices = default_choices | _read_inner_choices(configs, group, choices[group])
+    for group, choice in sorted(choices.items(), key=lambda item: "." in item[0]):  # inner components are last
+        is_of_preset = PRESET in choices and group in OF_PRESET
+        if choice != default_choices.get(group) and not is_of_preset and ("." in group or role_of(group).tracked):
             changed[group] = choice
-    changed |= {path: choice for path, choice in choices.items() if "." in path and choice != inner_choices.get(path)}
-    for group, choice in choices.items():
         options = _read_options(configs, group, choice)
-        defaults = defaults | {f"{group}.{name}": value for name, value in options.items()}
+        defaults |= {f"{group}.{name}": value for name, value in options.items()}
     typed = {override.lstrip("+~").partition("=")[0].partition("@")[0] for override in composition.overrides}
     typed |= _read_options(configs, "experiment", choices.get("experiment", "")).keys()
     for option, value in flat(config):

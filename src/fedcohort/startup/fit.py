@@ -4,7 +4,6 @@ import logging
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,19 +31,7 @@ from fedcohort.startup.run_info import describe_run
 log = logging.getLogger("fedcohort")
 
 
-@dataclass(frozen=True)
-class StartState:
-    """The state on which the tasks of a run agree before they train. It is sent to the other processes.
-
-    Attributes:
-        path: the run's folder.
-        is_new: whether the folder was made for this start.
-        restart: the rounds that are done, and their costs.
-    """
-
-    path: Path
-    is_new: bool
-    restart: ResumePoint
+StartState = tuple[Path, bool, ResumePoint]  # the run's folder, whether it is new, and the rounds that are done
 
 
 def fit(
@@ -80,18 +67,19 @@ def fit(
     beginning = tasks.agree(lambda: _begin(home, loop, config, origin))
     if beginning is None:
         return None
-    path, restart, done = beginning.path, beginning.restart, beginning.restart.rounds
+    path, is_new, restart = beginning
+    done = restart.rounds
     make_repeatable(config["trainer"]["accelerator"])
     loop.observers, loop.spending = run_observers.observers, restart.spending
     loop.ends_early = run_observers.ends_early
     loop.info = partial(describe_run, composition, loop, network, sweep, path, restart)
-    loop.folder, loop.new_folder = path, beginning.is_new
+    loop.folder, loop.new_folder = path, is_new
     loop.lay_out(network)
     to_file = nullcontext() if home is None else messages.to_file(path)
     loop.owners = _owners(composition, loop, network)
     ending = _report_ending(path, _resume_command(composition, sweep), loop.owners)
     with to_file, _threads(config["trainer"]["threads"]), ending:
-        if not beginning.is_new:
+        if not is_new:
             where = f"after round {done}" if done else "from the start: no round was saved"
             log.info("resuming %s %s", path, where)
         training = trainer.Training(config, path, loop, run_observers.callbacks, processes, origin)
@@ -115,7 +103,7 @@ def _owners(composition: Composed, loop: FederatedLoop, network: torch.nn.Module
 def _begin(
     home: folder.RunFolder | None, loop: FederatedLoop, config: Mapping[str, Any], origin: provenance.Start
 ) -> StartState:
-    """Find the checkpoint from which the run resumes, and record the start."""
+    """Find the checkpoint from which the run resumes, record the start, and return the state of all tasks."""
     if home is None:
         raise TypeError("only the first task of a run finds its checkpoint")
     restart = find_restart(home, loop.settings.config_hash, config["resume"], origin)
@@ -127,7 +115,7 @@ def _begin(
     folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
     start = {"round": done, "resume": config["resume"], "forced": restart.forced, **origin}
     provenance.note_start(home.path, start)
-    return StartState(home.path, home.is_new, restart)
+    return home.path, home.is_new, restart
 
 
 @contextmanager

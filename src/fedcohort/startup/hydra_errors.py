@@ -17,7 +17,7 @@ from fedcohort.startup.options import unknown_option_error
 
 LOST = ("UncompletedJobError", "FailedJobError", "TerminatedWorkerError")  # errors of submitit and joblib
 SWEEP = "{0}: several values are a sweep, put -m first (python train.py -m ...); a list is typed as [a,b]"
-OWN = {"dataset": "dataset=folder dataset.path={}", "model": "model=module model.path={}"}  # for a file, a class
+OF_USER = {"dataset": "dataset=folder dataset.path={}", "model": "model=module model.path={}"}  # for a file, a class
 MESSAGES = (  # pattern of the first line of Hydra's error, and the message
     (r"Ambiguous value for argument '(.*)'$", SWEEP),
     (r"Sweep parameters '(.*)' requires", SWEEP),
@@ -86,8 +86,8 @@ def unknown_choice_message(configs: Path, name: str, value: str, choices: Iterab
     """
     group = name.partition("@")[0]
     error = ranges.unknown_choice_error(name, value, list(choices) or list_choices(configs, group))
-    if group in OWN and re.search(r"[./]", value):
-        return f"{error}. For your own, type {OWN[group].format(value)}"
+    if group in OF_USER and re.search(r"[./]", value):
+        return f"{error}. For your own, type {OF_USER[group].format(value)}"
     choices_elsewhere = [
         f"{path.parent.name}={value}" for path in sorted(configs.glob("*/*.yaml")) if path.stem == value
     ]

@@ -37,7 +37,11 @@ def make_observers(composition: Composed) -> RunObservers:
     """Make the observers and callbacks that the config names. Raises `OptionError`."""
     nodes = {f"callback.{name}": node for name, node in composition.config["callback"].items() if node}
     _check_folders({**nodes, "logger": composition.config["logger"]}, composition.config["paths"]["logs"])
-    watchers = {where: _build(where, node) for where, node in nodes.items()}
+    watchers = dict[str, Instance]()
+    for where, node in nodes.items():
+        if not isinstance(node, Mapping) or "_target_" not in node:
+            raise ranges.refuse(where, "null, or a class in _target_ with its options", node)
+        watchers[where] = components.build(node, where, where, CALLBACK)
     callbacks = {where: item for where, item in watchers.items() if not isinstance(item, Observer)}
     _check_monitors(callbacks)
     tracker = components.make(composition, "logger")
@@ -46,12 +50,6 @@ def make_observers(composition: Composed) -> RunObservers:
     observers = [item for item in watchers.values() if isinstance(item, Observer)]
     observers += [*([] if tracker is None else [tracker]), RunStatus(ends_early)]
     return RunObservers(observers, list(callbacks.values()), ends_early)
-
-
-def _build(where: str, node: object) -> Instance:
-    if not isinstance(node, Mapping) or "_target_" not in node:
-        raise ranges.refuse(where, "null, or a class in _target_ with its options", node)
-    return components.build(node, where, where, CALLBACK)
 
 
 def _check_folders(nodes: Mapping[str, object], logs: str) -> None:

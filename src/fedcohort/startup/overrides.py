@@ -37,7 +37,7 @@ def list_overrides(options: Mapping[str, object], *, several: bool = False) -> l
         if isinstance(value, Mapping) and "." not in name:
             values = {f"{name}.{key}": item for key, item in value.items()}
         spell = _spell_values if several else spell_value
-        overrides += [f"{key}={spell(key, each)}" for key, each in values.items()]
+        overrides += [f"{key}={spell(key, item)}" for key, item in values.items()]
     return overrides
 
 

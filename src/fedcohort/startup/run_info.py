@@ -75,8 +75,7 @@ def _list_tags(loop: "FederatedLoop") -> dict[str, str]:
         "categories": federation.categories,
         "yardstick": ", ".join(unknowable(loop.components.needs())),  # signals that make the run an oracle
     }
-    optional = ("hub", "inputs", "categories", "yardstick")
-    return {name: text for name, text in tags.items() if text or name not in optional}
+    return {name: text for name, text in tags.items() if text or name in ("tracking", "engine", "data")}
 
 
 def describe_data(federation: "Federation") -> dict[str, Any]:

@@ -8,7 +8,7 @@ same result and horizon. A setting that is in two studies, the same federation f
 from the first one only.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -101,10 +101,7 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
         result=first.result,
         horizon=first.horizon,
         rules=options["win"],
-        variants={
-            name: list(dict.fromkeys(m for study in studies.values() for m in study.variants.get(name, ())))
-            for name in dict.fromkeys(name for study in studies.values() for name in study.variants)
-        },
+        variants=_join_variants(list(studies.values())),
         tuned={f"{key} in {name}": tuned for name, study in studies.items() for key, tuned in study.tuned.items()},
     )
     groups = {name: name.partition("/")[0] for name in settings}
@@ -146,6 +143,12 @@ def _find_duplicates(studies: Mapping[str, Study], results_of: Mapping[str, Resu
             if earlier.partition("/")[0] != name:
                 duplicates[f"{name}/{setting}"] = earlier
     return duplicates
+
+
+def _join_variants(studies: Sequence[Study]) -> dict[str, list[str]]:
+    """Join the variants of all studies by their names."""
+    names = dict.fromkeys(name for study in studies for name in study.variants)
+    return {name: list(dict.fromkeys(m for s in studies for m in s.variants.get(name, ()))) for name in names}
 
 
 def _join(folder: Path, results_of: Mapping[str, Results]) -> Results:

@@ -25,11 +25,11 @@ def write(board: Leaderboard) -> list[Path]:
     ranks = ranking.rank_and_compare(study, values, methods, board.groups)
     verdict = replace(judge_settings(study, results), ranks=ranks)
     show = format_of(study, next(iter(board.studies.values())).metric)
-    others = {name: ranking.rank_and_compare(study, values, [*methods, name], board.groups) for name in unranked}
+    with_each = {name: ranking.rank_and_compare(study, values, [*methods, name], board.groups) for name in unranked}
     tables = {"settings": settings_table(study, verdict, show)}
     if ranks is not None:
         tables["overall"] = _ranked_table(board, ranks, verdict, show)
-    if placed := {method: of_method for method, of_method in others.items() if of_method is not None}:
+    if placed := {method: of_method for method, of_method in with_each.items() if of_method is not None}:
         tables["others"] = _others_table(board, placed, verdict, show)
     differences = []
     for name, member in board.studies.items():
@@ -44,7 +44,7 @@ def write(board: Leaderboard) -> list[Path]:
         "summary": page_data.summarise(study, results, verdict, {}),
         "tables": tables,
         "differences": differences,
-        "missing": _list_missing(board, verdict, [name for name in others if name not in placed]),
+        "missing": _list_missing(board, verdict, [name for name in with_each if name not in placed]),
         "runs_by_study": Counter(board.groups[row["cell"]] for row in runs),
         "origin": page_data.describe_origin(runs),
     }

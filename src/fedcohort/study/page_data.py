@@ -30,9 +30,9 @@ def summarise(study: Study, results: Results, verdict: Verdict, speed_ups: Speed
     """Return the data of the first paragraphs of a page.
 
     Returns:
-        settings: those with results, by kind. Each has its label, kind and verdict, the methods that diverged on more
-            seeds than the baseline (`diverged`), and the references, bounds and further oracles whose interval reaches
-            above `win.worth` (`above`), the largest first.
+        settings: those with results, by kind. Each has its label, kind and verdict. `diverged` are the methods that
+            diverged on more seeds than the baseline. `above` are the references, bounds and further oracles whose
+            interval reaches above `win.worth`, the largest first.
         counts: number of settings of each kind.
         tests: number of tests of methods in all settings.
         anywhere: number of settings where a method is better after one correction over all tests.

@@ -31,7 +31,7 @@ class Progress:
 
     def count(self, state: str) -> int:
         """Return the number of runs in this state."""
-        return sum(state == other for other in self.states.values())
+        return list(self.states.values()).count(state)
 
 
 def state_of(row: Row | None, digest: str) -> str:
