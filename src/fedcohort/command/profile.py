@@ -36,7 +36,7 @@ class StageTimer(Observer):
     def observe(self, report: RoundReport) -> None:
         self._reported_s.append(time.perf_counter())
         if report.step > 1:
-            self._stage_s.update(report.wall_s)  # type: ignore[arg-type]  # seconds, not counts
+            self._stage_s.update(report.wall_s)  # seconds, not counts
 
     def finish(self, status: str) -> None:
         wall_s = self._reported_s[-1] - self._reported_s[1]

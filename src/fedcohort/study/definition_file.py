@@ -132,17 +132,17 @@ def _check_methods(settings: Mapping[str, Setting], methods: Sequence[str], orac
 
 def _read_methods(node: Mapping[str, Any]) -> tuple[dict[str, Overrides], dict[str, str]]:
     """Return the overrides and the role of each method; the baseline is the first."""
-    name, of_baseline = _read_method("baseline", node["baseline"], "a selector, or `name: [overrides]`")
-    overrides, roles = {name: of_baseline}, {name: BASELINE}
+    name, baseline_overrides = _read_method("baseline", node["baseline"], "a selector, or `name: [overrides]`")
+    overrides, roles = {name: baseline_overrides}, {name: BASELINE}
     for key, role in (("selectors", METHOD), ("yardsticks", ORACLE), ("beside", REFERENCE)):
         methods = node[key]
         if not isinstance(methods, Sequence) or isinstance(methods, str):
             raise ranges.refuse(key, SEVERAL, methods)
         for method in methods:
-            name, of_method = _read_method(key, method, SEVERAL)
+            name, method_overrides = _read_method(key, method, SEVERAL)
             if name in overrides:
                 raise OptionError(f"{key}: {name} is there twice")
-            overrides[name], roles[name] = of_method, role
+            overrides[name], roles[name] = method_overrides, role
     return overrides, roles
 
 

@@ -61,12 +61,14 @@ def judge_settings(study: Study, results: Results) -> Verdict:
     ps = adjust_all(study, {pair: difference.p for pair, difference in differences.items()})
     settings, by_method = {}, dict[str, list[Difference]]()
     for setting, methods in runs.items():
-        of_setting = {method: differences[setting, method] for method in methods if (setting, method) in differences}
-        settings[setting] = _judge_setting(study, setting, methods, of_setting, ps)
-        for method, difference in of_setting.items():
+        setting_differences = {
+            method: differences[setting, method] for method in methods if (setting, method) in differences
+        }
+        settings[setting] = _judge_setting(study, setting, methods, setting_differences, ps)
+        for method, difference in setting_differences.items():
             if study.role_of(method) == METHOD:
                 by_method.setdefault(method, []).append(difference)
-    collapsing = frozenset(method for method, of_method in by_method.items() if collapses(of_method))
+    collapsing = frozenset(method for method, method_differences in by_method.items() if collapses(method_differences))
     return Verdict(settings, None, _count_missing(study, runs), collapsing)
 
 
@@ -95,7 +97,7 @@ def _judge_setting(
     methods = {}
     for method, by_seed in runs.items():
         rows, difference = list(by_seed.values()), differences.get(method, NO_DIFFERENCE)
-        of_method, values = ps.get((setting, method), PValues()), [row["late"] for row in rows]
+        p_values, values = ps.get((setting, method), PValues()), [row["late"] for row in rows]
         methods[method] = MethodVerdict(
             setting=setting,
             method=method,
@@ -104,8 +106,8 @@ def _judge_setting(
             last=float(np.mean([row["last"] for row in rows])),
             diverged=sum(not math.isfinite(value) for value in values),
             difference=difference,
-            p_values=of_method,
-            verdict=judge_difference(difference, of_method.in_setting, study.rules) if method in differences else "",
+            p_values=p_values,
+            verdict=judge_difference(difference, p_values.in_setting, study.rules) if method in differences else "",
             share_closed=_share(study, difference, headroom),
             rank=ranks.get(method, math.nan),
             costs={name: float(np.mean([row[name] for row in rows])) for name in COSTS},
@@ -165,8 +167,8 @@ def _share(study: Study, difference: Difference, headroom: Headroom) -> ShareClo
     """Return the share of the headroom over common seeds; None if there are few of them, or they show none."""
     if headroom.difference is None or not headroom.is_positive:
         return None
-    common, (of_method, of_oracle) = _stack({"method": difference, "oracle": headroom.difference})
-    return share_closed(of_method, of_oracle, study.rules.least) if len(common) >= study.rules.seeds else None
+    common, (method_values, oracle_values) = _stack({"method": difference, "oracle": headroom.difference})
+    return share_closed(method_values, oracle_values, study.rules.least) if len(common) >= study.rules.seeds else None
 
 
 def _find_winner(methods: Mapping[str, MethodVerdict], least: float) -> tuple[str, Winner] | None:

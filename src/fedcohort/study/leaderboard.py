@@ -93,7 +93,7 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
         question=options["question"],
         common=(),
         baseline=first.baseline,
-        overrides={method: of_method for study in studies.values() for method, of_method in study.overrides.items()},
+        overrides={method: overrides for study in studies.values() for method, overrides in study.overrides.items()},
         roles={method: role for study in studies.values() for method, role in study.roles.items()},
         settings=settings,
         seeds=sorted({seed for study in studies.values() for seed in study.seeds}),
@@ -154,8 +154,8 @@ def _join_variants(studies: Sequence[Study]) -> dict[str, list[str]]:
 def _join(folder: Path, results_of: Mapping[str, Results]) -> Results:
     """Join results under the names of the joint study; results follow the rules of the study that ran them."""
     joint = Results(folder)
-    for name, of_study in results_of.items():
-        for (setting, method, seed), row in of_study.rows.items():
+    for name, study_results in results_of.items():
+        for (setting, method, seed), row in study_results.rows.items():
             joint.rows[f"{name}/{setting}", method, seed] = {**row, "cell": f"{name}/{setting}"}
-        joint.changed |= {(f"{name}/{setting}", method, seed) for setting, method, seed in of_study.changed}
+        joint.changed |= {(f"{name}/{setting}", method, seed) for setting, method, seed in study_results.changed}
     return joint

@@ -29,7 +29,7 @@ def write(board: Leaderboard) -> list[Path]:
     tables = {"settings": settings_table(study, verdict, show)}
     if ranks is not None:
         tables["overall"] = _ranked_table(board, ranks, verdict, show)
-    if placed := {method: of_method for method, of_method in with_each.items() if of_method is not None}:
+    if placed := {method: method_ranks for method, method_ranks in with_each.items() if method_ranks is not None}:
         tables["others"] = _others_table(board, placed, verdict, show)
     differences = []
     for name, member in board.studies.items():
@@ -96,7 +96,7 @@ def _list_missing(board: Leaderboard, verdict: Verdict, unplaced: list[str]) -> 
         name, _, setting_name = duplicate.partition("/")
         reason = f"Settings of {name} left out, since {earlier.partition('/')[0]} has the same"
         labels.setdefault(reason, []).append(board.studies[name].settings[setting_name].label)
-    lines += [f"{reason}: {'; '.join(of_reason)}" for reason, of_reason in labels.items()]
+    lines += [f"{reason}: {'; '.join(setting_labels)}" for reason, setting_labels in labels.items()]
     for name, study in board.studies.items():
         lines += [f"{name}: {line}" for line in page_data.list_changed(study, board.results_of[name])]
     return lines + [f"{method}: no setting in common with the others" for method in unplaced]

@@ -158,8 +158,8 @@ def find_notes(study: Study, results: Results, verdict: Verdict) -> dict[str, ob
     worst: dict[str, list[float]] = {name: [] for name in sorted(verdict.collapsing)}
     for method in sorted(verdict.methods, key=lambda method: (study.settings[method.setting].label, method.method)):
         if method.ended_by_rounds:
-            of_setting = ended_by_rounds.setdefault(study.settings[method.setting].label, {})
-            of_setting[display_name(method.method)] = method.ended_by_rounds, method.value.n
+            counts_by_method = ended_by_rounds.setdefault(study.settings[method.setting].label, {})
+            counts_by_method[display_name(method.method)] = method.ended_by_rounds, method.value.n
         if method.method in worst:
             worst[method.method].append(method.difference.worst)
     rows_of_other_code = [row for _, row in results.done() if row["differs"]]

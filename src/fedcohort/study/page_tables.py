@@ -167,7 +167,7 @@ def setting_table(study: Study, setting: SettingVerdict, show: Format) -> Table:
     lines = []
     for name, method in setting.methods.items():
         diverged_text = f", {method.diverged} diverged" if method.diverged else ""
-        of_code = f", {method.other_code}{OTHER_CODE}" if method.other_code else ""
+        code_text = f", {method.other_code}{OTHER_CODE}" if method.other_code else ""
         n_early = method.ended_by_rounds
         by_rounds = f", rounds ended {n_early} of {method.value.n}" if n_early else ""
         diverged = method.is_compared and method.diverged
@@ -175,7 +175,7 @@ def setting_table(study: Study, setting: SettingVerdict, show: Format) -> Table:
         lines.append(
             {
                 "method": f"{label_method(study, name)} {SIGNS[method.sign]}".strip(),
-                "result": f"{show.mean(method.value)} (n={method.value.n}{diverged_text}{of_code})",
+                "result": f"{show.mean(method.value)} (n={method.value.n}{diverged_text}{code_text})",
                 "difference": f"diverged on {method.diverged}" if diverged else show.difference(method.difference),
                 "p": write_p(method.p_values.in_setting),
                 "verdict": method.verdict,
@@ -215,7 +215,7 @@ def correlation_table(study: Study, results: Results) -> dict[str, Table]:
         correlations = json.loads(row["follows"] or "{}")
         if setting in study.settings and any(name.startswith("reward_") for name in correlations):
             runs.setdefault((setting, method), []).append(correlations)
-    measured = {name for of_pair in runs.values() for run in of_pair for name in run}
+    measured = {name for pair_runs in runs.values() for run in pair_runs for name in run}
     columns = {
         f"{part}_{fact}": f"{PARTS[part]}: {FACT_NAMES[fact]}"
         for part in PARTS

@@ -118,7 +118,11 @@ def describe_ranks(study: Study, results: Results) -> list[str]:
 
 
 def _describe_rank(study: Study, values: Values, own_method: str) -> str:
-    settings = {name: sorted(of_setting[own_method]) for name, of_setting in values.items() if own_method in of_setting}
+    settings = {
+        name: sorted(results_by_method[own_method])
+        for name, results_by_method in values.items()
+        if own_method in results_by_method
+    }
     methods = [
         method
         for method in dict.fromkeys(method for name in settings for method in values[name])

@@ -110,19 +110,21 @@ def values_of(runs: Mapping[int, Row]) -> dict[int, float]:
 def ranked_values(study: Study, results: Results) -> Values:
     """Return the results of the methods and the baseline by setting, method and seed."""
     return {
-        setting: {method: values_of(of_method) for method, of_method in runs.items() if study.role_of(method) in RANKED}
+        setting: {
+            method: values_of(runs_by_seed) for method, runs_by_seed in runs.items() if study.role_of(method) in RANKED
+        }
         for setting, runs in sort_runs(study, results).items()
     }
 
 
 def split_methods(study: Study, values: Values) -> tuple[list[str], list[str]]:
     """Return the methods that are ranked together, and the others."""
-    methods = dict.fromkeys(method for of_setting in values.values() for method in of_setting)
+    methods = dict.fromkeys(method for results_by_method in values.values() for method in results_by_method)
     settings = {
         method: frozenset(
             name
-            for name, of_setting in values.items()
-            if len(of_setting.get(method, ())) >= max(1, half_of_seeds(study, of_setting))
+            for name, results_by_method in values.items()
+            if len(results_by_method.get(method, ())) >= max(1, half_of_seeds(study, results_by_method))
         )
         for method in study.overrides
         if method in methods
@@ -140,11 +142,11 @@ def _largest_table(settings: Mapping[str, frozenset[str]], baseline: str) -> lis
     settings: settings of each method. The settings of a table are those that some methods have in common.
     """
     tables = {settings.get(baseline, frozenset[str]())}
-    for of_method in set(settings.values()):
-        tables |= {of_method & table for table in tables}
-    sizes = {table: sum(table <= of_method for of_method in settings.values()) for table in tables}
+    for method_settings in set(settings.values()):
+        tables |= {method_settings & table for table in tables}
+    sizes = {table: sum(table <= method_settings for method_settings in settings.values()) for table in tables}
     largest = max(sizes, key=lambda table: (len(table) * sizes[table], sizes[table], sorted(table)))
-    return [method for method, of_method in settings.items() if largest and largest <= of_method]
+    return [method for method, method_settings in settings.items() if largest and largest <= method_settings]
 
 
 def _fits(study: Study, values: Values, methods: Sequence[str], method: str) -> bool:
@@ -167,9 +169,9 @@ def half_of_seeds(study: Study, runs: Mapping[str, Sized]) -> float:
 def find_shared_settings(values: Values, methods: Sequence[str]) -> Shared:
     """Return the settings that all methods have, with the seeds that all of them have there."""
     shared = {
-        name: sorted(set.intersection(*(set(of_setting[method]) for method in methods)))
-        for name, of_setting in values.items()
-        if methods and set(methods) <= set(of_setting)
+        name: sorted(set.intersection(*(set(results_by_method[method]) for method in methods)))
+        for name, results_by_method in values.items()
+        if methods and set(methods) <= set(results_by_method)
     }
     return {name: seeds for name, seeds in shared.items() if seeds}
 
@@ -228,8 +230,8 @@ def _compare(study: Study, values: Values, methods: Sequence[str], shared: Share
         }
         for method in methods
     ]
-    by_seeds = [over_seeds(of_method, family_of) for of_method in differences]
-    by_families = [over_families(of_method, family_of) for of_method in differences]
+    by_seeds = [over_seeds(by_setting, family_of) for by_setting in differences]
+    by_families = [over_families(by_setting, family_of) for by_setting in differences]
     ps = adjust([result.p for result in by_seeds])
     ps_families = adjust([result.p if result else math.nan for result in by_families])
     overall = {}

@@ -44,20 +44,22 @@ def write(study: Study, results: Results) -> list[Path]:
     tables |= number_names("differences", [table for _, table in differences])
     tables |= page_tables.overall_table(study, verdict, show)
     for axis in AXES:
-        tables |= number_names(f"speed_{axis}", [table for of_axis, _, table in faster if of_axis == axis])
+        tables |= number_names(f"speed_{axis}", [table for table_axis, _, table in faster if table_axis == axis])
     tables |= page_tables.correlation_table(study, results)
-    of_setting = {name: page_tables.setting_table(study, setting, show) for name, setting in verdict.settings.items()}
+    setting_tables = {
+        name: page_tables.setting_table(study, setting, show) for name, setting in verdict.settings.items()
+    }
     data = shared_data(study, results, verdict, show) | {
         "summary": page_data.summarise(study, results, verdict, speeds),
         "tables": tables,
         "differences": differences,
         "speeds": [(AXES[axis], title, table) for axis, title, table in faster],
-        "setting_tables": of_setting,
+        "setting_tables": setting_tables,
         "missing": [*page_data.list_missing(study, verdict), *page_data.list_changed(study, results)],
         "rejected": page_data.list_rejected(study, results),
         "origin": page_data.describe_origin(list_runs(row for _, row in results.done())),
     }
-    tables = tables | {f"setting_{name}": table for name, table in of_setting.items()}
+    tables = tables | {f"setting_{name}": table for name, table in setting_tables.items()}
     csv = {
         "numbers": numbers_frame(study, verdict).to_csv(index=False, lineterminator="\n"),
         "overview": overview.lines_of(study, results, verdict, speeds, show),

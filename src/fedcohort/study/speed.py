@@ -82,7 +82,7 @@ def _whole_costs(by_seed: Mapping[int, Row], base: Mapping[int, Row]) -> dict[st
     means = {
         name: [float(np.mean([side[seed][name] for seed in common])) for side in (by_seed, base)] for name in COSTS
     }
-    return {name: cost / of_base if of_base > 0 else math.nan for name, (cost, of_base) in means.items()}
+    return {name: cost / base_cost if base_cost > 0 else math.nan for name, (cost, base_cost) in means.items()}
 
 
 def speed_tables(study: Study, verdict: Verdict, speed_ups: Speeds) -> list[tuple[str, str, Table]]:
@@ -96,12 +96,12 @@ def speed_tables(study: Study, verdict: Verdict, speed_ups: Speeds) -> list[tupl
             line = {labels[name]: _write_target(base[name], axis) for name in settings}
             lines = [{"method": f"{study.baseline} (cost)", **line}]
             for method in dict.fromkeys(method for name in settings for method in verdict.settings[name].methods):
-                of_method = {name: by_pair[name, method] for name in settings if (name, method) in by_pair}
+                speed_by_setting = {name: by_pair[name, method] for name in settings if (name, method) in by_pair}
                 line = {
                     labels[
                         name
                     ]: f"{write_speed(speed)} {write_costs(speed)}{write_few_seeds(speed.speed_up.n, base[name])}"
-                    for name, speed in of_method.items()
+                    for name, speed in speed_by_setting.items()
                 }
                 if line:
                     lines.append(

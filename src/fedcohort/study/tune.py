@@ -118,10 +118,12 @@ class Tuning:
 
     def _tasks(self, method: str, overrides: Overrides) -> list[Task]:
         """Return the runs of a trial."""
-        study, of_method = self.study, self.study.overrides.get(method, (f"selector={method}",))
+        study, method_overrides = self.study, self.study.overrides.get(method, (f"selector={method}",))
         return [
             Task(
-                merge_overrides(RUN_DEFAULTS, study.common, study.settings[setting].overrides, of_method, overrides),
+                merge_overrides(
+                    RUN_DEFAULTS, study.common, study.settings[setting].overrides, method_overrides, overrides
+                ),
                 seed,
                 self.configs,
                 self.logs,
