@@ -1,6 +1,6 @@
 """`fedcohort study`: what is typed, and what is said."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -66,10 +66,10 @@ def test_results_of_another_process_are_kept(tmp_path: Path, monkeypatch: pytest
     taken = session.lock_study
 
     @contextmanager
-    def once_the_other_is_done(logs: Path) -> Iterator[None]:
+    def once_the_other_is_done(logs: Path, print_line: Callable[[str], None]) -> Iterator[None]:
         monkeypatch.setattr(session, "lock_study", taken)
         assert study.main(["run", "tiny", "seeds=0"]) == 0
-        with taken(logs):
+        with taken(logs, print_line):
             yield
 
     monkeypatch.setattr(session, "lock_study", once_the_other_is_done)

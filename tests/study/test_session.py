@@ -37,7 +37,7 @@ def test_a_failed_run_names_file_line_and_log(tmp_path: Path) -> None:
 
 def test_a_study_is_locked_against_a_second_process(tmp_path: Path) -> None:
     taken = pytest.raises(CheckpointError, match="another process runs this study")
-    with lock_study(tmp_path / "s"), taken, lock_study(tmp_path / "s"):
+    with lock_study(tmp_path / "s", print), taken, lock_study(tmp_path / "s", print):
         pass
 
 

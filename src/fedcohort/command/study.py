@@ -31,15 +31,13 @@ again=false          true repeats the runs of another commit, or of code that wa
 """
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from fedcohort import ranges
 from fedcohort.command.arguments import read_options
 from fedcohort.errors import OptionError
-from fedcohort.host.interrupt import interrupts
 from fedcohort.host.lock import is_locked
 from fedcohort.jobs.launch import Launch
 from fedcohort.study import compare_code, leaderboard, progress, results, session
@@ -123,7 +121,7 @@ def main(arguments: Sequence[str]) -> int:
     seeds = _read_seeds(study, options["seeds"])
     requested = list_conditions(study, _read_list("cells", options["cells"]), methods)
     may_write = verb != "status" or not is_locked(logs / session.LOCK)  # else the running command stores the results
-    with _work_alone(logs) if may_write else session.print_warnings_once():
+    with session.lock_study(logs, _print_line) if may_write else session.print_warnings_once():
         stored = results.load(study, logs)  # under the lock, so that no other process writes to it
         keep, again = options["keep_runs"] == "true", options["again"]
         runner = StudyRunner(study, stored, configs, logs, keep, _print_line, again, launch)
@@ -137,17 +135,6 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if verb == "run" and state.count(FAILED) else 0
 
 
-@contextmanager
-def _work_alone(logs: Path) -> Iterator[None]:
-    """Lock the study, print each warning once, and exit with the code of a signal."""
-    with session.lock_study(logs), session.print_warnings_once():
-        try:
-            yield
-        except (KeyboardInterrupt, SystemExit):
-            _print_line("stopped; the same command continues")
-            raise SystemExit(interrupts.code or 1) from None
-
-
 def _tune(study: Study, methods: Sequence[str] | None, configs: Path, launch: Launch) -> int:
     if study.search_space is None:
         raise OptionError(
@@ -158,7 +145,7 @@ def _tune(study: Study, methods: Sequence[str] | None, configs: Path, launch: La
     for method in methods or ():
         ranges.choice("selectors", method, *study.search_space.methods)
     logs = (LOGS / study.name).absolute()
-    with _work_alone(logs):
+    with session.lock_study(logs, _print_line):
         tune.Tuning(study, study.search_space, configs, logs, _print_line, launch).run(
             methods or list(study.search_space.methods)
         )

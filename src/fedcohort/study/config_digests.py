@@ -16,7 +16,7 @@ from pathlib import Path
 
 import yaml
 
-from fedcohort.startup.differences import LOADER
+from fedcohort.startup.run_info import LOADER
 
 PRIMARY = "train"
 NAME = re.compile(r"\w+")  # a file with another name, such as `my-method.yaml`, counts for all runs
