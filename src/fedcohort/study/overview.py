@@ -5,7 +5,6 @@ lines and from `tables/numbers.csv`, so that no study is judged again.
 """
 
 import math
-from collections import Counter
 from pathlib import Path
 from statistics import mode
 from typing import TYPE_CHECKING
@@ -93,15 +92,14 @@ def page_of(studies: Path) -> str:
     without_page = {folder.name: _title_of(folder) for folder in folders if lines_by_study[folder.name].empty}
     lines = pd.concat([frame.assign(study=name) for name, frame in lines_by_study.items()] or [_read(studies / TABLE)])
     tests = _correct_over_all(studies, sorted(name for name, frame in lines_by_study.items() if not frame.empty))
-    is_better = (tests["sign"] == "1") & (tests["p"] < LEVEL)
-    n_tests = Counter(zip(tests["study"], tests["cell"], strict=True))
-    won_settings = set(zip(tests["study"][is_better], tests["cell"][is_better], strict=True))
+    tests["is_sure"] = (tests["sign"] == "1") & (tests["p"] < LEVEL)
+    tests_by_setting = tests.groupby(["study", "cell"])["is_sure"].agg(n_tests="size", is_sure="any")
+    lines = lines.join(tests_by_setting, on=["study", "cell"]).fillna({"n_tests": 0, "is_sure": False})
     lines = lines.assign(
         size=lines["largest"].astype(float),
         n_seeds=lines["seeds"].replace("", "0").astype(int),
-        n_tests=[n_tests[pair] for pair in zip(lines["study"], lines["cell"], strict=True)],
         kind_order=lines["kind"].map(KINDS.index),
-        is_sure=[pair in won_settings for pair in zip(lines["study"], lines["cell"], strict=True)],
+        is_sure=lines["is_sure"].astype(bool),
     )
     ordered = lines.sort_values("size", ascending=False, kind="stable")
     return render(

@@ -51,27 +51,24 @@ def settings_table(study: Study, verdict: Verdict, show: Format) -> Table:
     """Return one line a setting: the headroom, the better methods, and what the seeds can show."""
     lines = []
     for name, setting in verdict.settings.items():
-        base, headroom, better = setting.methods.get(study.baseline), setting.headroom, setting.better()
-        bounds = [method for method in setting.methods.values() if method.role == BOUND]
+        base, better = setting.methods.get(study.baseline), setting.better()
+        bounds = [
+            f"{show.difference(method.difference)} ({method.method.removeprefix(BOUND_PREFIX)})"
+            for method in setting.methods.values()
+            if method.role == BOUND
+        ]
+        gains = [f"{method.method} {show.signed(method.difference.mean)}" for method in better]
+        detectable = f"{setting.detectable * show.factor:.1f}" if math.isfinite(setting.detectable) else ""
         lines.append(
             {
                 "setting": study.settings[name].label,
                 study.baseline: show.mean(base.value) if base else "",
-                "headroom (oracle)": write_headroom(setting, show) if headroom.difference else "",
-                "bound": "; ".join(
-                    f"{show.difference(method.difference)} ({method.method.removeprefix(BOUND_PREFIX)})"
-                    for method in bounds
-                ),
-                "better, Holm within the setting": join_first(
-                    [f"{method.method} {show.signed(method.difference.mean)}" for method in better], NAMED
-                ),
-                "of these better, Holm over all": sum(
-                    method.p_values.anywhere < study.rules.alpha for method in better
-                ),
+                "headroom (oracle)": write_headroom(setting, show) if setting.headroom.difference else "",
+                "bound": "; ".join(bounds),
+                "better, Holm within the setting": join_first(gains, NAMED),
+                "of these better, Holm over all": sum(m.p_values.anywhere < study.rules.alpha for m in better),
                 f"seeds for {show.size(study.rules.worth)}": setting.seeds_needed,
-                "these seeds show": f"{setting.detectable * show.factor:.1f}"
-                if math.isfinite(setting.detectable)
-                else "",
+                "these seeds show": detectable,
             }
         )
     caption = f"Headroom and better methods in each setting, differences to {study.baseline} in {show.unit}"
