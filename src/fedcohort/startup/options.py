@@ -3,6 +3,7 @@
 import re
 import tempfile
 from collections.abc import Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.host import cores, processor
 from fedcohort.round.settings import Check, choice, integer, number, options
 
+PER_CORE = 8  # processes or threads per core, at most: several can be useful to test that results do not depend on it
+
 
 def check_run_name(option: str, value: object) -> None:
     """Check the option that begins the name of the run's folder."""
@@ -18,10 +21,18 @@ def check_run_name(option: str, value: object) -> None:
         raise ranges.refuse(option, "letters, digits, '.', '_' and '-', as in a file's name, or null", value)
 
 
-def check_devices(option: str, value: object) -> None:
-    """Check the number of training processes on this machine."""
-    if value != "auto":
-        ranges.integer(option, value, "[1, inf)")
+def check_count_per_core(option: str, value: object, *, auto: bool = False) -> None:
+    """Check a number of processes or threads; auto: whether the value auto is allowed."""
+    if auto and value == "auto":
+        return
+    n_cores = cores.available_cores()
+    interval = f"[1, {PER_CORE * n_cores}]"
+    try:
+        ranges.integer(option, value, interval)
+    except OptionError as error:
+        allowed = f"an integer in {interval}{' or auto' if auto else ''}"
+        reason = f"{PER_CORE} for each of the {n_cores} cores that this process may use"
+        raise ranges.refuse(option, f"{allowed} ({reason})", value) from error
 
 
 def check_threads_of_forks(trainer: Mapping[str, Any]) -> None:
@@ -86,9 +97,9 @@ CHECKS: Mapping[str, Check] = {  # `round/settings.py` has the options that roun
     "sweep.wait": ranges.flag,
     "paths.logs": check_writable_folder,
     "trainer.accelerator": choice("cpu", "gpu"),
-    "trainer.devices": check_devices,
+    "trainer.devices": partial(check_count_per_core, auto=True),
     "trainer.num_nodes": integer("[1, inf)"),
-    "trainer.threads": integer("[1, inf)"),
+    "trainer.threads": check_count_per_core,
 }
 
 
