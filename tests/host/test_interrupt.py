@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.host.interrupt import NOTHING, PIPE, Interrupts, Phase, Stop, Stopped
+from fedcohort.host.interrupt import CLOSED_PIPE_CODE, STOPPED_BEFORE_TRAINING, Interrupts, Phase, Stop, Stopped
 
 INT, TERM = signal.SIGINT, signal.SIGTERM
 
@@ -136,13 +136,13 @@ def test_a_closed_pipe_counts_as_the_first_signal(interrupts: Interrupts, phase:
             interrupts.note_closed_pipe()
     else:
         interrupts.note_closed_pipe()
-    assert interrupts.code == PIPE == 141
+    assert interrupts.code == CLOSED_PIPE_CODE == 141
 
 
 def test_a_closed_pipe_ends_a_program_without_a_handler() -> None:
     with pytest.raises(SystemExit) as caught:
         Interrupts().note_closed_pipe()
-    assert caught.value.code == PIPE
+    assert caught.value.code == CLOSED_PIPE_CODE
 
 
 PROGRAM = (
@@ -154,12 +154,12 @@ PROGRAM = (
     ("main", "code", "said"),
     [
         ("7", 7, ""),
-        ("signal.raise_signal(signal.SIGTERM)", 143, NOTHING),
+        ("signal.raise_signal(signal.SIGTERM)", 143, STOPPED_BEFORE_TRAINING),
         ("signal.raise_signal(signal.SIGTERM), 'stopped'", 143, "stopped"),
         (
             "interrupts.record_exit_code(143) or 1 / 0",
             143,
-            NOTHING,
+            STOPPED_BEFORE_TRAINING,
         ),  # an import that was broken off raises what it likes
         ("interrupts.note_closed_pipe()", 141, ""),
     ],

@@ -143,4 +143,4 @@ def test_a_need_beyond_the_address_space_is_rejected_with_numbers() -> None:
 
 def test_small_needs_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available_bytes", lambda: 0.0)
-    memory.require_memory(memory.SMALL, "a table", "use fewer rows")
+    memory.require_memory(memory.MIN_CHECKED_BYTES, "a table", "use fewer rows")

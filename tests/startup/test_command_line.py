@@ -7,7 +7,7 @@ from hydra.errors import MissingConfigException
 
 from fedcohort.errors import OptionError
 from fedcohort.startup.command_line import check_arguments, check_sweep, run_with_one_line_errors
-from fedcohort.startup.hydra_errors import LOST, explain
+from fedcohort.startup.hydra_errors import LOST_JOB_ERRORS, explain
 from yaml_words import CONFIGS
 
 WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
@@ -74,7 +74,7 @@ def test_a_config_without_a_choice_is_named(tmp_path: Path) -> None:
     assert explanation == "configs/experiment/mine.yaml: selector must be one of flash, got 'gone'"
 
 
-@pytest.mark.parametrize("kind", LOST)
+@pytest.mark.parametrize("kind", LOST_JOB_ERRORS)
 def test_a_lost_job_is_reported_in_one_line(kind: str) -> None:
     """As submitit and joblib raise it, with the job's whole log or an explanation behind."""
     error = type(kind, (RuntimeError,), {})(

@@ -9,7 +9,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 
 from fedcohort.startup import compose, compose_jobs
-from fedcohort.startup.check import HEAVY, LIGHT
+from fedcohort.startup.check import GROUPS_WITH_TORCH, GROUPS_WITHOUT_TORCH
 from fedcohort.startup.compose import Composed, compose_config, compose_run
 from fedcohort.startup.compose_jobs import DATA_GROUPS, JobComposer, compose_job
 from run_harness import compose_words, composed_by_hydra
@@ -89,7 +89,7 @@ def test_overrides_that_hydra_rejects_are_rejected(word: str) -> None:
         compose_words(word)
 
 
-@pytest.mark.parametrize("group", sorted({*LIGHT, *HEAVY} - {*DATA_GROUPS}))
+@pytest.mark.parametrize("group", sorted({*GROUPS_WITHOUT_TORCH, *GROUPS_WITH_TORCH} - {*DATA_GROUPS}))
 def test_overrides_of_our_groups_compose_with_hydra_once(group: str) -> None:
     requested: list[tuple[str, ...]] = []
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from fedcohort.record.history import read
-from fedcohort.study.definition import list_conditions, with_own_methods
-from fedcohort.study.results import Results, with_oracles
+from fedcohort.study.definition import add_user_methods, list_conditions
+from fedcohort.study.results import Results, mark_oracles
 from fedcohort.study.results import load as load_results
 from fedcohort.study.runner import StudyRunner
 from study.tiny import run_study, write_study
@@ -15,7 +15,7 @@ from yaml_words import CONFIGS
 
 
 def test_a_users_own_selector_is_a_method_of_the_study(tmp_path: Path) -> None:
-    study = with_own_methods(write_study(tmp_path / "tiny"), ["random", "ucb_cs"], CONFIGS)
+    study = add_user_methods(write_study(tmp_path / "tiny"), ["random", "ucb_cs"], CONFIGS)
     rows = [place.method for place in list_conditions(study, ["equal"], ["ucb_cs"])]
     assert rows == ["random", "ucb_cs"]
     assert study.role_of("ucb_cs") == "method"
@@ -23,9 +23,9 @@ def test_a_users_own_selector_is_a_method_of_the_study(tmp_path: Path) -> None:
 
 def test_a_users_own_selector_with_oracle_signals_is_an_oracle(tmp_path: Path) -> None:
     study = write_study(tmp_path / "tiny", cells={"noisy": {"words": ["heterogeneity=noise_bimodal"]}}, seeds=[0])
-    extended = with_own_methods(study, ["oracle_clean", "ucb_cs"], CONFIGS)
+    extended = add_user_methods(study, ["oracle_clean", "ucb_cs"], CONFIGS)
     assert extended.role_of("oracle_clean") == "method"
-    results = with_oracles(extended, run_study(extended, tmp_path / "logs"))
+    results = mark_oracles(extended, run_study(extended, tmp_path / "logs"))
     assert [results.role_of(row) for row in ("random", "oracle_clean", "ucb_cs")] == ["baseline", "yardstick", "method"]
 
 
@@ -52,7 +52,7 @@ def test_a_setting_can_list_its_methods_unless_others_are_named(tmp_path: Path) 
     assert planned == [("equal", "random"), ("equal", "powd"), *(("noisy", row) for row in study.overrides)]
     named = [(place.setting, place.method) for place in list_conditions(study, ["equal"], ["round_robin"])]
     assert named == [("equal", "random"), ("equal", "round_robin")]
-    extended = with_own_methods(study, ["ucb_cs"], CONFIGS)
+    extended = add_user_methods(study, ["ucb_cs"], CONFIGS)
     assert ("equal", "ucb_cs") in [(place.setting, place.method) for place in list_conditions(extended)]
 
 

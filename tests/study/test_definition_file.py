@@ -7,7 +7,7 @@ import pytest
 
 from fedcohort.errors import OptionError
 from fedcohort.study import leaderboard
-from fedcohort.study.definition import list_conditions, merge_overrides, with_own_methods
+from fedcohort.study.definition import add_user_methods, list_conditions, merge_overrides
 from fedcohort.study.definition_file import load
 from study.tiny import write_study
 from yaml_words import CONFIGS, ROOT
@@ -132,7 +132,7 @@ def test_the_last_override_of_an_option_counts() -> None:
 def test_unknown_options_are_listed(tmp_path: Path) -> None:
     study = write_study(tmp_path)
     with pytest.raises(OptionError, match=r"selectors must be some of random, round_robin, .*ucb_cs.*, got 'mine'"):
-        with_own_methods(study, ["mine"], CONFIGS)
+        add_user_methods(study, ["mine"], CONFIGS)
     with pytest.raises(OptionError, match="cells must be some of equal, noisy, got 'loud'"):
         list_conditions(study, ["loud"])
 

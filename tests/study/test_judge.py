@@ -46,9 +46,9 @@ def test_differences_headroom_and_holm_corrected_p(tmp_path: Path) -> None:
     assert flash.difference.p == pytest.approx(p_of(2 * math.sqrt(3)))
     # of the two methods of a regime flash has the smaller p, times 2; of flash's two regimes this one has the larger
     expected_p = p_of(0.1 * math.sqrt(3) / 1e-4)
-    assert flash.p_values.in_setting == pytest.approx(2 * p_of(2 * math.sqrt(3)))
-    assert flash.p_values.of_method == pytest.approx(p_of(2 * math.sqrt(3)))
-    assert noisy.methods["flash"].p_values.in_setting == pytest.approx(2 * expected_p, rel=1e-3)
+    assert flash.p_values.within_setting == pytest.approx(2 * p_of(2 * math.sqrt(3)))
+    assert flash.p_values.within_method == pytest.approx(p_of(2 * math.sqrt(3)))
+    assert noisy.methods["flash"].p_values.within_setting == pytest.approx(2 * expected_p, rel=1e-3)
     assert (flash.sign, noisy.methods["flash"].sign, equal.methods["powd"].sign) == (0, 1, 0)
     # the best yardstick is clean: .1; flash closes a fifth of it, powd, at -.02, none; `full` is no yardstick
     assert equal.headroom.oracle == "oracle_clean"
@@ -73,12 +73,12 @@ def test_one_correction_over_all_methods_and_cells(tmp_path: Path) -> None:
     # `equal`, t = .02 sqrt(3) / .01, then powd there, mean -.02, deviation sqrt(3) / 100: t = 2; powd in `noisy` has 0
     flash, powd = (verdict.settings["equal"].methods[row] for row in ("flash", "powd"))
     assert verdict.tests == 4
-    assert verdict.settings["noisy"].methods["flash"].p_values.anywhere == pytest.approx(
+    assert verdict.settings["noisy"].methods["flash"].p_values.over_all == pytest.approx(
         4 * p_of(0.1 * math.sqrt(3) / 1e-4), rel=1e-3
     )
-    assert flash.p_values.anywhere == pytest.approx(3 * p_of(2 * math.sqrt(3)))
-    assert powd.p_values.anywhere == pytest.approx(2 * p_of(2.0))
-    assert math.isnan(verdict.settings["equal"].methods["oracle_clean"].p_values.anywhere)
+    assert flash.p_values.over_all == pytest.approx(3 * p_of(2 * math.sqrt(3)))
+    assert powd.p_values.over_all == pytest.approx(2 * p_of(2.0))
+    assert math.isnan(verdict.settings["equal"].methods["oracle_clean"].p_values.over_all)
     assert verdict.settings["noisy"].has_winner(0.05)
     assert not verdict.settings["noisy"].has_winner(1e-6)
 
@@ -162,7 +162,7 @@ def test_missing_runs_are_listed(tmp_path: Path) -> None:
     assert verdict.missing["noisy", "bound:clean"] == 2
     flash = verdict.settings["equal"].methods["flash"]
     assert flash.sign == 0
-    assert math.isnan(flash.p_values.in_setting)
+    assert math.isnan(flash.p_values.within_setting)
     assert verdict.settings["equal"].seeds_needed is None
     assert verdict.ranks is None
 
@@ -225,11 +225,11 @@ def test_variants_are_corrected_together(tmp_path: Path) -> None:
     cells = judge(study, make_results(study, LATE_MEANS)).settings
     for cell in cells.values():
         for row in ("flash", "powd"):
-            assert cell.methods[row].p_values.of_method == cell.methods[row].p_values.anywhere
-    assert cells["equal"].methods["flash"].p_values.of_method == pytest.approx(3 * p_of(2 * math.sqrt(3)))
+            assert cell.methods[row].p_values.within_method == cell.methods[row].p_values.over_all
+    assert cells["equal"].methods["flash"].p_values.within_method == pytest.approx(3 * p_of(2 * math.sqrt(3)))
     # an oracle is in no family
     oracle = cells["equal"].methods["oracle_clean"]
-    assert oracle.p_values.in_setting == pytest.approx(p_of(0.1 * math.sqrt(3) / 1e-4), rel=1e-3)
+    assert oracle.p_values.within_setting == pytest.approx(p_of(0.1 * math.sqrt(3) / 1e-4), rel=1e-3)
 
 
 def test_a_users_own_method_does_not_change_the_others(tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ def test_adjusted_p_values_keep_their_order(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
     ps = {(cell, row): 0.01 for cell in ("equal", "noisy") for row in ("flash", "powd", "mine")}
     adjusted = adjust_all(study, ps)
-    assert {place: p.in_setting for place, p in adjusted.items()} == pytest.approx(dict.fromkeys(ps, 0.03))
+    assert {place: p.within_setting for place, p in adjusted.items()} == pytest.approx(dict.fromkeys(ps, 0.03))
     assert list(adjusted) == list(ps)
 
 

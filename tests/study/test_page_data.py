@@ -56,7 +56,7 @@ def test_settings_are_counted(tmp_path: Path) -> None:
     results = make_results(study, LATE_MEANS)
     summary = summarise(study, results, judge(study, results), {})
     assert summary["counts"] == {"won": 1, "unused": 1, "nothing": 0, "open": 0}
-    assert (summary["tests"], summary["anywhere"], summary["seeds"]) == (4, 1, "3")
+    assert (summary["tests"], summary["won_over_all"], summary["seeds"]) == (4, 1, "3")
     assert [setting["label"] for setting in summary["settings"]] == ["noisy", "equal"]
     assert (summary["overall"] is not None, summary["faster"]) == (True, None)
 

@@ -17,7 +17,7 @@ from fedcohort.study import report, runner
 from fedcohort.study.definition import list_conditions
 from fedcohort.study.progress import describe
 from fedcohort.study.result_files import DONE, FAILED, REFUSED
-from fedcohort.study.results import Results, list_runs
+from fedcohort.study.results import Results, drop_repeated_runs
 from fedcohort.study.results import load as load_results
 from fedcohort.study.runner import COMPOSING, StudyRunner
 from fedcohort.study.tasks import Outcome, Task, identity_of
@@ -87,7 +87,7 @@ def test_a_study_runs_all_conditions_and_seeds(tmp_path: Path, monkeypatch: pyte
     logs, lines = tmp_path / "logs", list[str]()
     first = run_study(study, logs, [0], lines)
     assert lines[0] == "0 of 7 runs are done, 7 to do"
-    assert [key[:2] for key, _ in first.done()] == [
+    assert [key[:2] for key, _ in first.done_runs()] == [
         ("equal", "random"),
         ("equal", "round_robin"),
         ("noisy", "bound:clean"),
@@ -108,10 +108,10 @@ def test_a_study_runs_all_conditions_and_seeds(tmp_path: Path, monkeypatch: pyte
 
     second = run_study(study, logs)
     columns = ("when", "wall_s", "fingerprint", "late")
-    for key, row in first.done():
+    for key, row in first.done_runs():
         assert [second.rows[key][name] for name in columns] == [row[name] for name in columns]
     assert sum(row["status"] == DONE for row in second.rows.values()) == 10
-    assert len(list_runs(row for _, row in second.done())) == 8  # the bound's two are those of equal
+    assert len(drop_repeated_runs(row for _, row in second.done_runs())) == 8  # the bound's two are those of equal
 
     monkeypatch.setattr(runner, "run_tasks", played_by(forbid))
     lines.clear()
@@ -267,7 +267,7 @@ def test_results_of_earlier_jobs_are_collected(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(runner, "run_tasks", forbid)
     with pytest.raises(OptionError, match=r"sweep a: 1 done, 1 left.*\n  fedcohort sweep cancel a logs="):
         work.run(places, [0])
-    assert [key[1] for key, _ in load_results(study).done()] == ["random"]
+    assert [key[1] for key, _ in load_results(study).done_runs()] == ["random"]
     assert not list((logs / "runs").iterdir())
     (tmp_path / "squeue").write_text("#!/bin/sh\necho\n")
     assert work.collect(places, [0]) == []

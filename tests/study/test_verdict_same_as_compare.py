@@ -49,8 +49,8 @@ def test_compare_and_report_give_the_same_verdict(name: str, options: dict[str, 
         assert entry.difference is not None
         assert entry.verdict == method.verdict, pair
         assert entry.difference.mean == pytest.approx(method.difference.mean, abs=1e-6)
-        assert entry.p == pytest.approx(method.p_values.in_setting, abs=1e-6) or math.isnan(entry.p), pair
-    for key, row in results.done():
+        assert entry.p == pytest.approx(method.p_values.within_setting, abs=1e-6) or math.isnan(entry.p), pair
+    for key, row in results.done_runs():
         if key[:2] in methods:
             assert row["target"] == pytest.approx(times.targets[key[0]][key[2]])
     speeds = measure_speeds(study, results)

@@ -36,7 +36,7 @@ def read(folder: Path) -> results.Results:
 def test_committed_rows_match_todays_configs(folder: Path, tmp_path: Path) -> None:
     """A change of a default or of an option's name would have whole studies run again: it is seen here."""
     study = definition_file.load(folder)
-    rows = {key[:2]: (key[2], row) for key, row in read(folder).done()}
+    rows = {key[:2]: (key[2], row) for key, row in read(folder).done_runs()}
     places = [place for place in list_conditions(study) if (place.setting, place.method) in rows]
     assert places  # of which some are looked at
     for place in spread(places):
@@ -50,5 +50,5 @@ def test_committed_summaries_follow_from_the_curves(folder: Path) -> None:
     """Results follow from the curves, by today's rules: a table that was kept by older ones misleads who opens it."""
     key, names = ["cell", "selector", "seed"], ["late", "rounds_to_target", "virtual_s_to_target", "bytes_to_target"]
     committed = pd.read_parquet(folder / result_files.RESULTS).set_index(key)[names]
-    computed = pd.DataFrame([row for _, row in read(folder).done()]).set_index(key)[names]
+    computed = pd.DataFrame([row for _, row in read(folder).done_runs()]).set_index(key)[names]
     pd.testing.assert_frame_equal(committed.loc[computed.index], computed, check_dtype=False, rtol=1e-5, atol=0)

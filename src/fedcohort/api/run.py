@@ -12,7 +12,7 @@ from fedcohort.api.tables import replace_data
 from fedcohort.console import terminal
 from fedcohort.errors import ComponentError, FedcohortError, OptionError
 from fedcohort.host import messages
-from fedcohort.host.interrupt import NOTHING, Stopped
+from fedcohort.host.interrupt import STOPPED_BEFORE_TRAINING, Stopped
 from fedcohort.jobs.job import run_checked
 from fedcohort.record import folder, history, metadata
 from fedcohort.record.observer import RunInfo
@@ -26,7 +26,7 @@ from fedcohort.startup.overrides import list_overrides
 if TYPE_CHECKING:
     import pandas as pd
 
-INTERRUPTED = 128 + signal.SIGINT
+INTERRUPTED_CODE = 128 + signal.SIGINT
 
 
 @dataclass(frozen=True)
@@ -126,13 +126,13 @@ def run_overrides(overrides: Sequence[str]) -> RunResult:
         try:
             return RunResult(run_checked(compose.compose_run(overrides, configs), None))
         except Stopped as stop:
-            if stop.code != INTERRUPTED:
+            if stop.code != INTERRUPTED_CODE:
                 raise
             return RunResult(stop.folder)
         except SystemExit as stop:
-            if stop.code != INTERRUPTED:
+            if stop.code != INTERRUPTED_CODE:
                 raise
-            raise KeyboardInterrupt(NOTHING) from None
+            raise KeyboardInterrupt(STOPPED_BEFORE_TRAINING) from None
 
 
 def find_configs() -> Path:

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.api.run import INTERRUPTED, RunResult, find_configs, plain_errors
+from fedcohort.api.run import INTERRUPTED_CODE, RunResult, find_configs, plain_errors
 from fedcohort.api.tables import replace_data
 from fedcohort.console import terminal
 from fedcohort.host import messages
@@ -131,6 +131,6 @@ def sweep(*, n_jobs: int = 1, launcher: str = "local", **options: object) -> Swe
             with suppress(KeyboardInterrupt):
                 run_grid(folder, configs, launch)
         except SystemExit as stop:
-            if stop.code != INTERRUPTED:
+            if stop.code != INTERRUPTED_CODE:
                 raise
         return SweepResult(folder)

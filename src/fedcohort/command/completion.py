@@ -13,7 +13,7 @@ from pathlib import Path
 import typer
 
 SHELLS = ("bash", "zsh", "fish", "powershell")
-COMPOSED = ("run", "replay", "profile", "data", "demo")  # commands that take the options of train.py
+COMMANDS_WITH_RUN_OPTIONS = ("run", "replay", "profile", "data", "demo")  # commands that take the options of train.py
 
 
 def candidates(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -29,7 +29,7 @@ def candidates(ctx: typer.Context, incomplete: str) -> list[str]:
         return [kind for kind in KINDS if kind.startswith(incomplete)]
     if command == "methods":
         return [group for group in groups if group.startswith(incomplete)]
-    if command not in COMPOSED:
+    if command not in COMMANDS_WITH_RUN_OPTIONS:
         return []
     group, equals, start = incomplete.partition("=")
     behind = before[-2:] if before[-1:] == ["="] else before[-1:]

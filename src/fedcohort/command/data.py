@@ -34,7 +34,7 @@ from fedcohort.record.observer import RunInfo
 from fedcohort.record.overview import list_run_facts
 from fedcohort.report.figure import partition, style
 from fedcohort.startup import check, command_line, components, compose, options
-from fedcohort.startup.load import PARTS, data_seed, load_federation
+from fedcohort.startup.load import DATA_GROUPS, data_seed, load_federation
 from fedcohort.startup.overrides import spell_value
 from fedcohort.startup.run_info import describe_data
 
@@ -45,7 +45,7 @@ OUT = "out="
 WIDTH = 12  # of the labels at the left
 MAX_CLIENTS = 20  # in the table
 MAX_CLASSES = 3  # of a client that are named
-GROUPS = ("dataset", "heterogeneity", *PARTS)
+GROUPS = ("dataset", "heterogeneity", *DATA_GROUPS)
 LINES = ("clients", "classes", "labels", "skewed", "imbalance", "hub", "inputs")
 
 log = logging.getLogger("fedcohort")
@@ -118,8 +118,8 @@ def _show(typed: Sequence[str], out_folder: str | None, name: str, configs: Path
 def describe_split(composition: compose.Composed, typed: Sequence[str]) -> tuple[Federation, RunInfo]:
     """Split the data among clients, and describe them as a run does at its start. Raises the errors of a run."""
     check.check_options(composition)
-    objects = {group: components.make(composition, group) for group in PARTS}
-    check.check_owners(composition, objects["partition"])
+    objects = {group: components.make(composition, group) for group in DATA_GROUPS}
+    check.check_client_column(composition, objects["partition"])
     federation = load_federation(composition, objects)
     return federation, RunInfo(
         folder=Path(composition.config["paths"]["logs"]).absolute() / "data",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedcohort import units
 from fedcohort.api.comparison import Comparison, compare
-from fedcohort.api.run import INTERRUPTED, run_overrides
+from fedcohort.api.run import INTERRUPTED_CODE, run_overrides
 from fedcohort.console.terminal import console
 from fedcohort.errors import OptionError
 from fedcohort.host.commands import fedcohort_command, program_command
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SETTING = ("heterogeneity=noise_bimodal", "label_noise.share=0.7")
 SETTING_TEXT = "35 of 50 clients have 90 % wrong labels"
-SELECTOR, BASELINE, BEST = "flash", "random", "flash_answered"
+SELECTOR, BASELINE, BEST_SELECTOR = "flash", "random", "flash_answered"
 REPORT = Path("logs/demo")
 COSTS = {
     "virtual_s": ("virtual time", units.seconds),
@@ -46,7 +46,7 @@ def list_runs(arguments: Sequence[str]) -> dict[str, list[str]]:
     common = [*setting, *(argument for name, argument in typed.items() if not f"{name}.".startswith("selector."))]
     options = [argument for name, argument in typed.items() if name.startswith("selector.")]
     runs = {selector: [f"selector={selector}", *options, *common]}
-    return runs | {name: [f"selector={name}", *common] for name in (BASELINE, BEST) if name != selector}
+    return runs | {name: [f"selector={name}", *common] for name in (BASELINE, BEST_SELECTOR) if name != selector}
 
 
 def tabulate(comparison: Comparison, title: str) -> "Table":
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         out.print(f"\nrun {number} of {len(runs)}: {typed}", soft_wrap=True, markup=False)
         results.append(run_overrides(overrides))
         if results[-1].status != "finished":
-            return INTERRUPTED
+            return INTERRUPTED_CODE
     comparison = compare(results, baseline=BASELINE)
     page, *_ = comparison.write(REPORT)
     common = runs[BASELINE][1:]

@@ -42,7 +42,7 @@ from fedcohort.host.lock import is_locked
 from fedcohort.jobs.launch import Launch
 from fedcohort.study import compare_code, leaderboard, progress, results, session
 from fedcohort.study.checks import read_seeds
-from fedcohort.study.definition import STUDY_FILE, Study, list_conditions, with_own_methods
+from fedcohort.study.definition import STUDY_FILE, Study, add_user_methods, list_conditions
 from fedcohort.study.definition_file import load
 from fedcohort.study.result_files import FAILED, RESULTS
 from fedcohort.study.runner import StudyRunner
@@ -113,14 +113,16 @@ def main(arguments: Sequence[str]) -> int:
     methods = _read_list("selectors", options["selectors"])
     if leaderboard.is_leaderboard(STUDIES / name):
         return _report_leaderboard(verb, name, configs)
-    study = with_own_methods(load(STUDIES / name), methods, configs)
+    study = add_user_methods(load(STUDIES / name), methods, configs)
     if verb == "tune":
         return _tune(study, methods, configs, launch)
     if verb == "report":
         return _report(study, configs)
     seeds = _read_seeds(study, options["seeds"])
     requested = list_conditions(study, _read_list("cells", options["cells"]), methods)
-    may_write = verb != "status" or not is_locked(logs / session.LOCK)  # else the running command stores the results
+    may_write = verb != "status" or not is_locked(
+        logs / session.LOCK_FILE
+    )  # else the running command stores the results
     with session.lock_study(logs, _print_line) if may_write else session.print_warnings_once():
         stored = results.load(study, logs)  # under the lock, so that no other process writes to it
         keep, again = options["keep_runs"] == "true", options["again"]

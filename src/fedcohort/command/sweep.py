@@ -30,7 +30,7 @@ from fedcohort.record.folder import status_of
 from fedcohort.record.sweep_folder import JobRecord, Plan
 from fedcohort.tracking import identity
 
-WHAT = ("status", "cancel")
+ACTIONS = ("status", "cancel")
 POLL_S = 0.2  # seconds between two looks whether the sweep's process has ended
 
 
@@ -105,7 +105,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command. Raises `OptionError`."""
     typed = [argument for argument in arguments if "=" not in argument]
     options = read_options([argument for argument in arguments if "=" in argument], ("logs", "wait_s"))
-    if len(typed) != 2 or typed[0] not in WHAT:
+    if len(typed) != 2 or typed[0] not in ACTIONS:
         raise OptionError(f"type fedcohort sweep status ID, or fedcohort sweep cancel ID, got {' '.join(arguments)!r}")
     what, name = typed
     wait_s = ranges.parse_number("wait_s", options.get("wait_s", "120"), "[0, inf)")

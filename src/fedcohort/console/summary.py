@@ -16,7 +16,7 @@ from fedcohort.results.summary_rows import more_rows, rows
 from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")
-NAME = "summary.json"
+SUMMARY_FILE = "summary.json"
 FULL_OPTION = "callback.summary.full=true"
 
 
@@ -47,7 +47,7 @@ class Summary(Observer):
         summary = summarise(self._info, read(self._info.folder), status)
         for line in summary["warnings"]:
             log.warning("%s", line)
-        write_atomically(self._info.folder / NAME, json.dumps(_finite(summary), indent=1, default=str) + "\n")
+        write_atomically(self._info.folder / SUMMARY_FILE, json.dumps(_finite(summary), indent=1, default=str) + "\n")
         if summary["rounds"] and not is_brief():
             print_summary(summary, full=self._full)
 

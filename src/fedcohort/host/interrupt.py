@@ -25,9 +25,9 @@ from fedcohort.host.standard_output import discard_output, is_output_closed
 log = logging.getLogger("fedcohort")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-CLUSTERS = (signal.SIGUSR1, signal.SIGUSR2)  # signals of launchers: submitit requeues a job, and ends it
-PIPE = 128 + signal.SIGPIPE
-NOTHING = "stopped before a round was trained"
+CLUSTER_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2)  # signals of launchers: submitit requeues a job, and ends it
+CLOSED_PIPE_CODE = 128 + signal.SIGPIPE
+STOPPED_BEFORE_TRAINING = "stopped before a round was trained"
 
 
 class Stop(KeyboardInterrupt):
@@ -105,7 +105,7 @@ class Interrupts:
         """Install the signal handlers of this module. A signal that is ignored (`nohup`) stays ignored."""
         self._shared = mmap.mmap(-1, 2)  # new, as a worker shares the old one with all workers of its fork server
         self._phase, self._owner, self._own, self._seen = Phase.START, os.getpid(), 0, False
-        for number in CLUSTERS:
+        for number in CLUSTER_SIGNALS:
             if callable(handler := signal.getsignal(number)):
                 signal.signal(number, self._for_owner(handler))
         handlers = {number: signal.getsignal(number) for number in SIGNALS}
@@ -151,8 +151,8 @@ class Interrupts:
     def note_closed_pipe(self) -> None:
         """Note that the output's pipe is closed, which ends the run like a signal."""
         if self._before is None:
-            raise SystemExit(PIPE)
-        self.record_exit_code(PIPE)
+            raise SystemExit(CLOSED_PIPE_CODE)
+        self.record_exit_code(CLOSED_PIPE_CODE)
         self.check()
 
     def _give_back(self, handlers: dict[int, Any]) -> None:
@@ -199,7 +199,7 @@ class Interrupts:
 interrupts = Interrupts()
 
 
-def run_main(main: Callable[[], int], message: str = NOTHING) -> int:
+def run_main(main: Callable[[], int], message: str = STOPPED_BEFORE_TRAINING) -> int:
     """Return the exit code of `main`; end the process with the signal's exit code if a signal ended it.
 
     A reader of the output that has gone, such as `head`, counts as SIGPIPE.
@@ -216,10 +216,10 @@ def run_main(main: Callable[[], int], message: str = NOTHING) -> int:
     except BaseException as error:
         if isinstance(error, BrokenPipeError) and is_output_closed():
             discard_output()
-            interrupts.record_exit_code(PIPE)
+            interrupts.record_exit_code(CLOSED_PIPE_CODE)
         if not interrupts.code or (isinstance(error, SystemExit) and error.code != interrupts.code):
             raise
-        if not isinstance(error, SystemExit) and interrupts.code != PIPE:
+        if not isinstance(error, SystemExit) and interrupts.code != CLOSED_PIPE_CODE:
             sys.stderr.write(f"{message}\n")
     finally:
         interrupts.stop()

@@ -11,9 +11,9 @@ from pathlib import Path
 from fedcohort.errors import OptionError
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
-SMALL = 2**26  # bytes below which a need is not checked
+MIN_CHECKED_BYTES = 2**26  # bytes below which a need is not checked
 _RESIDENT = {"after collection": 0.0}  # bytes of the process after the last garbage collection by `end_run`
-GROWTH = 2**26  # bytes of growth from which a full garbage collection, which takes 0.25 s, is worth its time
+MIN_GROWTH_BYTES = 2**26  # bytes of growth from which a full garbage collection, which takes 0.25 s, is worth its time
 
 
 def keep_freed_memory() -> None:
@@ -61,7 +61,7 @@ def end_run() -> None:
     Lightning's objects refer to each other, so that a run's data stay in memory until the next full garbage collection.
     That depends on the number of new objects: up to then, data of 200 MB would be in memory twenty times.
     """
-    grown = resident_bytes() - _RESIDENT["after collection"] > GROWTH
+    grown = resident_bytes() - _RESIDENT["after collection"] > MIN_GROWTH_BYTES
     if grown:
         gc.collect()
     return_free_memory()
@@ -104,6 +104,6 @@ def require_memory(needed: float, what: str, cure: str) -> None:
         what: the part of the run that needs them, with which the message begins.
         cure: the options that the user can change.
     """
-    if needed > SMALL and needed > (free := available_bytes()):
+    if needed > MIN_CHECKED_BYTES and needed > (free := available_bytes()):
         needs = f"{what} needs at least {needed / 1e9:.1f} GB of memory"
         raise OptionError(f"{needs}, {free / 1e9:.1f} GB are available: {cure}")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fedcohort.errors import FedcohortError, describe
 from fedcohort.host import slurm
-from fedcohort.host.interrupt import NOTHING, Stop, interrupts
+from fedcohort.host.interrupt import STOPPED_BEFORE_TRAINING, Stop, interrupts
 from fedcohort.jobs import gpus, objective_metric
 from fedcohort.record.folder import log_of
 from fedcohort.record.sweep_folder import SweepJob
@@ -124,5 +124,5 @@ def own_process() -> Iterator[None]:
     except Stop as stop:
         if not outermost:
             raise
-        log.warning("%s", NOTHING)
+        log.warning("%s", STOPPED_BEFORE_TRAINING)
         raise SystemExit(stop.code) from None

@@ -80,7 +80,7 @@ class Assignment:
     hash: str
 
 
-def assign(raw: Raw, options: SplitOptions) -> Assignment:
+def assign_samples(raw: Raw, options: SplitOptions) -> Assignment:
     """Draw the rows of the server and of the clients, and the labels that clients see."""
     seed = options.seed
     server = draw_server_rows(raw, options.server_val, generator(seed, "server_val"))

@@ -17,8 +17,10 @@ from fedcohort.ranges import refuse
 from fedcohort.startup import hydra_errors
 from fedcohort.startup.options import CHECKS
 
-FULL = "HYDRA_FULL_ERROR"
-_ENCLOSING: list[str | None] = []  # the value of FULL before each active call of `run_with_one_line_errors`
+TRACEBACK_VARIABLE = "HYDRA_FULL_ERROR"
+_ENCLOSING: list[
+    str | None
+] = []  # the value of TRACEBACK_VARIABLE before each active call of `run_with_one_line_errors`
 PLUGINS = {  # launchers and sweepers that are plugins, and a package that each requires
     "hydra/launcher=joblib": "hydra_plugins.hydra_joblib_launcher",
     "hydra/launcher=slurm": "submitit",
@@ -35,7 +37,7 @@ HYDRA_OPTIONS = (
     *(SWEEP_DIR, "hydra.sweeper", "hydra.launcher", "hydra.searchpath", "hydra.verbose", "hydra.job.env_set"),
     *("hydra/launcher", "hydra/sweeper", "hydra/help", "hydra/hydra_help", "hydra/hydra_logging"),
 )
-INSTEAD = {  # what to type in place of a rejected option
+REPLACEMENTS = {  # what to type in place of a rejected option
     "hydra.run": "set paths.logs=FOLDER, or name=TEXT for the first part of the run folder's name",
     "hydra.output_subdir": "the run's folder has config.yaml",
     "hydra.mode": "put -m first for a sweep",
@@ -55,9 +57,9 @@ def run_with_one_line_errors(main: Callable[[], object], arguments: Sequence[str
     Returns:
         The exit code: 0, or 2 after a mistake.
     """
-    before = os.environ.get(FULL)
+    before = os.environ.get(TRACEBACK_VARIABLE)
     _ENCLOSING.append(before)
-    os.environ[FULL] = "1"  # Hydra then raises its errors instead of printing them
+    os.environ[TRACEBACK_VARIABLE] = "1"  # Hydra then raises its errors instead of printing them
     try:
         check_command_line(arguments, configs)
         main()
@@ -69,8 +71,8 @@ def run_with_one_line_errors(main: Callable[[], object], arguments: Sequence[str
         return 2
     finally:
         _ENCLOSING.pop()
-        os.environ.pop(FULL)
-        os.environ.update({} if before is None else {FULL: before})
+        os.environ.pop(TRACEBACK_VARIABLE)
+        os.environ.update({} if before is None else {TRACEBACK_VARIABLE: before})
     return 0
 
 
@@ -84,7 +86,7 @@ def check_command_line(arguments: Sequence[str], configs: Path) -> None:
 
 def is_traceback_requested() -> bool:
     """Return whether the user has set HYDRA_FULL_ERROR=1, which `run_with_one_line_errors` sets, too."""
-    return (_ENCLOSING[0] if _ENCLOSING else os.environ.get(FULL)) == "1"
+    return (_ENCLOSING[0] if _ENCLOSING else os.environ.get(TRACEBACK_VARIABLE)) == "1"
 
 
 def check_arguments(arguments: Sequence[str], configs: Path) -> None:
@@ -138,7 +140,7 @@ def check_hydra_options(arguments: Sequence[str]) -> None:
     for name, _, value in typed:
         if not re.match(r"hydra\b", name):
             continue
-        instead = next((text for option, text in INSTEAD.items() if _is_below(name, option)), "leave it out")
+        instead = next((text for option, text in REPLACEMENTS.items() if _is_below(name, option)), "leave it out")
         if name == "hydra.launcher.submitit_folder" or not any(_is_below(name, option) for option in HYDRA_OPTIONS):
             raise OptionError(
                 f"{name}={value} is rejected, as fedcohort makes the folders, the log and the callbacks of a run: "

@@ -83,7 +83,7 @@ class JobComposer:
         group = override.key_or_group
         if override.type != OverrideType.CHANGE or override.package is not None:
             return False
-        if group not in (*check.LIGHT, *check.HEAVY) or group in DATA_GROUPS:
+        if group not in (*check.GROUPS_WITHOUT_TORCH, *check.GROUPS_WITH_TORCH) or group in DATA_GROUPS:
             return False
         text = _read_text(self._configs, group, str(override.value()))
         return "\n_target_: " in f"\n{text}" and "defaults:" not in text and "@package" not in text

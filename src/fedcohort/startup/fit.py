@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import messages
 from fedcohort.host.commands import program_command
-from fedcohort.host.interrupt import NOTHING, PIPE, Phase, Stopped, interrupts
+from fedcohort.host.interrupt import CLOSED_PIPE_CODE, STOPPED_BEFORE_TRAINING, Phase, Stopped, interrupts
 from fedcohort.host.processes import make_repeatable
 from fedcohort.lightning import trainer
 from fedcohort.lightning.loop import FederatedLoop
@@ -157,8 +157,8 @@ def _report_ending(path: Path, resume_command: str, owners: Mapping[str, str]) -
         done = status.get("rounds_done")
         if done and status["status"] != "finished":
             log.warning("stopped after round %d; resume with: %s", done, resume_command)
-        elif not done and interrupts.code != PIPE:
-            log.warning("%s", NOTHING)
+        elif not done and interrupts.code != CLOSED_PIPE_CODE:
+            log.warning("%s", STOPPED_BEFORE_TRAINING)
         raise Stopped(interrupts.code, path) if done else SystemExit(interrupts.code)
 
 

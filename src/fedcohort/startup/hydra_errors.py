@@ -15,9 +15,12 @@ from fedcohort import ranges
 from fedcohort.errors import FedcohortError
 from fedcohort.startup.options import unknown_option_error
 
-LOST = ("UncompletedJobError", "FailedJobError", "TerminatedWorkerError")  # errors of submitit and joblib
+LOST_JOB_ERRORS = ("UncompletedJobError", "FailedJobError", "TerminatedWorkerError")  # errors of submitit and joblib
 SWEEP = "{0}: several values are a sweep, put -m first (python train.py -m ...); a list is typed as [a,b]"
-OF_USER = {"dataset": "dataset=folder dataset.path={}", "model": "model=module model.path={}"}  # for a file, a class
+USER_OPTIONS = {
+    "dataset": "dataset=folder dataset.path={}",
+    "model": "model=module model.path={}",
+}  # for a file, a class
 MESSAGES = (  # pattern of the first line of Hydra's error, and the message
     (r"Ambiguous value for argument '(.*)'$", SWEEP),
     (r"Sweep parameters '(.*)' requires", SWEEP),
@@ -64,7 +67,7 @@ def explain(error: BaseException, arguments: Sequence[str], configs: Path) -> st
             if (choices := list_choices(configs, group)) and value not in choices:
                 return unknown_choice_message(configs, group, value)
         return f"can't read {' '.join(arguments)}: type name=value"
-    if type(error).__name__ in LOST:
+    if type(error).__name__ in LOST_JOB_ERRORS:
         lines = [line for line in str(error).splitlines() if line.strip("- ")]
         return f"a job was lost: {' '.join(lines[:2])}"  # the log of the job follows
     return f"SLURM rejected the jobs: {text}" if type(error).__module__.startswith("submitit") else None
@@ -86,8 +89,8 @@ def unknown_choice_message(configs: Path, name: str, value: str, choices: Iterab
     """
     group = name.partition("@")[0]
     error = ranges.unknown_choice_error(name, value, list(choices) or list_choices(configs, group))
-    if group in OF_USER and re.search(r"[./]", value):
-        return f"{error}. For your own, type {OF_USER[group].format(value)}"
+    if group in USER_OPTIONS and re.search(r"[./]", value):
+        return f"{error}. For your own, type {USER_OPTIONS[group].format(value)}"
     choices_elsewhere = [
         f"{path.parent.name}={value}" for path in sorted(configs.glob("*/*.yaml")) if path.stem == value
     ]

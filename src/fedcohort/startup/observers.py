@@ -15,7 +15,9 @@ from fedcohort.startup.command_line import is_inside
 from fedcohort.startup.components import CALLBACK, Instance
 from fedcohort.startup.compose import Composed
 
-FOLDERS = frozenset({"dirpath", "save_dir", "root_dir", "logs"})  # options of callbacks and trackers that are folders
+FOLDER_OPTIONS = frozenset(
+    {"dirpath", "save_dir", "root_dir", "logs"}
+)  # options of callbacks and trackers that are folders
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def _check_folders(nodes: Mapping[str, object], logs: str) -> None:
     """
     for where, node in nodes.items():
         options = node if isinstance(node, Mapping) else {}
-        for option in FOLDERS & options.keys():
+        for option in FOLDER_OPTIONS & options.keys():
             folder = options[option]
             if folder is not None and folder != logs and not is_inside(str(folder), logs):
                 allowed = f"null, or a folder inside paths.logs={logs}, the only folder that a run writes to"

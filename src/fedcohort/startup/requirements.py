@@ -22,8 +22,18 @@ if TYPE_CHECKING:
     from fedcohort.model.base import Model
 
 # Groups whose components may have requirements, in the order of the messages, and groups whose components read signals
-GROUPS = ("selector", "agg", "codec", "objective", "availability", "samples", "deadline", "device", "augmentation")
-READERS = ("selector", "agg", "samples", "deadline")
+GROUPS_WITH_REQUIREMENTS = (
+    "selector",
+    "agg",
+    "codec",
+    "objective",
+    "availability",
+    "samples",
+    "deadline",
+    "device",
+    "augmentation",
+)
+SIGNAL_READERS = ("selector", "agg", "samples", "deadline")
 EVALUATIONS = {"every": "", "clients_every": " on the clients"}  # options of the node `eval`, and where they evaluate
 
 
@@ -35,11 +45,11 @@ def check(choices: Mapping[str, str], facts: Facts) -> None:
         facts: the run, as far as it is known.
     """
     required: list[tuple[str, Requirement]] = []
-    for group in GROUPS:
+    for group in GROUPS_WITH_REQUIREMENTS:
         component = getattr(facts.components, group)
         with name_part_in_errors(component):
             required += [(group, item) for item in sort_requirements(component.requirements, choices[group])]
-    for group in READERS:
+    for group in SIGNAL_READERS:
         component = getattr(facts.components, group)
         with name_part_in_errors(component):
             signals = [find(name) for name in sorted(component.needs)]
@@ -154,11 +164,11 @@ def list_notices(choices: Mapping[str, str], facts: Facts, typed: Sequence[str] 
     """
     lines = [
         f"{group}={choices[group]} is an oracle, which no server could run: it reads {', '.join(signals)}"
-        for group in READERS
+        for group in SIGNAL_READERS
         if (signals := unknowable(getattr(facts.components, group).needs))
     ]
     unmet_recommendations: dict[Requirement, list[str]] = {}  # recommendations of several components may be the same
-    for group in GROUPS:
+    for group in GROUPS_WITH_REQUIREMENTS:
         for recommendation in sort_requirements(getattr(facts.components, group).recommendations, choices[group]):
             if recommendation.holds(facts) is False:
                 unmet_recommendations.setdefault(recommendation, []).append(f"{group}={choices[group]}")

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from fedcohort.startup.restart import ResumePoint
     from fedcohort.types import Values
 
-OF_DATA = ("n_train", "class_counts", "noise_rate", "skew", "feature_noise", "client_names")
-OF_PRESET = ("partition", "label_noise", "feature_noise")  # groups whose choices a preset sets
+DATA_FIELDS = ("n_train", "class_counts", "noise_rate", "skew", "feature_noise", "client_names")
+PRESET_GROUPS = ("partition", "label_noise", "feature_noise")  # groups whose choices a preset sets
 TARGET = "_target_"
 CALLBACK = "callback"  # the group of observers and of Lightning's callbacks
 MAX_RUNS = 50  # the newest runs that are compared: each has a config of 200 lines to read
 MAX_DIFFERENCES = 4  # in the message
 IDENTITY = (Identity.HASH, Identity.SEED)
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where libyaml is installed
+YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where libyaml is installed
 
 
 def describe_run(
@@ -94,7 +94,7 @@ def _list_tags(loop: "FederatedLoop") -> dict[str, str]:
 def describe_data(federation: "Federation") -> dict[str, Any]:
     """Return the fields of `RunInfo` that describe the data and their distribution among clients."""
     return {
-        **{name: getattr(federation, name) for name in OF_DATA},
+        **{name: getattr(federation, name) for name in DATA_FIELDS},
         "labels": {str(number): name for number, name in enumerate(federation.class_names)},
     }
 
@@ -114,7 +114,7 @@ def list_changed(composition: Composed) -> dict[str, str]:
     for group in (group for group in choices if "." not in group and role_of(group).tracked):
         default_choices = default_choices | _read_inner_choices(configs, group, choices[group])
     for group, choice in sorted(choices.items(), key=lambda item: "." in item[0]):  # inner components are last
-        is_of_preset = PRESET in choices and group in OF_PRESET
+        is_of_preset = PRESET in choices and group in PRESET_GROUPS
         if choice != default_choices.get(group) and not is_of_preset and ("." in group or role_of(group).tracked):
             changed[group] = choice
         options = _read_options(configs, group, choice)
@@ -148,7 +148,7 @@ def _read_defaults(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
     preset = _load(path.parent / PRESET / f"{choices[PRESET]}.yaml")
     for line in preset.get("defaults", ()):
         overridden = {key.removeprefix("override /"): choice for key, choice in line.items()}
-        choices |= {group: choice for group, choice in overridden.items() if group in OF_PRESET}
+        choices |= {group: choice for group, choice in overridden.items() if group in PRESET_GROUPS}
     return choices, {name: value for name, value in flat(content) if not name.startswith("hydra.")}
 
 
@@ -204,7 +204,7 @@ def describe_nearest_run(runs: Path, new: Path, config: Mapping[str, Any]) -> st
 def _read_identity(path: Path) -> dict[str, Any] | None:
     """Return the options of a run that distinguish it from other runs; None if its config can't be read."""
     try:
-        config = yaml.load(path.read_text(), LOADER)
+        config = yaml.load(path.read_text(), YAML_LOADER)
     except (OSError, ValueError, yaml.YAMLError):
         return None
     return select_options({str(k): v for k, v in config.items()}, *IDENTITY) if isinstance(config, dict) else None

@@ -8,11 +8,11 @@ from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.results.matching.run import EVALUATED
 from fedcohort.study import tasks
-from fedcohort.study.checks import name_file
-from fedcohort.study.definition import BASELINE, BOUND, STUDY_FILE, Condition, Study, option_of
+from fedcohort.study.checks import name_file_in_errors
+from fedcohort.study.definition import BASELINE, BOUND, STUDY_FILE, Condition, Study, option_name
 
 # options that decide how many rounds are evaluated
-SCHEDULE = ("rounds", "experiment", "eval.every", "eval.clients_every", "until.virtual_s")
+SCHEDULE_OPTIONS = ("rounds", "experiment", "eval.every", "eval.clients_every", "until.virtual_s")
 
 
 def check_conditions(study: Study, conditions: Sequence[Condition], configs: Path) -> None:
@@ -29,12 +29,12 @@ def check_conditions(study: Study, conditions: Sequence[Condition], configs: Pat
     path, reasons, accepted = study.folder / STUDY_FILE, dict[str, str](), set[str]()
     for condition in conditions:
         method = condition.method
-        has_schedule = any(option_of(override) in SCHEDULE for override in study.overrides.get(method, ()))
+        has_schedule = any(option_name(override) in SCHEDULE_OPTIONS for override in study.overrides.get(method, ()))
         is_needed = study.role_of(method) in (BASELINE, BOUND)
         if method in accepted and not is_needed and not has_schedule:
             continue
         if (refusal := tasks.find_refusal(condition.overrides, configs)) is None:
-            with name_file(path, ()):
+            with name_file_in_errors(path, ()):
                 check_evaluations(study, condition, tasks.compose(condition.overrides, configs).config)
             accepted.add(method)
         elif is_needed:

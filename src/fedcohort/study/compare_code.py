@@ -28,8 +28,8 @@ from fedcohort.study.runner import Run, StudyRunner
 from fedcohort.study.tasks import Outcome, Task, run_tasks
 from fedcohort.types import Values
 
-SAVED = 50  # number of reference runs after which the results are saved
-GROUP = ("config_hash", "budget", "commit", "dirty")
+SAVE_EVERY = 50  # number of reference runs after which the results are saved
+GROUP_COLUMNS = ("config_hash", "budget", "commit", "dirty")
 LOSS_TOLERANCE = 5e-3  # relative
 TOLERANCES = {  # relative and absolute; curves of older versions hold costs in single precision
     "value": (0.0, 5e-3),
@@ -55,7 +55,7 @@ def compare_with_current_code(runner: StudyRunner, conditions: Sequence[Conditio
                 result = _store_difference(runner, keys, outcome, f"{commit}{' with changes' * dirty}")
                 name = f"{condition.setting} {condition.method} seed {seed}"
                 runner.print_line(f"[{number}/{len(groups)}] {name}: {result}")
-                if number % SAVED == 0:
+                if number % SAVE_EVERY == 0:
                     runner.results.save()
     finally:
         runner.results.save()
@@ -69,7 +69,7 @@ def list_groups(runner: StudyRunner, conditions: Sequence[Condition], seeds: Seq
     for condition, seed in progress.runs:
         key = condition.key(seed)
         if progress.states[key] == DONE and (dirty or rows[key]["compared"] != commit):
-            groups.setdefault(tuple(rows[key][name] for name in GROUP), []).append((condition, seed))
+            groups.setdefault(tuple(rows[key][name] for name in GROUP_COLUMNS), []).append((condition, seed))
     return list(groups.values())
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import yaml
 
-from fedcohort.startup.run_info import LOADER
+from fedcohort.startup.run_info import YAML_LOADER
 
 PRIMARY = "train"
 NAME = re.compile(r"\w+")  # a file with another name, such as `my-method.yaml`, counts for all runs
@@ -35,7 +35,7 @@ class YamlFile:
         """Read a file below `configs`. Its text as it is counts if it is no valid yaml, which composing reports."""
         text = content = path.read_text(encoding="utf-8", errors="replace")
         with suppress(yaml.YAMLError):
-            options = yaml.load(text, LOADER)
+            options = yaml.load(text, YAML_LOADER)
             if isinstance(options, dict):
                 options.pop("hydra", None)
             content = "\n".join([*PACKAGE.findall(text), json.dumps(options, default=str)])

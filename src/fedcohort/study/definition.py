@@ -109,7 +109,7 @@ class Study:
         """Return the seeds on which the study runs the method."""
         return self.seeds[: self.few.get(method, len(self.seeds))]
 
-    def requests(self, setting: str, method: str) -> bool:
+    def includes(self, setting: str, method: str) -> bool:
         """Return whether the study runs the method in the setting.
 
         The baseline and a user's own methods run in all settings.
@@ -121,7 +121,7 @@ class Study:
         """Return the role of the method; a user's own method, which `study.yaml` does not name, is a METHOD."""
         return BOUND if method.startswith(BOUND_PREFIX) else self.roles.get(method, METHOD)
 
-    def is_own(self, method: str) -> bool:
+    def is_user_method(self, method: str) -> bool:
         """Return whether it is a user's own method, which `study.yaml` does not name."""
         return self.role_of(method) == METHOD and method not in self.roles
 
@@ -150,7 +150,7 @@ class Condition:
         return self.setting, self.method, seed
 
 
-def with_own_methods(study: Study, selectors: Sequence[str] | None, configs: Path) -> Study:
+def add_user_methods(study: Study, selectors: Sequence[str] | None, configs: Path) -> Study:
     """Add selectors of `configs/selector` that `study.yaml` does not name. Raises `OptionError` for unknown ones."""
     bounds = dict.fromkeys(BOUND_PREFIX + bound for setting in study.settings.values() for bound in setting.bounds)
     available = sorted(path.stem for path in (configs / "selector").glob("*.yaml"))
@@ -185,7 +185,7 @@ def list_conditions(
             continue
         for method, overrides in study.overrides.items():
             is_named = methods is not None and (method in methods or method == study.baseline)
-            if is_named or (methods is None and study.requests(name, method)):
+            if is_named or (methods is None and study.includes(name, method)):
                 seeds = tuple(study.seeds_of(method)) if method in study.few and methods is None else None
                 merged = merge_overrides(RUN_DEFAULTS, study.common, setting.overrides, overrides)
                 conditions.append(Condition(name, method, merged, seeds))
@@ -195,7 +195,7 @@ def list_conditions(
     return conditions
 
 
-def option_of(override: str) -> str:
+def option_name(override: str) -> str:
     """Return the option that an override sets: `label_noise.a` of `+label_noise.a=30`."""
     return override.lstrip("+~").partition("=")[0]
 
@@ -204,12 +204,12 @@ def merge_overrides(*lists: Iterable[str]) -> Overrides:
     """Join lists of overrides; of several overrides of one option, keep the last."""
     merged: dict[str, str] = {}
     for override in (override for overrides in lists for override in overrides):
-        merged.pop(option_of(override), None)
-        merged[option_of(override)] = override
+        merged.pop(option_name(override), None)
+        merged[option_name(override)] = override
     return tuple(merged.values())
 
 
-def clock_of(overrides: Iterable[str]) -> float | None:
+def clock_limit(overrides: Iterable[str]) -> float | None:
     """Return the virtual seconds at which a run with these overrides ends; None if no clock ends it."""
     values = [override.partition("=")[2] for override in overrides if override.lstrip("+").startswith(f"{CLOCK}=")]
     return float(values[-1]) if values and values[-1] != "null" else None

@@ -60,9 +60,9 @@ DEFAULTS: dict[str, Any] = {
     "variants": {},
     "notes": [],
 }
-OF_SETTING = ("label", "axis", "words", "bounds", "target", "rows", "family", "oracle")
+SETTING_OPTIONS = ("label", "axis", "words", "bounds", "target", "rows", "family", "oracle")
 ReadTarget = Callable[[str, object], Target | None]
-SEVERAL = "a list of selectors, or of `name: [overrides]`"
+METHOD_LIST = "a list of selectors, or of `name: [overrides]`"
 CLIENTS_EVERY = "eval.clients_every="  # the rounds that evaluate all clients
 
 
@@ -72,13 +72,13 @@ def load(folder: Path) -> Study:
     if not path.is_file():
         names = ", ".join(sorted(file.parent.name for file in folder.parent.glob(f"*/{STUDY_FILE}")))
         raise OptionError(f"there is no study {folder.name!r}; there are {names or 'none'} in {folder.parent}")
-    with checks.name_file(path, REQUIRED):
+    with checks.name_file_in_errors(path, REQUIRED):
         return _read(folder, read_yaml(path))
 
 
 def _read(folder: Path, options: Mapping[str, Any]) -> Study:
     checks.check_renamed(options)
-    checks.check_keys("", options, (*REQUIRED, *DEFAULTS), REQUIRED)
+    checks.check_option_names("", options, (*REQUIRED, *DEFAULTS), REQUIRED)
     node = {**DEFAULTS, **options}
     for key in ("title", "question", "metric"):
         ranges.text(key, node[key])
@@ -137,9 +137,9 @@ def _read_methods(node: Mapping[str, Any]) -> tuple[dict[str, Overrides], dict[s
     for key, role in (("selectors", METHOD), ("yardsticks", ORACLE), ("beside", REFERENCE)):
         methods = node[key]
         if not isinstance(methods, Sequence) or isinstance(methods, str):
-            raise ranges.refuse(key, SEVERAL, methods)
+            raise ranges.refuse(key, METHOD_LIST, methods)
         for method in methods:
-            name, method_overrides = _read_method(key, method, SEVERAL)
+            name, method_overrides = _read_method(key, method, METHOD_LIST)
             if name in overrides:
                 raise OptionError(f"{key}: {name} is there twice")
             overrides[name], roles[name] = method_overrides, role
@@ -151,14 +151,14 @@ def _read_method(key: str, value: object, allowed: str) -> tuple[str, Overrides]
         value = {value: [f"selector={value}"]}
     if not isinstance(value, Mapping) or len(value) != 1:
         raise ranges.refuse(key, allowed, value)
-    ((name, overrides),) = checks.named_mapping(key, value).items()
+    ((name, overrides),) = checks.read_named_mapping(key, value).items()
     return name, checks.read_overrides(f"{key}.{name}", overrides)
 
 
 def _read_settings(node: Mapping[str, Any]) -> dict[str, Setting]:
     at_baseline = Target(level=LEVEL if node["level"] is None else node["level"], crossing=node["crossing"])
     read_target = partial(checks.read_target, metric=node["metric"], at_baseline=at_baseline)
-    target, cells = read_target("target", node["target"]), checks.named_mapping("cells", node["cells"])
+    target, cells = read_target("target", node["target"]), checks.read_named_mapping("cells", node["cells"])
     settings = {name: _read_setting(name, value, target, read_target) for name, value in cells.items()}
     if not settings:
         raise ranges.refuse("cells", "one cell or more", cells)
@@ -172,11 +172,11 @@ def _read_settings(node: Mapping[str, Any]) -> dict[str, Setting]:
 
 
 def _read_setting(name: str, value: object, target: Target | None, read_target: ReadTarget) -> Setting:
-    where, node = f"cells.{name}", checks.mapping(f"cells.{name}", value)
-    checks.check_keys(where, node, OF_SETTING, ("words",))
+    where, node = f"cells.{name}", checks.read_mapping(f"cells.{name}", value)
+    checks.check_option_names(where, node, SETTING_OPTIONS, ("words",))
     for key in ("label", "axis", "family"):
         ranges.text(f"{where}.{key}", node.get(key), optional=True)
-    bounds = checks.named_mapping(f"{where}.bounds", node.get("bounds") or {})
+    bounds = checks.read_named_mapping(f"{where}.bounds", node.get("bounds") or {})
     return Setting(
         name,
         node.get("label") or name,

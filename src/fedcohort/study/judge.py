@@ -25,14 +25,14 @@ from fedcohort.results.verdict import judge_difference
 from fedcohort.results.winner import Winner, cross_fit
 from fedcohort.study.definition import METHOD, ORACLE, Pair, Study, list_conditions
 from fedcohort.study.ranking import (
-    RANKED,
+    RANKED_ROLES,
     Runs,
+    group_runs,
     half_of_seeds,
     rank_and_compare,
-    ranked_values,
-    sort_runs,
+    ranked_results,
+    results_by_seed,
     split_methods,
-    values_of,
 )
 from fedcohort.study.result_files import Row
 from fedcohort.study.results import Results
@@ -43,7 +43,7 @@ Differences = Mapping[str, Difference]  # of a setting, by method
 
 def judge(study: Study, results: Results) -> Verdict:
     """Return the verdict on a study; methods are ranked over two settings or more, and three methods or more."""
-    values = ranked_values(study, results)
+    values = ranked_results(study, results)
     ranks = rank_and_compare(study, values, split_methods(study, values)[0])
     is_ranked = ranks is not None and len(ranks.mean) > 2 and len(ranks.by_setting) > 1
     return replace(judge_settings(study, results), ranks=ranks if is_ranked else None)
@@ -51,9 +51,9 @@ def judge(study: Study, results: Results) -> Verdict:
 
 def judge_settings(study: Study, results: Results) -> Verdict:
     """Return the verdict on each method in each setting, without ranks over settings."""
-    runs = sort_runs(study, results)
+    runs = group_runs(study, results)
     differences = {
-        (setting, method): paired_difference(values_of(by_seed), values_of(methods[study.baseline]))
+        (setting, method): paired_difference(results_by_seed(by_seed), results_by_seed(methods[study.baseline]))
         for setting, methods in runs.items()
         for method, by_seed in methods.items()
         if method != study.baseline and set(by_seed) & set(methods.get(study.baseline, {}))
@@ -107,7 +107,7 @@ def _judge_setting(
             diverged=sum(not math.isfinite(value) for value in values),
             difference=difference,
             p_values=p_values,
-            verdict=judge_difference(difference, p_values.in_setting, study.rules) if method in differences else "",
+            verdict=judge_difference(difference, p_values.within_setting, study.rules) if method in differences else "",
             share_closed=_share(study, difference, headroom),
             rank=ranks.get(method, math.nan),
             costs={name: float(np.mean([row[name] for row in rows])) for name in COSTS},
@@ -191,7 +191,7 @@ def _find_winner(methods: Mapping[str, MethodVerdict], least: float) -> tuple[st
 def _rank_in_setting(study: Study, runs: Runs) -> dict[str, float]:
     """Return the ranks of methods with half of the baseline's seeds or more, over the seeds that all of them have."""
     least = half_of_seeds(study, runs)
-    methods = [name for name in runs if study.role_of(name) in RANKED and len(runs[name]) >= least]
+    methods = [name for name in runs if study.role_of(name) in RANKED_ROLES and len(runs[name]) >= least]
     common = sorted(set.intersection(*(set(runs[name]) for name in methods))) if methods else []
     if not common:
         return {}

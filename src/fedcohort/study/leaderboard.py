@@ -18,7 +18,7 @@ from fedcohort.errors import OptionError
 from fedcohort.results.metric import unit_of
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import definition_file, results
-from fedcohort.study.checks import check_keys, name_file, named_mapping, read_rules
+from fedcohort.study.checks import check_option_names, name_file_in_errors, read_named_mapping, read_rules
 from fedcohort.study.definition import STUDY_FILE, Study
 from fedcohort.study.results import Results
 
@@ -71,10 +71,10 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
     studies = {name: definition_file.load(folder.parent / name) for name in options["of"]}
     first = next(iter(studies.values()))
     for name, study in studies.items():
-        with name_file(folder / STUDY_FILE, REQUIRED):
+        with name_file_in_errors(folder / STUDY_FILE, REQUIRED):
             _check_alike(f"of.{name}", study, first)
     results_of = {name: read(study) for name, study in studies.items()}
-    studies = {name: results.with_oracles(study, results_of[name]) for name, study in studies.items()}
+    studies = {name: results.mark_oracles(study, results_of[name]) for name, study in studies.items()}
     duplicates = _find_duplicates(studies, results_of)
     settings = {
         f"{name}/{setting.name}": replace(
@@ -120,12 +120,12 @@ def _check_alike(option: str, study: Study, first: Study) -> None:
 
 def _read_options(folder: Path) -> dict[str, Any]:
     """Return the options of a leaderboard, with `win` converted to `Rules`."""
-    with name_file(folder / STUDY_FILE, REQUIRED):
+    with name_file_in_errors(folder / STUDY_FILE, REQUIRED):
         options = read_yaml(folder / STUDY_FILE)
-        check_keys("", options, (*REQUIRED, "win"), REQUIRED)
+        check_option_names("", options, (*REQUIRED, "win"), REQUIRED)
         for key in ("title", "question"):
             ranges.text(key, options[key])
-        labels = named_mapping("of", options["of"])
+        labels = read_named_mapping("of", options["of"])
         for name, label in labels.items():
             ranges.text(f"of.{name}", label)
         if not labels:

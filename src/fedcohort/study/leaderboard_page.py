@@ -13,14 +13,14 @@ from fedcohort.study.judge import judge_settings
 from fedcohort.study.leaderboard import Leaderboard
 from fedcohort.study.page_tables import difference_tables, make_table, overall_line, settings_table
 from fedcohort.study.ranking import Ranks
-from fedcohort.study.results import list_runs
+from fedcohort.study.results import drop_repeated_runs
 from fedcohort.study.verdict import Verdict
 
 
 def write(board: Leaderboard) -> list[Path]:
     """Write all files into the leaderboard's folder, and return them, the page first."""
     study, results = board.joint, board.results
-    values = ranking.ranked_values(study, results)
+    values = ranking.ranked_results(study, results)
     methods, unranked = ranking.split_methods(study, values)
     ranks = ranking.rank_and_compare(study, values, methods, board.groups)
     verdict = replace(judge_settings(study, results), ranks=ranks)
@@ -37,7 +37,7 @@ def write(board: Leaderboard) -> list[Path]:
         parts = difference_tables(study, replace(verdict, settings=settings), show) if settings else []
         tables |= report.number_names(f"differences_{name}", [table for _, table in parts])
         differences += [(f"{member.title}{f': {title}' if title else ''}", table) for title, table in parts]
-    runs = list_runs(row for key, row in results.done() if key[0] in board.groups)
+    runs = drop_repeated_runs(row for key, row in results.done_runs() if key[0] in board.groups)
     data = report.shared_data(study, results, verdict, show) | {
         "board": board,
         "ranked_settings": [verdict.settings[name] for name in ranks.by_setting] if ranks else [],

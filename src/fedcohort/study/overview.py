@@ -18,7 +18,7 @@ from fedcohort.study import leaderboard
 from fedcohort.study.definition import METHOD, STUDY_FILE, Study
 from fedcohort.study.formats import EMPTY, Format, join_first
 from fedcohort.study.page_data import KINDS, NOTHING, OPEN, UNUSED, WON, kind_of
-from fedcohort.study.page_tables import NAMED, write_headroom
+from fedcohort.study.page_tables import MAX_NAMED, write_headroom
 from fedcohort.study.results import Results, list_federations
 from fedcohort.study.speed import Speeds, name_faster
 from fedcohort.study.verdict import MethodVerdict, Verdict
@@ -40,7 +40,7 @@ TITLES = {  # columns of the page
 COLUMNS = ("cell", "kind", "largest", *TITLES, "pays", "federation")
 
 
-def lines_of(study: Study, results: Results, verdict: Verdict, speed_ups: Speeds, show: Format) -> str:
+def overview_csv(study: Study, results: Results, verdict: Verdict, speed_ups: Speeds, show: Format) -> str:
     """Return the lines of a study's settings as CSV."""
     import pandas as pd
 
@@ -72,18 +72,18 @@ def _name(methods: list[MethodVerdict], show: Format, alpha: float) -> str:
     """Return `**oort +2.4**, powd +1.1 and 3 more`, in bold face what stays after Holm over the whole study."""
     texts = [f"{method.method} {show.signed(method.difference.mean)}" for method in methods]
     bold = [
-        f"**{text}**" if method.p_values.anywhere < alpha else text for text, method in zip(texts, methods, strict=True)
+        f"**{text}**" if method.p_values.over_all < alpha else text for text, method in zip(texts, methods, strict=True)
     ]
-    return join_first(bold, NAMED) or EMPTY
+    return join_first(bold, MAX_NAMED) or EMPTY
 
 
 def write(studies: Path) -> Path:
     """Write the page over the studies in this folder, and return it."""
-    write_atomically(studies / PAGE, page_of(studies))
+    write_atomically(studies / PAGE, render_page(studies))
     return studies / PAGE
 
 
-def page_of(studies: Path) -> str:
+def render_page(studies: Path) -> str:
     """Return the page as Markdown."""
     import pandas as pd
 

@@ -12,7 +12,7 @@ from fedcohort import units
 from fedcohort.results.correction import ANYWHERE, adjust_for_claim
 from fedcohort.results.speed_up import judge_speed
 from fedcohort.results.verdict import sign_of
-from fedcohort.study.definition import BOUND, BOUND_PREFIX, METHOD, ORACLE, REFERENCE, Study, clock_of, display_name
+from fedcohort.study.definition import BOUND, BOUND_PREFIX, METHOD, ORACLE, REFERENCE, Study, clock_limit, display_name
 from fedcohort.study.formats import count_noun, number_range
 from fedcohort.study.measure import ROUNDS
 from fedcohort.study.ranking import Ranks
@@ -35,7 +35,7 @@ def summarise(study: Study, results: Results, verdict: Verdict, speed_ups: Speed
             interval reaches above `win.worth`, the largest first.
         counts: number of settings of each kind.
         tests: number of tests of methods in all settings.
-        anywhere: number of settings where a method is better after one correction over all tests.
+        won_over_all: number of settings where a method is better after one correction over all tests.
         horizons: budgets of the baseline's runs, in words.
         has_clock: whether virtual time ends runs of a setting.
         seeds: numbers of paired seeds of the methods.
@@ -60,14 +60,14 @@ def summarise(study: Study, results: Results, verdict: Verdict, speed_ups: Speed
         }
         settings.append(facts)
     kinds = Counter(setting["kind"] for setting in settings)
-    budgets = dict.fromkeys(row["budget"] for (_, method, _), row in results.done() if method == study.baseline)
+    budgets = dict.fromkeys(row["budget"] for (_, method, _), row in results.done_runs() if method == study.baseline)
     return {
         "settings": sorted(settings, key=lambda setting: (WON, UNUSED, OPEN, NOTHING).index(setting["kind"])),
         "counts": {kind: kinds[kind] for kind in KINDS},
         "tests": verdict.tests,
-        "anywhere": sum(setting.has_winner(study.rules.alpha) for setting in verdict.settings.values()),
+        "won_over_all": sum(setting.has_winner(study.rules.alpha) for setting in verdict.settings.values()),
         "horizons": list(dict.fromkeys(_write_horizon(budget) for budget in budgets if budget)),
-        "has_clock": any(clock_of((*study.common, *setting.overrides)) for setting in study.settings.values()),
+        "has_clock": any(clock_limit((*study.common, *setting.overrides)) for setting in study.settings.values()),
         "seeds": number_range(method.difference.n for method in verdict.methods if method.role == METHOD),
         "overall": compare_overall(study, verdict.ranks),
         "faster": _count_faster(study, speed_ups),
@@ -162,7 +162,7 @@ def find_notes(study: Study, results: Results, verdict: Verdict) -> dict[str, ob
             counts_by_method[display_name(method.method)] = method.ended_by_rounds, method.value.n
         if method.method in worst:
             worst[method.method].append(method.difference.worst)
-    rows_of_other_code = [row for _, row in results.done() if row["differs"]]
+    rows_of_other_code = [row for _, row in results.done_runs() if row["differs"]]
     return {
         "collapsing": {name: float(np.nanmin(values)) for name, values in worst.items()},
         "partial": [setting.label for setting in study.settings.values() if setting.methods is not None],
@@ -203,7 +203,7 @@ def list_changed(study: Study, results: Results) -> list[str]:
         settings.setdefault(method, {})[setting] = None
     texts = {method: _name_settings(study, method, names) for method, names in settings.items()}
     what = "; ".join(f"{names} in {text}" for text, names in _group_methods(texts).items())
-    own_methods = [method for method in settings if study.is_own(method) and method not in study.overrides]
+    own_methods = [method for method in settings if study.is_user_method(method) and method not in study.overrides]
     hint = f" (own methods: add `selectors={','.join(own_methods)}`)" if own_methods else ""
     return [
         f"{count_noun(len(results.changed), 'run')} left out, since the configuration has changed or is rejected now: "
@@ -225,7 +225,7 @@ def _name_settings(study: Study, method: str, settings: Iterable[str]) -> str:
     """Return the names of settings, or `all requested settings` where the method is run in no others."""
     names, bound = list(settings), method.removeprefix(BOUND_PREFIX)
     n_settings = sum(
-        bound in setting.bounds if bound != method else study.requests(name, method)
+        bound in setting.bounds if bound != method else study.includes(name, method)
         for name, setting in study.settings.items()
     )
     return "all requested settings" if len(names) == n_settings else ", ".join(names)

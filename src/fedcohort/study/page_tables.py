@@ -16,23 +16,23 @@ from fedcohort.study.ranking import Ranks
 from fedcohort.study.results import Results
 from fedcohort.study.verdict import MethodVerdict, SettingVerdict, Verdict
 
-WIDEST = 8  # columns of settings in a table that fits on a page
+MAX_COLUMNS = 8  # columns of settings in a table that fits on a page
 ORACLE_MARK, OTHER_CODE = "‡", "§"
-NAMED = 4  # methods that are named in a cell
-PARTS = {"score": "score", "exploit": "exploitation", "reward": "reward"}
+MAX_NAMED = 4  # methods that are named in a cell
+SCORE_NAMES = {"score": "score", "exploit": "exploitation", "reward": "reward"}
 FACT_NAMES = {"noise": "label noise", "skew": "class imbalance", "seconds": "seconds", "samples": "samples"}
 
 
 def split_settings(study: Study, settings: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Return settings in groups of at most `WIDEST`, each with a title; an axis is split only where it does not fit."""
+    """Return settings in groups of at most `MAX_COLUMNS`, each with a title; an axis is split only if it is larger."""
     axes: dict[str, list[str]] = {}
     for setting in settings:
         axes.setdefault(study.settings[setting].axis, []).append(setting)
     groups: list[tuple[list[str], list[str]]] = []
     for axis, members in axes.items():
-        for start in range(0, len(members), WIDEST):
-            chunk = members[start : start + WIDEST]
-            if not groups or len(groups[-1][1]) + len(chunk) > WIDEST:
+        for start in range(0, len(members), MAX_COLUMNS):
+            chunk = members[start : start + MAX_COLUMNS]
+            if not groups or len(groups[-1][1]) + len(chunk) > MAX_COLUMNS:
                 groups.append(([], []))
             groups[-1][0].append(axis)
             groups[-1][1].extend(chunk)
@@ -65,8 +65,8 @@ def settings_table(study: Study, verdict: Verdict, show: Format) -> Table:
                 study.baseline: show.mean(base.value) if base else "",
                 "headroom (oracle)": write_headroom(setting, show) if setting.headroom.difference else "",
                 "bound": "; ".join(bounds),
-                "better, Holm within the setting": join_first(gains, NAMED),
-                "of these better, Holm over all": sum(m.p_values.anywhere < study.rules.alpha for m in better),
+                "better, Holm within the setting": join_first(gains, MAX_NAMED),
+                "of these better, Holm over all": sum(m.p_values.over_all < study.rules.alpha for m in better),
                 f"seeds for {show.size(study.rules.worth)}": setting.seeds_needed,
                 "these seeds show": detectable,
             }
@@ -126,7 +126,8 @@ def overall_line(study: Study, ranks: Ranks, name: str, verdict: Verdict, show: 
         methods = [verdict.settings[setting].methods[name] for setting in ranks.by_setting]
         # "better in some settings" is a claim on the method, whose family is its settings
         signs = [
-            sign_of(judge_difference(method.difference, method.p_values.of_method, study.rules)) for method in methods
+            sign_of(judge_difference(method.difference, method.p_values.within_method, study.rules))
+            for method in methods
         ]
         worst = study.settings[overall.worst_setting].label if overall.worst_setting else EMPTY
         general = overall.families
@@ -174,7 +175,7 @@ def setting_table(study: Study, setting: SettingVerdict, show: Format) -> Table:
                 "method": f"{label_method(study, name)} {SIGNS[method.sign]}".strip(),
                 "result": f"{show.mean(method.value)} (n={method.value.n}{diverged_text}{code_text})",
                 "difference": f"diverged on {method.diverged}" if diverged else show.difference(method.difference),
-                "p": write_p(method.p_values.in_setting),
+                "p": write_p(method.p_values.within_setting),
                 "verdict": method.verdict,
                 "headroom closed": write_share(method.share_closed),
                 "rank": write_rank(method.rank),
@@ -208,14 +209,14 @@ def correlation_table(study: Study, results: Results) -> dict[str, Table]:
     Methods without a reward are left out; `results.parquet` has them in the column `follows`.
     """
     runs: dict[tuple[str, str], list[Mapping[str, float]]] = {}
-    for (setting, method, _), row in results.done():
+    for (setting, method, _), row in results.done_runs():
         correlations = json.loads(row["follows"] or "{}")
         if setting in study.settings and any(name.startswith("reward_") for name in correlations):
             runs.setdefault((setting, method), []).append(correlations)
     measured = {name for pair_runs in runs.values() for run in pair_runs for name in run}
     columns = {
-        f"{part}_{fact}": f"{PARTS[part]}: {FACT_NAMES[fact]}"
-        for part in PARTS
+        f"{part}_{fact}": f"{SCORE_NAMES[part]}: {FACT_NAMES[fact]}"
+        for part in SCORE_NAMES
         for fact in FACTS
         if f"{part}_{fact}" in measured
     }

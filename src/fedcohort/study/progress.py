@@ -7,13 +7,13 @@ from fedcohort.jobs.time_left import TimeLeft
 from fedcohort.record import provenance
 from fedcohort.study.definition import Condition, Key, Pair, Study, display_name
 from fedcohort.study.formats import count_noun
-from fedcohort.study.ranking import Values, rank_over, ranked_values
+from fedcohort.study.ranking import Values, rank_over, ranked_results
 from fedcohort.study.result_files import DONE, FAILED, REFUSED, Row
 from fedcohort.study.results import Results
 
 MISSING, CHANGED = "missing", "changed"
 TO_DO = (MISSING, CHANGED, FAILED)
-NAMED = 8  # methods that are named as missing
+MAX_NAMED = 8  # methods that are named as missing
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ def describe(study: Study, progress: Progress, results: Results) -> str:
     lines = [f"{study.name}: {study.title}", f"done     {len(keys[DONE])} of {len(progress.runs)} runs"]
     lines.append(f"missing  {len(keys[MISSING])}{times[MISSING]}")
     if methods := list(dict.fromkeys(display_name(method) for _, method, _ in keys[MISSING])):
-        hint = f" and {len(methods) - NAMED} more methods" if len(methods) > NAMED else ""
-        lines.append(f"  {', '.join(methods[:NAMED])}{hint}")
+        hint = f" and {len(methods) - MAX_NAMED} more methods" if len(methods) > MAX_NAMED else ""
+        lines.append(f"  {', '.join(methods[:MAX_NAMED])}{hint}")
     if keys[CHANGED]:
         lines.append(
             f"changed  {len(keys[CHANGED])}{times[CHANGED]}: overrides or yaml files changed; `run` repeats the runs "
@@ -89,7 +89,7 @@ def describe_code(study: str, rows: Sequence[Row]) -> list[str]:
 def estimate_time(results: Results) -> TimeLeft[Pair]:
     """Return an estimate of the wall time of runs by setting and method, from the runs that are done."""
     time_left = TimeLeft[Pair](lambda pair: (pair, pair[1], None))
-    for (setting, method, _), row in results.done():
+    for (setting, method, _), row in results.done_runs():
         time_left.add((setting, method), row["wall_s"])
     return time_left
 
@@ -112,8 +112,8 @@ def describe_ranks(study: Study, results: Results) -> list[str]:
 
     It has the mean rank among the methods that ran in its settings with its seeds.
     """
-    own_methods = sorted({method for _, method, _ in results.rows if study.is_own(method)})
-    values = ranked_values(study, results) if own_methods else {}
+    own_methods = sorted({method for _, method, _ in results.rows if study.is_user_method(method)})
+    values = ranked_results(study, results) if own_methods else {}
     return [line for method in own_methods if (line := _describe_rank(study, values, method))]
 
 

@@ -27,7 +27,7 @@ from fedcohort.study.definition import BASELINE, BOUND_PREFIX, METHOD, Study
 from fedcohort.study.result_files import Row
 from fedcohort.study.results import Results
 
-RANKED = (METHOD, BASELINE)
+RANKED_ROLES = (METHOD, BASELINE)
 Runs = Mapping[str, Mapping[int, Row]]  # of a setting, by method and seed
 Values = Mapping[str, Mapping[str, Mapping[int, float]]]  # results by setting, method and seed
 Shared = dict[str, list[int]]  # seeds by setting
@@ -85,10 +85,10 @@ class Ranks:
         return {method: 1 + sum(better < mean for better in means) for method, mean in self.mean.items()}
 
 
-def sort_runs(study: Study, results: Results) -> dict[str, dict[str, dict[int, Row]]]:
+def group_runs(study: Study, results: Results) -> dict[str, dict[str, dict[int, Row]]]:
     """Return the done runs by setting, method and seed, in the study's order; own methods follow, and then bounds."""
     runs: dict[str, dict[str, dict[int, Row]]] = {}
-    for (setting, method, seed), row in results.done():
+    for (setting, method, seed), row in results.done_runs():
         runs.setdefault(setting, {}).setdefault(method, {})[seed] = row
     order = {method: i for i, method in enumerate(study.overrides)}
 
@@ -102,18 +102,20 @@ def sort_runs(study: Study, results: Results) -> dict[str, dict[str, dict[int, R
     }
 
 
-def values_of(runs: Mapping[int, Row]) -> dict[int, float]:
+def results_by_seed(runs: Mapping[int, Row]) -> dict[int, float]:
     """Return the results of runs by seed."""
     return {seed: row["late"] for seed, row in runs.items()}
 
 
-def ranked_values(study: Study, results: Results) -> Values:
+def ranked_results(study: Study, results: Results) -> Values:
     """Return the results of the methods and the baseline by setting, method and seed."""
     return {
         setting: {
-            method: values_of(runs_by_seed) for method, runs_by_seed in runs.items() if study.role_of(method) in RANKED
+            method: results_by_seed(runs_by_seed)
+            for method, runs_by_seed in runs.items()
+            if study.role_of(method) in RANKED_ROLES
         }
-        for setting, runs in sort_runs(study, results).items()
+        for setting, runs in group_runs(study, results).items()
     }
 
 

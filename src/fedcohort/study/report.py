@@ -18,7 +18,7 @@ from fedcohort.study import overview, page_data, page_tables
 from fedcohort.study.definition import METHOD, ORACLE, REFERENCE, Study
 from fedcohort.study.formats import Format, format_of, number_range, power_of, relative_costs, write_p, write_share
 from fedcohort.study.judge import judge
-from fedcohort.study.results import Results, list_runs, with_oracles
+from fedcohort.study.results import Results, drop_repeated_runs, mark_oracles
 from fedcohort.study.speed import AXES, measure_speeds, speed_tables
 from fedcohort.study.verdict import TO_TARGET, MethodVerdict, Verdict
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 MAP, RANKS, TABLES = "map.png", "ranks.png", "tables"
 PAGES = ("report.html", "README.md")
-GENERATED = ("setting", "differences", "speed", "overall", "others", "correlations")  # beginnings of tables' names
-WRITERS = {"p": write_p, "share": write_share, "power": power_of, "costs": relative_costs, "span": number_range}
+TABLE_PREFIXES = ("setting", "differences", "speed", "overall", "others", "correlations")  # beginnings of tables' names
+FILTERS = {"p": write_p, "share": write_share, "power": power_of, "costs": relative_costs, "span": number_range}
 
 
 def write(study: Study, results: Results) -> list[Path]:
@@ -37,7 +37,7 @@ def write(study: Study, results: Results) -> list[Path]:
     Raises `OptionError` if the folder has a page that was not written here, such as a user's own notes.
     """
     disk.check_outputs(study.folder, (*PAGES, MAP, RANKS), "README.md", "\n## How to read it\n")
-    study = with_oracles(study, results)
+    study = mark_oracles(study, results)
     verdict, show, speeds = judge(study, results), format_of(study, study.metric), measure_speeds(study, results)
     differences, faster = page_tables.difference_tables(study, verdict, show), speed_tables(study, verdict, speeds)
     tables = {"settings": page_tables.settings_table(study, verdict, show)}
@@ -57,12 +57,12 @@ def write(study: Study, results: Results) -> list[Path]:
         "setting_tables": setting_tables,
         "missing": [*page_data.list_missing(study, verdict), *page_data.list_changed(study, results)],
         "rejected": page_data.list_rejected(study, results),
-        "origin": page_data.describe_origin(list_runs(row for _, row in results.done())),
+        "origin": page_data.describe_origin(drop_repeated_runs(row for _, row in results.done_runs())),
     }
     tables = tables | {f"setting_{name}": table for name, table in setting_tables.items()}
     csv = {
         "numbers": numbers_frame(study, verdict).to_csv(index=False, lineterminator="\n"),
-        "overview": overview.lines_of(study, results, verdict, speeds, show),
+        "overview": overview.overview_csv(study, results, verdict, speeds, show),
     }
     return save(study, "study.md.j2", data, tables, csv)
 
@@ -71,7 +71,7 @@ def shared_data(study: Study, results: Results, verdict: Verdict, show: Format) 
     """Draw the figures, and return the data that the templates of studies and of leaderboards have in common."""
     notes, figures = page_data.find_notes(study, results, verdict), draw(study, verdict, show)
     shared = {"study": study, "base": study.baseline, "verdict": verdict, "show": show}
-    return {**shared, "notes": notes, "figures": figures, **WRITERS}
+    return {**shared, "notes": notes, "figures": figures, **FILTERS}
 
 
 def number_names(name: str, tables: Sequence[Table]) -> dict[str, Table]:
@@ -101,7 +101,7 @@ def save(
     for name, content in files.items():
         write_atomically(folder / name, content)
     for path in (folder / TABLES).iterdir():
-        is_generated = path.name.startswith(GENERATED) and path.suffix in (".csv", ".tex") and path.is_file()
+        is_generated = path.name.startswith(TABLE_PREFIXES) and path.suffix in (".csv", ".tex") and path.is_file()
         if is_generated and f"{TABLES}/{path.name}" not in files:
             path.unlink()
     figures = [name for name in (MAP, RANKS) if (folder / name).exists()]
@@ -184,9 +184,9 @@ def _line(study: Study, method: MethodVerdict, metrics: Mapping[str, str]) -> di
         "diff_max": difference.best,
         "diff_p": difference.p,
         "diff_n": difference.n,
-        "holm_p": method.p_values.in_setting,
-        "holm_p_of_method": method.p_values.of_method,
-        "holm_p_all": method.p_values.anywhere,
+        "holm_p": method.p_values.within_setting,
+        "holm_p_of_method": method.p_values.within_method,
+        "holm_p_all": method.p_values.over_all,
         "verdict": method.verdict,
         "sign": method.sign,
         "gap_closed": closed.share if closed else None,

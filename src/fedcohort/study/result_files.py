@@ -34,7 +34,7 @@ COLUMNS = {**dict.fromkeys(TEXTS, "string"), "seed": "int64", "dirty": "bool", "
 COLUMNS |= dict.fromkeys(NUMBERS, "float64")
 KEY = {"cell": "string", "selector": "string", "seed": "int64"}
 AXES = {"step": "int32", "value": "float64", "virtual_s": "float64", "bytes": "float64"}
-SINGLE = dict.fromkeys(("value", "virtual_s", "bytes"), "float")  # older versions, in pyarrow's name
+SINGLE_PRECISION = dict.fromkeys(("value", "virtual_s", "bytes"), "float")  # older versions, in pyarrow's name
 REQUIRED = (*KEY, "status", "metric", "words")
 REMEDY = f"git restore brings back {RESULTS}, {CURVES} and {manifest.NAME} together; to run the study again remove them"
 
@@ -94,7 +94,7 @@ def _read(path: Path, required: Sequence[str], types: Mapping[str, str]) -> Any:
             raise _damaged(path, f"its column {name} has empty cells")
     for field in table.schema:
         name, kind = field.name, str(field.type)
-        allowed = {types.get(name, kind), {"float64": "double"}.get(types.get(name, "")), SINGLE.get(name)}
+        allowed = {types.get(name, kind), {"float64": "double"}.get(types.get(name, "")), SINGLE_PRECISION.get(name)}
         if kind not in allowed and (kind != "null" or table.num_rows):
             raise _damaged(path, f"its column {name} must be of the type {types[name]}, not {kind}")
     return table

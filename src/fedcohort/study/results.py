@@ -22,7 +22,12 @@ from fedcohort.study.measure import Trajectory, evaluations_of, summarise
 from fedcohort.study.result_files import AXES, COLUMNS, CURVES, DONE, KEY, NUMBERS, RESULTS, TEXTS, Row
 
 log = logging.getLogger("fedcohort")
-RUN = ("seed", "config_hash", "budget", "when")  # columns that identify a run, which may be the result of several rows
+RUN_COLUMNS = (
+    "seed",
+    "config_hash",
+    "budget",
+    "when",
+)  # columns that identify a run, which may be the result of several rows
 EMPTY_ROW: Row = {**dict.fromkeys(TEXTS, ""), **dict.fromkeys(NUMBERS, float("nan"))}
 EMPTY_ROW |= {"seed": 0, "dirty": False, "rounds": 0}
 
@@ -57,7 +62,7 @@ class Results:
         if curve is not None:
             self.curves[key] = curve
 
-    def done(self) -> Iterator[tuple[Key, Row]]:
+    def done_runs(self) -> Iterator[tuple[Key, Row]]:
         """Yield the runs that are done and not marked as changed."""
         yield from ((key, row) for key, row in self.rows.items() if row["status"] == DONE and key not in self.changed)
 
@@ -154,18 +159,18 @@ def _read(study: Study, folder: Path, results: Results) -> None:
         results.rows[key] = EMPTY_ROW | row
 
 
-def list_runs(rows: Iterable[Row]) -> list[Row]:
+def drop_repeated_runs(rows: Iterable[Row]) -> list[Row]:
     """Return one row per run, also where a run serves twice, for instance as a bound and as a baseline."""
-    return list({tuple(row[name] for name in RUN): row for row in rows}.values())
+    return list({tuple(row[name] for name in RUN_COLUMNS): row for row in rows}.values())
 
 
 def list_federations(study: Study, results: Results) -> dict[str, str]:
     """Return an identifier of the federation and the horizon of each setting that has runs of the baseline."""
-    runs = {key[0]: row for key, row in results.done() if key[1] == study.baseline and key[0] in study.settings}
+    runs = {key[0]: row for key, row in results.done_runs() if key[1] == study.baseline and key[0] in study.settings}
     return {setting: f"{row['config_hash']} {row['budget']}" for setting, row in runs.items()}
 
 
-def with_oracles(study: Study, results: Results) -> Study:
+def mark_oracles(study: Study, results: Results) -> Study:
     """Return the study with the role ORACLE for each method whose runs read what no server can know."""
-    oracles = {key[1] for key, row in results.done() if row["yardstick"] and study.role_of(key[1]) == METHOD}
+    oracles = {key[1] for key, row in results.done_runs() if row["yardstick"] and study.role_of(key[1]) == METHOD}
     return replace(study, roles={**study.roles, **dict.fromkeys(oracles, ORACLE)})

@@ -13,7 +13,7 @@ from fedcohort.record import provenance, sweep_folder
 from fedcohort.study import progress, tasks
 from fedcohort.study.check_conditions import check_conditions
 from fedcohort.study.config_digests import ConfigDigests
-from fedcohort.study.definition import Condition, Key, Overrides, Study, list_conditions, option_of, with_own_methods
+from fedcohort.study.definition import Condition, Key, Overrides, Study, add_user_methods, list_conditions, option_name
 from fedcohort.study.result_files import DONE, REFUSED, Row
 from fedcohort.study.results import Results
 from fedcohort.study.tasks import Outcome, Task, run_tasks
@@ -107,11 +107,11 @@ class StudyRunner:
 
         A method that neither `study.yaml` nor `configs` contains any more can't be composed, and its runs stay.
         """
-        methods = sorted({method for (_, method, _), _ in self.results.done()})
+        methods = sorted({method for (_, method, _), _ in self.results.done_runs()})
         present_methods = [name for name in methods if (self.configs / "selector" / f"{name}.yaml").is_file()]
-        complete = with_own_methods(self.study, present_methods, self.configs)
+        complete = add_user_methods(self.study, present_methods, self.configs)
         conditions = list_conditions(complete, methods=list(complete.overrides))  # with any seed, in all settings
-        states = self.find_progress(conditions, sorted({key[2] for key, _ in self.results.done()})).states
+        states = self.find_progress(conditions, sorted({key[2] for key, _ in self.results.done_runs()})).states
         self.results.changed = frozenset(key for key, state in states.items() if state == progress.CHANGED)
         for setting in {setting for setting, _, _ in self.results.changed}:
             self.results.measure(self.study, setting)  # the target may be a level of the baseline's other runs
@@ -124,15 +124,15 @@ class StudyRunner:
         """
         lines = []
         runs = {_spell(c.overrides, seed): (c, seed) for c in conditions for seed in seeds}
-        for plan_file in sorted((self.logs / tasks.SWEEPS).glob(f"*/{sweep_folder.PLAN}")):
+        for plan_file in sorted((self.logs / tasks.SWEEPS_FOLDER).glob(f"*/{sweep_folder.PLAN}")):
             sweep = plan_file.parent
             for record in sweep_folder.read(sweep).values():
-                words = [word for word in record.words if option_of(word) not in ("resume", "paths.logs")]
+                words = [word for word in record.words if option_name(word) not in ("resume", "paths.logs")]
                 is_new = record.folder is not None and record.folder.exists() and record.how in ("done", "skipped")
                 if is_new and (run := runs.get(" ".join(words))) is not None:
                     outcome = tasks.read_outcome(record, self.task(*run))
                     self.print_line(_describe(self._store(*run, outcome), None))
-                    tasks.discard(outcome, self.task(*run))
+                    tasks.discard_folder(outcome, self.task(*run))
             plan = sweep_folder.read_plan(sweep)
             state = status.read_status(sweep, plan) if plan is not None else None
             if state is not None and state.waits:
@@ -176,7 +176,7 @@ class StudyRunner:
         jobs = dict[tuple[object, ...], list[Run]]()
         for condition, seed in runs:
             refusal = tasks.find_refusal(condition.overrides, self.configs)
-            if refusal is not None and refusal.kind in tasks.REFUSALS:
+            if refusal is not None and refusal.kind in tasks.REFUSAL_ERRORS:
                 yield (condition, seed), Outcome(REFUSED, refusal.reason)
             elif (outcome := self._find_equal(condition, seed)) is not None:
                 yield (condition, seed), outcome
@@ -192,7 +192,7 @@ class StudyRunner:
     def _find_equal(self, condition: Condition, seed: int) -> Outcome | None:
         """Return the stored outcome of an equal run, of this condition or another; None if there is none."""
         identity = tasks.identity_of(condition.overrides, self.configs)
-        for key, row in sorted(self.results.done(), key=lambda item: item[0] != condition.key(seed)):
+        for key, row in sorted(self.results.done_runs(), key=lambda item: item[0] != condition.key(seed)):
             if key[2] == seed and identity.items() <= row.items() and not self._is_outdated(row):
                 return Outcome(DONE, "", row, self.results.curves[key], key)
         return None
@@ -208,7 +208,7 @@ class StudyRunner:
             row |= {"compared": row["commit"], "differs": ""}
         if outcome.curve is not None:
             row |= tasks.identity_of(condition.overrides, self.configs)
-        self.results.put(row, outcome.curve, is_own=self.study.is_own(condition.method))
+        self.results.put(row, outcome.curve, is_own=self.study.is_user_method(condition.method))
         self.results.measure(self.study, condition.setting, condition.key(seed))
         self.results.save()
         return self.results.rows[condition.key(seed)]

@@ -26,14 +26,14 @@ from typing import Any
 from fedcohort import ranges
 from fedcohort.startup.compose import read_yaml
 from fedcohort.startup.options import spell_value
-from fedcohort.study.checks import check_keys, mapping, name_file, named_mapping, read_seeds
+from fedcohort.study.checks import check_option_names, name_file_in_errors, read_mapping, read_named_mapping, read_seeds
 
 TUNED_FILE, SUFFIX = "tuned.yaml", "_tuned"
 REQUIRED = ("trials", "seeds", "cells", "space")
 METRIC = "server_val/acc"
-RESULT = ("trials", "seeds", "cells", "metric", "words", "value", "default")  # fields of `Tuned`, by method
-SEARCH = ("stamp", "tried", "spare")  # other fields of tuned.yaml, which only the search reads
-TRIAL = ("words", "value", "commit")  # fields of a trial; one without a value also has a reason
+RESULT_FIELDS = ("trials", "seeds", "cells", "metric", "words", "value", "default")  # fields of `Tuned`, by method
+SEARCH_FIELDS = ("stamp", "tried", "spare")  # other fields of tuned.yaml, which only the search reads
+TRIAL_FIELDS = ("words", "value", "commit")  # fields of a trial; one without a value also has a reason
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,8 @@ def read_search_space(value: object, settings: Collection[str], seeds: Collectio
     Raises:
         OptionError: for an option that is unknown, missing or out of range.
     """
-    node = mapping("tune", value)
-    check_keys("tune", node, (*REQUIRED, "metric"), REQUIRED)
+    node = read_mapping("tune", value)
+    check_option_names("tune", node, (*REQUIRED, "metric"), REQUIRED)
     ranges.integer("tune.trials", node["trials"], "[1, inf)")
     tuning_seeds, metric = read_seeds("tune.seeds", node["seeds"]), node.get("metric", METRIC)
     if common := sorted(set(tuning_seeds) & set(seeds)):
@@ -143,9 +143,9 @@ def read_search_space(value: object, settings: Collection[str], seeds: Collectio
     ranges.words("tune.cells", node["cells"], *settings)
     ranges.choice("tune.metric", metric, METRIC)
     methods = dict[str, dict[str, Range]]()
-    for method, options in mapping("tune.space", node["space"]).items():
+    for method, options in read_mapping("tune.space", node["space"]).items():
         where = f"tune.space.{method}"
-        if not (options := mapping(where, options)):
+        if not (options := read_mapping(where, options)):
             raise ranges.refuse(where, "one option or more", {})
         methods[method] = {name: _read_range(f"{where}.{name}", value) for name, value in options.items()}
     return SearchSpace(node["trials"], tuning_seeds, tuple(node["cells"]), metric, methods)
@@ -153,7 +153,7 @@ def read_search_space(value: object, settings: Collection[str], seeds: Collectio
 
 def _read_range(where: str, value: Any) -> Range:  # noqa: ANN401 - any value of a yaml
     if isinstance(value, Mapping):
-        check_keys(where, value, ("low", "high", "log"), ("low", "high"))
+        check_option_names(where, value, ("low", "high", "log"), ("low", "high"))
         low, high, log = value["low"], value["high"], value.get("log", False)
         ranges.number(f"{where}.low", low, "(-inf, inf)")
         ranges.number(f"{where}.high", high, "(-inf, inf)")
@@ -174,7 +174,7 @@ def load_tuned(folder: Path) -> dict[str, Tuned]:
         f"{method}{SUFFIX}": Tuned(
             method,
             commits=Counter(trial["commit"] for trial in facts["tried"]),
-            **{name: facts[name] for name in RESULT},
+            **{name: facts[name] for name in RESULT_FIELDS},
         )
         for method, facts in load_searches(folder).items()
         if facts["words"] and len(facts["tried"]) >= facts["trials"]
@@ -186,10 +186,12 @@ def load_searches(folder: Path) -> dict[str, dict[str, Any]]:
     path = folder / TUNED_FILE
     if not path.is_file():
         return {}
-    with name_file(path, ()):
-        tuned = {method: mapping(method, facts) for method, facts in named_mapping("rows", read_yaml(path)).items()}
+    with name_file_in_errors(path, ()):
+        tuned = {
+            method: read_mapping(method, facts) for method, facts in read_named_mapping("rows", read_yaml(path)).items()
+        }
         for method, facts in tuned.items():
-            check_keys(method, facts, (*RESULT, *SEARCH), (*RESULT, *SEARCH))
+            check_option_names(method, facts, (*RESULT_FIELDS, *SEARCH_FIELDS), (*RESULT_FIELDS, *SEARCH_FIELDS))
             for trial in (*facts["tried"], *facts["spare"]):
-                check_keys(f"{method}: a trial", trial, (*TRIAL, "reason"), TRIAL)
+                check_option_names(f"{method}: a trial", trial, (*TRIAL_FIELDS, "reason"), TRIAL_FIELDS)
         return tuned

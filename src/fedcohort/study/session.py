@@ -10,7 +10,7 @@ from fedcohort.host import messages
 from fedcohort.host.interrupt import interrupts
 from fedcohort.host.lock import try_to_lock
 
-LOCK = "study.lock"  # in the folder of the study's logs
+LOCK_FILE = "study.lock"  # in the folder of the study's logs
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def lock_study(logs: Path, print_line: Callable[[str], None]) -> Iterator[None]:
     Raises `CheckpointError` if another process holds the lock.
     """
     logs.mkdir(parents=True, exist_ok=True)
-    file = try_to_lock(logs / LOCK)
+    file = try_to_lock(logs / LOCK_FILE)
     if file is None:
         raise CheckpointError(f"{logs.name}: another process runs this study; n_jobs=2 runs two jobs in one command")
     with file, print_warnings_once():

@@ -20,13 +20,13 @@ from fedcohort.study.definition import BOUND, METHOD, Pair, Study
 from fedcohort.study.formats import EMPTY, SIGNS, join_first
 from fedcohort.study.judge import cost_of
 from fedcohort.study.page_tables import label_method, make_table, split_settings, write_few_seeds
-from fedcohort.study.ranking import Runs, sort_runs
+from fedcohort.study.ranking import Runs, group_runs
 from fedcohort.study.result_files import Row
 from fedcohort.study.results import Results
 from fedcohort.study.verdict import MethodVerdict, Verdict
 
 COSTS = ("client_flops", "bytes")  # costs of whole runs
-NAMED = 2  # methods of an axis that are named in a cell
+MAX_NAMED = 2  # methods of an axis that are named in a cell
 AXES = {"virtual_s": "virtual time", "bytes": "bytes", "rounds": "rounds"}  # costs to the target
 
 
@@ -57,7 +57,7 @@ Speeds = Mapping[str, Mapping[Pair, Speed]]  # by axis, and by setting and metho
 
 def measure_speeds(study: Study, results: Results) -> Speeds:
     """Return the speeds of methods where a run of a pair met the target; bounds have none."""
-    runs = sort_runs(study, results)
+    runs = group_runs(study, results)
     return {axis: _measure(study, runs, axis) for axis in AXES}
 
 
@@ -146,5 +146,5 @@ def name_faster(study: Study, setting: str, speed_ups: Speeds) -> str:
             f"{method} {write_speed(speed).replace(SIGNS[1], '')} {write_costs(speed)}"
             for method, speed in sorted(faster.items(), key=lambda item: -item[1].speed_up.ratio)
         ]
-        parts += [f"{AXES[axis]}: {join_first(texts, NAMED)}"] if texts else []
+        parts += [f"{AXES[axis]}: {join_first(texts, MAX_NAMED)}"] if texts else []
     return "; ".join(parts)

@@ -28,8 +28,12 @@ from fedcohort.study.definition import Key, Overrides
 from fedcohort.study.measure import Trajectory, measure
 from fedcohort.study.result_files import DONE, FAILED, REFUSED
 
-REFUSALS = ("OptionError", "IncompatibleConfig", "UndeclaredSignal")  # errors of the options; missing data may be added
-SWEEPS = "sweeps"  # subfolder of the study's logs
+REFUSAL_ERRORS = (
+    "OptionError",
+    "IncompatibleConfig",
+    "UndeclaredSignal",
+)  # errors of the options; missing data may be added
+SWEEPS_FOLDER = "sweeps"  # subfolder of the study's logs
 
 
 @dataclass(frozen=True)
@@ -122,7 +126,9 @@ def run_tasks(tasks: Sequence[Task], launch: Launch) -> Generator[tuple[int, Out
     if not tasks:
         return
     # the folder has the time and the microsecond, so that two commands do not share it
-    sweep = tasks[0].logs / SWEEPS / f"{time.strftime('%Y-%m-%d_%H-%M-%S')}_{time.time_ns() // 1000 % 1_000_000:06d}"
+    sweep = (
+        tasks[0].logs / SWEEPS_FOLDER / f"{time.strftime('%Y-%m-%d_%H-%M-%S')}_{time.time_ns() // 1000 % 1_000_000:06d}"
+    )
     jobs = [task.job for task in tasks]
     sweep_folder.save_plan(sweep, Plan(jobs, launcher=launch.launcher))
     n_ended = 0
@@ -130,13 +136,13 @@ def run_tasks(tasks: Sequence[Task], launch: Launch) -> Generator[tuple[int, Out
         for position in ended_jobs:
             outcome = read_outcome(sweep_folder.read_record(sweep, position), tasks[position])
             yield position, outcome
-            discard(outcome, tasks[position])
+            discard_folder(outcome, tasks[position])
             n_ended += 1
     if n_ended == len(tasks):
         shutil.rmtree(sweep, ignore_errors=True)
 
 
-def discard(outcome: Outcome, task: Task) -> None:
+def discard_folder(outcome: Outcome, task: Task) -> None:
     """Remove the folder of a run whose results are stored, unless the task keeps it."""
     if outcome.folder is not None and not task.keep:
         shutil.rmtree(outcome.folder, ignore_errors=True)
@@ -150,13 +156,13 @@ def read_outcome(record: JobRecord | None, task: Task) -> Outcome:
         try:
             facts, curve = measure(record.folder, task.metric)
         except FedcohortError as error:
-            return Outcome(REFUSED if type(error).__name__ in REFUSALS else FAILED, str(error))
+            return Outcome(REFUSED if type(error).__name__ in REFUSAL_ERRORS else FAILED, str(error))
         began, ended = record.began or 0.0, record.ended or 0.0
         seconds = seconds_before(record.folder, int(1000 * began)) + ended - began
         ended_text = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(ended))
         return Outcome(DONE, "", {**facts, "wall_s": seconds, "when": ended_text}, curve, folder=record.folder)
     reason, separator, log = record.reason.partition("; log: ")
-    if record.how == "failed" and record.kind in REFUSALS:
+    if record.how == "failed" and record.kind in REFUSAL_ERRORS:
         return Outcome(REFUSED, reason)
     if record.how == "stopped":
         reason = "its process was ended by a signal"

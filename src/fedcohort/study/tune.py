@@ -28,15 +28,15 @@ from fedcohort.record.folder import write_atomically
 from fedcohort.results.run import SHARE
 from fedcohort.roles import flat
 from fedcohort.startup.options import spell_value, unknown_option_error
-from fedcohort.study.checks import name_file
-from fedcohort.study.definition import RUN_DEFAULTS, STUDY_FILE, Overrides, Study, clock_of, merge_overrides
+from fedcohort.study.checks import name_file_in_errors
+from fedcohort.study.definition import RUN_DEFAULTS, STUDY_FILE, Overrides, Study, clock_limit, merge_overrides
 from fedcohort.study.measure import evaluations_of, summarise
 from fedcohort.study.result_files import DONE
 from fedcohort.study.runner import PrintLine
 from fedcohort.study.search_space import TUNED_FILE, Choice, Range, SearchSpace, load_searches
 from fedcohort.study.tasks import Task, compose, run_tasks
 
-EXTRA = 'pip install --constraint constraints.txt --editable ".[sweep]"'
+INSTALL_COMMAND = 'pip install --constraint constraints.txt --editable ".[sweep]"'
 Trial = dict[str, Any]  # as in tuned.yaml
 Trials = Mapping[Overrides, Trial]
 
@@ -61,7 +61,7 @@ class Tuning:
 
     def run(self, methods: Sequence[str]) -> None:
         """Search for each method, one after the other. Raises `OptionError` before the first trial."""
-        with name_file(self.study.folder / STUDY_FILE, ()):
+        with name_file_in_errors(self.study.folder / STUDY_FILE, ()):
             defaults = {method: self._defaults(method) for method in methods}
         for method in methods:
             self._search(method, defaults[method])
@@ -145,7 +145,7 @@ class Tuning:
         if failed := next((outcome for outcome in outcomes if outcome.status != DONE), None):
             return {**trial, "reason": f"{failed.status}: {failed.reason}"}
         results = [
-            summarise(evaluations_of(outcome.curve, options, clock_of(task.overrides) or math.nan), options)["late"]
+            summarise(evaluations_of(outcome.curve, options, clock_limit(task.overrides) or math.nan), options)["late"]
             for task, outcome in zip(runs, outcomes, strict=True)
             if outcome.curve is not None
         ]
@@ -156,7 +156,7 @@ class Tuning:
         """Return a digest of the search, without its number of trials: trials of another search are not used."""
         runs = self._tasks(method, ())
         options = {name: asdict(option) for name, option in self.space.methods[method].items()}
-        share = [SHARE] if any(clock_of(run.overrides) for run in runs) else []
+        share = [SHARE] if any(clock_limit(run.overrides) for run in runs) else []
         text = json.dumps([[[run.overrides, run.seed] for run in runs], options, self.space.metric, None, *share])
         return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
@@ -187,7 +187,7 @@ def import_optuna() -> Any:  # noqa: ANN401 - it has no types, and is imported l
     try:
         import optuna
     except ImportError as error:
-        raise OptionError(f"fedcohort study tune needs Optuna: {EXTRA}") from error
+        raise OptionError(f"fedcohort study tune needs Optuna: {INSTALL_COMMAND}") from error
     optuna.logging.set_verbosity(logging.WARNING)
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # enqueue_trial, since 2.0
     return optuna

@@ -20,14 +20,15 @@ class PValues:
     """The p-values of a difference after Holm, one for each family of tests; NaN if there is no test.
 
     Attributes:
-        in_setting: over all methods of the setting. An oracle, a reference or a bound is in no family, and keeps its p.
-        of_method: over all settings of the method; an oracle, a reference or a bound keeps its p.
-        anywhere: over all methods in all settings; NaN for a row that is in no family.
+        within_setting: over all methods of the setting. An oracle, a reference or a bound is in no family and keeps its
+            p.
+        within_method: over all settings of the method; an oracle, a reference or a bound keeps its p.
+        over_all: over all methods in all settings; NaN for a row that is in no family.
     """
 
-    in_setting: float = math.nan
-    of_method: float = math.nan
-    anywhere: float = math.nan
+    within_setting: float = math.nan
+    within_method: float = math.nan
+    over_all: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ class SettingVerdict:
 
     def has_winner(self, alpha: float) -> bool:
         """Return whether a method is still better after one correction over all methods and settings."""
-        return any(method.p_values.anywhere < alpha for method in self.better())
+        return any(method.p_values.over_all < alpha for method in self.better())
 
     def diverged(self, baseline: str) -> list[MethodVerdict]:
         """Return the methods that diverged on more seeds than the baseline, the worst first; they have no test."""
@@ -164,5 +165,5 @@ class Verdict:
 
     @property
     def tests(self) -> int:
-        """Number of tests of methods over all settings, for which `PValues.anywhere` is corrected."""
-        return sum(math.isfinite(method.p_values.anywhere) for method in self.methods)
+        """Number of tests of methods over all settings, for which `PValues.over_all` is corrected."""
+        return sum(math.isfinite(method.p_values.over_all) for method in self.methods)
