@@ -31,7 +31,7 @@ INTERRUPTED_CODE = 128 + signal.SIGINT
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run has left in its folder; its files are read when they are asked for.
+    """The results of a run. The files in its folder are read when an attribute is accessed.
 
     Attributes:
         folder: of the run; `docs/results.md` describes its files.
@@ -46,12 +46,12 @@ class RunResult:
 
     @cached_property
     def rounds(self) -> "pd.DataFrame":
-        """One row a round (`step`; 0 is the untrained model) and one column a metric; NaN if it was not measured."""
+        """One row per round (`step`; 0 is the untrained model), one column per metric; NaN if it was not measured."""
         return self._history.metrics
 
     @cached_property
     def clients(self) -> "pd.DataFrame":
-        """One row a round (`step`) and client that was selected, queried or measured in it."""
+        """One row per round (`step`) and client that was selected, queried or measured in the round."""
         return self._history.clients()
 
     @cached_property

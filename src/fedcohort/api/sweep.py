@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What the runs of a sweep have left; their files are read when they are asked for.
+    """The results of a sweep. The files of its runs are read when an attribute is accessed.
 
     Attributes:
         folder: folder of the sweep, with the record of each job.
@@ -52,7 +52,7 @@ class SweepResult:
 
     @cached_property
     def runs(self) -> "pd.DataFrame":
-        """One row a job: the options that vary, state, last test accuracy, cost, folder, reason of a failure."""
+        """One row per job: the options that vary, state, last test accuracy, cost, folder, reason of a failure."""
         import pandas as pd
 
         done = set(self.folders)

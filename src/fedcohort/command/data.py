@@ -52,7 +52,7 @@ log = logging.getLogger("fedcohort")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command. Raises `OptionError` and `DataError`."""
+    """Show a dataset, or propose the options for a user's files. Raises `OptionError` and `DataError`."""
     if not arguments or "=" in arguments[0]:
         raise OptionError("name a dataset, a file or a folder: fedcohort data digits")
     messages.to_terminal()
@@ -141,7 +141,7 @@ def describe_split(composition: compose.Composed, typed: Sequence[str]) -> tuple
 
 
 def list_facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str]]:
-    """Yield label and value of the lines above the table."""
+    """Yield the facts on the dataset that are shown above the table of clients, each with its label."""
     rows = dict(list_run_facts(info))
     train, val = len(federation.train.y), len(federation.val.y)
     of_clients = f"{len(federation.test.y):,} of them clients' own"
@@ -186,7 +186,7 @@ def is_path(argument: str) -> bool:
 
 
 def propose_options(path: str, arguments: Sequence[str]) -> "tuple[Proposal, list[str]]":
-    """Return what is proposed for the files of `path`, and the options of a run: those typed and those proposed.
+    """Return the proposal for the files of `path`, and the options of a run: those typed and those proposed.
 
     Raises:
         DataError: if no table can be read.

@@ -15,7 +15,7 @@ from fedcohort.report.run_figures import check_formats, explain, redraw
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; return 0 where the figures of every folder were drawn. Raises `OptionError`."""
+    """Draw figures of runs again; return 0 if those of every folder were drawn. Raises `OptionError`."""
     folders, options = folders_and_options(arguments, ("round", "formats"))
     text, formats = options.get("round"), check_formats(options.get("formats", "png").split(","))
     if text is None:

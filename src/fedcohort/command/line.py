@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def console() -> None:
-    """Run the installed script `fedcohort`."""
+    """Run the program `fedcohort`, and exit with its code."""
     raise SystemExit(interrupt.run_main(main, "stopped"))
 
 
@@ -89,7 +89,7 @@ def _run_command(name: str, arguments: Sequence[str]) -> int:
 
 
 def _describe(chosen: str) -> "typer.Typer":
-    """Describe the commands to typer; chosen: the command whose help may be asked for."""
+    """Return the typer application for help and completion; chosen: the command whose whole help is included."""
     import typer
 
     from fedcohort.command.completion import candidates  # noqa: PLC0415
@@ -106,7 +106,7 @@ def _describe(chosen: str) -> "typer.Typer":
 
     def describe(name: str, summary: str) -> Callable[..., None]:
         def command(arguments: Arguments = None) -> None:
-            """Have a help page; `main` runs the command."""
+            """Represent the command in the help; `main` runs it."""
 
         help_text = _read_docstring(name) if name == chosen else summary
         kept_as_typed = "\b\n" + help_text.replace("\n\n", "\n\n\b\n")  # \b keeps the lines of a paragraph

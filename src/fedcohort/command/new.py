@@ -27,7 +27,7 @@ KINDS = {
 
 
 def make_files(kind: str, name: str) -> dict[Path, str]:
-    """Return the text of each file by its path. Raises `OptionError` for an unknown kind or a name of no module."""
+    """Return the text of each file by its path. Raises `OptionError` for an unknown kind or an invalid name."""
     ranges.choice("what is new", kind, *KINDS)
     ranges.identifier("its name", name)
     if keyword.iskeyword(name) or name != name.lower():

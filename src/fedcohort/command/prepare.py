@@ -32,7 +32,7 @@ EVERY_S = 5.0  # seconds between lines
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command. Raises `OptionError` and `DataError`."""
+    """Convert raw files to Parquet tables. Raises `OptionError` and `DataError`."""
     named = [argument for argument in arguments if "=" not in argument]
     text = read_options([argument for argument in arguments if "=" in argument], ("size",)).get("size")
     if len(named) != 3:

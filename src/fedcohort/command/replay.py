@@ -235,7 +235,7 @@ def describe(result: Replayed, name: str) -> str:
 
 
 def main(arguments: Sequence[str], configs: Path | None = None) -> int:
-    """Run the command; return 1 if a round differs. configs: the groups' folder, None for the one here."""
+    """Replay a run's selector; return 1 if a round differs. configs: the groups' folder, None for ./configs."""
     folders = [name.removeprefix("run=") for name in arguments if name.startswith("run=") or "=" not in name]
     options = [option for option in arguments if "=" in option and not option.startswith("run=")]
     wrong = next((option for option in options if not option.startswith(("selector=", "selector."))), None)

@@ -24,7 +24,7 @@ MAX_PAIRS = 12  # of class and attribute, in a row of the clients' table
 
 
 def spell_scenario(typed: Sequence[str]) -> str:
-    """Return the options of a scenario as they can be typed on every machine."""
+    """Return the options of a scenario, with FOLDER in place of paths of this machine."""
     options = [argument.split("=")[0] for argument in typed]
     return " ".join(
         f"{o}=FOLDER" if o in MACHINE_OPTIONS else argument for o, argument in zip(options, typed, strict=True)
@@ -39,7 +39,7 @@ def write_page(
     clients: Iterable[Sequence[str]],
     configs: Path,
 ) -> None:
-    """Write the page into `folder`, which is made.
+    """Write the page into `folder`, which is created if it does not exist.
 
     Args:
         folder: folder of the page.

@@ -107,7 +107,7 @@ def _read_seeds(study: Study, text: str) -> Sequence[int]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command, and return its exit status: 1 if a run has failed. Raises `FedcohortError`."""
+    """Run, check, tune, report or describe a study; return 1 if a run has failed, else 0. Raises `FedcohortError`."""
     verb, name, options, launch = parse(arguments)
     configs, logs = Path.cwd() / "configs", (LOGS / name).absolute()
     methods = _read_list("selectors", options["selectors"])

@@ -102,7 +102,7 @@ def _mark_killed(record: JobRecord) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command. Raises `OptionError`."""
+    """Print the status of a sweep, or cancel it. Raises `OptionError`."""
     typed = [argument for argument in arguments if "=" not in argument]
     options = read_options([argument for argument in arguments if "=" in argument], ("logs", "wait_s"))
     if len(typed) != 2 or typed[0] not in ACTIONS:

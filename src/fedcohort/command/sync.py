@@ -94,7 +94,7 @@ def _place(folder: Path, tracking_uri: str | None, experiment: str | None) -> se
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; return 0 if MLflow has every folder's run completely. Raises `OptionError`."""
+    """Send runs to MLflow; return 0 if all of them were sent completely. Raises `OptionError`."""
     folders, options = folders_and_options(arguments, ("follow", "tracking_uri", "experiment", "wait_s"))
     ranges.choice("follow", options.get("follow", "false"), "true", "false")
     wait_s = ranges.parse_number("wait_s", options.get("wait_s", str(WAIT_S)), "(0, inf)")

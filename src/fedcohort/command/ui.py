@@ -35,7 +35,7 @@ START_S = 300.0  # seconds that MLflow's server may take to start
 
 
 def parse(arguments: Sequence[str]) -> dict[str, str]:
-    """Return all options. Raises `OptionError`."""
+    """Return the typed options and the defaults of the others. Raises `OptionError`."""
     options = DEFAULTS | read_options(arguments, DEFAULTS)
     if not options["port"].isdigit() or not 0 < int(options["port"]) < 65_536:
         raise ranges.refuse("port", "a whole number in [1, 65535]", options["port"])
@@ -99,7 +99,7 @@ def stop_server(process: "subprocess.Popen[bytes]") -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command until Ctrl-C, or until the server ends. Raises `OptionError`, `TrackingError`."""
+    """Serve MLflow's pages until Ctrl-C, or until the server ends. Raises `OptionError`, `TrackingError`."""
     options = parse(arguments)
     where = server.place(options["tracking_uri"], options["experiment"], Path("logs"))
     page = find_page(where, options["sweep"])

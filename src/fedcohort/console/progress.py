@@ -51,7 +51,7 @@ class Progress(Observer):
             self._bar = TerminalBar(self._console, info.rounds, info.start)
 
     def observe(self, report: RoundReport) -> None:
-        """Advance. A metric that this round did not measure keeps its last value."""
+        """Show that a round has ended. A metric that this round did not measure keeps its last value."""
         self._metrics.update({name: report.metrics[name] for name in METRICS if name in report.metrics})
         if METRICS[0] in report.metrics:
             self._evaluated = report.step
@@ -66,7 +66,7 @@ class Progress(Observer):
             self._bar.stop()
 
     def _describe(self, step: int) -> str:
-        """Return the numbers of the bar, which fit 80 columns: `accuracy 0.873  simulated 21 min  elapsed 9 s`."""
+        """Format the numbers of the bar in 80 columns: `accuracy 0.873  simulated 21 min  elapsed 9 s`."""
         elapsed_s = time.monotonic() - self._began_s
         parts = [f"accuracy {self._metrics['test/acc']:.3f}"] if "test/acc" in self._metrics else []
         if "time/virtual_s" in self._metrics:
@@ -84,7 +84,7 @@ class Progress(Observer):
 
 
 def progress_facts(report: RoundReport, metrics: dict[str, float], evaluated: int) -> str:
-    """Return `cohort 10 arrived 10  test/acc 0.873  test/loss 0.41  virtual 20 min 34 s`.
+    """Format a round in one line: `cohort 10 arrived 10  test/acc 0.873  test/loss 0.41  virtual 20 min 34 s`.
 
     Args:
         report: the round.
@@ -121,7 +121,7 @@ def show_start(out: "Console", info: RunInfo) -> None:
 
 
 class TerminalBar:
-    """A bar on a terminal, with the time that has elapsed and the time that remains."""
+    """A progress bar on a terminal, with metrics, elapsed time and time left."""
 
     def __init__(self, out: "Console", total: int, done: int) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -147,7 +147,7 @@ class TerminalBar:
 
 
 class NotebookBar:
-    """A bar below a notebook's cell."""
+    """A progress bar below a notebook's cell."""
 
     def __init__(self, total: int, done: int) -> None:
         from IPython.display import HTML, display  # noqa: PLC0415 - installed in notebooks only

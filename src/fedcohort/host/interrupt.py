@@ -31,7 +31,7 @@ STOPPED_BEFORE_TRAINING = "stopped before a round was trained"
 
 
 class Stop(KeyboardInterrupt):
-    """Ends the process at once; code: the exit code."""
+    """An exception that ends the process at once; code: its exit code."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -39,7 +39,7 @@ class Stop(KeyboardInterrupt):
 
 
 class Stopped(SystemExit):
-    """A signal has ended a run whose rounds are saved.
+    """An exception for a run that a signal ended after its rounds were saved.
 
     Attributes:
         folder: folder of the run.
@@ -50,7 +50,7 @@ class Stopped(SystemExit):
         self.folder = folder
 
     def __reduce__(self) -> tuple[type["Stopped"], tuple[Any, Path]]:
-        """Let a process send it to another one."""
+        """Return the arguments for pickling, so that the exception can be sent to another process."""
         return Stopped, (self.code, self.folder)
 
 

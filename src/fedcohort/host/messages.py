@@ -14,7 +14,7 @@ log = logging.getLogger("fedcohort")
 
 
 class _Terminal(logging.StreamHandler[TextIO]):
-    """Writes to the standard error as it is now: a notebook and a test replace it."""
+    """A log handler for the present standard error, which notebooks and tests replace."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)

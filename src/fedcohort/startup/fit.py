@@ -120,7 +120,7 @@ def _begin(
 
 @contextmanager
 def _threads(number: int) -> Iterator[None]:
-    """Let torch use this number of threads in the block; afterwards, a caller of `fedcohort.run` has its own again."""
+    """Set the number of torch's threads in the block, and restore the caller's number afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(number)
     try:

@@ -17,7 +17,7 @@ DATA_GROUPS = ("partition", "label_noise", "feature_noise", "dataset")  # groups
 
 
 def data_seed(config: Mapping[str, Any]) -> int:
-    """Return the seed of all draws that concern data."""
+    """Return the seed of all random draws about the data: `data_seed`, or else the seed of the run."""
     return int(config["seed"] if config["data_seed"] is None else config["data_seed"])
 
 

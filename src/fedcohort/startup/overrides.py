@@ -53,7 +53,7 @@ def _spell_values(name: str, value: object) -> str:
 
 
 def spell_value(name: str, value: Any) -> str:  # noqa: ANN401 - what a user passes
-    """Return one value in Hydra's grammar. name: of the option, for the message of an `OptionError`."""
+    """Return one value in the grammar of Hydra's overrides; name: name of the option, for an `OptionError`."""
     if value is None:
         return "null"
     if isinstance(value, bool):

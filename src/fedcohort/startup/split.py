@@ -42,7 +42,7 @@ COPIED_FIELDS = (  # fields of `Raw`
 
 
 def build(raw: Raw, options: SplitOptions) -> Federation:
-    """Return the federation. Equal arguments give equal bits. The inputs of `raw` may be overwritten.
+    """Split a dataset into a federation. Equal arguments give equal bits. The inputs of `raw` may be overwritten.
 
     Raises:
         OptionError: if the data do not suffice for the options; the message says what would be feasible.

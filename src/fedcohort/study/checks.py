@@ -41,14 +41,14 @@ def check_option_names(
 
 
 def read_mapping(option: str, value: object) -> dict[str, Any]:
-    """Return options by name."""
+    """Return the options of a yaml node by name. Raises `OptionError` for a list or a single value."""
     if not isinstance(value, Mapping):
         raise ranges.refuse(option, "options by name", value)
     return {str(key): inner for key, inner in value.items()}
 
 
 def read_named_mapping(option: str, value: object) -> dict[str, Any]:
-    """Return values by name, where the names can be parts of file names."""
+    """Return the values of a yaml node by name. The names must be valid in file names."""
     values = read_mapping(option, value)
     for name in values:
         ranges.identifier(f"{option}: the name", name)
@@ -56,7 +56,7 @@ def read_named_mapping(option: str, value: object) -> dict[str, Any]:
 
 
 def read_rules(value: object) -> Rules:
-    """Return what counts as a difference, from the option `win`."""
+    """Return the rules of significance, minimum effect and equivalence, from the option `win`."""
     win = read_mapping("win", value)
     check_option_names("win", win, tuple(RULE_RANGES))
     for name, number in win.items():

@@ -128,13 +128,13 @@ def _judge_setting(
 
 
 def cost_of(row: Row, axis: str) -> Cost:
-    """Return what a run had spent at the target, or at the horizon if it never met the target."""
+    """Return the cost of a run until it met the target, or until the horizon if it never met the target."""
     value = row[f"{axis}_to_target"]
     return Cost(row[f"{axis}_spent"], met=False) if math.isnan(value) else Cost(value, met=True)
 
 
 def _find_headroom(study: Study, setting: str, differences: Differences, least: float) -> Headroom:
-    """Return the difference of the setting's oracle; of several oracles, that of choosing one on the other seeds."""
+    """Return the headroom of a setting; of several oracles, each seed takes the one that is best on the other seeds."""
     named = study.settings[setting].oracle
     oracles = {
         method: difference
@@ -158,13 +158,13 @@ def _find_headroom(study: Study, setting: str, differences: Differences, least: 
 
 
 def _stack(differences: Differences) -> tuple[list[int], np.ndarray]:
-    """Return the seeds that all methods have, and their differences there, [methods, seeds]."""
+    """Return the seeds that all methods share, and their differences on these seeds, [methods, seeds]."""
     common = sorted(set.intersection(*(set(difference.by_seed) for difference in differences.values())))
     return common, np.array([[method.by_seed[seed] for seed in common] for method in differences.values()])
 
 
 def _share(study: Study, difference: Difference, headroom: Headroom) -> ShareClosed | None:
-    """Return the share of the headroom over common seeds; None if there are few of them, or they show none."""
+    """Return the share of the headroom that a method closes; None for too few common seeds, or without headroom."""
     if headroom.difference is None or not headroom.is_positive:
         return None
     common, (method_values, oracle_values) = _stack({"method": difference, "oracle": headroom.difference})

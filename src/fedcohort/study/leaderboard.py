@@ -27,7 +27,7 @@ REQUIRED = ("title", "question", "of")
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Several studies as one.
+    """Several studies that are joined into one study.
 
     Attributes:
         joint: a study with all settings, named `<study>/<setting>`, and all methods.
@@ -134,7 +134,7 @@ def _read_options(folder: Path) -> dict[str, Any]:
 
 
 def _find_duplicates(studies: Mapping[str, Study], results_of: Mapping[str, Results]) -> dict[str, str]:
-    """Return the settings whose federation an earlier study has, and that setting: the baseline's runs are the same."""
+    """Return the settings that repeat the federation of an earlier study's setting, each with that setting."""
     first: dict[tuple[str, str], str] = {}
     duplicates = {}
     for name, study in studies.items():
@@ -152,7 +152,7 @@ def _join_variants(studies: Sequence[Study]) -> dict[str, list[str]]:
 
 
 def _join(folder: Path, results_of: Mapping[str, Results]) -> Results:
-    """Join results under the names of the joint study; results follow the rules of the study that ran them."""
+    """Join the results of several studies, with settings named `<study>/<setting>`."""
     joint = Results(folder)
     for name, study_results in results_of.items():
         for (setting, method, seed), row in study_results.rows.items():

@@ -69,7 +69,7 @@ def overview_csv(study: Study, results: Results, verdict: Verdict, speed_ups: Sp
 
 
 def _name(methods: list[MethodVerdict], show: Format, alpha: float) -> str:
-    """Return `**oort +2.4**, powd +1.1 and 3 more`, in bold face what stays after Holm over the whole study."""
+    """Format methods with differences: `**oort +2.4**, powd +1.1 and 3 more`; bold after Holm over the study."""
     texts = [f"{method.method} {show.signed(method.difference.mean)}" for method in methods]
     bold = [
         f"**{text}**" if method.p_values.over_all < alpha else text for text, method in zip(texts, methods, strict=True)

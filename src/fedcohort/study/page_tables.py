@@ -48,7 +48,7 @@ def label_method(study: Study, method: str) -> str:
 
 
 def settings_table(study: Study, verdict: Verdict, show: Format) -> Table:
-    """Return one line a setting: the headroom, the better methods, and what the seeds can show."""
+    """Return the table of settings: headroom, better methods, and the difference that the seeds detect."""
     lines = []
     for name, setting in verdict.settings.items():
         base, better = setting.methods.get(study.baseline), setting.better()
@@ -76,7 +76,7 @@ def settings_table(study: Study, verdict: Verdict, show: Format) -> Table:
 
 
 def write_headroom(setting: SettingVerdict, show: Format) -> str:
-    """Return `+7.0 [6.8, 7.2] (oracle_clean)`; "–" without an oracle."""
+    """Format the headroom with its oracle: `+7.0 [6.8, 7.2] (oracle_clean)`; "–" without an oracle."""
     difference = setting.headroom.difference
     return f"{show.difference(difference)} ({setting.headroom.oracle})" if difference else EMPTY
 
@@ -100,7 +100,7 @@ def difference_tables(study: Study, verdict: Verdict, show: Format) -> list[tupl
 
 
 def _short_difference(study: Study, setting: SettingVerdict, name: str, show: Format) -> str:
-    """Return `+1.2▲`; `+1.2 (n=3)` for fewer seeds than the baseline has."""
+    """Format the difference of a method: `+1.2▲`, or `+1.2 (n=3)` if it has fewer seeds than the baseline."""
     method = setting.methods.get(name)
     if method is None or not method.is_compared:
         return EMPTY
@@ -112,12 +112,12 @@ def _short_difference(study: Study, setting: SettingVerdict, name: str, show: Fo
 
 
 def write_few_seeds(n: int, base: MethodVerdict) -> str:
-    """Return ` (n=3)` for fewer seeds than the baseline has; else ""."""
+    """Return the number of seeds, ` (n=3)`, if it is lower than that of the baseline; else ""."""
     return f" (n={n})" if n < base.value.n else ""
 
 
 def overall_line(study: Study, ranks: Ranks, name: str, verdict: Verdict, show: Format) -> dict[str, object]:
-    """Return a method over the ranked settings: mean difference, worst tenth, numbers of settings and rank."""
+    """Return the cells of a method in the table over all settings: mean difference, worst tenth, counts and rank."""
     overall = ranks.overall.get(name)
     columns = ("over these settings", "p", "over settings like these", "p (families)")
     line: dict[str, object] = {"method": name}
@@ -160,7 +160,7 @@ def overall_table(study: Study, verdict: Verdict, show: Format) -> dict[str, Tab
 
 
 def setting_table(study: Study, setting: SettingVerdict, show: Format) -> Table:
-    """Return all methods of a setting."""
+    """Return the table of all methods of a setting: results, differences, ranks and costs."""
     base, definition = setting.methods.get(study.baseline), study.settings[setting.setting]
     lines = []
     for name, method in setting.methods.items():
@@ -189,7 +189,7 @@ def setting_table(study: Study, setting: SettingVerdict, show: Format) -> Table:
 
 
 def _times(method: MethodVerdict, base: MethodVerdict | None, cost: str) -> str:
-    """Return ` (×3.07)`: a cost over the baseline's."""
+    """Format a cost as a multiple of the baseline's: ` (×3.07)`."""
     if base is None or method.method == base.method or not base.costs[cost] > 0:
         return ""
     return f" (×{method.costs[cost] / base.costs[cost]:.2f})"

@@ -35,7 +35,7 @@ class Progress:
 
 
 def state_of(row: Row | None, digest: str) -> str:
-    """Return the state of a run; row: that is stored; digest: present digest of its overrides and yaml files."""
+    """Return the state of a run from its stored row and the present digest of its overrides and yaml files."""
     if row is None:
         return MISSING
     if row["status"] == DONE:
@@ -47,7 +47,7 @@ def state_of(row: Row | None, digest: str) -> str:
 
 
 def describe(study: Study, progress: Progress, results: Results) -> str:
-    """Return the progress of a study, one line a fact."""
+    """Return the progress of a study as text, one fact per line."""
     keys: dict[str, list[Key]] = {state: [] for state in (DONE, MISSING, CHANGED, REFUSED, FAILED)}
     for key, state in progress.states.items():
         keys[state].append(key)

@@ -54,7 +54,7 @@ class OverallResult:
         return sign_of(name_verdict(self.seeds.mean, self.seeds.p, math.nan, self.seeds.n, rules))
 
     def sign_elsewhere(self, rules: Rules) -> int:
-        """Return the same over settings like these; 0 where there are too few families."""
+        """Return 1 for a method that is significantly better over settings like these, -1 for a worse one, else 0."""
         general = self.families
         return sign_of(name_verdict(general.mean, general.p, math.nan, rules.seeds, rules)) if general else 0
 
@@ -139,7 +139,7 @@ def split_methods(study: Study, values: Values) -> tuple[list[str], list[str]]:
 
 
 def _largest_table(settings: Mapping[str, frozenset[str]], baseline: str) -> list[str]:
-    """Return the methods of the largest table without a gap that has the baseline; of equals the most methods.
+    """Return the methods of the largest complete table of methods by settings that includes the baseline.
 
     settings: settings of each method. The settings of a table are those that some methods have in common.
     """
@@ -152,7 +152,7 @@ def _largest_table(settings: Mapping[str, frozenset[str]], baseline: str) -> lis
 
 
 def _fits(study: Study, values: Values, methods: Sequence[str], method: str) -> bool:
-    """Return whether a method has enough seeds in each setting that `methods` share, and removes none of these."""
+    """Return whether a user's method has enough seeds in all settings that `methods` share, and removes no setting."""
     shared = find_shared_settings(values, methods)
     has_enough = all(
         len(values[name].get(method, {}).keys() & values[name][study.baseline].keys())

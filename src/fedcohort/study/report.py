@@ -75,7 +75,7 @@ def shared_data(study: Study, results: Results, verdict: Verdict, show: Format) 
 
 
 def number_names(name: str, tables: Sequence[Table]) -> dict[str, Table]:
-    """Return the tables by file name: `name` for one, `name_1`, `name_2` and so on for several."""
+    """Return the tables by file name: `name` for a single table, else `name_1`, `name_2` and so on."""
     return {name if len(tables) == 1 else f"{name}_{i}": table for i, table in enumerate(tables, start=1)}
 
 

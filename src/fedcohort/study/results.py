@@ -137,7 +137,7 @@ def load(study: Study, user_folder: Path | None = None) -> Results:
 
 
 def _read(study: Study, folder: Path, results: Results) -> None:
-    """Add the results in `folder`."""
+    """Read the results in `folder` and add them to `results`."""
     if not result_files.exist(folder):
         return
     for (cell, selector, seed), frame in result_files.read_curves(folder).groupby([*KEY], sort=False):
@@ -160,7 +160,7 @@ def _read(study: Study, folder: Path, results: Results) -> None:
 
 
 def drop_repeated_runs(rows: Iterable[Row]) -> list[Row]:
-    """Return one row per run, also where a run serves twice, for instance as a bound and as a baseline."""
+    """Return one row for each distinct run: a run may have several rows, for instance as a bound and as a baseline."""
     return list({tuple(row[name] for name in RUN_COLUMNS): row for row in rows}.values())
 
 

@@ -32,7 +32,7 @@ AXES = {"virtual_s": "virtual time", "bytes": "bytes", "rounds": "rounds"}  # co
 
 @dataclass(frozen=True)
 class Speed:
-    """Speed of a method in a setting.
+    """The speed-up of a method to the target of a setting, with its verdict.
 
     Attributes:
         speed_up: the speed-up over the baseline.
@@ -113,7 +113,7 @@ def speed_tables(study: Study, verdict: Verdict, speed_ups: Speeds) -> list[tupl
 
 
 def _write_target(base: MethodVerdict, axis: str) -> str:
-    """Return `45 rounds` or `98 min 20 s`; `4 of 10` where half of the seeds or more never met the target."""
+    """Format a median cost to the target, `45 rounds`; `4 of 10` if half of the seeds or more never met the target."""
     value = base.target[axis]
     if not math.isfinite(value):
         return f"{base.reached} of {base.value.n}"
@@ -121,7 +121,7 @@ def _write_target(base: MethodVerdict, axis: str) -> str:
 
 
 def write_speed(speed: Speed) -> str:
-    """Return `1.91▲`, `>=1.91▲`, `1.10 (restricted)` or, where most pairs never met the target, `not reached`."""
+    """Format a speed-up: `1.91▲`, `>=1.91▲`, `1.10 (restricted)`, or `not reached` if most pairs never met it."""
     if speed.verdict == UNREACHED:
         return "not reached"
     bound, ratio = speed.speed_up.bound, f"{speed.speed_up.ratio:.2f}{SIGNS[speed.sign]}"
@@ -129,12 +129,12 @@ def write_speed(speed: Speed) -> str:
 
 
 def write_costs(speed: Speed) -> str:
-    """Return `(7.6, 2.8)`: client FLOPs and bytes of whole runs over those of the baseline."""
+    """Format client FLOPs and bytes of whole runs as multiples of the baseline's: `(7.6, 2.8)`."""
     return f"({', '.join(f'{cost:.1f}' if math.isfinite(cost) else EMPTY for cost in speed.costs.values())})"
 
 
 def name_faster(study: Study, setting: str, speed_ups: Speeds) -> str:
-    """Return `virtual time: fedcbs 1.86 (1.0, 1.2); bytes: ...`, the fastest first; "" if no method is faster."""
+    """Describe the faster methods of a setting: `virtual time: fedcbs 1.86 (1.0, 1.2); bytes: ...`; "" without any."""
     parts = []
     for axis, by_pair in speed_ups.items():
         faster = {

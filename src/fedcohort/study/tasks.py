@@ -38,7 +38,7 @@ SWEEPS_FOLDER = "sweeps"  # subfolder of the study's logs
 
 @dataclass(frozen=True)
 class Task:
-    """A run to be done.
+    """A run of a study that has to be executed.
 
     Attributes:
         overrides: of the run, without the seed.
@@ -64,7 +64,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a task.
+    """The outcome of a run: done with its results, refused, or failed with the reason.
 
     Attributes:
         reason: of a refusal or a failure.

@@ -43,7 +43,7 @@ Trials = Mapping[Overrides, Trial]
 
 @dataclass(frozen=True)
 class Tuning:
-    """The search of all methods with a search space.
+    """Searches the best options of each method that has a search space.
 
     Attributes:
         configs: the folder of the groups.

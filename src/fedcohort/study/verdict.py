@@ -33,7 +33,7 @@ class PValues:
 
 @dataclass(frozen=True)
 class MethodVerdict:
-    """A method in a setting.
+    """The verdict on a method in a setting.
 
     Attributes:
         setting: name of the setting.
@@ -84,7 +84,7 @@ class MethodVerdict:
 
 @dataclass(frozen=True)
 class Headroom:
-    """The gain of an oracle in a setting.
+    """The headroom of a setting: the difference of its oracle to the baseline.
 
     Attributes:
         oracle: name of the oracle with the largest mean difference; "" if no oracle has a difference.
@@ -102,7 +102,7 @@ class Headroom:
 
 @dataclass(frozen=True)
 class SettingVerdict:
-    """A setting.
+    """The verdicts on all methods of a setting, with its headroom and the number of seeds that it needs.
 
     Attributes:
         methods: those with results, in the study's order.
@@ -122,12 +122,12 @@ class SettingVerdict:
     winner: tuple[str, Winner] | None
 
     def better(self) -> list[MethodVerdict]:
-        """Return the methods that are better than the baseline, the best first."""
+        """Return the methods that are significantly better than the baseline, the best first."""
         better = [method for method in self.methods.values() if method.sign > 0 and method.role == METHOD]
         return sorted(better, key=lambda method: -method.difference.mean)
 
     def worse(self) -> list[MethodVerdict]:
-        """Return the methods that are worse than the baseline, the worst first."""
+        """Return the methods that are significantly worse than the baseline, the worst first."""
         worse = [method for method in self.methods.values() if method.sign < 0 and method.role == METHOD]
         return sorted(worse, key=lambda method: method.difference.mean)
 
