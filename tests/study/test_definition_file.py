@@ -37,8 +37,8 @@ from yaml_words import CONFIGS, ROOT
         ({"baseline": ""}, "baseline must be a selector, or `name: [overrides]`, got ''"),
         ({"baseline": {"a": [], "b": []}}, "baseline must be a selector, or `name: [overrides]`, got "),
         ({"selectors": "flash"}, "selectors must be a list of selectors, or of `name"),
-        ({"selectors": ["flash", "flash"]}, "selectors: flash is there twice"),
-        ({"yardsticks": ["random"]}, "yardsticks: random is there twice"),
+        ({"selectors": ["flash", "flash"]}, "selectors: flash is listed twice"),
+        ({"yardsticks": ["random"]}, "yardsticks: random is listed twice"),
         (
             {"selectors": [{"wide": ["gamma"]}]},
             "selectors.wide must be a list of overrides name=value, typed as for train.py, got",

@@ -33,5 +33,5 @@ def folders_and_options(arguments: Sequence[str], names: Collection[str]) -> tup
     ]
     options = read_options([argument for argument in arguments if argument not in folders], names)
     if not folders:
-        raise OptionError("name the folder of a run: logs/runs/<run>")
+        raise OptionError("type the folder of a run, such as logs/runs/NAME")
     return [Path(folder) for folder in folders], options

@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
     from fedcohort.errors import OptionError  # noqa: PLC0415
 
     if len(arguments) != 1:
-        raise OptionError(f"name the shell: fedcohort completion bash, or one of {', '.join(SHELLS)}")
+        raise OptionError(f"type fedcohort completion SHELL, where SHELL is one of {', '.join(SHELLS)}")
     ranges.choice("the shell", arguments[0], *SHELLS)
     script = get_completion_script(prog_name="fedcohort", complete_var="_FEDCOHORT_COMPLETE", shell=arguments[0])
     sys.stdout.write(f"{script}\n")

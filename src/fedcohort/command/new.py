@@ -48,19 +48,19 @@ def make_files(kind: str, name: str) -> dict[Path, str]:
 def main(arguments: Sequence[str]) -> int:
     """Write the files into the working folder. Raises `OptionError` if one exists already."""
     if len(arguments) != 2:
-        raise OptionError(f"name what is new, and how it is called: fedcohort new {'|'.join(KINDS)} my_method")
+        raise OptionError(f"type fedcohort new KIND NAME, where KIND is one of {', '.join(KINDS)}")
     kind, name = arguments
     contents = make_files(kind, name)
     if existing_file := next((path for path in contents if path.exists()), None):
-        raise OptionError(f"{existing_file} is there already")
+        raise OptionError(f"{existing_file} exists already: choose another name, or remove the file")
     if missing_folder := next((path.parent for path in contents if not path.parent.is_dir()), None):
-        raise OptionError(f"there is no folder {missing_folder}: call this in the folder that has train.py")
+        raise OptionError(f"there is no folder {missing_folder}: run this command in the folder of train.py")
     for path, text in contents.items():
         try:
             with path.open("x") as file:  # follows no link
                 file.write(text)
         except FileExistsError as error:
-            raise OptionError(f"{path} is there already") from error
+            raise OptionError(f"{path} exists already: choose another name, or remove the file") from error
         sys.stdout.write(f"wrote {path}\n")
     group = KINDS[kind]
     if kind != "signal":

@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     named = [argument for argument in arguments if "=" not in argument]
     text = read_options([argument for argument in arguments if "=" in argument], ("size",)).get("size")
     if len(named) != 3:
-        raise OptionError(f"name the kind ({', '.join(KINDS)}), the folder with the raw files, and the folder to make")
+        raise OptionError(f"type fedcohort prepare KIND SRC DST, where KIND is one of {', '.join(KINDS)}")
     kind, source = named[0], folder_of(named[1])
     ranges.choice("the kind", kind, *KINDS)
     destination = _destination(named[2], source)
@@ -66,9 +66,9 @@ def _destination(path: str, source: Path) -> Path:
     except (OSError, RuntimeError, ValueError) as error:
         raise OptionError(f"{path[:200]!r} can't be used as a folder's name: {error}") from error
     if not path.strip():
-        raise OptionError("the folder to make has an empty name")
+        raise OptionError("DST must be the name of a new folder, got an empty text")
     if is_inside_source:
-        raise OptionError(f"{destination} lies in {source}, whose files are read: name another folder to make")
+        raise OptionError(f"DST={destination} is inside SRC={source}, whose files are read: choose another folder")
     return destination
 
 

@@ -141,7 +141,7 @@ def _read_methods(node: Mapping[str, Any]) -> tuple[dict[str, Overrides], dict[s
         for method in methods:
             name, method_overrides = _read_method(key, method, METHOD_LIST)
             if name in overrides:
-                raise OptionError(f"{key}: {name} is there twice")
+                raise OptionError(f"{key}: {name} is listed twice")
             overrides[name], roles[name] = method_overrides, role
     return overrides, roles
 
