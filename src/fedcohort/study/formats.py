@@ -5,13 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from fedcohort.report.table import EMPTY
 from fedcohort.results.difference import Difference, Mean
 from fedcohort.results.headroom import ShareClosed
 from fedcohort.results.metric import unit_of
 from fedcohort.study.definition import Study
 from fedcohort.study.verdict import MethodVerdict, SettingVerdict
 
-EMPTY = "–"
 SIGNS = {1: "▲", -1: "▼", 0: ""}
 COSTS = {"bytes": "bytes", "client_flops": "client FLOPs", "virtual_s": "virtual time"}
 

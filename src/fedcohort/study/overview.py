@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from fedcohort.errors import OptionError
 from fedcohort.record.folder import write_atomically
 from fedcohort.report.render import render
+from fedcohort.report.table import EMPTY
 from fedcohort.results.correction import adjust
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import leaderboard
 from fedcohort.study.definition import METHOD, STUDY_FILE, Study
-from fedcohort.study.formats import EMPTY, Format, join_first
+from fedcohort.study.formats import Format, join_first
 from fedcohort.study.page_data import KINDS, NOTHING, OPEN, UNUSED, WON, kind_of
 from fedcohort.study.page_tables import MAX_NAMED, write_headroom
 from fedcohort.study.results import Results, list_federations

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fedcohort import units
-from fedcohort.report.table import Table
+from fedcohort.report.table import EMPTY, Table
 from fedcohort.results.verdict import judge_difference, sign_of
 from fedcohort.round.score_correlation import FACTS
 from fedcohort.study.definition import BOUND, BOUND_PREFIX, ORACLE, Study
-from fedcohort.study.formats import EMPTY, SIGNS, Format, join_first, write_p, write_rank, write_share
+from fedcohort.study.formats import SIGNS, Format, join_first, write_p, write_rank, write_share
 from fedcohort.study.ranking import Ranks
 from fedcohort.study.results import Results
 from fedcohort.study.verdict import MethodVerdict, SettingVerdict, Verdict

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from fedcohort import units
 from fedcohort.jobs.time_left import TimeLeft
 from fedcohort.record import provenance
 from fedcohort.study.definition import Condition, Key, Pair, Study, display_name
@@ -97,14 +98,7 @@ def estimate_time(results: Results) -> TimeLeft[Pair]:
 def _describe_time(keys: Iterable[Key], results: Results) -> str:
     """Return the time that the runs may take; "" if it is not known."""
     seconds = estimate_time(results).seconds([key[:2] for key in keys])
-    return f", about {format_seconds(seconds)} in one process" if seconds else ""
-
-
-def format_seconds(seconds: float) -> str:
-    """Return `40 s`, `12 min` or `3.5 h`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    return f", about {units.rough_seconds(seconds)} in one process" if seconds else ""
 
 
 def describe_ranks(study: Study, results: Results) -> list[str]:

@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fedcohort import units
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.jobs import status
 from fedcohort.jobs.launch import Launch
@@ -79,7 +80,7 @@ class StudyRunner:
                 if row["status"] == DONE and outcome.run_as is None:
                     time_left.learn((condition.setting, condition.method), row["wall_s"])
                 seconds = time_left.seconds([key[:2] for key in to_do]) / self.launch.n_jobs
-                time_text = f", {progress.format_seconds(seconds)} left" if seconds else ""
+                time_text = f", {units.rough_seconds(seconds)} left" if seconds else ""
                 self.print_line(f"[{number}/{n_to_do}] {_describe(row, outcome.run_as)}{time_text}")
 
     def find_progress(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> progress.Progress:

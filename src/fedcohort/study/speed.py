@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort import units
-from fedcohort.report.table import Table
+from fedcohort.report.table import EMPTY, Table
 from fedcohort.results.compare_cost import compare_along
 from fedcohort.results.speed_up import RESTRICTED, SpeedUp
 from fedcohort.results.verdict import UNREACHED, sign_of
 from fedcohort.study.definition import BOUND, METHOD, Pair, Study
-from fedcohort.study.formats import EMPTY, SIGNS, join_first
+from fedcohort.study.formats import SIGNS, join_first
 from fedcohort.study.judge import cost_of
 from fedcohort.study.page_tables import label_method, make_table, split_settings, write_few_seeds
 from fedcohort.study.ranking import Runs, group_runs
