@@ -29,7 +29,7 @@ from fedcohort.signal.base import (
     Static,
     find,
     list_signals,
-    unknowable,
+    unknowable_signals,
 )
 from fedcohort.startup import components, compose
 
@@ -58,7 +58,7 @@ def signal_rows() -> list[str]:
     """
     lines = []
     for name in list_signals():
-        signal, oracle = find(name), " (oracle)" if name in unknowable([name]) else ""
+        signal, oracle = find(name), " (oracle)" if name in unknowable_signals([name]) else ""
         kind, passes = KINDS[type(signal)], getattr(signal, "passes", 0.0)
         if isinstance(signal, Static | Reported) and not signal.bytes_up:
             kind = "known to the server" if isinstance(signal, Static) else "read off the update"
@@ -102,7 +102,7 @@ def _needs(node: Mapping[str, Any], group: str, choice: str) -> list[str]:
 
 
 def _spell(needs: Sequence[str]) -> str:
-    oracle = unknowable(needs)
+    oracle = unknowable_signals(needs)
     signals = [f"`{name}`{' (oracle: no server can know it)' if name in oracle else ''}" for name in needs]
     return ", ".join(signals) or "nothing"
 

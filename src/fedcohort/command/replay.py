@@ -54,7 +54,7 @@ class LoggedSelector:
             signal = find(name)
             is_pairwise = isinstance(signal, Derived) and signal.pairs
             self.pairwise |= {name} if is_pairwise else set()
-            logged = self.log.facts if isinstance(signal, Static) else self.log.words
+            logged = self.log.facts if isinstance(signal, Static) else self.log.signal_names
             may_be_logged = name in queried and isinstance(signal, Measured | Computed)
             if (name not in logged and not may_be_logged) or (is_pairwise and is_wide):
                 missing.append(name)

@@ -12,7 +12,7 @@ from fedcohort.component import CLASSES, PROXY, Component, Facts, Requirement
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.round.components import Populations
 from fedcohort.round.guard import name_part_in_errors
-from fedcohort.signal.base import find, unknowable
+from fedcohort.signal.base import find, unknowable_signals
 
 if TYPE_CHECKING:
     from torch import nn
@@ -165,7 +165,7 @@ def list_notices(choices: Mapping[str, str], facts: Facts, typed: Sequence[str] 
     lines = [
         f"{group}={choices[group]} is an oracle, which no server could run: it reads {', '.join(signals)}"
         for group in SIGNAL_READERS
-        if (signals := unknowable(getattr(facts.components, group).needs))
+        if (signals := unknowable_signals(getattr(facts.components, group).needs))
     ]
     unmet_recommendations: dict[Requirement, list[str]] = {}  # recommendations of several components may be the same
     for group in GROUPS_WITH_REQUIREMENTS:

@@ -11,7 +11,7 @@ from hydra.utils import get_object
 from fedcohort.record import folder, provenance
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.roles import Identity, flat, role_of, select_options
-from fedcohort.signal.base import unknowable
+from fedcohort.signal.base import unknowable_signals
 from fedcohort.startup.compose import PRESET, Composed, read_yaml
 from fedcohort.startup.options import spell_value
 from fedcohort.tracking import membership
@@ -86,7 +86,7 @@ def _list_tags(loop: "FederatedLoop") -> dict[str, str]:
         "hub": federation.revision,
         "inputs": federation.inputs,
         "categories": federation.categories,
-        "yardstick": ", ".join(unknowable(loop.components.needs())),  # signals that make the run an oracle
+        "yardstick": ", ".join(unknowable_signals(loop.components.needs())),  # signals that make the run an oracle
     }
     return {name: text for name, text in tags.items() if text or name in ("tracking", "engine", "data")}
 

@@ -44,7 +44,7 @@ def write(folder: Path, rows: Any, curves: Any) -> None:  # noqa: ANN401 - pyarr
     packed = {CURVES: io.BytesIO(), RESULTS: io.BytesIO()}
     for file, table in ((packed[CURVES], curves), (packed[RESULTS], rows)):
         parquet.write_table(table, file, compression="zstd")
-    manifest.replace_files(folder, {name: file.getbuffer() for name, file in packed.items()}, create=True)
+    manifest.replace_files(folder, {name: file.getbuffer() for name, file in packed.items()}, create_missing=True)
 
 
 def exist(folder: Path) -> bool:
@@ -68,7 +68,13 @@ def read_rows(folder: Path) -> list[Row]:
 
 def read_curves(folder: Path) -> Any:  # noqa: ANN401
     """Read `curves.parquet` as a data frame with the rounds of each run in order. Raises `DataError`."""
-    return _read(folder / CURVES, (*KEY, *AXES), {**KEY, **AXES}).to_pandas()
+    path = folder / CURVES
+    frame = _read(path, (*KEY, *AXES), {**KEY, **AXES}).to_pandas()
+    is_continued = (frame[list(KEY)] == frame[list(KEY)].shift()).all(axis=1)
+    is_unordered = (is_continued & (frame["step"].diff() <= 0)) | (frame["step"] < 0)
+    if is_unordered.any() or frame[~is_continued].duplicated([*KEY]).any():
+        raise _damaged(path, "the rounds of a run are not in order, each once")
+    return frame
 
 
 def _read(path: Path, required: Sequence[str], types: Mapping[str, str]) -> Any:  # noqa: ANN401

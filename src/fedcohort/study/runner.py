@@ -125,7 +125,7 @@ class StudyRunner:
         """
         lines = []
         runs = {_spell(c.overrides, seed): (c, seed) for c in conditions for seed in seeds}
-        for plan_file in sorted((self.logs / tasks.SWEEPS_FOLDER).glob(f"*/{sweep_folder.PLAN}")):
+        for plan_file in sorted((self.logs / tasks.SWEEPS_FOLDER).glob(f"*/{sweep_folder.PLAN_FILE}")):
             sweep = plan_file.parent
             for record in sweep_folder.read(sweep).values():
                 words = [word for word in record.words if option_name(word) not in ("resume", "paths.logs")]
