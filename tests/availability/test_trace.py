@@ -179,8 +179,9 @@ def test_an_interval_of_a_microsecond_is_accepted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("option", ["state", "period"])
 def test_the_name_of_a_column_is_a_text(option: str) -> None:
+    changes: dict[str, Any] = {option: ""}
     with pytest.raises(OptionError, match=f"{option} must be"):
-        replace(trace("ready.csv"), **{option: ""})
+        replace(trace("ready.csv"), **changes)
 
 
 UNIX = 1_700_000_000
