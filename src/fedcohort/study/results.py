@@ -142,8 +142,8 @@ def _read(study: Study, folder: Path, results: Results) -> None:
         return
     frame = result_files.read_curves(folder)
     keys, axes = frame[[*KEY]], [frame[name].to_numpy(dtype=float) for name in AXES]
-    starts = np.flatnonzero((keys != keys.shift()).any(axis=1))
-    runs = zip(keys.iloc[starts].itertuples(index=False), starts, [*starts[1:], len(keys)], strict=True)
+    starts = np.flatnonzero((keys != keys.shift()).any(axis=1))  # none in a table without rows
+    runs = zip(keys.iloc[starts].itertuples(index=False), starts, [*starts[1:], len(keys)], strict=False)
     for (cell, selector, seed), start, end in runs:
         results.curves[str(cell), str(selector), int(seed)] = Trajectory(*(axis[start:end] for axis in axes))
     for row in result_files.read_rows(folder):
