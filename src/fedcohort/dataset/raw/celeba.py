@@ -8,8 +8,8 @@ train, valid, test.
 from collections.abc import Iterator
 from pathlib import Path
 
-from fedcohort.dataset.encoding import check_utf8
-from fedcohort.dataset.raw.encoded import Picture, pieces_of
+from fedcohort.dataset.csv_file import check_encoding
+from fedcohort.dataset.raw.encoded import EncodedImage, plan_pieces
 from fedcohort.dataset.raw.pieces import Piece
 from fedcohort.dataset.raw.source import file_in, first_of, note_left_out
 from fedcohort.errors import DataError
@@ -28,33 +28,31 @@ def plan(source: Path, size: int | None) -> list[Piece]:
     _, names = next(lines, (0, []))
     if repeated := [name for name in names if names.count(name) > 1 or name in ("image", "celeb_id")]:
         raise DataError(f"{file}: the attribute {repeated[0]!r} is there twice, or has the name of another column")
-    pictures, first = [], dict[str, int]()
+    rows, first_line = list[EncodedImage](), dict[str, int]()
     for line, (image, *values) in lines:
         where = f"{file}, line {line}"
         if len(values) != len(names) or set(values) - {"-1", "1"}:
             raise DataError(f"{where}: expected {len(names)} values of 1 or -1, one for each attribute")
-        if first.setdefault(image, line) != line:
-            raise DataError(f"{where}: line {first[image]} names {image}, too")
+        if first_line.setdefault(image, line) != line:
+            raise DataError(f"{where}: line {first_line[image]} names {image}, too")
         if image not in identities or image not in parts:
             raise DataError(f"{where}: {image} is in no list of {'parts' if image in identities else 'identities'}")
         part, identity = parts[image], identities[image]
         if part not in PARTS or not (identity.isascii() and identity.isdecimal() and len(identity) < 19):
             raise DataError(f"{image}: part must be 0, 1 or 2, got {part!r}; identity a number, got {identity!r}")
         path = file_in(source, images.relative_to(source) / image)
-        pictures.append(Picture(PARTS[part], path, (int(identity), *(value == "1" for value in values))))
-    if not pictures:
+        rows.append(EncodedImage(PARTS[part], path, (int(identity), *(value == "1" for value in values))))
+    if not rows:
         raise DataError(f"{file} names no image")
-    if count != [str(len(pictures))]:
-        raise DataError(
-            f"{file}: the first line says {' '.join(count)!r}, and {len(pictures)} images follow: correct it"
-        )
-    note_left_out(images, sorted((set(identities) | set(parts)) - set(first)))
-    return pieces_of(pictures, ("celeb_id", *names), source, size)
+    if count != [str(len(rows))]:
+        raise DataError(f"{file}: the first line says {' '.join(count)!r}, and {len(rows)} images follow: correct it")
+    note_left_out(images, sorted((set(identities) | set(parts)) - set(first_line)))
+    return plan_pieces(rows, ("celeb_id", *names), source, size)
 
 
 def _lines(file: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the fields of each line that is not empty."""
-    check_utf8(file, str(file))
+    check_encoding(file.open("rb"), str(file))
     with file.open(encoding="utf-8") as stream:
         for line, text in enumerate(stream, 1):
             if words := text.split():
