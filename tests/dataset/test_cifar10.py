@@ -8,7 +8,7 @@ import pytest
 from fedcohort.dataset.cifar10 import CLASSES, LAYOUT, Cifar10
 from fedcohort.dataset.files import read_part
 from fedcohort.dataset.image_dataset import read_images
-from fedcohort.dataset.known_classes import read_classes
+from fedcohort.dataset.labels import read_classes
 from pictures_toy import SHARED, encode, noise, write
 from run_harness import go, same_bits
 

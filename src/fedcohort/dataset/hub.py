@@ -60,8 +60,7 @@ def load_splits(name: str, required: Sequence[str], optional: Sequence[str] = ()
 def _make_frame(name: str, part: str, split: Any) -> Frame:  # noqa: ANN401  datasets has no types
     """Return the split `part` of the dataset `name` as a table."""
     revision = f"{name.partition('@')[0]}@{commit_of(split) or name.partition('@')[2] or 'unknown'}"
-    table = unwrap_extensions(split.with_format("arrow")[:])
-    return Frame(f"{name} ({part})", table, "dataset.hub", revision=revision)
+    return Frame(f"{name} ({part})", split.with_format("arrow")[:], "dataset.hub", revision=revision)
 
 
 def commit_of(split: Any) -> str:  # noqa: ANN401  datasets has no types
@@ -72,17 +71,6 @@ def commit_of(split: Any) -> str:  # noqa: ANN401  datasets has no types
     addresses = [*(split.info.download_checksums or {}), *(file["filename"] for file in split.cache_files)]
     commits_of_addresses = [COMMIT.findall(address.replace(os.sep, "/")) for address in addresses]
     return next((str(commits[-1]) for commits in commits_of_addresses if commits), "")
-
-
-def unwrap_extensions(table: Any) -> Any:  # noqa: ANN401  pyarrow has no types
-    """Return the table with lists in place of the array types of the `datasets` library (Array2D, Array3D)."""
-    import pyarrow as pa
-
-    for position, field in enumerate(table.schema):
-        if isinstance(field.type, pa.ExtensionType):
-            lists = [chunk.storage for chunk in table.column(position).chunks]
-            table = table.set_column(position, field.name, pa.chunked_array(lists, field.type.storage_type))
-    return table
 
 
 def network_obstacle() -> str:

@@ -20,7 +20,7 @@ from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.files import release_memory
 from fedcohort.dataset.images import BadImage, ImageFormat, holds_images
-from fedcohort.dataset.known_classes import read_classes
+from fedcohort.dataset.labels import read_classes
 from fedcohort.dataset.messages import difference
 from fedcohort.dataset.source import TableDataset, column_of
 from fedcohort.dataset.table import Frame
@@ -190,6 +190,7 @@ def _decode_rows(
 def _value_of_white(frame: Frame, name: str) -> int:
     """Return the value of white in a column of lists: 1 if no number of the column is larger, else 255."""
     for _, chunk in frame.chunks(name):
+        chunk = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
         while arrow_columns.is_list(chunk.type):
             chunk = chunk.flatten()
         is_fraction = arrow_columns.is_number(chunk.type) and not pa.types.is_integer(chunk.type)

@@ -18,7 +18,6 @@ from fedcohort.host import memory
 if TYPE_CHECKING:
     from PIL import Image
 
-ORIENTATION = 0x0112  # the tag of EXIF
 SAME_SIZE = "; all must be of one kind and size, as fedcohort prepare imagefolder SRC DST size=64 makes them"
 SMALLER = "fedcohort prepare imagefolder SRC DST size=64 makes them smaller"
 DEEP = ("I", "F")  # how modes of 16 or 32 bits a pixel begin: Pillow makes all above 255 white
@@ -132,11 +131,10 @@ def decode(data: bytes | None, image_format: ImageFormat | None = None) -> np.nd
 
 
 def rotate_upright(image: "Image.Image") -> "Image.Image":
-    """Return the image rotated as its camera noted; notes that can't be read are ignored."""
+    """Return the image rotated as its camera noted; a note that can't be read is ignored."""
     from PIL import ImageOps  # noqa: PLC0415 - only where a column holds images
 
     try:
-        is_rotated = image.getexif().get(ORIENTATION, 1) != 1
+        return ImageOps.exif_transpose(image)
     except (struct.error, ValueError, SyntaxError, LookupError, TypeError):
-        is_rotated = False
-    return ImageOps.exif_transpose(image) if is_rotated else image
+        return image

@@ -133,26 +133,28 @@ def divide(
         raise DataError(f"dataset={name} has no samples")
     rows = np.arange(len(owner)) if rules.users == 1 else subsample(owner, rules.users, rng)
     counts = np.bincount(owner[rows], minlength=owner.max() + 1)
-    small = (counts > 0) & (counts < rules.least)
-    rows = rows[~small[owner[rows]]]
+    left_out = (counts > 0) & (counts < rules.least)
+    rows = rows[~left_out[owner[rows]]]
     if rules.test == "given":
         is_train = rows < n_train_file
     elif rules.test == "user":
         present = np.flatnonzero(np.bincount(owner[rows], minlength=1))
         is_train = np.isin(owner[rows], rng.permutation(present)[: int(TRAINING_SHARE * len(present))])
     else:
-        position, quota = rank_within_group(owner[rows]), quota_of(owner[rows])
-        is_train = draw_training(owner[rows], rng) if gap is None else position < quota
-        in_gap = np.zeros(len(rows), bool) if not gap else position < quota + gap
-        rows, is_train = rows[is_train | ~in_gap], is_train[is_train | ~in_gap]
+        # max(1, floor(.9 n)) samples of each person are training samples, and `gap` samples after them are left out.
+        people = owner[rows]
+        quota = np.maximum(1, np.floor(TRAINING_SHARE * np.bincount(people) + 1e-9).astype(np.int64))[people]
+        rank = rank_within_group(people, rng.permutation(len(people)) if gap is None else None)
+        is_used = (rank < quota) | (rank >= quota + (gap or 0))
+        rows, is_train = rows[is_used], rank[is_used] < quota[is_used]
     sizes = np.bincount(owner[rows[is_train]], minlength=owner.max() + 1)
-    is_poor = (sizes > 0) & (sizes < MIN_TRAINING_SAMPLES)
+    too_small = (sizes > 0) & (sizes < MIN_TRAINING_SAMPLES)
     train, test_rows = rows[is_train], rows[~is_train]
-    train = train[~is_poor[owner[train]]]
+    train = train[~too_small[owner[train]]]
     clients = np.unique(owner[train])
     has_new_people = not np.isin(owner[test_rows], clients).any()
     if not has_new_people:
-        test_rows = test_rows[~is_poor[owner[test_rows]]]
+        test_rows = test_rows[~too_small[owner[test_rows]]]
     if not len(train) or not len(test_rows):
         raise DataError(
             f"dataset={name}: no {'test' if len(train) else 'training'} samples are left with test={rules.test}, "
@@ -160,7 +162,7 @@ def divide(
         )
     note = f"{len(np.unique(owner))} people, {len(clients)} of them clients"
     note += "; the test samples are of other people: no metrics clients/acc_*" * has_new_people
-    if n_left_out := int((small | is_poor).sum()):
+    if n_left_out := int((left_out | too_small).sum()):
         note += f"; {n_left_out} with too few samples left out"
     numbered = np.concatenate([clients, np.setdiff1d(owner[test_rows], clients)])
     place = np.empty(owner.max() + 1, dtype=np.int64)
@@ -181,20 +183,7 @@ def compare(rules: Rules, samples: tuple[str, int, int], people: tuple[str, int,
 
 def subsample(owner: Ids, share: float, rng: np.random.Generator) -> Ids:
     """Return sorted positions of a share of the rows: people in a random order, the last one in part."""
-    n_rows = int(share * len(owner))
-    rank = np.empty(owner.max() + 1, dtype=np.int64)
-    rank[rng.permutation(len(rank))] = np.arange(len(rank))
+    rank = np.argsort(rng.permutation(owner.max() + 1))
     shuffled = rng.permutation(len(owner))
     order = shuffled[np.argsort(rank[owner[shuffled]], kind="stable")]
-    return np.sort(order[:n_rows])
-
-
-def draw_training(owner: Ids, rng: np.random.Generator) -> np.ndarray:
-    """Return whether each row is a training row, bool [N]: max(1, floor(.9 n)) random rows of each owner."""
-    return rank_within_group(owner, rng.permutation(len(owner))) < quota_of(owner)
-
-
-def quota_of(owner: Ids) -> Ids:
-    """Return the number of training rows of each row's owner, int64 [N]."""
-    quota: Ids = np.maximum(1, np.floor(TRAINING_SHARE * np.bincount(owner) + 1e-9).astype(np.int64))[owner]
-    return quota
+    return np.sort(order[: int(share * len(owner))])

@@ -10,7 +10,7 @@ from fedcohort import ranges
 from fedcohort.dataset import leaf
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.image_dataset import ImageLayout
-from fedcohort.dataset.known_classes import read_classes
+from fedcohort.dataset.labels import read_classes
 from fedcohort.rng import generator
 from fedcohort.types import Ids
 

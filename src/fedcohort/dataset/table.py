@@ -237,7 +237,8 @@ class Frame:
                 return images.decode_chunk(chunk, self.table.num_rows, image_shape)
             except images.BadImage as error:
                 raise self.cell_error(name, start + error.row, str(error)) from error
-        array, shape = chunk, [len(chunk)]
+        # The `datasets` library stores arrays (Array2D, Array3D) as an extension of lists.
+        array, shape = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk, [len(chunk)]
         while arrow_columns.is_list(array.type):
             shape.append(self._check_length(name, array, len(array) // len(chunk), start))
             array = array.flatten()

@@ -25,7 +25,7 @@ from jaxtyping import Float32
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.files import release_memory
-from fedcohort.dataset.known_classes import read_classes
+from fedcohort.dataset.labels import read_classes
 from fedcohort.dataset.messages import difference
 from fedcohort.dataset.source import TableDataset, column_of
 from fedcohort.dataset.table import Frame

@@ -27,7 +27,7 @@ from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.image_dataset import ImageLayout, ImageTables
 from fedcohort.dataset.images import ImageFormat
-from fedcohort.dataset.known_classes import read_classes
+from fedcohort.dataset.labels import read_classes
 from fedcohort.dataset.source import column_of
 
 PLACE, PLACES = ("place",), ("land", "water")

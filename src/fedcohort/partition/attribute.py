@@ -121,9 +121,7 @@ class Attribute(Partition):
                 f"clients={len(table)}"
             )
         if table.shape[1:] != pools.shape:
-            shapes = [
-                f"{n_rows} classes and {n_columns} attributes" for n_rows, n_columns in (table.shape[1:], pools.shape)
-            ]
+            shapes = [f"{C} classes and {A} attributes" for C, A in (table.shape[1:], pools.shape)]
             raise OptionError(f"partition.counts has tables of {shapes[0]}, but the data have {shapes[1]}")
         categories = (np.arange(pools.shape[0]), np.arange(pools.shape[1]))
         check_pools(table.sum(0), pools, "fewer of them in partition.counts", categories)

@@ -1,6 +1,6 @@
 """Tables of samples by client, class and attribute for the rule of `partition/attribute.py`."""
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -9,6 +9,9 @@ from fedcohort.errors import OptionError
 from fedcohort.partition.tables import apportion_counts, deal_cards
 from fedcohort.types import Ids, Values
 
+if TYPE_CHECKING:
+    from fedcohort.partition.attribute import Attribute
+
 Counts = Int64[np.ndarray, "clients classes attributes"]
 Pools = Int64[np.ndarray, "classes attributes"]
 Shares = Float64[np.ndarray, "classes attributes"]
@@ -16,32 +19,13 @@ Categories = tuple[Ids, Ids]  # ids of the classes and of the attributes that th
 MIN_CLIENT_SAMPLES = 3  # smallest number of training samples of a client (`startup/holdout.py`)
 
 
-class TableRule(Protocol):
-    """The options of the rule.
-
-    Attributes:
-        share: fraction of a skewed client's samples that have its class, its attribute, or paired class and attribute.
-    """
-
-    @property
-    def share(self) -> float: ...
-
-    def count_kinds(self, n_clients: int) -> tuple[int, int]:
-        """Return the numbers of clients with class imbalance and with attribute imbalance."""
-        ...
-
-    def list_dominant(self, kind: str, n: int, n_values: int) -> list[int]:
-        """Return the dominant class, attribute or shift of each of the `n` clients of a kind, in [0, n_values)."""
-        ...
-
-
-def even_tables(pools: Pools, sizes: Ids, rule: TableRule, categories: Categories) -> Counts:
+def even_tables(pools: Pools, sizes: Ids, rule: "Attribute", categories: Categories) -> Counts:
     """Return the tables of margins=even, [K, C, A], ordered by kind.
 
     Args:
         pools: samples of the data by class and attribute, [C, A].
         sizes: proportions of the clients' sizes, [K].
-        rule: the options.
+        rule: the options of the partition.
         categories: ids of the rows and columns of `pools`, for messages.
 
     Raises:
@@ -76,13 +60,13 @@ def even_tables(pools: Pools, sizes: Ids, rule: TableRule, categories: Categorie
     return table
 
 
-def data_tables(pools: Pools, sizes: Ids, rule: TableRule, categories: Categories) -> Counts:
+def data_tables(pools: Pools, sizes: Ids, rule: "Attribute", categories: Categories) -> Counts:
     """Return the tables of margins=data, [K, C, A], ordered by kind.
 
     Args:
         pools: samples of the data by class and attribute, [C, A].
         sizes: samples of each client, [K].
-        rule: the options.
+        rule: the options of the partition.
         categories: ids of the rows and columns of `pools`, for messages.
 
     Raises:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from fedcohort.dataset.files import read_part
-from fedcohort.dataset.known_classes import read_classes
+from fedcohort.dataset.labels import read_classes
 from fedcohort.dataset.mnist import Mnist
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
