@@ -102,7 +102,7 @@ class Dataset(Component, Protocol):
 
     @abstractmethod
     def load(self, seed: int) -> Raw:
-        """Read or draw the data; `seed` is `data_seed`. Raises `DataError`."""
+        """Read or generate the data. seed: the option `data_seed`. Raises `DataError`."""
 
 
 def check_generated_clients(clients: int | None, example: int) -> None:

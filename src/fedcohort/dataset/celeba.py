@@ -40,7 +40,7 @@ LAYOUT = ImageLayout(
 
 @dataclass(frozen=True)
 class Celeba(PeopleImages):
-    """The dataset.
+    """CelebA.
 
     Attributes:
         attribute: a further column of booleans, used as the attribute; or None.

@@ -26,6 +26,6 @@ LAYOUT = ImageLayout(
 
 
 class Cifar10(SmallImages):
-    """The dataset."""
+    """CIFAR-10, from a folder or from the Hugging Face hub."""
 
     layout = LAYOUT

@@ -37,6 +37,6 @@ LAYOUT = ImageLayout(
 
 
 class Cifar100(SmallImages):
-    """The dataset."""
+    """CIFAR-100, from a folder or from the Hugging Face hub."""
 
     layout = LAYOUT

@@ -72,7 +72,7 @@ def read_clients(frames: Sequence[Frame], columns: Sequence[str]) -> tuple[Ids, 
 
 
 def _unify_type(frame: Frame, name: str, start: int, chunk: Any) -> Any:  # noqa: ANN401  pyarrow has no types
-    """Return a chunk of names as large texts, or of numbers as int64: as floats, neighbouring ids could be equal."""
+    """Return client names as large texts, or client numbers as int64, since large integers are not exact as floats."""
     import pyarrow as pa
 
     if arrow_columns.is_text(chunk.type):

@@ -25,6 +25,6 @@ LAYOUT = ImageLayout(
 
 
 class FashionMnist(SmallImages):
-    """The dataset."""
+    """Fashion-MNIST, from a folder or from the Hugging Face hub."""
 
     layout = LAYOUT

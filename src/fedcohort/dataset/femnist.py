@@ -38,6 +38,6 @@ LAYOUT = ImageLayout(
 
 
 class Femnist(PeopleImages):
-    """The dataset: images [N, 1, 28, 28], 62 classes, a natural client per writer."""
+    """FEMNIST: images [N, 1, 28, 28], 62 classes, a natural client per writer."""
 
     layout, client = LAYOUT, CLIENT

@@ -31,7 +31,7 @@ from fedcohort.dataset.user_table.loading import Loader
 
 @dataclass(frozen=True)
 class Folder(Dataset):
-    """The dataset with its options.
+    """A user's own dataset, with its options.
 
     Attributes:
         path: the folder, or one table.

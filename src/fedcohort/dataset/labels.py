@@ -33,7 +33,7 @@ log = logging.getLogger("fedcohort")
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels of tables.
+    """The labels of the rows of several tables.
 
     Attributes:
         parts: int64 labels in [0, n_classes) of each table, the training rows' first.
@@ -196,7 +196,7 @@ def read_classes(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
 
 
 def _map_numbers(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
-    """Return the dataset's number of each class number of the file, int64 [classes].
+    """Return a map from the class numbers of a file to those of the dataset, int64 [classes].
 
     Names that `classes` does not contain are ignored if the numbers of all other names agree. A warning shows both
     lists if no name is in `classes`, since the numbers may mean something else.

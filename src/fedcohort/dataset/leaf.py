@@ -34,7 +34,7 @@ TRAINING_SHARE, MIN_TRAINING_SAMPLES = 0.9, 3
 
 @dataclass(frozen=True)
 class Division:
-    """Rows of a training and a test part, and their clients.
+    """The rows of the training and of the test part, and their clients.
 
     Attributes:
         train: sorted positions of training rows among all rows, int64.
@@ -54,7 +54,7 @@ class Division:
 
 @dataclass(frozen=True)
 class Rules:
-    """The options of the module docstring.
+    """LEAF's options for the division into a training and a test part.
 
     Attributes:
         test: "sample", "user" or "given".

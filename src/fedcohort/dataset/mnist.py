@@ -25,6 +25,6 @@ LAYOUT = ImageLayout(
 
 
 class Mnist(SmallImages):
-    """The dataset."""
+    """MNIST, from a folder or from the Hugging Face hub."""
 
     layout = LAYOUT

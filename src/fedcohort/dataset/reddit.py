@@ -51,7 +51,7 @@ MAX_INT16_TOKENS = 2**15  # vocabulary size up to which tokens are int16
 
 @dataclass(frozen=True)
 class Reddit(leaf.LeafDataset):
-    """The dataset; `path` is required, since the Hugging Face hub has no such tables.
+    """Reddit comments; `path` is required, since the Hugging Face hub has no such tables.
 
     Attributes:
         vocabulary: maximum number of tokens, including <PAD> and <UNK>.

@@ -56,7 +56,7 @@ CODE_TABLE[[ord(c) for c in CHARACTERS]] = np.arange(len(CHARACTERS))
 
 @dataclass(frozen=True)
 class Shakespeare(leaf.LeafDataset):
-    """The dataset.
+    """Shakespeare's plays, with a natural client per role.
 
     Attributes:
         step: characters between the starts of consecutive sequences, where the tables hold lines.

@@ -45,7 +45,7 @@ SCALE = PixelScale((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 @dataclass(frozen=True)
 class Spawrious(ImageTables):
-    """The dataset.
+    """Spawrious.
 
     Attributes:
         breeds, places: the breeds and places that are used, in the order of their numbers.

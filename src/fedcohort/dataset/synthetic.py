@@ -37,7 +37,7 @@ MAX_SAMPLES = 50_000_000  # 12 GB
 
 @dataclass(frozen=True)
 class Synthetic(Dataset):
-    """The dataset with its options.
+    """Synthetic(alpha, beta).
 
     Attributes:
         alpha, beta: variances of u_k and B_k.

@@ -40,7 +40,7 @@ SERVER_TEST = "only the server holds test rows: no metrics clients/acc_*"
 
 @dataclass(frozen=True)
 class UciHar(TableDataset):
-    """The dataset."""
+    """UCI-HAR, with a natural client per training subject."""
 
     name = "uci_har"
     column_names = tuple((column,) for column in (*SIGNALS, "label", "subject"))

@@ -44,7 +44,7 @@ LAYOUT = ImageLayout(
 
 @dataclass(frozen=True)
 class Waterbirds(ImageTables):
-    """The dataset.
+    """WaterBirds.
 
     Attributes:
         size: width and height of the images in pixels.

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from fedcohort.errors import OptionError
-from fedcohort.partition.tables import apportion_counts, deal_cards
+from fedcohort.partition.tables import apportion_counts, spread_evenly
 from fedcohort.types import Ids, Values
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ def data_tables(pools: Pools, sizes: Ids, rule: "Attribute", categories: Categor
     # The sc clients share the remaining samples evenly, pair by pair; the largest of them choose first.
     remaining = np.repeat(np.arange(pools.size), (pools - skewed_sum).ravel())
     largest_first = n_skewed + np.argsort(-sizes[n_skewed:], kind="stable")
-    for k, cards in zip(largest_first, deal_cards(sizes[largest_first]), strict=True):
-        tables[k] = np.bincount(remaining[cards], minlength=pools.size).reshape(pools.shape)
+    for k, positions in zip(largest_first, spread_evenly(sizes[largest_first]), strict=True):
+        tables[k] = np.bincount(remaining[positions], minlength=pools.size).reshape(pools.shape)
     return tables
 
 

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from fedcohort.dataset.raw.pieces import Piece, stamp
-from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, file_in, folders_in, note_left_out
+from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, check_file, folders_in, note_left_out
 from fedcohort.errors import DataError
 from fedcohort.host import disk, parquet
 
@@ -57,7 +57,7 @@ def _list_files(source: Path, folder: Path) -> list[Path]:
     names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     if folder != source:
         note_left_out(folder, [name for name in names if not name.endswith(".json")])
-    return [file_in(source, (folder / name).relative_to(source)) for name in names if name.endswith(".json")]
+    return [check_file(source, (folder / name).relative_to(source)) for name in names if name.endswith(".json")]
 
 
 def _make_table(file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
@@ -77,17 +77,31 @@ def _make_table(file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
         raise DataError(f"{file}: x and y are not of one kind each: {str(error).splitlines()[0]}") from error
 
 
+def _check_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object. Raises `ValueError` for a repeated key, of which Python would keep only the last value."""
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} is there twice")
+    return dict(pairs)
+
+
 def _read_rows(file: Path) -> Iterator[tuple[str, Any, Any]]:
     """Yield user, input and label of each sample. Raises `DataError` by user."""
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_check_keys)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{file} is not valid JSON, or was truncated: {error}") from error
     data, users, counts = (content.get(key) if isinstance(content, dict) else None for key in KEYS)
     if not isinstance(data, dict) or not isinstance(users, list):
         raise DataError(f"{file} is not LEAF's: it needs users, num_samples and user_data")
-    if different := sorted(set(data) ^ set(map(str, users))) or [user for user in users if users.count(user) > 1]:
-        raise DataError(f"{file}: users must list each user of user_data once; {different[0]!r} differs")
+    if odd := [user for user in users if not isinstance(user, str) or not user.strip()]:
+        raise DataError(f"{file}: user {odd[0]!r} must be a text that is not empty")
+    if repeated := [user for user, n in Counter(users).items() if n > 1]:
+        raise DataError(f"{file}: user {repeated[0]!r} is listed twice in users")
+    if unlisted := sorted(set(data) - set(users)):
+        raise DataError(f"{file}: users does not list {unlisted[0]!r}, which user_data has ({len(unlisted)} such)")
+    if counts is not None and (not isinstance(counts, list) or len(counts) != len(users)):
+        raise DataError(f"{file}: num_samples must be a list of {len(users)} numbers, one for each of users")
     length = None
     for number, user in enumerate(users):
         user_data = data.get(user)
@@ -98,7 +112,7 @@ def _read_rows(file: Path) -> Iterator[tuple[str, Any, Any]]:
         if y and isinstance(y[0], dict):
             counts = None
             x, y = _split_comments(f"{file}: user {user!r}", x, y)
-        count = counts[number] if isinstance(counts, list) and number < len(counts) else len(y)
+        count = len(y) if counts is None else counts[number]
         if not len(x) == len(y) == count:
             raise DataError(f"{file}: user {user!r} has {len(x)} x and {len(y)} y, num_samples says {count}")
         if x and isinstance(x[0], str) and Path(x[0]).suffix in IMAGE_SUFFIXES:
@@ -130,7 +144,9 @@ def _check_samples(where: str, x: Sequence[Any], y: Sequence[Any], length: int |
             continue
         odd = [value for value in sample if type(value) not in (int, float) or not abs(value) <= LARGEST]
         if odd:
-            raise DataError(f"{where}, sample {row}: x holds {odd[0]!r:.40}, which is no number in float32")
+            is_number = type(odd[0]) in (int, float)
+            what = ", which float32 can't hold" if is_number else " where a number is expected"
+            raise DataError(f"{where}, sample {row}: x holds {odd[0]!r:.40}{what}")
         length = len(sample) if length is None else length
         if len(sample) != length or not sample:
             raise DataError(f"{where}, sample {row}: x has {len(sample)} numbers, and the first sample {length}")

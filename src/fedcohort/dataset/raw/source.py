@@ -28,8 +28,8 @@ def folder_of(path: str) -> Path:
     return source
 
 
-def inside(source: Path, name: str | Path) -> Path:
-    """Return the file or folder `name` of the source.
+def check_inside(source: Path, name: str | Path) -> Path:
+    """Return the path of the file or folder `name` in the folder `source`.
 
     Raises `DataError` if that leads out of it, is not there, or is a pipe or a device.
     """
@@ -51,25 +51,25 @@ def inside(source: Path, name: str | Path) -> Path:
     return path
 
 
-def file_in(source: Path, name: str | Path) -> Path:
-    """Return the file `name` of the source. Raises `DataError` as `inside`, and for a folder."""
-    path = inside(source, name)
+def check_file(source: Path, name: str | Path) -> Path:
+    """Return the file `name` of the source. Raises `DataError` as `check_inside`, and for a folder."""
+    path = check_inside(source, name)
     if path.is_dir():
         raise DataError(f"{source}: {name} is a folder, but a file is expected")
     return path
 
 
-def first_of(source: Path, *names: str) -> Path:
+def find_first(source: Path, *names: str) -> Path:
     """Return the first of these names that the source has. Raises `DataError` if it has none."""
     first = next((name for name in names if (source / name).exists()), None)
     if first is None:
         raise DataError(f"{source} has no {names[0]}; it has {list_folder(source)}")
-    return inside(source, first)
+    return check_inside(source, first)
 
 
 def folders_in(source: Path, folder: Path) -> list[Path]:
     """Return the folders in a folder, by name, without hidden ones."""
-    return [inside(source, path.relative_to(source)) for path in _visible(folder) if path.is_dir()]
+    return [check_inside(source, path.relative_to(source)) for path in _visible(folder) if path.is_dir()]
 
 
 def images_in(source: Path, folder: Path) -> list[Path]:
@@ -83,7 +83,7 @@ def images_in(source: Path, folder: Path) -> list[Path]:
         kinds = ", ".join(sorted(IMAGE_SUFFIXES))
         raise DataError(f"{folder} holds no images ({kinds}), but {paths[0].name}: convert or move its files")
     note_left_out(folder, [path.name for path in paths if path.suffix.lower() not in IMAGE_SUFFIXES])
-    return [file_in(source, path.relative_to(source)) for path in images]
+    return [check_file(source, path.relative_to(source)) for path in images]
 
 
 def note_left_out(where: Path, names: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from fedcohort.dataset.csv_file import check_encoding
 from fedcohort.dataset.messages import list_names
 from fedcohort.dataset.raw.encoded import EncodedImage, plan_pieces
 from fedcohort.dataset.raw.pieces import Piece
-from fedcohort.dataset.raw.source import file_in
+from fedcohort.dataset.raw.source import check_file
 from fedcohort.errors import DataError
 
 SPLITS = {"0": "train", "1": "valid", "2": "test"}
@@ -22,7 +22,7 @@ ALLOWED = {"split": tuple(SPLITS), "y": ("0", "1"), "place": ("0", "1")}
 
 def plan(source: Path, size: int | None) -> list[Piece]:
     """Plan the tables. Raises `DataError` by line."""
-    file = file_in(source, "metadata.csv")
+    file = check_file(source, "metadata.csv")
     check_encoding(file.open("rb"), str(file))
     try:
         with file.open(newline="", encoding="utf-8-sig") as stream:
@@ -48,7 +48,7 @@ def _read_images(source: Path, file: Path, reader: "csv.DictReader[str]") -> Ite
                 raise DataError(f"{where}: {name} is {row[name]!r}; it must be one of {', '.join(allowed)}")
         if None in row:
             raise DataError(f"{where} has more cells than the header")
-        image = file_in(source, row["img_filename"] or "(no name)")
+        image = check_file(source, row["img_filename"] or "(no name)")
         if (line := first_line.setdefault(image, reader.line_num)) != reader.line_num:
             raise DataError(f"{where}: line {line} names {row['img_filename']!r}, too")
         yield EncodedImage(SPLITS[row["split"]], image, (int(row["y"]), int(row["place"])))
