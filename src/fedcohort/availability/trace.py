@@ -36,10 +36,10 @@ from fedcohort.ranks import rank
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
-MOMENTS, MAX_S = "[0, 1e11]", 1e9  # range of a table's cells, and of the seconds after its first interval begins
-UNIX_S = 1e8  # a table whose first interval begins later counts from another origin, as UNIX time does
+CELL_RANGE, MAX_S = "[0, 1e11]", 1e9  # range of a table's cells, and of the seconds after its first interval begins
+MIN_UNIX_S = 1e8  # a table whose first interval begins later counts from another origin, as UNIX time does
 MIN_S = 1e-6  # shortest interval
-UNIT = "seconds (divide milliseconds by 1000)"
+UNIT_HINT = "seconds (divide milliseconds by 1000)"
 
 log = logging.getLogger("fedcohort")
 
@@ -108,10 +108,10 @@ class Trace(Availability):
         """
         table = Columns.read("availability", self.path)
         order, counts = table.sort("client", self.client)
-        start, end = (seconds[order] for seconds in self._read(table))
+        start, end = (seconds[order] for seconds in self._read_intervals(table))
         device = np.repeat(np.arange(len(counts)), counts)
         self._check_order(order, device, start, end)
-        period = self._periods(table, order, device, end)
+        period = self._read_periods(table, order, device, end)
         ready = np.ones(len(order), dtype=bool) if self.state is None else table.flags("state", self.state)[order]
         if not ready.any():
             raise DataError(
@@ -123,10 +123,10 @@ class Trace(Availability):
         complete, missing = table.find_gap("client", self.client)
         if self.assign == "by_id" and draws.n_clients > complete:
             raise DataError(f"{missing}, or set availability.assign=drawn, which draws one for each client")
-        assigned = self._assign(first, stop, draws)
+        assigned = self._assign_devices(first, stop, draws)
         return Schedule(start, end, first[assigned], stop[assigned], period[assigned])
 
-    def _read(self, table: Columns) -> tuple[Values, Values]:
+    def _read_intervals(self, table: Columns) -> tuple[Values, Values]:
         """Return the seconds at which each row's interval begins and ends, [rows] each.
 
         Times that count from another origin, as UNIX time does, are shifted to second 0 of the virtual clock.
@@ -134,9 +134,9 @@ class Trace(Availability):
         Raises:
             DataError: a step is not an integer, or a row ends later than the clock is designed to run.
         """
-        start = table.numbers("start", self.start, MOMENTS, UNIT)
+        start = table.numbers("start", self.start, CELL_RANGE, UNIT_HINT)
         if self.step_s is None:
-            end = table.numbers("end", self.end, MOMENTS, UNIT)
+            end = table.numbers("end", self.end, CELL_RANGE, UNIT_HINT)
         else:
             if (fractional := start != np.floor(start)).any():
                 row = int(fractional.argmax())
@@ -148,7 +148,7 @@ class Trace(Availability):
                     f"{self.end!r} is not read (availability.step_s=null reads it)"
                 )
             start, end = start * self.step_s, (start + 1) * self.step_s
-        origin = float(start.min()) if start.min() > UNIX_S else 0.0
+        origin = float(start.min()) if start.min() > MIN_UNIX_S else 0.0
         if origin:
             _warn(
                 f"availability.path: the first interval of {self.path} begins at {origin:.10g} seconds, as in UNIX "
@@ -173,19 +173,19 @@ class Trace(Availability):
         """
         if (empty := end - start < MIN_S).any():
             i = int(np.flatnonzero(empty)[order[empty].argmin()])
-            what = f"begins at {start[i]:g} and ends at {end[i]:g}: an interval must be longer than a microsecond"
+            what = f"begins at {start[i]:g} and ends at {end[i]:g}: an interval must be at least a microsecond long"
             raise self._row_error("start", int(order[i]), what)
-        if (overlaps := (device[1:] == device[:-1]) & (start[1:] < end[:-1])).any():
-            i = int(overlaps.argmax())
+        if (is_overlap := (device[1:] == device[:-1]) & (start[1:] < end[:-1])).any():
+            i = int(is_overlap.argmax())
             what = f"begins at {start[i + 1]:g}, before row {order[i]} of the same client ends at {end[i]:g}"
             remedy = "the intervals of a client must be in order and apart"
             raise self._row_error("start", int(order[i + 1]), f"{what}: {remedy}")
 
-    def _periods(self, table: Columns, order: Ids, device: Ids, end: Values) -> Values:
+    def _read_periods(self, table: Columns, order: Ids, device: Ids, end: Values) -> Values:
         """Return the seconds after which each device repeats, [devices].
 
         Raises:
-            DataError: a device has two periods, or an interval outside its period.
+            DataError: a device has two periods, or an interval is_outside its period.
         """
         option, periods = "period_s", np.full(len(order), end.max() if self.period_s is None else float(self.period_s))
         if self.period is not None:
@@ -194,14 +194,14 @@ class Trace(Availability):
             i = int(differs_from_previous.argmax())
             what = f"has a period of {periods[i + 1]:g} seconds, and row {order[i]} of the same client {periods[i]:g}"
             raise self._row_error("period", int(order[i + 1]), what)
-        if (outside := end > periods).any():
-            i = int(outside.argmax())
+        if (is_outside := end > periods).any():
+            i = int(is_outside.argmax())
             what = f"ends at {end[i]:g}, after the period of {periods[i]:g} seconds"
             raise self._row_error(option, int(order[i]), what)
-        by_device: Values = periods[np.flatnonzero(np.diff(device, prepend=-1))]
-        return by_device
+        device_periods: Values = periods[np.flatnonzero(np.diff(device, prepend=-1))]
+        return device_periods
 
-    def _assign(self, first: Ids, stop: Ids, draws: Draws) -> Ids:
+    def _assign_devices(self, first: Ids, stop: Ids, draws: Draws) -> Ids:
         """Return the device of each client, in the order of names."""
         devices = np.arange(len(first)) if self.idle else np.flatnonzero(stop > first)
         if self.assign == "drawn":
