@@ -185,7 +185,7 @@ class Trace(Availability):
         """Return the seconds after which each device repeats, [devices].
 
         Raises:
-            DataError: a device has two periods, or an interval is_outside its period.
+            DataError: a device has two periods, or an interval ends after its period.
         """
         option, periods = "period_s", np.full(len(order), end.max() if self.period_s is None else float(self.period_s))
         if self.period is not None:
