@@ -17,7 +17,7 @@ from fedcohort.feature_noise.levels import DrawnLevels
 
 
 class Blur(DrawnLevels, FeatureNoise):
-    """Blurs images by a Gaussian kernel; the level is its standard deviation in pixels."""
+    """Gaussian blur of clients' images, a feature noise; the level is its standard deviation in pixels."""
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Raise `IncompatibleConfig` if inputs are not images."""

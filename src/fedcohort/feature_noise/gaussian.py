@@ -1,5 +1,7 @@
 """Gaussian noise in clients' inputs, with a different strength for each client (Li et al. 2022, NIID-Bench).
 
+Li, Diao, Chen, He, "Federated Learning on Non-IID Data Silos: An Experimental Study", ICDE 2022, arXiv 2102.02079.
+
     x <- x + s_k z,   z ~ N(0, I), drawn once for each sample;   s_k: see `feature_noise.levels`
 
 s_k is in units of the network's inputs: pixels in [0, 1], or standardised features. Samples of the server and of test
@@ -16,10 +18,10 @@ from fedcohort.feature_noise.levels import DrawnLevels
 
 
 class Gaussian(DrawnLevels, FeatureNoise):
-    """Adds Gaussian noise to inputs; the level is its standard deviation in units of the inputs."""
+    """Gaussian noise added to clients' inputs, a feature noise; the level is its standard deviation."""
 
     def disturb(self, x: Inputs, level: float, rng: np.random.Generator) -> Inputs:
-        """Return the inputs with noise."""
+        """Return the client's inputs plus normal noise of standard deviation `level`."""
         noise = rng.standard_normal(x.shape, dtype=np.float32)
         noise *= np.float32(level)
         noise += x

@@ -33,7 +33,7 @@ class DrawnLevels:
         ranges.number("share", self.share, "[0, 1]")
 
     def levels(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
-        """Draw each client's level, [n_clients], once per run."""
+        """Draw the level of each client's feature noise, [n_clients], once per run."""
         if self.law == "uniform":
             return self.sigma * draws.once().uniform("feature_noise")
         order = draws.once().generator("feature_noise").permutation(draws.n_clients)
