@@ -1,6 +1,6 @@
 """Tables of samples by client, class and attribute for the rule of `partition/attribute.py`."""
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -9,9 +9,6 @@ from fedcohort.errors import OptionError
 from fedcohort.partition.tables import apportion_counts, spread_evenly
 from fedcohort.types import Ids, Values
 
-if TYPE_CHECKING:
-    from fedcohort.partition.attribute import Attribute
-
 Counts = Int64[np.ndarray, "clients classes attributes"]
 Pools = Int64[np.ndarray, "classes attributes"]
 Shares = Float64[np.ndarray, "classes attributes"]
@@ -19,7 +16,26 @@ Categories = tuple[Ids, Ids]  # ids of the classes and of the attributes that th
 MIN_CLIENT_SAMPLES = 3  # smallest number of training samples of a client (`startup/holdout.py`)
 
 
-def even_tables(pools: Pools, sizes: Ids, rule: "Attribute", categories: Categories) -> Counts:
+class TableRule(Protocol):
+    """The options of the partition by class and attribute that its tables depend on.
+
+    Attributes:
+        share: fraction of a skewed client's samples that have its class, its attribute, or paired class and attribute.
+    """
+
+    @property
+    def share(self) -> float: ...
+
+    def count_kinds(self, n_clients: int) -> tuple[int, int]:
+        """Return the numbers of clients with class imbalance and with attribute imbalance."""
+        ...
+
+    def list_dominant(self, kind: str, n: int, n_values: int) -> list[int]:
+        """Return the dominant class, attribute or shift of each of the `n` clients of a kind, in [0, n_values)."""
+        ...
+
+
+def even_tables(pools: Pools, sizes: Ids, rule: TableRule, categories: Categories) -> Counts:
     """Return the tables of margins=even, [K, C, A], ordered by kind.
 
     Args:
@@ -60,7 +76,7 @@ def even_tables(pools: Pools, sizes: Ids, rule: "Attribute", categories: Categor
     return table
 
 
-def data_tables(pools: Pools, sizes: Ids, rule: "Attribute", categories: Categories) -> Counts:
+def data_tables(pools: Pools, sizes: Ids, rule: TableRule, categories: Categories) -> Counts:
     """Return the tables of margins=data, [K, C, A], ordered by kind.
 
     Args:

@@ -1,24 +1,21 @@
 """Read the inputs of a user's tables as arrays: numbers, windows of them, lists, or images."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.messages import Problems
 from fedcohort.dataset.table import Frame
+from fedcohort.dataset.user_table.options import TableOptions
 from fedcohort.errors import DataError
-
-if TYPE_CHECKING:
-    from fedcohort.dataset.folder import Folder
 
 LARGE = 2_000_000_000  # bytes of float32 above which pixels=auto keeps bytes
 PARTS = ("training", "test", "validation")
 
 
 def read_inputs(
-    options: "Folder", frames: Sequence[Frame], columns: Sequence[str], lists: Sequence[str], scale: float
+    options: TableOptions, frames: Sequence[Frame], columns: Sequence[str], lists: Sequence[str], scale: float
 ) -> tuple[list[np.ndarray], PixelScale | None]:
     """Return the inputs of each table, float32 [N, ...] or bytes, and the scale of pixels, None for other inputs.
 
@@ -80,7 +77,7 @@ def _read_lists(frame: Frame, lists: Sequence[str], gaps: bool) -> np.ndarray:
 
 
 def _pixel_scale(
-    options: "Folder", x: np.ndarray, train: Frame, lists: Sequence[str], scale: float
+    options: TableOptions, x: np.ndarray, train: Frame, lists: Sequence[str], scale: float
 ) -> PixelScale | None:
     """Return how pixels are scaled, None if the inputs are no images. Raises `DataError` for pixels=uint8 then."""
     shape = tuple(options.shape) or x.shape[1:]

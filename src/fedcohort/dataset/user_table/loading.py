@@ -5,7 +5,6 @@ import logging
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,11 +16,9 @@ from fedcohort.dataset.table import Frame
 from fedcohort.dataset.user_table import column_kinds, input_columns, inputs, rows, windows
 from fedcohort.dataset.user_table.find import load_tables
 from fedcohort.dataset.user_table.input_columns import Inputs
+from fedcohort.dataset.user_table.options import TableOptions
 from fedcohort.rng import generator
 from fedcohort.types import Ids
-
-if TYPE_CHECKING:
-    from fedcohort.dataset.folder import Folder
 
 REMEDY = "; correct it, or choose dataset.missing=drop, which leaves such rows out"
 NUMBER_REMEDY = ", or dataset.missing=mean, which takes the feature's mean over the training rows"
@@ -32,7 +29,7 @@ log = logging.getLogger("fedcohort")
 class Loader:
     """Loads a dataset from files to arrays; each step adds its notes for the start-up table."""
 
-    def __init__(self, options: "Folder", seed: int) -> None:
+    def __init__(self, options: TableOptions, seed: int) -> None:
         self.options, self.seed = options, seed
         self.notes: list[str] = []
         self.problems = Problems(f"fedcohort data {options.path} proposes options for these files")

@@ -1,0 +1,122 @@
+"""Options of a user's own table, with their ranges (`dataset/folder.py`)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fedcohort import ranges
+from fedcohort.dataset.labels import MAX_CLASSES
+from fedcohort.dataset.user_table.input_columns import AUTO
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """The options of a user's own dataset (dataset=folder).
+
+    Attributes:
+        path: the folder, or one table.
+        label: the column of labels.
+        client: the column of clients, texts or integers; None to divide the rows at random.
+        features: columns of lists or images, several as channels; None for the columns of scalars.
+        categories: columns to encode by their levels (one-hot), or "auto" for all texts of 2 to 20 values.
+        dates: columns to encode as days since 1970, or "auto" for all dates.
+        leave_out: columns of numbers that are not inputs.
+        decimal: decimal mark of CSV files: "point", "comma", or "auto" for comma where columns are not separated by it.
+        series: the column with the series of each row, in a table with one row per time step.
+        window: rows of a sample in such a table; None if each row is a sample.
+        n_classes: None for as many as there are.
+        shape: shape of one sample, empty for the shape of the columns.
+        scale: divisor of the inputs.
+        standardise: "train" or True for mean 0 and deviation 1 of each feature over the training rows, else "none".
+        missing: how rows with missing cells are treated: "error", "drop" or "mean".
+        test_share: share of the training rows that becomes the test part, where the folder has none.
+        test: holder of the test rows: "clients", or "server" for test rows of other people than the clients.
+        valid: use of a validation file: "server" (the server's validation data) or "none".
+        min_client_samples: clients with fewer training samples are left out, or pooled; None for all clients.
+        pool_small: whether these clients are pooled instead.
+        pixels: images in memory, "float32", "uint8" (converted batch by batch; scale must be 255), or "auto" for uint8
+            where float32 would take more than 2 GB.
+    """
+
+    path: str
+    features: str | Sequence[str] | None
+    label: str
+    client: str | None
+    categories: str | Sequence[str]
+    dates: str | Sequence[str]
+    leave_out: Sequence[str]
+    decimal: str
+    series: str | None
+    window: int | None
+    n_classes: int | None
+    shape: Sequence[int]
+    scale: float
+    standardise: str | bool
+    missing: str
+    test_share: float | None
+    test: str
+    valid: str
+    min_client_samples: int | None
+    pool_small: bool
+    pixels: str
+
+    def __post_init__(self) -> None:
+        ranges.text("path", self.path)
+        ranges.text("label", self.label)
+        ranges.text("client", self.client, optional=True)
+        ranges.text("series", self.series, optional=True)
+        self._check_columns()
+        ranges.choice("decimal", self.decimal, "auto", "point", "comma")
+        ranges.integer("window", self.window, "[2, inf)", optional=True)
+        if self.window is not None and self.lists:
+            raise ranges.refuse("window", "null where features names columns of lists", self.window)
+        ranges.integer("n_classes", self.n_classes, f"[2, {MAX_CLASSES}]", optional=True)
+        ranges.numbers("shape", self.shape, "[1, inf)")
+        for size in self.shape:
+            ranges.integer("each of shape", size, "[1, inf)")
+        ranges.number("scale", self.scale, "(0, inf)")
+        if not isinstance(self.standardise, bool):
+            ranges.choice("standardise", self.standardise, "none", "train")
+        if self.standardises and self.scale != 1:
+            raise ranges.refuse("scale", "1 where standardise=train undoes it", self.scale)
+        ranges.choice("missing", self.missing, "error", "drop", "mean")
+        ranges.number("test_share", self.test_share, "(0, 0.5]", optional=True)
+        ranges.choice("test", self.test, "clients", "server")
+        ranges.choice("valid", self.valid, "server", "none")
+        ranges.integer("min_client_samples", self.min_client_samples, "[3, inf)", optional=True)
+        ranges.flag("pool_small", self.pool_small)
+        if self.pool_small and self.min_client_samples is None:
+            raise ranges.refuse("min_client_samples", "an integer in [3, inf) where pool_small=true", None)
+        ranges.choice("pixels", self.pixels, "auto", "float32", "uint8")
+        if self.pixels == "uint8" and not (self.lists and self.scale == 255 and not self.standardises):
+            allowed = "auto or float32, where features is no column of images, scale isn't 255 or they are standardised"
+            raise ranges.refuse("pixels", allowed, self.pixels)
+
+    @property
+    def lists(self) -> tuple[str, ...]:
+        """Columns of lists or images that `features` names."""
+        return (self.features,) if isinstance(self.features, str) else tuple(self.features or ())
+
+    @property
+    def standardises(self) -> bool:
+        """Whether inputs are standardised."""
+        return self.standardise in ("train", True)
+
+    def _check_columns(self) -> None:
+        """Check the options that name columns. Raises `OptionError`."""
+        if self.features is not None:
+            ranges.texts("features", self.lists)
+            if not self.lists or not all(name.strip() for name in self.lists):
+                raise ranges.refuse("features", "text, a list of texts, or null", self.features)
+        for option in ("categories", "dates"):
+            if getattr(self, option) != AUTO:
+                ranges.texts(option, getattr(self, option))
+        ranges.texts("leave_out", self.leave_out)
+        for option, names in (("client", (self.client,)), ("features", self.lists), ("series", (self.series,))):
+            if self.label in names:
+                raise ranges.refuse(option, "another column than label", self.label)
+        if self.client is not None and self.client in self.lists:
+            raise ranges.refuse("client", "another column than features", self.client)
+        if self.leave_out and self.lists:
+            raise ranges.refuse("leave_out", "[] where features names one column", self.leave_out)
+        if {self.label, self.client} & set(self.leave_out):
+            raise ranges.refuse("leave_out", "columns besides label and client, which are no inputs", self.leave_out)
