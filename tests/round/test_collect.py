@@ -81,11 +81,11 @@ def test_a_group_is_added_at_once_without_its_excluded_client() -> None:
         calls.append(dict(weights))
         return torch.tensor([sum(w * deltas[k] for k, w in weights.items())], dtype=torch.float64)
 
-    group = UpdateGroup(norms, total)
+    group = UpdateGroup(len(deltas), total)
     collector = Collector(make_layout(1), np.arange(3), np.array([1.0, 2.0, 3.0]), CollectOptions(longest=10.0))
     for client in deltas:
         assert not calls
-        collector.add(make_update(client, [float("nan")], group=group))
+        collector.add(make_update(client, [float("nan")], norms=[norms[client]], group=group))
     collected = collector.finish(lambda tensor: tensor, lambda tensor: tensor)
     assert calls == [{0: 1.0, 2: 3.0}]
     assert (known(collected.mean).tolist(), collected.clients.tolist()) == ([4.0], [0, 2])
