@@ -164,7 +164,7 @@ def main() -> None:
             f"""{datetime.date.today()}, {platform.machine()}, Python {platform.python_version()}, torch
             {torch.__version__}, one thread. Each aggregator combines {CLIENTS} updates of {PARAMETERS:,} parameters;
             updates are float32, and aggregation is float64. `sum` is the time of `weights @ matrix` in float64, in the
-            same process. `gather` receives the updates one by one, checks that they are finite and adds them up; some
+            same process. `gather` receives the updates one by one, checks their norms and adds them up; some
             methods also need them as a matrix. `direction` is the method itself, and `both` is `gather` plus
             `direction`. The goal is at most {SUM_GOAL:.0f} times `sum` for each vector that a client sends, and
             {GRAM_GOAL:.0f} times with a Gram matrix. It applies to `direction` for methods that use the matrix, and to

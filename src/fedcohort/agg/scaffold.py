@@ -66,10 +66,8 @@ class _DriftCorrection:
 
     @staticmethod
     def stack(corrections: "Sequence[_DriftCorrection]") -> "_DriftCorrection":
-        first = corrections[0]
-        stacked = _DriftCorrection(
-            first.control, first.w, first.c, torch.stack([correction.c_i for correction in corrections])
-        )
+        first, c_i = corrections[0], torch.stack([correction.c_i for correction in corrections])
+        stacked = _DriftCorrection(first.control, first.w, first.c, c_i)
         if stacked.grad_sum is not None:
             for correction, grad_sum in zip(corrections, stacked.grad_sum, strict=True):
                 correction.grad_sum = grad_sum
