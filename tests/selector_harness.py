@@ -253,9 +253,12 @@ def half_lost(round: int, cohort: Ids) -> Ids:
     return cohort[round % 2 :: 2]
 
 
-def check_choice(selection: Selection, available: Ids, cohort: int) -> None:
-    chosen = selection.clients
+def check_choice(selector: Any, selection: Selection, available: Ids, cohort: int) -> None:
+    chosen, most = selection.clients, min(cohort, len(available))
     assert chosen.dtype == np.int64
     assert np.array_equal(chosen, np.unique(chosen)), "sorted and distinct"
     assert np.isin(chosen, available).all()
-    assert len(chosen) == (len(available) if selection.uncapped else min(cohort, len(available)))
+    if selector.may_choose_fewer:
+        assert min(1, most) <= len(chosen) <= most
+    else:
+        assert len(chosen) == (len(available) if selection.uncapped else most)

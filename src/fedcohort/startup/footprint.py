@@ -58,7 +58,10 @@ def check_rounds(facts: "Facts", *, keeps_updates: bool) -> None:
             "reduce cohort, or choose a smaller model",
         ),
         f"the logits of {n_classes:,} classes": (LOGIT_BYTES * samples * n_classes, "reduce dataset.n_classes"),
-        f"the selector's matrices of {K:,} clients": (facts.components.selector.memory_bytes(K), "reduce clients"),
+        f"the selector's matrices of {K:,} clients and {n_params:,} parameters": (
+            facts.components.selector.memory_bytes(K, n_params),
+            "reduce clients",
+        ),
         f"the stored vectors of {K:,} clients": (
             _measure_store(facts),
             "set client_store.limit_gb=0, which stores them in files",
