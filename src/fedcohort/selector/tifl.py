@@ -8,8 +8,9 @@ HPDC 2020, arXiv 2001.09249.
     credits:  a tier loses one each time it is drawn
     every I rounds:  A_j <- mean accuracy of w_t on the validation sets of tier j
 
-Then p_j <- (L - rank_j) / (L (L + 1) / 2) for the L tiers with credits. rank_j counts from 0, the tier with the lowest accuracy. All p_j are 1/T at first. They change only if the accuracy of
-the tier that was drawn last has not risen since the query before.
+Then p_j <- (L - rank_j) / (L (L + 1) / 2) for the L tiers with credits. rank_j counts from 0, the tier with the lowest
+accuracy. All p_j are 1/T at first. They change only if the accuracy of the tier that was drawn last has not risen since
+the query before.
 
 The abstract and two third-party implementations were read, the full text was not. The defaults of T and I and the
 formula of p_j are those of the implementations. The condition on the tier drawn last is recalled from the paper and not
