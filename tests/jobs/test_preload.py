@@ -1,4 +1,4 @@
-"""The process that a local sweep's jobs are forked from: what it has imported, and what it leaves as it was."""
+"""The process from which a local sweep's jobs are forked imports what they need, and leaves no other trace."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A signal at any moment of a run: what is left, what is said, the exit code, and what a resume makes of it."""
+"""A signal at any moment of a run: the files that remain, the message, the exit code, and the resumed run."""
 
 import json
 import logging
@@ -17,11 +17,11 @@ from fedcohort.host import messages
 from fedcohort.lightning import trainer
 from fedcohort.ranks import rank
 from fedcohort.record import claim, manifest
-from fedcohort.selector.base import begins_with_all
+from fedcohort.selector.base import describe_full_first_round
 from fedcohort.training.local import LocalTrainer
 from run_harness import Collect, FinishedRun, go, same_bits
 
-BEGINS = f"{begins_with_all('flash')}\n"  # said at the start
+BEGINS = f"{describe_full_first_round('flash')}\n"  # said at the start
 WORDS = ("selector=flash", "agg=scaffold", "split.limit=240", "rounds=4")
 INT, TERM = signal.SIGINT, signal.SIGTERM
 
@@ -40,7 +40,7 @@ def said(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> p
 
 
 def child(tmp_path: Path, *words: str) -> tuple[int, str]:
-    """Run `words` in a forked child; its exit code, and what it said."""
+    """Run `words` in a forked child; return its exit code and its output."""
     pid = os.fork()
     if pid == 0:
         signal.signal(INT, signal.default_int_handler)  # a test run in the background ignores it

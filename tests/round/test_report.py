@@ -66,7 +66,7 @@ def test_there_is_a_column_for_each_known_fact() -> None:
 
 
 def test_the_times_of_a_round_are_reported() -> None:
-    """Told 9 s, closed at 8; without a deadline nothing is told, and nobody's round has no pace."""
+    """9 s are announced, and the round closes at 8 s; without a deadline or a cohort these metrics are absent."""
     timing = finished()
     assert deadline_metrics(timing) == {"round/announced_s": 9.0, "round/closed_s": 8.0}
     timing.closing = replace(timing.closing, announced=np.inf)
@@ -91,8 +91,9 @@ def test_the_weight_of_attackers_is_relative_to_the_sum_of_weights() -> None:
     """Client 4 lies: 3/4 of the weight, one of two clients that arrived; weights may have any sum."""
     liars = np.array([False, False, True, False, True])
     sequences = federation(np.ones((5, 1)), single=False)
-    metrics = data_metrics(sequences, collected(weights=np.array([0.5, 1.5])), liars)
-    assert metrics == pytest.approx({"attack/weight": 0.75, "attack/share": 0.5})
+    for total in (0.5, 1.0, 2.0):
+        metrics = data_metrics(sequences, collected(weights=total * np.array([0.25, 0.75])), liars)
+        assert metrics == pytest.approx({"attack/weight": 0.75, "attack/share": 0.5})
     assert data_metrics(sequences, collected(weights=np.zeros(2)), liars) == {}
 
 

@@ -13,7 +13,7 @@ from agg_harness import make_update
 from fedcohort.selector.feel import (
     Feel,
     State,
-    _root,
+    _solve_normalisation,
     des_raj_coefficients,
     fill_missing_norms,
     normalise_importance,
@@ -37,7 +37,7 @@ PLAIN: Feel = make("selector", "feel")
 
 def find_lagrange_multiplier(a: np.ndarray, T: np.ndarray, rho: float) -> float:
     """Return lambda, which may be negative, from the root s = lambda + rho min T."""
-    return _root(a, T, rho) - rho * float(T.min())
+    return _solve_normalisation(a, T, rho) - rho * float(T.min())
 
 
 def feel(**changes: Any) -> Feel:
@@ -105,7 +105,7 @@ def test_clients_without_a_valid_norm_are_equally_important() -> None:
 @pytest.mark.parametrize("redraw", ["renormalise", "resolve"])
 @pytest.mark.parametrize("rho", [0.1, 0.5, 0.9])
 def test_latency_counts_as_much_among_many_as_among_few(rho: float, redraw: str) -> None:
-    """Twenty clients alike in place of each: their probabilities are a twentieth of its."""
+    """Twenty equal clients in place of each one: each has a twentieth of its probability."""
     n, norms, seconds = np.array([50.0, 30.0, 20.0]), np.array([2.0, 1.0, 5.0]), 10 * T
     ratios = []
     for copies in (1, 20):

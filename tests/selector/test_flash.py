@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from fedcohort.selector.contexts import FEATURES
-from fedcohort.signal.robust_loss import robust
+from fedcohort.signal.robust_loss import robust_loss
 from flash_toy import LOSSES, RAW, SECONDS, flash, play_rounds, ridge, theta
 from known import known
 from selector_harness import World, cohorts, play
@@ -18,7 +18,7 @@ from yaml_words import CONFIGS, load_yaml, node, to_dict
 def test_causal_credit_by_hand() -> None:
     """Rewards are |1 - .8| / 2 = .1 and |1 - .5| / 2 = .25 on two contexts (1, 1, 0, 0), then |.5 - .1| / 1 = .4.
 
-    The last one is credited to the context that chose client 1: its ratios .5 and .6, its 2 s, its reward .25.
+    The last reward is credited to the context that chose client 1: ratios .5 and .6, duration 2 s, reward .25.
     """
     state = play_rounds(flash(context="fresh", **RAW), LOSSES, SECONDS)[-1]
     x = np.array([0.5, 0.6, 2.0, 0.25])
@@ -232,7 +232,7 @@ def test_the_robust_loss_by_hand() -> None:
     """p = (.7, .2, .1), y = 0: CE = -ln .7, entropy .8018186, RCE = 4 (1 - .7)."""
     logp, y = torch.tensor([[0.7, 0.2, 0.1]], dtype=torch.float64).log(), torch.tensor([0])
     for (alpha, beta), value in (((0.1, 4.0), 5.2368568), ((1.0, 1.0), 2.3584935), ((0.0, 0.0), 0.3566749)):
-        loss = robust(logp, y, {"alpha": alpha, "beta": beta, "A": -4.0})
+        loss = robust_loss(logp, y, {"alpha": alpha, "beta": beta, "A": -4.0})
         assert loss.item() == pytest.approx(value, abs=5e-8)
 
 

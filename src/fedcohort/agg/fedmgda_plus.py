@@ -39,12 +39,12 @@ PLAIN_SERVER = Requirement(
 
 
 MIN_LENGTH = 1e-12  # shorter updates have no direction
-STATIONARY = 1e-8  # shorter mixtures of unit vectors count as 0
+MIN_MIXTURE_LENGTH = 1e-8  # shorter mixtures of unit vectors count as 0
 
 
 @dataclass(frozen=True)
 class FedMgdaPlus(SampleWeighted[None]):
-    """FedMGDA+, an aggregator.
+    """FedMGDA+, an aggregator whose step lowers the loss of every client.
 
     Attributes:
         eta_g: length of a step along a direction that all clients share.
@@ -74,7 +74,7 @@ class FedMgdaPlus(SampleWeighted[None]):
         return frozenset({FREE_UPDATE, RELATIVE_ADVICE})
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None: the method has no state."""
+        """Return None, as FedMGDA+ keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         D = arrived.matrix.cpu().numpy()
@@ -87,7 +87,7 @@ class FedMgdaPlus(SampleWeighted[None]):
             lambda_0 = arrived.weights[rows] / arrived.weights[rows].sum()
             share[rows] = min_norm(Q, lambda_0, self.epsilon) / length[rows]
         step = arrived.combine(share)
-        if float(torch.linalg.vector_norm(step.displacement)) < STATIONARY:
+        if float(torch.linalg.vector_norm(step.displacement)) < MIN_MIXTURE_LENGTH:
             return arrived.combine(np.zeros(len(share))), None
         eta = self.eta_g * self.decay**arrived.outcome.round
         if self.rescale == "mean_norm":

@@ -18,14 +18,14 @@ from fedcohort import ranges
 from fedcohort.attack.base import Answers, Attack
 from fedcohort.types import Ids
 
-MEANS = ("loss", "train_loss", "loss_post", "batch_loss", "val_loss", "robust_loss", "shadow_loss", "sce_loss")
+MEAN_LOSSES = ("loss", "train_loss", "loss_post", "batch_loss", "val_loss", "robust_loss", "shadow_loss", "sce_loss")
 POWERS = {"loss_sum": 1, "loss_squares": 2}  # of sums over samples
-LOSSES = (*MEANS, "loss_low", "loss_high", *POWERS)
+LOSSES = (*MEAN_LOSSES, "loss_low", "loss_high", *POWERS)
 
 
 @dataclass(frozen=True)
 class LossInflation(Attack):
-    """Loss inflation, an attack.
+    """Loss inflation, an attack in which some clients report higher losses than they measured.
 
     Attributes:
         fraction: share of the clients that lie.
@@ -47,11 +47,11 @@ class LossInflation(Attack):
 
     @property
     def about(self) -> frozenset[str]:
-        shifted = frozenset(self.signals).difference(POWERS) if self.shift else frozenset[str]()
-        return shifted if self.factor == 1 else frozenset(self.signals)
+        shifted_signals = frozenset(self.signals).difference(POWERS) if self.shift else frozenset[str]()
+        return shifted_signals if self.factor == 1 else frozenset(self.signals)
 
     def notices(self, choice: str) -> Sequence[str]:
-        """Return a notice where the options falsify nothing."""
+        """Return a start-up notice if factor and shift leave all reports unchanged."""
         if self.about:
             return ()
         options = f"attack.factor={self.factor:g} attack.shift={self.shift:g}"

@@ -26,7 +26,7 @@ MAX_WIDTH = 1e300  # sums of two such widths do not overflow
 
 @dataclass(frozen=True)
 class Discounted:
-    """Discounted sums over rounds.
+    """Discounted sums of each arm's rewards and pulls over the rounds so far.
 
     Attributes:
         total: L, discounted rewards of each arm.
@@ -42,23 +42,23 @@ class Discounted:
 
 
 def initial_sums(n_arms: int) -> Discounted:
-    """Return the sums before the first round."""
+    """Return the discounted sums of a bandit with `n_arms` arms before the first round."""
     return Discounted(np.zeros(n_arms), np.zeros(n_arms), 0.0, np.zeros(n_arms, bool))
 
 
 def discount_and_add(past: Discounted, discount: float, arms: Ids, rewards: Values) -> Discounted:
     """Return the sums after a round in which each arm of `arms` was pulled once and paid its finite reward."""
-    least = np.divide(MIN_COUNT, past.count, out=np.zeros_like(past.count), where=past.pulled)
-    factor = np.minimum(np.maximum(discount, least), 1.0)  # the discount, unless the count would pass its floor
-    total, count, was_pulled = factor * past.total, factor * past.count, past.pulled.copy()
+    min_factor = np.divide(MIN_COUNT, past.count, out=np.zeros_like(past.count), where=past.pulled)
+    factor = np.minimum(np.maximum(discount, min_factor), 1.0)  # the discount, unless the count would pass its floor
+    total, count, is_pulled = factor * past.total, factor * past.count, past.pulled.copy()
     total[arms] += rewards
     count[arms] += 1.0
-    was_pulled[arms] = True
-    return Discounted(total, count, discount * past.rounds + 1.0, was_pulled)
+    is_pulled[arms] = True
+    return Discounted(total, count, discount * past.rounds + 1.0, is_pulled)
 
 
 def mean_rewards(past: Discounted) -> Values:
-    """Return L / N of each arm, 0 for an arm that was never pulled."""
+    """Return the discounted mean reward L / N of each arm, [n_arms]; 0 for an arm that was never pulled."""
     out = np.zeros_like(past.total)
     np.divide(past.total, past.count, out=out, where=past.pulled)
     return out
@@ -67,8 +67,8 @@ def mean_rewards(past: Discounted) -> Values:
 def confidence_widths(past: Discounted, sigma: float) -> Values:
     """Return the confidence width of each arm, in the unit of sigma; infinite only for arms never pulled."""
     out = np.full_like(past.count, np.inf)
-    was_pulled = past.pulled
-    np.divide(2 * math.log(max(past.rounds, 1.0)), past.count, out=out, where=was_pulled)
+    is_pulled = past.pulled
+    np.divide(2 * math.log(max(past.rounds, 1.0)), past.count, out=out, where=is_pulled)
     with np.errstate(over="ignore"):
-        out[was_pulled] = np.minimum(sigma * np.sqrt(out[was_pulled]), MAX_WIDTH)  # sigma**2 would overflow first
+        out[is_pulled] = np.minimum(sigma * np.sqrt(out[is_pulled]), MAX_WIDTH)  # sigma**2 would overflow first
     return out

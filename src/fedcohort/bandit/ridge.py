@@ -22,7 +22,7 @@ MAX_VALUE = 1e12
 
 @dataclass(frozen=True)
 class Ridge:
-    """The sums of a ridge regression.
+    """The sums V and b of a ridge regression of rewards on contexts.
 
     Attributes:
         V: lam I plus the sum of x x', [d, d].
@@ -40,8 +40,8 @@ def prior_belief(d: int, lam: float) -> Ridge:
 
 def find_valid_rows(X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"] | None = None) -> Bool[np.ndarray, "n"]:
     """Return which rows are valid, bool [n]: every value is below 1e12 in size."""
-    rows = (np.abs(X) < MAX_VALUE).all(axis=1)
-    return np.asarray(rows if r is None else rows & (np.abs(r) < MAX_VALUE))
+    is_valid = (np.abs(X) < MAX_VALUE).all(axis=1)
+    return np.asarray(is_valid if r is None else is_valid & (np.abs(r) < MAX_VALUE))
 
 
 def add_rewards(past: Ridge, X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"]) -> Ridge:
@@ -52,7 +52,7 @@ def add_rewards(past: Ridge, X: Float64[np.ndarray, "n d"], r: Float64[np.ndarra
 
 
 def cholesky_factor(past: Ridge) -> Matrix:
-    """Return the lower Cholesky factor C of V.
+    """Return the lower Cholesky factor C of the regression's matrix V = C C'.
 
     With collinear features about 1e8 times larger than lam, V is singular by rounding; its diagonal is then raised by
     1e-10.
@@ -64,7 +64,7 @@ def cholesky_factor(past: Ridge) -> Matrix:
 
 
 def posterior_mean(past: Ridge) -> Vector:
-    """Return theta_hat = V^-1 b, [d]."""
+    """Return the posterior mean of the reward coefficients, theta_hat = V^-1 b, [d]."""
     C = cholesky_factor(past)
     return np.linalg.solve(C.T, np.linalg.solve(C, past.b))
 

@@ -42,7 +42,7 @@ class PaceContext(ReadOnly):
 
 
 class Deadline(Component, Protocol[S]):
-    """The rule that ends a round.
+    """A deadline: the rule by which the server closes a round.
 
     Attributes:
         partial_work: whether a client that cannot finish in time does as many units as fit, instead of being dropped.
@@ -111,13 +111,13 @@ class Deadline(Component, Protocol[S]):
         return {}
 
     def observe(self, state: S, outcome: RoundOutcome) -> S:
-        """Return the state after the arrivals and failures of a round."""
+        """Return the deadline's state after the arrivals and failures of a round."""
         return state
 
 
 @dataclass(frozen=True)
 class DeadlineOutcome(ReadOnly):
-    """The end of a round.
+    """The clients that arrived before a round closed, the work that each completed, and its durations.
 
     Attributes:
         units: units completed by each selected client, 0 if it is late.
@@ -146,7 +146,7 @@ def compute_outcome(
     announced: float = math.inf,
     wall_time: Callable[[Values], Values] = lambda seconds: seconds,
 ) -> DeadlineOutcome:
-    """Return the outcome of a round that closes at `close`.
+    """Return which clients arrive before a round closes, and the work that each completes.
 
     A client completes its work where that fits, otherwise as many units as fit (partial_work), otherwise it is dropped.
     A client with less than one unit is dropped. The server waits until `close` as soon as a client is dropped, and
@@ -165,18 +165,18 @@ def compute_outcome(
     done = np.where(full <= close, units, _fit(timing, units, close, wall_time) if partial_work else 0).astype(np.int64)
     arrived = done > 0
     finish = wall_time(timing.finish(done))
-    last = float(finish[arrived].max(initial=0.0))
-    closed, requested = last if arrived.all() else float(close), np.broadcast_to(units, done.shape)
+    last_finish_s = float(finish[arrived].max(initial=0.0))
+    closed_s, requested = last_finish_s if arrived.all() else float(close), np.broadcast_to(units, done.shape)
     phases = _phases(timing, np.where(arrived, done, requested), wall_time)
-    return DeadlineOutcome(done, arrived, finish, closed, phases, requested, announced)
+    return DeadlineOutcome(done, arrived, finish, closed_s, phases, requested, announced)
 
 
 def _phases(timing: Timing, units: Ids, wall_time: Callable[[Values], Values]) -> dict[str, Values]:
     """Return the seconds of each of `PHASES`, including those in which the client was away."""
     ends = np.cumsum([timing.down, timing.infer, units * timing.unit, timing.up], axis=0)
-    completed = np.array([np.zeros(len(units)), *(wall_time(end) for end in ends)])
+    phase_ends_s = np.array([np.zeros(len(units)), *(wall_time(end) for end in ends)])
     with np.errstate(invalid="ignore"):  # a client that never returns has one infinite phase and none after it
-        seconds = np.nan_to_num(np.diff(completed, axis=0), posinf=np.inf)
+        seconds = np.nan_to_num(np.diff(phase_ends_s, axis=0), posinf=np.inf)
     return dict(zip(PHASES, seconds, strict=True))
 
 

@@ -16,16 +16,16 @@ from fedcohort.device.base import Timing, Workload
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
-SLOWEST = 0.1  # lower bound of a link's speed, in its mean
-SPREAD = np.linspace(-9.0, 9.0, 3601)  # values of a standard normal, for expectations
-DENSITY = np.exp(-(SPREAD**2) / 2) / np.exp(-(SPREAD**2) / 2).sum()  # their weights
+MIN_SPEED = 0.1  # lower bound of a link's speed, in its mean
+NORMAL_GRID = np.linspace(-9.0, 9.0, 3601)  # values of a standard normal, for expectations
+GRID_WEIGHTS = np.exp(-(NORMAL_GRID**2) / 2) / np.exp(-(NORMAL_GRID**2) / 2).sum()  # their weights
 DIGITS = 4  # of a relative deviation: a million different ones would take minutes to integrate
 BLOCK = 1000  # deviations that are integrated together
 
 
 @dataclass(frozen=True)
 class Link:
-    """One direction of the clients' links, each array [clients].
+    """The speeds of the clients' downlinks or uplinks, each array [clients].
 
     Attributes:
         mean: speed in bytes a second.
@@ -39,27 +39,27 @@ class Link:
 
     @classmethod
     def from_moments(cls, mean: Values, deviation: Values) -> "Link":
-        """Return the links with these means and deviations."""
-        return cls(mean, deviation, bounded_normal_moment(deviation / mean, np.full(len(mean), SLOWEST), power=-1))
+        """Return links with these means and standard deviations of their speeds, in bytes a second, [clients]."""
+        return cls(mean, deviation, bounded_normal_moment(deviation / mean, np.full(len(mean), MIN_SPEED), power=-1))
 
     def take(self, rows: Ids) -> "Link":
         """Return the links of the clients in `rows`."""
         return Link(self.mean[rows], self.deviation[rows], self.excess[rows])
 
-    def expect(self, sent: Values) -> Values:
-        """Return the mean seconds of `sent` bytes, which exceed the seconds at the mean speed."""
-        seconds: Values = sent / self.mean * self.excess
+    def expect(self, n_bytes: Values) -> Values:
+        """Return the mean seconds of `n_bytes` bytes, which exceed the seconds at the mean speed."""
+        seconds: Values = n_bytes / self.mean * self.excess
         return seconds
 
-    def sample(self, sent: Values, z: Values) -> Values:
-        """Return the seconds of `sent` bytes, given standard normal draws z."""
-        seconds: Values = sent / np.maximum(SLOWEST * self.mean, self.mean + z * self.deviation)
+    def sample(self, n_bytes: Values, z: Values) -> Values:
+        """Return the seconds of `n_bytes` bytes, given standard normal draws z."""
+        seconds: Values = n_bytes / np.maximum(MIN_SPEED * self.mean, self.mean + z * self.deviation)
         return seconds
 
 
 @dataclass(frozen=True)
 class Speeds:
-    """The measured speeds of some clients, each array [clients].
+    """The measured seconds of training and the link speeds of some clients, each array [clients].
 
     Attributes:
         mean: seconds of training on a sample.
@@ -79,7 +79,7 @@ class Speeds:
 
     @classmethod
     def from_moments(cls, mean: Values, deviation: Values, least: Values, down: Link, up: Link) -> "Speeds":
-        """Return the speeds with these means and deviations."""
+        """Return clients with these means and standard deviations of seconds per sample, and these links."""
         return cls(
             mean, deviation, least, mean * bounded_normal_moment(deviation / mean, least / mean, power=1), down, up
         )
@@ -90,7 +90,7 @@ class Speeds:
         return Speeds(mean, deviation, least, expected, self.down.take(rows), self.up.take(rows))
 
     def expect(self, work: Workload) -> Timing:
-        """Return the mean seconds over rounds."""
+        """Return the seconds of each phase of the work, as means over rounds."""
         return self._timing(work, self.expected, self.down.expect(work.bytes_down), self.up.expect(work.bytes_up))
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
@@ -103,20 +103,20 @@ class Speeds:
         return self._timing(work, seconds, self.down.sample(work.bytes_down, down), self.up.sample(work.bytes_up, up))
 
     def _timing(self, work: Workload, seconds: Values, down: Values, up: Values) -> Timing:
-        trained = work.epochs * seconds  # of a sample-time
-        return Timing(down=down, infer=work.infer_load * trained, unit=work.load * trained, up=up)
+        sample_s = work.epochs * seconds  # of a sample-time
+        return Timing(down=down, infer=work.infer_load * sample_s, unit=work.load * sample_s, up=up)
 
 
 def bounded_normal_moment(deviation: Values, least: Values, power: int) -> Values:
     """Return E[max(least, 1 + deviation Z)^power], Z standard normal, by the trapezoidal rule, [clients]."""
     pairs = deviation.round(DIGITS) + 1j * least  # complex numbers, as rows would take much longer to sort
-    kinds, kind = np.unique(pairs, return_inverse=True)
-    means = np.empty(len(kinds))
-    for start in range(0, len(kinds), BLOCK):
-        block = kinds[start : start + BLOCK, None]
-        bounded_powers = np.maximum(block.imag, 1.0 + block.real * SPREAD) ** power
-        means[start : start + BLOCK] = (bounded_powers * DENSITY).sum(
+    distinct_pairs, pair_index = np.unique(pairs, return_inverse=True)
+    means = np.empty(len(distinct_pairs))
+    for start in range(0, len(distinct_pairs), BLOCK):
+        block = distinct_pairs[start : start + BLOCK, None]
+        bounded_powers = np.maximum(block.imag, 1.0 + block.real * NORMAL_GRID) ** power
+        means[start : start + BLOCK] = (bounded_powers * GRID_WEIGHTS).sum(
             axis=1
         )  # a matrix product would round by its size
-    by_client: Values = means[kind]
+    by_client: Values = means[pair_index]
     return by_client

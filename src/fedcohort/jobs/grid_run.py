@@ -50,9 +50,9 @@ def run_grid(sweep: Path, configs: Path, launch: Launch) -> None:
     """Run the jobs of the plan in the folder `sweep`. A job that fails does not end the others."""
     plan = sweep_folder.read_plan(sweep)
     if plan is None:
-        raise FileNotFoundError(f"{sweep} holds no {sweep_folder.PLAN}")
+        raise FileNotFoundError(f"{sweep} holds no {sweep_folder.PLAN_FILE}")
     in_process = launch.launcher == "local" and launch.n_jobs == 1
-    lock = try_to_lock(sweep / sweep_folder.LOCK)
+    lock = try_to_lock(sweep / sweep_folder.LOCK_FILE)
 
     def announce(number: int) -> None:
         if in_process and number < len(plan.jobs):

@@ -12,7 +12,7 @@ from fedcohort.errors import FedcohortError, describe
 from fedcohort.host import slurm
 from fedcohort.host.interrupt import NOTHING, Stop, interrupts
 from fedcohort.jobs import gpus, objective_metric
-from fedcohort.record.folder import log_of
+from fedcohort.record.folder import describe_log
 from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.startup import overlay
 from fedcohort.startup.check import check_options
@@ -75,7 +75,7 @@ def run_job(job: SweepJob, composition_of: Callable[[], Composed], context: JobC
         expected = isinstance(error, FedcohortError)
         if context.prints_errors:
             log.error("%s", error if expected else traceback.format_exc().rstrip())
-        reason = f"{error if expected else describe(error)}{log_of(job.folder)}"
+        reason = f"{error if expected else describe(error)}{describe_log(job.folder)}"
         job.note("failed", reason=reason, kind=type(error).__name__)
         if context.search or metric is not None:
             raise

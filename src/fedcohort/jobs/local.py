@@ -7,7 +7,7 @@ from fedcohort.jobs import preload
 from fedcohort.jobs.job import JobContext
 from fedcohort.jobs.workers import run_in_workers
 from fedcohort.record import sweep_folder
-from fedcohort.record.folder import log_of
+from fedcohort.record.folder import describe_log
 from fedcohort.record.sweep_folder import SweepJob
 
 DIED = "WorkerDied"  # the kind of failure in the record of a job whose process died
@@ -37,5 +37,5 @@ def run_local(
             if death and (record is None or record.how == "running"):
                 folder, began = (record.folder, record.began) if record else (None, None)
                 job = SweepJob(context.folder, number, tuple(jobs[number]), folder, began=began)
-                job.note("failed", reason=f"{death}{log_of(folder)}", kind=DIED)
+                job.note("failed", reason=f"{death}{describe_log(folder)}", kind=DIED)
             yield number

@@ -25,7 +25,7 @@ def read_objective(folder: Path, metric: str | None) -> float | None:
     """
     if metric is None:
         return None
-    lines, _ = history.read_lines(folder / history.NAME)
+    lines, _ = history.read_lines(folder / history.JOURNAL_FILE)
     values = [line.metrics[metric] for line in lines if line.step > 0 and metric in line.metrics]
     if not values:
         raise FedcohortError(f"objective_metric={metric} was never measured in {folder}: lower eval.every")

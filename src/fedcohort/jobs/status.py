@@ -11,7 +11,7 @@ from fedcohort.host.lock import is_locked
 from fedcohort.jobs import cluster
 from fedcohort.jobs.time_left import TimeLeft
 from fedcohort.record import history, sweep_folder
-from fedcohort.record.folder import log_of, status_of
+from fedcohort.record.folder import describe_log, status_of
 from fedcohort.record.sweep_folder import JobRecord, Plan
 
 KILLED = "its process was killed (kill -9, or the kernel for lack of memory)"
@@ -75,7 +75,7 @@ class SweepStatus:
 
 def read_status(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
     """Return the status of the sweep in the folder `sweep`; waits: whether its jobs are known to be running."""
-    waits = waits or is_locked(sweep / sweep_folder.LOCK) or bool(cluster.list_queued(sweep))
+    waits = waits or is_locked(sweep / sweep_folder.LOCK_FILE) or bool(cluster.list_queued(sweep))
     records, cancelled = sweep_folder.read(sweep), is_cancelled(sweep)
     states = {number: _find_killed(record, waits, cancelled) for number, record in records.items()}
     return SweepStatus(plan, states, waits)
@@ -114,7 +114,7 @@ def describe_best(standing: SweepStatus, prefix: str) -> str:
 
 def is_cancelled(sweep: Path) -> bool:
     """Return whether `fedcohort sweep cancel` has ended the sweep in the folder `sweep`."""
-    return (sweep / sweep_folder.CANCELLED).exists()
+    return (sweep / sweep_folder.CANCELLED_FILE).exists()
 
 
 def describe_stopped(record: JobRecord, *, cancelled: bool) -> str:
@@ -147,7 +147,7 @@ def _find_killed(record: JobRecord, waited_for: bool, cancelled: bool) -> JobRec
 
 def mark_killed_as_failed(record: JobRecord) -> JobRecord:
     """Return the record of a job whose process was killed."""
-    return replace(record, how="failed", reason=f"{KILLED}{log_of(record.folder)}")
+    return replace(record, how="failed", reason=f"{KILLED}{describe_log(record.folder)}")
 
 
 def _groups_of(words: Sequence[str]) -> tuple[object, ...]:
@@ -169,6 +169,6 @@ def _share(record: JobRecord) -> float:
 def _last(record: JobRecord) -> float | None:
     if record.how not in ("done", "skipped") or record.folder is None:
         return None
-    lines, _ = history.read_lines(record.folder / history.NAME)
+    lines, _ = history.read_lines(record.folder / history.JOURNAL_FILE)
     values = [line.metrics[METRIC] for line in lines if line.step > 0 and METRIC in line.metrics]
     return values[-1] if values and math.isfinite(values[-1]) else None

@@ -24,7 +24,7 @@ from fedcohort.jobs import cluster, preload, report, status
 from fedcohort.jobs.status import KILLED, is_cancelled, mark_killed_as_failed
 from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.observer import RunInfo
-from fedcohort.record.sweep_folder import LOCK, JobRecord, Plan, SweepJob, save_plan
+from fedcohort.record.sweep_folder import LOCK_FILE, JobRecord, Plan, SweepJob, save_plan
 from fedcohort.startup import compat
 from fedcohort.tracking import comparison, identity, membership
 
@@ -60,7 +60,7 @@ class Sweep:
         """Write the plan of the sweep, before its first job starts."""
         self.folder, self.expected, self.refused = folder, jobs, refused
         save_plan(folder, Plan(jobs, refused, self.launcher))
-        self._lock = try_to_lock(folder / LOCK)
+        self._lock = try_to_lock(folder / LOCK_FILE)
 
     def results(self) -> list[JobRecord]:
         """Return the records of all jobs. A job whose record does not say how it ended has failed."""

@@ -82,7 +82,7 @@ def describe_exit(exit_code: int) -> str:
 
 def log_path(sweep: Path, number: int) -> Path:
     """Return the file with the output of a job that ran in a worker."""
-    return sweep / sweep_folder.NAME / f"{number}.log"
+    return sweep / sweep_folder.JOBS_FOLDER / f"{number}.log"
 
 
 def _start(context: JobContext) -> Worker:

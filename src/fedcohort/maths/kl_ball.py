@@ -1,7 +1,8 @@
 """The tilted distribution that stays near the uniform one: the bandit step of FedMABA (Eq. 9 and 10).
 
-    argmax_p  <p, log q> + H(p)   subject to   sum p = 1,  KL(p || uniform) = log n - H(p) <= rho
-    p_i = q_i^s / sum_j q_j^s,   s = 1 / (1 + lambda),   lambda >= 0,   lambda (KL(p || uniform) - rho) = 0
+    maximise:  <p, log q> + H(p) over p, subject to sum p = 1, KL(p || uniform) = log n - H(p) <= rho
+    solution:  p_i = q_i^s / sum_j q_j^s, s = 1 / (1 + lambda)
+    multiplier:  lambda >= 0, lambda (KL(p || uniform) - rho) = 0
 
 d KL / d s = s Var_p(log q) >= 0, and KL <= s^2 r^2 / 8 with r = max log q - min log q (Popoviciu: Var <= r^2 / 4). If
 the constraint is active, its root is therefore unique and in sqrt(8 rho) / r <= s < 1, where bisection finds log s.
@@ -13,7 +14,7 @@ from jaxtyping import Float64
 Rows = Float64[np.ndarray, "*batch n"]
 Column = Float64[np.ndarray, "*batch 1"]
 
-HALVINGS = 64  # of an interval of log s of length 1500 or less, down to the spacing of floats
+BISECTION_STEPS = 64  # of an interval of log s of length 1500 or less, down to the spacing of floats
 
 
 def tilt_within_kl_ball(log_q: Rows, rho: float) -> tuple[Rows, Column]:
@@ -28,10 +29,10 @@ def tilt_within_kl_ball(log_q: Rows, rho: float) -> tuple[Rows, Column]:
     with np.errstate(divide="ignore"):  # rho = 0
         start = np.log(np.sqrt(8 * rho) / np.where(is_inside_ball, 1.0, -z.min(-1, keepdims=True)))
     low = np.where(is_inside_ball, 0.0, np.minimum(start, 0.0))
-    for _ in range(HALVINGS):
+    for _ in range(BISECTION_STEPS):
         midpoint = (low + high) / 2
-        feasible = _divergence(z, midpoint) <= rho
-        low, high = np.where(feasible, midpoint, low), np.where(feasible, high, midpoint)
+        is_feasible = _divergence(z, midpoint) <= rho
+        low, high = np.where(is_feasible, midpoint, low), np.where(is_feasible, high, midpoint)
     e = np.exp(np.exp(low) * z)
     with np.errstate(over="ignore"):
         return e / e.sum(-1, keepdims=True), np.expm1(-low)

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from torch import nn
 
 STAGES, BLOCKS = 3, 1  # blocks in each
-LEAST = 2 ** (STAGES - 1)  # pixels of a side: every stage but the first halves it
+MIN_PIXELS = 2 ** (STAGES - 1)  # pixels of a side: every stage but the first halves it
 
 
 @dataclass(frozen=True)
 class ResNet8(Model):
-    """The network, with its options.
+    """ResNet-8, a small residual network with group norm for CPUs.
 
     Attributes:
         norm: "group" or "batch".
@@ -41,11 +41,11 @@ class ResNet8(Model):
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Channels of each stage."""
+        """Number of channels of each stage of residual blocks."""
         return tuple(self.width * 2**stage for stage in range(STAGES))
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        channels, *_ = require_images("resnet8_gn", shape, LEAST)
-        from fedcohort.model import residual  # noqa: PLC0415 - torch only once the words are right
+        channels, *_ = require_images("resnet8_gn", shape, MIN_PIXELS)
+        from fedcohort.model import residual  # noqa: PLC0415 - options are checked before torch is imported
 
         return residual.make_layers(channels, n_classes, self.widths, BLOCKS, self.norm, self.groups)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoggedRound:
-    """One round of a run folder.
+    """One round of a finished run, as a replay reads it.
 
     Attributes:
         t: round, counted from 0.
@@ -42,28 +42,28 @@ class LoggedRound:
 
 @dataclass(frozen=True)
 class RunLog:
-    """A run folder, round by round.
+    """A finished run, round by round, as a replay reads it.
 
     Attributes:
         info: metadata of the run.
         rounds: the rounds.
         facts: what the server knew about the clients at the start, by signal.
-        words: names of the logged signals.
+        signal_names: names of the logged signals.
     """
 
     info: RunInfo
     rounds: Sequence[LoggedRound]
     facts: Mapping[str, np.ndarray]
-    words: frozenset[str]
+    signal_names: frozenset[str]
 
     @property
     def cohort(self) -> int:
-        """The cohort size."""
+        """Number of clients that the run selects in each round."""
         return int(self.info.config["cohort"])
 
     @property
     def n_clients(self) -> int:
-        """The number of clients."""
+        """Number of clients of the run."""
         return len(self.info.n_train)
 
     @property
@@ -78,9 +78,9 @@ def read_log(folder: Path) -> RunLog:
     info = metadata.load_info(folder)
     past = history.read(folder)
     if list(past.steps) != list(range(len(past.steps))) or len(past.steps) < 2:
-        raise CheckpointError(f"{folder} has no rounds to replay, or its {history.NAME} lacks some of them")
+        raise CheckpointError(f"{folder} has no rounds to replay, or its {history.JOURNAL_FILE} lacks some of them")
     table = past.clients()
-    columns = signals_in([str(name) for name in table.columns]) | {"train_loss": "train_loss"}
+    columns = find_signal_columns([str(name) for name in table.columns]) | {"train_loss": "train_loss"}
     by_step = dict(iter(table.groupby("step")))
     missing_step = next((step for step in past.steps[1:] if step not in by_step and past.cohorts[step]), None)
     if missing_step is not None:
@@ -103,7 +103,7 @@ def read_log(folder: Path) -> RunLog:
 
 
 def read_available(past: History, step: int, rows: "pd.DataFrame") -> Ids:
-    """Return the sorted ids of the available clients.
+    """Return the sorted ids of the clients that were available in a round.
 
     Args:
         past: the journal.
@@ -117,7 +117,7 @@ def read_available(past: History, step: int, rows: "pd.DataFrame") -> Ids:
 def read_signals(
     rows: "pd.DataFrame", columns: Mapping[str, str | list[str]], n_clients: int
 ) -> dict[str, Float64[np.ndarray, "clients *_d"]]:
-    """Return each signal of a step, NaN for clients without a row.
+    """Return each signal that clients reported in a round, NaN for clients without a row.
 
     Args:
         rows: the per-client table of the step.
@@ -132,7 +132,7 @@ def read_signals(
     return signals
 
 
-def signals_in(names: Sequence[str]) -> dict[str, str | list[str]]:
+def find_signal_columns(names: Sequence[str]) -> dict[str, str | list[str]]:
     """Return the column of each signal in the per-client table, or its columns if the signal is a vector."""
     columns: dict[str, str | list[str]] = {}
     for name in names:
@@ -148,8 +148,8 @@ def signals_in(names: Sequence[str]) -> dict[str, str | list[str]]:
 def read_registered(signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the signals of step 0, which clients report once at registration; counts become integers."""
     facts = {}
-    for word, values in signals.items():
+    for signal, values in signals.items():
         if not np.isnan(values).all():
             counts = values.ndim == 2 and np.array_equal(values, np.rint(values))
-            facts[word] = values.astype(np.int64) if counts else values
+            facts[signal] = values.astype(np.int64) if counts else values
     return facts

@@ -4,7 +4,7 @@ import importlib
 import importlib.util
 from functools import cache
 
-from fedcohort.signal.base import unknowable
+from fedcohort.signal.base import unknowable_signals
 
 
 @cache
@@ -18,4 +18,4 @@ def reads_unknowable(name: str) -> bool:
         return False
     module = importlib.import_module(path)
     needs = [vars(member).get("needs") for member in vars(module).values() if isinstance(member, type)]
-    return any(isinstance(names, frozenset) and unknowable(names) for names in needs)
+    return any(isinstance(names, frozenset) and unknowable_signals(names) for names in needs)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from fedcohort import units
-from fedcohort.record.history import HEADLINE, History
+from fedcohort.record.history import MAIN_METRIC, History
 from fedcohort.results.target import find_crossing
 
 CLOCK, DOWN, UP = "time/virtual_s", "comm/down_bytes", "comm/up_bytes"
@@ -19,7 +19,7 @@ def shares_of_best(history: History) -> list[dict[str, Any]]:
     `bytes` is None if they were not logged.
     """
     metrics = history.metrics
-    values = metrics[HEADLINE].to_numpy() if HEADLINE in metrics else np.empty(0)
+    values = metrics[MAIN_METRIC].to_numpy() if MAIN_METRIC in metrics else np.empty(0)
     if not np.isfinite(values).any() or np.nanmax(values) <= 0:
         return []
     timed = CLOCK in metrics and bool((metrics[CLOCK] > 0).any())

@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 
 from fedcohort.record import metadata
-from fedcohort.record.history import HEADLINE, History, wall_s
+from fedcohort.record.history import MAIN_METRIC, History, wall_s
 from fedcohort.record.observer import RunInfo
-from fedcohort.record.provenance import list_forced
+from fedcohort.record.provenance import describe_forced
 from fedcohort.results.frame import EVALUATIONS
 from fedcohort.results.run_warnings import find_fruitful, list_warnings
 from fedcohort.results.shares_of_best import shares_of_best
 from fedcohort.round.budget import Spent
 
-BEST = (HEADLINE, "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
+BEST = (MAIN_METRIC, "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
 MEANS = ("attack/weight", "attack/share")  # metrics whose mean over the rounds is reported
 
 
@@ -63,7 +63,7 @@ def summarise(info: RunInfo, history: History, status: str, now_ms: int | None =
         "dirty": info.dirty,
         "versions": dict(info.versions),
         "starts": [dict(start) for start in info.starts],
-        "forced": list_forced(info.starts),
+        "forced": describe_forced(info.starts),
     }
 
 

@@ -10,7 +10,7 @@ from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.rng import generator
 from fedcohort.round.workload import are_all_available
-from fedcohort.signal.base import Measured, Probed, ServerMeasured, find, verify_answers
+from fedcohort.signal.base import Measured, Probed, ServerMeasured, check_answers, find
 from fedcohort.signal.lab import Lab
 from fedcohort.types import ClientUpdate, Ids, Probe, ProbeResult, Values
 
@@ -28,12 +28,12 @@ class ClientReports:
         self.liars[attack.liars(n_clients, generator(seed, "attack"))] = True
 
     def report(self, signal: str, clients: Ids, values: Answers) -> Answers:
-        """Return the values of `signal` that `clients` report, [len(clients), ...]; an attack replaces whole rows."""
-        is_lying = self.liars[clients]
-        if not is_lying.any():
+        """Return the values of `signal` that `clients` report, [len(clients), ...]; attackers report other values."""
+        is_attacker = self.liars[clients]
+        if not is_attacker.any():
             return values
         out = values.copy()
-        out[is_lying] = self.attack.claim(signal, values[is_lying])
+        out[is_attacker] = self.attack.claim(signal, values[is_attacker])
         return out
 
     def apply_attack_to(self, signal: str, read: Callable[[ClientUpdate], float]) -> Callable[[ClientUpdate], float]:
@@ -82,7 +82,7 @@ class Queries:
                 values = signal.measure(self.lab, probe.clients, probe.options)
             else:
                 values = signal.compute(self.lab, t, probe.clients, probe.options)
-        values = verify_answers(probe.signal, values, len(probe.clients))
+        values = check_answers(probe.signal, values, len(probe.clients))
         return ProbeResult(probe.clients, self.claims.report(probe.signal, probe.clients, values))
 
     def ask_measured(self, name: str, signal: Measured, clients: Ids) -> Values:

@@ -22,7 +22,7 @@ CLEAN_LABELS = Requirement(
 
 @dataclass(frozen=True)
 class SampleRequest(ReadOnly):
-    """A client that chooses the samples of its next training.
+    """The information by which a client chooses the samples of its next training.
 
     Attributes:
         client: its id.
@@ -49,7 +49,7 @@ class SampleRequest(ReadOnly):
 
 
 class Samples(Component, Protocol[S]):
-    """Which of its samples each client trains on.
+    """A sample selection: which of its samples each client trains on in a round.
 
     Attributes:
         everything: whether all clients train on all of their samples, so that `choose` is not called.
@@ -90,7 +90,7 @@ class Samples(Component, Protocol[S]):
 
     @abstractmethod
     def init(self, population: Population) -> S:
-        """Return the state before round 0."""
+        """Return the sample selection's state before round 0."""
 
     def keeps_list(self, state: S, n: Ids) -> Bool[np.ndarray, "clients"]:
         """Return which clients keep a list of losses, bool [clients]; n: their numbers of samples."""
@@ -101,7 +101,7 @@ class Samples(Component, Protocol[S]):
         """Return the samples to train on: sorted positions in [0, n), at least one."""
 
     def report_losses(self, state: S, request: SampleRequest, losses: Values) -> Mapping[str, float]:
-        """Return what a client reports about its list after training, by name of the signal.
+        """Return what a client reports about the list of its samples' losses after training, by name of the signal.
 
         Args:
             state: the server's state, of which the client knows the threshold.
@@ -115,5 +115,5 @@ class Samples(Component, Protocol[S]):
         return {}
 
     def observe(self, state: S, outcome: RoundOutcome) -> S:
-        """Return the state after the arrivals of a round."""
+        """Return the sample selection's state after the arrivals of a round."""
         return state

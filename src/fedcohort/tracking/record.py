@@ -112,7 +112,7 @@ def _starts(info: RunInfo) -> dict[str, str]:
     if not info.starts:
         return {}
     facts = {"starts": str(len(info.starts)), COMMITS: SEPARATOR.join(provenance.list_commits(info.starts))}
-    return facts | ({FORCED: "; ".join(sentences)} if (sentences := provenance.list_forced(info.starts)) else {})
+    return facts | ({FORCED: "; ".join(sentences)} if (sentences := provenance.describe_forced(info.starts)) else {})
 
 
 def text(value: object) -> str:

@@ -42,7 +42,7 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
         return None
     ids = np.sort(clients)
     fate = fates(history, ids)[np.searchsorted(ids, clients)]
-    fact = population.find_main_fact(info)
+    fact = population.find_main_trait(info)
     figure = style.figure(info, _title(fate), style.PAGE, float(np.clip(1.6 + 0.08 * len(clients), 2.4, 6.5)))
     widths = [6, 1.2, *([1.2] if fact else [])]
     grid = figure.subplots(1, len(widths), width_ratios=widths, sharey="row", squeeze=False)[0]
