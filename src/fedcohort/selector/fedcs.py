@@ -33,7 +33,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector.base import Stateless, StatelessSelector, successive
+from fedcohort.selector.base import Stateless, StatelessSelector, draw_successively
 from fedcohort.types import Ids, ProbeResult, RoundContext, Selection, Values
 
 
@@ -68,7 +68,7 @@ class FedCs(StatelessSelector):
     ) -> tuple[Selection, Stateless]:
         job_s, up_s, down_s = (ctx.signals[name] for name in ("expected_s", "expected_up_s", "expected_down_s"))
         round_s = self.limit * (float(job_s.mean()) if self.limit_in == "jobs" else 1.0)
-        candidates = successive(np.ones(ctx.n_clients), ctx.available, self.shortlist(ctx.cohort), ctx.rng)
+        candidates = draw_successively(np.ones(ctx.n_clients), ctx.available, self.shortlist(ctx.cohort), ctx.rng)
         compute_s = np.maximum(job_s - up_s - down_s, 0.0)
         order = plan_round(down_s[candidates], compute_s[candidates], up_s[candidates], round_s)
         return Selection(np.sort(candidates[order[: ctx.cohort]])), state

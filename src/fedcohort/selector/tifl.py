@@ -40,7 +40,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.component import Requirement
-from fedcohort.selector.base import Selector, answers, top
+from fedcohort.selector.base import Selector, find_answers, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 VALIDATION = Requirement(
@@ -125,7 +125,7 @@ class TiFl(Selector[State]):
         return Selection(clients, p[state.tier]), replace(state, credits=remaining, latest=drawn)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        result = answers(outcome.probes, "val_accuracy")
+        result = find_answers(outcome.probes, "val_accuracy")
         is_finite = np.isfinite(result.values)
         tier, accuracy = state.tier[result.clients[is_finite]], np.clip(result.values[is_finite], 0.0, 1.0)
         if not len(tier):
