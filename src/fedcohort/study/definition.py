@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fedcohort.results.compare import Options
-from fedcohort.results.compare_cost import Target
 from fedcohort.results.run import Kind
+from fedcohort.results.target import Target
 from fedcohort.results.verdict import Rules
 from fedcohort.study.overrides import Overrides
 from fedcohort.study.space import Space, Tuned

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from fedcohort.errors import OptionError, TrackingError
 from fedcohort.ranges import did_you_mean, refuse
 from fedcohort.record.tags import BUDGET, ROUNDS, SWEEPS
-from fedcohort.results.matching.likeness import name_newest
-from fedcohort.results.matching.run import Run
+from fedcohort.results.matching.run import Run, name_newest
 from fedcohort.tracking import compat, record, server
 from fedcohort.tracking.membership import sweeps
 

@@ -10,17 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.results.compare import Cell, Options, evaluations_by_run
+from fedcohort.results.compare import Options
 from fedcohort.results.difference import t_test
-from fedcohort.results.frame import Frames
 from fedcohort.results.run import Evaluations
 
-KEYS = ("run", "setting", "condition", "seed")
 ROUNDS = "round"  # column of the curves
 POINTS = 200  # points at which runs with different costs are compared
 Points = Float64[np.ndarray, "_n"]
 BySeed = Mapping[int, Evaluations]
-Curves = Mapping[Cell, BySeed]
 
 
 @dataclass(frozen=True)
@@ -33,16 +30,6 @@ class Band:
 
 
 EMPTY = Band(np.empty(0), np.empty(0), np.empty(0))
-
-
-def curves_by_cell(frames: Frames, options: Options) -> dict[Cell, dict[int, Evaluations]]:
-    """Return the evaluations of each run that has some, by cell and seed."""
-    evaluations, runs = evaluations_by_run(frames, options), frames.runs
-    by_cell: dict[Cell, dict[int, Evaluations]] = {}
-    for run, setting, condition, seed in zip(*(runs[name] for name in KEYS), strict=True):
-        if len(evaluations[run].steps):
-            by_cell.setdefault((str(setting), str(condition)), {})[int(seed)] = evaluations[run]
-    return by_cell
 
 
 def position(run: Evaluations, axis: str) -> Points:

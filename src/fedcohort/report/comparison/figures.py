@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedcohort.report.comparison.bands import ROUNDS, Band, Curves, average, curves_by_cell, subtract
+from fedcohort.report.comparison.bands import ROUNDS, Band, average, subtract
 from fedcohort.report.comparison.tables import axis_names, ordered_cells
 from fedcohort.report.figure import intervals, style
 from fedcohort.report.figure.intervals import LOOKS, Row
-from fedcohort.results.compare import Cell, Entry
+from fedcohort.results.compare import Cell, Entry, Runs, runs_by_cell
 from fedcohort.results.difference import Mean
 from fedcohort.results.matching.question import Answer
 from fedcohort.results.method_names import FOLDERS, GROUPS, ORACLES, describe_method, name_method
@@ -37,7 +37,9 @@ def draw(answer: Answer, out: Path, *, curves: bool = True) -> list[Path]:
     drawn = _draw_intervals(answer, out)
     if not curves:
         return drawn
-    by_cell = curves_by_cell(answer.frames, answer.headline.options)
+    runs = runs_by_cell(answer.frames, answer.headline.options)
+    evaluated = {cell: {seed: run for seed, run in by_seed.items() if len(run.steps)} for cell, by_seed in runs.items()}
+    by_cell = {cell: by_seed for cell, by_seed in evaluated.items() if by_seed}
     return [*drawn, *_draw_differences(answer, by_cell, out), *_draw_curves(answer, by_cell, out)]
 
 
@@ -101,7 +103,7 @@ def _legend(entry: Entry, baseline: str, *, unlike: bool) -> str:
     return f"{verdict}, but other options differ" if unlike else verdict
 
 
-def _draw_differences(answer: Answer, curves: Curves, out: Path) -> list[Path]:
+def _draw_differences(answer: Answer, curves: Runs, out: Path) -> list[Path]:
     """Draw one panel for each method: its curve minus the baseline's, by round."""
     table, baseline = answer.headline, answer.question.baseline
     unit = unit_of(table.options.metric)
@@ -129,7 +131,7 @@ def _draw_differences(answer: Answer, curves: Curves, out: Path) -> list[Path]:
     return style.save(figure, out / "differences.png", style.FORMATS)
 
 
-def _draw_curves(answer: Answer, curves: Curves, out: Path) -> list[Path]:
+def _draw_curves(answer: Answer, curves: Runs, out: Path) -> list[Path]:
     """Draw a row of panels for each setting: the metric by round, and by each cost that all runs logged."""
     table = answer.headline
     unit, metric = unit_of(table.options.metric), label_metric(table.options.metric)
@@ -175,7 +177,7 @@ def _mark_target(axes: "Axes", answer: Answer, setting: str, unit: MetricUnit) -
         axes.axhline(target, color=style.GREY, linewidth=1.0, linestyle="--", label=label)
 
 
-def _columns(curves: Curves) -> dict[str, tuple[float, str]]:
+def _columns(curves: Runs) -> dict[str, tuple[float, str]]:
     """Return factor and label of each axis that all runs logged."""
     last = {
         axis: [float(run.spent[axis][-1]) for by_seed in curves.values() for run in by_seed.values()]

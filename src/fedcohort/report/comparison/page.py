@@ -13,9 +13,9 @@ from fedcohort.report.figure import style
 from fedcohort.report.picture import Picture
 from fedcohort.report.render import render
 from fedcohort.report.table import Table
-from fedcohort.results.compare_cost import Target
 from fedcohort.results.matching.question import Answer
 from fedcohort.results.metric import unit_of
+from fedcohort.results.target import Target
 
 PAGE, MARK = "report.html", "<h2>How to read it</h2>"
 RESULTS, TARGET = ("table.md", "table.tex", "table.csv"), ("target.md", "target.tex", "target.csv")

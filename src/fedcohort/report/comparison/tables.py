@@ -101,7 +101,7 @@ def result_table(answer: Answer) -> Table:
     if q.baseline is not None:
         caption += (
             f"; paired difference to {q.baseline} [95 % interval], positive is better; p of the paired t-test after "
-            f"{table.options.correction.capitalize()}'s correction over the methods of a setting"
+            "Holm's correction over the methods of a setting"
         )
         caption += f"; cost by the end (times that of {q.baseline})" if answer.costs else ""
     frame = pd.DataFrame(columns, index=range(len(cells)))

@@ -1,4 +1,4 @@
-"""Match runs for a comparison: put them into cells, and report runs that do not fit.
+"""Match runs for a comparison: put them into the cells of a table, and report runs that do not fit.
 
 A run belongs to the cell of its row and its column. The runs of a cell may differ only in their seed. Options that
 differ from cell to cell, other than the compared ones and their options, are reported next to the table.
@@ -21,7 +21,7 @@ from fedcohort.results.matching.cells import (
     spell_values,
 )
 from fedcohort.results.matching.notes import describe_runs, find_oracles
-from fedcohort.results.matching.run import SEED, Run, differences, label, settings
+from fedcohort.results.matching.run import SEED, OptionValues, Run, differences, label, result_options
 
 ALL = ""  # prefix of every option
 STANDS_FOR = {  # prefixes of options that a group or option may set in addition to its own: reported, but comparable
@@ -33,8 +33,6 @@ STANDS_FOR = {  # prefixes of options that a group or option may set in addition
     "clients": ("n_clients",),
 }
 ENDS = frozenset(BUDGET) - {ROUNDS}  # options that may end a run before its last round
-
-Settings = tuple[tuple[str, str], ...]  # name, value
 # Groups and options that decide the clients and their data.
 FEDERATION = frozenset(
     ("dataset", "partition", "label_noise", "feature_noise", "split", "clients", "data_seed", "device", "availability")
@@ -43,9 +41,11 @@ FEDERATION = frozenset(
 
 @dataclass(frozen=True)
 class Matched:
-    """Runs in their cells.
+    """Runs in the cells of a table.
 
     Attributes:
+        rows: values of the rows, in order.
+        cols: values of the columns, in order.
         cells: runs by cell and seed, in the order of rows and columns.
         notes: runs that were left out, with the reason, and options that also differ.
         odd: cells that differ from most cells of their column in more than their row.
@@ -60,16 +60,27 @@ class Matched:
     notes: Sequence[str]
     odd: frozenset[Cell] = frozenset()
     oracles: frozenset[Cell] = frozenset()
-    federations: Mapping[Cell, Settings] = field(default_factory=dict)
+    federations: Mapping[Cell, OptionValues] = field(default_factory=dict)
 
 
-@dataclass
 class _Matcher:
-    rows: str
-    cols: str | None
-    metric: str
-    left_out: dict[str, list[str]] = field(default_factory=dict)  # by reason
-    differences: list[str] = field(default_factory=list)
+    """Puts runs into cells, and collects notes on the way.
+
+    Attributes:
+        compared: the parameters and tags that are rows and columns.
+        prefixes: prefixes of the options of the compared groups, which may differ.
+        stand_ins: prefixes of the options that the compared groups may set in addition to their options.
+        left_out: labels of the runs that are left out, by reason.
+        differences: notes on options that differ from cell to cell.
+    """
+
+    def __init__(self, rows: str, cols: str | None, metric: str) -> None:
+        self.rows, self.cols, self.metric = rows, cols, metric
+        self.compared = [name for name in (rows, cols) if name]
+        self.prefixes = tuple(f"{name}." for name in self.compared)
+        self.stand_ins = tuple(prefix for name in self.compared for prefix in STANDS_FOR.get(name, ()))
+        self.left_out: dict[str, list[str]] = {}
+        self.differences: list[str] = []
 
     @property
     def notes(self) -> list[str]:
@@ -96,32 +107,17 @@ class _Matcher:
         """Note that a run is left out."""
         self.left_out.setdefault(why, []).append(label(run))
 
-    @property
-    def compared(self) -> list[str]:
-        """The parameters and tags that are compared."""
-        return [name for name in (self.rows, self.cols) if name]
-
-    @property
-    def prefixes(self) -> tuple[str, ...]:
-        """Prefixes of the options of the compared groups, which may differ."""
-        return tuple(f"{name}." for name in self.compared)
-
-    @property
-    def stand_ins(self) -> tuple[str, ...]:
-        """Prefixes of the options that the compared groups may set in addition to their options."""
-        return tuple(prefix for name in self.compared for prefix in STANDS_FOR.get(name, ()))
-
-    def federation(self, run: Run) -> Settings:
+    def federation(self, run: Run) -> OptionValues:
         """Return the options that decide the clients and data, without compared ones; () if a name is compared."""
-        options = settings(run)
-        if ALL in self.stand_ins or not set(self.compared) <= {name for name, _ in options}:
+        options = result_options(run)
+        if ALL in self.stand_ins or not set(self.compared) <= dict(options).keys():
             return ()
         groups = FEDERATION - {*self.compared, *self.stand_ins}
         return tuple(
             (name, value) for name, value in options if name.partition(".")[0] in groups and name not in self.compared
         )
 
-    def choose(self, cell: Cell, runs: Sequence[Run], common: Mapping[Settings, int]) -> dict[int, Run]:
+    def choose(self, cell: Cell, runs: Sequence[Run], common: Mapping[OptionValues, int]) -> dict[int, Run]:
         """Return one run for each seed, all with the options that most runs of the cell have; among equals the newest.
 
         A federation that more runs of all cells have comes first, so that cells can be compared. If every seed has one
@@ -134,7 +130,7 @@ class _Matcher:
         """
         one_per_seed = len({run.seed for run in runs}) == len(runs)
         ignored = ENDS if one_per_seed else frozenset()
-        options = {run.id: tuple(pair for pair in settings(run) if pair[0] not in ignored) for run in runs}
+        options = {run.id: tuple(pair for pair in result_options(run) if pair[0] not in ignored) for run in runs}
         counts = Counter(options.values())
         newest = {options[run.id]: i for i, run in enumerate(runs)}
         shared = {options[run.id]: common[self.federation(run)] for run in runs}
@@ -151,40 +147,34 @@ class _Matcher:
         return dict(sorted(chosen.items()))
 
     def find_odd(self, cells: Mapping[Cell, Mapping[int, Run]]) -> frozenset[Cell]:
-        """Note options that differ from cell to cell and are not compared, and return the odd cells."""
-        firsts = {cell: next(iter(runs.values())) for cell, runs in cells.items()}
-        names = {name for run in firsts.values() for name, _ in settings(run)}
-        odd: set[Cell] = set()
-        values = {name: _values(name, firsts) for name in sorted(names)}
-        by_seed = {
-            name
-            for name in ENDS
-            if any(len({_value(name, run) for run in runs.values()}) > 1 for runs in cells.values())
-        }
-        for name, by_cell in values.items():
-            is_compared = name in self.compared or name.startswith(self.prefixes)
-            if name in by_seed or len(set(by_cell.values())) == 1 or is_compared or follows_from_choice(name, values):
-                continue
-            self.differences.append(f"also differs: {name} is {spell_values(by_cell)}")
-            if not name.startswith(self.stand_ins):
-                odd |= find_minorities(by_cell)
-        for name in sorted(by_seed - set(self.compared)):
-            odd |= self._find_odd_by_seed(name, cells)
-        return frozenset(odd)
+        """Note options that differ from cell to cell and are not compared, and return the odd cells.
 
-    def _find_odd_by_seed(self, name: str, cells: Mapping[Cell, Mapping[int, Run]]) -> set[Cell]:
-        """Note budgets that differ on a seed, if the runs of a cell differ in them, and return the odd cells."""
+        Budgets are compared seed by seed if the runs of a cell differ in them.
+        """
+        firsts = {cell: next(iter(runs.values())) for cell, runs in cells.items()}
+        names = sorted({name for run in firsts.values() for name, _ in result_options(run)})
+        values = {name: {cell: _value(name, run) for cell, run in firsts.items()} for name in names}
+        seeds = sorted({seed for runs in cells.values() for seed in runs})
         odd: set[Cell] = set()
-        differ: dict[str, list[str]] = {}
-        for seed in sorted({seed for runs in cells.values() for seed in runs}):
-            values = _values(name, {cell: runs[seed] for cell, runs in cells.items() if seed in runs})
-            if len(set(values.values())) > 1:
-                differ.setdefault(spell_values(values), []).append(str(seed))
-                odd |= find_minorities(values)
-        self.differences += [
-            f"also differs: {name} on seed {', '.join(seeds)} is {spelled}" for spelled, seeds in differ.items()
-        ]
-        return set() if name.startswith(self.stand_ins) else odd
+        for name in names:
+            if name in self.compared or name.startswith(self.prefixes):
+                continue
+            by_seed = name in ENDS and any(len({_value(name, r) for r in runs.values()}) > 1 for runs in cells.values())
+            tables = {"": values[name]} if not by_seed and not follows_from_choice(name, values) else {}
+            if by_seed:
+                tables = {
+                    str(seed): {cell: _value(name, runs[seed]) for cell, runs in cells.items() if seed in runs}
+                    for seed in seeds
+                }
+            spelled: dict[str, list[str]] = {}
+            for seed, by_cell in tables.items():
+                if len(set(by_cell.values())) > 1:
+                    spelled.setdefault(spell_values(by_cell), []).append(seed)
+                    odd |= set() if name.startswith(self.stand_ins) else find_minorities(by_cell)
+            for text, differing_seeds in spelled.items():
+                where = f" on seed {', '.join(differing_seeds)}" if by_seed else ""
+                self.differences.append(f"also differs: {name}{where} is {text}")
+        return frozenset(odd)
 
 
 def match(runs: Sequence[Run], rows: str, cols: str | None, *metrics: str) -> Matched:
@@ -230,11 +220,6 @@ def match(runs: Sequence[Run], rows: str, cols: str | None, *metrics: str) -> Ma
     )
     notes = [*matcher.notes, *describe_runs(cells, metrics[0])]
     return Matched(row_values, col_values, cells, notes, odd, frozenset(find_oracles(cells)), federations)
-
-
-def _values(name: str, runs: Mapping[Cell, Run]) -> dict[Cell, str]:
-    """Return the value of an option in one run of each cell."""
-    return {cell: _value(name, run) for cell, run in runs.items()}
 
 
 def _value(name: str, run: Run) -> str:

@@ -6,19 +6,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fedcohort.ranges import refuse
+from fedcohort.record.tags import BUDGET, FOLDER
 from fedcohort.results.compare import Comparison, Options, compare
-from fedcohort.results.compare_cost import CostComparison, Target, compare_cost
-from fedcohort.results.frame import CLOCK, COSTS, Frames
-from fedcohort.results.matching.cells import Cell, spell
-from fedcohort.results.matching.likeness import find_newest_sweep, find_unlike
-from fedcohort.results.matching.match import Matched
-from fedcohort.results.matching.run import Run
+from fedcohort.results.compare_cost import CostComparison, TotalCost, compare_cost, count_costs
+from fedcohort.results.frame import AXES, CLOCK, COSTS, Frames
+from fedcohort.results.matching.cells import Cell, follows_from_choice, spell
+from fedcohort.results.matching.match import ALL, STANDS_FOR, Matched
+from fedcohort.results.matching.run import differences, name_newest, result_options
 from fedcohort.results.metric import rules_of, sign_of
 from fedcohort.results.run import Kind
-from fedcohort.results.spent import CellCost, count_costs
+from fedcohort.results.target import Target
 
 if TYPE_CHECKING:
     import pandas as pd
+
+FIRST = (*BUDGET, "deadline")  # named before other options: they decide where a run and a round end
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Answer:
     matched: Matched
     frames: Frames
     tables: Sequence[Comparison]
-    costs: Mapping[str, Mapping[Cell, CellCost]]
+    costs: Mapping[str, Mapping[Cell, TotalCost]]
     times: CostComparison | None = None
     odd: frozenset[Cell] = frozenset()
     unlike: Mapping[Cell, Sequence[str]] = field(default_factory=dict)
@@ -136,28 +138,16 @@ def _frame_runs(matched: Matched, to_cell: Callable[[Cell], Cell]) -> "pd.DataFr
     import pandas as pd
 
     rows = []
-    for cell, runs in matched.cells.items():
+    for cell, by_seed in matched.cells.items():
         setting, condition = to_cell(cell)
-        for run in runs.values():
-            key = {"run": run.id, "study": "", "setting": setting, "condition": condition}
-            rows.append({**key, **_facts(run), "oracle": cell in matched.oracles})
+        for seed, run in by_seed.items():
+            key = {"run": run.id, "setting": setting, "condition": condition, "seed": seed}
+            costs = {axis: sum(run.metrics.get(name, math.nan) for name in COSTS[axis]) for axis in AXES}
+            clock = run.params.get("until.virtual_s", "null")
+            clock_s = math.nan if clock == "null" else float(clock)
+            facts = {"folder": run.tags.get(FOLDER, ""), "oracle": cell in matched.oracles, CLOCK: clock_s}
+            rows.append({**key, **facts, **costs})
     return pd.DataFrame(rows)
-
-
-def _facts(run: Run) -> dict[str, object]:
-    """Return the columns of `results.frame` that are known of a tracked run."""
-    clock = run.params.get("until.virtual_s", "null")
-    return {
-        "seed": run.seed,
-        "folder": run.tags.get("folder", ""),
-        "status": run.status,
-        "commit": run.tags.get("commit", ""),
-        "dirty": run.tags.get("dirty") == "true",
-        "config_hash": run.tags.get("config_hash", ""),
-        "rounds": int(run.tags.get("rounds_done", "0")),
-        **{cost: sum(run.metrics.get(name, math.nan) for name in names) for cost, names in COSTS.items()},
-        CLOCK: math.nan if clock == "null" else float(clock),
-    }
 
 
 def _base_of(cell: Cell, baseline: str, matched: Matched) -> Cell:
@@ -172,3 +162,41 @@ def _list_unpaired(matched: Matched, baseline: str | None) -> set[Cell]:
     bases = {cell: _base_of(cell, baseline, matched) for cell in matched.cells}
     federations = matched.federations
     return {c for c, base in bases.items() if base in matched.cells and federations.get(c) != federations.get(base)}
+
+
+def find_unlike(cell: Cell, base: Cell, matched: Matched, compared: str) -> tuple[str, ...]:
+    """Return the options in which runs of two cells differ on a common seed, although they are not compared.
+
+    A verdict on runs of 50 rounds against runs of 500 says nothing about the selector. The options of a choice that
+    differs itself are left out, and so are the options that the compared choice may set. If the cells differ in an
+    experiment or in a name that a user gave, any option may differ. Then only the budgets are returned.
+
+    Args:
+        cell: cell of the table.
+        base: cell that it is compared with.
+        matched: the runs.
+        compared: the parameter or tag in which the two cells differ.
+    """
+    runs, base_runs = matched.cells.get(cell, {}), matched.cells.get(base, {})
+    stand_ins = STANDS_FOR.get(compared, ())
+    unlike: set[str] = set()
+    for seed in set(runs) & set(base_runs):
+        options, base_options = result_options(runs[seed]), result_options(base_runs[seed])
+        values = {name: {cell: a, base: b} for name, a, b in differences(options, base_options)}
+        only_budgets = ALL in stand_ins or compared not in {**dict(options), **dict(base_options)}
+        unlike |= {
+            name
+            for name in values
+            if name != compared
+            and not name.startswith(f"{compared}.")
+            and not follows_from_choice(name, values)
+            and (name in BUDGET if only_budgets else not name.startswith(stand_ins))
+        }
+    names = [name for name in unlike if not any(name.startswith(f"{option}.") for option in unlike)]
+    return tuple(sorted(names, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name)))
+
+
+def find_newest_sweep(matched: Matched) -> str | None:
+    """Return the newest sweep of the runs; None if all runs belong to one sweep, or none belongs to any."""
+    runs = [run for by_seed in matched.cells.values() for run in by_seed.values()]
+    return None if set.intersection(*(set(run.sweeps) for run in runs)) else name_newest(runs)
