@@ -17,10 +17,10 @@ from fedcohort.command.compare import compare, parse
 from fedcohort.errors import OptionError
 from fedcohort.jobs import cluster
 from fedcohort.jobs.job import JobContext
-from fedcohort.jobs.launchers import Slurm
+from fedcohort.jobs.launch import Slurm
 from fedcohort.jobs.sweep import Sweep
 from fedcohort.record import metadata, sweep_folder
-from fedcohort.record.sweep_folder import SweepJob
+from fedcohort.record.sweep_folder import Plan, SweepJob
 from fedcohort.tracking import comparison, identity, membership, server
 from record.made_up import info
 from tracking.databases import Logs, logs, said  # noqa: F401
@@ -128,7 +128,7 @@ def test_a_mixed_sweep_is_compared_as_one(logs: Logs, said: pytest.LogCaptureFix
     """Done, skipped, failed, stopped, killed and never started: those with a result are found by this sweep's id."""
     place, client = server.place(logs.uri, "fedcohort", logs.path), logs.client()
     experiment = client.create_experiment("fedcohort")
-    sweep = Sweep(logs.path / "sweeps" / "new", "BasicLauncher", [[f"seed={n}"] for n in range(6)])
+    sweep = Sweep(logs.path / "sweeps" / "new", Plan([[f"seed={n}"] for n in range(6)], launcher="BasicLauncher"))
     for number, (how, selector, tag) in enumerate([("skipped", "random", "old"), ("done", "flash", "new")]):
         words = (f"selector={selector}", "seed=0")
         folder = ran(logs.path / "runs" / selector, *words, place=place, sweep_id=tag)
@@ -203,17 +203,17 @@ def test_a_server_that_is_gone_costs_the_tag_alone(tmp_path: Path, said: pytest.
 
 def test_only_a_sweep_has_an_overview(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
     assert Sweep().exit_code() == 0
-    assert Sweep(tmp_path / "no job ran", "BasicLauncher", [["seed=0"]]).exit_code() == 0, "what ended it is said"
+    assert Sweep(tmp_path / "no job ran", Plan([["seed=0"]])).exit_code() == 0, "what ended it is said"
     assert said.messages == []
 
 
 def test_a_signal_names_what_has_failed_so_far(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
-    sweep = Sweep(tmp_path / "s", "BasicLauncher", [["seed=0"], ["seed=1"], ["seed=2"]])
+    sweep = Sweep(tmp_path / "s", Plan([["seed=0"], ["seed=1"], ["seed=2"]], launcher="BasicLauncher"))
     job(sweep, 0, "failed", "seed=0", reason="why")
     job(sweep, 1, "stopped", "seed=1")
     sweep.stop(143)
     assert said.messages == ["failed: seed=0: why"]
-    sweep.launcher = "JoblibLauncher"
+    sweep.plan = replace(sweep.plan, launcher="JoblibLauncher")
     sweep.stop(143)
     assert said.messages[1:] == ["failed: seed=0: why", "stopped; resume with the same sweep and resume=true"]
 
@@ -221,7 +221,7 @@ def test_a_signal_names_what_has_failed_so_far(tmp_path: Path, said: pytest.LogC
 def test_on_slurm_the_jobs_outlive_the_sweep(
     tmp_path: Path, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sweep = Sweep(tmp_path / "s", "hydra_plugins.x.SlurmLauncher")
+    sweep = Sweep(tmp_path / "s", Plan(launcher="hydra_plugins.x.SlurmLauncher"))
     for name in ("12", "12_0", "12_1", "%j"):
         (tmp_path / "s" / ".submitit" / name).mkdir(parents=True)
     (tmp_path / "squeue").write_text("#!/bin/sh\nprintf '12_1\\n7\\n'\n")
@@ -242,7 +242,7 @@ def test_a_sweep_that_does_not_wait_leaves_its_jobs_to_slurm(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: pytest.LogCaptureFixture
 ) -> None:
     """It ends well, whatever the jobs do by then, and says how to look at them; a search has to wait."""
-    sweep = Sweep(tmp_path / "s", "hydra_plugins.fedcohort.Slurm", waits=False)
+    sweep = Sweep(tmp_path / "s", Plan(launcher="hydra_plugins.fedcohort.Slurm"), waits=False)
     job(sweep, 0, "running", "seed=0")
     monkeypatch.setattr(cluster, "list_arrays", lambda folder: ["17"])
     assert sweep.exit_code() == 0

@@ -57,6 +57,15 @@ def submit(context: JobContext, jobs: Mapping[int, Sequence[str]], options: Mapp
     return {number: str(task.job_id) for number, task in zip(numbers, tasks, strict=True)}
 
 
+def run(
+    context: JobContext, jobs: Mapping[int, Sequence[str]], options: Mapping[str, Any], *, wait: bool
+) -> Generator[int, None, None]:
+    """Submit `jobs`, and yield the number of each as it ends; nothing without `wait`. options: as for `submit`."""
+    tasks = submit(context, jobs, options)
+    if wait:
+        yield from follow(context.folder, tasks)
+
+
 def follow(sweep: Path, tasks: Mapping[int, str]) -> Generator[int, None, None]:
     """Yield the number of each job as it ends, one that is lost included. tasks: SLURM's ids by number."""
     open_tasks, queue_time = dict(tasks), 0.0

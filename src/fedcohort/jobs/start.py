@@ -11,8 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from fedcohort.errors import ComponentError, FedcohortError
 from fedcohort.host import messages
 from fedcohort.host.orphan import end_when_parent_ends
-from fedcohort.jobs import objective_metric
-from fedcohort.jobs.job import JobContext, own_process, run_checked, run_job
+from fedcohort.jobs.job import JobContext, own_process, read_objective, run_checked, run_job
 from fedcohort.jobs.sweep import SWEEP, searches
 from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.startup import command_line, compose
@@ -46,9 +45,7 @@ def start(cfg: DictConfig) -> float | None:
             return run_job(job, composition, context)
         try:
             composed = composition()
-            return objective_metric.read_objective(
-                run_checked(composed, None, last=True), composed.config["objective_metric"]
-            )
+            return read_objective(run_checked(composed, None, last=True), composed.config["objective_metric"])
         except FedcohortError as error:
             log.error("%s", error)
             if isinstance(error, ComponentError) and command_line.environment().get(command_line.FULL) == "1":

@@ -1,8 +1,12 @@
 """The status of a sweep, read from its folder and those of its runs: counts, time left and the best job."""
 
+import logging
 import math
+import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,8 +18,11 @@ from fedcohort.record import history, sweep_folder
 from fedcohort.record.folder import log_of, status_of
 from fedcohort.record.sweep_folder import JobRecord, Plan
 
+log = logging.getLogger("fedcohort")
 KILLED = "its process was killed (kill -9, or the kernel for lack of memory)"
 METRIC = "server_val/acc"  # nothing is chosen by the test set
+POLL_S, SHARE = 1.0, 0.02  # seconds between two looks of the live line, and the share of time that they may take
+CLEAR = "\r\x1b[K"  # back to the start of the line, which is cleared
 
 
 @dataclass(frozen=True)
@@ -126,9 +133,18 @@ def describe_stopped(record: JobRecord, *, cancelled: bool) -> str:
     return f"{how}, {status['rounds_done']} of {status['rounds']} rounds; resume=true continues"
 
 
-def progress_line(number: int, total: int, seconds: float | None) -> str:
-    """`job 7 of 18, about 40 min left`; number: from 0 on."""
-    return f"job {number + 1} of {total}{f', about {units.rough_seconds(seconds)} left' if seconds is not None else ''}"
+def describe_next_job(sweep: Path, plan: Plan, number: int) -> str:
+    """Return `job 7 of 18, about 40 min left` for the job `number`, from 0 on, that begins."""
+    seconds = SweepStatus(plan, sweep_folder.read(sweep), waits=True).seconds_left(time.time())
+    time_left = "" if seconds is None else f", about {units.rough_seconds(seconds)} left"
+    return f"job {number + 1} of {len(plan.jobs)}{time_left}"
+
+
+def log_failed(records: Iterable[JobRecord]) -> None:
+    """Print the failed jobs once more: their own lines scrolled away, or another process wrote them."""
+    for record in records:
+        if record.how == "failed":
+            log.error("failed: %s: %s", " ".join(record.words), record.reason)
 
 
 def varying_overrides(jobs: Sequence[Sequence[str]], words: Sequence[str]) -> str:
@@ -172,3 +188,32 @@ def _last(record: JobRecord) -> float | None:
     lines, _ = history.read_lines(record.folder / history.NAME)
     values = [line.metrics[METRIC] for line in lines if line.step > 0 and METRIC in line.metrics]
     return values[-1] if values and math.isfinite(values[-1]) else None
+
+
+@contextmanager
+def show_live_line(sweep: Path) -> Iterator[None]:
+    """Show the status of a sweep in one line while it runs: rewritten on a terminal, else printed when it changes."""
+    done = threading.Event()
+    thread = threading.Thread(target=_watch, args=(sweep, done), name="live line", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _watch(sweep: Path, done: threading.Event) -> None:
+    plan, is_terminal, last_counts, pause_s = sweep_folder.read_plan(sweep), sys.stderr.isatty(), "", POLL_S
+    while plan is not None and not done.wait(pause_s):
+        begin = time.monotonic()
+        standing = read_status(sweep, plan, waits=True)
+        counts = describe_counts(standing)
+        if is_terminal:
+            sys.stderr.write(f"{CLEAR}{describe(sweep.name, standing)[:200]}")
+            sys.stderr.flush()
+        elif counts != last_counts and standing.count("done", "failed", "skipped"):
+            log.info("%s", describe(sweep.name, standing))
+        last_counts, pause_s = counts, max(POLL_S, (time.monotonic() - begin) / SHARE)
+    if is_terminal and last_counts:
+        sys.stderr.write(CLEAR)
