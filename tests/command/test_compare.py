@@ -51,8 +51,8 @@ def fill_seeds(logs: Logs, runs: Sequence[tuple[float, dict[str, str], dict[str,
 
 
 def fill_lengths(logs: Logs) -> None:
-    """Four runs that were started with three rounds: two extended to twenty, one of them before there was the tag."""
-    tags: list[dict[str, str]] = [{"rounds": "20"}, {"changed.rounds": "20"}, {"rounds": "3"}, {}]
+    """Four runs that were started with three rounds: two were extended to twenty."""
+    tags: list[dict[str, str]] = [{"rounds": "20"}, {"rounds": "20"}, {"rounds": "3"}, {}]
     fill_seeds(logs, [(0.1 * seed, {"rounds": "3"}, run_tags) for seed, run_tags in enumerate(tags)])
 
 

@@ -79,28 +79,19 @@ def fates(available: np.ndarray, selected: np.ndarray, arrived: np.ndarray) -> F
 def load(history: History, step: int) -> ExplainedRound:
     """Read one round from the journal and the per-client table."""
     table = history.clients(first=step)
-    rows = table[table["step"] == step]
+    rows = table[table["step"] == step].set_index("client")
     in_journal = history.available(step)
     available = rows["available"].to_numpy(dtype=bool) if in_journal is None else in_journal
-    clients = rows["client"].to_numpy()
-
-    def column(name: str) -> Values:
-        values = np.full(len(available), np.nan)
-        if name in rows:
-            values[clients] = rows[name].to_numpy(dtype=np.float64)
-        return values
-
-    def flags(name: str) -> Bool[np.ndarray, "_n"]:
-        return np.asarray(column(name) == 1)
-
-    parts = {str(name)[5:]: column(str(name)) for name in rows.columns if str(name).startswith("part_")}
-    probability = column("probability")
+    by_client = rows.reindex(index=range(len(available))).dropna(axis="columns", how="all").astype(float)
+    columns: dict[str, Values] = {str(name): values.to_numpy() for name, values in by_client.items()}
+    nothing = np.full(len(available), np.nan)
+    selected, arrived = (columns.get(name, nothing) == 1 for name in ("selected", "arrived"))
     return ExplainedRound(
         step=step,
-        score=column("score"),
-        parts={name: values for name, values in parts.items() if not np.isnan(values).all()},
-        probability=None if np.isnan(probability).all() else probability,
-        fate=fates(available, flags("selected"), flags("arrived")),
+        score=columns.get("score", nothing),
+        parts={name[5:]: values for name, values in columns.items() if name.startswith("part_")},
+        probability=columns.get("probability"),
+        fate=fates(available, selected, arrived),
     )
 
 
@@ -112,8 +103,7 @@ def choose_rows(round: ExplainedRound) -> Ids:
     """
     ranking = round.ranking
     scored, selected = ~np.isnan(round.key[ranking]), round.selected[ranking]
-    clients: Ids = ranking[scored | selected]
-    if len(clients) <= MAX_ROWS:
-        return clients
-    rows: Ids = ranking[(np.arange(len(ranking)) < BEST) & scored | selected][:MAX_ROWS]
+    if (scored | selected).sum() > MAX_ROWS:
+        scored[BEST:] = False
+    rows: Ids = ranking[scored | selected][:MAX_ROWS]
     return rows

@@ -17,7 +17,7 @@ The frame of curves has one row per evaluation (a round that measured a metric),
     virtual_s, bytes, client_flops   cumulative cost until the round; bytes are down and up, over all clients.
     <metric>        one column for each metric, named as in the journal; NaN if the round did not measure it.
 
-`matching/question.py` makes the frame of runs in folders and in MLflow, and `tracking/curves.py` reads MLflow's curves.
+`matching/question.py` makes the frame of runs in folders and in MLflow, and `tracking/runs.py` reads MLflow's curves.
 """
 
 import math

@@ -50,24 +50,25 @@ def publish(report: Report, where: Place) -> str:
 
     Raises the exceptions of `server.failures`.
     """
-    client = connect(where)
-    experiment = patient(lambda: server.experiment_id(client, where))
-    reports = patient(lambda: _list_reports(client, experiment))
-    runs = patient(lambda: _list_runs(client, experiment, report.sweep or ""))
+    return patient(lambda: _publish(connect(where), report, where))  # a second attempt finds the report of the first
+
+
+def _publish(client: "MlflowClient", report: Report, where: Place) -> str:
+    experiment = server.experiment_id(client, where)
+    runs = _list_runs(client, experiment, report.sweep or "")
+    reports = _list_reports(client, experiment)
     earlier = [run for run in reports if _is_rewritten(client, experiment, run, report, runs)]
-    id = patient(lambda: _find_newest(client, experiment, earlier)) or patient(
-        lambda: _create(client, experiment, report)
-    )
+    id = _find_newest(client, experiment, earlier) or _create(client, experiment, report)
     for path in report.files:
         client.log_artifact(id, str(path))
     swept = _list_swept([run.data.params for run in runs])
-    patient(lambda: _describe(client, experiment, id, report, swept))
+    _describe(client, experiment, id, report, swept)
     for run in earlier:
         if run.info.run_id != id:
             client.delete_run(run.info.run_id)
     if report.sweep is not None and runs:
         view.save_sweep(client, experiment, report.sweep, list(swept))
-    patient(lambda: view.show_reports(client, experiment, _list_reports(client, experiment)))
+    view.show_reports(client, experiment, _list_reports(client, experiment))
     return id
 
 

@@ -10,8 +10,7 @@ from fedcohort.report.comparison import figures
 from fedcohort.report.comparison.tables import ODD, ORACLE, result_table, target_table
 from fedcohort.report.comparison.verdicts import list_verdicts
 from fedcohort.report.figure import style
-from fedcohort.report.picture import Picture
-from fedcohort.report.render import render
+from fedcohort.report.render import Picture, render
 from fedcohort.report.table import Table
 from fedcohort.results.matching.question import Answer
 from fedcohort.results.metric import unit_of

@@ -108,17 +108,10 @@ def _draw_bars(axes: "Axes", round: ExplainedRound, rows: Ids, layers: Layers) -
         total = np.sum([values[rows] for values, _ in layers], axis=0)
     if len(layers) > 1:
         axes.plot(total, y, "|", color=style.BLACK, markersize=6, markeredgewidth=1.4)
+    look: dict[str, Any] = {"va": "center", "fontsize": style.row_size(axes, len(rows)), "color": "#555555"}
     for i in np.flatnonzero(~np.isfinite(total)):
         text = "none" if np.isnan(total[i]) else ("\u221e" if total[i] > 0 else "\u2212\u221e")
-        axes.text(
-            0.01,
-            float(i),
-            text,
-            transform=axes.get_yaxis_transform(),
-            va="center",
-            fontsize=style.row_size(axes, len(rows)),
-            color="#555555",
-        )
+        axes.text(0.01, float(i), text, transform=axes.get_yaxis_transform(), **look)
     axes.axvline(0, color=style.GREY, linewidth=0.6)
     axes.use_sticky_edges = False  # bars end inside the frame
     style.tidy(axes)

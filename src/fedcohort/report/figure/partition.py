@@ -91,7 +91,7 @@ def _heat_map(axes: "Axes", shares: np.ndarray, edges: Ids, label: str) -> "Axes
         100 * group_means(shares, edges),
         aspect="auto",
         interpolation="nearest",
-        cmap=style.ramp(),
+        cmap="Blues",
         norm=PowerNorm(0.5, 0, 100),  # a tenth of the samples differs visibly from none and from all
         extent=(-0.5, n_classes - 0.5, count - 0.5, -0.5),
     )

@@ -14,7 +14,7 @@ from fedcohort.results.method_names import GROUPS, name_method
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap, Normalize
+    from matplotlib.colors import Normalize
 
 DARK = 0.55  # of the colour scale: numbers on darker squares are white
 NUMBER = 7.0  # points: size of the numbers in the squares
@@ -95,7 +95,7 @@ def _draw_squares(
 ) -> None:
     values = np.full((places[-1] + 1, difference.shape[1]), np.nan)
     values[places] = difference
-    axes.imshow(np.ma.masked_invalid(values), cmap=_diverging(), norm=norm, aspect="auto")
+    axes.imshow(np.ma.masked_invalid(values), cmap="RdBu", norm=norm, aspect="auto")
     style.separate(axes, *values.shape)
     for i, j in np.ndindex(*difference.shape):
         value = difference[i, j]
@@ -121,11 +121,3 @@ def draw_ranks(ranks: Mapping[str, tuple[str, float, float, float]], baseline: s
     label = f"mean rank, 1 is best (line: {name_method(baseline)})"
     reference = ranks[baseline][1] if baseline in ranks else None
     style.save(intervals.draw(rows, "Mean rank over settings, with 95 % intervals", note, label, reference), path)
-
-
-def _diverging() -> "Colormap":
-    """Return a colour map with orange for losses, white for 0 and blue for gains; both ends have equal lightness."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    stops = ["#6B2A00", style.VERMILLION, "#F3C9A5", "#FFFFFF", "#BFDDEF", style.BLUE, "#00263B"]
-    return LinearSegmentedColormap.from_list("losses and gains", stops)

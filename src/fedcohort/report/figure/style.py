@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
-    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
@@ -140,13 +139,6 @@ def legend(canvas: "Figure", handles: "Sequence[Artist] | None" = None) -> None:
         columns = int(canvas.get_figwidth() / (0.42 + widest * LETTER * TEXT / 72))
         look: dict[str, Any] = {"frameon": False, "fontsize": TEXT, "handlelength": 1.8, "columnspacing": 1.0}
         canvas.legend(handles=handles, loc="outside lower left", ncols=min(max(columns, 1), len(handles)), **look)
-
-
-def ramp() -> "Colormap":
-    """Return a colour map from white through one hue that darkens, which is readable in print and without colours."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    return LinearSegmentedColormap.from_list("ramp", ["#FFFFFF", "#CFE3F1", SKY, BLUE, "#00263B"])
 
 
 def separate(axes: "Axes", rows: int, columns: int) -> None:
