@@ -83,8 +83,7 @@ COMPARED: list[tuple[Sequence[tuple[str, ...]], str]] = [
 
 @pytest.mark.parametrize(("words", "how"), COMPARED)
 def test_what_was_swept_is_what_is_compared(words: Sequence[tuple[str, ...]], how: str) -> None:
-    number = f"{len(words)} job{'s' if len(words) > 1 else ''}"
-    assert swept(*words) == f"sweep s: {number} done. Compare them: fedcohort compare sweep=s{how}"
+    assert swept(*words) == f"sweep s: {len(words)} done. Compare them: fedcohort compare sweep=s{how}"
 
 
 def test_of_a_third_one_the_command_takes_one_value(logs: Logs) -> None:
@@ -101,7 +100,7 @@ def test_of_a_third_one_the_command_takes_one_value(logs: Logs) -> None:
         run = client.create_run(experiment).info.run_id
         client.log_batch(run, [Metric(ACC, 0.5, 0, 3)], [Param(key, value) for key, value in pairs], tags)
     said, _, line = swept(*words).partition(": fedcohort ")
-    assert said == "sweep s: 3 jobs done. Compare the runs of client.lr=0.1, rounds=3"
+    assert said == "sweep s: 3 done. Compare the runs of client.lr=0.1, rounds=3"
     typed = shlex.split(line)[1:]
     assert typed[:4] == ["sweep=s", "rows=selector", "cols=agg", "baseline=random"]
     text, _ = compare(parse([*typed, "curves=false"]))
@@ -121,7 +120,7 @@ def test_a_servers_address_is_named() -> None:
 
 
 def test_without_tracking_no_comparison_is_promised() -> None:
-    assert swept(("selector=flash",), tracked=False) == "sweep s: 1 job done."
+    assert swept(("selector=flash",), tracked=False) == "sweep s: 1 done."
 
 
 def test_a_mixed_sweep_is_compared_as_one(logs: Logs, said: pytest.LogCaptureFixture) -> None:
@@ -151,7 +150,7 @@ def test_a_mixed_sweep_is_compared_as_one(logs: Logs, said: pytest.LogCaptureFix
         "failed: seed=5: it was never started",
     ]
     told, _, line = said.messages[3].partition(" Compare them: fedcohort compare ")
-    assert told == "sweep new: 1 job done, 1 skipped (finished before), 3 failed, 1 stopped."
+    assert told == "sweep new: 1 done, 1 skipped (finished before), 3 failed, 1 stopped."
     assert line.startswith("sweep=new rows=selector baseline=random")
     for id, rows in (("new", {"random", "flash"}), ("old", {"random"})):
         typed = [word for word in shlex.split(line) if not word.startswith(("sweep=", "baseline="))]
@@ -188,7 +187,7 @@ def test_skipped_jobs_that_mlflow_does_not_know(tmp_path: Path) -> None:
     job(sweep, 0, "skipped", "seed=0", folder=ran(tmp_path / "untracked", "seed=0", tracked=False))
     (tmp_path / "without a journal").mkdir()
     job(sweep, 1, "skipped", "seed=1", folder=tmp_path / "without a journal")
-    assert sweep.overview(sweep.results()) == "sweep new: 2 jobs skipped (finished before)."
+    assert sweep.overview(sweep.results()) == "sweep new: 2 skipped (finished before)."
 
 
 def test_a_server_that_is_gone_costs_the_tag_alone(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:

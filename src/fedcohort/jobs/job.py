@@ -131,16 +131,22 @@ def read_objective(folder: Path, metric: str | None) -> float | None:
     """
     if metric is None:
         return None
-    lines, _ = history.read_lines(folder / history.NAME)
-    values = [line.metrics[metric] for line in lines if line.step > 0 and metric in line.metrics]
-    if not values:
+    value = last_value(folder, metric)
+    if value is None:
         raise FedcohortError(f"objective_metric={metric} was never measured in {folder}: lower eval.every")
-    if not math.isfinite(values[-1]):
+    if not math.isfinite(value):
         raise FedcohortError(
-            f"objective_metric={metric} is {values[-1]} at the end of {folder}: the job has no result to search by; "
+            f"objective_metric={metric} is {value} at the end of {folder}: the job has no result to search by; "
             "narrow the search, or choose another metric"
         )
-    return values[-1]
+    return value
+
+
+def last_value(folder: Path, metric: str) -> float | None:
+    """Return the last value of a metric in the run's journal; None if no trained model was measured."""
+    lines, _ = history.read_lines(folder / history.NAME)
+    values = [line.metrics[metric] for line in lines if line.step > 0 and metric in line.metrics]
+    return values[-1] if values else None
 
 
 @contextmanager

@@ -13,8 +13,9 @@ from pathlib import Path
 from fedcohort import units
 from fedcohort.host.lock import is_locked
 from fedcohort.jobs import cluster
+from fedcohort.jobs.job import last_value
 from fedcohort.jobs.time_left import TimeLeft
-from fedcohort.record import history, sweep_folder
+from fedcohort.record import sweep_folder
 from fedcohort.record.folder import log_of, status_of
 from fedcohort.record.sweep_folder import JobRecord, Plan
 
@@ -75,9 +76,16 @@ class SweepStatus:
 
     def best(self) -> tuple[float, JobRecord] | None:
         """Return the highest last validation accuracy of the jobs that are done, and its job."""
-        values = [(value, n) for n, record in self.records.items() if (value := _last(record)) is not None]
-        value, number = max(values, key=lambda pair: (pair[0], -pair[1]), default=(0.0, -1))
-        return (value, self.records[number]) if values else None
+        values = {
+            number: value
+            for number, record in self.records.items()
+            if record.how in ("done", "skipped")
+            and record.folder is not None
+            and (value := last_value(record.folder, METRIC)) is not None
+            and math.isfinite(value)
+        }
+        best = max(values, key=lambda number: (values[number], -number), default=None)
+        return (values[best], self.records[best]) if best is not None else None
 
 
 def read_status(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
@@ -180,14 +188,6 @@ def _share(record: JobRecord) -> float:
     """Return how much of its rounds a job has done."""
     status = status_of(record.folder) if record.folder is not None else {}
     return float(min(1.0, status.get("rounds_done", 0) / max(1, status.get("rounds", 1))))
-
-
-def _last(record: JobRecord) -> float | None:
-    if record.how not in ("done", "skipped") or record.folder is None:
-        return None
-    lines, _ = history.read_lines(record.folder / history.NAME)
-    values = [line.metrics[METRIC] for line in lines if line.step > 0 and METRIC in line.metrics]
-    return values[-1] if values and math.isfinite(values[-1]) else None
 
 
 @contextmanager

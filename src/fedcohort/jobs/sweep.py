@@ -93,14 +93,10 @@ class Sweep:
 
     def overview(self, results: Sequence[JobRecord]) -> str:
         """Return the counts, and the command that compares the runs, where MLflow has any."""
-        hows = {"done": "done", "skipped": "skipped (finished before)", "failed": "failed", "stopped": "stopped"}
-        counts = {text: sum(record.how == how for record in results) for how, text in hows.items()}
-        (how, n_jobs), *further = [(how, n) for how, n in counts.items() if n]
-        phrases = [f"{n_jobs} job{'s' if n_jobs > 1 else ''} {how}", *(f"{n} {how}" for how, n in further)]
-        phrases += [f"{len(self.plan.refused)} left out (refused)"] if self.plan.refused else []
+        counts = status.describe_counts(status.SweepStatus(self.plan, dict(enumerate(results)), waits=False))
         name, runs = self.folder.name if self.folder else "", _list_tracked(results)
         command = f" {comparison.command_of(name, runs)}" if runs else ""
-        return f"sweep {name}: {', '.join(phrases)}.{command}"
+        return f"sweep {name}: {counts}.{command}"
 
     def knows(self, error: BaseException) -> bool:
         """Return whether the record of a job has `error` already."""

@@ -36,7 +36,6 @@ from fedcohort.report.round_times import timed_steps
 from fedcohort.report.table import Table
 from fedcohort.results.summary import summarise
 from fedcohort.results.summary_rows import cost_rows, rows
-from fedcohort.types import RoundReport
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,9 +78,6 @@ class Figures(Observer):
         """Keep the run's metadata. Raises `IncompatibleConfig` without a journal."""
         require_journal(info.folder, "callback.figures")
         self._info = info
-
-    def observe(self, report: RoundReport) -> None:
-        """Do nothing: the figures read the journal."""
 
     def finish(self, status: str) -> None:
         """Draw the figures, unless the run failed, has no rounds, or is not to be drawn (`always`)."""

@@ -27,9 +27,8 @@ def read_answer(query: Query, question: Question, wait_s: float = server.WAIT_S)
         with time_limit(wait_s, "reading the runs (wait_s)"):
             client = runs.connect(query)
             query = runs.resolve(client, query)
-            matched = match(runs.read_runs(client, query), q.rows, q.cols, *q.metrics)
-            compared = [run for by_seed in matched.cells.values() for run in by_seed.values()]
-            curves = runs.read_curves(client, compared, q.metrics)
+            matched = match(runs.read_runs(client, query), q.rows, q.cols, *q.metrics, baseline=q.baseline)
+            curves = runs.read_curves(client, matched.runs, q.metrics)
     except server.failures() as error:
         raise TrackingError(f"MLflow at {query.tracking_uri} can't be read ({server.reason(error)})") from error
     source = f"sweep {query.sweep}" if query.sweep else f"experiment {query.experiment}"
@@ -55,9 +54,8 @@ def answer_folders(folders: Sequence[Path], question: Question, conditions: Mapp
         for run in runs.read_folders(paths.values())
         if all(run.fact(name) == value for name, value in (conditions or {}).items())
     ]
-    matched = match(compared, q.rows, q.cols, *q.metrics)
-    used = [paths[run.id] for by_seed in matched.cells.values() for run in by_seed.values()]
-    return answer(q, matched, read_curves(used, q.metrics))
+    matched = match(compared, q.rows, q.cols, *q.metrics, baseline=q.baseline)
+    return answer(q, matched, read_curves([paths[run.id] for run in matched.runs], q.metrics))
 
 
 def publish(result: Answer, query: Query, files: Sequence[Path], wait_s: float = server.WAIT_S) -> str:

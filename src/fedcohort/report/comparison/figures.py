@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedcohort.report.comparison.bands import ROUNDS, Band, average, subtract
-from fedcohort.report.comparison.tables import axis_names, ordered_cells
+from fedcohort.report.comparison.tables import ordered_cells
 from fedcohort.report.figure import intervals, style
 from fedcohort.report.figure.intervals import LOOKS, Row
 from fedcohort.results.compare import Cell, Entry, Runs, runs_by_cell
@@ -45,8 +45,7 @@ def draw(answer: Answer, out: Path, *, curves: bool = True) -> list[Path]:
 
 def _note(answer: Answer) -> str:
     """Return the second line of a figure, such as `digits, 12 runs, 3 seeds per cell`."""
-    runs = [run for by_seed in answer.matched.cells.values() for run in by_seed.values()]
-    data = sorted({run.params["dataset"] for run in runs if "dataset" in run.params})
+    data = sorted({run.params["dataset"] for run in answer.matched.runs if "dataset" in run.params})
     counts = sorted({entry.mean.n for entry in answer.headline.entries.values()})
     seeds = " to ".join(dict.fromkeys(map(str, (counts[0], counts[-1]))))
     return ", ".join([*data, f"{len(answer.frames.runs)} runs", f"{seeds} seeds per cell"])
@@ -54,7 +53,7 @@ def _note(answer: Answer) -> str:
 
 def _name(answer: Answer, condition: str | None) -> str:
     """Return the published name of a method; other conditions, such as values of client.lr, are as typed."""
-    return name_method(str(condition)) if axis_names(answer)[0] in FOLDERS else str(condition)
+    return name_method(str(condition)) if answer.matched.condition in FOLDERS else str(condition)
 
 
 def _draw_intervals(answer: Answer, out: Path) -> list[Path]:
@@ -64,7 +63,7 @@ def _draw_intervals(answer: Answer, out: Path) -> list[Path]:
     name, points = ("forest", compared) if compared else ("means", _sort(answer))
     baseline, metric = _name(answer, answer.question.baseline), label_metric(table.options.metric)
     groups = {cell: _group(answer, cell) for cell in points}
-    has_parts = [len(table.settings) > 1, axis_names(answer)[0] in FOLDERS and len(set(groups.values())) > 1]
+    has_parts = [len(table.settings) > 1, answer.matched.condition in FOLDERS and len(set(groups.values())) > 1]
     rows = []
     for cell in points:
         entry = table.entries[cell]

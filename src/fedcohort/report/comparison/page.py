@@ -82,7 +82,7 @@ def _data(answer: Answer) -> dict[str, Any]:
         "target": describe_target(answer) if q.target is not None else "",
         "target_options": q.target,
         "notes": answer.notes,
-        "marks": {"odd": (ODD, bool(answer.odd)), "oracle": (ORACLE, bool(answer.matched.oracles))},
+        "marks": {"odd": (ODD, bool(answer.matched.odd)), "oracle": (ORACLE, bool(answer.matched.oracles))},
     }
 
 

@@ -99,15 +99,9 @@ def coarse(fate: Fates, rows: Ids, columns: Ids) -> Int64[np.ndarray, "rows colu
 
     It is ARRIVED if any client arrived, else TOO_LATE if any was late, else the fate of the majority.
     """
-    sizes = np.outer(np.diff(np.append(rows, fate.shape[0])), np.diff(np.append(columns, fate.shape[1])))
-    counts = {code: _count(fate == code, rows, columns) for code in (AWAY, TOO_LATE, ARRIVED)}
-    conditions = [counts[ARRIVED] > 0, counts[TOO_LATE] > 0, 2 * counts[AWAY] >= sizes]
-    return np.select(conditions, [ARRIVED, TOO_LATE, AWAY], IDLE).astype(np.int64)
-
-
-def _count(flags: np.ndarray, rows: Ids, columns: Ids) -> np.ndarray:
-    counts: np.ndarray = np.add.reduceat(np.add.reduceat(flags, rows, axis=0, dtype=np.int64), columns, axis=1)
-    return counts
+    highest = np.maximum.reduceat(np.maximum.reduceat(fate, rows, axis=0), columns, axis=1)
+    away = partition.group_means(partition.group_means(fate == AWAY, rows).T, columns).T
+    return np.where(highest >= TOO_LATE, highest, np.where(away >= 0.5, AWAY, IDLE)).astype(np.int64)
 
 
 def _map(axes: "Axes", fate: Fates, label: str) -> None:
@@ -140,7 +134,7 @@ def _per_client(axes: "Axes", fate: Fates) -> None:
     height = sizes * (0.85 if len(rows) <= style.COUNTABLE else 1.0)
     start = np.zeros(len(rows))
     for code in (ARRIVED, TOO_LATE):
-        width = np.add.reduceat((fate == code).sum(axis=1), rows) / sizes
+        width = partition.group_means((fate == code).sum(axis=1), rows)
         axes.barh(rows + sizes / 2 - 0.5, width, left=start, height=height, **_look(code))
         start = start + width
     axes.set_xlim(0, 1.05 * max(float(start.max()), 1.0))

@@ -1,7 +1,8 @@
-"""Match runs for a comparison: put them into the cells of a table, and report runs that do not fit.
+"""Match runs for a comparison: put them into cells, (setting, condition), and report runs that do not fit.
 
-A run belongs to the cell of its row and its column. The runs of a cell may differ only in their seed. Options that
-differ from cell to cell, other than the compared ones and their options, are reported next to the table.
+The rows of a comparison are its conditions and the columns its settings; with a baseline among the columns it is the
+other way round. The runs of a cell may differ only in their seed. Options that differ from cell to cell, other than the
+compared ones and their options, are reported next to the table.
 """
 
 from collections import Counter
@@ -11,16 +12,17 @@ from dataclasses import dataclass, field
 from fedcohort.errors import TrackingError
 from fedcohort.ranges import refuse
 from fedcohort.record.tags import BUDGET, ROUNDS
+from fedcohort.results.compare import Cell
 from fedcohort.results.matching.cells import (
-    NO_COLUMN,
-    Cell,
+    Cells,
+    describe_runs,
     find_minorities,
+    find_oracles,
     follows_from_choice,
     natural,
     spell,
     spell_values,
 )
-from fedcohort.results.matching.notes import describe_runs, find_oracles
 from fedcohort.results.matching.run import SEED, OptionValues, Run, differences, label, result_options
 
 ALL = ""  # prefix of every option
@@ -41,26 +43,31 @@ FEDERATION = frozenset(
 
 @dataclass(frozen=True)
 class Matched:
-    """Runs in the cells of a table.
+    """Runs in their cells.
 
     Attributes:
-        rows: values of the rows, in order.
-        cols: values of the columns, in order.
-        cells: runs by cell and seed, in the order of rows and columns.
+        condition: the parameter or tag whose values are the conditions.
+        setting: the parameter or tag whose values are the settings; None for a single setting, "".
+        cells: runs by cell and seed.
         notes: runs that were left out, with the reason, and options that also differ.
-        odd: cells that differ from most cells of their column in more than their row.
+        odd: cells that differ from most cells of their setting in more than their condition.
         oracles: cells whose runs read what no server can know.
         federations: options that decide each cell's clients and data, without those that are compared. Equal seeds form
             no pairs between cells that differ in them.
     """
 
-    rows: Sequence[str]
-    cols: Sequence[str]
-    cells: Mapping[Cell, Mapping[int, Run]]
+    condition: str
+    setting: str | None
+    cells: Cells
     notes: Sequence[str]
     odd: frozenset[Cell] = frozenset()
     oracles: frozenset[Cell] = frozenset()
     federations: Mapping[Cell, OptionValues] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> list[Run]:
+        """All runs."""
+        return [run for by_seed in self.cells.values() for run in by_seed.values()]
 
 
 class _Matcher:
@@ -87,11 +94,11 @@ class _Matcher:
         """The runs that were left out, with the reason, and the options that also differ."""
         return [f"left out: {', '.join(runs)}: {why}" for why, runs in self.left_out.items()] + self.differences
 
-    def assign(self, runs: Iterable[Run]) -> dict[Cell, list[Run]]:
-        """Return the usable runs by cell, and note the runs that are left out."""
-        cells: dict[Cell, list[Run]] = {}
+    def assign(self, runs: Iterable[Run]) -> dict[tuple[str, str], list[Run]]:
+        """Return the usable runs by row and column, and note the runs that are left out."""
+        cells: dict[tuple[str, str], list[Run]] = {}
         for run in runs:
-            row, column = run.fact(self.rows), NO_COLUMN if self.cols is None else run.fact(self.cols)
+            row, column = run.fact(self.rows), "" if self.cols is None else run.fact(self.cols)
             lacking = [str(name) for name, value in ((self.rows, row), (self.cols, column)) if value is None]
             if run.status != "finished":
                 self.leave_out(run, f"it is {run.status}")
@@ -146,7 +153,7 @@ class _Matcher:
             chosen[run.seed] = run
         return dict(sorted(chosen.items()))
 
-    def find_odd(self, cells: Mapping[Cell, Mapping[int, Run]]) -> frozenset[Cell]:
+    def find_odd(self, cells: Cells) -> frozenset[Cell]:
         """Note options that differ from cell to cell and are not compared, and return the odd cells.
 
         Budgets are compared seed by seed if the runs of a cell differ in them.
@@ -177,7 +184,7 @@ class _Matcher:
         return frozenset(odd)
 
 
-def match(runs: Sequence[Run], rows: str, cols: str | None, *metrics: str) -> Matched:
+def match(runs: Sequence[Run], rows: str, cols: str | None, *metrics: str, baseline: str | None = None) -> Matched:
     """Return the runs in their cells.
 
     Args:
@@ -185,19 +192,18 @@ def match(runs: Sequence[Run], rows: str, cols: str | None, *metrics: str) -> Ma
         rows: the parameter or tag whose values are the rows of the table.
         cols: the parameter or tag whose values are the columns; None for a single column.
         metrics: a run without the first one is left out.
+        baseline: a value of rows or of cols, which are the conditions then; None for rows.
 
     Raises:
-        OptionError: no run has the parameter, tag or metric.
+        OptionError: no run has the parameter, tag, metric or baseline.
         TrackingError: no run can be compared.
     """
     if not runs:
         raise TrackingError("there is no finished run to compare")
     for option, name in (("rows", rows), ("cols", cols)):
         if name is not None and all(run.fact(name) is None for run in runs):
-            values: dict[str, set[str]] = {}
-            for key, value in (item for run in runs for item in run.params.items()):
-                values.setdefault(key, set()).add(value)
-            names = sorted(key for key in values if len(values[key]) > 1) or sorted(values)
+            counts = Counter(key for key, _ in {item for run in runs for item in run.params.items()})
+            names = sorted(key for key, n_values in counts.items() if n_values > 1) or sorted(counts)
             raise refuse(option, f"a parameter or tag of the runs ({', '.join(names)} and more)", name)
     logged = sorted({key for run in runs for key in run.metrics})
     for metric in metrics:
@@ -207,19 +213,29 @@ def match(runs: Sequence[Run], rows: str, cols: str | None, *metrics: str) -> Ma
     assigned = matcher.assign(runs)
     if not assigned:
         raise TrackingError(f"none of the {len(runs)} runs can be compared: " + "; ".join(matcher.notes[:3]))
+    row_values, column_values = (sorted({key[i] for key in assigned}, key=natural) for i in range(2))
+    if baseline is not None and baseline not in (*row_values, *column_values):
+        columns = f" or {cols} ({', '.join(column_values)})" if cols else ""
+        raise refuse("baseline", f"a value of {rows} ({', '.join(row_values)}){columns}", baseline)
     common = Counter(
         federation
         for cell_runs in assigned.values()
         for federation, _ in {(matcher.federation(run), run.seed) for run in cell_runs}
     )
-    cells = {cell: matcher.choose(cell, assigned[cell], common) for cell in sorted(assigned, key=natural)}
-    federations = {cell: matcher.federation(next(iter(by_seed.values()))) for cell, by_seed in cells.items()}
+    by_column = baseline is not None and baseline not in row_values
+    cells = {}
+    for row, column in sorted(assigned, key=lambda key: (natural(key[0]), natural(key[1]))):
+        cell = (row, column) if by_column else (column, row)
+        cells[cell] = matcher.choose(cell, assigned[row, column], common)
     odd = matcher.find_odd(cells)
-    row_values, col_values = (
-        sorted({cell[i] for cell in cells}, key=lambda value: natural((value,))) for i in range(2)
+    return Matched(
+        *((str(cols), rows) if by_column else (rows, cols)),
+        cells,
+        notes=[*matcher.notes, *describe_runs(cells, metrics[0])],
+        odd=odd,
+        oracles=frozenset(find_oracles(cells)),
+        federations={cell: matcher.federation(next(iter(by_seed.values()))) for cell, by_seed in cells.items()},
     )
-    notes = [*matcher.notes, *describe_runs(cells, metrics[0])]
-    return Matched(row_values, col_values, cells, notes, odd, frozenset(find_oracles(cells)), federations)
 
 
 def _value(name: str, run: Run) -> str:
