@@ -84,7 +84,7 @@ def test_a_running_run_is_not_ended(logs: Logs) -> None:
 def test_sync_can_be_killed_and_repeated(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     play([Journal(), RunStatus()], run_info(logs))
     where = run_info(logs).folder
-    sent = feed.log_batch
+    sent = upload.log_batch
 
     def half(client: object, run_id: str, batch: list[history.Line]) -> None:
         sent(client, run_id, batch[:3])  # type: ignore[arg-type]

@@ -23,12 +23,12 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "fedcohort_command", lambda verb: f"fedcohort {verb}")
 
 
-def swept(logs: Logs, *, uri: str | None = None, tracked: bool = True) -> list[comparison.Run]:
+def swept(logs: Logs, *, uri: str | None = None, tracked: bool = True) -> list[comparison.SweptRun]:
     """The runs of sweep s: two selectors, three seeds; flash is ahead by 10, 11 and 12 points."""
     place = server.place(uri or logs.uri, "fedcohort", logs.path)
     client = logs.client()
     experiment = client.create_experiment("fedcohort", artifact_location=(logs.path / "mlartifacts").as_uri())
-    runs: list[comparison.Run] = []
+    runs: list[comparison.SweptRun] = []
     for word in ("random", "flash"):
         for seed in range(3):
             folder = logs.path / "runs" / f"{word}-{seed}"

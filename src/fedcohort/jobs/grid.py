@@ -63,7 +63,7 @@ class Grid(Sweeper):
         refused = self.list_refused(jobs)
         started = leave_out_rejected(refused, jobs, skip=skip)
         if self.on_gpus:
-            gpus.fit_jobs(self.launcher)
+            gpus.limit_jobs_to_gpus(self.launcher)
         folder = Path(self.typed.hydra.sweep.dir).absolute()
         reasons = [(refusal.words, refusal.reason) for refusal in refused]
         sweep.SWEEP.begin(folder, Plan(started, reasons, str(self.typed.hydra.launcher._target_)))

@@ -106,7 +106,7 @@ def run_checked(
     check_options(composition)
     check_objective(composition.config, by_search=search)
     if job is not None and share_gpus:
-        gpus.lease(job, composition)
+        gpus.assign_gpu(job, composition)
     return run(composition, job, last=last)
 
 

@@ -27,7 +27,7 @@ from fedcohort.jobs.gpus import ALL
 from fedcohort.jobs.job import JobContext
 from fedcohort.jobs.local import run_local
 from fedcohort.jobs.start import start
-from fedcohort.jobs.sweep import searches
+from fedcohort.jobs.sweep import is_search
 from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import JobRecord
 from fedcohort.startup import command_line, compat
@@ -134,7 +134,7 @@ class _Launcher(Launcher):
         sweep = Path(hydra.sweep.dir).absolute()
         env = {str(name): str(value) for name, value in hydra.job.env_set.items()}
         typed = tuple(hydra.overrides.hydra)
-        context = JobContext(sweep, find_configs(hydra), typed, env, searches(hydra), share_gpus=self.shares_gpus)
+        context = JobContext(sweep, find_configs(hydra), typed, env, is_search(hydra), share_gpus=self.shares_gpus)
         jobs = {initial_job_idx + k: tuple(words) for k, words in enumerate(job_overrides)}
         with status.show_live_line(sweep), closing(self._run(context, jobs)) as ended:
             for _ in ended:

@@ -12,7 +12,7 @@ from fedcohort.errors import ComponentError, FedcohortError
 from fedcohort.host import messages
 from fedcohort.host.orphan import end_when_parent_ends
 from fedcohort.jobs.job import JobContext, own_process, read_objective, run_checked, run_job
-from fedcohort.jobs.sweep import SWEEP, searches
+from fedcohort.jobs.sweep import SWEEP, is_search
 from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.startup import command_line, compose
 
@@ -38,7 +38,7 @@ def start(cfg: DictConfig) -> float | None:
         if hydra.mode == RunMode.MULTIRUN:
             sweep = Path(hydra.sweep.dir).absolute()
             share_gpus = str(hydra.launcher._target_).endswith("JoblibLauncher")
-            context = JobContext(sweep, compose.find_configs(hydra), search=searches(hydra), share_gpus=share_gpus)
+            context = JobContext(sweep, compose.find_configs(hydra), search=is_search(hydra), share_gpus=share_gpus)
             job = SweepJob(sweep, hydra.job.num, overrides)
             if line := SWEEP.opening_line(job.number):
                 log.info("%s", line)

@@ -55,10 +55,10 @@ class SweepStatus:
         The time of a job is estimated from done jobs of its condition, else of its selector, else from all. Without a
         done job, the progress of running jobs is used. now: in seconds since 1970.
         """
-        time_left = TimeLeft(_groups_of)
+        time_left = TimeLeft(_list_similar)
         running = [record for record in self.records.values() if record.how == "running"]
-        shares = [(_length(record, now), _share(record), record.words) for record in running]
-        lengths = [(_length(record, now), record.words) for record in self.records.values() if record.how == "done"]
+        shares = [(_duration_s(record, now), _completed_share(record), record.words) for record in running]
+        lengths = [(_duration_s(record, now), record.words) for record in self.records.values() if record.how == "done"]
         if not any(length is not None for length, _ in lengths):
             lengths = [(length / share, words) for length, share, words in shares if length is not None and share > 0]
         for length, words in lengths:
@@ -96,34 +96,34 @@ def read_status(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
     return SweepStatus(plan, states, waits)
 
 
-def describe_counts(standing: SweepStatus) -> str:
+def describe_counts(sweep_status: SweepStatus) -> str:
     """Return `3 done, 2 running, 13 left`."""
     counts = [
-        (standing.count("done"), "done"),
-        (standing.count("skipped"), "skipped (finished before)"),
-        (standing.count("running"), "running"),
-        (standing.count("failed"), "failed"),
-        (standing.count("stopped"), "stopped"),
-        (standing.n_waiting, "left"),
-        (len(standing.plan.refused), "left out (refused)"),
+        (sweep_status.count("done"), "done"),
+        (sweep_status.count("skipped"), "skipped (finished before)"),
+        (sweep_status.count("running"), "running"),
+        (sweep_status.count("failed"), "failed"),
+        (sweep_status.count("stopped"), "stopped"),
+        (sweep_status.n_waiting, "left"),
+        (len(sweep_status.plan.refused), "left out (refused)"),
     ]
     return ", ".join(f"{n} {how}" for n, how in counts if n) or "no job has begun"
 
 
-def describe(name: str, standing: SweepStatus) -> str:
+def describe(name: str, sweep_status: SweepStatus) -> str:
     """Return one line with the counts, the time left and the best job. name: of the sweep."""
-    seconds = standing.seconds_left(time.time()) if standing.waits else None
-    end = "" if standing.waits or standing.count("running") else "; no process works on it"
+    seconds = sweep_status.seconds_left(time.time()) if sweep_status.waits else None
+    end = "" if sweep_status.waits or sweep_status.count("running") else "; no process works on it"
     if seconds is not None:
         end = f"; about {units.rough_seconds(seconds)} left"
-    return f"sweep {name}: {describe_counts(standing)}{end}{describe_best(standing, '; best ')}"
+    return f"sweep {name}: {describe_counts(sweep_status)}{end}{describe_best(sweep_status, '; best ')}"
 
 
-def describe_best(standing: SweepStatus, prefix: str) -> str:
+def describe_best(sweep_status: SweepStatus, prefix: str) -> str:
     """Return the best validation accuracy and its job, after `prefix`; "" if no job has one."""
-    if (best := standing.best()) is None:
+    if (best := sweep_status.best()) is None:
         return ""
-    jobs = standing.plan.jobs or [record.words for record in standing.records.values()]
+    jobs = sweep_status.plan.jobs or [record.words for record in sweep_status.records.values()]
     return f"{prefix}{METRIC} {100 * best[0]:.1f} % ({varying_overrides(jobs, best[1].words)})"
 
 
@@ -174,17 +174,17 @@ def mark_killed_as_failed(record: JobRecord) -> JobRecord:
     return replace(record, how="failed", reason=f"{KILLED}{log_of(record.folder)}")
 
 
-def _groups_of(words: Sequence[str]) -> tuple[object, ...]:
+def _list_similar(words: Sequence[str]) -> tuple[object, ...]:
     """Return the groups of jobs whose durations are similar to this one's: its condition, its selector, all jobs."""
     selector = [word for word in words if word.startswith("selector=")]
     return tuple(word for word in words if not word.startswith("seed=")), str(selector), ()
 
 
-def _length(record: JobRecord, now: float) -> float | None:
+def _duration_s(record: JobRecord, now: float) -> float | None:
     return (record.ended or now) - record.began if record.began is not None else None
 
 
-def _share(record: JobRecord) -> float:
+def _completed_share(record: JobRecord) -> float:
     """Return how much of its rounds a job has done."""
     status = status_of(record.folder) if record.folder is not None else {}
     return float(min(1.0, status.get("rounds_done", 0) / max(1, status.get("rounds", 1))))
@@ -207,13 +207,13 @@ def _watch(sweep: Path, done: threading.Event) -> None:
     plan, is_terminal, last_counts, pause_s = sweep_folder.read_plan(sweep), sys.stderr.isatty(), "", POLL_S
     while plan is not None and not done.wait(pause_s):
         begin = time.monotonic()
-        standing = read_status(sweep, plan, waits=True)
-        counts = describe_counts(standing)
+        sweep_status = read_status(sweep, plan, waits=True)
+        counts = describe_counts(sweep_status)
         if is_terminal:
-            sys.stderr.write(f"{CLEAR}{describe(sweep.name, standing)[:200]}")
+            sys.stderr.write(f"{CLEAR}{describe(sweep.name, sweep_status)[:200]}")
             sys.stderr.flush()
-        elif counts != last_counts and standing.count("done", "failed", "skipped"):
-            log.info("%s", describe(sweep.name, standing))
+        elif counts != last_counts and sweep_status.count("done", "failed", "skipped"):
+            log.info("%s", describe(sweep.name, sweep_status))
         last_counts, pause_s = counts, max(POLL_S, (time.monotonic() - begin) / SHARE)
     if is_terminal and last_counts:
         sys.stderr.write(CLEAR)

@@ -5,7 +5,8 @@ The process that the user started may run no job itself, so it reads the records
 
 import logging
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -23,14 +24,13 @@ from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import cluster, local, status
 from fedcohort.jobs.status import KILLED, is_cancelled, log_failed, mark_killed_as_failed
 from fedcohort.record import metadata, sweep_folder
-from fedcohort.record.observer import RunInfo
 from fedcohort.record.sweep_folder import LOCK, JobRecord, Plan, SweepJob, save_plan
 from fedcohort.report.comparison import page
 from fedcohort.report.comparison.verdicts import list_verdicts
 from fedcohort.results.matching.question import Question
 from fedcohort.startup import compat
 from fedcohort.startup.comparison import publish, read_answer
-from fedcohort.tracking import comparison, identity, membership
+from fedcohort.tracking import comparison, identity, sweep_tags
 from fedcohort.tracking.runs import Query
 
 log = logging.getLogger("fedcohort")
@@ -84,7 +84,7 @@ class Sweep:
             return 0
         results = self.results()
         log_failed(results)
-        membership.send([info for record in results if record.how == "skipped" and (info := _find_tracked(record))])
+        sweep_tags.send_sweeps([info for info, _ in _list_tracked(r for r in results if r.how == "skipped")])
         log.info("%s", self.overview(results))
         runs = _list_tracked(results)
         if self.report and len(runs) > 1:
@@ -98,7 +98,7 @@ class Sweep:
         command = f" {comparison.command_of(name, runs)}" if runs else ""
         return f"sweep {name}: {counts}.{command}"
 
-    def knows(self, error: BaseException) -> bool:
+    def has_recorded(self, error: BaseException) -> bool:
         """Return whether the record of a job has `error` already."""
         texts = (f"{type(error).__name__}: {error}", str(error))
         return any(record.how == "failed" and record.reason.startswith(texts) for record in self.results())
@@ -130,7 +130,7 @@ class Sweep:
 SWEEP = Sweep()
 
 
-class Announcement(Callback):
+class SweepCallback(Callback):
     """Hydra's callback at the begin of a sweep, before any job, in the process that the user started."""
 
     def on_multirun_start(self, config: DictConfig, **kwargs: object) -> None:
@@ -146,7 +146,7 @@ class Announcement(Callback):
             SWEEP.begin(Path(config.hydra.sweep.dir).absolute(), plan)
 
 
-def searches(config: DictConfig | HydraConf) -> bool:
+def is_search(config: DictConfig | HydraConf) -> bool:
     """Return whether Hydra's sweeper chooses its jobs by what earlier ones returned. config: the node `hydra`."""
     return not str(config.sweeper._target_).endswith((GRID, "BasicSweeper"))
 
@@ -154,7 +154,7 @@ def searches(config: DictConfig | HydraConf) -> bool:
 def split_jobs(config: DictConfig) -> list[list[str]]:
     """Return the overrides of each job of a sweep over all combinations; [] if the sweeper searches."""
     params = [f"{key}={value}" for key, value in (config.hydra.sweeper.params or {}).items()]
-    return [] if searches(config.hydra) else combine([*params, *config.hydra.overrides.task])
+    return [] if is_search(config.hydra) else combine([*params, *config.hydra.overrides.task])
 
 
 def combine(words: Sequence[str]) -> list[list[str]]:
@@ -163,7 +163,7 @@ def combine(words: Sequence[str]) -> list[list[str]]:
     return compat.combinations(parser.parse_overrides(list(words)))
 
 
-def report_sweep(sweep: Path, runs: Sequence[comparison.Run]) -> None:
+def report_sweep(sweep: Path, runs: Sequence[comparison.SweptRun]) -> None:
     """Compare the runs of a sweep: print the verdict, and write a report to its folder and to MLflow.
 
     A failure is a warning with the command that makes the report.
@@ -192,15 +192,12 @@ def report_sweep(sweep: Path, runs: Sequence[comparison.Run]) -> None:
         log.warning("the sweep has no report in MLflow (%s); `%s` makes it", why, command)
 
 
-def _list_tracked(results: Sequence[JobRecord]) -> list[comparison.Run]:
-    return [(info, record.words) for record in results if (info := _find_tracked(record)) is not None]
-
-
-def _find_tracked(record: JobRecord) -> RunInfo | None:
-    """Return the run of a job that is done, if MLflow has it."""
-    if record.how not in ("done", "skipped") or record.folder is None:
-        return None
-    try:
-        return metadata.load_info(record.folder) if identity.load(record.folder) is not None else None
-    except CheckpointError:  # it kept no journal
-        return None
+def _list_tracked(records: Iterable[JobRecord]) -> list[comparison.SweptRun]:
+    """Return the runs of jobs that are done, with the overrides of the job, if MLflow has them."""
+    runs = []
+    for record in records:
+        if record.how in ("done", "skipped") and record.folder is not None:
+            with suppress(CheckpointError):  # a run without a journal
+                if identity.load(record.folder) is not None:
+                    runs.append((metadata.load_info(record.folder), record.words))
+    return runs

@@ -19,7 +19,7 @@ from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.record.overview import list_run_facts
 from fedcohort.record.summary import read_summary
 from fedcohort.record.tags import SWEEPS
-from fedcohort.report import choice
+from fedcohort.report import scored_round
 from fedcohort.report.figure import (
     correlations,
     curves,
@@ -32,7 +32,7 @@ from fedcohort.report.figure import (
     timeline,
 )
 from fedcohort.report.render import Picture, render
-from fedcohort.report.round_times import timed_steps
+from fedcohort.report.round_times import list_timed_rounds
 from fedcohort.report.table import Table
 from fedcohort.results.summary import summarise
 from fedcohort.results.summary_rows import cost_rows, rows
@@ -131,14 +131,14 @@ def redraw(folder: Path, formats: Sequence[str] = PNG) -> list[Path]:
     return draw(metadata.load_info(folder), formats=formats)
 
 
-def explain(folder: Path, step: int, formats: Sequence[str] = PNG) -> list[Path]:
+def draw_round(folder: Path, step: int, formats: Sequence[str] = PNG) -> list[Path]:
     """Draw the selection and the timeline of round `step` of the run in `folder`, and return the files.
 
     Raises `OptionError` if the round has neither, and `CheckpointError` if the folder holds no run.
     """
     info = metadata.load_info(folder)
     history, figures = _open(info)
-    scored, timed = choice.explain(history), timed_steps(history)
+    scored, timed = scored_round.list_scored_rounds(history), list_timed_rounds(history)
     if timed and step not in (*scored, *timed):
         raise ranges.refuse("round", f"one of the rounds that trained clients, {one_round.list_steps(timed)}", step)
     clock = timeline.draw(info, history, step)

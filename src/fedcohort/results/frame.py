@@ -3,8 +3,8 @@
 The frame of runs has one row per run.
 
     run             id that joins both frames: name of the folder, or MLflow's run id.
-    setting         the federation and its options, as the user grouped the runs; "" for a single setting.
-    condition       method, or a variant of one.
+    setting         value of the option by which the user groups the runs; "" for a single setting.
+    condition       value of the option that is compared, mostly the method.
     seed            integer.
     folder          run folder; "" without one.
     clock_s         virtual seconds at which the budget ends the run; NaN without such a limit.

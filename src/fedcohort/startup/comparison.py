@@ -29,8 +29,8 @@ def read_answer(query: Query, question: Question, wait_s: float = server.WAIT_S)
             query = runs.resolve(client, query)
             matched = match(runs.read_runs(client, query), q.rows, q.cols, *q.metrics, baseline=q.baseline)
             curves = runs.read_curves(client, matched.runs, q.metrics)
-    except server.failures() as error:
-        raise TrackingError(f"MLflow at {query.tracking_uri} can't be read ({server.reason(error)})") from error
+    except server.expected_errors() as error:
+        raise TrackingError(f"MLflow at {query.tracking_uri} can't be read ({server.root_cause(error)})") from error
     source = f"sweep {query.sweep}" if query.sweep else f"experiment {query.experiment}"
     return answer(replace(q, source=source), matched, curves)
 
@@ -78,6 +78,6 @@ def publish(result: Answer, query: Query, files: Sequence[Path], wait_s: float =
         where = server.place(query.tracking_uri, query.experiment, Path("logs"))
         with time_limit(wait_s, "sending the report (wait_s)"):
             id = report.publish(summary, where)
-    except server.failures() as error:
-        raise TrackingError(f"MLflow at {query.tracking_uri} can't be written ({server.reason(error)})") from error
+    except server.expected_errors() as error:
+        raise TrackingError(f"MLflow at {query.tracking_uri} can't be written ({server.root_cause(error)})") from error
     return f"{summary.name} ({id[:8]})"

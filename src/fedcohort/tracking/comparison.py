@@ -10,10 +10,10 @@ from fedcohort.roles import Identity, role_of
 from fedcohort.tracking import identity, record, server
 
 BASELINES = {"selector": "random", "agg": "fedavg"}  # groups that are compared first, with their baselines
-Run = tuple[RunInfo, Sequence[str]]  # a run and the overrides of its job
+SweptRun = tuple[RunInfo, Sequence[str]]  # a run and the overrides of its job
 
 
-def options_of(sweep: str, runs: Sequence[Run]) -> dict[str, str]:
+def options_of(sweep: str, runs: Sequence[SweptRun]) -> dict[str, str]:
     """Return the options of `fedcohort compare` for the tracked runs of a sweep.
 
     Two of the swept parameters are rows and columns; of each of the others one value is selected.
@@ -33,7 +33,7 @@ def choose_baseline(compared: Mapping[str, Sequence[str]]) -> str | None:
     return next((BASELINES[key] for key, values in compared.items() if BASELINES.get(key) in values), None)
 
 
-def command_of(sweep: str, runs: Sequence[Run]) -> str:
+def command_of(sweep: str, runs: Sequence[SweptRun]) -> str:
     """Return a line with the command that compares the runs of a sweep."""
     words = [f"{option}={value}" for option, value in options_of(sweep, runs).items()]
     fixed = choose_axes(runs)[1]
@@ -41,7 +41,7 @@ def command_of(sweep: str, runs: Sequence[Run]) -> str:
     return f"Compare {which}: {fedcohort_command('compare')} {shlex.join(words)}"
 
 
-def choose_axes(runs: Sequence[Run]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+def choose_axes(runs: Sequence[SweptRun]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """Return the swept parameters with their values: those of rows and columns, and the others."""
     swept = _list_swept(runs)
     first = list(BASELINES)
@@ -49,7 +49,7 @@ def choose_axes(runs: Sequence[Run]) -> tuple[dict[str, list[str]], dict[str, li
     return {key: swept[key] for key in order[:2]}, {key: swept[key] for key in order[2:]}
 
 
-def _list_swept(runs: Sequence[Run]) -> dict[str, list[str]]:
+def _list_swept(runs: Sequence[SweptRun]) -> dict[str, list[str]]:
     """Return the values of each overridden parameter in which the runs differ, without the seed.
 
     MLflow has these parameters, and a table over seeds can show several values of them.

@@ -65,13 +65,13 @@ def load(folder: "Path") -> TrackedRun | None:
 def register(folder: "Path", where: Place) -> None:
     """Record where the run is tracked, so that it can be sent later even if the server does not answer."""
     with exclusive_lock(folder / LOCK):
-        _intend(folder, where)
+        _find_or_add_entry(folder, where)
 
 
-def complete(folder: "Path", where: Place) -> None:
+def mark_complete(folder: "Path", where: Place) -> None:
     """Record that the place has the complete run."""
     with exclusive_lock(folder / LOCK):
-        _write(folder, replace(_intend(folder, where), complete=True))
+        _write(folder, replace(_find_or_add_entry(folder, where), complete=True))
 
 
 def is_complete(folder: "Path", where: Place) -> bool:
@@ -79,7 +79,7 @@ def is_complete(folder: "Path", where: Place) -> bool:
     return any(entry.complete for entry in _read_places(folder) if entry.place == where)
 
 
-def _intend(folder: "Path", where: Place) -> TrackedRun:
+def _find_or_add_entry(folder: "Path", where: Place) -> TrackedRun:
     """Return the entry of this place, which is created if necessary. Each place has another MLflow run."""
     for entry in _read_places(folder):
         if entry.place == where:
@@ -89,11 +89,11 @@ def _intend(folder: "Path", where: Place) -> TrackedRun:
     return entry
 
 
-def adopt(client: "MlflowClient", info: RunInfo, where: Place) -> str:
+def find_or_create_run(client: "MlflowClient", info: RunInfo, where: Place) -> str:
     """Return the id of the folder's MLflow run: the recorded one, one that a killed process created, or a new one."""
     with exclusive_lock(info.folder / LOCK):
         experiment = experiment_id(client, where)  # first: a server that is down leaves mlflow.json unchanged
-        identity = _intend(info.folder, where)
+        identity = _find_or_add_entry(info.folder, where)
         run = _find_recorded(client, identity)
         if run is None:
             orphans = client.search_runs([experiment], f"tags.`{KEY_TAG}` = '{identity.key}'", max_results=1)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from fedcohort.record.tags import SWEEPS
 from fedcohort.roles import Identity, role_of
-from fedcohort.tracking import membership, server, view
+from fedcohort.tracking import server, sweep_tags, view
 from fedcohort.tracking.record import LONGEST_TAG, REPORT
-from fedcohort.tracking.server import Place, connect, patient
+from fedcohort.tracking.server import Place, connect, retry_while_locked
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -48,9 +48,10 @@ class Report:
 def publish(report: Report, where: Place) -> str:
     """Create or rewrite the report's run and the sweep's view, and return the run's id.
 
-    Raises the exceptions of `server.failures`.
+    Raises the exceptions of `server.expected_errors`.
     """
-    return patient(lambda: _publish(connect(where), report, where))  # a second attempt finds the report of the first
+    # a second attempt finds the report of the first one
+    return retry_while_locked(lambda: _publish(connect(where), report, where))
 
 
 def _publish(client: "MlflowClient", report: Report, where: Place) -> str:
@@ -91,7 +92,7 @@ def _list_runs(client: "MlflowClient", experiment: str, sweep: str) -> "list[Run
     if not sweep.replace("-", "").replace("_", "").isalnum():
         return []
     runs = server.search_runs(client, experiment, f"tags.{SWEEPS} LIKE '%{sweep}%'")
-    return [run for run in runs if sweep in membership.sweeps(run.data.tags.get(SWEEPS))]
+    return [run for run in runs if sweep in sweep_tags.parse_sweeps(run.data.tags.get(SWEEPS))]
 
 
 def _list_swept(params: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:

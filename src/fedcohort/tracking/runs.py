@@ -14,7 +14,7 @@ from fedcohort.record.tags import BUDGET, DONE, ENDED_BY, ROUNDS, SWEEPS
 from fedcohort.results.frame import AXES, COSTS
 from fedcohort.results.matching.run import Run, name_newest
 from fedcohort.tracking import compat, record, server
-from fedcohort.tracking.membership import sweeps
+from fedcohort.tracking.sweep_tags import parse_sweeps
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +51,7 @@ class Query:
 
     def holds(self, tags: Mapping[str, str]) -> bool:
         """Return whether a run with these tags belongs to the sweep, not to one with a longer id, and is no report."""
-        return record.REPORT not in tags and (self.sweep is None or self.sweep in sweeps(tags.get(SWEEPS)))
+        return record.REPORT not in tags and (self.sweep is None or self.sweep in parse_sweeps(tags.get(SWEEPS)))
 
 
 def connect(query: Query) -> "MlflowClient":
@@ -86,11 +86,11 @@ def read_runs(client: "MlflowClient", query: Query) -> list[Run]:
         selected = [run for run in tracked if query.holds(run.data.tags)]
     except MlflowException as error:
         if query.filter and error.error_code == "INVALID_PARAMETER_VALUE":
-            raise OptionError(f"filter: MLflow can't read {query.filter!r}: {server.reason(error)}") from error
+            raise OptionError(f"filter: MLflow can't read {query.filter!r}: {server.root_cause(error)}") from error
         raise
     if not selected and query.sweep is not None:
         tags = (run.data.tags.get(SWEEPS) for run in server.search_runs(client, experiment, ""))
-        ids = sorted({sweep for tag in tags for sweep in sweeps(tag)})
+        ids = sorted({sweep for tag in tags for sweep in parse_sweeps(tag)})
         if query.sweep not in ids:
             allowed = f"one of {', '.join(ids)}" if ids else f"null: experiment {query.experiment!r} has none"
             raise OptionError(f"{refuse('sweep', allowed, query.sweep)}{did_you_mean(query.sweep, [LAST, *ids])}")
@@ -144,7 +144,7 @@ def read_curves(client: "MlflowClient", runs: Sequence[Run], metrics: Sequence[s
 
     costs = [name for axis in AXES for name in COSTS[axis]]
     names = [*dict.fromkeys([*metrics, *costs])]
-    readings = server.patient(lambda: compat.read_histories(client, [run.id for run in runs], names))
+    readings = server.retry_while_locked(lambda: compat.read_histories(client, [run.id for run in runs], names))
     if readings is None:
         readings = _request(client, runs, names)
     rows = pd.DataFrame(readings, columns=["run", "name", "round", "value"])
@@ -162,7 +162,7 @@ def _request(client: "MlflowClient", runs: Sequence[Run], names: Sequence[str]) 
     """Request the histories from a server, a few at a time."""
 
     def history(run: Run, name: str) -> list[compat.Reading]:
-        values = server.patient(lambda: client.get_metric_history(run.id, name))
+        values = server.retry_while_locked(lambda: client.get_metric_history(run.id, name))
         return [(run.id, name, metric.step, compat.read_value(metric.value)) for metric in values]
 
     pairs = [(run, name) for run in runs for name in names if name in run.metrics]

@@ -42,7 +42,7 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
     time = metrics.get("time/virtual_s", 0 * steps)
     has_time_axis = not is_even(time.to_numpy(), steps.to_numpy())
     columns = 2 if has_time_axis else 1
-    figure = style.figure(info, f"Accuracy and loss{mean}", style.PAGE if has_time_axis else style.COLUMN, 4.0)
+    figure = style.new_run_figure(info, f"Accuracy and loss{mean}", style.PAGE if has_time_axis else style.COLUMN, 4.0)
     grid = figure.subplots(2, columns, sharey="row", sharex="col", squeeze=False)
     _draw_column(grid[:, 0], metrics, steps)
     style.count_rounds(grid[1, 0])
@@ -71,7 +71,7 @@ def _draw_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Series[floa
     for axes, lines in zip(column, LINES.values(), strict=True):
         for name, label, colour, dash, width in lines:
             _draw_line(axes, metrics, x, name, width, label=label, color=colour, linestyle=dash)
-        style.tidy(axes)
+        style.format_axes(axes)
     _draw_band(column[0], metrics, x)
     _mark_best(column[0], metrics, x)
 

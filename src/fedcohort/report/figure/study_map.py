@@ -69,7 +69,7 @@ def draw_map(data: SettingMap, path: Path) -> None:
     rows = [order[flags] if flags.any() else order for flags in has_result]
     heights = [ROW * (len(block) + len({data.groups[i] for i in block})) + longest + 0.1 for block in rows]
     title = f"Difference to {name_method(data.baseline)}, {data.unit} (bold*: significant)"
-    canvas = style.titled(title, data.note, width, sum(heights))
+    canvas = style.new_figure(title, data.note, width, sum(heights))
     largest = max(float(np.nanmax(np.abs(data.difference), initial=0.0)), 1.0)
     norm = SymLogNorm(linthresh=1.0, vmin=-largest, vmax=largest)
     grid = canvas.subplots(n_blocks, squeeze=False, height_ratios=heights)[:, 0]
@@ -78,7 +78,7 @@ def draw_map(data: SettingMap, path: Path) -> None:
         places = intervals.name_rows_by_group(axes, [names[i] for i in methods], [data.groups[i] for i in methods])
         _draw_squares(axes, data.difference[cells].T, data.is_clear[cells].T, places, norm)
         axes.set_xticks(range(len(block)), [labels[i] for i in block], rotation=90, linespacing=1.0)
-        style.tidy(axes, grid=False)
+        style.format_axes(axes, grid=False)
         axes.spines[:].set_visible(False)
         axes.tick_params(axis="x", length=0, labelsize=NUMBER)
     style.save(canvas, path)
@@ -96,7 +96,7 @@ def _draw_squares(
     values = np.full((places[-1] + 1, difference.shape[1]), np.nan)
     values[places] = difference
     axes.imshow(np.ma.masked_invalid(values), cmap="RdBu", norm=norm, aspect="auto")
-    style.separate(axes, *values.shape)
+    style.draw_cell_borders(axes, *values.shape)
     for i, j in np.ndindex(*difference.shape):
         value = difference[i, j]
         number = f"{value:+.1f}" if abs(value) < 9.95 else f"{value:+.0f}" if np.isfinite(value) else "–"

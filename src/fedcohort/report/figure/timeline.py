@@ -8,7 +8,7 @@ from fedcohort import units
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import style
-from fedcohort.report.round_times import TimedRound, load, timed_steps
+from fedcohort.report.round_times import TimedRound, list_timed_rounds, load_timed_round
 from fedcohort.types import Ids
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ DEADLINE: dict[str, Any] = {"color": style.VERMILLION, "linewidth": 1.4, "linest
 
 def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | None":
     """Return the figure of round `step`, None for the last round; None if no time passed in it."""
-    steps = timed_steps(history)
+    steps = list_timed_rounds(history)
     if not steps or (step is not None and step not in steps):
         return None
-    round = load(history, steps[-1] if step is None else step)
+    round = load_timed_round(history, steps[-1] if step is None else step)
     rows = choose_rows(round)
     size, unit = style.virtual_unit([float(min(round.finish.max(), ROOM * end(round)))])
-    figure = style.figure(info, title(round), style.COLUMN, float(np.clip(0.13 * len(rows), 1.0, 6.0)) + 1.3)
+    figure = style.new_run_figure(info, title(round), style.COLUMN, float(np.clip(0.13 * len(rows), 1.0, 6.0)) + 1.3)
     axes = figure.subplots()
     right = _draw_bars(axes, round, rows, size)
     axes.axvline(round.closed / size, color=style.BLACK, linewidth=1.4)
@@ -51,7 +51,7 @@ def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | 
     hidden = len(round.clients) - len(rows)
     axes.set_ylabel("client, in order of finish" + (f"\n({hidden:,} more are not shown)" if hidden else ""))
     axes.set_xlabel(f"virtual time since the broadcast, {unit}")
-    style.tidy(axes)
+    style.format_axes(axes)
     axes.grid(False, axis="y")
     axes.tick_params(axis="y", length=0, labelsize=style.row_size(axes, len(rows)))
     for label, k in zip(axes.get_yticklabels(), rows, strict=True):

@@ -13,7 +13,7 @@ CLOCK = "time/virtual_s"
 Cells = Mapping[Cell, Mapping[int, Run]]  # runs by cell and seed
 
 
-def natural(text: str) -> tuple[int, float, str]:
+def natural_sort_key(text: str) -> tuple[int, float, str]:
     """Return a key that sorts 10 after 9, and texts after numbers."""
     try:
         return 0, float(text), text
@@ -21,24 +21,24 @@ def natural(text: str) -> tuple[int, float, str]:
         return 1, 0.0, text
 
 
-def spell(cell: Cell) -> str:
+def format_cell(cell: Cell) -> str:
     """Return the cell as text, such as `ucb_cs + scaffold`; only the condition in a comparison of one setting."""
     setting, condition = cell
     return f"{condition} + {setting}" if setting else condition
 
 
-def spell_values(values: Mapping[Cell, str]) -> str:
+def format_values(values: Mapping[Cell, str]) -> str:
     """Return text such as `0.5 for ucb; 0.1 for random`; values: value of an option by cell."""
-    return "; ".join(f"{value} for {', '.join(_where(values, value))}" for value in dict.fromkeys(values.values()))
+    return "; ".join(f"{value} for {', '.join(_name_cells(values, value))}" for value in dict.fromkeys(values.values()))
 
 
-def _where(values: Mapping[Cell, str], value: str) -> list[str]:
+def _name_cells(values: Mapping[Cell, str], value: str) -> list[str]:
     """Return the settings or conditions that have the value, if all of their cells do; else the cells."""
     cells = [cell for cell in values if values[cell] == value]
     for position in (0, 1):
         if _is_determined(values, position) and len({cell[position] for cell in values}) > 1:
             return list(dict.fromkeys(cell[position] for cell in cells))
-    return [spell(cell) for cell in cells]
+    return [format_cell(cell) for cell in cells]
 
 
 def find_minorities(values: Mapping[Cell, str]) -> set[Cell]:
@@ -75,14 +75,14 @@ def describe_runs(cells: Cells, metric: str) -> list[str]:
     seeds, notes = {run.seed for run in runs}, []
     for cell, by_seed in cells.items():
         if missing := sorted(seeds - set(by_seed)):
-            notes.append(f"missing: {spell(cell)} has no run of seed {', '.join(map(str, missing))}")
+            notes.append(f"missing: {format_cell(cell)} has no run of seed {', '.join(map(str, missing))}")
     notes += _describe_early_ends([run for run in runs if run.ended_early])
     for run in runs:
         if not math.isfinite(run.metrics[metric]):
             notes.append(f"diverged: {label(run)} ended with {metric}={run.metrics[metric]}")
     oracles = find_oracles(cells)
     for fact in dict.fromkeys(oracles.values()):
-        names = ", ".join(spell(cell) for cell in oracles if oracles[cell] == fact)
+        names = ", ".join(format_cell(cell) for cell in oracles if oracles[cell] == fact)
         notes.append(f"oracles, not methods: {names} read {fact}, which no server can know")
     commits = Counter(map(commit, runs))
     if len(commits) == 1:

@@ -19,14 +19,14 @@ from fedcohort.results.matching.cells import (
     find_minorities,
     find_oracles,
     follows_from_choice,
-    natural,
-    spell,
-    spell_values,
+    format_cell,
+    format_values,
+    natural_sort_key,
 )
 from fedcohort.results.matching.run import SEED, OptionValues, Run, differences, label, result_options
 
 ALL = ""  # prefix of every option
-STANDS_FOR = {  # prefixes of options that a group or option may set in addition to its own: reported, but comparable
+IMPLIED = {  # prefixes of options that a group or option may set in addition to its own: reported, but comparable
     "heterogeneity": ("partition", "label_noise", "feature_noise"),
     "agg": ("server", "objective", "regulariser", "deadline", "client"),
     "experiment": (ALL,),
@@ -34,7 +34,7 @@ STANDS_FOR = {  # prefixes of options that a group or option may set in addition
     "dataset": ("n_params", "n_clients", "clients"),
     "clients": ("n_clients",),
 }
-ENDS = frozenset(BUDGET) - {ROUNDS}  # options that may end a run before its last round
+LIMITS = frozenset(BUDGET) - {ROUNDS}  # options that may end a run before its last round
 # Groups and options that decide the clients and their data.
 FEDERATION = frozenset(
     ("dataset", "partition", "label_noise", "feature_noise", "split", "clients", "data_seed", "device", "availability")
@@ -76,7 +76,7 @@ class _Matcher:
     Attributes:
         compared: the parameters and tags that are rows and columns.
         prefixes: prefixes of the options of the compared groups, which may differ.
-        stand_ins: prefixes of the options that the compared groups may set in addition to their options.
+        implied: prefixes of the options that the compared groups may set in addition to their options.
         left_out: labels of the runs that are left out, by reason.
         differences: notes on options that differ from cell to cell.
     """
@@ -85,7 +85,7 @@ class _Matcher:
         self.rows, self.cols, self.metric = rows, cols, metric
         self.compared = [name for name in (rows, cols) if name]
         self.prefixes = tuple(f"{name}." for name in self.compared)
-        self.stand_ins = tuple(prefix for name in self.compared for prefix in STANDS_FOR.get(name, ()))
+        self.implied = tuple(prefix for name in self.compared for prefix in IMPLIED.get(name, ()))
         self.left_out: dict[str, list[str]] = {}
         self.differences: list[str] = []
 
@@ -117,9 +117,9 @@ class _Matcher:
     def federation(self, run: Run) -> OptionValues:
         """Return the options that decide the clients and data, without compared ones; () if a name is compared."""
         options = result_options(run)
-        if ALL in self.stand_ins or not set(self.compared) <= dict(options).keys():
+        if ALL in self.implied or not set(self.compared) <= dict(options).keys():
             return ()
-        groups = FEDERATION - {*self.compared, *self.stand_ins}
+        groups = FEDERATION - {*self.compared, *self.implied}
         return tuple(
             (name, value) for name, value in options if name.partition(".")[0] in groups and name not in self.compared
         )
@@ -136,7 +136,7 @@ class _Matcher:
             common: number of (run, seed) of each federation over all cells.
         """
         one_per_seed = len({run.seed for run in runs}) == len(runs)
-        ignored = ENDS if one_per_seed else frozenset()
+        ignored = LIMITS if one_per_seed else frozenset()
         options = {run.id: tuple(pair for pair in result_options(run) if pair[0] not in ignored) for run in runs}
         counts = Counter(options.values())
         newest = {options[run.id]: i for i, run in enumerate(runs)}
@@ -146,7 +146,7 @@ class _Matcher:
         for run in runs:
             if options[run.id] != usual:
                 differ = "; ".join(f"{name}={a} (others {b})" for name, a, b in differences(options[run.id], usual))
-                self.leave_out(run, f"it differs from the other runs of {spell(cell)}: {differ}")
+                self.leave_out(run, f"it differs from the other runs of {format_cell(cell)}: {differ}")
                 continue
             if run.seed in chosen:
                 self.leave_out(chosen[run.seed], "a newer run has the same settings and seed")
@@ -158,15 +158,15 @@ class _Matcher:
 
         Budgets are compared seed by seed if the runs of a cell differ in them.
         """
-        firsts = {cell: next(iter(runs.values())) for cell, runs in cells.items()}
-        names = sorted({name for run in firsts.values() for name, _ in result_options(run)})
-        values = {name: {cell: _value(name, run) for cell, run in firsts.items()} for name in names}
+        first_runs = {cell: next(iter(runs.values())) for cell, runs in cells.items()}
+        names = sorted({name for run in first_runs.values() for name, _ in result_options(run)})
+        values = {name: {cell: _value(name, run) for cell, run in first_runs.items()} for name in names}
         seeds = sorted({seed for runs in cells.values() for seed in runs})
         odd: set[Cell] = set()
         for name in names:
             if name in self.compared or name.startswith(self.prefixes):
                 continue
-            by_seed = name in ENDS and any(len({_value(name, r) for r in runs.values()}) > 1 for runs in cells.values())
+            by_seed = name in LIMITS and any(len({_value(name, r) for r in x.values()}) > 1 for x in cells.values())
             tables = {"": values[name]} if not by_seed and not follows_from_choice(name, values) else {}
             if by_seed:
                 tables = {
@@ -176,8 +176,8 @@ class _Matcher:
             spelled: dict[str, list[str]] = {}
             for seed, by_cell in tables.items():
                 if len(set(by_cell.values())) > 1:
-                    spelled.setdefault(spell_values(by_cell), []).append(seed)
-                    odd |= set() if name.startswith(self.stand_ins) else find_minorities(by_cell)
+                    spelled.setdefault(format_values(by_cell), []).append(seed)
+                    odd |= set() if name.startswith(self.implied) else find_minorities(by_cell)
             for text, differing_seeds in spelled.items():
                 where = f" on seed {', '.join(differing_seeds)}" if by_seed else ""
                 self.differences.append(f"also differs: {name}{where} is {text}")
@@ -213,7 +213,7 @@ def match(runs: Sequence[Run], rows: str, cols: str | None, *metrics: str, basel
     assigned = matcher.assign(runs)
     if not assigned:
         raise TrackingError(f"none of the {len(runs)} runs can be compared: " + "; ".join(matcher.notes[:3]))
-    row_values, column_values = (sorted({key[i] for key in assigned}, key=natural) for i in range(2))
+    row_values, column_values = (sorted({key[i] for key in assigned}, key=natural_sort_key) for i in range(2))
     if baseline is not None and baseline not in (*row_values, *column_values):
         columns = f" or {cols} ({', '.join(column_values)})" if cols else ""
         raise refuse("baseline", f"a value of {rows} ({', '.join(row_values)}){columns}", baseline)
@@ -224,7 +224,7 @@ def match(runs: Sequence[Run], rows: str, cols: str | None, *metrics: str, basel
     )
     by_column = baseline is not None and baseline not in row_values
     cells = {}
-    for row, column in sorted(assigned, key=lambda key: (natural(key[0]), natural(key[1]))):
+    for row, column in sorted(assigned, key=lambda key: (natural_sort_key(key[0]), natural_sort_key(key[1]))):
         cell = (row, column) if by_column else (column, row)
         cells[cell] = matcher.choose(cell, assigned[row, column], common)
     odd = matcher.find_odd(cells)

@@ -9,8 +9,8 @@ from fedcohort.record.tags import BUDGET, FOLDER
 from fedcohort.results.compare import Cell, Comparison, Options, compare
 from fedcohort.results.compare_cost import CostComparison, TotalCost, compare_cost, count_costs
 from fedcohort.results.frame import AXES, CLOCK, COSTS, Frames
-from fedcohort.results.matching.cells import follows_from_choice, spell
-from fedcohort.results.matching.match import ALL, STANDS_FOR, Matched
+from fedcohort.results.matching.cells import follows_from_choice, format_cell
+from fedcohort.results.matching.match import ALL, IMPLIED, Matched
 from fedcohort.results.matching.run import differences, name_newest, result_options
 from fedcohort.results.metric import rules_of, sign_of
 from fedcohort.results.run import Kind
@@ -104,11 +104,11 @@ def answer(question: Question, matched: Matched, curves: "pd.DataFrame") -> Answ
     for cell in matched.cells if q.baseline is not None else ():
         base = (cell[0], str(q.baseline))
         if base not in matched.cells:
-            notes.append(f"no baseline: there are no runs of {spell(base)}")
+            notes.append(f"no baseline: there are no runs of {format_cell(base)}")
         elif base != cell and cell not in unpaired:
-            unlike[cell] = find_unlike(cell, base, matched)
+            unlike[cell] = list_differing_options(cell, base, matched)
     if unpaired:
-        names = ", ".join(spell(cell) for cell in matched.cells if cell in unpaired)
+        names = ", ".join(format_cell(cell) for cell in matched.cells if cell in unpaired)
         notes.append(f"not compared with {q.baseline}: {names}, with other clients or data (see what also differs)")
     return Answer(
         q,
@@ -147,7 +147,7 @@ def _list_unpaired(matched: Matched, baseline: str | None) -> set[Cell]:
     return {cell for cell, base in bases.items() if baseline is not None and federations[cell] != base}
 
 
-def find_unlike(cell: Cell, base: Cell, matched: Matched) -> tuple[str, ...]:
+def list_differing_options(cell: Cell, base: Cell, matched: Matched) -> tuple[str, ...]:
     """Return the options in which runs of two cells differ on a common seed, although they are not compared.
 
     A verdict on runs of 50 rounds against runs of 500 says nothing about the selector. The options of a choice that
@@ -161,19 +161,19 @@ def find_unlike(cell: Cell, base: Cell, matched: Matched) -> tuple[str, ...]:
     """
     compared = matched.condition
     runs, base_runs = matched.cells.get(cell, {}), matched.cells.get(base, {})
-    stand_ins = STANDS_FOR.get(compared, ())
+    implied = IMPLIED.get(compared, ())
     unlike: set[str] = set()
     for seed in set(runs) & set(base_runs):
         options, base_options = result_options(runs[seed]), result_options(base_runs[seed])
         values = {name: {cell: a, base: b} for name, a, b in differences(options, base_options)}
-        only_budgets = ALL in stand_ins or compared not in {**dict(options), **dict(base_options)}
+        only_budgets = ALL in implied or compared not in {**dict(options), **dict(base_options)}
         unlike |= {
             name
             for name in values
             if name != compared
             and not name.startswith(f"{compared}.")
             and not follows_from_choice(name, values)
-            and (name in BUDGET if only_budgets else not name.startswith(stand_ins))
+            and (name in BUDGET if only_budgets else not name.startswith(implied))
         }
     names = [name for name in unlike if not any(name.startswith(f"{option}.") for option in unlike)]
     return tuple(sorted(names, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name)))

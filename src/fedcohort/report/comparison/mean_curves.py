@@ -21,7 +21,7 @@ BySeed = Mapping[int, Evaluations]
 
 
 @dataclass(frozen=True)
-class Band:
+class MeanCurve:
     """Mean over seeds at x, and half the width of its 95 % interval (NaN for one seed), each [points]."""
 
     x: Points
@@ -29,7 +29,7 @@ class Band:
     half: Points
 
 
-EMPTY = Band(np.empty(0), np.empty(0), np.empty(0))
+EMPTY = MeanCurve(np.empty(0), np.empty(0), np.empty(0))
 
 
 def position(run: Evaluations, axis: str) -> Points:
@@ -37,13 +37,13 @@ def position(run: Evaluations, axis: str) -> Points:
     return run.steps if axis == ROUNDS else run.spent[axis]
 
 
-def average(curves: BySeed, axis: str) -> Band:
+def mean_curve(curves: BySeed, axis: str) -> MeanCurve:
     """Return the mean over seeds; axis: `round` or the name of a cost."""
     x = _points(list(curves.values()), axis)
     return _band(x, [_values_at(run, axis, x) for run in curves.values()])
 
 
-def subtract(curves: BySeed, base: BySeed, axis: str, options: Options) -> Band:
+def mean_difference(curves: BySeed, base: BySeed, axis: str, options: Options) -> MeanCurve:
     """Return the mean difference to the baseline over common seeds, positive where the curve is better."""
     pairs = [(curves[seed], base[seed]) for seed in sorted(set(curves) & set(base))]
     x = _points([run for pair in pairs for run in pair], axis)
@@ -66,7 +66,7 @@ def _values_at(run: Evaluations, axis: str, x: Points) -> Points:
     return values
 
 
-def _band(x: Points, values: Sequence[Points]) -> Band:
+def _band(x: Points, values: Sequence[Points]) -> MeanCurve:
     if not len(x) or not values:
         return EMPTY
     table = np.stack(values, axis=1)  # [points, seeds]
@@ -74,4 +74,4 @@ def _band(x: Points, values: Sequence[Points]) -> Band:
     if table.shape[1] > 1:
         with np.errstate(divide="ignore", invalid="ignore"):  # equal values have no spread
             half = t_test(table)[0]
-    return Band(x, table.mean(axis=1), half)
+    return MeanCurve(x, table.mean(axis=1), half)
