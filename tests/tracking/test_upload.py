@@ -15,7 +15,7 @@ from fedcohort.errors import TrackingError
 from fedcohort.record import history
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
-from fedcohort.tracking import feed, identity, record, server
+from fedcohort.tracking import identity, record, server, upload
 from fedcohort.tracking.follow import Sender
 from killing import in_a_child, kill_at
 from record.made_up import info, play, report
@@ -81,11 +81,11 @@ KILLS: list[tuple[Any, str, int, str]] = [
     (identity, "_create", 1, "after"),  # the run exists, the folder doesn't know it
     (identity, "describe", 1, "before"),
     (identity, "describe", 1, "after"),
-    (feed, "log_batch", 1, "before"),
-    (feed, "log_batch", 4, "before"),
-    (feed, "log_batch", 4, "after"),  # it has arrived, but nobody noted that
-    (feed.RunUpload, "set_status", 1, "before"),  # the files are there, the run is not ended
-    (feed.RunUpload, "close", 1, "after"),
+    (upload, "log_batch", 1, "before"),
+    (upload, "log_batch", 4, "before"),
+    (upload, "log_batch", 4, "after"),  # it has arrived, but nobody noted that
+    (upload.RunUpload, "set_status", 1, "before"),  # the files are there, the run is not ended
+    (upload.RunUpload, "close", 1, "after"),
 ]
 
 
@@ -143,7 +143,7 @@ def test_after_an_outage_the_missing_rounds_are_sent(
             raise MlflowException("connection refused")
         sent(client, run_id, batch)
 
-    monkeypatch.setattr(feed, "log_batch", gone_from_2_to_4)
+    monkeypatch.setattr(upload, "log_batch", gone_from_2_to_4)
     monkeypatch.setattr(Sender, "_pause", lambda self, took: 0.0)
     play(watchers(logs), run_info(logs))
     check(logs, 6)
@@ -180,7 +180,7 @@ def test_rounds_wait_for_each_other(logs: Logs, monkeypatch: pytest.MonkeyPatch)
         batches.append(len(batch))
         sent(client, run_id, batch)
 
-    monkeypatch.setattr(feed, "log_batch", count)
+    monkeypatch.setattr(upload, "log_batch", count)
     play([Journal(), logs.tracker(every_s=3600)], run_info(logs, rounds=60))
     check(logs, 60)
     most = 1000 // len(report(1).metrics)

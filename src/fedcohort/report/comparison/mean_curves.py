@@ -32,22 +32,17 @@ class MeanCurve:
 EMPTY = MeanCurve(np.empty(0), np.empty(0), np.empty(0))
 
 
-def position(run: Evaluations, axis: str) -> Points:
-    """Return the round, or the cost that `axis` names, of each evaluation."""
-    return run.steps if axis == ROUNDS else run.spent[axis]
-
-
 def mean_curve(curves: BySeed, axis: str) -> MeanCurve:
     """Return the mean over seeds; axis: `round` or the name of a cost."""
     x = _points(list(curves.values()), axis)
-    return _band(x, [_values_at(run, axis, x) for run in curves.values()])
+    return _summarise(x, [_values_at(run, axis, x) for run in curves.values()])
 
 
 def mean_difference(curves: BySeed, base: BySeed, axis: str, options: Options) -> MeanCurve:
     """Return the mean difference to the baseline over common seeds, positive where the curve is better."""
     pairs = [(curves[seed], base[seed]) for seed in sorted(set(curves) & set(base))]
     x = _points([run for pair in pairs for run in pair], axis)
-    return _band(x, [options.sign * (_values_at(run, axis, x) - _values_at(base, axis, x)) for run, base in pairs])
+    return _summarise(x, [options.sign * (_values_at(run, axis, x) - _values_at(base, axis, x)) for run, base in pairs])
 
 
 def _points(runs: Sequence[Evaluations], axis: str) -> Points:
@@ -62,11 +57,11 @@ def _points(runs: Sequence[Evaluations], axis: str) -> Points:
 
 
 def _values_at(run: Evaluations, axis: str, x: Points) -> Points:
-    values: Points = np.interp(x, position(run, axis), run.values)
+    values: Points = np.interp(x, run.steps if axis == ROUNDS else run.spent[axis], run.values)
     return values
 
 
-def _band(x: Points, values: Sequence[Points]) -> MeanCurve:
+def _summarise(x: Points, values: Sequence[Points]) -> MeanCurve:
     if not len(x) or not values:
         return EMPTY
     table = np.stack(values, axis=1)  # [points, seeds]

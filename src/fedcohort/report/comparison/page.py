@@ -18,7 +18,6 @@ from fedcohort.results.target import Target
 
 PAGE, MARK = "report.html", "<h2>How to read it</h2>"
 RESULTS, TARGET = ("table.md", "table.tex", "table.csv"), ("target.md", "target.tex", "target.csv")
-OLDER = ("costs.csv", "means.png")  # files of earlier versions, which are removed
 FIGURES = tuple(f"{name}.{suffix}" for name in figures.CAPTIONS for suffix in style.FORMATS)
 
 
@@ -27,7 +26,7 @@ def write(answer: Answer, out: Path, curves: bool = True) -> tuple[str, list[Pat
 
     Files of an earlier comparison that this one does not have are removed.
     """
-    disk.check_outputs(out, (PAGE, *RESULTS, *TARGET, *OLDER, *FIGURES), PAGE, MARK)
+    disk.check_outputs(out, (PAGE, *RESULTS, *TARGET, *FIGURES), PAGE, MARK)
     out.mkdir(parents=True, exist_ok=True)
     if not (out / PAGE).exists():
         write_atomically(out / PAGE, MARK)  # first: it marks the folder as one that may be overwritten
@@ -45,7 +44,7 @@ def write(answer: Answer, out: Path, curves: bool = True) -> tuple[str, list[Pat
     texts["table.md"] = text
     for name, content in texts.items():
         write_atomically(out / name, content)
-    for name in {*TARGET, *OLDER, *FIGURES} - {*texts, *(path.name for path in drawn)}:
+    for name in {*TARGET, *FIGURES} - {*texts, *(path.name for path in drawn)}:
         (out / name).unlink(missing_ok=True)
     return text, [*(out / name for name in texts), *drawn]
 
