@@ -32,14 +32,14 @@ def list_gpus() -> list[str]:
 
 
 def assign_gpu(job: SweepJob, composition: Composed) -> None:
-    """Let this process see one GPU where its job trains on one."""
+    """Make one GPU visible to this process if its job trains on a single GPU."""
     trainer = composition.config["trainer"]
     if (trainer["accelerator"], trainer["devices"]) == ("gpu", 1) and job.sweep not in _LOCKS:
         take_gpu(job.sweep, list_gpus(), job.number)
 
 
 def limit_jobs_to_gpus(launcher: Launcher) -> None:
-    """Let the launcher `local` run as many jobs at a time as there are GPUs, unless the number was typed."""
+    """Set the number of parallel jobs of `local` to the number of GPUs, unless the user typed a number."""
     if getattr(launcher, "n_jobs", None) == ALL and (visible := list_gpus()):
         launcher.n_jobs = len(visible)  # type: ignore[attr-defined]  # checked above
 

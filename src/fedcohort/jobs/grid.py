@@ -34,7 +34,7 @@ log = logging.getLogger("fedcohort")
 
 
 class Grid(Sweeper):
-    """The sweeper of configs/hydra/sweeper/grid.yaml."""
+    """Hydra's sweeper over all combinations of the typed values (configs/hydra/sweeper/grid.yaml)."""
 
     def __init__(self, params: DictConfig | None, max_batch_size: int | None) -> None:
         """Take options that all jobs get, for `split_jobs`, and how many jobs the launcher gets at a time."""

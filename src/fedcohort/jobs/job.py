@@ -150,8 +150,8 @@ def last_value(folder: Path, metric: str) -> float | None:
 
 
 @contextmanager
-def own_process() -> Iterator[None]:
-    """Answer signals in a process that a launcher started, and return a preempted SLURM job to the queue."""
+def handle_job_signals() -> Iterator[None]:
+    """Handle signals in a process that a launcher started, and return a preempted SLURM job to the queue."""
     outermost = not interrupts.is_installed
     try:
         with interrupts.handle_signals():

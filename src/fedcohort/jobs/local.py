@@ -21,7 +21,7 @@ from typing import Any
 
 from fedcohort.host import messages
 from fedcohort.host.orphan import end_when_parent_ends
-from fedcohort.jobs.job import JobContext, own_process
+from fedcohort.jobs.job import JobContext, handle_job_signals
 from fedcohort.record import sweep_folder
 from fedcohort.record.folder import log_of
 from fedcohort.record.sweep_folder import SweepJob
@@ -69,7 +69,10 @@ def run_local(
 
 
 def start_fork_server(threads: int) -> None:
-    """Start the process, where the platform can fork. threads: of a job's libraries, which read them at import."""
+    """Start the process from which workers are forked, where the platform can fork.
+
+    threads: of a job's libraries, which read them at import.
+    """
     if not HAS_SERVER:
         return
     before = {name: os.environ.get(name) for name in LIBRARIES}
@@ -148,14 +151,14 @@ def log_path(sweep: Path, number: int) -> Path:
 def _start_worker(context: JobContext, workers: dict[Connection, BaseProcess]) -> Connection:
     """Add a process to `workers`, and return this process's end of the pipe to it."""
     parent_end, worker_end = CONTEXT.Pipe()
-    process = CONTEXT.Process(target=_serve, args=(worker_end, context))
+    process = CONTEXT.Process(target=_run_worker, args=(worker_end, context))
     process.start()
     worker_end.close()
     workers[parent_end] = process
     return parent_end  # type: ignore[no-any-return]
 
 
-def _serve(connection: Connection, context: JobContext) -> None:
+def _run_worker(connection: Connection, context: JobContext) -> None:
     """Run jobs until the other end of `connection` is closed."""
     end_when_parent_ends()
     os.setpgrp()  # Ctrl-C in a terminal reaches the command, which sends one signal to each worker
@@ -168,7 +171,7 @@ def _serve(connection: Connection, context: JobContext) -> None:
                 for descriptor in (1, 2):
                     os.dup2(output.fileno(), descriptor)
             messages.to_terminal()
-            with own_process(), suppress(Exception):  # the record has its error
+            with handle_job_signals(), suppress(Exception):  # the record has its error
                 context.run(number, words)
             sys.stdout.flush()
             connection.send(number)

@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from fedcohort.errors import ComponentError, FedcohortError
 from fedcohort.host import messages
 from fedcohort.host.orphan import end_when_parent_ends
-from fedcohort.jobs.job import JobContext, own_process, read_objective, run_checked, run_job
+from fedcohort.jobs.job import JobContext, handle_job_signals, read_objective, run_checked, run_job
 from fedcohort.jobs.sweep import SWEEP, is_search
 from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.startup import command_line, compose
@@ -34,7 +34,7 @@ def start(cfg: DictConfig) -> float | None:
     def composition() -> compose.Composed:
         return compose.compose_config(cfg, hydra.runtime.choices, overrides, compose.find_configs(hydra))
 
-    with own_process():
+    with handle_job_signals():
         if hydra.mode == RunMode.MULTIRUN:
             sweep = Path(hydra.sweep.dir).absolute()
             share_gpus = str(hydra.launcher._target_).endswith("JoblibLauncher")

@@ -97,7 +97,7 @@ def read_status(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
 
 
 def describe_counts(sweep_status: SweepStatus) -> str:
-    """Return `3 done, 2 running, 13 left`."""
+    """Return the numbers of jobs by state, such as `3 done, 2 running, 13 left`."""
     counts = [
         (sweep_status.count("done"), "done"),
         (sweep_status.count("skipped"), "skipped (finished before)"),
@@ -111,7 +111,7 @@ def describe_counts(sweep_status: SweepStatus) -> str:
 
 
 def describe(name: str, sweep_status: SweepStatus) -> str:
-    """Return one line with the counts, the time left and the best job. name: of the sweep."""
+    """Return the status of a sweep in one line: numbers of jobs, time left, best job. name: of the sweep."""
     seconds = sweep_status.seconds_left(time.time()) if sweep_status.waits else None
     end = "" if sweep_status.waits or sweep_status.count("running") else "; no process works on it"
     if seconds is not None:

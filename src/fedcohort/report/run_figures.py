@@ -111,7 +111,7 @@ def draw(info: RunInfo, status: str | None = None, formats: Sequence[str] = PNG)
         status: how the run ended; None for the status in its folder.
         formats: suffixes of the figures' files.
     """
-    history, folder = _open(info)
+    history, folder = _read_run(info)
     draws = {
         "accuracy": curves.draw,
         "selection": selection.draw,
@@ -137,7 +137,7 @@ def draw_round(folder: Path, step: int, formats: Sequence[str] = PNG) -> list[Pa
     Raises `OptionError` if the round has neither, and `CheckpointError` if the folder holds no run.
     """
     info = metadata.load_info(folder)
-    history, figures = _open(info)
+    history, figures = _read_run(info)
     scored, timed = scored_round.list_scored_rounds(history), list_timed_rounds(history)
     if timed and step not in (*scored, *timed):
         raise ranges.refuse("round", f"one of the rounds that trained clients, {one_round.list_steps(timed)}", step)
@@ -153,7 +153,7 @@ def _save(figures: "dict[str, Figure | None]", folder: Path, formats: Sequence[s
     return [path for files in paths for path in files]
 
 
-def _open(info: RunInfo) -> tuple[History, Path]:
+def _read_run(info: RunInfo) -> tuple[History, Path]:
     """Return the journal, and the folder of the figures, which is created."""
     logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it logs every font that it reads
     history, folder = read(info.folder), info.folder / FOLDER

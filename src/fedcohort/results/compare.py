@@ -28,7 +28,7 @@ Runs = Mapping[Cell, Mapping[int, Evaluations]]  # evaluations of each run, by c
 
 @dataclass(frozen=True)
 class Options:
-    """What is compared, and how.
+    """Options of a comparison: metric, baseline, result of a run, and rules of a verdict.
 
     Attributes:
         metric: column of the curves.
@@ -130,7 +130,7 @@ def compare(frames: Frames, options: Options, unpaired: Collection[Cell] = ()) -
     differences = {
         cell: paired_difference(values, base, options.sign)
         for cell, values in results.items()
-        if (base := base_of(results, cell, options.baseline, unpaired)) is not None
+        if (base := baseline_value(results, cell, options.baseline, unpaired)) is not None
     }
     ps = correct_in_setting(differences, oracles, rules)
     entries = {}
@@ -180,7 +180,7 @@ def list_oracles(frames: Frames) -> set[Cell]:
     return set(zip(runs["setting"], runs["condition"], strict=True))
 
 
-def base_of(values: Mapping[Cell, T], cell: Cell, baseline: str | None, unpaired: Collection[Cell]) -> T | None:
+def baseline_value(values: Mapping[Cell, T], cell: Cell, baseline: str | None, unpaired: Collection[Cell]) -> T | None:
     """Return the value of the baseline in the cell's setting; None for the baseline itself and unpaired cells."""
     if baseline is None or cell[1] == baseline or cell in unpaired:
         return None

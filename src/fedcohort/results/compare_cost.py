@@ -18,7 +18,7 @@ from fedcohort.results.compare import (
     Cell,
     Options,
     Runs,
-    base_of,
+    baseline_value,
     correct_in_setting,
     list_oracles,
     results_by_seed,
@@ -134,7 +134,7 @@ def compare_along(
     options: Options,
     unpaired: Collection[Cell] = (),
 ) -> dict[Cell, CostEntry]:
-    """Compare costs along one axis.
+    """Compare the costs to a target with the baseline's, along one axis: rounds, seconds, bytes or FLOPs.
 
     Args:
         costs: cost of each run until the target, by cell and seed.
@@ -145,7 +145,7 @@ def compare_along(
     ups = {
         cell: speed_up(base, by_seed)
         for cell, by_seed in costs.items()
-        if by_seed and (base := base_of(costs, cell, options.baseline, unpaired))
+        if by_seed and (base := baseline_value(costs, cell, options.baseline, unpaired))
     }
     ps = correct_in_setting(ups, untested, options.rules)
     entries = {}
@@ -218,7 +218,7 @@ def count_costs(
         }
         costs[cost] = {}
         for cell, by_seed in by_cell.items():
-            base = base_of(by_cell, cell, baseline, unpaired) or {}
+            base = baseline_value(by_cell, cell, baseline, unpaired) or {}
             common = [seed for seed in by_seed if seed in base]
             total = sum(base[seed] for seed in common)
             times = sum(by_seed[seed] for seed in common) / total if total > 0 else math.nan

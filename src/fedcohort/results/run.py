@@ -104,7 +104,9 @@ def measure_run(run: Evaluations, kind: Kind = "late", horizon: int | None = Non
 
 def count_averaged(run: Evaluations, horizon: int | None = None) -> int:
     """Return the number of evaluations, one or more, that a late result averages."""
-    window = newest_for(run.spent["virtual_s"], run.clock_s) > 0 if run.has_clock else late_window(run.steps, horizon)
+    window = (
+        seconds_as_newest(run.spent["virtual_s"], run.clock_s) > 0 if run.has_clock else late_window(run.steps, horizon)
+    )
     return max(int(window.sum()), 1)
 
 
@@ -114,11 +116,11 @@ def mean_over_time(virtual_s: Numbers, values: Numbers, clock_s: float) -> float
     A model counts from the end of its round until the end of the next one. Evaluations after `clock_s` do not count.
     The last model of a run that ended earlier by its number of rounds counts until `clock_s`.
     """
-    seconds = newest_for(virtual_s, clock_s)
+    seconds = seconds_as_newest(virtual_s, clock_s)
     return float(np.average(np.asarray(values, dtype=float)[seconds > 0], weights=seconds[seconds > 0]))
 
 
-def newest_for(virtual_s: Numbers, clock_s: float) -> Values:
+def seconds_as_newest(virtual_s: Numbers, clock_s: float) -> Values:
     """Return the seconds of the last sixth of the clock in which each model was the newest; at most 0 if never."""
     begin = np.array(virtual_s, dtype=float)
     begin[:1] = -math.inf  # the first model existed before its evaluation

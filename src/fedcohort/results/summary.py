@@ -10,7 +10,7 @@ from fedcohort.record.history import HEADLINE, History, wall_s
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.provenance import list_forced
 from fedcohort.results.frame import EVALUATIONS
-from fedcohort.results.run_warnings import find_fruitful, list_warnings
+from fedcohort.results.run_warnings import list_rounds_with_update, list_warnings
 from fedcohort.results.target import find_crossing
 from fedcohort.round.budget import Spent
 
@@ -44,7 +44,7 @@ def summarise(info: RunInfo, history: History, status: str, now_ms: int | None =
         "rounds_asked": info.rounds,
         "ended_by": info.budget.list_reached(spent) if status == "finished" else [],
         "end": info.budget.describe(spent) if status == "finished" else "",
-        "rounds_without_update": sum(step > 0 for step in history.steps) - len(find_fruitful(history)),
+        "rounds_without_update": sum(step > 0 for step in history.steps) - len(list_rounds_with_update(history)),
         "warnings": list_warnings(info, history),
         "final": final,
         "means": {name: float(history.metrics[name].mean()) for name in MEANS if name in final},

@@ -170,7 +170,7 @@ class _Relay(logging.Handler):
 
 
 def serve(reader: Connection, writer: Connection) -> None:
-    """Follow each run that is named, one after the other, until no more messages can come.
+    """Send the journals of the runs that messages name, one after the other, until no more messages can come.
 
     Args:
         reader: messages with `folder`, `every_s` and `wait_s` of a run that starts, and with its `status` at its end.
@@ -216,7 +216,7 @@ def _exit_after_parent(source: int) -> None:
 
 
 def main() -> None:
-    """Run as a child of a run's process."""
+    """Send the journals of runs to MLflow, as a child of the process that trains them."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)  # the run decides when it ends
     os.nice(NICE)

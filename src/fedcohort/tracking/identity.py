@@ -30,7 +30,7 @@ KEY_TAG = "fedcohort.startup.run"
 
 @dataclass(frozen=True)
 class TrackedRun:
-    """The entry of one place in `mlflow.json`.
+    """The entry of a run in `mlflow.json` for one MLflow server or database.
 
     Attributes:
         tracking_uri: address of the server or database.
@@ -57,7 +57,7 @@ class TrackedRun:
 
 
 def load(folder: "Path") -> TrackedRun | None:
-    """Return the entry of the place that the run was sent to last; None if it was never tracked."""
+    """Return the entry of the server that the run in `folder` was sent to last; None if it was never tracked."""
     entries = _read_places(folder)
     return entries[0] if entries else None
 
@@ -69,18 +69,18 @@ def register(folder: "Path", where: Place) -> None:
 
 
 def mark_complete(folder: "Path", where: Place) -> None:
-    """Record that the place has the complete run."""
+    """Record that the server has all rounds and files of the run in `folder`."""
     with exclusive_lock(folder / LOCK):
         _write(folder, replace(_find_or_add_entry(folder, where), complete=True))
 
 
 def is_complete(folder: "Path", where: Place) -> bool:
-    """Return whether the place has the complete run."""
+    """Return whether the server has all rounds and files of the run in `folder`."""
     return any(entry.complete for entry in _read_places(folder) if entry.place == where)
 
 
 def _find_or_add_entry(folder: "Path", where: Place) -> TrackedRun:
-    """Return the entry of this place, which is created if necessary. Each place has another MLflow run."""
+    """Return the entry of this server, which is created if necessary. Each server has another MLflow run."""
     for entry in _read_places(folder):
         if entry.place == where:
             return entry
@@ -141,7 +141,7 @@ def _create(client: "MlflowClient", info: RunInfo, identity: TrackedRun, experim
 
 
 def _read_places(folder: "Path") -> list[TrackedRun]:
-    """Return the entries of `mlflow.json`, the latest place first."""
+    """Return the entries of `mlflow.json`, that of the latest server first."""
     path = folder / NAME
     if not path.exists():
         return []

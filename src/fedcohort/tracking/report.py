@@ -56,7 +56,7 @@ def publish(report: Report, where: Place) -> str:
 
 def _publish(client: "MlflowClient", report: Report, where: Place) -> str:
     experiment = server.experiment_id(client, where)
-    runs = _list_runs(client, experiment, report.sweep or "")
+    runs = _list_runs_of_sweep(client, experiment, report.sweep or "")
     reports = _list_reports(client, experiment)
     earlier = [run for run in reports if _is_rewritten(client, experiment, run, report, runs)]
     id = _find_newest(client, experiment, earlier) or _create(client, experiment, report)
@@ -83,11 +83,11 @@ def _is_rewritten(client: "MlflowClient", experiment: str, run: "Run", report: R
     about = run.data.tags[REPORT]
     if about == report.about:
         return True
-    earlier = {run.info.run_id for run in _list_runs(client, experiment, about)} if report.sweep else set()
+    earlier = {run.info.run_id for run in _list_runs_of_sweep(client, experiment, about)} if report.sweep else set()
     return bool(earlier) and earlier <= {run.info.run_id for run in runs}
 
 
-def _list_runs(client: "MlflowClient", experiment: str, sweep: str) -> "list[Run]":
+def _list_runs_of_sweep(client: "MlflowClient", experiment: str, sweep: str) -> "list[Run]":
     """Return the runs of a sweep; none if the text is not the id of a sweep."""
     if not sweep.replace("-", "").replace("_", "").isalnum():
         return []
@@ -130,7 +130,7 @@ def _describe(
         view.SWEEP: report.sweep or "",
         view.OPTIONS: " ".join(f"{name}={','.join(values)}" for name, values in swept.items()),
         view.DATE: time.strftime("%Y-%m-%d %H:%M"),
-        view.NOTE_TAG: f"[The page]({view.page_of(experiment, id, page)})\n\n{report.note}",
+        view.NOTE_TAG: f"[The page]({view.artifact_page(experiment, id, page)})\n\n{report.note}",
         "mlflow.source.name": "fedcohort compare",
         "mlflow.source.type": "LOCAL",
     }

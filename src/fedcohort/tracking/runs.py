@@ -49,7 +49,7 @@ class Query:
         in_sweep = f"tags.{SWEEPS} LIKE '%{self.sweep}%'" if self.sweep else None
         return " and ".join(filter(None, (in_sweep, self.filter)))
 
-    def holds(self, tags: Mapping[str, str]) -> bool:
+    def matches(self, tags: Mapping[str, str]) -> bool:
         """Return whether a run with these tags belongs to the sweep, not to one with a longer id, and is no report."""
         return record.REPORT not in tags and (self.sweep is None or self.sweep in parse_sweeps(tags.get(SWEEPS)))
 
@@ -83,7 +83,7 @@ def read_runs(client: "MlflowClient", query: Query) -> list[Run]:
     experiment = _find_experiment(client, query)
     try:
         tracked = server.search_runs(client, experiment, query.conditions)
-        selected = [run for run in tracked if query.holds(run.data.tags)]
+        selected = [run for run in tracked if query.matches(run.data.tags)]
     except MlflowException as error:
         if query.filter and error.error_code == "INVALID_PARAMETER_VALUE":
             raise OptionError(f"filter: MLflow can't read {query.filter!r}: {server.root_cause(error)}") from error

@@ -1,4 +1,4 @@
-"""Where runs are tracked, and connections that log little, time out soon and can be opened concurrently.
+"""The MLflow server or database of runs, and connections that log little, time out soon and may be concurrent.
 
 MLflow is imported inside functions, because its import takes seconds.
 """
@@ -44,7 +44,7 @@ QUIET_AND_QUICK = {
 
 @dataclass(frozen=True)
 class Place:
-    """Where runs are tracked.
+    """The MLflow server or database that holds runs, and the experiment in it.
 
     Attributes:
         uri: address of the server or database.
@@ -63,7 +63,7 @@ class Place:
 
 
 def place(uri: str | None, experiment: str, logs: Path) -> Place:
-    """Return the place that the options name; uri: None for a SQLite file in `logs`.
+    """Return the server or database that the options name; uri: None for a SQLite file in `logs`.
 
     Raises `OptionError` for an address with a password, and for a folder of files, which MLflow rejects since 3.13.
     """
@@ -85,7 +85,7 @@ def place(uri: str | None, experiment: str, logs: Path) -> Place:
 
 
 def options_of(where: Place) -> dict[str, str]:
-    """Return the options of a command that name the place, without those with default values."""
+    """Return the options of a command that name this server and experiment, without those with default values."""
     uri = {} if where.uri == place(None, EXPERIMENT, Path("logs")).uri else {"tracking_uri": where.uri}
     return uri | ({} if where.experiment == EXPERIMENT else {"experiment": where.experiment})
 
@@ -113,7 +113,7 @@ def import_mlflow() -> None:
 
 
 def connect(where: Place) -> "MlflowClient":
-    """Return a client. A new SQLite file gets its tables under a lock, all of them or none."""
+    """Return a client of MLflow. A new SQLite file gets its tables under a lock, all of them or none."""
     import_mlflow()  # outside of the lock
     from mlflow import MlflowClient
 

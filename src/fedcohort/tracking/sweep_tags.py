@@ -19,7 +19,7 @@ log = logging.getLogger("fedcohort")
 
 
 def parse_sweeps(tag: str | None) -> list[str]:
-    """Return the ids in the tag."""
+    """Return the ids of sweeps in the value of the tag `sweep_id`."""
     return tag.split(SEPARATOR) if tag else []
 
 

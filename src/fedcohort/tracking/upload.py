@@ -28,7 +28,7 @@ FILES = ("report.html", "config.yaml", "starts.jsonl", "summary.json", "clients.
 
 
 class RunUpload:
-    """One MLflow run, and the part of the journal that it has."""
+    """Sends the journal of one run to its MLflow run, which may have some of the steps already."""
 
     def __init__(self, client: "MlflowClient", run_id: str, folder: Path) -> None:
         self.client = client
@@ -91,7 +91,7 @@ def open_upload(info: RunInfo, where: Place, *, running: bool = True) -> RunUplo
 
 
 def log_batch(client: "MlflowClient", run_id: str, batch: Sequence[Line]) -> None:
-    """Send one request; MLflow's client splits a line with more than 1,000 metrics."""
+    """Send the metrics of steps in one request; MLflow's client splits a line with more than 1,000 metrics."""
     client.log_batch(run_id, metrics=[metric for line in batch for metric in _metrics(line)])
 
 

@@ -52,7 +52,7 @@ def page_of_runs(experiment_id: str, sweep: str | None = None) -> str:
     return PAGE % (experiment_id, KEY if sweep is None else f"{SWEEP_KEY}{sweep}")
 
 
-def page_of(experiment_id: str, run_id: str, file: str) -> str:
+def artifact_page(experiment_id: str, run_id: str, file: str) -> str:
     """Return the path of an artifact, relative to the server."""
     return f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/{file}?workflowType=machine_learning"
 
@@ -107,7 +107,7 @@ def _paragraph(experiment_id: str, report: str, tags: Mapping[str, str]) -> str:
         tags: of this run.
     """
     page, verdict, sweep, options, date = (tags.get(tag, "") for tag in (PAGE_TAG, VERDICT, SWEEP, OPTIONS, DATE))
-    answer = f"{ANSWER}{page_of(experiment_id, report, page)})**: {verdict}"
+    answer = f"{ANSWER}{artifact_page(experiment_id, report, page)})**: {verdict}"
     runs = f"[sweep {sweep}]({page_of_runs(experiment_id, sweep)})" if sweep else ""
     facts = [text for text in (runs, date, f"`{options}`" if options else "") if text]
     return f"{answer} ({', '.join(facts)})" if facts else answer

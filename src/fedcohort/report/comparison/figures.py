@@ -157,7 +157,7 @@ def _draw_curves(answer: Answer, curves: Runs, out: Path) -> list[Path]:
             _mark_target(axes, answer, setting, unit)
             style.format_axes(axes)
             if axis == ROUNDS:
-                style.whole_numbers(axes.xaxis)
+                style.use_integer_ticks(axes.xaxis)
             if i == len(settings) - 1:
                 axes.set_xlabel(axis_label)
         label = f"{setting + ': ' if len(settings) > 1 else ''}{metric}, {unit.name}".rstrip(", ")

@@ -37,7 +37,7 @@ def write(answer: Answer, out: Path, curves: bool = True) -> tuple[str, list[Pat
         if out / f"{name}.png" in drawn
     ]
     texts = {PAGE: render("comparison.html.j2", pictures=pictures, **_data(answer))}
-    for names, table in ((RESULTS, result_table(answer)), (TARGET, _times(answer))):
+    for names, table in ((RESULTS, result_table(answer)), (TARGET, _target_table(answer))):
         if table is not None:
             texts |= dict(zip(names, (table.markdown() + "\n", table.latex(), table.csv()), strict=True))
     text = to_markdown(answer)
@@ -77,7 +77,7 @@ def _data(answer: Answer) -> dict[str, Any]:
         "verdicts": list_verdicts(answer),
         "runs": len(answer.frames.runs),
         "results": result_table(answer),
-        "times": _times(answer),
+        "times": _target_table(answer),
         "target": describe_target(answer) if q.target is not None else "",
         "target_options": q.target,
         "notes": answer.notes,
@@ -85,7 +85,7 @@ def _data(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _times(answer: Answer) -> Table | None:
+def _target_table(answer: Answer) -> Table | None:
     return target_table(answer, answer.times) if answer.times is not None else None
 
 

@@ -112,7 +112,7 @@ def _name_columns(answer: Answer, cells: Sequence[Cell]) -> dict[str, list[str]]
     return {**settings, answer.matched.condition: [cell[1] + marks[cell] for cell in cells]}
 
 
-def _key(answer: Answer, cell: Cell) -> dict[str, Any]:
+def _key_columns(answer: Answer, cell: Cell) -> dict[str, Any]:
     """Return the first columns of a CSV file."""
     return {answer.matched.condition: cell[1], answer.matched.setting or "column": cell[0]}
 
@@ -126,7 +126,7 @@ def result_values(answer: Answer) -> "pd.DataFrame":
         for cell in ordered_cells(answer):
             entry, mean, gap = table.entries[cell], table.entries[cell].mean, table.entries[cell].difference
             row = {
-                **_key(answer, cell),
+                **_key_columns(answer, cell),
                 "metric": table.options.metric,
                 "mean": mean.mean,
                 "std": mean.std,
@@ -202,7 +202,7 @@ def _target_values(answer: Answer, times: CostComparison) -> "pd.DataFrame":
     for axis, entries in times.entries.items():
         for cell in ordered_cells(answer):
             entry, up = entries[cell], entries[cell].speed_up
-            key = {**_key(answer, cell), "metric": answer.headline.options.metric, "axis": axis}
+            key = {**_key_columns(answer, cell), "metric": answer.headline.options.metric, "axis": axis}
             for seed, cost in entry.costs.items():
                 target = times.targets[cell[0]][seed]
                 rows.append({**key, "seed": seed, "target": target, "met": int(cost.met), "n": 1, "cost": cost.value})

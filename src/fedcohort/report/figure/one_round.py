@@ -156,7 +156,7 @@ def _draw_ranks(axes: "Axes", round: ScoredRound) -> None:
     axes.set_xlabel("rank of all clients")
     axes.set_ylabel("score" if round.key is round.score else "probability")
     style.format_axes(axes)
-    style.whole_numbers(axes.xaxis)
+    style.use_integer_ticks(axes.xaxis)
 
 
 def _list_handles(round: ScoredRound) -> "list[Artist]":

@@ -30,7 +30,7 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
     grid = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
     _draw_lengths(grid[0], history)
     _draw_arrivals(grid[1], count_arrivals(history))
-    style.count_rounds(grid[1])
+    style.label_rounds_axis(grid[1])
     grid[1].set_xlim(0.5, max(history.steps) + 0.5)
     style.legend(figure)
     return figure
@@ -64,4 +64,4 @@ def _draw_arrivals(axes: "Axes", counts: "pd.DataFrame") -> None:
     axes.set_ylabel("clients")
     axes.set_ylim(bottom=0)
     style.format_axes(axes)
-    style.whole_numbers(axes.yaxis, 4)
+    style.use_integer_ticks(axes.yaxis, 4)

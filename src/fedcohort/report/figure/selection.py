@@ -126,7 +126,7 @@ def _map(axes: "Axes", outcome: Outcomes, label: str) -> None:
     grouping = "" if len(rows) == count else f" (each row: about {count / len(rows):.0f} clients)"
     axes.set_ylabel(f"{label}{grouping}")
     style.format_axes(axes, grid=False)
-    style.count_rounds(axes)
+    style.label_rounds_axis(axes)
 
 
 def _per_client(axes: "Axes", outcome: Outcomes) -> None:
@@ -141,7 +141,7 @@ def _per_client(axes: "Axes", outcome: Outcomes) -> None:
     axes.set_xlim(0, 1.05 * max(float(start.max()), 1.0))
     axes.set_xlabel("times selected" + (", mean" if len(rows) < len(outcome) else ""))
     style.format_axes(axes)
-    style.whole_numbers(axes.xaxis, 4)
+    style.use_integer_ticks(axes.xaxis, 4)
     axes.tick_params(labelleft=False, left=False)
 
 

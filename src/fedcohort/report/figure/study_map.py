@@ -60,7 +60,7 @@ def draw_map(data: SettingMap, path: Path) -> None:
     n_settings = len(data.settings)
     n_blocks = -(-n_settings // int((style.PAGE - margin) / CELL))
     width = style.COLUMN if margin + CELL * n_settings <= style.COLUMN else style.PAGE
-    labels = [_fold(label) for label in data.settings]
+    labels = [_wrap_label(label) for label in data.settings]
     longest = max(len(line) for label in labels for line in label.split("\n")) * style.LETTER * NUMBER / 72
     means = np.nanmean(np.where(np.isfinite(data.difference).any(0), data.difference, 0.0), axis=0)
     order = np.lexsort((-means, [GROUPS.index(group) for group in data.groups]))
@@ -84,7 +84,7 @@ def draw_map(data: SettingMap, path: Path) -> None:
     style.save(canvas, path)
 
 
-def _fold(label: str) -> str:
+def _wrap_label(label: str) -> str:
     """Return the label of a setting in `LINES` lines at most, of 14 letters or more."""
     lines = (textwrap.wrap(label, letters) for letters in range(max(14, len(label) // LINES), len(label) + 15))
     return "\n".join(next(folded for folded in lines if len(folded) <= LINES))

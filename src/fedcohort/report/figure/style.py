@@ -104,17 +104,17 @@ def format_axes(axes: "Axes", *, grid: bool = True) -> None:
         axes.set_axisbelow(True)
 
 
-def whole_numbers(axis: "Axis", max_ticks: int = 6) -> None:
+def use_integer_ticks(axis: "Axis", max_ticks: int = 6) -> None:
     """Put ticks at integers only: there is no round 2.5."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(max_ticks, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
 
 
-def count_rounds(axes: "Axes") -> None:
+def label_rounds_axis(axes: "Axes") -> None:
     """Label the horizontal axis as communication rounds."""
     axes.set_xlabel("communication round", fontsize=TEXT)
-    whole_numbers(axes.xaxis)
+    use_integer_ticks(axes.xaxis)
 
 
 def line(axes: "Axes", x: "ArrayLike", y: "ArrayLike", width: float = 1.3, **look: Any) -> None:  # noqa: ANN401
@@ -152,7 +152,7 @@ def draw_cell_borders(axes: "Axes", rows: int, columns: int) -> None:
 def name_rows(axes: "Axes", clients: Ids, *, sorted_by_id: bool) -> None:
     """Put the ids of clients at their rows: all if they fit, else none unless the rows are in the order of ids."""
     if sorted_by_id:
-        whole_numbers(axes.yaxis, 10)
+        use_integer_ticks(axes.yaxis, 10)
     else:
         names = [str(k) for k in clients] if len(clients) <= NAMED else []
         axes.set_yticks(np.arange(len(names)), names)
@@ -188,7 +188,7 @@ def panels(
         format_axes(axes)
         if i + across >= count:  # the lowest panel of its column
             axes.tick_params(labelbottom=True)
-            count_rounds(axes)
+            label_rounds_axis(axes)
     return canvas, grid[:count]
 
 

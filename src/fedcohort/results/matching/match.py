@@ -43,7 +43,7 @@ FEDERATION = frozenset(
 
 @dataclass(frozen=True)
 class Matched:
-    """Runs in their cells.
+    """The runs of a comparison by cell, (setting, condition), and seed.
 
     Attributes:
         condition: the parameter or tag whose values are the conditions.
@@ -154,7 +154,7 @@ class _Matcher:
         return dict(sorted(chosen.items()))
 
     def find_odd(self, cells: Cells) -> frozenset[Cell]:
-        """Note options that differ from cell to cell and are not compared, and return the odd cells.
+        """Note options that differ from cell to cell and are not compared, and return the cells that differ from most.
 
         Budgets are compared seed by seed if the runs of a cell differ in them.
         """
@@ -185,7 +185,7 @@ class _Matcher:
 
 
 def match(runs: Sequence[Run], rows: str, cols: str | None, *metrics: str, baseline: str | None = None) -> Matched:
-    """Return the runs in their cells.
+    """Assign runs to cells, (setting, condition), and choose one run for each seed.
 
     Args:
         runs: all runs that may be compared, oldest first.

@@ -1,4 +1,4 @@
-"""Compare tracked runs: the question, and the answer as data for tables, figures and pages."""
+"""Compare tracked runs: the options (`Question`), and the results (`Answer`) for tables, figures and pages."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ FIRST = (*BUDGET, "deadline")  # named before other options: they decide where a
 
 @dataclass(frozen=True)
 class Question:
-    """What is compared.
+    """The options of a comparison of tracked runs.
 
     Attributes:
         rows: the parameter or tag whose values are the rows of the table.
@@ -83,7 +83,7 @@ class Answer:
 
 
 def answer(question: Question, matched: Matched, curves: "pd.DataFrame") -> Answer:
-    """Compare the runs.
+    """Compare matched runs with the baseline, and collect notes on them.
 
     Args:
         question: what is compared.
