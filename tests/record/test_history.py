@@ -47,7 +47,7 @@ def test_the_older_format_is_different(folders: tuple[Path, Path]) -> None:
 
 def test_availability_is_read_from_the_table(folders: tuple[Path, Path]) -> None:
     new, old = (selection.outcomes(read(folder), EVERYBODY) for folder in folders)
-    assert bool(np.any(old == choice.AWAY))
+    assert bool(np.any(old == scored_round.AWAY))
     np.testing.assert_array_equal(old, new)
 
 
