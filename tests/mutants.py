@@ -127,8 +127,9 @@ def forget(module: str) -> None:
     stale = {name for name in graph if name == module or (name.startswith(f"{package}.") and package != "fedcohort")}
     while more := {name for name, used in graph.items() if used & stale} - stale:
         stale |= more
-    for name, each in list(sys.modules.items()):
-        file = str(getattr(each, "__file__", None) or "")
+    stale.discard("fedcohort")  # it imports on first use only, and has to keep its packages as attributes
+    for name, loaded in list(sys.modules.items()):
+        file = str(getattr(loaded, "__file__", None) or "")
         if name in stale or file.startswith(str(TESTS)):
             del sys.modules[name]
             parent, _, last = name.rpartition(".")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.selector.base import TIE
+from fedcohort.selector.base import TIE_TOLERANCE
 from fedcohort.types import Ids, Population, ProbeResult, RoundOutcome, Selection
 from selector_harness import Relabelled, World, play, reorder
 
@@ -78,4 +78,6 @@ def _relabelled_outcome(outcome: RoundOutcome, selection: Selection, new: Ids) -
 
 def _tied_at_the_cut(scores: np.ndarray, cohort: int) -> bool:
     last_in, first_out = np.sort(scores)[::-1][cohort - 1 : cohort + 1]
-    return bool(last_in == first_out or abs(last_in - first_out) <= TIE * max(1.0, abs(last_in), abs(first_out)))
+    return bool(
+        last_in == first_out or abs(last_in - first_out) <= TIE_TOLERANCE * max(1.0, abs(last_in), abs(first_out))
+    )

@@ -105,9 +105,9 @@ def test_an_update_without_a_direction_is_left_out() -> None:
 def test_a_mixture_as_long_as_the_bound_still_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     # lambda (3/4, 1/4) of e1 and -e1: |d| = 1/2, exactly; only what is below the bound is taken for nothing
     rows, options = [[1.0, 0.0], [-1.0, 0.0]], dict[str, Any](n=[3, 1], epsilon=0.0)
-    monkeypatch.setattr(fedmgda_plus, "STATIONARY", 0.5)
+    monkeypatch.setattr(fedmgda_plus, "MIN_MIXTURE_LENGTH", 0.5)
     assert mgda(rows, **options)[0] == [0.5, 0.0]
-    monkeypatch.setattr(fedmgda_plus, "STATIONARY", 0.5 + 1e-12)
+    monkeypatch.setattr(fedmgda_plus, "MIN_MIXTURE_LENGTH", 0.5 + 1e-12)
     assert mgda(rows, **options)[0] == [0.0, 0.0]
 
 

@@ -10,7 +10,7 @@ import torch
 
 from agg_harness import Score, collect_updates, make_arrived, make_population, make_round_models, make_update
 from fedcohort.agg.base import Direction
-from fedcohort.agg.rhfl import EQUAL_ABSENCE, State, client_confidence, mixture_of_others
+from fedcohort.agg.rhfl import SAME_PARTICIPATION, State, client_confidence, mixture_of_others
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.maths.distil import distillation_loss
 from fedcohort.round.collected import reweight
@@ -254,6 +254,6 @@ def test_rhfl_runs_complete(tmp_path: Path) -> None:
         go(tmp_path, "agg=ccr", "agg.mode=align_average", "proxy=noise")
 
 
-@pytest.mark.parametrize(("beta", "recommendations"), [(0.0, set()), (0.5, {EQUAL_ABSENCE})])
+@pytest.mark.parametrize(("beta", "recommendations"), [(0.0, set()), (0.5, {SAME_PARTICIPATION})])
 def test_gains_between_rounds_recommend_equal_absence(beta: float, recommendations: set[str]) -> None:
     assert make("agg", "rhfl", beta=beta).recommendations == recommendations

@@ -18,6 +18,7 @@ TWO = Schedule.from_intervals([[(10, 20), (40, 50)], [], [(0, 60)]], 60)
         (15, 5, 20),  # work that is done when the client leaves needn't wait
         (10, 20, 50),
         (10, 20.5, 70.5),
+        (0, 1e-10, 10),  # work below the clock's resolution waits for the client as well
         (12, 100, 312),  # five times 20 seconds, which end where they began
         (15 + 6000, 8, 43 + 6000),
     ],

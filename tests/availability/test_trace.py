@@ -96,8 +96,8 @@ def test_clients_are_drawn_with_assign_drawn(tmp_path: Path) -> None:
         ({"start_s": [0, float("nan"), 0, 40, 20]}, r"column 'start_s', row 1 holds nan: expected a number"),
         ({"start_s": [-1, 10, 0, 40, 20]}, r"column 'start_s', row 0 holds -1, which must be in \[0, 1e11\], seconds"),
         ({"end_s": [60, 20, "late", 50, 30]}, r"availability.end: .*, row 2 holds 'late': expected a number"),
-        ({"end_s": [60, 20, 20, 50, 20]}, r"row 4 begins at 20 and ends at 20: an interval must be longer"),
-        ({"end_s": [60, 5, 20, 50, 30]}, r"row 1 begins at 10 and ends at 5: an interval must be longer"),
+        ({"end_s": [60, 20, 20, 50, 20]}, r"row 4 begins at 20 and ends at 20: an interval must be at least"),
+        ({"end_s": [60, 5, 20, 50, 30]}, r"row 1 begins at 10 and ends at 5: an interval must be at least"),
         ({"end_s": [60, 45, 20, 50, 30]}, r"row 3 begins at 40, before row 1 of the same client ends at 45"),
         (
             {"start_s": [0, 45, 0, 10, 20], "end_s": [60, 50, 20, 20, 30]},
@@ -110,7 +110,7 @@ def test_clients_are_drawn_with_assign_drawn(tmp_path: Path) -> None:
             r"availability.end: .*, row 4 holds 1e\+308, which must be in \[0, 1e11\]",
         ),
         ({"end_s": [60, 20, 20, 50, 2e9]}, r"availability.end: .*: row 4 ends 2e\+09 seconds after the table begins"),
-        ({"start_s": [1e-7, 10, 0, 40, 20], "end_s": [2e-7, 20, 20, 50, 30]}, r"row 0 .*: an interval must be longer"),
+        ({"start_s": [1e-7, 10, 0, 40, 20], "end_s": [2e-7, 20, 20, 50, 30]}, r"row 0 .* interval must be at least"),
         (
             {"own": [60, 100, 1e10, 100, 1e10]},
             r"availability.period: .*, row 2 holds 1.*, which must be in \[1e-3, 1e9\]",
@@ -172,6 +172,17 @@ def test_a_pickle_is_rejected(tmp_path: Path) -> None:
         trace(str(tmp_path / "nowhere.csv")).schedule(Draws(0, 3))
 
 
+def test_an_interval_of_a_microsecond_is_accepted(tmp_path: Path) -> None:
+    path = write(tmp_path, {"client": [0], "start_s": [0.0], "end_s": [1e-6]})
+    assert trace(path).schedule(Draws(0, 1)).end.tolist() == [1e-6]
+
+
+@pytest.mark.parametrize("option", ["state", "period"])
+def test_the_name_of_a_column_is_a_text(option: str) -> None:
+    with pytest.raises(OptionError, match=f"{option} must be"):
+        replace(trace("ready.csv"), **{option: ""})
+
+
 UNIX = 1_700_000_000
 
 
@@ -190,9 +201,12 @@ def test_a_table_in_unix_seconds_begins_at_zero(grid: bool, tmp_path: Path, capl
     assert "begins at 1700000000 seconds, as in UNIX time" in line
 
 
-def test_a_table_in_virtual_seconds_is_not_moved(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = write(tmp_path, {"client": [0], "start_s": [UNIX / 100], "end_s": [UNIX / 100 + 50]})
-    assert trace(path).schedule(Draws(0, 1)).start.tolist() == [UNIX / 100]
+@pytest.mark.parametrize("first_s", [UNIX / 100, 1e8])
+def test_a_table_in_virtual_seconds_is_not_moved(
+    first_s: float, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(tmp_path, {"client": [0], "start_s": [first_s], "end_s": [first_s + 50]})
+    assert trace(path).schedule(Draws(0, 1)).start.tolist() == [first_s]
     assert not caplog.messages
 
 

@@ -90,7 +90,7 @@ def test_equal_states_stay_equal_so_a_run_starts_with_different_ones() -> None:
         np.testing.assert_array_equal(equal_states.belief, [0.5, 0.5])
     theta = restless.coefficients(restless.initial_belief(4, 2, 0.5, np.random.default_rng(0)))
     assert (np.abs(theta) > 0).all()
-    assert (np.abs(theta) < restless.START).all()
+    assert (np.abs(theta) < restless.MAX_THETA_0).all()
     assert (theta[0] != theta[1]).all()
 
 

@@ -9,7 +9,7 @@ import pytest
 from fedcohort.command import line
 from fedcohort.command.replay import Replayed, main, make_selectors, replay
 from fedcohort.errors import CheckpointError, FedcohortError, IncompatibleConfig, OptionError
-from fedcohort.record.replayable import read_log, signals_in
+from fedcohort.record.replayable import find_signal_columns, read_log
 from fedcohort.startup.command_line import run_with_one_line_errors
 from run_harness import go
 from yaml_words import CONFIGS
@@ -88,7 +88,10 @@ def test_logged_vectors_are_read_back_unchanged(fedcbs: Path) -> None:
     assert facts["label_counts"].dtype.kind == "i"
     assert facts["label_counts"].sum(1).tolist() == facts["n_train"].tolist()
     names = [f"signal_a.b.{i}" for i in (0, 1, 10, 11, *range(2, 10))]
-    assert signals_in([*names, "signal_c", "score"]) == {"a.b": [f"signal_a.b.{i}" for i in range(12)], "c": "signal_c"}
+    assert find_signal_columns([*names, "signal_c", "score"]) == {
+        "a.b": [f"signal_a.b.{i}" for i in range(12)],
+        "c": "signal_c",
+    }
 
 
 def test_static_signals_are_read_from_the_log(fedcbs: Path) -> None:
@@ -156,7 +159,7 @@ def test_vectors_too_wide_in_some_rounds_are_named(tmp_path: Path, monkeypatch: 
     folder = ran(tmp_path, "selector=fedpns", "availability=bernoulli", "availability.p=0.3")
     log = read_log(folder)
     step = next(now.t + 1 for now in log.rounds if len(now.arrived) == 4)
-    assert "update_gram" in log.words
+    assert "update_gram" in log.signal_names
     says = rf"reads update_gram, which .*: its rows of 4 numbers are too long to be logged \(round {step}\)$"
     with pytest.raises(IncompatibleConfig, match=says):
         again(folder)

@@ -181,7 +181,7 @@ def test_metadata_without_skew_are_still_read(tmp_path: Path) -> None:
     skew = {"global_ci": 0.5, "client_ci": 0.25}
     play(watchers(), info(tmp_path / "run", skew=skew))
     assert metadata.load_info(tmp_path / "run").skew == skew
-    path = tmp_path / "run" / metadata.NAME
+    path = tmp_path / "run" / metadata.INFO_FILE
     stored = json.loads(path.read_text())
     del stored["info"]["skew"], stored["digest"]
     path.write_text(json.dumps(stored))

@@ -12,7 +12,7 @@ from pathlib import Path
 from fedcohort.command import compare, figures, replay, sync
 from fedcohort.host import messages
 from fedcohort.record import history, journal
-from fedcohort.record.folder import SEALED
+from fedcohort.record.folder import MANIFEST_FILES
 from fedcohort.startup import command_line, run
 from fedcohort.startup.compose import Composed
 from fedcohort.types import RoundReport
@@ -219,12 +219,12 @@ def trained_again(file: str, what: str, damage: Damage) -> Case:
 
 def _finished() -> Iterator[Case]:
     from_other: dict[str, Damage] = {"another run's": lambda path: take_from(run_of(templates() / "other"), path)}
-    for file, (what, damage) in product((*SEALED, "manifest.json"), {**DAMAGES, **from_other}.items()):
+    for file, (what, damage) in product((*MANIFEST_FILES, "manifest.json"), {**DAMAGES, **from_other}.items()):
         if (file, what) in (("manifest.json", "missing"), ("manifest.json", "without its last byte")):
             continue  # as in a run of an older version; a line end
         yield refused("finished", file, what, damage, "resume")
     read: dict[str, tuple[str, ...]] = {"replay": ("journal.jsonl", "info.json", "info.npz", "clients.parquet")}
-    read |= {"figures": (*read["replay"], "summary.json"), "sync": SEALED}
+    read |= {"figures": (*read["replay"], "summary.json"), "sync": MANIFEST_FILES}
     for command, files in read.items():
         some = ("truncated", "a bit of its middle", "a bit of its footer", "a named pipe")
         for file, what in product(files, some):
@@ -238,7 +238,7 @@ def _reformat(path: Path) -> None:
 
 def _killed() -> Iterator[Case]:
     """No manifest: each file has a check of its own."""
-    journal_file, piece = history.NAME, "clients/000002.parquet"
+    journal_file, piece = history.JOURNAL_FILE, "clients/000002.parquet"
     from_other: dict[str, Damage] = {
         "another run's": lambda path: take_from(run_of(templates() / "killed_other"), path)
     }

@@ -102,7 +102,7 @@ def test_what_is_not_measured_is_refused() -> None:
 @pytest.mark.parametrize(("metrics", "line"), [({}, "was never measured"), ({"server_val/acc": "NaN"}, "is nan")])
 def test_a_number_that_is_none_is_a_failure(tmp_path: Path, metrics: dict[str, str], line: str) -> None:
     facts = {"step": 1, "time_ms": 0, "metrics": metrics, "trace": {}, "fingerprint": "", "cohort": [], "arrived": []}
-    (tmp_path / history.NAME).write_text(json.dumps(facts).replace('"NaN"', "NaN") + "\n")
+    (tmp_path / history.JOURNAL_FILE).write_text(json.dumps(facts).replace('"NaN"', "NaN") + "\n")
     with pytest.raises(FedcohortError, match=line):
         read_objective(tmp_path, "server_val/acc")
 
@@ -111,7 +111,7 @@ def test_the_untrained_models_value_is_none_of_the_runs(tmp_path: Path) -> None:
     """With eval.every > rounds it is the only one there is, the same for all trials."""
     facts = {"time_ms": 0, "trace": {}, "fingerprint": "", "cohort": [], "arrived": []}
     lines = [{"step": 0, "metrics": {"server_val/acc": 0.1}, **facts}, {"step": 1, "metrics": {}, **facts}]
-    (tmp_path / history.NAME).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    (tmp_path / history.JOURNAL_FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     with pytest.raises(FedcohortError, match=r"was never measured in .*: lower eval\.every"):
         read_objective(tmp_path, "server_val/acc")
 

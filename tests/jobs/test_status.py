@@ -77,7 +77,7 @@ def test_a_job_that_says_running_and_has_nobody_was_killed(tmp_path: Path) -> No
     assert sweep_folder.read_plan(tmp_path) == plan
     run = ran(tmp_path / "run", 10)
     SweepJob(tmp_path, 0, ("seed=0",), run).note("running")
-    lock = try_to_lock(tmp_path / sweep_folder.LOCK)
+    lock = try_to_lock(tmp_path / sweep_folder.LOCK_FILE)
     assert lock is not None
     assert read_status(tmp_path, plan).records[0].how == "running"
     lock.close()

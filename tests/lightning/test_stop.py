@@ -17,11 +17,11 @@ from fedcohort.host import messages
 from fedcohort.lightning import trainer
 from fedcohort.ranks import rank
 from fedcohort.record import claim, manifest
-from fedcohort.selector.base import begins_with_all
+from fedcohort.selector.base import describe_full_first_round
 from fedcohort.training.local import LocalTrainer
 from run_harness import Collect, FinishedRun, go, same_bits
 
-BEGINS = f"{begins_with_all('flash')}\n"  # said at the start
+BEGINS = f"{describe_full_first_round('flash')}\n"  # said at the start
 WORDS = ("selector=flash", "agg=scaffold", "split.limit=240", "rounds=4")
 INT, TERM = signal.SIGINT, signal.SIGTERM
 

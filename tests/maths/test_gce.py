@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fedcohort.maths.gce import gce
+from fedcohort.maths.gce import generalised_ce
 from known import known
 
 
@@ -15,7 +15,7 @@ def test_the_loss_and_its_gradient_relative_to_cross_entropy(p: float, loss: flo
     """(1 - p^.7) / .7, and p^.7."""
     y = torch.tensor([0])
     grads = []
-    for function in (lambda logp: gce(logp, y, 0.7), lambda logp: -logp[:, 0]):
+    for function in (lambda logp: generalised_ce(logp, y, 0.7), lambda logp: -logp[:, 0]):
         logits = torch.tensor([[p, 1 - p]], dtype=torch.float64).log().requires_grad_()
         value = function(torch.log_softmax(logits, 1))
         value.sum().backward()
@@ -27,5 +27,5 @@ def test_the_loss_and_its_gradient_relative_to_cross_entropy(p: float, loss: flo
 def test_q_of_one_is_the_absolute_error_and_zero_is_cross_entropy() -> None:
     logp = torch.tensor([[0.3, 0.7], [0.8, 0.2]], dtype=torch.float64).log()
     y = torch.tensor([0, 0])
-    torch.testing.assert_close(gce(logp, y, 1.0), torch.tensor([0.7, 0.2], dtype=torch.float64))
-    torch.testing.assert_close(gce(logp, y, 1e-9), -logp[:, 0], atol=1e-7, rtol=0)
+    torch.testing.assert_close(generalised_ce(logp, y, 1.0), torch.tensor([0.7, 0.2], dtype=torch.float64))
+    torch.testing.assert_close(generalised_ce(logp, y, 1e-9), -logp[:, 0], atol=1e-7, rtol=0)

@@ -86,7 +86,7 @@ def lloyd(X: np.ndarray, centres: np.ndarray, steps: int) -> tuple[list[float], 
 def test_k_means_stops_after_the_maximum_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand places on a line with all forty starts at one end: they are still moving after 600 steps."""
     X = np.arange(1000.0)[:, None]
-    monkeypatch.setattr(kmeans, "_starts", lambda X, count, rng: X[:count].copy())
+    monkeypatch.setattr(kmeans, "_draw_centres", lambda X, count, rng: X[:count].copy())
     sums, label = lloyd(X, X[:40], 300)
     found = kmeans._run(X, 40, rng())
     assert found[0] == pytest.approx(sums[-1], rel=1e-12)
@@ -96,7 +96,7 @@ def test_k_means_stops_after_the_maximum_of_steps(monkeypatch: pytest.MonkeyPatc
 
 def test_levels_stop_after_fifty_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.sort(rng().random(1000))[:, None]
-    monkeypatch.setattr(kmeans, "_starts", lambda X, count, rng: X[:count].copy())
+    monkeypatch.setattr(kmeans, "_draw_centres", lambda X, count, rng: X[:count].copy())
     _, label = lloyd(X, X[:40], 50)
     np.testing.assert_allclose(
         cluster_numbers(X[:, 0], 40, rng()), [X[label == h].mean() for h in range(40)], rtol=1e-12
@@ -125,7 +125,7 @@ def test_initial_centres_by_hand(u: float, third: int) -> None:
     0, 9, 9, 1, in sums 0, 0, 9, 18, 19: the third start is row 2 below 9/19, row 3 below 18/19.
     """
     X = np.array([[0.0, 0.0], [6.0, 8.0], [0.0, 3.0], [3.0, 0.0], [6.0, 7.0]])
-    starts = kmeans._starts(X, 3, Scripted(0.4, u))
+    starts = kmeans._draw_centres(X, 3, Scripted(0.4, u))
     np.testing.assert_array_equal(starts, X[[0, 1, third]])
 
 
@@ -133,10 +133,10 @@ def test_rounding_errors_cause_no_oscillation(monkeypatch: pytest.MonkeyPatch) -
     """Near 1e16 numbers are 2 apart, and a mean is none of them: steps alone would never settle."""
     X, starts = 1e16 + np.array([[0.0], [2], [4], [4], [4], [6], [6]]), 1e16 + np.array([[6.0], [0.0]])
     assert lloyd(X, starts, 41)[0][-4:] == [12.0, 16.0, 12.0, 16.0]
-    monkeypatch.setattr(kmeans, "_starts", lambda X, count, rng: starts.copy())
+    monkeypatch.setattr(kmeans, "_draw_centres", lambda X, count, rng: starts.copy())
     ends = []
     for steps in (300, 301):
-        monkeypatch.setattr(kmeans, "STEPS", steps)
+        monkeypatch.setattr(kmeans, "MAX_STEPS", steps)
         ends.append(kmeans._run(X, 2, rng()))
     assert ends[0][0] == ends[1][0]
     np.testing.assert_array_equal(ends[0][1], ends[1][1])

@@ -28,17 +28,17 @@ def put_into_old_form(folder: Path) -> None:
     table = pa.Table.from_pandas(pd.concat(pieces), preserve_index=False)
     kinds = {"step": pa.int32(), "client": pa.int32()}
     schema = pa.schema([pa.field(field.name, kinds.get(field.name, field.type)) for field in table.schema])
-    notes = {client_files.STEPS: json.dumps(sorted({int(step) for step in past.clients()["step"]}))}
-    pq.write_table(table.cast(schema).replace_schema_metadata(notes), folder / client_files.TABLE)
-    journal = folder / history.NAME
+    notes = {client_files.STEPS_KEY: json.dumps(sorted({int(step) for step in past.clients()["step"]}))}
+    pq.write_table(table.cast(schema).replace_schema_metadata(notes), folder / client_files.TABLE_FILE)
+    journal = folder / history.JOURNAL_FILE
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
     older = [{k: v for k, v in line.items() if k not in ("present", "table", "digest")} for line in lines]
     journal.write_text("".join(json.dumps(line) + "\n" for line in older))
-    written = json.loads((folder / metadata.NAME).read_text())
+    written = json.loads((folder / metadata.INFO_FILE).read_text())
     for name, value in written["info"].items():
         if isinstance(value, dict) and value.keys() == {"dtype"}:
             value["array"] = getattr(info, name).tolist()
     del written["digest"]
     manifest.remove_manifest(folder)
-    (folder / metadata.NAME).write_text(json.dumps(written) + "\n")
-    (folder / metadata.ARRAYS).unlink()
+    (folder / metadata.INFO_FILE).write_text(json.dumps(written) + "\n")
+    (folder / metadata.ARRAYS_FILE).unlink()

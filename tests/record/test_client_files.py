@@ -26,7 +26,7 @@ def test_damaged_swapped_or_missing_files_are_found(tmp_path: Path) -> None:
     assert "000002.parquet, the per-client table of round 2, is missing" in damage[2]
     assert "000003.parquet, the per-client table of round 3, is not what was written" in damage[3]
     with pytest.raises(DamagedFile, match="round 3, is not what was written"):
-        client_table.consolidate(tmp_path, {1, 3}, tables)
+        client_table.merge_steps(tmp_path, {1, 3}, tables)
     assert client_files.step_file(tmp_path, 1).exists()
 
 

@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from fedcohort.record import client_table
-from fedcohort.record.client_table import consolidate, load_rows, write_step
+from fedcohort.record.client_table import load_rows, merge_steps, write_step
 from fedcohort.round.client_facts import FLAGS
 from run_harness import go
 
@@ -38,7 +38,7 @@ def test_columns_and_types_do_not_depend_on_the_first_step(
     for step in order:
         write_step(tmp_path, step, parts[step])
     if finished:
-        consolidate(tmp_path, set(order))
+        merge_steps(tmp_path, set(order))
     table = load_rows(tmp_path, set(order))
     assert list(table.columns) == COLUMNS
     kinds = {name: str(kind) for name, kind in table.dtypes.items()}
@@ -59,7 +59,7 @@ def test_unknown_values_are_null_in_the_file(tmp_path: Path) -> None:
     """Not NaN here and null there: other readers than pandas tell them apart."""
     for step, columns in enumerate((STEP_0, STEP_1)):
         write_step(tmp_path, step, columns)
-    consolidate(tmp_path, {0, 1})
+    merge_steps(tmp_path, {0, 1})
     file = pyarrow.parquet.read_table(tmp_path / "clients.parquet")
     assert file["test_acc"].to_pylist() == [0.1, 0.2, None, None, None, None]
     assert file["train_loss"].to_pylist() == [None, None, None, 1.5, None, None]
@@ -69,7 +69,7 @@ def test_unknown_values_are_null_in_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("selector", ["flash", "powd"])
 def test_every_column_of_a_run_is_documented_and_ordered(tmp_path: Path, selector: str) -> None:
     columns = go(tmp_path, f"selector={selector}", "rounds=2").last.clients
-    families = client_table.FAMILIES
+    families = client_table.COLUMN_PREFIXES
     for documented in (next((family for family in families if name.startswith(family)), name) for name in columns):
-        assert documented in client_table.ORDER
+        assert documented in client_table.COLUMN_ORDER
         assert re.search(rf"^    .*\b{documented}\b", client_table.__doc__ or "", re.MULTILINE)

@@ -42,7 +42,7 @@ def test_the_older_format_is_different(folders: tuple[Path, Path]) -> None:
     assert len(read(old).clients(first=1)) == 5 * 12
     if "random" in new.name:
         assert len(read(new).clients(first=1)) < 5 * 12
-    assert not (old / metadata.ARRAYS).exists()
+    assert not (old / metadata.ARRAYS_FILE).exists()
 
 
 def test_availability_is_read_from_the_table(folders: tuple[Path, Path]) -> None:

@@ -16,30 +16,30 @@ def test_a_changed_file_is_reported(tmp_path: Path) -> None:
     for name, content in OLD.items():
         (tmp_path / name).write_bytes(content)
     manifest.write_manifest(tmp_path, [*OLD, "absent"])
-    manifest.check_all(tmp_path)
+    manifest.check_all_files(tmp_path)
     (tmp_path / "a").write_bytes(b"oLd a")
     manifest.check_file(tmp_path / "b")
     with pytest.raises(DamagedFile, match=r"/a is damaged: its content differs from manifest\.json"):
         manifest.check_file(tmp_path / "a")
     (tmp_path / "a").unlink()
     with pytest.raises(DamagedFile, match=r"/a is missing, although manifest\.json in its folder lists it"):
-        manifest.check_all(tmp_path)
+        manifest.check_all_files(tmp_path)
     manifest.remove_manifest(tmp_path)
-    manifest.check_all(tmp_path)
+    manifest.check_all_files(tmp_path)
 
 
 def test_a_damaged_or_unknown_manifest_is_reported(tmp_path: Path) -> None:
-    manifest.replace_files(tmp_path, OLD, create=True)
+    manifest.replace_files(tmp_path, OLD, create_missing=True)
     path = tmp_path / manifest.NAME
     content = path.read_text()
     path.write_text(content.replace('"bytes": 5', '"bytes": 6', 1))
     with pytest.raises(DamagedFile, match=r"manifest\.json is damaged"):
-        manifest.check_all(tmp_path)
+        manifest.check_all_files(tmp_path)
     path.write_text(content.replace('"format": 1', '"format": 9'))
     with pytest.raises(DamagedFile, match=r"manifest\.json has the format 9, this version of fedcohort reads 1"):
-        manifest.check_all(tmp_path)
+        manifest.check_all_files(tmp_path)
     path.write_bytes(content.replace("\n", "\r\n").encode())  # as git may check it out
-    manifest.check_all(tmp_path)
+    manifest.check_all_files(tmp_path)
 
 
 def test_a_folder_without_a_manifest_gets_none_by_default(tmp_path: Path) -> None:
@@ -55,11 +55,11 @@ def test_a_kill_at_any_point_leaves_sound_files(
 ) -> None:
     """Calls: the manifest with both contents, the two files, the manifest with the new contents."""
     if not first:
-        manifest.replace_files(tmp_path, OLD, create=True)
-    kill_at(monkeypatch, os, "replace", call, when, lambda: manifest.replace_files(tmp_path, NEW, create=True))
-    manifest.check_all(tmp_path)
-    manifest.replace_files(tmp_path, NEW, create=True)
-    manifest.check_all(tmp_path)
+        manifest.replace_files(tmp_path, OLD, create_missing=True)
+    kill_at(monkeypatch, os, "replace", call, when, lambda: manifest.replace_files(tmp_path, NEW, create_missing=True))
+    manifest.check_all_files(tmp_path)
+    manifest.replace_files(tmp_path, NEW, create_missing=True)
+    manifest.check_all_files(tmp_path)
     (tmp_path / "a").write_bytes(OLD["a"])
     with pytest.raises(DamagedFile):
-        manifest.check_all(tmp_path)
+        manifest.check_all_files(tmp_path)

@@ -1,6 +1,7 @@
 """Sums do not depend on who comes first, and a rank's part is a part."""
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from fedcohort.flat import FlatModel
 from fedcohort.round.aggregate import apply_advice
 from fedcohort.round.collect import CHUNK, CollectOptions, Collector
 from fedcohort.round.collected import reweight
-from fedcohort.types import Advice, ClientUpdate
+from fedcohort.types import Advice, ClientUpdate, UpdateGroup
 from known import known
 from yaml_words import make
 
@@ -69,6 +70,25 @@ def test_advice_changes_the_weights() -> None:
         0.0,
         8.0,
     ]
+
+
+def test_a_group_is_added_at_once_without_its_excluded_client() -> None:
+    """Updates 1, 2 and 5 with weights 1, 2 and 3, of which the second is too long: (1 * 1 + 3 * 5) / (1 + 3)."""
+    deltas, norms = {0: 1.0, 1: 2.0, 2: 5.0}, {0: 1.0, 1: 1e9, 2: 5.0}
+    calls: list[dict[int, float]] = []
+
+    def total(weights: Mapping[int, float]) -> torch.Tensor:
+        calls.append(dict(weights))
+        return torch.tensor([sum(w * deltas[k] for k, w in weights.items())], dtype=torch.float64)
+
+    group = UpdateGroup(norms, total)
+    collector = Collector(make_layout(1), np.arange(3), np.array([1.0, 2.0, 3.0]), CollectOptions(longest=10.0))
+    for client in deltas:
+        assert not calls
+        collector.add(make_update(client, [float("nan")], group=group))
+    collected = collector.finish(lambda tensor: tensor, lambda tensor: tensor)
+    assert calls == [{0: 1.0, 2: 3.0}]
+    assert (known(collected.mean).tolist(), collected.clients.tolist()) == ([4.0], [0, 2])
 
 
 def test_a_column_is_kept_per_signal() -> None:

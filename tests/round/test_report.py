@@ -91,8 +91,9 @@ def test_the_weight_of_attackers_is_relative_to_the_sum_of_weights() -> None:
     """Client 4 lies: 3/4 of the weight, one of two clients that arrived; weights may have any sum."""
     liars = np.array([False, False, True, False, True])
     sequences = federation(np.ones((5, 1)), single=False)
-    metrics = data_metrics(sequences, collected(weights=np.array([0.5, 1.5])), liars)
-    assert metrics == pytest.approx({"attack/weight": 0.75, "attack/share": 0.5})
+    for total in (0.5, 1.0, 2.0):
+        metrics = data_metrics(sequences, collected(weights=total * np.array([0.25, 0.75])), liars)
+        assert metrics == pytest.approx({"attack/weight": 0.75, "attack/share": 0.5})
     assert data_metrics(sequences, collected(weights=np.zeros(2)), liars) == {}
 
 

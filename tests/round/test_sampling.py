@@ -3,20 +3,25 @@
 import os
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from fedcohort.device.base import Timing
+from fedcohort.rng import Draws
 from fedcohort.round import aggregate as closing
 from fedcohort.round import sampling
+from fedcohort.round.jobs import Jobs
 from fedcohort.round.store import MappedStore, MemoryStore
 from fedcohort.samples.base import LOSSES
 from fedcohort.signal.base import Reported, find
 from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import ClientUpdate
 from killing import die, in_a_child, stop_after
+from known import known
 from run_harness import FinishedRun, go, same_bits
 
 LISTS = ("samples=fedbalancer", "samples.w=1", "samples.lss=0.3", "deadline=fixed", "deadline.k=0.8")
@@ -28,6 +33,29 @@ def loss_lists(ran: FinishedRun) -> dict[int, np.ndarray]:
     state = torch.load(ran.folder / "last.ckpt", weights_only=True)["callbacks"]
     (clients,) = [entry["clients"] for entry in state.values() if "clients" in entry]
     return {int(client): row[LOSSES].numpy() for client, row in clients.items() if LOSSES in row}
+
+
+def test_a_job_has_the_chosen_samples_and_none_where_these_are_all() -> None:
+    """Client 0 chooses all of its three samples, client 2 the first of its five."""
+    rows = {3: np.arange(3), 5: np.arange(1)}
+    part: Any = SimpleNamespace(everything=False, keeps_losses=False, choose=lambda state, request: rows[request.n])
+    federation: Any = SimpleNamespace(n_train=np.array([3, 4, 5]))
+    two = np.ones(2)
+    jobs = Jobs(
+        np.array([0, 2]),
+        np.zeros(2, np.int64),
+        np.zeros(2, bool),
+        np.ones(2, np.int64),
+        np.ones(2, np.int64),
+        np.zeros(2),
+        [None] * 2,
+        np.zeros(2),
+        announced_s=np.full(2, np.inf),
+        expected=Timing(two, two, two, two),
+    )
+    chosen = sampling.SampleSelection(part, federation, None, MemoryStore(), None).choose(None, jobs, {}, Draws(0, 3))  # type: ignore[arg-type]
+    assert chosen.rows[0] is None
+    assert known(chosen.rows[1]).tolist() == [0]
 
 
 def test_every_client_that_trained_has_a_list_of_losses(tmp_path: Path) -> None:

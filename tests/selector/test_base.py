@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from fedcohort.selector.base import answers, successive, top
+from fedcohort.selector.base import draw_successively, find_answers, top
 from fedcohort.types import ProbeResult
 
 
@@ -39,7 +39,7 @@ def test_top_equals_the_start_of_the_full_order(make: Callable[[int], np.random.
         weights[rng.random(K) < 0.2] = rng.choice([0.0, np.nan, np.inf])
         available = np.flatnonzero(rng.random(K) < 0.8)
         count = int(rng.integers(0, K + 2))
-        selections = successive(weights, available, count, make(seed))
+        selections = draw_successively(weights, available, count, make(seed))
         assert selections.tolist() == in_full(weights, available, count, make(seed))
 
 
@@ -75,6 +75,6 @@ def test_clients_above_a_tie_are_selected_first() -> None:
 
 
 def test_without_a_probe_there_are_no_answers() -> None:
-    nobody, heard = answers({}, "loss"), ProbeResult(np.arange(2), np.ones(2))
+    nobody, heard = find_answers({}, "loss"), ProbeResult(np.arange(2), np.ones(2))
     assert (nobody.clients.shape, nobody.values.shape) == ((0,), (0,))
-    assert answers({"loss": heard}, "loss") is heard
+    assert find_answers({"loss": heard}, "loss") is heard

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.maths.qcid import BLOCK, qcid
+from fedcohort.maths.qcid import BLOCK, class_imbalances
 from fedcohort.selector.fedcbs import FedCbs, State
 from fedcohort.signal.base import Static, find
 from known import known
@@ -23,12 +23,12 @@ def cbs(**changes: Any) -> FedCbs:
 
 
 def imbalance_of(*clients: int) -> float:
-    return float(qcid(H[list(clients)].sum(0, keepdims=True).astype(float))[0])
+    return float(class_imbalances(H[list(clients)].sum(0, keepdims=True).astype(float))[0])
 
 
 def test_imbalances_by_hand() -> None:
     """Client 1: five shares of 1/5: 5 (1/30)^2 + (1/6)^2 = 1/30. Clients 2 and 3: 6 (1/6)^2. Together they have all."""
-    np.testing.assert_allclose(qcid(H.astype(float)), [0, 0.033333, 0.166667, 0.166667], atol=5e-7)
+    np.testing.assert_allclose(class_imbalances(H.astype(float)), [0, 0.033333, 0.166667, 0.166667], atol=5e-7)
     imbalances = [imbalance_of(*S) for S in combinations(range(4), 3)]
     np.testing.assert_allclose(imbalances, [0.014815, 0.02963, 0, 0.003704], atol=5e-7)
     assert imbalances[2] == 0
@@ -120,7 +120,7 @@ def test_a_long_cohort_does_not_overflow() -> None:
 def test_clients_without_samples_have_the_largest_imbalance() -> None:
     """As one-sided as can be: 1 - 1/6."""
     nobody = np.zeros((3, 6), np.int64)
-    np.testing.assert_allclose(qcid(nobody.astype(float)), 5 / 6)
+    np.testing.assert_allclose(class_imbalances(nobody.astype(float)), 5 / 6)
     assert len(
         cbs().select(State(np.ones(3, np.int64)), context(0, 2, 3, signals={"label_counts": nobody}), {})[0].clients
     )
@@ -141,6 +141,6 @@ def test_an_imbalance_depends_only_on_its_row() -> None:
     counts, in_block = rng.integers(0, 3, (BLOCK + 7, 6)).astype(float), np.array([1.0, 0, 0, 2, 0, 0])
     counts[-1] = counts[BLOCK] = 0
     for added in (np.zeros(6), in_block):
-        single = [qcid((counts[i] + added)[None])[0] for i in (0, 1, BLOCK - 1, BLOCK, BLOCK + 6)]
-        assert qcid(counts, added)[[0, 1, BLOCK - 1, BLOCK, BLOCK + 6]].tolist() == single
+        single = [class_imbalances((counts[i] + added)[None])[0] for i in (0, 1, BLOCK - 1, BLOCK, BLOCK + 6)]
+        assert class_imbalances(counts, added)[[0, 1, BLOCK - 1, BLOCK, BLOCK + 6]].tolist() == single
     assert counts[-1].sum() == 0  # the caller's counts stay as they were

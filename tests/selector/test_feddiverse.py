@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from fedcohort.selector.base import draw
-from fedcohort.selector.feddiverse import FedDiverse, State, draw_one, draw_probabilities, find_uninformative, normalise
-from fedcohort.signal.base import unknowable
+from fedcohort.selector.feddiverse import FedDiverse, State, draw_one, draw_probabilities, is_uninformative, normalise
+from fedcohort.signal.base import unknowable_signals
 from fedcohort.types import Population, ProbeResult, RoundContext
 from selector_harness import World, context, ids, play
 from yaml_words import node
@@ -224,8 +224,8 @@ def test_the_ablations_read_only_the_matrices(source: str) -> None:
 
 
 def test_the_ablations_are_oracles_and_the_method_is_not() -> None:
-    assert unknowable(make().needs) == []
-    assert all(unknowable(make(source=source).needs) == ["group_counts"] for source in ("known_dht", "known_matrix"))
+    assert unknowable_signals(make().needs) == []
+    assert all(unknowable_signals(make(source=s).needs) == ["group_counts"] for s in ("known_dht", "known_matrix"))
 
 
 def test_estimates_without_attribute_information_give_a_notice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,4 +239,4 @@ def test_estimates_without_attribute_information_give_a_notice(monkeypatch: pyte
         selector.select(start, ctx, {"dht": ProbeResult(np.arange(len(rows)), blind[rows])})
         assert len(lines) == expected
     assert lines[0].startswith("selector=feddiverse: the estimates of 2 of 3 clients hold no information on attributes")
-    assert find_uninformative(blind).tolist() == [True, True, False, False]
+    assert is_uninformative(blind).tolist() == [True, True, False, False]

@@ -14,7 +14,7 @@ from fedcohort.selector.fedpns import (
     FedPns,
     State,
     agreement,
-    agreement_without,
+    agreements_after_removal,
     divide_by_largest,
     find_opposing,
     products_per_step,
@@ -49,7 +49,9 @@ def test_agreement_by_hand() -> None:
     """The sum of G is (1.5, 1.7): (2.25 + 2.89) / 4; without 3 it is (2.5, 1.5): 8.5 / 3."""
     H = G @ G.T
     assert agreement(H, np.arange(4)) == pytest.approx(1.285)
-    np.testing.assert_allclose(agreement_without(H, np.arange(4)), [1.046667, 0.563333, 0.496667, 2.833333], atol=5e-7)
+    np.testing.assert_allclose(
+        agreements_after_removal(H, np.arange(4)), [1.046667, 0.563333, 0.496667, 2.833333], atol=5e-7
+    )
     np.testing.assert_array_equal(find_opposing(H, 3), [[3], [3]])
     np.testing.assert_array_equal(
         find_opposing(H, 1), [[3], [3]]
@@ -64,7 +66,7 @@ def test_without_clients_there_is_no_agreement() -> None:
 def test_a_mean_would_label_one_more_client() -> None:
     """The departure's reason: over |A| the values are .32125, and .348889 without client 0."""
     H = G @ G.T
-    mean = agreement_without(H, np.arange(4)) / 3
+    mean = agreements_after_removal(H, np.arange(4)) / 3
     assert agreement(H, np.arange(4)) / 4 == pytest.approx(0.32125)
     assert mean[0] == pytest.approx(0.348889, abs=5e-7)
     assert np.flatnonzero(mean > 0.32125).tolist() == [0, 3]
@@ -82,7 +84,7 @@ def test_the_gram_matrix_gives_the_same_labels_as_the_updates() -> None:
 
         assert agreement(H, members) == pytest.approx(direct(members), abs=1e-10)
         expected = [direct(members[members != k]) for k in members]
-        np.testing.assert_allclose(agreement_without(H, members), expected, atol=1e-10)
+        np.testing.assert_allclose(agreements_after_removal(H, members), expected, atol=1e-10)
         steps = rng.integers(1, 9, 7).astype(np.float64)
         g_step = g / steps[:, None]
         np.testing.assert_allclose(products_per_step(H, steps), g_step @ g_step.T, atol=1e-10)

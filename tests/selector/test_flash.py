@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from fedcohort.selector.contexts import FEATURES
-from fedcohort.signal.robust_loss import robust
+from fedcohort.signal.robust_loss import robust_loss
 from flash_toy import LOSSES, RAW, SECONDS, flash, play_rounds, ridge, theta
 from known import known
 from selector_harness import World, cohorts, play
@@ -232,7 +232,7 @@ def test_the_robust_loss_by_hand() -> None:
     """p = (.7, .2, .1), y = 0: CE = -ln .7, entropy .8018186, RCE = 4 (1 - .7)."""
     logp, y = torch.tensor([[0.7, 0.2, 0.1]], dtype=torch.float64).log(), torch.tensor([0])
     for (alpha, beta), value in (((0.1, 4.0), 5.2368568), ((1.0, 1.0), 2.3584935), ((0.0, 0.0), 0.3566749)):
-        loss = robust(logp, y, {"alpha": alpha, "beta": beta, "A": -4.0})
+        loss = robust_loss(logp, y, {"alpha": alpha, "beta": beta, "A": -4.0})
         assert loss.item() == pytest.approx(value, abs=5e-8)
 
 

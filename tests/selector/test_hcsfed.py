@@ -285,3 +285,18 @@ def test_every_client_can_be_selected_in_a_cohort_of_three(tmp_path: Path) -> No
     words = ("clients=6", "cohort=3", "rounds=30", "heterogeneity=iid", "partition=label_shards", "partition.shards=1")
     ran = go(tmp_path, "selector=hcsfed", "model=logreg", "client.epochs=1", *words)
     assert {int(client) for report in ran.reports for client in report.cohort} == set(range(6))
+
+
+def test_all_clients_compress_with_the_same_random_numbers_in_every_round() -> None:
+    """The key is a number of the method: results of earlier versions would change with it."""
+    selector = hcs(recluster=2)
+    for round in (0, 2):
+        (probe,) = selector.plan(blank(), context(round, 4, 10))
+        assert probe.options["key"] == 0
+
+
+def test_without_a_sketch_there_is_no_norm() -> None:
+    """No client arrived in the first round of the variant whose sketches are updates."""
+    selection, _ = hcs(variant="feddiverse_paper").select(blank(), context(1, 4, 10), {})
+    assert np.isnan(selection.score_terms["norm"]).all()
+    assert len(selection.clients) == 4

@@ -16,7 +16,7 @@ from fedcohort.selector.ranking import (
     normalise_utilities,
     speed_factor,
     split_cohort,
-    staleness,
+    staleness_bonus,
     utilities,
 )
 from fedcohort.signal.base import find
@@ -70,8 +70,8 @@ def test_the_signals_are_those_of_the_samples_trained_on() -> None:
 
 def test_the_bonus_grows_with_the_rounds_since_the_last_selection() -> None:
     """sqrt(.1 ln R / last)."""
-    np.testing.assert_allclose(staleness(10, ids(5, 9)), [0.214597, 0.159951], atol=5e-7)
-    np.testing.assert_allclose(staleness(100, ids(1, 0)), [0.678614, 0.0], atol=5e-7)
+    np.testing.assert_allclose(staleness_bonus(10, ids(5, 9)), [0.214597, 0.159951], atol=5e-7)
+    np.testing.assert_allclose(staleness_bonus(100, ids(1, 0)), [0.678614, 0.0], atol=5e-7)
 
 
 def test_slow_clients_are_penalised() -> None:

@@ -11,8 +11,8 @@ import torch
 from fedcohort.component import Requirement
 from fedcohort.errors import OptionError
 from fedcohort.selector.pyramidfl import (
-    ANY_WORK,
-    FINISHED_UPDATE,
+    UNRESTRICTED_UPDATE,
+    VARIABLE_WORK,
     PyramidFl,
     drop_rates,
     importances,
@@ -96,6 +96,7 @@ def test_passes_cap_the_work() -> None:
     assert chosen(passes=5).units.tolist() == [5, 5, 5]
     assert chosen(passes=8).units.tolist() == [8, 5, 8]
     assert chosen(passes=8, units=3).units.max() == 8
+    assert chosen(passes=1, units=1).units.tolist() == [1, 1, 1]
     assert "pass_units" in pyramid(passes=5).needs
     assert "pass_units" not in pyramid().needs
 
@@ -150,9 +151,9 @@ def test_importance_decides_from_the_second_time_on() -> None:
 @pytest.mark.parametrize(
     ("high", "beta", "requirements"),
     [
-        (0.6, 1.0, {FINISHED_UPDATE, ANY_WORK}),
-        (0.6, 0.0, {FINISHED_UPDATE}),
-        (0.0, 1.0, {ANY_WORK}),
+        (0.6, 1.0, {UNRESTRICTED_UPDATE, VARIABLE_WORK}),
+        (0.6, 0.0, {UNRESTRICTED_UPDATE}),
+        (0.0, 1.0, {VARIABLE_WORK}),
         (0, 0, set()),
     ],
 )

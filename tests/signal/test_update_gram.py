@@ -8,7 +8,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fedcohort.signal.base import Derived, find
-from fedcohort.signal.update_gram import COLUMNS, gram
+from fedcohort.signal.update_gram import COLUMNS, inner_products
 from selector_harness import derive
 from signal_kinds import find_derived
 
@@ -53,7 +53,7 @@ def test_it_is_float64_and_copies_no_updates() -> None:
     nobody: Any = None
     U = 1e30 * make_updates(3, 4 * COLUMNS, torch.float32)
     with Largest() as largest:
-        matrix = gram(nobody, U)
+        matrix = inner_products(nobody, U)
     assert matrix.dtype == np.float64
     np.testing.assert_allclose(matrix, U.double().numpy() @ U.double().numpy().T, rtol=1e-9)
     assert largest.found == 3 * COLUMNS

@@ -91,7 +91,7 @@ def test_a_kill_beside_the_manifest_leaves_a_sound_run(
     kill_at(monkeypatch, manifest, name, 1, when, lambda: resumed(logs))
     found = resumed(logs)  # it may have finished before the kill
     assert bool((found.weights() == whole.weights()).all())
-    manifest.check_all(found.folder)
+    manifest.check_all_files(found.folder)
 
 
 def test_each_of_fifty_flipped_bits_is_detected(logs: Path) -> None:
@@ -262,10 +262,10 @@ def test_a_run_without_a_forced_resume_has_no_tag(whole: FinishedRun) -> None:
 
 def test_an_incomplete_record_of_a_start_affects_no_other(tmp_path: Path) -> None:
     start = {"round": 0, "forced": None, **provenance.current_start({}, {}, "")}
-    provenance.note_start(tmp_path, start)
-    with (tmp_path / provenance.STARTS).open("a") as file:
+    provenance.append_start(tmp_path, start)
+    with (tmp_path / provenance.STARTS_FILE).open("a") as file:
         file.write('{"round": 3, "forc')
-    provenance.note_start(tmp_path, {**start, "round": 5})
+    provenance.append_start(tmp_path, {**start, "round": 5})
     assert [found["round"] for found in provenance.read_starts(tmp_path)] == [0, 5]
 
 

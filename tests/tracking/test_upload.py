@@ -217,7 +217,7 @@ def test_the_headline_has_a_name_that_sorts_first(logs: Logs) -> None:
     play(watchers(logs), run_info(logs))
     run = check(logs, 6)
     client, names = logs.client(), sorted(run.data.metrics)
-    assert names[0] == record.MAIN_METRIC
+    assert names[0] == record.SORTED_FIRST
     histories = [client.get_metric_history(run.info.run_id, name) for name in (names[0], "test/acc")]
     first, second = ([(each.step, each.timestamp, each.value) for each in of] for of in histories)
     assert first == second != []

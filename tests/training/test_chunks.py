@@ -15,6 +15,7 @@ def test_the_widest_layer_bounds_a_wide_one() -> None:
     """512 MiB of 2^14 floats between two layers are 2^29 / 2^16 samples, where inputs alone would allow 2^24."""
     network = nn.Sequential(nn.Linear(1, 2**14), nn.ReLU(), nn.Linear(2**14, 2))
     assert count_at_once(network, torch.zeros(3, 1)) == 2**13
+    assert count_at_once(nn.Linear(1, 3 * 2**12), torch.zeros(3, 1)) == 10922, "2^17 / 12, rounded down"
 
 
 def test_some_samples_whatever_they_take() -> None:

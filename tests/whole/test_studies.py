@@ -1,4 +1,4 @@
-"""The studies that are committed: their rows are of the configs as these are now."""
+"""The rows of committed studies belong to the present configs."""
 
 from functools import cache
 from pathlib import Path
@@ -8,23 +8,33 @@ import pytest
 
 from fedcohort.study import definition_file, result_files, results, tasks
 from fedcohort.study.conditions import Condition, list_conditions
+from fedcohort.study.config_digests import ConfigDigests
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = sorted(path.parent for path in (ROOT / "studies").glob("*/results.parquet"))
 
 
 def spread(places: list[Condition]) -> list[Condition]:
-    """Return places that have each row and each regime once or more: a row's defaults are the same in all of them."""
-    cells, rows = (list(dict.fromkeys(getattr(place, axis) for place in places)) for axis in ("setting", "method"))
-    # the rows are moved on by one from regime to regime, so that both come by with few places
-    turned = sorted(places, key=lambda place: (rows.index(place.method) - cells.index(place.setting)) % len(rows))
+    """Return a few places that contain each method and each setting, whose defaults are the same in all of them."""
+    settings, methods = (
+        list(dict.fromkeys(getattr(place, axis) for place in places)) for axis in ("setting", "method")
+    )
+    # the methods are rotated by one from setting to setting, so that few places contain all of both
+    rotated = sorted(
+        places, key=lambda place: (methods.index(place.method) - settings.index(place.setting)) % len(methods)
+    )
     chosen: list[Condition] = []
-    for place in turned:
+    for place in rotated:
         if all(place.setting != selected.setting for selected in chosen) or all(
             place.method != selected.method for selected in chosen
         ):
             chosen.append(place)
     return chosen
+
+
+@cache
+def digests() -> ConfigDigests:
+    return ConfigDigests(ROOT / "configs")
 
 
 @cache
@@ -34,12 +44,17 @@ def read(folder: Path) -> results.Results:
 
 @pytest.mark.parametrize("folder", STUDIES, ids=lambda folder: folder.name)
 def test_committed_rows_match_todays_configs(folder: Path, tmp_path: Path) -> None:
-    """A change of a default or of an option's name would have whole studies run again: it is seen here."""
+    """A changed default or option name would make whole studies run again.
+
+    Hydra composes the conditions whose yaml files have changed since their digests were stored, and two others.
+    """
     study = definition_file.load(folder)
     rows = {key[:2]: (key[2], row) for key, row in read(folder).done()}
-    places = [place for place in list_conditions(study) if (place.setting, place.method) in rows]
-    assert places  # of which some are looked at
-    for place in spread(places):
+    places = spread([place for place in list_conditions(study) if (place.setting, place.method) in rows])
+    assert places
+    digest_of = digests().digest_of
+    changed = [p for p in places if rows[p.setting, p.method][1]["stamp"] != digest_of(p.overrides)]
+    for place in [*changed, *places[:2]]:
         seed, row = rows[place.setting, place.method]
         task = tasks.Task(place.overrides, seed, ROOT / "configs", tmp_path, study.metric, False)
         assert tasks.identity_of(task) == {name: row[name] for name in ("config_hash", "budget")}, place
@@ -47,7 +62,7 @@ def test_committed_rows_match_todays_configs(folder: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("folder", STUDIES, ids=lambda folder: folder.name)
 def test_committed_summaries_follow_from_the_curves(folder: Path) -> None:
-    """Results follow from the curves, by today's rules: a table that was kept by older ones misleads who opens it."""
+    """A table that older rules computed would mislead its readers."""
     key, names = ["cell", "selector", "seed"], ["late", "rounds_to_target", "virtual_s_to_target", "bytes_to_target"]
     committed = pd.read_parquet(folder / result_files.RESULTS).set_index(key)[names]
     computed = pd.DataFrame([row for _, row in read(folder).done()]).set_index(key)[names]

@@ -38,7 +38,7 @@ FULL_PARTICIPATION = Requirement(
     "{option} changes the weights of arriving clients only, and so favours clients that train often: choose "
     "{full_participation}, or agg.unbiased=true where clients are drawn uniformly",
 )
-ROUNDING = 1e-12  # a smaller sum of lambda is rounding of the projection
+MIN_WEIGHT_SUM = 1e-12  # a smaller sum of lambda is rounding of the projection
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,8 @@ class Afl(Aggregator[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        remembered = set() if self.unbiased else {FULL_PARTICIPATION}
-        return frozenset({CLEAN_LABELS} | remembered if self.gamma > 0 else ())
+        participation_requirement = set() if self.unbiased else {FULL_PARTICIPATION}
+        return frozenset({CLEAN_LABELS} | participation_requirement if self.gamma > 0 else ())
 
     @property
     def requirements(self) -> frozenset[Requirement]:
@@ -101,7 +101,7 @@ class Afl(Aggregator[State]):
             return Direction(arrived.mean), state
         clients, share = arrived.outcome.clients[rows], losses.normalised_weights(arrived, rows)
         weight = state.mixture[clients] * share
-        weight = weight / weight.sum() if state.mixture[clients].sum() > ROUNDING else share
+        weight = weight / weight.sum() if state.mixture[clients].sum() > MIN_WEIGHT_SUM else share
         ascended_mixture = state.mixture.copy()
         ascended_mixture[clients] += self.gamma * F * (len(ascended_mixture) / len(rows) if self.unbiased else 1.0)
         return arrived.combine(losses.scatter_weights(arrived, rows, weight)), State(

@@ -39,7 +39,7 @@ from fedcohort.component import CLASSES, FREE_UPDATE, Facts, Requirement
 from fedcohort.hook import ClientContext, ClientHook, HookResult, StepView, Vector, Weighing
 from fedcohort.types import Population
 
-GIVEN_LABELS = Requirement(
+UNCORRECTED_LABELS = Requirement(
     lambda run: not run.components.objective.uses_reference,
     "{option} learns the weights of noisy labels, and {objective} corrects labels by the predictions of w_t: choose "
     "another objective",
@@ -65,7 +65,8 @@ CLIENT_VAL = Requirement(
 )
 
 
-SLOPES, GRADIENT, HESSIAN = 3.0, 3.0, 6.0  # matrix products of each derivative, in forward passes
+# Cost of each derivative, in forward passes.
+SAMPLE_GRADIENT_PASSES, GRADIENT_PASSES, HESSIAN_PASSES = 3.0, 3.0, 6.0
 
 
 @dataclass(frozen=True)
@@ -79,14 +80,14 @@ class State:
     u: Tensor
 
 
-class _Cleaning:
+class _SampleWeigher:
     """Learn the weights of one client's samples during its local training.
 
     Attributes:
         x: parameters of the samples of T_k, [n]; a sample has the weight 2 sigmoid(x).
     """
 
-    def __init__(self, options: "Cleaning", x: Tensor, u: Tensor | None) -> None:
+    def __init__(self, options: "SampleWeightHook", x: Tensor, u: Tensor | None) -> None:
         self.options, self.x, self.u, self.received = options, x, u, u
 
     def weigh(self, step: StepView) -> Float[Tensor, "b"]:
@@ -112,8 +113,18 @@ class _Cleaning:
 
 
 @dataclass(frozen=True)
-class Cleaning:
-    """FedBiO's hook at the client (`hook.Weigher`), which weighs samples; a client that never trained has x = 0."""
+class SampleWeightHook:
+    """FedBiO's client hook (`hook.Weigher`), which weighs training samples; x = 0 before a client's first training.
+
+    Attributes:
+        second_order: whether u is updated with the Hessian, and exchanged with the server.
+        eta_x: learning rate of x.
+        tau: learning rate of u.
+        u_max: bound of the norm of u.
+        x_max: bound of |x|.
+        remembers: names of the vectors that a client keeps between rounds.
+        per_sample: names of the kept vectors that have one number per training sample.
+    """
 
     second_order: bool
     eta_x: float
@@ -137,7 +148,7 @@ class Cleaning:
 
     @property
     def passes(self) -> float:
-        return SLOPES + GRADIENT + (HESSIAN if self.second_order else 0.0)
+        return SAMPLE_GRADIENT_PASSES + GRADIENT_PASSES + (HESSIAN_PASSES if self.second_order else 0.0)
 
     def bound(self, u: Tensor) -> Tensor:
         return u * torch.clamp(self.u_max / (u.norm() + 1e-12), max=1.0)
@@ -146,7 +157,7 @@ class Cleaning:
         self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Weighing:
         x = stored["x"][: ctx.samples].to(w) if "x" in stored else torch.zeros(ctx.samples).to(w)
-        return _Cleaning(self, x.clone(), down["u"].to(w) if self.second_order else None)
+        return _SampleWeigher(self, x.clone(), down["u"].to(w) if self.second_order else None)
 
 
 @dataclass(frozen=True)
@@ -177,12 +188,12 @@ class FedBiO(SampleWeighted[State]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        second = {FREE_UPDATE} if self.variant == "second_order" else set()
-        return frozenset({GIVEN_LABELS, MEAN_OBJECTIVE, CLIENT_VAL, CLASSES, *second})
+        extra_requirements = {FREE_UPDATE} if self.variant == "second_order" else set()
+        return frozenset({UNCORRECTED_LABELS, MEAN_OBJECTIVE, CLIENT_VAL, CLASSES, *extra_requirements})
 
     @property
     def hooks(self) -> tuple[ClientHook, ...]:
-        return (Cleaning(self.variant == "second_order", self.eta_x, self.tau, self.u_max, self.x_max),)
+        return (SampleWeightHook(self.variant == "second_order", self.eta_x, self.tau, self.u_max, self.x_max),)
 
     def init(self, population: Population, n_params: int) -> State:
         return State(torch.zeros(n_params if self.variant == "second_order" else 0, dtype=torch.float64))

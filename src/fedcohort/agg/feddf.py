@@ -90,25 +90,26 @@ class FedDf(SampleWeighted[None]):
         start = arrived.combine(arrived.weights)
         if self.steps == 0:
             return start, None
-        bench = arrived.required_server_models
-        x, order = self._rows(bench)
-        t = self._teachers(arrived, x)
+        models = arrived.required_server_models
+        x, order = self._draw_batches(models)
+        t = self._teacher_predictions(arrived, x)
         if t is None:
             return start, None
-        student = self._distil(bench, bench.model(start.displacement, None), x, t, order)
-        return Direction(bench.update_of(student), start.weights), None
+        student = self._train_student(models, models.model(start.displacement, None), x, t, order)
+        return Direction(models.update_of(student), start.weights), None
 
-    def _rows(self, bench: ServerModels) -> tuple[Tensor, list[Tensor]]:
-        """Return the inputs of the proxy that the steps use, and each step's positions in them."""
-        n = len(bench.proxy)
-        draws = list(batches(bench.rng("distil"), n, self.batch, self.steps))
-        union, positions = np.unique(np.concatenate(draws), return_inverse=True)
-        pieces = np.split(positions, np.cumsum([len(rows) for rows in draws])[:-1])
-        device = bench.proxy.device
-        return bench.proxy[torch.from_numpy(union).to(device)], [torch.from_numpy(p).to(device) for p in pieces]
+    def _draw_batches(self, models: ServerModels) -> tuple[Tensor, list[Tensor]]:
+        """Return the proxy inputs that the distillation uses, and the positions of each step's mini-batch in them."""
+        n = len(models.proxy)
+        rows_per_step = list(batches(models.rng("distil"), n, self.batch, self.steps))
+        used_rows, positions = np.unique(np.concatenate(rows_per_step), return_inverse=True)
+        first_of_step = np.cumsum([len(rows) for rows in rows_per_step])[:-1]
+        device = models.proxy.device
+        batches_of_steps = [torch.from_numpy(p).to(device) for p in np.split(positions, first_of_step)]
+        return models.proxy[torch.from_numpy(used_rows).to(device)], batches_of_steps
 
-    def _teachers(self, arrived: Arrived, x: Tensor) -> Float[Tensor, "n c"] | None:
-        """Return t(x), [n, C]; None if no teacher is left."""
+    def _teacher_predictions(self, arrived: Arrived, x: Tensor) -> Float[Tensor, "n c"] | None:
+        """Return t(x), the teachers' joint class probabilities on inputs x, [n, C]; None without a valid teacher."""
         mean, count = torch.zeros(()), 0
         for i in np.flatnonzero(arrived.weights):
             teacher = arrived.model_of(int(i))
@@ -121,8 +122,18 @@ class FedDf(SampleWeighted[None]):
             mean = z if count == 1 else mean + (z - mean) / count
         return F.softmax(mean / self.tau, 1) if count else None
 
-    def _distil(self, bench: ServerModels, student: nn.Module, x: Tensor, t: Tensor, order: list[Tensor]) -> nn.Module:
-        """Return the trained student."""
+    def _train_student(
+        self, models: ServerModels, student: nn.Module, x: Tensor, t: Tensor, order: list[Tensor]
+    ) -> nn.Module:
+        """Train the student network on the teachers' probabilities, and return the best one on server_val, or the last.
+
+        Args:
+            models: the networks on the server.
+            student: network to train.
+            x: inputs of the proxy, [n, ...].
+            t: the teachers' probabilities on x, [n, C].
+            order: positions in x of each step's mini-batch.
+        """
         student.eval()
         optimizer = uncompiled(torch.optim.Adam)(trainable_parameters(student), lr=self.lr)
         best, best_student, evaluations_without_gain = -math.inf, student, 0
@@ -132,7 +143,7 @@ class FedDf(SampleWeighted[None]):
             evaluations_without_gain += 1
             if self.eval_every is None or ((step + 1) % self.eval_every and step + 1 < self.steps):
                 continue
-            accuracy = bench.accuracy(student)
+            accuracy = models.accuracy(student)
             if accuracy > best:
                 best, best_student, evaluations_without_gain = accuracy, copy.deepcopy(student), 0
             elif evaluations_without_gain >= self.patience:

@@ -43,7 +43,7 @@ FULL_PARTICIPATION = Requirement(
     "{option} changes the weights of arriving clients only, and so favours clients that train often: choose "
     "{full_participation}, or agg.sync=mass",
 )
-TINY = 1e-300  # smallest weight that a logarithm is taken of
+MIN_WEIGHT = 1e-300  # smallest weight that a logarithm is taken of
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ class FedMaba(SampleWeighted[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        remembered = {FULL_PARTICIPATION} if self.sync == "literal" else set()
-        return frozenset({CLEAN_LABELS, UNADVISED_WEIGHTS} | remembered if self.alpha > 0 else ())
+        participation_requirement = {FULL_PARTICIPATION} if self.sync == "literal" else set()
+        return frozenset({CLEAN_LABELS, UNADVISED_WEIGHTS} | participation_requirement if self.alpha > 0 else ())
 
     @property
     def requirements(self) -> frozenset[Requirement]:
@@ -110,8 +110,8 @@ class FedMaba(SampleWeighted[State]):
             return Direction(arrived.mean), state
         clients = arrived.outcome.clients[rows]
         p = state.p[clients]
-        p_hat, _ = tilt_within_kl_ball(np.log(np.maximum(p, TINY)) + self.eta * F, self.rho)
-        next_p = state.p.copy()
-        next_p[clients] = p_hat if self.sync == "literal" else p.sum() * p_hat
-        mixed = self.alpha * p_hat + (1 - self.alpha) * losses.normalised_weights(arrived, rows)
-        return arrived.combine(losses.scatter_weights(arrived, rows, mixed)), State(next_p)
+        p_hat, _ = tilt_within_kl_ball(np.log(np.maximum(p, MIN_WEIGHT)) + self.eta * F, self.rho)
+        next_weights = state.p.copy()
+        next_weights[clients] = p_hat if self.sync == "literal" else p.sum() * p_hat
+        mixed_weights = self.alpha * p_hat + (1 - self.alpha) * losses.normalised_weights(arrived, rows)
+        return arrived.combine(losses.scatter_weights(arrived, rows, mixed_weights)), State(next_weights)

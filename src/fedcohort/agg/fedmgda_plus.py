@@ -39,7 +39,7 @@ PLAIN_SERVER = Requirement(
 
 
 MIN_LENGTH = 1e-12  # shorter updates have no direction
-STATIONARY = 1e-8  # shorter mixtures of unit vectors count as 0
+MIN_MIXTURE_LENGTH = 1e-8  # shorter mixtures of unit vectors count as 0
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class FedMgdaPlus(SampleWeighted[None]):
             lambda_0 = arrived.weights[rows] / arrived.weights[rows].sum()
             share[rows] = min_norm(Q, lambda_0, self.epsilon) / length[rows]
         step = arrived.combine(share)
-        if float(torch.linalg.vector_norm(step.displacement)) < STATIONARY:
+        if float(torch.linalg.vector_norm(step.displacement)) < MIN_MIXTURE_LENGTH:
             return arrived.combine(np.zeros(len(share))), None
         eta = self.eta_g * self.decay**arrived.outcome.round
         if self.rescale == "mean_norm":

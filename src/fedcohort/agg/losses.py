@@ -17,7 +17,7 @@ MAX_LOSS = 1e100  # nats; larger reports count as this, so that products stay fi
 
 
 def read_losses(arrived: Arrived, signal: str, cap: float | None) -> tuple[Ids, Values]:
-    """Return the rows of `outcome.clients` that are weighed, and their losses in nats, not negative.
+    """Return the positions in `outcome.clients` of the clients with a valid loss, and these losses in nats, at least 0.
 
     Clients whose loss is not finite, or to whom the selector's advice gives no weight, are left out. A cross-entropy is
     not negative, so that reports below 0 count as 0. With fewer than half of the weighed clients lying, the median is
@@ -30,20 +30,20 @@ def read_losses(arrived: Arrived, signal: str, cap: float | None) -> tuple[Ids, 
     """
     losses = np.asarray(arrived.outcome.signals[signal], dtype=np.float64)
     rows = np.flatnonzero(np.isfinite(losses) & (arrived.weights > 0))
-    losses_weighed: Values = np.clip(losses[rows], 0.0, MAX_LOSS)
+    weighed_losses: Values = np.clip(losses[rows], 0.0, MAX_LOSS)
     if cap is not None and len(rows):
-        losses_weighed = np.minimum(losses_weighed, cap * np.median(losses_weighed))
-    return rows, losses_weighed
+        weighed_losses = np.minimum(weighed_losses, cap * np.median(weighed_losses))
+    return rows, weighed_losses
 
 
 def scatter_weights(arrived: Arrived, rows: Ids, weights: Values) -> Values:
-    """Return the `weights` of `rows` among all of `outcome.clients`, [m], 0 for the others."""
+    """Return a weight for every arrived client, [m]: `weights` at the positions `rows`, 0 elsewhere."""
     out = np.zeros(len(arrived.weights))
     out[rows] = weights
     return out
 
 
 def normalised_weights(arrived: Arrived, rows: Ids) -> Values:
-    """Return the weights that `rows` arrived with, normalised over these rows."""
+    """Return the aggregation weights of the arrived clients at the positions `rows`, which sum to 1, [len(rows)]."""
     share: Values = arrived.weights[rows] / arrived.weights[rows].sum()
     return share

@@ -44,7 +44,7 @@ SGD_CLIENT = Requirement(
 )
 
 
-ZERO = 1e-10  # nats; added to every loss
+LOSS_OFFSET = 1e-10  # nats; added to every loss
 
 
 @dataclass(frozen=True)
@@ -89,13 +89,13 @@ class QFfl(SampleWeighted[None]):
         rows, F = losses.read_losses(arrived, "loss", self.loss_cap)
         if not len(rows):
             return Direction(arrived.mean), None
-        p, L = losses.normalised_weights(arrived, rows), self._lipschitz(arrived)
+        p, L = losses.normalised_weights(arrived, rows), self._lipschitz_constant(arrived)
         g = L * torch.linalg.vector_norm(arrived.matrix, dim=1).cpu().numpy()[rows]
-        largest = F.max() + ZERO
-        F = (F + ZERO) / largest
+        largest = F.max() + LOSS_OFFSET
+        F = (F + LOSS_OFFSET) / largest
         h = self.q * F ** (self.q - 1) / largest * g**2 + L * F**self.q
         w = p * F**self.q * L / (p @ h)
         return arrived.combine(losses.scatter_weights(arrived, rows, w)), None
 
-    def _lipschitz(self, arrived: Arrived) -> float:
+    def _lipschitz_constant(self, arrived: Arrived) -> float:
         return self.lipschitz if self.lipschitz is not None else 1 / float(arrived.outcome.signals["lr"][0])

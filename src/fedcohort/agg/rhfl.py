@@ -45,14 +45,14 @@ from fedcohort.maths.distil import batches, step_towards, trainable_parameters
 from fedcohort.maths.optimizers import uncompiled
 from fedcohort.types import Ids, Population, Values
 
-EQUAL_ABSENCE = Requirement(
+SAME_PARTICIPATION = Requirement(
     lambda run: run.full_participation,
     "{option} compares a client's loss with that of its last participation: clients that are away for longer seem "
     "to learn faster, and gain weight (with {full_participation} all clients take part in every round)",
 )
 
 
-TINY = 1e-12
+MIN_SUM = 1e-12
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Rhfl(Aggregator[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({EQUAL_ABSENCE} if self.beta > 0 else ())
+        return frozenset({SAME_PARTICIPATION} if self.beta > 0 else ())
 
     @property
     def requirements(self) -> frozenset[Requirement]:
@@ -133,27 +133,27 @@ class Rhfl(Aggregator[State]):
         models = [arrived.model_of(int(i)) for i in rows]
         out = np.zeros(len(omega))
         out[rows] = omega[rows] * self._align(arrived.required_server_models, models, omega[rows])
-        out /= max(out.sum(), TINY)
+        out /= max(out.sum(), MIN_SUM)
         displacement = torch.zeros_like(arrived.mean)
         for i, network in zip(rows, models, strict=True):
             if out[i]:
                 displacement += out[i] * arrived.required_server_models.update_of(network)
         return Direction(displacement, out)
 
-    def _align(self, bench: ServerModels, models: list[nn.Module], omega: Values) -> Values:
-        """Train the models towards each other.
+    def _align(self, models: ServerModels, networks: list[nn.Module], omega: Values) -> Values:
+        """Train each client's model towards the weighted prediction of the others on the proxy's inputs.
 
         Returns:
             1 for each model, 0 if its predictions are not finite, [K].
         """
-        share = torch.from_numpy(omega).to(trainable_parameters(models[0])[0])  # inputs may be bytes, or symbols
-        optimizers = [uncompiled(torch.optim.Adam)(trainable_parameters(network), lr=self.lr) for network in models]
-        n = len(bench.proxy)
+        share = torch.from_numpy(omega).to(trainable_parameters(networks[0])[0])  # inputs may be bytes, or symbols
+        optimizers = [uncompiled(torch.optim.Adam)(trainable_parameters(network), lr=self.lr) for network in networks]
+        n = len(models.proxy)
         count = -(-n // self.batch) if self.batches is None else self.batches
-        for rows in batches(bench.rng("align"), n, self.batch, count):
-            x = bench.proxy[torch.from_numpy(rows).to(bench.proxy.device)]
-            share, targets, pull = mixture_of_others(predict_probabilities(models, x), share)
-            for i, network in enumerate(models):
+        for rows in batches(models.rng("align"), n, self.batch, count):
+            x = models.proxy[torch.from_numpy(rows).to(models.proxy.device)]
+            share, targets, pull = mixture_of_others(predict_probabilities(networks, x), share)
+            for i, network in enumerate(networks):
                 if pull[i] <= 0:
                     continue
                 if self.fresh_adam:
@@ -162,21 +162,21 @@ class Rhfl(Aggregator[State]):
         return (share > 0).double().cpu().numpy()
 
 
-def client_confidence(before: Values, now: Values, beta: float, p: Values) -> Values:
-    """Return omega of the clients, [K], which sums to 1.
+def client_confidence(old_losses: Values, losses: Values, beta: float, p: Values) -> Values:
+    """Return omega, the weight of each client by its client confidence, [K], which sums to 1.
 
     Args:
-        before: their previous losses in nats, NaN if there is none, [K].
-        now: their losses in nats, [K].
+        old_losses: their previous losses in nats, NaN if there is none, [K].
+        losses: their losses in nats, [K].
         beta: weight of the client confidence.
         p: their weights at equal confidence, positive, in any unit, [K].
     """
-    K = len(now)
+    K = len(losses)
     if K < 2:
         return np.ones(K)
-    gain = np.where(np.isnan(before), 0.0, np.maximum(before - now, 0.0)) / np.maximum(now, TINY)
+    gain = np.where(np.isnan(old_losses), 0.0, np.maximum(old_losses - losses, 0.0)) / np.maximum(losses, MIN_SUM)
     total = float(gain.sum())
-    W = beta * gain / total if total > TINY else np.zeros(K)  # 1 / (K - 1) is the same for all: softmax drops it
+    W = beta * gain / total if total > MIN_SUM else np.zeros(K)  # 1 / (K - 1) is the same for all: softmax drops it
     e = p / p.max() * np.exp(W - W.max())  # equal weights are exactly 1 there
     omega: Values = e / e.sum()
     return omega
@@ -184,14 +184,14 @@ def client_confidence(before: Values, now: Values, beta: float, p: Values) -> Va
 
 @torch.no_grad()
 def predict_probabilities(models: list[nn.Module], x: Tensor) -> Float[Tensor, "k b c"]:
-    """Return the models' probabilities on x, in eval mode."""
+    """Return the class probabilities that each of k models predicts for a batch x, in eval mode, [k, b, C]."""
     return torch.stack([F.softmax(network.eval()(x), 1) for network in models])
 
 
 def mixture_of_others(
     p: Float[Tensor, "k b c"], omega: Float[Tensor, "k"]
 ) -> tuple[Float[Tensor, "k"], Float[Tensor, "k b c"], Float[Tensor, "k"]]:
-    """Return the joint prediction of the others for each model.
+    """Return, for each model, the weighted mean prediction of all other models.
 
         sum_{j != i} omega_j KL(p_j || p_i) = const + pull_i KL(mixture_i || p_i), pull_i = sum_{j != i} omega_j
 
@@ -202,7 +202,7 @@ def mixture_of_others(
     is_finite = torch.isfinite(p).all(2).all(1)
     omega = torch.where(is_finite, omega, 0.0)
     p = torch.where(is_finite[:, None, None], p, 0.0)
-    weighted = omega[:, None, None] * p
+    weighted_predictions = omega[:, None, None] * p
     pull = omega.sum() - omega
-    mixture = (weighted.sum(0) - weighted) / pull.clamp(min=TINY)[:, None, None]
+    mixture = (weighted_predictions.sum(0) - weighted_predictions) / pull.clamp(min=MIN_SUM)[:, None, None]
     return omega, mixture, torch.where(is_finite, pull, 0.0)

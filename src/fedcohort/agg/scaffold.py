@@ -50,24 +50,24 @@ class State:
     n_clients: int
 
 
-class _Drift:
+class _DriftCorrection:
     """Correct the gradients of one client's local training: g~ = g - c_i + c."""
 
     def __init__(self, control: str, w: Tensor, c: Tensor, c_i: Tensor) -> None:
         self.control, self.w, self.c, self.c_i = control, w, c, c_i
-        self.shift = c - c_i
-        self.raw = torch.zeros_like(w) if control == "mean_gradient" else None
+        self.drift = c - c_i
+        self.grad_sum = torch.zeros_like(w) if control == "mean_gradient" else None
 
     def correct(self, g: Vector, y: Vector) -> None:
-        if self.raw is not None:
-            self.raw.add_(g)
-        g.add_(self.shift)
+        if self.grad_sum is not None:
+            self.grad_sum.add_(g)
+        g.add_(self.drift)
 
     def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
         if steps == 0:
             return HookResult({"delta_c": torch.zeros_like(self.c_i)}, {"c": self.c_i})
-        c_new = self.raw / steps if self.raw is not None else (self.w - y) / (steps * lr) - self.shift
-        return HookResult({"delta_c": c_new - self.c_i}, {"c": c_new})
+        next_c_i = self.grad_sum / steps if self.grad_sum is not None else (self.w - y) / (steps * lr) - self.drift
+        return HookResult({"delta_c": next_c_i - self.c_i}, {"c": next_c_i})
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class ControlVariate:
         self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
         c_i = stored["c"].to(w) if "c" in stored else torch.zeros_like(w)  # files and checkpoints are read on the host
-        return _Drift(self.control, w, down["c"].to(w), c_i)
+        return _DriftCorrection(self.control, w, down["c"].to(w), c_i)
 
 
 @dataclass(frozen=True)

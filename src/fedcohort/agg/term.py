@@ -41,7 +41,7 @@ from fedcohort.types import Population
 
 @dataclass(frozen=True)
 class State:
-    """The running mean of Z with smoothing.
+    """State of TERM that is kept between rounds: the running mean of the normaliser Z with smoothing.
 
     Attributes:
         log_mean: ln Z^, 0 before the first round.
@@ -105,7 +105,7 @@ class Term(SampleWeighted[State]):
         return arrived.combine(losses.scatter_weights(arrived, rows, w)), state
 
     def _update_mean(self, state: State, log_Z: float) -> State:
-        """Return the running mean with this round's Z."""
+        """Return the running mean of the normaliser Z after a round; log_Z: logarithm of this round's Z."""
         s, rounds = self.smoothing or 0.0, state.rounds + 1
         if rounds == 1:
             return State(log_Z, 1)

@@ -66,7 +66,7 @@ class RunResult:
     @property
     def accuracy(self) -> float:
         """The last test accuracy, in [0, 1]; NaN if none was measured."""
-        return float(self.summary["final"].get(history.HEADLINE, float("nan")))
+        return float(self.summary["final"].get(history.MAIN_METRIC, float("nan")))
 
     @property
     def fingerprint(self) -> str:

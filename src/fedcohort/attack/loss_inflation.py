@@ -18,9 +18,9 @@ from fedcohort import ranges
 from fedcohort.attack.base import Answers, Attack
 from fedcohort.types import Ids
 
-MEANS = ("loss", "train_loss", "loss_post", "batch_loss", "val_loss", "robust_loss", "shadow_loss", "sce_loss")
+MEAN_LOSSES = ("loss", "train_loss", "loss_post", "batch_loss", "val_loss", "robust_loss", "shadow_loss", "sce_loss")
 POWERS = {"loss_sum": 1, "loss_squares": 2}  # of sums over samples
-LOSSES = (*MEANS, "loss_low", "loss_high", *POWERS)
+LOSSES = (*MEAN_LOSSES, "loss_low", "loss_high", *POWERS)
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class LossInflation(Attack):
 
     @property
     def about(self) -> frozenset[str]:
-        shifted = frozenset(self.signals).difference(POWERS) if self.shift else frozenset[str]()
-        return shifted if self.factor == 1 else frozenset(self.signals)
+        shifted_signals = frozenset(self.signals).difference(POWERS) if self.shift else frozenset[str]()
+        return shifted_signals if self.factor == 1 else frozenset(self.signals)
 
     def notices(self, choice: str) -> Sequence[str]:
         """Return a notice where the options falsify nothing."""

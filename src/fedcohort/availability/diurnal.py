@@ -45,8 +45,8 @@ class Diurnal(Availability):
         seconds_past_midnight = np.maximum(phase + self.share * self.day_s - self.day_s, 0.0)  # seconds of the next day
         start = np.stack([np.zeros(K), np.maximum(phase, seconds_past_midnight)], axis=1)
         end = np.stack([seconds_past_midnight, np.minimum(phase + self.share * self.day_s, self.day_s)], axis=1)
-        nonempty = end > start
-        stop = np.cumsum(nonempty.sum(axis=1)).astype(np.int64)
+        has_length = end > start
+        stop = np.cumsum(has_length.sum(axis=1)).astype(np.int64)
         return Schedule(
-            start[nonempty], end[nonempty], stop - nonempty.sum(axis=1), stop, np.full(K, float(self.day_s))
+            start[has_length], end[has_length], stop - has_length.sum(axis=1), stop, np.full(K, float(self.day_s))
         )

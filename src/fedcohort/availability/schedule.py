@@ -84,11 +84,11 @@ class Schedule(ReadOnly):
         done = np.where(
             latest >= first, self.seconds_before[latest] - self.seconds_before[first] + seconds_inside_interval, 0.0
         )
-        due = done + seconds[rows]
-        laps = np.maximum(np.ceil((due - NANOSECOND) / total) - 1, 0.0)
-        remainder = due - laps * total + self.seconds_before[first]
+        work_end = done + seconds[rows]
+        n_periods = np.maximum(np.ceil((work_end - NANOSECOND) / total) - 1, 0.0)
+        remainder = work_end - n_periods * total + self.seconds_before[first]
         final = np.maximum(_last_at_most(self.seconds_before, first, stop, remainder - NANOSECOND), first)
-        ends = laps * period + self.start[final] + remainder - self.seconds_before[final]
+        ends = n_periods * period + self.start[final] + remainder - self.seconds_before[final]
         fits_in_interval = (latest >= first) & (time + seconds[rows] <= self.end[latest])
         completion[rows] = np.where(fits_in_interval, seconds[rows], np.maximum(ends - time, seconds[rows]))
         return completion
@@ -104,8 +104,8 @@ def _last_at_most(values: Values, first: Ids, stop: Ids, bound: Values) -> Ids:
         bound: largest value, [n].
     """
     low, high = first - 1, stop.copy()
-    while (open_ := high - low > 1).any():
+    while (is_open := high - low > 1).any():
         midpoint = (low + high) // 2
-        below = open_ & (values[np.minimum(midpoint, len(values) - 1)] <= bound)
-        low, high = np.where(below, midpoint, low), np.where(open_ & ~below, midpoint, high)
+        is_below = is_open & (values[midpoint] <= bound)
+        low, high = np.where(is_below, midpoint, low), np.where(is_open & ~is_below, midpoint, high)
     return low

@@ -36,10 +36,10 @@ from fedcohort.ranks import rank
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
-MOMENTS, MAX_S = "[0, 1e11]", 1e9  # range of a table's cells, and of the seconds after its first interval begins
-UNIX_S = 1e8  # a table whose first interval begins later counts from another origin, as UNIX time does
+CELL_RANGE, MAX_S = "[0, 1e11]", 1e9  # range of a table's cells, and of the seconds after its first interval begins
+MIN_UNIX_S = 1e8  # a table whose first interval begins later counts from another origin, as UNIX time does
 MIN_S = 1e-6  # shortest interval
-UNIT = "seconds (divide milliseconds by 1000)"
+UNIT_HINT = "seconds (divide milliseconds by 1000)"
 
 log = logging.getLogger("fedcohort")
 
@@ -108,10 +108,10 @@ class Trace(Availability):
         """
         table = Columns.read("availability", self.path)
         order, counts = table.sort("client", self.client)
-        start, end = (seconds[order] for seconds in self._read(table))
+        start, end = (seconds[order] for seconds in self._read_intervals(table))
         device = np.repeat(np.arange(len(counts)), counts)
         self._check_order(order, device, start, end)
-        period = self._periods(table, order, device, end)
+        period = self._read_periods(table, order, device, end)
         ready = np.ones(len(order), dtype=bool) if self.state is None else table.flags("state", self.state)[order]
         if not ready.any():
             raise DataError(
@@ -123,14 +123,14 @@ class Trace(Availability):
         complete, missing = table.find_gap("client", self.client)
         if self.assign == "by_id" and draws.n_clients > complete:
             raise DataError(f"{missing}, or set availability.assign=drawn, which draws one for each client")
-        assigned = self._assign(first, stop, draws)
+        assigned = self._assign_devices(first, stop, draws)
         return Schedule(start, end, first[assigned], stop[assigned], period[assigned])
 
-    def _read(self, table: Columns) -> tuple[Values, Values]:
+    def _read_intervals(self, table: Columns) -> tuple[Values, Values]:
         """Return the seconds at which each row's interval begins and ends, [rows] each."""
-        start = table.numbers("start", self.start, MOMENTS, UNIT)
+        start = table.numbers("start", self.start, CELL_RANGE, UNIT_HINT)
         if self.step_s is None:
-            return self._shift(start, table.numbers("end", self.end, MOMENTS, UNIT))
+            return self._shift_to_zero(start, table.numbers("end", self.end, CELL_RANGE, UNIT_HINT))
         if (parts := start != np.floor(start)).any():
             row = int(parts.argmax())
             where = f"availability.start: {self.path}: column {self.start!r}, row {row}"
@@ -145,15 +145,15 @@ class Trace(Availability):
                 self.path,
                 self.end,
             )
-        return self._shift(start * self.step_s, (start + 1) * self.step_s)
+        return self._shift_to_zero(start * self.step_s, (start + 1) * self.step_s)
 
-    def _shift(self, start: Values, end: Values) -> tuple[Values, Values]:
+    def _shift_to_zero(self, start: Values, end: Values) -> tuple[Values, Values]:
         """Return intervals that count from another origin, as UNIX time does, shifted to second 0 of the virtual clock.
 
         Raises:
             DataError: a row ends later than the clock is designed to run.
         """
-        origin = float(start.min()) if start.min() > UNIX_S else 0.0
+        origin = float(start.min()) if start.min() > MIN_UNIX_S else 0.0
         if origin and rank() == 0:
             log.warning(
                 "availability.path: the first interval of %s begins at %.10g seconds, as in UNIX time: the virtual "
@@ -182,17 +182,17 @@ class Trace(Availability):
             row = int(order[empty].min())
             i = int(np.flatnonzero(order == row)[0])
             raise DataError(
-                f"{where} {row} begins at {start[i]:g} and ends at {end[i]:g}: an interval must be longer "
-                "than a microsecond"
+                f"{where} {row} begins at {start[i]:g} and ends at {end[i]:g}: an interval must be at "
+                "least a microsecond long"
             )
-        if (overlaps := (device[1:] == device[:-1]) & (start[1:] < end[:-1])).any():
-            i = int(overlaps.argmax())
+        if (is_overlap := (device[1:] == device[:-1]) & (start[1:] < end[:-1])).any():
+            i = int(is_overlap.argmax())
             raise DataError(
                 f"{where} {order[i + 1]} begins at {start[i + 1]:g}, before row {order[i]} of the same client ends at "
                 f"{end[i]:g}: the intervals of a client must be in order and apart"
             )
 
-    def _periods(self, table: Columns, order: Ids, device: Ids, end: Values) -> Values:
+    def _read_periods(self, table: Columns, order: Ids, device: Ids, end: Values) -> Values:
         """Return the seconds after which each device repeats, [devices].
 
         Raises:
@@ -207,16 +207,16 @@ class Trace(Availability):
                 f"availability.period: {self.path}: row {order[i + 1]} has a period of {periods[i + 1]:g} seconds, and "
                 f"row {order[i]} of the same client {periods[i]:g}"
             )
-        if (outside := end > periods).any():
-            i = int(outside.argmax())
+        if (is_outside := end > periods).any():
+            i = int(is_outside.argmax())
             raise DataError(
                 f"availability.{option}: {self.path}: row {order[i]} ends at {end[i]:g}, after the period of "
                 f"{periods[i]:g} seconds"
             )
-        by_device: Values = periods[np.flatnonzero(np.diff(device, prepend=-1))]
-        return by_device
+        device_periods: Values = periods[np.flatnonzero(np.diff(device, prepend=-1))]
+        return device_periods
 
-    def _assign(self, first: Ids, stop: Ids, draws: Draws) -> Ids:
+    def _assign_devices(self, first: Ids, stop: Ids, draws: Draws) -> Ids:
         """Return the device of each client, in the order of names."""
         devices = np.arange(len(first)) if self.idle else np.flatnonzero(stop > first)
         if self.assign == "drawn":

@@ -38,7 +38,10 @@ class NoisyRidge:
 
 
 def add_rewards(past: NoisyRidge, X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"]) -> NoisyRidge:
-    """Return the belief after a row of X and a reward of r for each pull; invalid rows are left out."""
+    """Return the regression after the rewards r [n] of the contexts X [n, d]; invalid rows are left out.
+
+    A row is invalid if it has NaN, or a value above 1e12 in size.
+    """
     valid = ridge.find_valid_rows(X, r)
     X, r = X[valid], r[valid]
     return NoisyRidge(ridge.add_rewards(past.ridge, X, r), past.squares + float(r @ r), past.count + len(r))
@@ -46,5 +49,5 @@ def add_rewards(past: NoisyRidge, X: Float64[np.ndarray, "n d"], r: Float64[np.n
 
 def estimate_noise_deviation(past: NoisyRidge) -> float:
     """Return the estimated standard deviation of the noise; 1 before the first reward."""
-    unexplained = past.squares - float(past.ridge.b @ ridge.posterior_mean(past.ridge))
-    return math.sqrt((1.0 + max(unexplained, 0.0)) / (1 + past.count))  # rounding may make it negative
+    residual_sum = past.squares - float(past.ridge.b @ ridge.posterior_mean(past.ridge))
+    return math.sqrt((1.0 + max(residual_sum, 0.0)) / (1 + past.count))  # rounding may make it negative

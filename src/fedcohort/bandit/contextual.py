@@ -34,7 +34,7 @@ class Scores:
     explore: Values
 
 
-def _sum_parts(exploit: Values, explore: Values) -> Scores:
+def _add_bonus(exploit: Values, explore: Values) -> Scores:
     return Scores(exploit + explore, exploit, explore)
 
 
@@ -80,7 +80,7 @@ class Bandit(Protocol[B]):
 
 @dataclass(frozen=True)
 class Linear:
-    """A ridge posterior, shared by Thompson sampling and LinUCB.
+    """A bandit with linear rewards and a ridge-regression posterior, the base of Thompson sampling and LinUCB.
 
     Attributes:
         lam: ridge.
@@ -119,7 +119,7 @@ class LinUCB(Linear):
         valid = ridge.find_valid_rows(X)
         width = np.full(len(X), np.nan)
         width[valid] = linucb.confidence_widths(belief, X[valid])
-        return _sum_parts(X @ ridge.posterior_mean(belief), gamma * width), belief
+        return _add_bonus(X @ ridge.posterior_mean(belief), gamma * width), belief
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Calibrated:
 
 @dataclass(frozen=True)
 class Neural:
-    """NeuralUCB (`neural.py`).
+    """NeuralUCB, a bandit whose expected reward is a small neural network (`neural.py`).
 
     Attributes:
         lam: ridge.
@@ -176,7 +176,7 @@ class Neural:
 
     def judge(self, belief: Network, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Scores, Network]:
         mean, width, belief = neural.predict_with_bonus(belief, X)
-        return _sum_parts(mean, self.nu * width), belief
+        return _add_bonus(mean, self.nu * width), belief
 
     def choose(self, belief: Network, X: Rows) -> Network:
         return neural.add_selected_gradients(belief, X)
@@ -190,7 +190,7 @@ class Neural:
 
 @dataclass(frozen=True)
 class Restless:
-    """The hidden Markov bandit (`restless.py`).
+    """A bandit whose linear rewards depend on a hidden Markov state (`restless.py`).
 
     Attributes:
         lam: ridge.
@@ -206,11 +206,11 @@ class Restless:
         return restless.initial_belief(d, self.states, self.lam, rng)
 
     def judge(self, belief: HiddenMarkov, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Scores, HiddenMarkov]:
-        expected = restless.predict(belief, X)
+        expected_rewards = restless.predict(belief, X)
         if not restless.is_exploring(belief.explored, round, self.c):
-            return _sum_parts(expected, 0.0 * expected), belief
-        equal = 0.0 * expected  # NaN stays
-        return _sum_parts(equal, equal), restless.count_exploration(belief)
+            return _add_bonus(expected_rewards, 0.0 * expected_rewards), belief
+        equal_scores = 0.0 * expected_rewards  # NaN stays
+        return _add_bonus(equal_scores, equal_scores), restless.count_exploration(belief)
 
     def choose(self, belief: HiddenMarkov, X: Rows) -> HiddenMarkov:
         return belief

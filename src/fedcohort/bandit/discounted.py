@@ -48,13 +48,13 @@ def initial_sums(n_arms: int) -> Discounted:
 
 def discount_and_add(past: Discounted, discount: float, arms: Ids, rewards: Values) -> Discounted:
     """Return the sums after a round in which each arm of `arms` was pulled once and paid its finite reward."""
-    least = np.divide(MIN_COUNT, past.count, out=np.zeros_like(past.count), where=past.pulled)
-    factor = np.minimum(np.maximum(discount, least), 1.0)  # the discount, unless the count would pass its floor
-    total, count, was_pulled = factor * past.total, factor * past.count, past.pulled.copy()
+    min_factor = np.divide(MIN_COUNT, past.count, out=np.zeros_like(past.count), where=past.pulled)
+    factor = np.minimum(np.maximum(discount, min_factor), 1.0)  # the discount, unless the count would pass its floor
+    total, count, is_pulled = factor * past.total, factor * past.count, past.pulled.copy()
     total[arms] += rewards
     count[arms] += 1.0
-    was_pulled[arms] = True
-    return Discounted(total, count, discount * past.rounds + 1.0, was_pulled)
+    is_pulled[arms] = True
+    return Discounted(total, count, discount * past.rounds + 1.0, is_pulled)
 
 
 def mean_rewards(past: Discounted) -> Values:
@@ -67,8 +67,8 @@ def mean_rewards(past: Discounted) -> Values:
 def confidence_widths(past: Discounted, sigma: float) -> Values:
     """Return the confidence width of each arm, in the unit of sigma; infinite only for arms never pulled."""
     out = np.full_like(past.count, np.inf)
-    was_pulled = past.pulled
-    np.divide(2 * math.log(max(past.rounds, 1.0)), past.count, out=out, where=was_pulled)
+    is_pulled = past.pulled
+    np.divide(2 * math.log(max(past.rounds, 1.0)), past.count, out=out, where=is_pulled)
     with np.errstate(over="ignore"):
-        out[was_pulled] = np.minimum(sigma * np.sqrt(out[was_pulled]), MAX_WIDTH)  # sigma**2 would overflow first
+        out[is_pulled] = np.minimum(sigma * np.sqrt(out[is_pulled]), MAX_WIDTH)  # sigma**2 would overflow first
     return out

@@ -54,7 +54,7 @@ class ObservationGroup:
 
 @dataclass(frozen=True)
 class Observations:
-    """Draws of y, NaN if a client's number is not known.
+    """Observations of one number y_k per client, NaN if a client's number is not known.
 
     Attributes:
         Y: a draw in each row, [n, k].
@@ -67,7 +67,7 @@ class Observations:
     weights: Float64[np.ndarray, "n"]
 
     def groups(self) -> list[ObservationGroup]:
-        """Return the draws by the clients that they lack; draws without a client are left out."""
+        """Group the observations by the clients that they lack; an observation without any client is left out."""
         finite: Bool[np.ndarray, "n k"] = ~np.isnan(self.Y)
         groups = []
         for mask in np.unique(finite[finite.any(1)], axis=0):
@@ -87,7 +87,12 @@ class Kernel(Protocol):
     scaled: ClassVar[bool]
 
     def covariance(self, X: Features, f: float) -> Square:
-        """Return Sigma."""
+        """Return the covariance matrix Sigma of the clients' values, [K, K].
+
+        Args:
+            X: feature vector of each client, [d, K].
+            f: scale of the kernel; the linear kernel ignores it.
+        """
         ...
 
     def loss(self, features: Tensor, scale: Tensor, groups: list[ObservationGroup]) -> Tensor:
@@ -168,7 +173,7 @@ def condition_covariance(sigma: Square, k: int) -> Square:
 
 
 def weighted_mean(Y: Rows, weights: Float64[np.ndarray, "n"]) -> Float64[np.ndarray, "k"]:
-    """Return the mean of each column over the rows where it is not NaN, [k]; 0 where there is none."""
+    """Return the weighted mean of each column over the rows where it is not NaN, [k]; 0 for a column of NaN."""
     finite = ~np.isnan(Y)
     total, weight = weights @ np.where(finite, Y, 0.0), weights @ finite
     mean = np.divide(total, weight, out=np.zeros(Y.shape[1]), where=weight > 0)
@@ -183,22 +188,22 @@ def fit_features(kernel: Kernel, X: Features, f: float, data: Observations, step
     groups = data.groups()
     if not groups:
         return X, f
-    features, scale, variables = _variables(kernel, X, f)
+    features, scale, variables = _optimised_tensors(kernel, X, f)
     _minimise(variables, lambda: kernel.loss(features, scale, groups), steps)
-    fitted, f_fitted = features.detach().numpy().copy(), float(scale.detach())
-    return (fitted, f_fitted) if np.isfinite(fitted).all() and math.isfinite(f_fitted) else (X, f)
+    fitted_X, fitted_f = features.detach().numpy().copy(), float(scale.detach())
+    return (fitted_X, fitted_f) if np.isfinite(fitted_X).all() and math.isfinite(fitted_f) else (X, f)
 
 
-def loss_and_slopes(kernel: Kernel, X: Features, f: float, data: Observations) -> tuple[float, Features, float]:
+def loss_and_gradients(kernel: Kernel, X: Features, f: float, data: Observations) -> tuple[float, Features, float]:
     """Return the kernel's loss in nats and its gradient in X and in f, which is 0 if f is not fitted."""
-    features, scale, variables = _variables(kernel, X, f)
+    features, scale, variables = _optimised_tensors(kernel, X, f)
     loss = kernel.loss(features, scale, data.groups())
-    slopes = torch.autograd.grad(loss, variables)
-    return float(loss.detach()), slopes[0].numpy(), float(slopes[1]) if kernel.scaled else 0.0
+    gradients = torch.autograd.grad(loss, variables)
+    return float(loss.detach()), gradients[0].numpy(), float(gradients[1]) if kernel.scaled else 0.0
 
 
-def _variables(kernel: Kernel, X: Features, f: float) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """Return X and f as tensors, and those that a fit changes."""
+def _optimised_tensors(kernel: Kernel, X: Features, f: float) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """Return the features X and the scale f as tensors, and the list of those tensors that a fit changes."""
     features = torch.tensor(X, requires_grad=True)
     scale = torch.tensor(f, dtype=torch.float64, requires_grad=kernel.scaled)
     return features, scale, [features, scale] if kernel.scaled else [features]

@@ -16,5 +16,5 @@ from fedcohort.types import Values
 
 
 def confidence_widths(past: Ridge, X: Float64[np.ndarray, "n d"]) -> Values:
-    """Return sqrt(x' V^-1 x) for each row, [n]: with V = C C' it is the length of C^-1 x."""
+    """Return the confidence width sqrt(x' V^-1 x) of each row x of X, [n]: with V = C C' the length of C^-1 x."""
     return np.asarray(np.sqrt((np.linalg.solve(cholesky_factor(past), X.T) ** 2).sum(axis=0)))

@@ -28,10 +28,10 @@ from jaxtyping import Float64
 from fedcohort.bandit.ridge import find_valid_rows
 from fedcohort.types import Values
 
-MAX_FULL = 512  # largest number of parameters for which Z is a full matrix
+MAX_FULL_MATRIX = 512  # largest number of parameters for which Z is a full matrix
 MAX_REWARDS = 5000  # newest rewards that are fitted
-BETAS, EPSILON = (0.9, 0.999), 1e-8  # Adam's
-ROUNDING = 1e-6  # deviations below this share of the mean are rounding of single-precision losses
+BETAS, ADAM_EPS = (0.9, 0.999), 1e-8  # Adam's
+MIN_RELATIVE_SD = 1e-6  # deviations below this share of the mean are rounding of single-precision losses
 
 Rows = Float64[np.ndarray, "_n _d"]
 
@@ -61,7 +61,7 @@ class Network:
     spread: Values
 
     def width(self) -> int:
-        """Return h."""
+        """Return h, the number of hidden units."""
         return len(self.theta) // (len(self.mean) + 1)
 
 
@@ -70,18 +70,21 @@ def initial_network(d: int, pairs: int, lam: float, rng: np.random.Generator | N
     h = 2 * pairs
     half = np.zeros((pairs, d + 1)) if rng is None else rng.normal(0.0, math.sqrt(4 / h), (pairs, d + 1))
     theta = np.concatenate([np.tile(half[:, :d].ravel(), 2), half[:, d], -half[:, d]])
-    Z = lam * (np.eye(len(theta)) if len(theta) <= MAX_FULL else np.ones(len(theta)))
+    Z = lam * (np.eye(len(theta)) if len(theta) <= MAX_FULL_MATRIX else np.ones(len(theta)))
     return Network(theta, theta, Z, np.empty((0, d)), np.empty(0), 0, np.zeros(d), np.zeros(d))
 
 
 def split_layers(theta: Values, d: int) -> tuple[Rows, Values]:
-    """Return the layers W_1 [h, d] and W_2 [h]."""
+    """Return the weights W_1 [h, d] and W_2 [h] of the two layers from the flat vector theta; d: number of inputs."""
     h = len(theta) // (d + 1)
     return theta[: h * d].reshape(h, d), theta[h * d :]
 
 
 def network_outputs(theta: Values, X: Rows) -> Values:
-    """Return f of each row, [n]; computed half by half, so that copies of opposite sign cancel exactly."""
+    """Return the network's output f(x) for each row x of X, [n].
+
+    The halves of the hidden units are summed apart, so that copies of opposite sign cancel exactly.
+    """
     W_1, W_2 = split_layers(theta, X.shape[1])
     half = len(W_2) // 2
     a, b = (np.maximum(X @ W_1[s].T, 0.0) @ W_2[s] for s in (slice(half), slice(half, None)))
@@ -89,7 +92,7 @@ def network_outputs(theta: Values, X: Rows) -> Values:
 
 
 def output_gradients(theta: Values, X: Rows) -> Rows:
-    """Return g of each row, [n, q]."""
+    """Return the gradient of the network's output in its q parameters for each row of X, [n, q]."""
     W_1, W_2 = split_layers(theta, X.shape[1])
     hidden_units = X @ W_1.T
     inner = ((hidden_units > 0) * W_2)[:, :, None] * X[:, None, :]
@@ -99,15 +102,21 @@ def output_gradients(theta: Values, X: Rows) -> Rows:
 
 
 def exploration_bonus(Z: Float64[np.ndarray, "_q *_q2"], G: Rows, h: int) -> Values:
-    """Return sqrt(g' Z^-1 g / h) for each row of G, [n]; Z is [q, q], or its diagonal [q]."""
+    """Return the exploration bonus sqrt(g' Z^-1 g / h) of each gradient g, [n].
+
+    Args:
+        Z: confidence matrix [q, q], or its diagonal [q].
+        G: a gradient in each row, [n, q].
+        h: number of hidden units.
+    """
     if Z.ndim == 1:
         return np.asarray(np.sqrt((G**2 / Z).sum(axis=1) / h))
-    root = np.linalg.solve(np.linalg.cholesky(Z), G.T)
-    return np.asarray(np.sqrt((root**2).sum(axis=0) / h))
+    solution = np.linalg.solve(np.linalg.cholesky(Z), G.T)
+    return np.asarray(np.sqrt((solution**2).sum(axis=0) / h))
 
 
 def update_moments(past: Network, X: Rows) -> Network:
-    """Return the network with the contexts X in its mean and spread (update of Chan, Golub and LeVeque 1983)."""
+    """Return the network whose mean and variance of contexts include those of X (Chan, Golub and LeVeque 1983)."""
     n = len(X)
     if not n:
         return past
@@ -120,12 +129,15 @@ def update_moments(past: Network, X: Rows) -> Network:
 def standardise(past: Network, X: Rows) -> Rows:
     """Return X as deviations from the mean over the standard deviation; a feature that varies by rounding only is 0."""
     sd = np.sqrt(past.spread / max(past.count, 1))
-    floor = ROUNDING * np.maximum(np.abs(past.mean), 1e-300)
-    return np.asarray(np.divide(X - past.mean, sd, out=np.zeros_like(X), where=sd > floor))
+    min_sd = MIN_RELATIVE_SD * np.maximum(np.abs(past.mean), 1e-300)
+    return np.asarray(np.divide(X - past.mean, sd, out=np.zeros_like(X), where=sd > min_sd))
 
 
 def predict_with_bonus(past: Network, X: Rows) -> tuple[Values, Values, Network]:
-    """Return f and the bonus of each row, NaN if a row is not valid, and the network with updated moments."""
+    """Return the network's output and exploration bonus for each row of X, and the network with updated moments.
+
+    Both numbers are NaN for a row with NaN or values above 1e12.
+    """
     valid = find_valid_rows(X)
     past = update_moments(past, X[valid])
     mean, width = np.full(len(X), np.nan), np.full(len(X), np.nan)
@@ -136,10 +148,10 @@ def predict_with_bonus(past: Network, X: Rows) -> tuple[Values, Values, Network]
 
 
 def add_selected_gradients(past: Network, X: Rows) -> Network:
-    """Return the network with the gradients of the selected contexts in Z."""
+    """Return the network after a selection: the gradients of the selected contexts X are added to its matrix Z."""
     G = output_gradients(past.theta, standardise(past, X[find_valid_rows(X)]))
-    added = G.T @ G if past.Z.ndim == 2 else (G**2).sum(axis=0)
-    return replace(past, Z=past.Z + added / past.width())
+    gradient_products = G.T @ G if past.Z.ndim == 2 else (G**2).sum(axis=0)
+    return replace(past, Z=past.Z + gradient_products / past.width())
 
 
 def add_rewards_and_fit(past: Network, X: Rows, r: Values, lam: float, steps: int, lr: float) -> Network:
@@ -171,17 +183,20 @@ def fit_weights(origin: Values, X: Rows, r: Values, lam: float, steps: int, lr: 
     for step in range(1, steps + 1):
         g = loss_gradient(theta, X, r) + penalty * (theta - origin)
         first, second = BETAS[0] * first + (1 - BETAS[0]) * g, BETAS[1] * second + (1 - BETAS[1]) * g**2
-        scale = np.sqrt(second / (1 - BETAS[1] ** step)) + EPSILON
+        scale = np.sqrt(second / (1 - BETAS[1] ** step)) + ADAM_EPS
         rate = lr * (steps - step + 1) / steps
         theta = theta - rate * first / (1 - BETAS[0] ** step) / scale
     return theta
 
 
 def loss_gradient(theta: Values, X: Rows, r: Values) -> Values:
-    """Return the gradient of 1/2 sum (f - r)^2, without the matrix of all gradients [n, q]."""
+    """Return the gradient in theta of the squared error 1/2 sum (f(x) - r)^2, [q].
+
+    It is computed without the matrix of the gradients of all rows, [n, q].
+    """
     W_1, W_2 = split_layers(theta, X.shape[1])
     hidden_units = X @ W_1.T
-    active = np.maximum(hidden_units, 0.0)
-    error = math.sqrt(len(W_2)) * (math.sqrt(len(W_2)) * active @ W_2 - r)
+    activations = np.maximum(hidden_units, 0.0)
+    error = math.sqrt(len(W_2)) * (math.sqrt(len(W_2)) * activations @ W_2 - r)
     inner = (error[:, None] * ((hidden_units > 0) * W_2)).T @ X
-    return np.concatenate([inner.ravel(), error @ active])
+    return np.concatenate([inner.ravel(), error @ activations])

@@ -26,9 +26,9 @@ from jaxtyping import Float64
 from fedcohort.bandit.ridge import Ridge, find_valid_rows, posterior_deviation, posterior_mean
 from fedcohort.types import Values
 
-STAY = 0.9  # initial diagonal of P
-START = 1e-2  # size of the initial theta_j
-NOISE = 1e-6  # lower bound of sigma^2
+P_STAY = 0.9  # initial diagonal of P
+MAX_THETA_0 = 1e-2  # size of the initial theta_j
+MIN_VARIANCE = 1e-6  # lower bound of sigma^2
 
 Rows = Float64[np.ndarray, "_n _d"]
 
@@ -58,33 +58,43 @@ class HiddenMarkov:
 
 def initial_belief(d: int, states: int, lam: float, rng: np.random.Generator | None) -> HiddenMarkov:
     """Return the belief before the first reward; rng=None leaves every theta_j at zero, where it never changes."""
-    theta = np.zeros((states, d)) if rng is None else rng.uniform(-START, START, (states, d))
-    other_states = max(states - 1, 1)
-    counts = (STAY / (1 - STAY) * other_states - 1) * np.eye(states)  # (C + 1) over its row sums is .9 and .1 / (J - 1)
+    theta = np.zeros((states, d)) if rng is None else rng.uniform(-MAX_THETA_0, MAX_THETA_0, (states, d))
+    n_others = max(states - 1, 1)
+    counts = (P_STAY / (1 - P_STAY) * n_others - 1) * np.eye(states)  # (C + 1) over its row sums is .9 and .1 / (J - 1)
     V = np.tile(lam * np.eye(d), (states, 1, 1))
     return HiddenMarkov(np.full(states, 1 / states), counts, V, lam * theta, 0.0, 0, 0)
 
 
 def transition_matrix(counts: Float64[np.ndarray, "J J"]) -> Float64[np.ndarray, "J J"]:
-    """Return P from the expected numbers of transitions, [J, J]."""
+    """Return P, the transition probabilities between hidden states, from expected counts of transitions, [J, J]."""
     return np.asarray((counts + 1) / (counts + 1).sum(axis=1, keepdims=True))
 
 
 def coefficients(past: HiddenMarkov) -> Float64[np.ndarray, "_J _d"]:
-    """Return theta_j, a row for each state, [J, d]."""
+    """Return the reward coefficients theta_j of each hidden state j, [J, d]."""
     return np.stack([posterior_mean(Ridge(V, b)) for V, b in zip(past.V, past.b, strict=True)])
 
 
 def update_state_belief(prior: Values, theta: Rows, X: Rows, r: Values, variance: float) -> Values:
-    """Return pi after the rewards r of the contexts X, in logarithms, so that no likelihood underflows."""
-    fit = ((r[:, None] - X @ theta.T) ** 2).sum(axis=0) / (2 * variance)
-    log = np.log(np.maximum(prior, 1e-300)) - fit
+    """Return the probability of each hidden state after the rewards r of the contexts X, [J].
+
+    It is computed in logarithms, so that no likelihood underflows.
+
+    Args:
+        prior: probabilities before the rewards, [J].
+        theta: reward coefficients of each state, [J, d].
+        X: contexts, [n, d].
+        r: their rewards, [n].
+        variance: sigma^2, variance of the reward noise.
+    """
+    squared_errors = ((r[:, None] - X @ theta.T) ** 2).sum(axis=0) / (2 * variance)
+    log = np.log(np.maximum(prior, 1e-300)) - squared_errors
     weight = np.exp(log - log.max())
     return np.asarray(weight / weight.sum())
 
 
 def update_regressions(past: HiddenMarkov, belief: Values, X: Rows, r: Values) -> HiddenMarkov:
-    """Return the belief with the rewards in each state's regression, weighted by the belief in the state."""
+    """Add rewards to each hidden state's regression, weighted by `belief`, the probability of the state [J]."""
     V = past.V + belief[:, None, None] * (X.T @ X)
     return replace(past, V=V, b=past.b + belief[:, None] * (r @ X))
 
@@ -103,12 +113,12 @@ def predict(past: HiddenMarkov, X: Rows) -> Values:
 
 
 def is_exploring(explored: int, t: int, c: float) -> bool:
-    """Return whether round t, counted from 1, is one of exploration."""
+    """Return whether round t, counted from 1, explores: fewer than c ln(t + 1) rounds have done so."""
     return explored < c * math.log(t + 1)
 
 
 def count_exploration(past: HiddenMarkov) -> HiddenMarkov:
-    """Return the belief with one more round of exploration."""
+    """Return the bandit's state with one more round counted as exploration."""
     return replace(past, explored=past.explored + 1)
 
 
@@ -122,11 +132,11 @@ def add_rewards(past: HiddenMarkov, X: Rows, r: Values) -> HiddenMarkov:
     error = r - r.mean() if first else r - predict(past, X)
     squares, count = past.squares + float(error @ error), past.count + len(r)
     variance = squares / count if first else past.squares / past.count
-    belief = update_state_belief(prior, coefficients(past), X, r, max(variance, NOISE))
+    belief = update_state_belief(prior, coefficients(past), X, r, max(variance, MIN_VARIANCE))
     transition = np.outer(past.belief, belief) * transition_matrix(past.counts)
-    updated = update_regressions(past, belief, X, r)
+    next_state = update_regressions(past, belief, X, r)
     return replace(
-        updated, belief=belief, counts=past.counts + transition / transition.sum(), squares=squares, count=count
+        next_state, belief=belief, counts=past.counts + transition / transition.sum(), squares=squares, count=count
     )
 
 

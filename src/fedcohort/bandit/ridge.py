@@ -40,8 +40,8 @@ def prior_belief(d: int, lam: float) -> Ridge:
 
 def find_valid_rows(X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"] | None = None) -> Bool[np.ndarray, "n"]:
     """Return which rows are valid, bool [n]: every value is below 1e12 in size."""
-    rows = (np.abs(X) < MAX_VALUE).all(axis=1)
-    return np.asarray(rows if r is None else rows & (np.abs(r) < MAX_VALUE))
+    is_valid = (np.abs(X) < MAX_VALUE).all(axis=1)
+    return np.asarray(is_valid if r is None else is_valid & (np.abs(r) < MAX_VALUE))
 
 
 def add_rewards(past: Ridge, X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"]) -> Ridge:

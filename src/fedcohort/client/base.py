@@ -39,7 +39,7 @@ class Client(Component, Protocol):
     def linear(self) -> bool:
         return False
 
-    def takes_several(self, samples: int | None = None) -> bool | None:
+    def takes_several_steps(self, samples: int | None = None) -> bool | None:
         """Return whether a client takes more than one step in a round; None if it depends on unknown data.
 
         Args:
@@ -99,5 +99,5 @@ class LocalOptimization(Client):
 
         A milestone r counts from round r on (rounds from 0).
         """
-        passed = sum(round >= milestone for milestone in self.milestones)
-        return float(self.lr * self.decay**round * self.factor**passed)
+        n_milestones = sum(round >= milestone for milestone in self.milestones)
+        return float(self.lr * self.decay**round * self.factor**n_milestones)

@@ -30,7 +30,7 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.codec.base import WireCodec
-from fedcohort.codec.wire import SEED, Numbers, Wire, concatenate, draw_seed, flatten, shared_generator
+from fedcohort.codec.wire import SEED, Numbers, Wire, draw_seed, flatten, join_arrays, shared_generator
 from fedcohort.component import UNDECAYED_CLIENT, Requirement
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
@@ -44,18 +44,18 @@ LINEAR_CLIENT = Requirement(
 
 
 def least_squares(A: Float[Tensor, "d1 k"], H: Float[Tensor, "d1 d2"]) -> Float[Tensor, "k d2"]:
-    """Return B = A+ H for an A of full column rank; not finite where H is not."""
+    """Return B = A+ H, the least-squares solution of A B = H for an A of full column rank; not finite if H is not."""
     Q, R = torch.linalg.qr(A)
     B: Tensor = torch.linalg.solve_triangular(R, Q.t() @ H, upper=True)
     return B
 
 
 def count_rows(block: Block) -> int:
-    """Return d1, the number of rows of a tensor."""
+    """Return d1, the number of rows of a tensor when it is viewed as a matrix; 1 for a vector."""
     return block.shape[0] if len(block.shape) > 1 else 1
 
 
-class _Confined:
+class _ColumnSpaceCorrection:
     """Keep one client's local training within col(A).
 
     Attributes:
@@ -75,7 +75,7 @@ class _Confined:
 
 
 @dataclass(frozen=True)
-class Subspace:
+class ColumnSpaceHook:
     """The hook at the client that keeps training within the columns of A (mode=train)."""
 
     codec: "LowRank"
@@ -87,7 +87,7 @@ class Subspace:
         self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
         bases = self.codec.bases(ctx.layout, draw_seed(ctx.rng("codec")))
-        return _Confined([(block, A.to(w)) for block, A in bases.items()])
+        return _ColumnSpaceCorrection([(block, A.to(w)) for block, A in bases.items()])
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class LowRank(WireCodec):
 
     @property
     def hooks(self) -> tuple[ClientHook, ...]:
-        return (Subspace(self),) if self.mode == "train" else ()
+        return (ColumnSpaceHook(self),) if self.mode == "train" else ()
 
     @property
     def requirements(self) -> frozenset[Requirement]:
@@ -122,11 +122,11 @@ class LowRank(WireCodec):
 
     def bytes_up(self, layout: Layout) -> int:
         """Return the bytes: 4 k d2 of each compressed tensor, 8 for their seed, and 4 a number of the others."""
-        small = {
-            block: self.k * block.size // count_rows(block) for block in layout.parameters if self._compresses(block)
+        numbers_sent = {
+            block: self.k * block.size // count_rows(block) for block in layout.parameters if self._is_compressed(block)
         }
-        numbers = sum(small.get(block, block.size) for block in layout.parameters)
-        return NUMBER * numbers + (SEED if small else 0)
+        numbers = sum(numbers_sent.get(block, block.size) for block in layout.parameters)
+        return NUMBER * numbers + (SEED if numbers_sent else 0)
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
         """Return the arrays to send: the seed of the matrices A, if any, and each tensor, or its factor B."""
@@ -140,27 +140,27 @@ class LowRank(WireCodec):
         return (seed, *parts) if bases else tuple(parts)
 
     def decode(self, wire: Wire, layout: Layout) -> Numbers:
-        any_compressed = any(self._compresses(block) for block in layout.parameters)
-        bases = self.bases(layout, wire[0]) if any_compressed else {}
+        has_compressed = any(self._is_compressed(block) for block in layout.parameters)
+        bases = self.bases(layout, wire[0]) if has_compressed else {}
         parts = []
-        for block, part in zip(layout.parameters, wire[1:] if any_compressed else wire, strict=True):
+        for block, part in zip(layout.parameters, wire[1:] if has_compressed else wire, strict=True):
             if block in bases:
                 part = (bases[block] @ torch.from_numpy(part).double()).float().numpy()
             parts.append(part.ravel())
-        return concatenate(parts)
+        return join_arrays(parts)
 
     def bases(self, layout: Layout, seed: np.ndarray) -> dict[Block, Float[Tensor, "d1 k"]]:
-        """Return A of each compressed tensor, float64."""
+        """Return the random matrix A of each compressed tensor, float64, drawn from the seed that the client sends."""
         return {
-            block: self._draw(shared_generator(seed, block), count_rows(block))
+            block: self._draw_matrix(shared_generator(seed, block), count_rows(block))
             for block in layout.parameters
-            if self._compresses(block)
+            if self._is_compressed(block)
         }
 
-    def _draw(self, rng: np.random.Generator, d1: int) -> Float[Tensor, "d1 k"]:
+    def _draw_matrix(self, rng: np.random.Generator, d1: int) -> Float[Tensor, "d1 k"]:
         if self.dist == "uniform01":
             return torch.from_numpy(rng.random((d1, self.k)))
         return torch.from_numpy(rng.standard_normal((d1, self.k)) / np.sqrt(self.k))
 
-    def _compresses(self, block: Block) -> bool:
+    def _is_compressed(self, block: Block) -> bool:
         return block.size >= self.min_size and self.k < count_rows(block)

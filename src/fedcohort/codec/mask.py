@@ -28,7 +28,7 @@ from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Ve
 
 
 @dataclass(frozen=True)
-class _Masked:
+class _MaskCorrection:
     frozen: Bool[Tensor, "p"]
 
     def correct(self, g: Vector, y: Vector) -> None:
@@ -40,7 +40,11 @@ class _Masked:
 
 @dataclass(frozen=True)
 class MaskHook:
-    """The hook at the client that keeps the unsent coordinates unchanged."""
+    """The client hook of the random mask, which keeps the parameters unchanged that are not sent.
+
+    Attributes:
+        rho: share of each tensor's numbers that is trained and sent.
+    """
 
     rho: float
     downloads: tuple[str, ...] = ()
@@ -53,7 +57,7 @@ class MaskHook:
         frozen = np.ones(ctx.layout.n_params, dtype=np.bool_)
         for positions in draw_sent_positions(self.rho, ctx.layout, draw_seed(ctx.rng("codec"))):
             frozen[positions] = False
-        return _Masked(unflatten(frozen, ctx.layout, w))
+        return _MaskCorrection(unflatten(frozen, ctx.layout, w))
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,11 @@ class Sparse(WireCodec):
         ranges.number("rho", self.rho, "(0, 1]")
 
     def bytes_up(self, layout: Layout) -> int:
-        """Return the bytes, 4 rho d, and 8 for the seed."""
+        """Return the bytes of an upload: 4 for each number sent, and 8 for the seed that gives their positions."""
         return sparse_bytes(self.rho, layout)
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
-        """Return the seed, and the numbers at its positions."""
+        """Return the arrays to send: a seed, and the update's numbers at the positions that the seed selects."""
         return gather_sent(delta, self.rho, layout, draw_seed(rng()))
 
     def decode(self, wire: Wire, layout: Layout) -> Numbers:

@@ -55,7 +55,7 @@ def count_sent(rho: float, n: int) -> int:
 
 
 def draw_sent_mask(rho: float, n: int, rng: np.random.Generator) -> Positions:
-    """Return which `count(rho, n)` of n numbers are sent, all subsets equally likely."""
+    """Draw which of n numbers are sent, `count_sent(rho, n)` of them; return their sorted positions."""
     chosen: Positions = np.sort(rng.choice(n, count_sent(rho, n), replace=False, shuffle=False))
     return chosen
 
@@ -67,20 +67,20 @@ def draw_sent_positions(rho: float, layout: Layout, seed: np.ndarray) -> list[Po
     ]
 
 
-def concatenate(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the arrays joined one after the other; there may be none."""
+def join_arrays(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the arrays joined one after the other; an empty float32 array if there are none."""
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.float32)
 
 
 def sparse_bytes(rho: float, layout: Layout) -> int:
-    """Return the bytes of a seed and of the numbers that it selects."""
+    """Return the bytes of an upload with the share rho of each tensor's numbers, and a seed for their positions."""
     return SEED + NUMBER * sum(count_sent(rho, block.size) for block in layout.parameters)
 
 
 def gather_sent(delta: Vector, rho: float, layout: Layout, seed: np.ndarray) -> Wire:
-    """Return the seed, and the numbers that it selects."""
+    """Return the arrays to send: the seed, and the update's numbers at the positions that the seed selects."""
     values = flatten(delta, layout)
-    return seed, concatenate([values[positions] for positions in draw_sent_positions(rho, layout, seed)])
+    return seed, join_arrays([values[positions] for positions in draw_sent_positions(rho, layout, seed)])
 
 
 def scatter_sent(wire: Wire, rho: float, layout: Layout, unbiased: bool) -> Numbers:

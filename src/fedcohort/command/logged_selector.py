@@ -36,7 +36,7 @@ class LoggedSelector:
         )
         missing = []
         for name, signal in signals.items():
-            logged = self.log.facts if isinstance(signal, Static) else self.log.words
+            logged = self.log.facts if isinstance(signal, Static) else self.log.signal_names
             may_be_logged = name in queried and isinstance(signal, Measured | Computed)
             if (name not in logged and not may_be_logged) or (name in self.pairwise and find_wide_round(self.log)):
                 missing.append(name)

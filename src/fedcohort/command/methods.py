@@ -30,7 +30,7 @@ from fedcohort.signal.base import (
     Static,
     find,
     list_signals,
-    unknowable,
+    unknowable_signals,
 )
 from fedcohort.startup import components, compose
 
@@ -57,7 +57,7 @@ def signal_rows() -> list[str]:
     lines = []
     for name in list_signals():
         signal = find(name)
-        oracle = " (oracle)" if name in unknowable([name]) else ""
+        oracle = " (oracle)" if name in unknowable_signals([name]) else ""
         lines.append(f"| `{name}`{oracle} | {_kind_of(signal)} | {_cost_of(signal)} | {signal.reveals} |")
     return lines
 
@@ -110,7 +110,7 @@ def _needs(node: Mapping[str, Any], group: str, choice: str) -> list[str]:
 
 
 def _spell(needs: Sequence[str]) -> str:
-    oracle = unknowable(needs)
+    oracle = unknowable_signals(needs)
     signals = [f"`{name}`{' (oracle: no server can know it)' if name in oracle else ''}" for name in needs]
     return ", ".join(signals) or "nothing"
 

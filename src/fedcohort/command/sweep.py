@@ -53,13 +53,13 @@ def cancel_sweep(folder: Path, plan: Plan, wait_s: float) -> str:
 
     Raises `OptionError` if another machine must do so.
     """
-    alive = is_locked(folder / sweep_folder.LOCK)
+    alive = is_locked(folder / sweep_folder.LOCK_FILE)
     if alive and plan.host != socket.gethostname():
         raise OptionError(f"sweep {folder.name} was started on {plan.host}: cancel it there")
     queued = cluster.list_queued(folder)
     if not alive and not queued:
         return print_status(folder, plan)
-    (folder / sweep_folder.CANCELLED).touch()  # before the process ends, which then says so
+    (folder / sweep_folder.CANCELLED_FILE).touch()  # before the process ends, which then says so
     sys.stdout.write(f"waiting for the jobs to finish their round, at most {wait_s:g} s\n")
     sys.stdout.flush()
     lines = _end_process(folder, plan.pid, wait_s) if alive else []
@@ -78,7 +78,7 @@ def _end_process(folder: Path, pid: int, wait_s: float) -> list[str]:
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
     end = time.monotonic() + wait_s
-    while is_locked(folder / sweep_folder.LOCK):
+    while is_locked(folder / sweep_folder.LOCK_FILE):
         if time.monotonic() > end:
             os.kill(pid, signal.SIGKILL)
             return [f"  process {pid} was killed: not ended within {wait_s:g} s"]
@@ -110,7 +110,7 @@ def main(words: Sequence[str]) -> int:
     what, name = typed
     wait_s = ranges.parse_number("wait_s", options.get("wait_s", "120"), "[0, inf)")
     sweeps = Path(options.get("logs", "logs")) / "sweeps"
-    ids = sorted(path.parent.name for path in sweeps.glob(f"*/{sweep_folder.PLAN}"))
+    ids = sorted(path.parent.name for path in sweeps.glob(f"*/{sweep_folder.PLAN_FILE}"))
     folder = sweeps / (ids[-1] if name == "last" and ids else name)
     plan = sweep_folder.read_plan(folder)
     if plan is None:

@@ -62,8 +62,8 @@ def follow_then_sync(
 
 def _check(folder: Path) -> RunInfo:
     info = metadata.load_info(folder)
-    manifest.check_all(folder)
-    history.read_lines(folder / history.NAME)
+    manifest.check_all_files(folder)
+    history.read_lines(folder / history.JOURNAL_FILE)
     return info
 
 

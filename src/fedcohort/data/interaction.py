@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fedcohort.errors import FedcohortError
-from fedcohort.maths.gce import gce
+from fedcohort.maths.gce import generalised_ce
 from fedcohort.maths.optimizers import uncompiled
 
 FORWARD_BATCH = 512  # samples of a forward pass
@@ -81,7 +81,7 @@ def find_bias_aligned(
     """Train the biased models, and return which samples they classify correctly, bool [n]."""
 
     def loss(logits: Tensor, labels: Tensor) -> Tensor:
-        return gce(F.log_softmax(logits, 1), labels, recipe.q).mean()
+        return generalised_ce(F.log_softmax(logits, 1), labels, recipe.q).mean()
 
     if _count_classes(copy(), x) == 2:
         network = train_network(copy(), x, y, loss, recipe, rng)

@@ -165,18 +165,18 @@ def compute_outcome(
     done = np.where(full <= close, units, _fit(timing, units, close, wall_time) if partial_work else 0).astype(np.int64)
     arrived = done > 0
     finish = wall_time(timing.finish(done))
-    last = float(finish[arrived].max(initial=0.0))
-    closed, requested = last if arrived.all() else float(close), np.broadcast_to(units, done.shape)
+    last_finish_s = float(finish[arrived].max(initial=0.0))
+    closed_s, requested = last_finish_s if arrived.all() else float(close), np.broadcast_to(units, done.shape)
     phases = _phases(timing, np.where(arrived, done, requested), wall_time)
-    return DeadlineOutcome(done, arrived, finish, closed, phases, requested, announced)
+    return DeadlineOutcome(done, arrived, finish, closed_s, phases, requested, announced)
 
 
 def _phases(timing: Timing, units: Ids, wall_time: Callable[[Values], Values]) -> dict[str, Values]:
     """Return the seconds of each of `PHASES`, including those in which the client was away."""
     ends = np.cumsum([timing.down, timing.infer, units * timing.unit, timing.up], axis=0)
-    completed = np.array([np.zeros(len(units)), *(wall_time(end) for end in ends)])
+    phase_ends_s = np.array([np.zeros(len(units)), *(wall_time(end) for end in ends)])
     with np.errstate(invalid="ignore"):  # a client that never returns has one infinite phase and none after it
-        seconds = np.nan_to_num(np.diff(completed, axis=0), posinf=np.inf)
+        seconds = np.nan_to_num(np.diff(phase_ends_s, axis=0), posinf=np.inf)
     return dict(zip(PHASES, seconds, strict=True))
 
 

@@ -42,7 +42,7 @@ DEVICE_SECONDS = Requirement(
     lambda run: run.components.device.in_seconds,
     "{option} tries deadlines in seconds, and {device} has multiples of the time of a sample, in a unit of choice",
 )
-ONE_PACE = Requirement(
+SAME_INTERVAL = Requirement(
     lambda run: (
         not isinstance(run.components.samples, Paced)
         or run.components.samples.control.w == run.components.deadline.control.w
@@ -55,7 +55,7 @@ MAX_WARMUP = 200  # clients whose arrival ends the warm-up, whatever the populat
 
 @dataclass(frozen=True)
 class State:
-    """State of the deadline that is kept between rounds.
+    """State of FedBalancer's deadline that is kept between rounds.
 
     Attributes:
         pace: the state of the pace controller.
@@ -97,7 +97,7 @@ class FedBalancer(Deadline[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({ONE_PACE} if self.grid is None else {ONE_PACE, DEVICE_SECONDS})
+        return frozenset({SAME_INTERVAL} if self.grid is None else {SAME_INTERVAL, DEVICE_SECONDS})
 
     @property
     def control(self) -> PaceControl:
@@ -114,17 +114,17 @@ class FedBalancer(Deadline[State]):
         if self.warmup and 2 * arrived <= len(state.over) and arrived <= MAX_WARMUP:
             return mean_job_seconds(ctx)
         n, samples_above_threshold = state.n_train[ctx.selected], state.over[ctx.selected]
-        epoch = (
+        epoch_s = (
             ctx.expected.unit
             * np.maximum(np.where(np.isnan(samples_above_threshold), n, samples_above_threshold), 1)
             / n
         )
-        travel = ctx.expected.probe() + ctx.expected.up
-        low, high = sorted(most_efficient_deadline(travel + epochs * epoch, self.grid) for epochs in (1, ctx.units))
+        transfer_s = ctx.expected.probe() + ctx.expected.up
+        low, high = sorted(most_efficient_deadline(transfer_s + n * epoch_s, self.grid) for n in (1, ctx.units))
         return low + (high - low) * state.pace.ddlr
 
     def describe(self, state: State) -> Mapping[str, float]:
-        """Return ddlr."""
+        """Return the metric ddlr, the position of the deadline between its two bounds, in [0, 1]."""
         return {"ddlr": state.pace.ddlr}
 
     def observe(self, state: State, outcome: RoundOutcome) -> State:
@@ -160,10 +160,10 @@ def most_efficient_deadline(finish: Values, grid: float | None = None) -> float:
     """
     if not len(finish):
         return 0.0
-    ends = np.sort(finish)
-    tried = ends
+    finish_s = np.sort(finish)
+    deadlines = finish_s
     if grid is not None:
-        steps = np.ceil(ends / grid) + np.array([[-1.0], [0.0], [1.0]])  # the quotient was rounded
-        tried = grid * np.unique(np.maximum(1.0, steps))
-    done = np.searchsorted(ends, tried, side="right")
-    return float(tried[np.argmax(done / tried)])
+        steps = np.ceil(finish_s / grid) + np.array([[-1.0], [0.0], [1.0]])  # the quotient was rounded
+        deadlines = grid * np.unique(np.maximum(1.0, steps))
+    n_completed = np.searchsorted(finish_s, deadlines, side="right")
+    return float(deadlines[np.argmax(n_completed / deadlines)])

@@ -36,7 +36,7 @@ class Fixed(Deadline[None]):
         ranges.flag("partial_work", self.partial_work)
 
     def suggest(self, units: int) -> str:
-        """Return what to type for a later deadline or less work."""
+        """Return the options that the user should change if no client is in time: deadline.k, or partial work."""
         return ", or ".join(("raise deadline.k", *filter(None, (super().suggest(units),))))
 
     def init(self, population: Population) -> None:

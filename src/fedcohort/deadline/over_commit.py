@@ -49,11 +49,11 @@ class OverCommit(Deadline[int]):
         return self.factor > 1
 
     def cohort_size(self, cohort: int) -> int:
-        """Return factor x cohort, rounded up."""
+        """Return the number of clients to select: factor x cohort, rounded up."""
         return math.ceil(self.factor * cohort - ROUNDING)
 
     def max_arrivals(self, cohort: int) -> int:
-        """Return the requested number."""
+        """Return `cohort`: the round closes when as many clients as the run requests have arrived."""
         return cohort
 
     def init(self, population: Population) -> int:
@@ -61,7 +61,7 @@ class OverCommit(Deadline[int]):
         return population.cohort
 
     def close(self, state: int, finish: Values, announced: float) -> float:
-        """Return the m-th answer in seconds; the last where fewer were selected, 0 without clients."""
+        """Return the second at which the m-th client answers; the last client if fewer were selected, 0 without any."""
         if not len(finish):
             return 0.0
         m = min(len(finish), max(state, math.floor(len(finish) / self.factor + ROUNDING)))

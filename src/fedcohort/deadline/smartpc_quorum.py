@@ -50,14 +50,14 @@ class SmartpcQuorum(Deadline[None]):
         return self.share < 1
 
     def max_arrivals(self, cohort: int) -> int:
-        """Return k = max(1, floor(share m))."""
+        """Return the number of answers that close the round, k = max(1, floor(share m)) of m selected clients."""
         return max(1, math.floor(self.share * cohort + 1e-9))  # .29 x 100 is 28.999999999999996
 
     def init(self, population: Population) -> None:
         """Return None: the method has no state."""
 
     def close(self, state: None, finish: Values, announced: float) -> float:
-        """Return the k-th answer in seconds; 0 without clients."""
+        """Return the second after the broadcast at which the k-th client answers; 0 without clients."""
         if not len(finish):
             return 0.0
         k = self.max_arrivals(len(finish))

@@ -34,5 +34,5 @@ class WaitForAll(Deadline[None]):
         """Return None: the method has no state."""
 
     def close(self, state: None, finish: Values, announced: float) -> float:
-        """Return the last answer in seconds; 0 without clients."""
+        """Return the second after the broadcast at which the last client answers; 0 without clients."""
         return float(finish.max(initial=0.0))

@@ -74,9 +74,9 @@ def check_jobs(seconds: Values, n: Ids) -> None:
     Raises:
         IncompatibleConfig: a job is too short or too long.
     """
-    wrong = (n > 0) & ~((seconds >= MIN_S) & (seconds <= MAX_S))
-    if wrong.any():
-        k = int(wrong.argmax())
+    is_wrong = (n > 0) & ~((seconds >= MIN_S) & (seconds <= MAX_S))
+    if is_wrong.any():
+        k = int(is_wrong.argmax())
         raise IncompatibleConfig(
             f"device: the whole job of client {k}, with {n[k]} samples, is expected to take {seconds[k]:g} virtual "
             f"seconds; 1e-9 to 1e12 virtual seconds are allowed. Check the unit of the device's seconds and speeds, "

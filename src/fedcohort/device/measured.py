@@ -16,9 +16,9 @@ from fedcohort.device.base import Timing, Workload
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
-SLOWEST = 0.1  # lower bound of a link's speed, in its mean
-SPREAD = np.linspace(-9.0, 9.0, 3601)  # values of a standard normal, for expectations
-DENSITY = np.exp(-(SPREAD**2) / 2) / np.exp(-(SPREAD**2) / 2).sum()  # their weights
+MIN_SPEED = 0.1  # lower bound of a link's speed, in its mean
+NORMAL_GRID = np.linspace(-9.0, 9.0, 3601)  # values of a standard normal, for expectations
+GRID_WEIGHTS = np.exp(-(NORMAL_GRID**2) / 2) / np.exp(-(NORMAL_GRID**2) / 2).sum()  # their weights
 DIGITS = 4  # of a relative deviation: a million different ones would take minutes to integrate
 BLOCK = 1000  # deviations that are integrated together
 
@@ -40,20 +40,20 @@ class Link:
     @classmethod
     def from_moments(cls, mean: Values, deviation: Values) -> "Link":
         """Return the links with these means and deviations."""
-        return cls(mean, deviation, bounded_normal_moment(deviation / mean, np.full(len(mean), SLOWEST), power=-1))
+        return cls(mean, deviation, bounded_normal_moment(deviation / mean, np.full(len(mean), MIN_SPEED), power=-1))
 
     def take(self, rows: Ids) -> "Link":
         """Return the links of the clients in `rows`."""
         return Link(self.mean[rows], self.deviation[rows], self.excess[rows])
 
-    def expect(self, sent: Values) -> Values:
-        """Return the mean seconds of `sent` bytes, which exceed the seconds at the mean speed."""
-        seconds: Values = sent / self.mean * self.excess
+    def expect(self, n_bytes: Values) -> Values:
+        """Return the mean seconds of `n_bytes` bytes, which exceed the seconds at the mean speed."""
+        seconds: Values = n_bytes / self.mean * self.excess
         return seconds
 
-    def sample(self, sent: Values, z: Values) -> Values:
-        """Return the seconds of `sent` bytes, given standard normal draws z."""
-        seconds: Values = sent / np.maximum(SLOWEST * self.mean, self.mean + z * self.deviation)
+    def sample(self, n_bytes: Values, z: Values) -> Values:
+        """Return the seconds of `n_bytes` bytes, given standard normal draws z."""
+        seconds: Values = n_bytes / np.maximum(MIN_SPEED * self.mean, self.mean + z * self.deviation)
         return seconds
 
 
@@ -103,20 +103,20 @@ class Speeds:
         return self._timing(work, seconds, self.down.sample(work.bytes_down, down), self.up.sample(work.bytes_up, up))
 
     def _timing(self, work: Workload, seconds: Values, down: Values, up: Values) -> Timing:
-        trained = work.epochs * seconds  # of a sample-time
-        return Timing(down=down, infer=work.infer_load * trained, unit=work.load * trained, up=up)
+        sample_s = work.epochs * seconds  # of a sample-time
+        return Timing(down=down, infer=work.infer_load * sample_s, unit=work.load * sample_s, up=up)
 
 
 def bounded_normal_moment(deviation: Values, least: Values, power: int) -> Values:
     """Return E[max(least, 1 + deviation Z)^power], Z standard normal, by the trapezoidal rule, [clients]."""
     pairs = deviation.round(DIGITS) + 1j * least  # complex numbers, as rows would take much longer to sort
-    kinds, kind = np.unique(pairs, return_inverse=True)
-    means = np.empty(len(kinds))
-    for start in range(0, len(kinds), BLOCK):
-        block = kinds[start : start + BLOCK, None]
-        bounded_powers = np.maximum(block.imag, 1.0 + block.real * SPREAD) ** power
-        means[start : start + BLOCK] = (bounded_powers * DENSITY).sum(
+    distinct_pairs, pair_index = np.unique(pairs, return_inverse=True)
+    means = np.empty(len(distinct_pairs))
+    for start in range(0, len(distinct_pairs), BLOCK):
+        block = distinct_pairs[start : start + BLOCK, None]
+        bounded_powers = np.maximum(block.imag, 1.0 + block.real * NORMAL_GRID) ** power
+        means[start : start + BLOCK] = (bounded_powers * GRID_WEIGHTS).sum(
             axis=1
         )  # a matrix product would round by its size
-    by_client: Values = means[kind]
+    by_client: Values = means[pair_index]
     return by_client

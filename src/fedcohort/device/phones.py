@@ -123,10 +123,10 @@ class Phones(Device):
     def _speeds(self, clients: Ids, draws: Draws) -> Speeds:
         run_draws, time = draws.once(), BATCH_TIMES[self.workload]
         cumulative_proportions = np.cumsum(self.proportions)
-        kind = np.searchsorted(
+        phone_class = np.searchsorted(
             cumulative_proportions / cumulative_proportions[-1], run_draws.uniform("phone")[clients], side="right"
         )
-        person = (len(LINKS) * run_draws.uniform("link")[clients]).astype(np.int64)
-        mean, deviation = (self.scale / (1000 * time.batch) * np.array(time.ms)[kind]).T
+        link_index = (len(LINKS) * run_draws.uniform("link")[clients]).astype(np.int64)
+        mean, deviation = (self.scale / (1000 * time.batch) * np.array(time.ms)[phone_class]).T
         least = np.full(len(clients), MIN_MS * self.scale / (1000 * time.batch))
-        return Speeds.from_moments(mean, deviation, least, DOWN.take(person), UP.take(person))
+        return Speeds.from_moments(mean, deviation, least, DOWN.take(link_index), UP.take(link_index))

@@ -54,18 +54,18 @@ class ShiftedExponential(Device):
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Return the mean seconds over rounds, given each client's lambda_i."""
-        return self._timing(work, self.alpha + self._lam(clients, draws))
+        return self._timing(work, self.alpha + self._client_lambdas(clients, draws))
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Return the seconds in the round of `draws`."""
         X = draws.exponential("latency")[clients]
-        return self._timing(work, self.alpha + self._lam(clients, draws) * X)
+        return self._timing(work, self.alpha + self._client_lambdas(clients, draws) * X)
 
-    def _lam(self, clients: Ids, draws: Draws) -> Values:
+    def _client_lambdas(self, clients: Ids, draws: Draws) -> Values:
         if not self.persistent:
             return np.full(len(clients), float(self.lam))
-        lam_i: Values = self.lam * draws.once().exponential("device")[clients]
-        return lam_i
+        client_lambdas: Values = self.lam * draws.once().exponential("device")[clients]
+        return client_lambdas
 
     def _timing(self, work: Workload, factor: Values) -> Timing:
         zero_seconds = np.zeros(len(factor))

@@ -21,12 +21,12 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.data.columns import Columns, check_path
 from fedcohort.device.base import Device, Timing, Workload
-from fedcohort.device.measured import SLOWEST, Link, Speeds
+from fedcohort.device.measured import MIN_SPEED, Link, Speeds
 from fedcohort.errors import DataError
 from fedcohort.rng import Draws
 from fedcohort.types import Ids
 
-BYTES = {"KiB/s": 1024.0, "kB/s": 1000.0, "kbit/s": 125.0, "bytes/s": 1.0}
+UNIT_BYTES = {"KiB/s": 1024.0, "kB/s": 1000.0, "kbit/s": 125.0, "bytes/s": 1.0}
 CLIENT = "client"  # the option that names the column of names
 MEANS = ("seconds", "down", "up")
 DEVIATIONS = ("seconds_cv", "down_cv", "up_cv")
@@ -74,7 +74,7 @@ class Trace(Device):
             for option in DEVIATIONS:
                 ranges.distinct({name: getattr(self, name) for name in (CLIENT, "seconds", link, option)})
         ranges.integer("batch", self.batch, "[1, 1e9]", optional=True)
-        ranges.choice("unit", self.unit, *BYTES)
+        ranges.choice("unit", self.unit, *UNIT_BYTES)
         ranges.flag("draw", self.draw)
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
@@ -100,19 +100,19 @@ class Trace(Device):
                 f"device.path: {self.path} has {n_rows} rows, too few for {draws.n_clients} clients: device.draw=true "
                 "draws one for each"
             )
-        complete, missing = self._gap
+        complete, missing = self._gap_in_names
         if draws.n_clients > complete:
             raise DataError(f"{missing}, or set device.draw=true, which draws a row for each client")
         return clients
 
-    def _range(self, option: str) -> tuple[str, str]:
+    def _column_range(self, option: str) -> tuple[str, str]:
         """Return the interval and the unit of the numbers in an option's column."""
         if option in DEVIATIONS:
             return SPREADS, "times the mean"
         return (SECONDS, "seconds") if option == "seconds" else (SPEEDS, self.unit)
 
     @cached_property
-    def _gap(self) -> tuple[float, str]:
+    def _gap_in_names(self) -> tuple[float, str]:
         return self._table.find_gap(CLIENT, self.client)
 
     @cached_property
@@ -132,10 +132,10 @@ class Trace(Device):
             column = getattr(self, option)
             columns[option] = np.zeros(len(order))
             if column is not None:
-                columns[option] = table.numbers(option, column, *self._range(option))[order]
-        mean, byte = columns["seconds"] / (self.batch or 1), BYTES[self.unit]
+                columns[option] = table.numbers(option, column, *self._column_range(option))[order]
+        mean, unit_bytes = columns["seconds"] / (self.batch or 1), UNIT_BYTES[self.unit]
         down, up = (
-            Link.from_moments(columns[direction] * byte, columns[f"{direction}_cv"] * (columns[direction] * byte))
-            for direction in ("down", "up")
+            Link.from_moments(columns[link] * unit_bytes, columns[f"{link}_cv"] * (columns[link] * unit_bytes))
+            for link in ("down", "up")
         )
-        return Speeds.from_moments(mean, columns["seconds_cv"] * mean, SLOWEST * mean, down, up)
+        return Speeds.from_moments(mean, columns["seconds_cv"] * mean, MIN_SPEED * mean, down, up)

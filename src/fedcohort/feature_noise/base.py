@@ -69,8 +69,8 @@ def disturb_clients(noise: FeatureNoise, parts: Sequence[tuple[np.ndarray, Ragge
         IncompatibleConfig: the noise does not apply to these inputs.
     """
     levels = noise.levels(Draws(seed, len(parts[0][1])))
-    noisy, keyed = np.flatnonzero(levels > 0).tolist(), Rekeyed()
-    if not noisy:
+    noisy_clients, rekeyed = np.flatnonzero(levels > 0).tolist(), Rekeyed()
+    if not noisy_clients:
         return None
     first, _ = parts[0]
     if first.dtype.kind != "f":
@@ -78,8 +78,8 @@ def disturb_clients(noise: FeatureNoise, parts: Sequence[tuple[np.ndarray, Ragge
         raise IncompatibleConfig(f"feature_noise needs real numbers, but the inputs are of type {first.dtype}{hint}")
     noise.check(first.shape[1:])
     before = []
-    for k in noisy:
-        rng = keyed.rekey(seed, "feature_draw", client=k)
+    for k in noisy_clients:
+        rng = rekeyed.rekey(seed, "feature_draw", client=k)
         for x, clients in parts:
             rows = slice(clients.offsets[k], clients.offsets[k + 1])
             before.append(row_hashes(x[rows]))

@@ -115,9 +115,9 @@ def run_grid(folder: Path, configs: Path, launch: Launch) -> None:
     """Run the jobs of the plan in the folder of a sweep. A job that fails does not end the others."""
     plan = sweep_folder.read_plan(folder)
     if plan is None:
-        raise FileNotFoundError(f"{folder} holds no {sweep_folder.PLAN}")
+        raise FileNotFoundError(f"{folder} holds no {sweep_folder.PLAN_FILE}")
     in_process = launch.launcher == "local" and launch.n_jobs == 1
-    lock = try_to_lock(folder / sweep_folder.LOCK)
+    lock = try_to_lock(folder / sweep_folder.LOCK_FILE)
 
     def announce(number: int) -> None:
         if in_process and number < len(plan.jobs):

@@ -15,7 +15,7 @@ from fedcohort.host import slurm
 from fedcohort.host.interrupt import NOTHING, Stop, interrupts
 from fedcohort.jobs import gpus
 from fedcohort.record import history
-from fedcohort.record.folder import log_of
+from fedcohort.record.folder import describe_log
 from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.startup import overlay
 from fedcohort.startup.check import check_options
@@ -77,7 +77,7 @@ def run_job(job: SweepJob, composition_of: Callable[[], Composed], context: JobC
         expected = isinstance(error, FedcohortError)
         if context.prints_errors:
             log.error("%s", error if expected else traceback.format_exc().rstrip())
-        reason = f"{error if expected else describe(error)}{log_of(job.folder)}"
+        reason = f"{error if expected else describe(error)}{describe_log(job.folder)}"
         job.note("failed", reason=reason, kind=type(error).__name__)
         if context.search or metric is not None:
             raise
@@ -144,7 +144,7 @@ def read_objective(folder: Path, metric: str | None) -> float | None:
 
 def last_value(folder: Path, metric: str) -> float | None:
     """Return the last value of a metric in the run's journal; None if no trained model was measured."""
-    lines, _ = history.read_lines(folder / history.NAME)
+    lines, _ = history.read_lines(folder / history.JOURNAL_FILE)
     values = [line.metrics[metric] for line in lines if line.step > 0 and metric in line.metrics]
     return values[-1] if values else None
 

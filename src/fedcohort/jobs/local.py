@@ -23,7 +23,7 @@ from fedcohort.host import messages
 from fedcohort.host.orphan import end_when_parent_ends
 from fedcohort.jobs.job import JobContext, handle_job_signals
 from fedcohort.record import sweep_folder
-from fedcohort.record.folder import log_of
+from fedcohort.record.folder import describe_log
 from fedcohort.record.sweep_folder import SweepJob
 
 DIED = "WorkerDied"  # the kind of failure in the record of a job whose process died
@@ -64,7 +64,7 @@ def run_local(
             if death and (record is None or record.how == "running"):
                 folder, began = (record.folder, record.began) if record else (None, None)
                 job = SweepJob(context.folder, number, tuple(jobs[number]), folder, began=began)
-                job.note("failed", reason=f"{death}{log_of(folder)}", kind=DIED)
+                job.note("failed", reason=f"{death}{describe_log(folder)}", kind=DIED)
             yield number
 
 
@@ -145,7 +145,7 @@ def describe_exit(exit_code: int) -> str:
 
 def log_path(sweep: Path, number: int) -> Path:
     """Return the file with the output of a job that ran in a worker."""
-    return sweep / sweep_folder.NAME / f"{number}.log"
+    return sweep / sweep_folder.JOBS_FOLDER / f"{number}.log"
 
 
 def _start_worker(context: JobContext, workers: dict[Connection, BaseProcess]) -> Connection:

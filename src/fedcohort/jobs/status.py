@@ -16,7 +16,7 @@ from fedcohort.jobs import cluster
 from fedcohort.jobs.job import last_value
 from fedcohort.jobs.time_left import TimeLeft
 from fedcohort.record import sweep_folder
-from fedcohort.record.folder import log_of, status_of
+from fedcohort.record.folder import describe_log, status_of
 from fedcohort.record.sweep_folder import JobRecord, Plan
 
 log = logging.getLogger("fedcohort")
@@ -90,7 +90,7 @@ class SweepStatus:
 
 def read_status(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
     """Return the status of the sweep in the folder `sweep`; waits: whether its jobs are known to be running."""
-    waits = waits or is_locked(sweep / sweep_folder.LOCK) or bool(cluster.list_queued(sweep))
+    waits = waits or is_locked(sweep / sweep_folder.LOCK_FILE) or bool(cluster.list_queued(sweep))
     records, cancelled = sweep_folder.read(sweep), is_cancelled(sweep)
     states = {number: _find_killed(record, waits, cancelled) for number, record in records.items()}
     return SweepStatus(plan, states, waits)
@@ -129,7 +129,7 @@ def describe_best(sweep_status: SweepStatus, prefix: str) -> str:
 
 def is_cancelled(sweep: Path) -> bool:
     """Return whether `fedcohort sweep cancel` has ended the sweep in the folder `sweep`."""
-    return (sweep / sweep_folder.CANCELLED).exists()
+    return (sweep / sweep_folder.CANCELLED_FILE).exists()
 
 
 def describe_stopped(record: JobRecord, *, cancelled: bool) -> str:
@@ -171,7 +171,7 @@ def _find_killed(record: JobRecord, waited_for: bool, cancelled: bool) -> JobRec
 
 def mark_killed_as_failed(record: JobRecord) -> JobRecord:
     """Return the record of a job whose process was killed."""
-    return replace(record, how="failed", reason=f"{KILLED}{log_of(record.folder)}")
+    return replace(record, how="failed", reason=f"{KILLED}{describe_log(record.folder)}")
 
 
 def _list_similar(words: Sequence[str]) -> tuple[object, ...]:

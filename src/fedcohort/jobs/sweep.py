@@ -24,7 +24,7 @@ from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import cluster, local, status
 from fedcohort.jobs.status import KILLED, is_cancelled, log_failed, mark_killed_as_failed
 from fedcohort.record import metadata, sweep_folder
-from fedcohort.record.sweep_folder import LOCK, JobRecord, Plan, SweepJob, save_plan
+from fedcohort.record.sweep_folder import LOCK_FILE, JobRecord, Plan, SweepJob, save_plan
 from fedcohort.report.comparison import page
 from fedcohort.report.comparison.verdicts import list_verdicts
 from fedcohort.results.matching.question import Question
@@ -60,7 +60,7 @@ class Sweep:
         """Write the plan of the sweep, before its first job starts."""
         self.folder, self.plan = folder, plan
         save_plan(folder, plan)
-        self._lock = try_to_lock(folder / LOCK)
+        self._lock = try_to_lock(folder / LOCK_FILE)
 
     def results(self) -> list[JobRecord]:
         """Return the records of all jobs. A job whose record does not say how it ended has failed."""

@@ -30,6 +30,6 @@ class LabelNoise(Component, Protocol):
             n_classes: number of classes.
             rng: generator of this client.
         """
-        wrong = rng.random(len(labels)) < rate
+        is_wrong = rng.random(len(labels)) < rate
         shift = rng.integers(1, max(n_classes, 2), len(labels))
-        return np.where(wrong, (labels + shift) % n_classes, labels)  # with a single class, labels stay
+        return np.where(is_wrong, (labels + shift) % n_classes, labels)  # with a single class, labels stay

@@ -25,13 +25,13 @@ def descend(step: Callable[[Vector], Vector], start: Vector, steps: int = 20_000
     for _ in range(steps):
         next_w = step(extrapolated)
         has_converged = np.abs(next_w - w).max() <= tolerance
-        points_uphill = float((extrapolated - next_w) @ (next_w - w)) > 0
+        objective_rises = float((extrapolated - next_w) @ (next_w - w)) > 0
         if has_converged and momentum == 1.0:
             return next_w
-        if points_uphill or has_converged:
+        if objective_rises or has_converged:
             extrapolated, momentum = next_w, 1.0
         else:
-            grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-            extrapolated, momentum = next_w + (momentum - 1) / grown * (next_w - w), float(grown)
+            next_momentum = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+            extrapolated, momentum = next_w + (momentum - 1) / next_momentum * (next_w - w), float(next_momentum)
         w = next_w
     return w

@@ -54,7 +54,7 @@ def step_towards(
     tau: float = 1.0,
     pull: float = 1.0,
 ) -> None:
-    """Make one optimizer step that reduces pull * `distance`.
+    """Make one optimizer step that reduces `pull` times the distillation loss of `logits` towards `target`.
 
     There is no step if the target is already predicted up to rounding errors, which Adam would scale to full steps.
     """

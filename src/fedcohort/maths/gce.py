@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 
-def gce(logp: Float[Tensor, "b c"], y: Int[Tensor, "b"], q: float) -> Float[Tensor, "b"]:
-    """Return the loss of each sample, [b], from log-probabilities; q in (0, 1]."""
+def generalised_ce(logp: Float[Tensor, "b c"], y: Int[Tensor, "b"], q: float) -> Float[Tensor, "b"]:
+    """Return the generalised cross-entropy of each sample, [b], from log-probabilities; q in (0, 1]."""
     log_py = logp.gather(1, y[:, None])[:, 0]
     return -(q * log_py).expm1() / q

@@ -13,7 +13,7 @@ from jaxtyping import Float64
 Rows = Float64[np.ndarray, "*batch n"]
 Column = Float64[np.ndarray, "*batch 1"]
 
-HALVINGS = 64  # of an interval of log s of length 1500 or less, down to the spacing of floats
+BISECTION_STEPS = 64  # of an interval of log s of length 1500 or less, down to the spacing of floats
 
 
 def tilt_within_kl_ball(log_q: Rows, rho: float) -> tuple[Rows, Column]:
@@ -28,10 +28,10 @@ def tilt_within_kl_ball(log_q: Rows, rho: float) -> tuple[Rows, Column]:
     with np.errstate(divide="ignore"):  # rho = 0
         start = np.log(np.sqrt(8 * rho) / np.where(is_inside_ball, 1.0, -z.min(-1, keepdims=True)))
     low = np.where(is_inside_ball, 0.0, np.minimum(start, 0.0))
-    for _ in range(HALVINGS):
+    for _ in range(BISECTION_STEPS):
         midpoint = (low + high) / 2
-        feasible = _divergence(z, midpoint) <= rho
-        low, high = np.where(feasible, midpoint, low), np.where(feasible, high, midpoint)
+        is_feasible = _divergence(z, midpoint) <= rho
+        low, high = np.where(is_feasible, midpoint, low), np.where(is_feasible, high, midpoint)
     e = np.exp(np.exp(low) * z)
     with np.errstate(over="ignore"):
         return e / e.sum(-1, keepdims=True), np.expm1(-low)

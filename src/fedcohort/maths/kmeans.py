@@ -10,7 +10,7 @@ from jaxtyping import Float64, Int64
 Points = Float64[np.ndarray, "_n d"]
 
 TOLERANCE = 1e-12  # relative improvement below which a run ends
-STEPS = 300  # largest number of steps of a run, as in scikit-learn
+MAX_STEPS = 300  # largest number of steps of a run, as in scikit-learn
 
 
 def cluster_numbers(
@@ -22,15 +22,15 @@ def cluster_numbers(
     """
     values = np.sort(values)
     cumulative_sums = np.concatenate([[0.0], np.cumsum(values)])
-    means = np.sort(_starts(values[:, None], count, rng)[:, 0])
+    means = np.sort(_draw_centres(values[:, None], count, rng)[:, 0])
     for _ in range(steps):
-        cuts = np.searchsorted(values, (means[1:] + means[:-1]) / 2)
-        edges = np.concatenate([[0], cuts, [len(values)]])
+        boundaries = np.searchsorted(values, (means[1:] + means[:-1]) / 2)
+        edges = np.concatenate([[0], boundaries, [len(values)]])
         sizes = np.diff(edges)
-        new = np.where(sizes > 0, np.diff(cumulative_sums[edges]) / np.maximum(sizes, 1), means)
-        if np.array_equal(new, means):
+        next_means = np.where(sizes > 0, np.diff(cumulative_sums[edges]) / np.maximum(sizes, 1), means)
+        if np.array_equal(next_means, means):
             break
-        means = new
+        means = next_means
     return means
 
 
@@ -44,10 +44,10 @@ def cluster_vectors(X: Points, count: int, rng: np.random.Generator, restarts: i
     runs = [_run(rows, count, rng) for _ in range(restarts)]
     _, label = min(runs, key=lambda run: run[0])
     _, first = np.unique(label, return_index=True)
-    number = np.empty(label.max(initial=-1) + 1, np.int64)
-    number[label[np.sort(first)]] = np.arange(len(first))
+    cluster_number = np.empty(label.max(initial=-1) + 1, np.int64)
+    cluster_number[label[np.sort(first)]] = np.arange(len(first))
     out = np.empty(len(X), np.int64)
-    out[order] = number[label]
+    out[order] = cluster_number[label]
     return out
 
 
@@ -57,25 +57,25 @@ def inertia(X: Points, label: Int64[np.ndarray, "_n"]) -> float:
 
 
 def _run(X: Points, count: int, rng: np.random.Generator) -> tuple[float, Int64[np.ndarray, "_n"]]:
-    """Run at most `STEPS` steps; return the inertia and each point's nearest centre.
+    """Run at most `MAX_STEPS` steps; return the inertia and each point's nearest centre.
 
     A step without improvement ends the run, also if it is worse by rounding, so that runs do not oscillate.
     """
-    centres, before, now = _starts(X, count, rng), np.inf, np.inf
+    centres, old_inertia, new_inertia = _draw_centres(X, count, rng), np.inf, np.inf
     label = np.zeros(len(X), np.int64)
-    for _ in range(STEPS):
+    for _ in range(MAX_STEPS):
         distance = np.stack([((X - centre) ** 2).sum(1) for centre in centres], axis=1)
         label = distance.argmin(1)
-        now = float(distance[np.arange(len(X)), label].sum())
-        if not now < before * (1 - TOLERANCE):
+        new_inertia = float(distance[np.arange(len(X)), label].sum())
+        if not new_inertia < old_inertia * (1 - TOLERANCE):
             break
-        before = now
+        old_inertia = new_inertia
         for h in np.unique(label):
             centres[h] = X[label == h].mean(0)
-    return now, label
+    return new_inertia, label
 
 
-def _starts(X: Points, count: int, rng: np.random.Generator) -> Points:
+def _draw_centres(X: Points, count: int, rng: np.random.Generator) -> Points:
     """Draw centres by k-means++: with probabilities in proportion to the squared distance to the nearest centre."""
     centres = np.empty((count, X.shape[1]))
     centres[0] = X[rng.integers(len(X))]

@@ -33,7 +33,7 @@ def min_norm(Q: Float64[np.ndarray, "n n"], start: Vector, epsilon: float) -> Ve
         epsilon: largest change of each weight.
     """
     low, high = np.maximum(start - epsilon, 0.0), np.minimum(start + epsilon, 1.0)
-    steepest = float(np.linalg.eigvalsh(Q)[-1])
-    if steepest <= 0:
+    max_eigenvalue = float(np.linalg.eigvalsh(Q)[-1])
+    if max_eigenvalue <= 0:
         return start
-    return descend(lambda ahead: project_onto_box_simplex(ahead - Q @ ahead / steepest, low, high), start)
+    return descend(lambda ahead: project_onto_box_simplex(ahead - Q @ ahead / max_eigenvalue, low, high), start)

@@ -5,7 +5,7 @@ import numpy as np
 from fedcohort.types import Values
 
 STRIDE = 64  # one in this many values is in the subsample
-MARGIN = 8  # ranks added to twice the expected rank of the n-th smallest value in the subsample
+RANK_MARGIN = 8  # ranks added to twice the expected rank of the n-th smallest value in the subsample
 
 
 def nth_smallest(values: Values, n: int) -> float:
@@ -15,8 +15,8 @@ def nth_smallest(values: Values, n: int) -> float:
     which are partitioned instead. If fewer than n values are below the bound, all values are partitioned.
     """
     subsample = values[::STRIDE]
-    bound_rank = 2 * n // STRIDE + MARGIN
+    bound_rank = 2 * n // STRIDE + RANK_MARGIN
     if bound_rank < len(subsample) // 2:
-        small = values[values <= np.partition(subsample, bound_rank)[bound_rank]]
-        values = small if len(small) >= n else values
+        smallest_values = values[values <= np.partition(subsample, bound_rank)[bound_rank]]
+        values = smallest_values if len(smallest_values) >= n else values
     return float(np.partition(values, n - 1)[n - 1])

@@ -23,7 +23,7 @@ DECIMALS = 12
 
 @dataclass(frozen=True)
 class PaceState:
-    """State of the controller.
+    """State of FedBalancer's controller of the loss threshold and the deadline.
 
     Attributes:
         rounds: number of rounds with arrivals, R.
@@ -75,14 +75,14 @@ class PaceControl:
 
 @runtime_checkable
 class Paced(Protocol):
-    """A component with a controller."""
+    """A component with a `PaceControl`, FedBalancer's controller of the loss threshold and the deadline."""
 
     @property
     def control(self) -> PaceControl: ...
 
 
 def utility(loss_sum: Values, used: Values, deadline_s: float) -> float:
-    """Return U: mean loss of the samples trained on, in nats, over the deadline, in seconds.
+    """Return the utility U of a round: mean loss of the samples trained on, in nats, over the deadline in seconds.
 
     Args:
         loss_sum: sum of the losses of each client that arrived, [m].

@@ -10,19 +10,19 @@ BLOCK = 4096  # rows at a time, so that they stay in the processor's cache
 Counts = Float64[np.ndarray, "_n c"]
 
 
-def qcid(h: Counts, extra: Values | float = 0.0) -> Values:
+def class_imbalances(h: Counts, added_counts: Values | float = 0.0) -> Values:
     """Return the imbalance of each row of class counts, [n]: 0 for equal counts, 1 - 1/C for a single class or none.
 
-    extra: counts that are added to every row, [C].
+    added_counts: counts that are added to every row, [C].
     """
     out = np.empty(len(h))
     for start in range(0, len(h), BLOCK):
         rows = slice(start, start + BLOCK)
-        out[rows] = _qcid(h[rows] + extra)
+        out[rows] = _block_imbalances(h[rows] + added_counts)
     return out
 
 
-def _qcid(shares: Counts) -> Values:
+def _block_imbalances(shares: Counts) -> Values:
     """Return the imbalance of each row of class counts, which are overwritten."""
     C = shares.shape[1]
     n = shares @ np.ones((C, 1))  # sums of integers are exact in any order

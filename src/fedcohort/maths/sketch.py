@@ -14,11 +14,11 @@ from jaxtyping import Float64
 
 from fedcohort.maths.kmeans import cluster_numbers
 
-WAYS = ("values", "shared_projection")
+KINDS = ("values", "shared_projection")
 
 
 def sketch_length(n_params: int, rate: float) -> int:
-    """Return the length of a sketch, d' = max(2, ceil(rate P))."""
+    """Return the number of entries of a gradient sketch, d' = max(2, ceil(rate P)); n_params: P."""
     return max(2, math.ceil(rate * n_params - 1e-9))
 
 
@@ -38,5 +38,5 @@ def sketch_gradient(
         return np.full(d, np.nan)
     if kind == "values":
         return cluster_numbers(gradient, d, rng)
-    target, factor = rng.integers(d, size=len(gradient)), rng.standard_normal(len(gradient))
-    return np.bincount(target, weights=factor * gradient, minlength=d).astype(np.float64)
+    bins, factor = rng.integers(d, size=len(gradient)), rng.standard_normal(len(gradient))
+    return np.bincount(bins, weights=factor * gradient, minlength=d).astype(np.float64)

@@ -8,8 +8,8 @@ from fedcohort.types import Values
 def mean_ranks(values: Values) -> Values:
     """Return the ranks of finite values, from 0, with the mean rank for equal values, [n]."""
     _, index_of_value, count = np.unique(values, return_inverse=True, return_counts=True)
-    before = np.concatenate([[0], np.cumsum(count)[:-1]])
-    ranks: Values = (before + (count - 1) / 2)[index_of_value]
+    n_smaller = np.concatenate([[0], np.cumsum(count)[:-1]])
+    ranks: Values = (n_smaller + (count - 1) / 2)[index_of_value]
     return ranks
 
 
@@ -18,5 +18,5 @@ def rank_correlation(a: Values, b: Values) -> float:
     finite = np.isfinite(a) & np.isfinite(b)
     x, y = (mean_ranks(column[finite]) for column in (a, b))
     x, y = x - x.mean() if len(x) else x, y - y.mean() if len(y) else y
-    spread = float(np.sqrt((x @ x) * (y @ y)))
-    return float(x @ y) / spread if spread > 0 else float("nan")
+    norm_product = float(np.sqrt((x @ x) * (y @ y)))
+    return float(x @ y) / norm_product if norm_product > 0 else float("nan")

@@ -39,18 +39,18 @@ class Model(Component, Protocol):
         """
 
 
-def require_images(word: str, shape: tuple[int, ...], least: int) -> tuple[int, int, int]:
+def require_images(word: str, shape: tuple[int, ...], min_side: int) -> tuple[int, int, int]:
     """Return channels, height and width of images; raise `IncompatibleConfig` for other data or smaller images.
 
     Args:
         word: name of the model.
         shape: shape of a sample.
-        least: smallest allowed side of an image, in pixels.
+        min_side: smallest allowed side of an image, in pixels.
     """
-    if len(shape) != 3 or min(shape[1:]) < least:
+    if len(shape) != 3 or min(shape[1:]) < min_side:
         raise IncompatibleConfig(
-            f"model={word} needs images [channels, height, width] of at least {least}x{least}, but the inputs are "
-            f"{list(shape)}"
+            f"model={word} needs images [channels, height, width] of at least {min_side}x{min_side}, but the inputs "
+            f"are {list(shape)}"
         )
     return shape
 

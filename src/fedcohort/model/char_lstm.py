@@ -46,8 +46,8 @@ class CharLstm(Model):
 
         Raises `IncompatibleConfig` if inputs are not sequences.
         """
-        from fedcohort.model.sequence import NextSymbol  # noqa: PLC0415 - torch only once the words are right
+        from fedcohort.model.sequence import NextTokenLstm  # noqa: PLC0415 - options are checked before torch is imported
 
         if len(shape) != 1:
             raise IncompatibleConfig(f"model=char_lstm needs sequences [length], the inputs are {list(shape)}")
-        return NextSymbol(n_classes, self.embedding, self.hidden, self.layers)
+        return NextTokenLstm(n_classes, self.embedding, self.hidden, self.layers)

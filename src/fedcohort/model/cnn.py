@@ -27,7 +27,7 @@ class Cnn(Model):
         ranges.integer("dense", self.dense, "[1, inf)")
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        from torch import nn  # noqa: PLC0415 - torch only once the words are right
+        from torch import nn  # noqa: PLC0415 - options are checked before torch is imported
 
         channels, height, width = require_images("cnn", shape, 4)
         return nn.Sequential(

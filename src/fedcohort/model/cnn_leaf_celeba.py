@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from torch import nn
 
 LAYERS, WIDTH, EPSILON = 4, 32, 1e-3
-LEAST = 9  # pixels of a side: the last batch norm sees two pixels then, also of a batch of one image
+MIN_PIXELS = 9  # pixels of a side: the last batch norm sees two pixels then, also of a batch of one image
 
 
 @dataclass(frozen=True)
 class CnnLeafCeleba(Model):
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        from torch import nn  # noqa: PLC0415 - torch only once the words are right
+        from torch import nn  # noqa: PLC0415 - options are checked before torch is imported
 
         from fedcohort.model import glorot  # noqa: PLC0415
 
-        channels, height, width = require_images("cnn_leaf_celeba", shape, LEAST)
+        channels, height, width = require_images("cnn_leaf_celeba", shape, MIN_PIXELS)
         layers: list[nn.Module] = []
         for inputs in (channels, *[WIDTH] * (LAYERS - 1)):
             layers += [

@@ -23,7 +23,7 @@ DENSE = 2048
 @dataclass(frozen=True)
 class CnnLeafFemnist(Model):
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        from torch import nn  # noqa: PLC0415 - torch only once the words are right
+        from torch import nn  # noqa: PLC0415 - options are checked before torch is imported
 
         from fedcohort.model import glorot  # noqa: PLC0415
 

@@ -35,7 +35,7 @@ class CnnTwoLayer(Model):
             raise ranges.refuse("channels", "a list of two integers, as [32,64]", list(self.channels))
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        from torch import nn  # noqa: PLC0415 - torch only once the words are right
+        from torch import nn  # noqa: PLC0415 - options are checked before torch is imported
 
         inputs, height, width = require_images("cnn_two_layer", shape, 4)
         first, second = self.channels

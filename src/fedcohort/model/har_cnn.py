@@ -23,27 +23,27 @@ from fedcohort.model.base import Model
 if TYPE_CHECKING:
     from torch import nn
 
-SHAPE = (9, 128)  # signals, samples of a window
+WINDOW_SHAPE = (9, 128)  # signals, samples of a window
 CHANNELS, KERNEL, POOL, DENSE = 192, 16, 4, 256
-BEFORE, AFTER = 7, 8  # zeros, KERNEL - 1 together: the output is as long as the input
+PAD_BEFORE, PAD_AFTER = 7, 8  # zeros, KERNEL - 1 together: the output is as long as the input
 
 
 @dataclass(frozen=True)
 class HarCnn(Model):
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        from torch import nn  # noqa: PLC0415 - torch only once the words are right
+        from torch import nn  # noqa: PLC0415 - options are checked before torch is imported
 
         from fedcohort.model import glorot  # noqa: PLC0415
 
-        if tuple(shape) != SHAPE:
+        if tuple(shape) != WINDOW_SHAPE:
             raise IncompatibleConfig(
-                f"model=har_cnn needs windows [signals, samples] of {list(SHAPE)}, as dataset=uci_har has them; "
+                f"model=har_cnn needs windows [signals, samples] of {list(WINDOW_SHAPE)}, as dataset=uci_har has them; "
                 f"the inputs are {list(shape)}"
             )
-        signals, samples = SHAPE
+        signals, samples = WINDOW_SHAPE
         network = nn.Sequential(
             nn.Unflatten(1, (signals, 1)),
-            nn.ZeroPad2d((BEFORE, AFTER, 0, 0)),
+            nn.ZeroPad2d((PAD_BEFORE, PAD_AFTER, 0, 0)),
             nn.Conv2d(signals, CHANNELS, (1, KERNEL)),
             nn.ReLU(),
             nn.MaxPool2d((1, POOL)),

@@ -23,8 +23,8 @@ class Block(nn.Module):
     def __init__(self, inputs: int, outputs: int, stride: int, expand: int, norm: str, groups: int) -> None:
         super().__init__()
         expanded_channels = inputs * expand
-        layers: list[nn.Module] = [_conv(inputs, expanded_channels, 1, 1, 1, norm, groups)] if expand > 1 else []
-        layers.append(_conv(expanded_channels, expanded_channels, 3, stride, expanded_channels, norm, groups))
+        layers: list[nn.Module] = [_norm_conv(inputs, expanded_channels, 1, 1, 1, norm, groups)] if expand > 1 else []
+        layers.append(_norm_conv(expanded_channels, expanded_channels, 3, stride, expanded_channels, norm, groups))
         layers += [nn.Conv2d(expanded_channels, outputs, 1, bias=False), norms.make_norm(norm, groups, outputs)]
         self.conv = nn.Sequential(*layers)
         self.is_residual = stride == 1 and inputs == outputs
@@ -34,9 +34,9 @@ class Block(nn.Module):
         return x + out if self.is_residual else out
 
 
-def _conv(inputs: int, outputs: int, size: int, stride: int, sets: int, norm: str, groups: int) -> nn.Sequential:
-    """Return a convolution with `sets` groups of channels, followed by normalisation and ReLU6."""
-    conv = nn.Conv2d(inputs, outputs, size, stride, size // 2, groups=sets, bias=False)
+def _norm_conv(inputs: int, outputs: int, size: int, stride: int, n_sets: int, norm: str, groups: int) -> nn.Sequential:
+    """Return a convolution with `n_sets` groups of channels, followed by normalisation and ReLU6."""
+    conv = nn.Conv2d(inputs, outputs, size, stride, size // 2, groups=n_sets, bias=False)
     return nn.Sequential(conv, norms.make_norm(norm, groups, outputs), nn.ReLU6())
 
 
@@ -51,13 +51,13 @@ def make_layers(channels: int, n_classes: int, widths: tuple[int, ...], norm: st
         groups: groups of channels in each layer of group norm.
     """
     stem, *stages, last = widths
-    features: list[nn.Module] = [_conv(channels, stem, 3, 2, 1, norm, groups)]
+    features: list[nn.Module] = [_norm_conv(channels, stem, 3, 2, 1, norm, groups)]
     inputs = stem
     for (expand, blocks, stride), outputs in zip(STAGES, stages, strict=True):
         for block in range(blocks):
             features.append(Block(inputs, outputs, 1 if block else stride, expand, norm, groups))
             inputs = outputs
-    features.append(_conv(inputs, last, 1, 1, 1, norm, groups))
+    features.append(_norm_conv(inputs, last, 1, 1, 1, norm, groups))
     network = nn.Sequential(
         OrderedDict[str, nn.Module](
             features=nn.Sequential(*features),

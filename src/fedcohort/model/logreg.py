@@ -13,6 +13,6 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class LogReg(Model):
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        from torch import nn  # noqa: PLC0415 - torch only once the words are right
+        from torch import nn  # noqa: PLC0415 - options are checked before torch is imported
 
         return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), n_classes))

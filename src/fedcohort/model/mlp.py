@@ -27,7 +27,7 @@ class Mlp(Model):
         ranges.integers("hidden", self.hidden, "[1, inf)")
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        from torch import nn  # noqa: PLC0415 - torch only once the words are right
+        from torch import nn  # noqa: PLC0415 - options are checked before torch is imported
 
         sizes = [math.prod(shape), *(int(units) for units in self.hidden)]
         layers: list[nn.Module] = [nn.Flatten()]

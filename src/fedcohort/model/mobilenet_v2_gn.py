@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from torch import nn
 
 CHANNELS = (32, 16, 24, 32, 64, 96, 160, 320)  # of the stem and the stages, at width 1
-LAST, EXPAND, MULTIPLE = 1280, 6, 8
-LEAST = 17  # pixels: each of five halvings then has two to make one of
+LAST_WIDTH, EXPANSION, WIDTH_STEP = 1280, 6, 8
+MIN_PIXELS = 17  # pixels: each of five halvings then has two to make one of
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class MobileNetV2(Model):
 
     def __post_init__(self) -> None:
         ranges.number("width", self.width, "(0, 10]")
-        check_norm(self.norm, self.groups, {*self.widths, *(EXPAND * w for w in self.widths[1:-2])})
+        check_norm(self.norm, self.groups, {*self.widths, *(EXPANSION * w for w in self.widths[1:-2])})
         ranges.text("weights", self.weights, optional=True)
         if self.weights is not None and not Path(self.weights).is_file():
             raise ranges.refuse("weights", "the path of a file, or null", self.weights)
@@ -52,11 +52,11 @@ class MobileNetV2(Model):
     @property
     def widths(self) -> tuple[int, ...]:
         """Channels of the stem, of each stage, and of the last convolution."""
-        return (*(_round(self.width * channels) for channels in CHANNELS), _round(max(1.0, self.width) * LAST))
+        return (*(_round(self.width * channels) for channels in CHANNELS), _round(max(1.0, self.width) * LAST_WIDTH))
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        channels, *_ = require_images("mobilenet_v2_gn", shape, LEAST)
-        from fedcohort.model import inverted, pretrained  # noqa: PLC0415 - torch only once the words are right
+        channels, *_ = require_images("mobilenet_v2_gn", shape, MIN_PIXELS)
+        from fedcohort.model import inverted, pretrained  # noqa: PLC0415 - options are checked before torch is imported
 
         network = inverted.make_layers(channels, n_classes, self.widths, self.norm, self.groups)
         if self.weights is not None:
@@ -66,5 +66,5 @@ class MobileNetV2(Model):
 
 def _round(channels: float) -> int:
     """Return the nearest multiple of eight, or the next where that is below nine tenths of `channels`."""
-    nearest = max(MULTIPLE, int(channels + MULTIPLE / 2) // MULTIPLE * MULTIPLE)
-    return nearest if nearest >= 0.9 * channels else nearest + MULTIPLE
+    nearest = max(WIDTH_STEP, int(channels + WIDTH_STEP / 2) // WIDTH_STEP * WIDTH_STEP)
+    return nearest if nearest >= 0.9 * channels else nearest + WIDTH_STEP

@@ -69,7 +69,7 @@ class Module(Model):
             raise ranges.refuse(
                 "path", "the dotted name of a class, as my_networks.Net for Net in my_networks.py", self.path
             )
-        _find(self._module)
+        _require_module(self._module)
 
     @property
     def _module(self) -> str:
@@ -94,48 +94,48 @@ class Module(Model):
         from torch import nn  # noqa: PLC0415
 
         state = torch.get_rng_state()
-        _load(self.path)  # the first import may draw random numbers
+        _load_factory(self.path)  # the first import may draw random numbers
         torch.set_rng_state(state)
-        network = self._make(shape, n_classes)
+        network = self._make_network(shape, n_classes)
         if not any(parameter.is_meta or nn.parameter.is_lazy(parameter) for parameter in network.parameters()):
             torch.set_rng_state(state)
-            second = self._make(shape, n_classes).state_dict()
-            if different := [name for name, value in network.state_dict().items() if not _equal(value, second[name])]:
+            second = self._make_network(shape, n_classes).state_dict()
+            if unequal := [name for name, value in network.state_dict().items() if not _are_equal(value, second[name])]:
                 raise IncompatibleConfig(
-                    f"model.path={self.path}: {different[0]!r} differs between two networks of one seed: draw initial "
+                    f"model.path={self.path}: {unequal[0]!r} differs between two networks of one seed: draw initial "
                     "weights from torch's generator alone, as torch.nn.init does"
                 )
         return network
 
-    def _make(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
+    def _make_network(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
         from torch import nn  # noqa: PLC0415 - imports torch
 
-        make = _load(self.path)
-        arguments = self._arguments(make, shape, n_classes)
+        factory = _load_factory(self.path)
+        arguments = self._fill_arguments(factory, shape, n_classes)
         try:
-            network = make(**arguments)
+            network = factory(**arguments)
         except Exception as error:
             spelled = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
             raise OptionError(
-                f"model.path={self.path}: {self.path}({spelled}) raises {_reason(error, self._module)}"
+                f"model.path={self.path}: {self.path}({spelled}) raises {_cause(error, self._module)}"
             ) from error
         if not isinstance(network, nn.Module):
             raise ranges.refuse("model.path", "a class or function that makes an nn.Module", type(network).__name__)
         if self.head is not None:
-            network.register_forward_hook(_select(self.head))
+            network.register_forward_hook(_select_output(self.head))
         return network
 
-    def _arguments(self, make: Callable[..., object], shape: tuple[int, ...], n_classes: int) -> dict[str, Any]:
-        """Return the arguments of `make` by name: those of `args`, and the data's values of others."""
+    def _fill_arguments(self, factory: Callable[..., object], shape: tuple[int, ...], n_classes: int) -> dict[str, Any]:
+        """Return the arguments of `factory` by name: those of `args`, and the data's values of others."""
         data = dict.fromkeys(SHAPE, shape) | dict.fromkeys(CHANNELS, shape[0])
         data |= dict.fromkeys(FEATURES, math.prod(shape)) | dict.fromkeys(CLASSES, n_classes)
-        parameters = inspect.signature(make).parameters.values()
+        parameters = inspect.signature(factory).parameters.values()
         named = {p.name: p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
         values = dict(self.args or {})
-        takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
-        unknown = [name for name in values if name not in named and not takes_any]
+        takes_kwargs = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        unknown = [name for name in values if name not in named and not takes_kwargs]
         if unknown:
-            raise OptionError(f"model.args: {self.path} has no parameter {unknown[0]!r}{_instead(unknown[0], named)}")
+            raise OptionError(f"model.args: {self.path} has no parameter {unknown[0]!r}{_suggest(unknown[0], named)}")
         arguments = {name: value for name, value in data.items() if name in named} | values
         missing = [name for name, p in named.items() if p.default is p.empty and name not in arguments]
         if missing:
@@ -146,7 +146,7 @@ class Module(Model):
         return arguments
 
 
-def _find(module: str) -> None:
+def _require_module(module: str) -> None:
     """Raise `OptionError` if Python does not find `module`; the working folder is searched after PYTHONPATH."""
     if module in sys.modules:  # such as a notebook, which has no file
         return
@@ -159,42 +159,42 @@ def _find(module: str) -> None:
         spec = None
     if spec is None:
         files = sorted(path.stem for path in Path.cwd().glob("*.py"))
-        guess = _instead(module, files, "Python files there: ") if files else ""
-        raise OptionError(f"path: there is no module {module!r} in the working folder {folder} or on PYTHONPATH{guess}")
+        hint = _suggest(module, files, "Python files there: ") if files else ""
+        raise OptionError(f"path: there is no module {module!r} in the working folder {folder} or on PYTHONPATH{hint}")
 
 
-def _load(path: str) -> Callable[..., object]:
+def _load_factory(path: str) -> Callable[..., object]:
     module_name, _, name = path.rpartition(".")
     try:
         module = importlib.import_module(module_name)
     except Exception as error:
-        raise OptionError(f"model.path={path}: importing {module_name} raises {_reason(error, module_name)}") from error
-    make = getattr(module, name, None)
-    if hasattr(make, "state_dict") and not inspect.isclass(make):
+        raise OptionError(f"model.path={path}: importing {module_name} raises {_cause(error, module_name)}") from error
+    factory = getattr(module, name, None)
+    if hasattr(factory, "state_dict") and not inspect.isclass(factory):
         raise OptionError(
             f"model.path={path} is a network that exists already, and each run makes its own: name its class, or a "
             "function that returns it"
         )
-    if not callable(make):
-        defined = [key for key, value in vars(module).items() if inspect.isclass(value) and not key.startswith("_")]
-        raise OptionError(f"model.path={path}: {module_name} has no class {name!r}{_instead(name, defined, 'it has ')}")
-    return typing.cast(Callable[..., object], make)
+    if not callable(factory):
+        classes = [key for key, value in vars(module).items() if inspect.isclass(value) and not key.startswith("_")]
+        raise OptionError(f"model.path={path}: {module_name} has no class {name!r}{_suggest(name, classes, 'it has ')}")
+    return typing.cast(Callable[..., object], factory)
 
 
-def _instead(name: str, candidates: Iterable[str], introduction: str = "its parameters are ") -> str:
+def _suggest(name: str, candidates: Iterable[str], list_prefix: str = "its parameters are ") -> str:
     """Return the end of a message about an unknown `name`: the closest candidate, or all candidates."""
     names = list(candidates)
     if similar_name := ranges.closest(name, names):
         return f"; did you mean {similar_name}?"
-    return f"; {introduction}{', '.join(names[:MAX_NAMES]) or 'none'}{', ...' if len(names) > MAX_NAMES else ''}"
+    return f"; {list_prefix}{', '.join(names[:MAX_NAMES]) or 'none'}{', ...' if len(names) > MAX_NAMES else ''}"
 
 
-def _reason(error: Exception, module: str) -> str:
+def _cause(error: Exception, module: str) -> str:
     line = find_error_line(error.__traceback__, module)
     return f"{type(error).__name__}: {' '.join(str(error).split())}{f' ({line})' if line else ''}"
 
 
-def _select(head: int | str) -> Callable[[object, object, Any], "Tensor"]:
+def _select_output(head: int | str) -> Callable[[object, object, Any], "Tensor"]:
     """Return a forward hook that returns one of several outputs."""
 
     def select(network: object, inputs: object, outputs: Any) -> "Tensor":  # noqa: ANN401
@@ -204,7 +204,7 @@ def _select(head: int | str) -> Callable[[object, object, Any], "Tensor"]:
     return select
 
 
-def _equal(first: "Tensor", second: "Tensor") -> bool:
+def _are_equal(first: "Tensor", second: "Tensor") -> bool:
     import torch  # noqa: PLC0415 - imports torch
 
     return (

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from fedcohort.errors import OptionError
 
 MAX_NAMES = 3  # tensors in a message
-STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
+BN_STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
 def load_weights(network: nn.Module, path: Path, classifier: str) -> None:
@@ -26,28 +26,28 @@ def load_weights(network: nn.Module, path: Path, classifier: str) -> None:
     Raises:
         OptionError: the file can't be read, or tensors don't fit; the message names the first ones.
     """
-    weights, initial = _read(path), network.state_dict()
-    head_tensors = {name: tensor for name, tensor in initial.items() if name.startswith(classifier)}
-    head_fits = all(
-        name in weights and weights[name].shape[1:] == tensor.shape[1:] for name, tensor in head_tensors.items()
+    weights, initial = _read_tensors(path), network.state_dict()
+    head = {name: tensor for name, tensor in initial.items() if name.startswith(classifier)}
+    is_head_usable = all(
+        name in weights and weights[name].shape[1:] == tensor.shape[1:] for name, tensor in head.items()
     )
-    if head_fits and any(weights[name].shape != tensor.shape for name, tensor in head_tensors.items()):
-        weights |= head_tensors
-    weights = {name: w for name, w in weights.items() if name in initial or not name.endswith(STATISTICS)}
-    wrong = [f"{name} is missing" for name in initial if name not in weights]
-    wrong += [f"{name} is unknown" for name in weights if name not in initial]
-    wrong += [
+    if is_head_usable and any(weights[name].shape != tensor.shape for name, tensor in head.items()):
+        weights |= head
+    weights = {name: w for name, w in weights.items() if name in initial or not name.endswith(BN_STATISTICS)}
+    problems = [f"{name} is missing" for name in initial if name not in weights]
+    problems += [f"{name} is unknown" for name in weights if name not in initial]
+    problems += [
         f"{name} is {list(weights[name].shape)} in the file and {list(initial[name].shape)} here"
         for name in initial
         if name in weights and weights[name].shape != initial[name].shape
     ]
-    if wrong:
-        others_text = f", and {len(wrong) - MAX_NAMES} more" if len(wrong) > MAX_NAMES else ""
-        raise OptionError(f"model.weights={path}: the weights don't fit: {'; '.join(wrong[:MAX_NAMES])}{others_text}")
+    if problems:
+        more_text = f", and {len(problems) - MAX_NAMES} more" if len(problems) > MAX_NAMES else ""
+        raise OptionError(f"model.weights={path}: the weights don't fit: {'; '.join(problems[:MAX_NAMES])}{more_text}")
     network.load_state_dict(weights)
 
 
-def _read(path: Path) -> dict[str, Tensor]:
+def _read_tensors(path: Path) -> dict[str, Tensor]:
     """Return the tensors in the file by name; nothing in it is executed."""
     try:
         if path.suffix == ".safetensors":

@@ -26,8 +26,8 @@ class Block(nn.Module):
         self.norm2 = norms.make_norm(norm, groups, outputs)
         self.shortcut = nn.Sequential()
         if stride > 1 or inputs != outputs:
-            project = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
-            self.shortcut = nn.Sequential(project, norms.make_norm(norm, groups, outputs))
+            projection = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+            self.shortcut = nn.Sequential(projection, norms.make_norm(norm, groups, outputs))
 
     def forward(self, x: Tensor) -> Tensor:
         inner = self.norm2(self.conv2(F.relu(self.norm1(self.conv1(x)))))

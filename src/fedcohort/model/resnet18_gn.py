@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 WIDTHS, BLOCKS = (64, 128, 256, 512), 2  # channels of each stage, blocks in each
-LEAST = 2 ** (len(WIDTHS) - 1)  # pixels of a side: every stage but the first halves it
+MIN_PIXELS = 2 ** (len(WIDTHS) - 1)  # pixels of a side: every stage but the first halves it
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ResNet18(Model):
         check_norm(self.norm, self.groups, WIDTHS)
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        channels, *_ = require_images("resnet18_gn", shape, LEAST)
-        from fedcohort.model import residual  # noqa: PLC0415 - torch only once the words are right
+        channels, *_ = require_images("resnet18_gn", shape, MIN_PIXELS)
+        from fedcohort.model import residual  # noqa: PLC0415 - options are checked before torch is imported
 
         return residual.make_layers(channels, n_classes, WIDTHS, BLOCKS, self.norm, self.groups)

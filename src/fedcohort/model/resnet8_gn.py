@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 STAGES, BLOCKS = 3, 1  # blocks in each
-LEAST = 2 ** (STAGES - 1)  # pixels of a side: every stage but the first halves it
+MIN_PIXELS = 2 ** (STAGES - 1)  # pixels of a side: every stage but the first halves it
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ResNet8(Model):
         return tuple(self.width * 2**stage for stage in range(STAGES))
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        channels, *_ = require_images("resnet8_gn", shape, LEAST)
-        from fedcohort.model import residual  # noqa: PLC0415 - torch only once the words are right
+        channels, *_ = require_images("resnet8_gn", shape, MIN_PIXELS)
+        from fedcohort.model import residual  # noqa: PLC0415 - options are checked before torch is imported
 
         return residual.make_layers(channels, n_classes, self.widths, BLOCKS, self.norm, self.groups)

@@ -7,29 +7,29 @@ from torch import Tensor, nn
 
 from fedcohort.model import glorot
 
-BOUND = 0.1  # of uniform initial weights
+MAX_WEIGHT = 0.1  # of uniform initial weights
 
 
-class SymbolLstm(nn.Module):
+class TokenLstm(nn.Module):
     """Tokens [B, length] -> embedding -> LSTMs -> dense; subclasses choose the steps that are read."""
 
-    def __init__(self, symbols: int, embedding: int, hidden: int, layers: int) -> None:
+    def __init__(self, n_tokens: int, embedding: int, hidden: int, layers: int) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(symbols, embedding)
+        self.embedding = nn.Embedding(n_tokens, embedding)
         self.lstm = nn.LSTM(embedding, hidden, layers, batch_first=True)
-        self.dense = nn.Linear(hidden, symbols)
+        self.dense = nn.Linear(hidden, n_tokens)
 
-    def read(self, x: Tensor) -> Tensor:
+    def lstm_states(self, x: Tensor) -> Tensor:
         """Return the states of the last LSTM after each step, [B, length, hidden]."""
         steps: Tensor = self.lstm(self.embedding(x.long()))[0]
         return steps
 
 
-class NextSymbol(SymbolLstm):
+class NextTokenLstm(TokenLstm):
     """Logits [B, symbols] after the last step; TensorFlow's weights."""
 
-    def __init__(self, symbols: int, embedding: int, hidden: int, layers: int) -> None:
-        super().__init__(symbols, embedding, hidden, layers)
+    def __init__(self, n_tokens: int, embedding: int, hidden: int, layers: int) -> None:
+        super().__init__(n_tokens, embedding, hidden, layers)
         nn.init.xavier_uniform_(self.embedding.weight)
         glorot.draw_weights(self)
         self._draw_gates(hidden, layers)
@@ -38,32 +38,32 @@ class NextSymbol(SymbolLstm):
     def _draw_gates(self, hidden: int, layers: int) -> None:
         """Draw the LSTMs' weights; torch's order of gates is input, forget, cell, output."""
         for layer in range(layers):
-            inputs = getattr(self.lstm, f"weight_ih_l{layer}")
-            states = getattr(self.lstm, f"weight_hh_l{layer}")
-            bound = math.sqrt(6 / (inputs.shape[1] + hidden + 4 * hidden))  # TensorFlow has both in one matrix
-            nn.init.uniform_(inputs, -bound, bound)
-            nn.init.uniform_(states, -bound, bound)
-            first = getattr(self.lstm, f"bias_ih_l{layer}")
-            nn.init.zeros_(first)
+            input_weights = getattr(self.lstm, f"weight_ih_l{layer}")
+            hidden_weights = getattr(self.lstm, f"weight_hh_l{layer}")
+            bound = math.sqrt(6 / (input_weights.shape[1] + hidden + 4 * hidden))  # TensorFlow has both in one matrix
+            nn.init.uniform_(input_weights, -bound, bound)
+            nn.init.uniform_(hidden_weights, -bound, bound)
+            input_bias = getattr(self.lstm, f"bias_ih_l{layer}")
+            nn.init.zeros_(input_bias)
             nn.init.zeros_(getattr(self.lstm, f"bias_hh_l{layer}"))
-            first[hidden : 2 * hidden] = 1.0
+            input_bias[hidden : 2 * hidden] = 1.0
 
     def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.dense(self.read(x)[:, -1])
+        logits: Tensor = self.dense(self.lstm_states(x)[:, -1])
         return logits
 
 
-class EachNextSymbol(SymbolLstm):
+class PerPositionLstm(TokenLstm):
     """Logits [B, length, symbols] after each step; weights in +-BOUND."""
 
-    def __init__(self, symbols: int, embedding: int, hidden: int, layers: int) -> None:
-        super().__init__(symbols, embedding, hidden, layers)
+    def __init__(self, n_tokens: int, embedding: int, hidden: int, layers: int) -> None:
+        super().__init__(n_tokens, embedding, hidden, layers)
         for name, parameter in self.named_parameters():
             if name.startswith("lstm.bias"):
                 nn.init.zeros_(parameter)
             else:
-                nn.init.uniform_(parameter, -BOUND, BOUND)
+                nn.init.uniform_(parameter, -MAX_WEIGHT, MAX_WEIGHT)
 
     def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.dense(self.read(x))
+        logits: Tensor = self.dense(self.lstm_states(x))
         return logits

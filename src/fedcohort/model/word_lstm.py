@@ -49,8 +49,8 @@ class WordLstm(Model):
 
         Raises `IncompatibleConfig` if inputs are not sequences.
         """
-        from fedcohort.model.sequence import EachNextSymbol  # noqa: PLC0415 - torch only once the words are right
+        from fedcohort.model.sequence import PerPositionLstm  # noqa: PLC0415 - options are checked before torch is imported
 
         if len(shape) != 1:
             raise IncompatibleConfig(f"model=word_lstm needs sequences [length], the inputs are {list(shape)}")
-        return EachNextSymbol(n_classes, self.embedding, self.hidden, self.layers)
+        return PerPositionLstm(n_classes, self.embedding, self.hidden, self.layers)

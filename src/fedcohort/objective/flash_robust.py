@@ -67,5 +67,5 @@ class FlashRobust(Objective):
             raise ValueError("FLASH's loss needs the reference predictions of w_t")
         logp = F.log_softmax(logits, 1)
         log_py = logp.gather(1, y[:, None])[:, 0]
-        pseudo = -(reference * logp).sum(1)
-        return -log_py + self.alpha * pseudo - self.beta * self.A * (1 - log_py.exp()), -log_py
+        pseudo_label_loss = -(reference * logp).sum(1)
+        return -log_py + self.alpha * pseudo_label_loss - self.beta * self.A * (1 - log_py.exp()), -log_py

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fedcohort import ranges
-from fedcohort.maths.gce import gce
+from fedcohort.maths.gce import generalised_ce
 from fedcohort.objective.base import Objective
 
 
@@ -43,4 +43,4 @@ class Gce(Objective):
         self, logits: Float[Tensor, "b c"], y: Int64[Tensor, "b"], reference: Float[Tensor, "b c"] | None
     ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
         logp = F.log_softmax(logits, 1)
-        return gce(logp, y, self.q), F.nll_loss(logp, y, reduction="none")
+        return generalised_ce(logp, y, self.q), F.nll_loss(logp, y, reduction="none")

@@ -89,11 +89,11 @@ class PropFair(Objective):
         return self.base.per_sample(logits, y, reference)
 
     def outer(self, mean: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
-        margin = self.M - mean
+        utility = self.M - mean
         logarithmic_part = (
-            math.log(self.M) - margin.clamp(min=self.epsilon).log()
+            math.log(self.M) - utility.clamp(min=self.epsilon).log()
         )  # clamped: no NaN reaches the gradient
-        linear_part = math.log(self.M / self.epsilon) - (margin - self.epsilon) / self.epsilon
+        linear_part = math.log(self.M / self.epsilon) - (utility - self.epsilon) / self.epsilon
         return torch.where(
-            margin >= self.epsilon, logarithmic_part, linear_part if self.tail == "huber" else mean / self.M
+            utility >= self.epsilon, logarithmic_part, linear_part if self.tail == "huber" else mean / self.M
         )

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fedcohort import ranges
-from fedcohort.maths.sce import sce
+from fedcohort.maths.sce import symmetric_ce
 from fedcohort.objective.base import Objective
 
 
@@ -51,4 +51,4 @@ class Sce(Objective):
         self, logits: Float[Tensor, "b c"], y: Int64[Tensor, "b"], reference: Float[Tensor, "b c"] | None
     ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
         logp = F.log_softmax(logits, 1)
-        return sce(logp, y, self.a, self.b, self.A), F.nll_loss(logp, y, reduction="none")
+        return symmetric_ce(logp, y, self.a, self.b, self.A), F.nll_loss(logp, y, reduction="none")

@@ -42,7 +42,7 @@ class Proxy(Component, Protocol):
         """
 
 
-def draw_rows(x: Tensor, n: int | None, name: str, seed: int) -> Tensor:
+def draw_inputs(x: Tensor, n: int | None, name: str, seed: int) -> Tensor:
     """Return n random rows of x in their order, all rows if n is None; raise `OptionError` if x has fewer rows.
 
     name: description of the rows, for the message.
@@ -55,7 +55,7 @@ def draw_rows(x: Tensor, n: int | None, name: str, seed: int) -> Tensor:
     return x[torch.from_numpy(rows)]
 
 
-def foreign(x: Tensor, where: str, federation: Federation) -> Tensor:
+def check_foreign(x: Tensor, where: str, federation: Federation) -> Tensor:
     """Return x if its samples have the run's shape and type, and are neither test samples nor samples of clients.
 
     Args:
@@ -80,9 +80,9 @@ def foreign(x: Tensor, where: str, federation: Federation) -> Tensor:
             "dataset.pixels=float32 if the dataset has this option"
         )
     hashes = row_hashes(x.numpy())
-    if n_tested := np.isin(hashes, row_hashes(federation.server_test.x.cpu().numpy())).sum():
+    if n_leaked := np.isin(hashes, row_hashes(federation.server_test.x.cpu().numpy())).sum():
         raise DataError(
-            f"{where}: {n_tested} inputs are also in the run's test set, whose accuracy would be too high: remove them"
+            f"{where}: {n_leaked} inputs are also in the run's test set, whose accuracy would be too high: remove them"
         )
     if np.isin(hashes, _hashes_of_clients(federation)).sum() * 2 >= len(x):
         raise DataError(f"{where}: the inputs are samples of the clients: choose others, or proxy=client_heldout")

@@ -11,7 +11,7 @@ from torch import Tensor
 from fedcohort import ranges
 from fedcohort.data.federation import Federation
 from fedcohort.errors import DataError
-from fedcohort.proxy.base import Proxy, draw_rows
+from fedcohort.proxy.base import Proxy, draw_inputs
 
 
 @dataclass(frozen=True)
@@ -33,4 +33,4 @@ class ClientHeldout(Proxy):
                 "proxy=client_heldout: no client has validation samples; set split.client_val above 0 or choose "
                 "another proxy"
             )
-        return draw_rows(federation.val.x, self.n, "validation samples of all clients", seed)
+        return draw_inputs(federation.val.x, self.n, "validation samples of all clients", seed)

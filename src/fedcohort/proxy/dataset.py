@@ -14,7 +14,7 @@ from torch import Tensor
 from fedcohort import ranges
 from fedcohort.data.federation import Federation
 from fedcohort.dataset.base import Dataset, check
-from fedcohort.proxy.base import Proxy, draw_rows, foreign
+from fedcohort.proxy.base import Proxy, check_foreign, draw_inputs
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class OtherDataset(Proxy):
 
     def inputs(self, federation: Federation, seed: int) -> Tensor:
         raw = check(self.source.load(seed))
-        x = foreign(torch.from_numpy(raw.train_x), f"proxy=dataset (dataset@proxy.source={raw.name})", federation)
-        x = draw_rows(x, self.n, f"training samples of {raw.name}", seed)
+        x = check_foreign(torch.from_numpy(raw.train_x), f"proxy=dataset (dataset@proxy.source={raw.name})", federation)
+        x = draw_inputs(x, self.n, f"training samples of {raw.name}", seed)
         if raw.scale is None or raw.scale == federation.scale:
             return x
         return torch.from_numpy(raw.scale.convert(x.numpy()))  # the network would standardise bytes by the run's scale

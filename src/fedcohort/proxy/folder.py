@@ -26,7 +26,7 @@ from fedcohort.dataset.naming import list_names
 from fedcohort.dataset.pictures import NO_PIXELS, images_of, pixels_of
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
-from fedcohort.proxy.base import Proxy, draw_rows, foreign
+from fedcohort.proxy.base import Proxy, check_foreign, draw_inputs
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class Folder(Proxy):
             x = federation.converted.convert(self._pixels(frame, federation))
         else:
             x = self._numbers(frame, federation)
-        inputs = foreign(torch.from_numpy(x), f"proxy=folder ({frame.where})", federation)
-        return draw_rows(inputs, self.n, "its rows", seed)
+        inputs = check_foreign(torch.from_numpy(x), f"proxy=folder ({frame.where})", federation)
+        return draw_inputs(inputs, self.n, "its rows", seed)
 
     def _numbers(self, frame: Frame, federation: Federation) -> np.ndarray:
         """Return the inputs if those of the run are not pixels, float32."""
@@ -87,9 +87,9 @@ class Folder(Proxy):
             return images_of([frame], [column], Fit((channels, height, width)))
         names = self._names(frame, federation)
         values = _reshape(frame.numbers(names), names, frame, federation)
-        pixels, wrong = pixels_of(values, 255 if values.max() > 1 else 1)
-        if wrong.any():
-            row, column = np.argwhere(wrong.reshape(len(wrong), -1))[0].tolist()
+        pixels, is_no_pixel = pixels_of(values, 255 if values.max() > 1 else 1)
+        if is_no_pixel.any():
+            row, column = np.argwhere(is_no_pixel.reshape(len(is_no_pixel), -1))[0].tolist()
             raise frame.blame(
                 names[column], row, f"holds {values[row].flat[column]:g}, but the run's inputs are images: {NO_PIXELS}"
             )

@@ -31,17 +31,17 @@ class Noise(Proxy):
         ranges.integer("n", self.n, "[1, inf)")
 
     def inputs(self, federation: Federation, seed: int) -> Tensor:
-        like = federation.server_val.x
+        server_inputs = federation.server_val.x
         if federation.is_symbolic:
             raise IncompatibleConfig(
                 f"proxy=noise draws real numbers, but the inputs of dataset={federation.name} are sequences of tokens: "
                 "choose proxy=client_heldout"
             )
-        pixels = like.double()
+        pixels = server_inputs.double()
         z = torch.from_numpy(generator(seed, "proxy").standard_normal((self.n, *pixels.shape[1:]))).to(pixels)
         noise_images = pixels.mean(0) + pixels.std(0, correction=0) * z
         return (
-            noise_images.to(like.dtype)
-            if like.is_floating_point()
-            else noise_images.round().clamp(0, 255).to(like.dtype)
+            noise_images.to(server_inputs.dtype)
+            if server_inputs.is_floating_point()
+            else noise_images.round().clamp(0, 255).to(server_inputs.dtype)
         )

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.errors import CheckpointError, OptionError
-from fedcohort.record.folder import RunFolder, check_kinds, has_checkpoint, list_runs, spending_of, status_of, take_lock
+from fedcohort.record.folder import RunFolder, check_files, has_checkpoint, list_runs, spending_of, status_of, take_lock
 from fedcohort.round.budget import Budget
 
 log = logging.getLogger("fedcohort")
 
 
 class FolderUse(enum.IntEnum):
-    """What an existing run folder is to a run that resumes; the folder with the highest value is taken."""
+    """How an existing run folder can serve a run that resumes; the folder with the highest value is taken."""
 
     UNRELATED = 0  # other callbacks, which may end a run; or more rounds; or another job of the same sweep
     EMPTY = 1  # a start without a checkpoint, which must not hide a run with one
@@ -47,25 +47,21 @@ class Request:
     siblings: Set[Path] = frozenset()
 
     def use_of(self, path: Path) -> FolderUse:
-        """Return what the run in `path` is to this one: resuming it must give the bits of an uninterrupted run."""
-        use_without_siblings = self._use_without_siblings(path)
-        return (
-            FolderUse.UNRELATED
-            if path in self.siblings and use_without_siblings is not FolderUse.FINISHED
-            else use_without_siblings
-        )
+        """Return how the run folder `path` can serve this run; a resumed run must equal an uninterrupted one."""
+        use = self._use_without_siblings(path)
+        return FolderUse.UNRELATED if path in self.siblings and use is not FolderUse.FINISHED else use
 
     def _use_without_siblings(self, path: Path) -> FolderUse:
         status = status_of(path)
-        is_done = status.get("status") == "finished"
-        if not is_done and not has_checkpoint(path):
+        is_finished = status.get("status") == "finished"
+        if not is_finished and not has_checkpoint(path):
             return FolderUse.EMPTY
         spending = spending_of(status)
         if status.get("callbacks", []) != list(self.callbacks) or spending.now.rounds > self.budget.rounds:
             return FolderUse.UNRELATED
         if self.budget.list_exceeded(spending):
             return FolderUse.BEYOND
-        if not is_done:
+        if not is_finished:
             return (
                 FolderUse.UNFINISHED
                 if status.get("rounds", self.budget.rounds) == self.budget.rounds
@@ -91,16 +87,16 @@ def claim_folder(logs: Path, name: str, request: Request, resume: bool) -> RunFo
     try:
         runs.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _not_writable(logs, error) from error
-    earlier = _resumable(runs, request) if resume else None
-    return _new(runs, f"{name}-{request.digest}-s{request.seed}") if earlier is None else earlier
+        raise _not_writable_error(logs, error) from error
+    resumable = _find_resumable(runs, request) if resume else None
+    return _make_folder(runs, f"{name}-{request.digest}-s{request.seed}") if resumable is None else resumable
 
 
-def _not_writable(folder: Path, error: OSError) -> OptionError:
+def _not_writable_error(folder: Path, error: OSError) -> OptionError:
     return OptionError(f"paths.logs must be a folder that can be written, got {str(folder)!r} ({error})")
 
 
-def _new(runs: Path, stem: str) -> RunFolder:
+def _make_folder(runs: Path, stem: str) -> RunFolder:
     for number in range(1, 10**6):
         path = runs / (stem if number == 1 else f"{stem}-{number}")
         try:
@@ -108,22 +104,22 @@ def _new(runs: Path, stem: str) -> RunFolder:
         except FileExistsError:
             continue
         except OSError as error:
-            raise _not_writable(runs, error) from error
+            raise _not_writable_error(runs, error) from error
         lock = take_lock(path)
         if lock is not None:
             return RunFolder(path, lock, is_new=True)
     raise OptionError(f"paths.logs holds too many runs called {stem}")
 
 
-def _resumable(runs: Path, request: Request) -> RunFolder | None:
+def _find_resumable(runs: Path, request: Request) -> RunFolder | None:
     paths = [path for path in list_runs(runs, request.digest, request.seed) if request.use_of(path)]
     if request.slurm_job is not None:  # never the run of another job with the same options
-        of_job = [path for path in paths if status_of(path).get("slurm_job") == request.slurm_job]
-        paths = of_job or [path for path in paths if _is_free(path)]
+        paths_of_job = [path for path in paths if status_of(path).get("slurm_job") == request.slurm_job]
+        paths = paths_of_job or [path for path in paths if _is_free(path)]
     if not paths:
         return None
     for path in paths:
-        check_kinds(path)
+        check_files(path)
         if not status_of(path) and (path / "status.json").exists():
             log.warning(
                 "%s is damaged and is ignored: the checkpoint has the number of completed rounds", path / "status.json"

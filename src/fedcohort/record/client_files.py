@@ -17,15 +17,15 @@ from fedcohort.host import disk, parquet
 from fedcohort.host.disk import is_file
 from fedcohort.record import digest, manifest
 
-PARTS = "clients"  # folder of the files of single steps
-TABLE = "clients.parquet"
-STEPS = b"fedcohort.steps"  # key of the schema's metadata: the steps of the file
-CURE = "Restore it from a copy, or start the run again with resume=false"
+STEP_FOLDER = "clients"  # folder of the files of single steps
+TABLE_FILE = "clients.parquet"
+STEPS_KEY = b"fedcohort.steps"  # key of the schema's metadata: the steps of the file
+REMEDY = "Restore it from a copy, or start the run again with resume=false"
 
 
 def step_file(folder: Path, step: int) -> Path:
     """Return the path of one step's file, of a run that has not finished."""
-    return folder / PARTS / f"{step:06d}.parquet"
+    return folder / STEP_FOLDER / f"{step:06d}.parquet"
 
 
 def find_damage(folder: Path, digests: Mapping[int, str | None]) -> dict[int, str]:
@@ -36,11 +36,11 @@ def find_damage(folder: Path, digests: Mapping[int, str | None]) -> dict[int, st
         digests: digest of each step's file in the journal; None for files of older versions, which must be readable.
     """
     damage = {}
-    consolidated = set(steps_of(folder / TABLE)) if is_file(folder / TABLE) else set[int]()
+    consolidated = set(list_steps(folder / TABLE_FILE)) if is_file(folder / TABLE_FILE) else set[int]()
     for step, expected in digests.items():
         if step not in consolidated and (expected is not None or is_file(step_file(folder, step))):
             try:
-                open_checked(step_file(folder, step), expected)
+                open_undamaged(step_file(folder, step), expected)
             except DamagedFile as error:
                 damage[step] = str(error)
     return damage
@@ -54,50 +54,50 @@ def write_and_rename(path: Path, write: Callable[[Path], object]) -> None:
             os.fsync(file.fileno())
 
 
-def step_of(path: Path) -> int:
+def file_step(path: Path) -> int:
     """Return the step of a step's file, -1 for `clients.parquet`."""
-    return -1 if path.name == TABLE else int(path.stem)
+    return -1 if path.name == TABLE_FILE else int(path.stem)
 
 
-def steps_of(path: Path) -> list[int]:
+def list_steps(path: Path) -> list[int]:
     """Return the steps whose rows the file holds."""
-    if path.name != TABLE:
-        return [step_of(path)]
-    with naming_file(path):
-        steps: list[int] = json.loads(open_checked(path).schema_arrow.metadata[STEPS])
+    if path.name != TABLE_FILE:
+        return [file_step(path)]
+    with name_file_in_errors(path):
+        steps: list[int] = json.loads(open_undamaged(path).schema_arrow.metadata[STEPS_KEY])
     return steps
 
 
 def list_table_files(folder: Path, steps: Collection[int], digests: Mapping[int, str]) -> list[Path]:
     """Return the files that hold the rows of `steps`: `clients.parquet`, then files of the steps that it lacks."""
-    table = [folder / TABLE] if is_file(folder / TABLE) else []
-    consolidated = {step for path in table for step in steps_of(path)}
-    parts = [path for path in (folder / PARTS).glob("*.parquet") if re.fullmatch(r"\d+", path.stem)]
-    recorded = {step_of(path) for path in parts} | set(digests)
-    return table + [step_file(folder, step) for step in sorted((recorded & set(steps)) - consolidated)]
+    table = [folder / TABLE_FILE] if is_file(folder / TABLE_FILE) else []
+    consolidated = {step for path in table for step in list_steps(path)}
+    step_files = [path for path in (folder / STEP_FOLDER).glob("*.parquet") if re.fullmatch(r"\d+", path.stem)]
+    recorded_steps = {file_step(path) for path in step_files} | set(digests)
+    return table + [step_file(folder, step) for step in sorted((recorded_steps & set(steps)) - consolidated)]
 
 
-def open_checked(path: Path, expected: str | None = None) -> Any:  # noqa: ANN401 - pyarrow has no types
+def open_undamaged(path: Path, expected: str | None = None) -> Any:  # noqa: ANN401 - pyarrow has no types
     """Open a file, and check its content by its digest, by the manifest or, without either, by page checksums."""
-    if path.name == TABLE:
+    if path.name == TABLE_FILE:
         manifest.check_file(path)
     elif not is_file(path):
-        raise DamagedFile(f"{path}, the per-client table of round {step_of(path)}, is missing. {CURE}")
+        raise DamagedFile(f"{path}, the per-client table of round {file_step(path)}, is missing. {REMEDY}")
     elif expected is not None and digest.digest_of_file(path) != expected:
-        raise DamagedFile(f"{path}, the per-client table of round {step_of(path)}, is not what was written. {CURE}")
-    with naming_file(path):
+        raise DamagedFile(f"{path}, the per-client table of round {file_step(path)}, is not what was written. {REMEDY}")
+    with name_file_in_errors(path):
         file = parquet.open_file(path)
-        if expected is None and path.name != TABLE and set(file.read()["step"].to_pylist()) - {step_of(path)}:
+        if expected is None and path.name != TABLE_FILE and set(file.read()["step"].to_pylist()) - {file_step(path)}:
             raise ValueError("it has rows of another round")
     return file
 
 
 @contextmanager
-def naming_file(path: Path) -> Iterator[None]:
+def name_file_in_errors(path: Path) -> Iterator[None]:
     """Raise errors of pyarrow as `DamagedFile` with the file's name."""
     import pyarrow as pa
 
     try:
         yield
     except (OSError, pa.ArrowException, ValueError, TypeError, KeyError) as error:
-        raise DamagedFile(f"{path} is damaged: it cannot be read ({str(error).splitlines()[0]}). {CURE}") from error
+        raise DamagedFile(f"{path} is damaged: it cannot be read ({str(error).splitlines()[0]}). {REMEDY}") from error

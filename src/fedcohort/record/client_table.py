@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-ROWS = 65_536  # rows of a row group: steps of a small population share one
-FAMILIES = ("part_", "signal_")
-ORDER = (
+ROWS_PER_GROUP = 65_536  # rows of a row group: steps of a small population share one
+COLUMN_PREFIXES = ("part_", "signal_")
+COLUMN_ORDER = (
     *("step", "client", *FLAGS, "score", "part_", "probability", "reward", "units", "units_asked", "finish_s"),
     *("down_s", "infer_s", "train_s", "up_s", "weight", "train_loss", "signal_", "loss", "test_acc"),
 )
@@ -72,9 +72,9 @@ def write_step(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> st
     """
     import pyarrow as pa
 
-    facts = columns if isinstance(columns, ClientFacts) else ClientFacts.from_columns(columns)
-    clients = facts.clients_with_rows
-    rows = facts.rows(clients)
+    client_facts = columns if isinstance(columns, ClientFacts) else ClientFacts.from_columns(columns)
+    clients = client_facts.clients_with_rows
+    rows = client_facts.rows(clients)
     ids = {"step": np.full(len(clients), step, dtype=np.int32), "client": clients.astype(np.int32)}
     flags = {name: rows.get(name, np.zeros(len(clients), dtype=bool)) for name in FLAGS}
     numbers = {
@@ -83,13 +83,13 @@ def write_step(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> st
         if name not in FLAGS
     }
     table = pa.table({**ids, **flags, **numbers})
-    packed = io.BytesIO()
-    parquet.write_table(table, packed)
-    (folder / client_files.PARTS).mkdir(exist_ok=True)
+    parquet_bytes = io.BytesIO()
+    parquet.write_table(table, parquet_bytes)
+    (folder / client_files.STEP_FOLDER).mkdir(exist_ok=True)
     client_files.write_and_rename(
-        client_files.step_file(folder, step), lambda draft: draft.write_bytes(packed.getbuffer())
+        client_files.step_file(folder, step), lambda draft: draft.write_bytes(parquet_bytes.getbuffer())
     )
-    return digest.digest_of_bytes(packed.getbuffer())
+    return digest.digest_of_bytes(parquet_bytes.getbuffer())
 
 
 def load_rows(
@@ -117,11 +117,11 @@ def load_rows(
     if not tables:
         return pd.DataFrame(columns=names or ["step", "client"])
     table = pa.concat_tables(tables, promote_options="permissive")
-    frame: pd.DataFrame = table.select(sorted(table.column_names, key=_position)).to_pandas()
+    frame: pd.DataFrame = table.select(sorted(table.column_names, key=_column_sort_key)).to_pandas()
     return frame.sort_values(["step", "client"], kind="stable", ignore_index=True)
 
 
-def consolidate(folder: Path, steps: Collection[int], digests: Mapping[int, str] = MappingProxyType({})) -> None:
+def merge_steps(folder: Path, steps: Collection[int], digests: Mapping[int, str] = MappingProxyType({})) -> None:
     """Write all `steps` into `clients.parquet` and remove `clients/`. A kill in between leaves both and loses no rows.
 
     Args:
@@ -135,30 +135,30 @@ def consolidate(folder: Path, steps: Collection[int], digests: Mapping[int, str]
     import pyarrow as pa
 
     sources = client_files.list_table_files(folder, steps, digests)
-    if not sources or sources == [folder / client_files.TABLE]:
-        shutil.rmtree(folder / client_files.PARTS, ignore_errors=True)
+    if not sources or sources == [folder / client_files.TABLE_FILE]:
+        shutil.rmtree(folder / client_files.STEP_FOLDER, ignore_errors=True)
         return
-    present_steps = sorted(step for path in sources for step in client_files.steps_of(path))
+    merged_steps = sorted(step for path in sources for step in client_files.list_steps(path))
     schemas = [
-        client_files.open_checked(path, digests.get(client_files.step_of(path))).schema_arrow for path in sources
+        client_files.open_undamaged(path, digests.get(client_files.file_step(path))).schema_arrow for path in sources
     ]
     schema = pa.unify_schemas(schemas, promote_options="permissive")
-    fields = sorted(schema, key=lambda field: _position(field.name))
-    schema = pa.schema(fields, metadata={client_files.STEPS: json.dumps(present_steps)})
+    fields = sorted(schema, key=lambda field: _column_sort_key(field.name))
+    schema = pa.schema(fields, metadata={client_files.STEPS_KEY: json.dumps(merged_steps)})
 
     def write(draft: Path) -> None:
         with parquet.open_writer(draft, schema) as writer:
-            for group in _groups(sources):
+            for group in _row_groups(sources):
                 writer.write_table(_fit_schema(group, schema))
 
-    client_files.write_and_rename(folder / client_files.TABLE, write)
-    shutil.rmtree(folder / client_files.PARTS, ignore_errors=True)
+    client_files.write_and_rename(folder / client_files.TABLE_FILE, write)
+    shutil.rmtree(folder / client_files.STEP_FOLDER, ignore_errors=True)
 
 
-def _position(name: str) -> tuple[int, str]:
-    """Return the sort key of a column, which does not depend on the steps that measured it."""
-    family = next((prefix for prefix in FAMILIES if name.startswith(prefix)), name)
-    return (ORDER.index(family) if family in ORDER else len(ORDER)), name
+def _column_sort_key(name: str) -> tuple[int, str]:
+    """Return the key by which a column of the per-client table is sorted, the same in all steps of all runs."""
+    family = next((prefix for prefix in COLUMN_PREFIXES if name.startswith(prefix)), name)
+    return (COLUMN_ORDER.index(family) if family in COLUMN_ORDER else len(COLUMN_ORDER)), name
 
 
 def _read_rows(
@@ -167,28 +167,28 @@ def _read_rows(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    file = client_files.open_checked(path, digests.get(client_files.step_of(path)))
+    file = client_files.open_undamaged(path, digests.get(client_files.file_step(path)))
     names = file.schema_arrow.names
-    with client_files.naming_file(path):
+    with client_files.name_file_in_errors(path):
         table = file.read(columns=None if columns is None else [name for name in columns if name in names])
         return table.filter(pc.is_in(table["step"], pa.array(sorted(steps), pa.int32())))
 
 
-def _groups(sources: Sequence[Path]) -> "Iterator[pa.Table]":
-    """Yield tables of about `ROWS` rows, so that memory does not grow with the number of rounds."""
+def _row_groups(sources: Sequence[Path]) -> "Iterator[pa.Table]":
+    """Yield tables of about `ROWS_PER_GROUP` rows, so that memory does not grow with the number of rounds."""
     import pyarrow as pa
 
-    waiting: list[Any] = []
+    pending_tables: list[Any] = []
     for path in sources:
         file = parquet.open_file(path)
         for group in range(file.num_row_groups):
-            with client_files.naming_file(path):
-                waiting.append(file.read_row_group(group))
-            if sum(table.num_rows for table in waiting) >= ROWS:
-                yield pa.concat_tables(waiting, promote_options="permissive")
-                waiting = []
-    if waiting:
-        yield pa.concat_tables(waiting, promote_options="permissive")
+            with client_files.name_file_in_errors(path):
+                pending_tables.append(file.read_row_group(group))
+            if sum(table.num_rows for table in pending_tables) >= ROWS_PER_GROUP:
+                yield pa.concat_tables(pending_tables, promote_options="permissive")
+                pending_tables = []
+    if pending_tables:
+        yield pa.concat_tables(pending_tables, promote_options="permissive")
 
 
 def _fit_schema(table: "pa.Table", schema: "pa.Schema") -> "pa.Table":

@@ -4,13 +4,13 @@ import hashlib
 import re
 from pathlib import Path
 
-BYTES = 16
-SEALED = re.compile(r'(.*), "digest": "([0-9a-f]+)"\}\s*', re.DOTALL)
+DIGEST_BYTES = 16
+DIGESTED_JSON = re.compile(r'(.*), "digest": "([0-9a-f]+)"\}\s*', re.DOTALL)
 
 
 def digest_of_bytes(*parts: bytes | memoryview) -> str:
     """Return the BLAKE2b digest of the concatenated parts, in hex digits."""
-    digest = hashlib.blake2b(digest_size=BYTES)
+    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
     for part in parts:
         digest.update(part)
     return digest.hexdigest()
@@ -18,7 +18,7 @@ def digest_of_bytes(*parts: bytes | memoryview) -> str:
 
 def digest_of_file(path: Path) -> str:
     """Return the BLAKE2b digest of a file's content, in hex digits."""
-    digest = hashlib.blake2b(digest_size=BYTES)
+    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
     with path.open("rb") as file:
         while data := file.read(1 << 20):
             digest.update(data)
@@ -38,7 +38,7 @@ def append_digest(text: str, before: str = "") -> str:
 
 def check_digest(text: str, before: str = "") -> tuple[str, bool | None]:
     """Return the digest that the text must have, and whether it has it; None if it has no digest, as in older files."""
-    match = SEALED.fullmatch(text)
+    match = DIGESTED_JSON.fullmatch(text)
     if match is None:
         return digest_of_bytes(before.encode(), text.rstrip().encode()), None
     expected = digest_of_bytes(before.encode(), f"{match[1]}}}".encode())

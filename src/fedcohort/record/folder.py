@@ -22,14 +22,14 @@ from fedcohort.record import digest
 from fedcohort.roles import Identity, select_options
 from fedcohort.round.budget import Spending, Spent
 
-NEWEST, BEFORE = "last.ckpt", "previous.ckpt"
-LOG, LOCK = "run.log", "run.lock"
-SEALED = (  # files in the manifest of a run that has ended
+LAST_CKPT, PREVIOUS_CKPT = "last.ckpt", "previous.ckpt"
+LOG_FILE, LOCK_FILE = "run.log", "run.lock"
+MANIFEST_FILES = (  # files in the manifest of a run that has ended
     *("config.yaml", "status.json", "journal.jsonl", "clients.parquet", "info.json", "info.npz", "starts.jsonl"),
     *("weights.pt", "summary.json"),
 )
-UNSEALED = ("manifest.json", LOG, LOCK, NEWEST, BEFORE, "mlflow.json", "report.html")
-FOLDERS = ("clients", "figures")
+OTHER_FILES = ("manifest.json", LOG_FILE, LOCK_FILE, LAST_CKPT, PREVIOUS_CKPT, "mlflow.json", "report.html")
+SUBFOLDERS = ("clients", "figures")
 
 
 @dataclass
@@ -51,12 +51,12 @@ class RunFolder:
     @property
     def checkpoint(self) -> Path:
         """The newest checkpoint."""
-        return self.path / NEWEST
+        return self.path / LAST_CKPT
 
     @property
     def previous(self) -> Path:
         """The checkpoint before the newest; the only one if the process was killed while it renamed the newest."""
-        return self.path / BEFORE
+        return self.path / PREVIOUS_CKPT
 
     def discard(self) -> None:
         """Remove the folder if this process made it and no round was trained in it."""
@@ -84,14 +84,14 @@ def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
 
 def has_checkpoint(path: Path) -> bool:
     """Return whether the run folder holds a checkpoint."""
-    return (path / NEWEST).exists() or (path / BEFORE).exists()
+    return (path / LAST_CKPT).exists() or (path / PREVIOUS_CKPT).exists()
 
 
-def check_kinds(path: Path) -> None:
+def check_files(path: Path) -> None:
     """Raise `DamagedFile` if a file of the run is something else, such as a pipe, or a folder is no folder."""
-    for name in (*SEALED, *UNSEALED):
+    for name in (*MANIFEST_FILES, *OTHER_FILES):
         is_file(path / name)
-    for name in FOLDERS:
+    for name in SUBFOLDERS:
         if (path / name).exists() and not (path / name).is_dir():
             raise DamagedFile(f"{path / name} is damaged: it must be a folder. Restore it from a copy, or remove it")
 
@@ -126,12 +126,12 @@ def list_runs(runs: Path, digest: str, seed: int) -> list[Path]:
     return [path for path in runs.glob(f"*{key}*") if path.name.split(key)[1][:1] in ("", "-") and path.is_dir()]
 
 
-def log_of(path: Path | None) -> str:
+def describe_log(path: Path | None) -> str:
     """Return "; log: <run folder>/run.log" for the end of a message; "" if the run has no log."""
-    return f"; log: {path / LOG}" if path is not None and (path / LOG).exists() else ""
+    return f"; log: {path / LOG_FILE}" if path is not None and (path / LOG_FILE).exists() else ""
 
 
 def take_lock(path: Path) -> IO[str] | None:
     """Return the locked file of the run folder; None if another process holds it. The lock ends with its process."""
-    is_file(path / LOCK)  # raises for a pipe, which would block
-    return try_to_lock(path / LOCK)
+    is_file(path / LOCK_FILE)  # raises for a pipe, which would block
+    return try_to_lock(path / LOCK_FILE)

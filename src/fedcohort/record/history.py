@@ -17,9 +17,9 @@ from fedcohort.round.budget import Spent
 if TYPE_CHECKING:
     import pandas as pd
 
-NAME = "journal.jsonl"
-HEADLINE = "test/acc"  # the main metric of a run
-RESTART = "start the run again with resume=false"
+JOURNAL_FILE = "journal.jsonl"
+MAIN_METRIC = "test/acc"  # the main metric of a run
+RESTART_HINT = "start the run again with resume=false"
 
 
 @dataclass(frozen=True)
@@ -115,48 +115,57 @@ def read_lines(path: Path, offset: int = 0, before: str = "") -> tuple[list[Line
     Raises:
         DamagedFile: a line before the last one is damaged.
     """
-    committed, end, damage = read_undamaged(path, offset, before)
+    lines, end, damage = read_undamaged(path, offset, before)
     if damage:
-        raise DamagedFile(f"{path} is damaged at byte {end}: {damage}. Restore the file from a copy, or {RESTART}")
-    return committed, end
+        raise DamagedFile(f"{path} is damaged at byte {end}: {damage}. Restore the file from a copy, or {RESTART_HINT}")
+    return lines, end
 
 
 def read_undamaged(path: Path, offset: int = 0, before: str = "") -> tuple[list[Line], int, str]:
-    """Read like `lines`, up to the first damage, and return also a description of the damage; "" without any."""
+    """Read the journal's lines up to the first damage; return them, the offset of their end, and the damage.
+
+    Args:
+        path: the journal.
+        offset: where to start, in bytes.
+        before: digest of the line that ends at `offset`.
+
+    Returns:
+        The lines, the offset of their end in bytes, and a description of the damage; "" without any.
+    """
     if not is_file(path):
         return [], offset, ""
     with path.open("rb") as file:
         file.seek(offset)
         texts = file.read().split(b"\n")[:-1]
-    committed: list[Line] = []
+    lines: list[Line] = []
     for number, text in enumerate(texts):
         line, is_undamaged = _parse(text, before)
         if line is None or not is_undamaged:
             is_incomplete_last_line = line is None and number == len(texts) - 1
-            place = f"after round {committed[-1].step}" if committed else "at its first line"
-            return committed, offset, "" if is_incomplete_last_line else f"the content of the line {place} has changed"
-        committed.append(line)
+            place = f"after round {lines[-1].step}" if lines else "at its first line"
+            return lines, offset, "" if is_incomplete_last_line else f"the content of the line {place} has changed"
+        lines.append(line)
         offset, before = offset + len(text) + 1, line.digest
-    return committed, offset, ""
+    return lines, offset, ""
 
 
-def count_spent(committed: Sequence[Line]) -> Spent:
+def count_spent(lines: Sequence[Line]) -> Spent:
     """Return what a run has spent by the last of its lines."""
     spent = Spent()
-    for line in committed:
+    for line in lines:
         spent = spent.after_round(line.step, line.metrics)
     return spent
 
 
 def last_commit_ms(folder: Path) -> int | None:
     """Return when the last step was committed, in milliseconds since 1970; None without any."""
-    committed, _ = read_lines(folder / NAME)
-    return committed[-1].time_ms if committed else None
+    lines, _ = read_lines(folder / JOURNAL_FILE)
+    return lines[-1].time_ms if lines else None
 
 
 def require_journal(folder: Path, reader: str) -> None:
     """Raise `IncompatibleConfig` if no journal is written that `reader` can read; called when the run starts."""
-    if not (folder / NAME).exists():
+    if not (folder / JOURNAL_FILE).exists():
         raise IncompatibleConfig(f"{reader} reads the journal: do not remove callback.journal, the first callback")
 
 
@@ -175,28 +184,28 @@ def read(folder: Path) -> History:
     """Read the history in `folder`. Raises `CheckpointError` without a journal."""
     import pandas as pd
 
-    path = folder / NAME
+    path = folder / JOURNAL_FILE
     manifest.check_file(path)
     if not is_file(path):
-        raise CheckpointError(f"{folder} is not the folder of a run: it holds no {NAME}")
-    committed, _ = read_lines(path)
+        raise CheckpointError(f"{folder} is not the folder of a run: it holds no {JOURNAL_FILE}")
+    lines, _ = read_lines(path)
     measured: dict[str, list[int]] = {}
-    for line in committed:
+    for line in lines:
         for name in line.metrics:
             measured.setdefault(name, []).append(line.step)
-    index = pd.Index([line.step for line in committed], name="step", dtype="int64")
+    index = pd.Index([line.step for line in lines], name="step", dtype="int64")
     return History(
         folder=folder,
-        steps=[line.step for line in committed],
-        times=[line.time_ms for line in committed],
-        metrics=pd.DataFrame([dict(line.metrics) for line in committed], index=index, dtype=float),
+        steps=[line.step for line in lines],
+        times=[line.time_ms for line in lines],
+        metrics=pd.DataFrame([dict(line.metrics) for line in lines], index=index, dtype=float),
         measured=measured,
-        trace=[line.trace for line in committed],
-        fingerprints=[line.fingerprint for line in committed],
-        cohorts=[line.cohort for line in committed],
-        arrived=[line.arrived for line in committed],
-        presence={line.step: line.present for line in committed if line.present is not None},
-        tables={line.step: line.table for line in committed if line.table is not None},
+        trace=[line.trace for line in lines],
+        fingerprints=[line.fingerprint for line in lines],
+        cohorts=[line.cohort for line in lines],
+        arrived=[line.arrived for line in lines],
+        presence={line.step: line.present for line in lines if line.present is not None},
+        tables={line.step: line.table for line in lines if line.table is not None},
     )
 
 

@@ -19,7 +19,7 @@ from typing import IO, NamedTuple
 from fedcohort.errors import CheckpointError, DamagedFile
 from fedcohort.host.disk import is_file
 from fedcohort.record import client_files, client_table, digest, metadata, presence
-from fedcohort.record.history import NAME, RESTART, Line, read_lines, read_undamaged
+from fedcohort.record.history import JOURNAL_FILE, RESTART_HINT, Line, read_lines, read_undamaged
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.round.client_facts import ClientFacts
 from fedcohort.types import RoundReport
@@ -27,8 +27,14 @@ from fedcohort.types import RoundReport
 log = logging.getLogger("fedcohort")
 
 
-class Committed(NamedTuple):
-    """Parts of a committed line: the weights' fingerprint, the table's digest and the journal's running digest."""
+class CommittedLine(NamedTuple):
+    """What the journal keeps in memory of a committed round.
+
+    Attributes:
+        fingerprint: fingerprint of the global model's weights.
+        table: digest of the round's per-client table; None without a table.
+        digest: running digest of the journal up to this round.
+    """
 
     fingerprint: str
     table: str | None
@@ -41,9 +47,9 @@ class Journal(Observer):
     def __init__(self) -> None:
         self._folder = Path()
         self._file: IO[bytes] | None = None
-        self._steps: dict[int, Committed] = {}
-        self._last = ""
-        self._forced = False
+        self._lines_by_step: dict[int, CommittedLine] = {}
+        self._last_digest = ""
+        self._is_forced = False
 
     def start(self, info: RunInfo) -> None:
         """Open the journal after its last undamaged line.
@@ -51,15 +57,15 @@ class Journal(Observer):
         Raises `CheckpointError` if the journal lacks rounds that the checkpoint has.
         """
         self._folder = info.folder
-        self._forced = bool(info.starts) and info.starts[-1]["resume"] == "force"
+        self._is_forced = bool(info.starts) and info.starts[-1]["resume"] == "force"
         info.folder.mkdir(parents=True, exist_ok=True)
-        committed = cut_damaged(info.folder / NAME, info.start or -1)
-        self._steps = {line.step: Committed(line.fingerprint, line.table, line.digest) for line in committed}
-        self._last = committed[-1].digest if committed else ""
+        lines = cut_damaged(info.folder / JOURNAL_FILE, info.start or -1)
+        self._lines_by_step = {line.step: CommittedLine(line.fingerprint, line.table, line.digest) for line in lines}
+        self._last_digest = lines[-1].digest if lines else ""
         if info.start:
-            _refuse_gap(info.folder, info.start, self._steps)
+            _check_no_gap(info.folder, info.start, self._lines_by_step)
         metadata.save_info(info)
-        self._file = (info.folder / NAME).open("ab")
+        self._file = (info.folder / JOURNAL_FILE).open("ab")
         _sync_folder(info.folder)
 
     def observe(self, report: RoundReport) -> None:
@@ -67,32 +73,32 @@ class Journal(Observer):
 
         A line that differs stays unchanged: `resume=force` logs a warning, otherwise `CheckpointError` is raised.
         """
-        before = self._steps.get(report.step)
-        if before is not None:
-            if report.fingerprint != before.fingerprint:
-                self._depart(report, before.fingerprint)
+        earlier_line = self._lines_by_step.get(report.step)
+        if earlier_line is not None:
+            if report.fingerprint != earlier_line.fingerprint:
+                self._report_difference(report, earlier_line.fingerprint)
             return
         table = client_table.write_step(self._folder, report.step, report.clients) if report.clients else None
         if self._file is None:
             raise RuntimeError("observe before start")
-        self._last = commit_step(self._file, report, table, self._last)
-        self._steps[report.step] = Committed(report.fingerprint, table, self._last)
+        self._last_digest = commit_step(self._file, report, table, self._last_digest)
+        self._lines_by_step[report.step] = CommittedLine(report.fingerprint, table, self._last_digest)
 
     def digest(self, step: int) -> str | None:
         """Return the journal's running digest at `step`, which the checkpoint stores."""
-        return self._steps[step].digest if step in self._steps else None
+        return self._lines_by_step[step].digest if step in self._lines_by_step else None
 
-    def _depart(self, report: RoundReport, before: str) -> None:
-        what = (
+    def _report_difference(self, report: RoundReport, earlier_fingerprint: str) -> None:
+        difference = (
             f"the resumed run differs from the journal of {self._folder} at round {report.step} (fingerprint "
-            f"{report.fingerprint}, was {before})"
+            f"{report.fingerprint}, was {earlier_fingerprint})"
         )
-        if self._forced:
-            log.warning("resume=force: %s; the journal stays unchanged", what)
+        if self._is_forced:
+            log.warning("resume=force: %s; the journal stays unchanged", difference)
             return
         raise CheckpointError(
-            f"{what}, because of other versions of torch or fedcohort, another machine or another number of threads. "
-            "Resume it where it ran before, restart with resume=false, or resume it anyway with resume=force"
+            f"{difference}, because of other versions of torch or fedcohort, another machine or another number of "
+            "threads. Resume it where it ran before, restart with resume=false, or resume it anyway with resume=force"
         )
 
     def finish(self, status: str) -> None:
@@ -102,8 +108,8 @@ class Journal(Observer):
         self._file.close()
         self._file = None
         if status == "finished":
-            tables = {step: line.table for step, line in self._steps.items() if line.table is not None}
-            client_table.consolidate(self._folder, set(self._steps), tables)
+            tables = {step: line.table for step, line in self._lines_by_step.items() if line.table is not None}
+            client_table.merge_steps(self._folder, set(self._lines_by_step), tables)
 
 
 def check_journal(folder: Path, done: int, expected: str | None) -> None:
@@ -118,16 +124,16 @@ def check_journal(folder: Path, done: int, expected: str | None) -> None:
     Raises:
         CheckpointError: the journal or a table is damaged or lacks rounds.
     """
-    committed, _, damage = read_undamaged(folder / NAME)
-    committed_lines = [line for line in committed if line.step <= done]
+    lines, _, damage = read_undamaged(folder / JOURNAL_FILE)
+    committed_lines = [line for line in lines if line.step <= done]
     if damage and len(committed_lines) <= done:
-        read_lines(folder / NAME)  # raises
+        read_lines(folder / JOURNAL_FILE)  # raises
     if expected is not None:
-        _refuse_gap(folder, done, {line.step for line in committed_lines})
+        _check_no_gap(folder, done, {line.step for line in committed_lines})
         if committed_lines[-1].digest != expected:
             raise DamagedFile(
-                f"{folder / NAME} is damaged: up to round {done} it differs from the journal at the checkpoint. "
-                f"Restore the file from a copy, or {RESTART}"
+                f"{folder / JOURNAL_FILE} is damaged: up to round {done} it differs from the journal at the "
+                f"checkpoint. Restore the file from a copy, or {RESTART_HINT}"
             )
     for damage in client_files.find_damage(folder, {line.step: line.table for line in committed_lines}).values():
         raise DamagedFile(damage)
@@ -146,31 +152,31 @@ def cut_damaged(path: Path, done: int) -> list[Line]:
     Raises:
         DamagedFile: a line up to the checkpoint's round is damaged, so that its round cannot be trained again.
     """
-    committed, _, damage = read_undamaged(path)
-    if damage and len(committed) <= done:
+    lines, _, damage = read_undamaged(path)
+    if damage and len(lines) <= done:
         read_lines(path)  # raises
-    digests_after_checkpoint = {line.step: line.table for line in committed if line.step > done}
-    if broken := client_files.find_damage(path.parent, digests_after_checkpoint):
-        committed, damage = [line for line in committed if line.step < min(broken)], broken[min(broken)]
+    digests_after_checkpoint = {line.step: line.table for line in lines if line.step > done}
+    if damaged_steps := client_files.find_damage(path.parent, digests_after_checkpoint):
+        lines, damage = [line for line in lines if line.step < min(damaged_steps)], damaged_steps[min(damaged_steps)]
     if damage:
         log.warning("%s: %s. The rounds after round %d are trained again", path, damage, max(done, 0))
     if is_file(path):
-        end = sum(len(text) + 1 for text in path.read_bytes().split(b"\n")[: len(committed)])
+        end = sum(len(text) + 1 for text in path.read_bytes().split(b"\n")[: len(lines)])
         if path.stat().st_size > end:
             with path.open("r+b") as file:
                 file.truncate(end)
                 os.fsync(file.fileno())
-    return committed
+    return lines
 
 
-def commit_step(file: IO[bytes], report: RoundReport, table: str | None, before: str) -> str:
+def commit_step(file: IO[bytes], report: RoundReport, table: str | None, previous_digest: str) -> str:
     """Append the line of a step, sync it to the disk, which commits the step, and return its digest.
 
     Args:
         file: the journal.
         report: the step.
         table: digest of the step's per-client table; None without a table.
-        before: digest of the previous line.
+        previous_digest: digest of the previous line.
     """
     line = Line(
         step=report.step,
@@ -180,18 +186,18 @@ def commit_step(file: IO[bytes], report: RoundReport, table: str | None, before:
         fingerprint=report.fingerprint,
         cohort=report.cohort.tolist(),
         arrived=report.arrived.tolist(),
-        present=_present(report),
+        present=_encode_available(report),
         table=table,
     )
     facts = {name: value for name, value in asdict(line).items() if name != "digest"}
-    text = digest.append_digest(json.dumps(facts), before)
+    text = digest.append_digest(json.dumps(facts), previous_digest)
     file.write(f"{text}\n".encode())
     file.flush()
     os.fsync(file.fileno())
-    return digest.check_digest(text, before)[0]
+    return digest.check_digest(text, previous_digest)[0]
 
 
-def _present(report: RoundReport) -> str | None:
+def _encode_available(report: RoundReport) -> str | None:
     """Return the available clients as text; None if the report does not have them."""
     facts = report.clients
     if "available" not in facts:
@@ -201,12 +207,13 @@ def _present(report: RoundReport) -> str | None:
     return presence.encode_available(facts.flags["available"], facts.n_clients)
 
 
-def _refuse_gap(folder: Path, done: int, committed: Collection[int]) -> None:
-    missing = [step for step in range(done + 1) if step not in committed]
+def _check_no_gap(folder: Path, done: int, steps: Collection[int]) -> None:
+    missing = [step for step in range(done + 1) if step not in steps]
     if missing:
         raise CheckpointError(
-            f"the checkpoint in {folder} is at round {done} but its {NAME} lacks round {missing[0]}: the folder was "
-            f"copied in part or edited, or rounds were trained without callback.journal. {RESTART.capitalize()}"
+            f"the checkpoint in {folder} is at round {done} but its {JOURNAL_FILE} lacks round {missing[0]}: the "
+            "folder was copied in part or edited, or rounds were trained without callback.journal. "
+            f"{RESTART_HINT.capitalize()}"
         )
 
 

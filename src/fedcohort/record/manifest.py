@@ -20,14 +20,14 @@ from fedcohort.record import digest
 from fedcohort.record.folder import write_atomically
 
 NAME, FORMAT = "manifest.json", 1
-CURE = "Restore it from a copy; if you changed it on purpose, remove {0}"
-Entry = dict[str, Any] | None
-Entries = Mapping[str, list[Entry]]
+REMEDY = "Restore it from a copy; if you changed it on purpose, remove {0}"
+FileEntry = dict[str, Any] | None
+EntriesByFile = Mapping[str, list[FileEntry]]
 
 
 def write_manifest(folder: Path, names: Iterable[str]) -> None:
     """Write the manifest of those files in `names` that exist in `folder`."""
-    _write(folder, {name: [_entry_of(folder / name)] for name in names if is_file(folder / name)})
+    _write(folder, {name: [_describe_file(folder / name)] for name in names if is_file(folder / name)})
 
 
 def remove_manifest(folder: Path) -> None:
@@ -35,23 +35,23 @@ def remove_manifest(folder: Path) -> None:
     (folder / NAME).unlink(missing_ok=True)
 
 
-def replace_files(folder: Path, contents: Mapping[str, bytes | memoryview], *, create: bool = False) -> None:
+def replace_files(folder: Path, contents: Mapping[str, bytes | memoryview], *, create_missing: bool = False) -> None:
     """Write files atomically and update the manifest.
 
     Args:
         folder: the folder.
         contents: new content of each file, by name.
-        create: whether to write a manifest if there is none.
+        create_missing: whether to write a manifest if there is none.
     """
     entries = _read(folder)
-    if entries is None and not create:
+    if entries is None and not create_missing:
         for name, content in contents.items():
             write_atomically(folder / name, content)
         return
     new_entries = {
         name: {"bytes": len(content), "blake2b": digest.digest_of_bytes(content)} for name, content in contents.items()
     }
-    before = {name: _entry_of(folder / name) if is_file(folder / name) else None for name in contents}
+    before = {name: _describe_file(folder / name) if is_file(folder / name) else None for name in contents}
     entries = entries or {}
     _write(folder, {**entries, **{name: [before[name], new_entries[name]] for name in contents}})
     for name, content in contents.items():
@@ -63,34 +63,34 @@ def check_file(path: Path) -> None:
     """Raise `DamagedFile` if the manifest in the file's folder lists the file with another content."""
     entries = _read(path.parent)
     if entries is not None and path.name in entries:
-        _compare(path, entries[path.name])
+        _check_entries(path, entries[path.name])
 
 
-def check_all(folder: Path) -> None:
+def check_all_files(folder: Path) -> None:
     """Check every file in the manifest of `folder`. Raises `DamagedFile`."""
     for name, entries in (_read(folder) or {}).items():
-        _compare(folder / name, entries)
+        _check_entries(folder / name, entries)
 
 
-def _compare(path: Path, entries: list[Entry]) -> None:
-    cure, exists = CURE.format(path.with_name(NAME)), is_file(path)
+def _check_entries(path: Path, entries: list[FileEntry]) -> None:
+    remedy, exists = REMEDY.format(path.with_name(NAME)), is_file(path)
     if not exists and None not in entries:
-        raise DamagedFile(f"{path} is missing, although {NAME} in its folder lists it. {cure}")
-    if exists and _entry_of(path) not in entries:
-        raise DamagedFile(f"{path} is damaged: its content differs from {NAME} in its folder. {cure}")
+        raise DamagedFile(f"{path} is missing, although {NAME} in its folder lists it. {remedy}")
+    if exists and _describe_file(path) not in entries:
+        raise DamagedFile(f"{path} is damaged: its content differs from {NAME} in its folder. {remedy}")
 
 
-def _entry_of(path: Path) -> dict[str, Any]:
+def _describe_file(path: Path) -> dict[str, Any]:
     return {"bytes": path.stat().st_size, "blake2b": digest.digest_of_file(path)}
 
 
-def _write(folder: Path, files: Entries) -> None:
+def _write(folder: Path, files: EntriesByFile) -> None:
     text = json.dumps({"format": FORMAT, "files": dict(sorted(files.items()))}, indent=1)
     write_atomically(folder / NAME, digest.append_digest(text) + "\n")
 
 
-def _read(folder: Path) -> Entries | None:
-    """Read the entries by file; None without a manifest."""
+def _read(folder: Path) -> EntriesByFile | None:
+    """Read the folder's manifest: the entries of each file by name, or None if there is no manifest."""
     path = folder / NAME
     if not is_file(path):
         return None
@@ -100,13 +100,13 @@ def _read(folder: Path) -> Entries | None:
         is_undamaged, number = digest.check_digest(text)[1], content["format"]
         files = {name: list(entries) for name, entries in content["files"].items()}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise DamagedFile(_damaged(path)) from error
+        raise DamagedFile(_damaged_message(path)) from error
     if number != FORMAT:
         raise DamagedFile(f"{path} has the format {number}, this version of fedcohort reads {FORMAT}: update fedcohort")
     if not is_undamaged:
-        raise DamagedFile(_damaged(path))
+        raise DamagedFile(_damaged_message(path))
     return files
 
 
-def _damaged(path: Path) -> str:
+def _damaged_message(path: Path) -> str:
     return f"{path} is damaged. Restore it from a copy; if the other files of the folder are correct, remove it"

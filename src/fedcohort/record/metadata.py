@@ -20,22 +20,22 @@ import numpy as np
 from fedcohort.errors import CheckpointError, DamagedFile
 from fedcohort.host.disk import is_file
 from fedcohort.record import digest, manifest
-from fedcohort.record.folder import check_kinds
+from fedcohort.record.folder import check_files
 from fedcohort.record.observer import RunInfo
 
-NAME, ARRAYS = "info.json", "info.npz"
-UNREADABLE = (
+INFO_FILE, ARRAYS_FILE = "info.json", "info.npz"
+READ_ERRORS = (
     *(OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError),
     *(zlib.error, zipfile.BadZipFile),
 )
-CURE = "Restore it from a copy, or remove it and resume the run, which writes it again"
+REMEDY = "Restore it from a copy, or remove it and resume the run, which writes it again"
 
 
 def save_info(info: RunInfo) -> None:
     """Write the metadata, and add the start time of this process."""
-    path = info.folder / NAME
-    before = read_start_times(info.folder) if path.exists() else []
-    _write(info, [*before, time.time_ns() // 1_000_000])
+    path = info.folder / INFO_FILE
+    start_times = read_start_times(info.folder) if path.exists() else []
+    _write(info, [*start_times, time.time_ns() // 1_000_000])
 
 
 def rewrite_info(info: RunInfo) -> None:
@@ -47,15 +47,15 @@ def _write(info: RunInfo, starts: list[int]) -> None:
     """Write the arrays first, so that an existing `info.json` always has its arrays."""
     values = {field.name: getattr(info, field.name) for field in dataclasses.fields(info)}
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
-    packed = io.BytesIO()
-    np.savez(packed, allow_pickle=False, **{name: _narrow(value) for name, value in arrays.items()})
+    npz_bytes = io.BytesIO()
+    np.savez(npz_bytes, allow_pickle=False, **{name: _shrink_integers(value) for name, value in arrays.items()})
     facts = {name: _encode(value) for name, value in values.items()}
     del facts["folder"]  # a folder may be copied to another machine
     text = digest.append_digest(json.dumps({"starts_ms": starts, "info": facts}, default=str)) + "\n"
-    manifest.replace_files(info.folder, {ARRAYS: packed.getbuffer(), NAME: text.encode()})
+    manifest.replace_files(info.folder, {ARRAYS_FILE: npz_bytes.getbuffer(), INFO_FILE: text.encode()})
 
 
-def _narrow(values: np.ndarray) -> np.ndarray:
+def _shrink_integers(values: np.ndarray) -> np.ndarray:
     """Return integers as int32 if they fit, other values unchanged; sums of smaller types would overflow."""
     bounds = np.iinfo(np.int32)
     if values.dtype.kind not in "iu" or not values.size or values.min() < bounds.min or values.max() > bounds.max:
@@ -71,23 +71,23 @@ def load_info(folder: Path) -> RunInfo:
     # older versions of fedcohort stored the arrays in info.json
     inline = {name: np.asarray(v["array"], v["dtype"]) for name, v in facts.items() if _has_keys(v, "dtype", "array")}
     dtypes = {name: value["dtype"] for name, value in facts.items() if _has_keys(value, "dtype")}
-    arrays = {**inline, **(_arrays(folder, dtypes) if dtypes else {})}
+    arrays = {**inline, **(_read_arrays(folder, dtypes) if dtypes else {})}
     try:
         return RunInfo(folder=folder, **{**facts, **arrays})
     except TypeError as error:
-        raise DamagedFile(f"{folder / NAME} is damaged: it lacks fields of a run ({error}). {CURE}") from error
+        raise DamagedFile(f"{folder / INFO_FILE} is damaged: it lacks fields of a run ({error}). {REMEDY}") from error
 
 
-def _arrays(folder: Path, dtypes: dict[str, str]) -> dict[str, np.ndarray]:
-    path = folder / ARRAYS
+def _read_arrays(folder: Path, dtypes: dict[str, str]) -> dict[str, np.ndarray]:
+    path = folder / ARRAYS_FILE
     manifest.check_file(path)
     if not is_file(path):
-        raise CheckpointError(f"{folder} was copied in part: it holds no {ARRAYS}, which {NAME} refers to")
+        raise CheckpointError(f"{folder} was copied in part: it holds no {ARRAYS_FILE}, which {INFO_FILE} refers to")
     try:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name].astype(dtype, copy=False) for name, dtype in dtypes.items()}
-    except UNREADABLE as error:
-        raise DamagedFile(f"{path} is damaged: the arrays of {NAME} cannot be read ({error}). {CURE}") from error
+    except READ_ERRORS as error:
+        raise DamagedFile(f"{path} is damaged: the arrays of {INFO_FILE} cannot be read ({error}). {REMEDY}") from error
 
 
 def read_tags(folder: Path) -> dict[str, str]:
@@ -101,13 +101,13 @@ def read_start_times(folder: Path) -> list[int]:
 
 
 def _read(folder: Path) -> dict[str, Any]:
-    path = folder / NAME
+    path = folder / INFO_FILE
     if not folder.is_dir():
         raise CheckpointError(f"{folder} is not the folder of a run")
-    check_kinds(folder)
+    check_files(folder)
     manifest.check_file(path)
     if not path.exists():
-        raise CheckpointError(f"{folder} is not the folder of a run: it holds no {NAME}")
+        raise CheckpointError(f"{folder} is not the folder of a run: it holds no {INFO_FILE}")
     try:
         text = path.read_text()
         document: dict[str, Any] = json.loads(text)
@@ -116,12 +116,12 @@ def _read(folder: Path) -> dict[str, Any]:
         if not (isinstance(document["info"], dict) and isinstance(document["starts_ms"], list)):
             raise TypeError("info is no object, or starts_ms no list")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DamagedFile(f"{path} is damaged: it is not the JSON of a run ({error}). {CURE}") from error
+        raise DamagedFile(f"{path} is damaged: it is not the JSON of a run ({error}). {REMEDY}") from error
     return document
 
 
 def _encode(value: object) -> object:
-    """Return a field of RunInfo as JSON data; of an array only its type."""
+    """Return a field of RunInfo as JSON data; of an array only its dtype, as `info.npz` has the values."""
     if isinstance(value, np.ndarray):
         return {"dtype": str(value.dtype)}
     return dict(value) if isinstance(value, Mapping) else value

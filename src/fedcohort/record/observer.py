@@ -13,7 +13,7 @@ from fedcohort.types import Ids, RoundReport, Values
 
 @dataclass(frozen=True)
 class RunInfo:
-    """The facts of a run that are known when it starts.
+    """The metadata of a run that is known when it starts.
 
     Attributes:
         folder: run folder, which holds every file of the run.

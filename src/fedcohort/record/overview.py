@@ -7,28 +7,28 @@ from fedcohort import units
 from fedcohort.record import population
 from fedcohort.record.observer import RunInfo
 
-FIRST = ("experiment", "selector", "agg", "dataset", "heterogeneity", "partition", "label_noise", "model")
+MAIN_GROUPS = ("experiment", "selector", "agg", "dataset", "heterogeneity", "partition", "label_noise", "model")
 SET_BY_PRESET = ("partition", "label_noise")
-OWN_LINE = ("seed", "rounds", "until.virtual_s", "until.bytes", "until.acc")
+OWN_ROWS = ("seed", "rounds", "until.virtual_s", "until.bytes", "until.acc")
 MAX_LABELS = 12  # class names that the table lists
 
 
 def describe_choices(info: RunInfo) -> str:
     """Return the main choices as text, such as `selector=flash  agg=fedavg`."""
     preset = "heterogeneity" in info.choices
-    groups = [group for group in FIRST if group in info.choices and not (preset and group in SET_BY_PRESET)]
+    groups = [group for group in MAIN_GROUPS if group in info.choices and not (preset and group in SET_BY_PRESET)]
     return "  ".join(f"{group}={info.choices[group]}" for group in groups)
 
 
 def describe_changed(info: RunInfo) -> str:
     """Return the other options that differ from the defaults; "" without any."""
-    return "  ".join(f"{name}={value}" for name, value in info.changed.items() if name not in (*FIRST, *OWN_LINE))
+    return "  ".join(f"{name}={value}" for name, value in info.changed.items() if name not in (*MAIN_GROUPS, *OWN_ROWS))
 
 
 def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
     """Return (label, value) of each fact, in the order of the start-up table."""
-    low, median, high = population.low_middle_high(info.n_train)
-    fewest_classes, median_classes, largest = population.low_middle_high(population.count_classes(info.class_counts))
+    low, median, high = population.min_median_max(info.n_train)
+    fewest_classes, median_classes, largest = population.min_median_max(population.count_classes(info.class_counts))
     n_classes = info.class_counts.shape[1]
     classes = (
         f"{fewest_classes:.0f} / {median_classes:.0f} / {largest:.0f} of {n_classes} per client"
@@ -40,7 +40,7 @@ def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
     from_round = f", from round {info.start}" if info.start else ""
     lines = [
         ("run", describe_choices(info)),
-        *([("changed", f"{words}  (the rest as in configs/)")] if (words := describe_changed(info)) else []),
+        *([("changed", f"{changed}  (the rest as in configs/)")] if (changed := describe_changed(info)) else []),
         ("seed", f"{info.seed}  (config {info.config_hash}, commit {info.commit[:10]}{'+' if info.dirty else ''})"),
         ("rounds", f"{info.rounds}{from_round}"),
         *([("until", until)] if (until := info.budget.describe_ends()) else []),

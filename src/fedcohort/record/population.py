@@ -10,22 +10,22 @@ from fedcohort.data.skew import triplets
 from fedcohort.record.observer import RunInfo
 from fedcohort.types import Values
 
-CHANCE = 0.001  # false positives: share of clients of a random partition that count as skewed
-SKEWED = 0.02  # share of skewed clients from which classes count as different
-ZERO = 1e-9  # a smaller variance is rounding
-UNLIKE = 1.15  # ratio of the largest to the smallest value from which a difference is visible
-NOISY = 0.02  # difference of noise rates from which clients count as different
+FALSE_POSITIVE_RATE = 0.001  # false positives: share of clients of a random partition that count as skewed
+MIN_SKEWED_SHARE = 0.02  # share of skewed clients from which classes count as different
+MIN_VARIANCE = 1e-9  # a smaller variance is rounding
+MIN_RATIO = 1.15  # ratio of the largest to the smallest value from which a difference is visible
+MIN_NOISE_GAP = 0.02  # difference of noise rates from which clients count as different
 
 
 @dataclass(frozen=True)
-class Fact:
+class Trait:
     """A property of the clients other than their classes.
 
     Attributes:
-        word: name of the property in a title.
+        word: name of the property in a title, such as "label noise".
         label: label of an axis.
         values: value of each client, 0 if unknown.
-        varies: whether clients differ in it, other than in proportion to their number of samples.
+        varies: whether clients differ in the property, other than in proportion to their number of samples.
         common: text that replaces the figure if clients do not differ; "" for none.
     """
 
@@ -36,41 +36,41 @@ class Fact:
     common: str = ""
 
 
-def list_facts(info: RunInfo) -> Sequence[Fact]:
+def list_traits(info: RunInfo) -> Sequence[Trait]:
     """Return the properties in the order of their importance for a selector: noise, speed, skew, size."""
     noise = 100 * np.nan_to_num(info.noise_rate)
-    noisy = f"{noise.mean():.0f} % label noise" if len(noise) and noise.max() > 0 else ""
-    inputs = np.zeros(len(noise)) if info.feature_noise is None else np.nan_to_num(info.feature_noise)
+    noise_text = f"{noise.mean():.0f} % label noise" if len(noise) and noise.max() > 0 else ""
+    input_noise = np.zeros(len(noise)) if info.feature_noise is None else np.nan_to_num(info.feature_noise)
     seconds = np.nan_to_num(info.expected_s, posinf=0.0)
     per_sample = seconds / np.maximum(info.n_train, 1)
-    speed = f"a full job takes {np.median(per_sample):.2g} virtual s per sample" if seconds.any() else ""
+    speed_text = f"a full job takes {np.median(per_sample):.2g} virtual s per sample" if seconds.any() else ""
     imbalance = np.nan_to_num(triplets(info.class_counts[:, :, None])[:, 0])
-    is_skewed = bool(len(imbalance)) and float(find_skewed(info.class_counts).mean()) >= SKEWED
+    is_skewed = bool(len(imbalance)) and float(find_skewed(info.class_counts).mean()) >= MIN_SKEWED_SHARE
     sizes = info.class_counts.sum(axis=1).astype(float)
     low, high = (int(sizes.min()), int(sizes.max())) if len(sizes) else (0, 0)
-    size = f"{low:,}{f' to {high:,}' if low < high else ''} samples per client (training and validation)"
-    is_slower = _is_unlike(seconds) and _is_unlike(per_sample)
+    size_text = f"{low:,}{f' to {high:,}' if low < high else ''} samples per client (training and validation)"
+    is_speed_uneven = _is_uneven(seconds) and _is_uneven(per_sample)
     return [
-        Fact("label noise", "label noise, %\n(expected)", noise, _spread(noise) >= 100 * NOISY, noisy),
-        Fact("input noise", "input noise", inputs, _spread(inputs) > 0.01 * np.max(inputs, initial=0.0)),
-        Fact("speed", "a full job,\nvirtual s (expected)", seconds, is_slower, speed),
-        Fact("class imbalance", "class imbalance\n(0: even, 1: one class)", imbalance, is_skewed),
-        Fact("samples", "samples, training\nand validation", sizes, _is_unlike(sizes), size),
+        Trait("label noise", "label noise, %\n(expected)", noise, _range(noise) >= 100 * MIN_NOISE_GAP, noise_text),
+        Trait("input noise", "input noise", input_noise, _range(input_noise) > 0.01 * np.max(input_noise, initial=0.0)),
+        Trait("speed", "a full job,\nvirtual s (expected)", seconds, is_speed_uneven, speed_text),
+        Trait("class imbalance", "class imbalance\n(0: even, 1: one class)", imbalance, is_skewed),
+        Trait("samples", "samples, training\nand validation", sizes, _is_uneven(sizes), size_text),
     ]
 
 
-def find_main_fact(info: RunInfo) -> Fact | None:
-    """Return the first property of `list_facts` in which clients differ, or None; figures sort clients by it."""
-    return next((fact for fact in list_facts(info) if fact.varies), None)
+def find_main_trait(info: RunInfo) -> Trait | None:
+    """Return the first property of `list_traits` in which clients differ, or None; figures sort clients by it."""
+    return next((trait for trait in list_traits(info) if trait.varies), None)
 
 
-def _spread(values: Values) -> float:
+def _range(values: Values) -> float:
     return float(np.ptp(values)) if len(values) else 0.0
 
 
-def _is_unlike(values: Values) -> bool:
+def _is_uneven(values: Values) -> bool:
     positive = values[values > 0]
-    return len(positive) > 0 and (len(positive) < len(values) or positive.max() > UNLIKE * positive.min())
+    return len(positive) > 0 and (len(positive) < len(values) or positive.max() > MIN_RATIO * positive.min())
 
 
 def class_shares(class_counts: np.ndarray) -> Float64[np.ndarray, "clients classes"]:
@@ -110,15 +110,15 @@ def find_skewed(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:
     distance = ((counts - expected) ** 2 / np.where(expected > 0, expected, 1.0)).sum(axis=1)
     C, n = counts.shape[1], np.maximum(counts.sum(axis=1), 1.0)
     variance = 2 * degrees_of_freedom + ((counts.sum() / counts.sum(axis=0)).sum() - C * C - 2 * C + 2) / n
-    has_spread = variance > ZERO  # otherwise X^2 is constant: one sample, equally frequent classes
-    v = np.where(has_spread, variance, 1.0)
-    is_skewed: np.ndarray = has_spread & (
-        distance > v / (2 * degrees_of_freedom) * chdtri(2 * degrees_of_freedom**2 / v, CHANCE)
+    is_variable = variance > MIN_VARIANCE  # otherwise X^2 is constant: one sample, equally frequent classes
+    v = np.where(is_variable, variance, 1.0)
+    is_skewed: np.ndarray = is_variable & (
+        distance > v / (2 * degrees_of_freedom) * chdtri(2 * degrees_of_freedom**2 / v, FALSE_POSITIVE_RATE)
     )
     return is_skewed
 
 
-def low_middle_high(values: np.ndarray) -> tuple[float, float, float]:
+def min_median_max(values: np.ndarray) -> tuple[float, float, float]:
     """Return minimum, median and maximum; NaN for an empty array."""
     if not len(values):
         return (float("nan"),) * 3

@@ -18,15 +18,15 @@ def encode_available(available: Ids, n_clients: int) -> str:
     """Return the text for the ids of the available clients; n_clients: K."""
     if len(available) == n_clients:
         return f"{n_clients}:"
-    is_away = np.ones(n_clients, dtype=bool)
-    is_away[available] = False
-    return f"{n_clients}:{base64.b64encode(zlib.compress(np.packbits(is_away).tobytes())).decode()}"
+    is_absent = np.ones(n_clients, dtype=bool)
+    is_absent[available] = False
+    return f"{n_clients}:{base64.b64encode(zlib.compress(np.packbits(is_absent).tobytes())).decode()}"
 
 
 def decode_available(text: str) -> Bool[np.ndarray, "clients"]:
     """Return whether each client was available, bool [n_clients]."""
-    count, _, packed = text.partition(":")
-    if not packed:
+    count, _, packed_bits = text.partition(":")
+    if not packed_bits:
         return np.ones(int(count), dtype=bool)
-    bits = np.frombuffer(zlib.decompress(base64.b64decode(packed)), dtype=np.uint8)
+    bits = np.frombuffer(zlib.decompress(base64.b64decode(packed_bits)), dtype=np.uint8)
     return np.asarray(np.unpackbits(bits, count=int(count)) == 0)

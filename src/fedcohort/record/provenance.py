@@ -16,7 +16,7 @@ from fedcohort.host.disk import is_file
 from fedcohort.record import digest, manifest
 from fedcohort.record.sources import PACKAGE, digest_data, digest_sources, digest_user_code
 
-CODE = (
+CODE_PATHS = (
     "src",
     "configs",
     "train.py",
@@ -24,10 +24,10 @@ CODE = (
     "constraints.txt",
 )  # paths that decide results
 PACKAGES = ("fedcohort", "torch", "lightning", "hydra-core", "mlflow", "numpy")
-BITS = ("torch", "lightning", "numpy")  # another version of these may change the bits of a result
-STARTS = "starts.jsonl"
+BIT_PACKAGES = ("torch", "lightning", "numpy")  # another version of these may change the bits of a result
+STARTS_FILE = "starts.jsonl"
 
-Start = Mapping[str, Any]
+StartRecord = Mapping[str, Any]
 
 
 @cache
@@ -45,7 +45,7 @@ def current_commit() -> tuple[str, bool]:
     """
     try:
         head_commit = _git("rev-parse", "HEAD")
-        return head_commit, bool(_git("status", "--porcelain", "--", *(f":(top){path}" for path in CODE)))
+        return head_commit, bool(_git("status", "--porcelain", "--", *(f":(top){path}" for path in CODE_PATHS)))
     except (OSError, subprocess.SubprocessError):
         return "unknown", True
 
@@ -68,58 +68,58 @@ def current_start(config: Mapping[str, Any], options: Mapping[str, Any], data: s
     return start | {"options": dict(options), "files": digest_data(config) | digest_user_code(config), "data": data}
 
 
-def differences(then: Start, now: Start) -> list[str]:
+def list_differences(earlier: StartRecord, now: StartRecord) -> list[str]:
     """Describe what differs between two starts and may change the bits of results; [] without a difference."""
     lines = []
-    if then["sources"] != now["sources"]:
-        lines.append(f"other code of fedcohort ({describe_code(then)}, now {describe_code(now)})")
-    for name in BITS:
-        if (old_version := then["versions"].get(name)) != (new_version := now["versions"].get(name)):
-            lines.append(f"{name} {new_version} (was {old_version})")
+    if earlier["sources"] != now["sources"]:
+        lines.append(f"other code of fedcohort ({describe_code(earlier)}, now {describe_code(now)})")
+    for name in BIT_PACKAGES:
+        if (old_value := earlier["versions"].get(name)) != (new_version := now["versions"].get(name)):
+            lines.append(f"{name} {new_version} (was {old_value})")
     for option, value in now["options"].items():
-        if (old_version := then["options"].get(option)) != value:
-            lines.append(f"{option}={value} (was {old_version})")
+        if (old_value := earlier["options"].get(option)) != value:
+            lines.append(f"{option}={value} (was {old_value})")
     for option, value in now["files"].items():
-        if then.get("files", {}).get(option, value) != value:
+        if earlier.get("files", {}).get(option, value) != value:
             lines.append(f"the files that {option} names have changed")
-    if (old_version := then.get("data", now["data"])) != now["data"]:  # older starts have none
-        lines.append(f"the dataset has other data than before (checksum {now['data']}, was {old_version})")
+    if (old_value := earlier.get("data", now["data"])) != now["data"]:  # older starts have none
+        lines.append(f"the dataset has other data than before (checksum {now['data']}, was {old_value})")
     return lines
 
 
-def describe_code(start: Start) -> str:
+def describe_code(start: StartRecord) -> str:
     """Return the code of a start as text, such as `0123456789+, sources 89abcdef`; a plus marks a changed commit."""
     return f"commit {start['commit'][:10]}{'+' if start['dirty'] else ''}, sources {start['sources']}"
 
 
-def note_start(folder: Path, start: Start) -> None:
-    """Append a start to the folder's list of starts, which is never rewritten.
+def append_start(folder: Path, start: StartRecord) -> None:
+    """Append a start of the run to `starts.jsonl` in its folder, which is never rewritten.
 
     Args:
         folder: the run folder.
-        start: the result of `this`, with `round` (rounds completed before), `resume` (the option), and `forced`: the
-            differences to the start before, None without `resume=force`.
+        start: the result of `current_start`, with `round` (rounds completed before), `resume` (the option), and
+            `forced`: the differences to the start before, None without `resume=force`.
     """
     line = digest.append_digest(json.dumps({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **start})) + "\n"
-    path = folder / STARTS
-    ends_in_partial_line = path.exists() and not path.read_bytes().endswith(b"\n") and path.stat().st_size > 0
+    path = folder / STARTS_FILE
+    is_last_line_cut = path.exists() and not path.read_bytes().endswith(b"\n") and path.stat().st_size > 0
     with path.open("ab", buffering=0) as file:
-        file.write((b"\n" if ends_in_partial_line else b"") + line.encode())
+        file.write((b"\n" if is_last_line_cut else b"") + line.encode())
         os.fsync(file.fileno())
 
 
-def read_starts(folder: Path) -> list[Start]:
+def read_starts(folder: Path) -> list[StartRecord]:
     """Read every start of the run in `folder`, oldest first, without lines that a kill or a full disk cut.
 
     Raises `DamagedFile` for a complete line whose content has changed.
     """
-    path = folder / STARTS
+    path = folder / STARTS_FILE
     manifest.check_file(path)
-    entries = []
+    starts = []
     for line in path.read_bytes().split(b"\n") if is_file(path) else []:
         try:
             text = line.decode()
-            entries.append(json.loads(text))
+            starts.append(json.loads(text))
             is_undamaged = digest.check_digest(text)[1] is not False
         except ValueError:
             is_undamaged = not line.endswith(b"}")  # then it was cut
@@ -127,18 +127,18 @@ def read_starts(folder: Path) -> list[Start]:
             raise DamagedFile(
                 f"{path} is damaged: the content of a line has changed. Restore it from a copy, or remove it"
             )
-    return entries
+    return starts
 
 
-def list_forced(entries: Sequence[Start]) -> list[str]:
+def describe_forced(starts: Sequence[StartRecord]) -> list[str]:
     """Describe each start with `resume=force`; [] for a run with the bits of an uninterrupted one."""
     return [
         f"after round {start['round']}: {'; '.join(start['forced']) or 'no known difference'}"
-        for start in entries
+        for start in starts
         if start["forced"] is not None
     ]
 
 
-def list_commits(entries: Sequence[Start]) -> list[str]:
+def list_commits(starts: Sequence[StartRecord]) -> list[str]:
     """Return the distinct commits of the starts in order, 8 digits each; a plus marks a changed commit."""
-    return list(dict.fromkeys(start["commit"][:8] + ("+" if start["dirty"] else "") for start in entries))
+    return list(dict.fromkeys(start["commit"][:8] + ("+" if start["dirty"] else "") for start in starts))

@@ -48,13 +48,13 @@ class RunLog:
         info: metadata of the run.
         rounds: the rounds.
         facts: what the server knew about the clients at the start, by signal.
-        words: names of the logged signals.
+        signal_names: names of the logged signals.
     """
 
     info: RunInfo
     rounds: Sequence[LoggedRound]
     facts: Mapping[str, np.ndarray]
-    words: frozenset[str]
+    signal_names: frozenset[str]
 
     @property
     def cohort(self) -> int:
@@ -78,9 +78,9 @@ def read_log(folder: Path) -> RunLog:
     info = metadata.load_info(folder)
     past = history.read(folder)
     if list(past.steps) != list(range(len(past.steps))) or len(past.steps) < 2:
-        raise CheckpointError(f"{folder} has no rounds to replay, or its {history.NAME} lacks some of them")
+        raise CheckpointError(f"{folder} has no rounds to replay, or its {history.JOURNAL_FILE} lacks some of them")
     table = past.clients()
-    columns = signals_in([str(name) for name in table.columns]) | {"train_loss": "train_loss"}
+    columns = find_signal_columns([str(name) for name in table.columns]) | {"train_loss": "train_loss"}
     by_step = dict(iter(table.groupby("step")))
     missing_step = next((step for step in past.steps[1:] if step not in by_step and past.cohorts[step]), None)
     if missing_step is not None:
@@ -132,7 +132,7 @@ def read_signals(
     return signals
 
 
-def signals_in(names: Sequence[str]) -> dict[str, str | list[str]]:
+def find_signal_columns(names: Sequence[str]) -> dict[str, str | list[str]]:
     """Return the column of each signal in the per-client table, or its columns if the signal is a vector."""
     columns: dict[str, str | list[str]] = {}
     for name in names:
@@ -148,8 +148,8 @@ def signals_in(names: Sequence[str]) -> dict[str, str | list[str]]:
 def read_registered(signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the signals of step 0, which clients report once at registration; counts become integers."""
     facts = {}
-    for word, values in signals.items():
+    for signal, values in signals.items():
         if not np.isnan(values).all():
             counts = values.ndim == 2 and np.array_equal(values, np.rint(values))
-            facts[word] = values.astype(np.int64) if counts else values
+            facts[signal] = values.astype(np.int64) if counts else values
     return facts

@@ -13,7 +13,7 @@ from fedcohort.paths import expand
 from fedcohort.roles import flat
 
 PACKAGE = Path(__file__).parents[1]
-NOT_RUN = (
+NO_RESULTS = (
     "api",
     "command",
     "study",
@@ -23,10 +23,10 @@ NOT_RUN = (
     "console",
     "results",
 )  # packages that decide no results
-TARGET = "_target_"  # Hydra's key for the class of a component
+TARGET_KEY = "_target_"  # Hydra's key for the class of a component
 FILES = ("path", "weights")  # options that name a file, or a folder of files, that results depend on
-ENDS = 2**24  # bytes that are read at each end of a large file
-OBSERVERS = ("callback.", "logger.")  # components that do not change results
+END_BYTES = 2**24  # bytes that are read at each end of a large file
+OBSERVER_GROUPS = ("callback.", "logger.")  # components that do not change results
 
 
 def read_files(top: Path) -> Mapping[str, bytes]:
@@ -50,7 +50,7 @@ def digest_sources(config: Mapping[str, Any], files: Mapping[str, bytes] | None 
         files: the package's files, as `read_files` returns them; None for those of this package.
     """
     files = _package_files() if files is None else files
-    targets = {value for name, value in _targets(config) if not name.startswith(OBSERVERS)}
+    targets = {value for name, value in _list_targets(config) if not name.startswith(OBSERVER_GROUPS)}
     digest = hashlib.blake2b(digest_size=6)
     for name in sorted(files_of_targets(targets, files), key=lambda name: name.split("/")):
         for part in (name.encode(), files[name]):
@@ -58,10 +58,10 @@ def digest_sources(config: Mapping[str, Any], files: Mapping[str, bytes] | None 
     return digest.hexdigest()
 
 
-def _targets(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _list_targets(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield dotted name and class of every component in the config."""
     for name, value in flat(config):
-        if name.split(".")[-1] == TARGET:
+        if name.split(".")[-1] == TARGET_KEY:
             yield name, str(value)
 
 
@@ -77,14 +77,14 @@ def files_of_targets(targets: Collection[str], files: Mapping[str, bytes]) -> se
     """
     folders = {name: name.rpartition("/")[0] for name in files}
     options = {"/".join(name.split(".")[1:-1]) + ".py" for name in targets} & set(files)
-    groups = {folders[name] for name in options} - {""}
-    executed = {name for name in files if folders[name] not in groups and name.split("/")[0] not in NOT_RUN}
-    pending = options | {f"{group}/{name}.py" for group in groups for name in ("base", "__init__")} & set(files)
+    group_dirs = {folders[name] for name in options} - {""}
+    run_files = {name for name in files if folders[name] not in group_dirs and name.split("/")[0] not in NO_RESULTS}
+    pending = options | {f"{group}/{name}.py" for group in group_dirs for name in ("base", "__init__")} & set(files)
     while pending:
-        executed |= pending
-        imported = set().union(*(_list_imports(files[name]) for name in pending)) & set(files)
-        pending = {name for name in imported if folders[name] in groups} - executed
-    return executed
+        run_files |= pending
+        imported_files = set().union(*(_list_imports(files[name]) for name in pending)) & set(files)
+        pending = {name for name in imported_files if folders[name] in group_dirs} - run_files
+    return run_files
 
 
 @cache
@@ -108,7 +108,7 @@ def digest_data(config: Mapping[str, Any]) -> dict[str, str]:
     paths = {
         name: expand(value) for name, value in flat(config) if name.split(".")[-1] in FILES and isinstance(value, str)
     }
-    return {name: _digest(path) for name, path in paths.items() if path.exists()}
+    return {name: _digest_path(path) for name, path in paths.items() if path.exists()}
 
 
 def digest_user_code(config: Mapping[str, Any]) -> dict[str, str]:
@@ -116,27 +116,27 @@ def digest_user_code(config: Mapping[str, Any]) -> dict[str, str]:
 
     Files that such a file imports are not covered. Callbacks and loggers do not change results.
     """
-    options = {name: str(value) for name, value in flat(config) if not name.startswith(OBSERVERS)}
+    options = {name: str(value) for name, value in flat(config) if not name.startswith(OBSERVER_GROUPS)}
     digests = {}
     for name, value in options.items():
         node, _, key = name.rpartition(".")
-        is_foreign = key == TARGET and not value.startswith("fedcohort.")
-        if is_foreign or (key == "path" and options.get(f"{node}.{TARGET}", "").endswith(".module.Module")):
+        is_user_class = key == TARGET_KEY and not value.startswith("fedcohort.")
+        if is_user_class or (key == "path" and options.get(f"{node}.{TARGET_KEY}", "").endswith(".module.Module")):
             spec = None
             with suppress(ValueError):  # of a notebook, which is no file
                 spec = importlib.util.find_spec(value.rpartition(".")[0])
             if spec and spec.origin and Path(spec.origin).is_file():
-                digests[name] = _digest(Path(spec.origin))
+                digests[name] = _digest_path(Path(spec.origin))
     return digests
 
 
-def _digest(path: Path) -> str:
+def _digest_path(path: Path) -> str:
     digest = hashlib.blake2b(digest_size=6)
     for file in sorted(path.iterdir()) if path.is_dir() else (path,):
         if file.is_file():
             size = file.stat().st_size
             with file.open("rb") as content:
-                start = content.read(ENDS)
-                content.seek(max(0, size - ENDS))
-                digest.update(f"{file.name}/{size}/".encode() + start + content.read(ENDS))
+                start = content.read(END_BYTES)
+                content.seek(max(0, size - END_BYTES))
+                digest.update(f"{file.name}/{size}/".encode() + start + content.read(END_BYTES))
     return digest.hexdigest()

@@ -21,11 +21,11 @@ from pathlib import Path
 from fedcohort.record.folder import write_atomically
 
 log = logging.getLogger("fedcohort")
-NAME = "jobs"
-PLAN = "sweep.json"
-LOCK = "sweep.lock"  # held by the process that the user started until it ends
-CANCELLED = "cancelled"
-STATES = ("running", "done", "skipped", "failed", "stopped")
+JOBS_FOLDER = "jobs"
+PLAN_FILE = "sweep.json"
+LOCK_FILE = "sweep.lock"  # held by the process that the user started until it ends
+CANCELLED_FILE = "cancelled"
+JOB_STATES = ("running", "done", "skipped", "failed", "stopped")
 
 
 @dataclass(frozen=True)
@@ -112,15 +112,15 @@ class SweepJob:
         ended = None if how == "running" else now
         record = asdict(JobRecord(self.words, how, self.folder, reason, self.began, ended, kind, value))
         try:
-            (self.sweep / NAME).mkdir(parents=True, exist_ok=True)
-            write_atomically(self.sweep / NAME / f"{self.number}.json", json.dumps(record, default=str) + "\n")
+            (self.sweep / JOBS_FOLDER).mkdir(parents=True, exist_ok=True)
+            write_atomically(self.sweep / JOBS_FOLDER / f"{self.number}.json", json.dumps(record, default=str) + "\n")
         except OSError as error:  # the sweep will count it as failed
-            log.warning("%s cannot be written (%s)", self.sweep / NAME, error)
+            log.warning("%s cannot be written (%s)", self.sweep / JOBS_FOLDER, error)
 
 
 def read(sweep: Path) -> Mapping[int, JobRecord]:
     """Return the records in a sweep's folder by job number, in order."""
-    numbers = sorted(int(path.stem) for path in (sweep / NAME).glob("*.json"))
+    numbers = sorted(int(path.stem) for path in (sweep / JOBS_FOLDER).glob("*.json"))
     records = {number: read_record(sweep, number) for number in numbers}
     return {number: record for number, record in records.items() if record is not None}
 
@@ -128,7 +128,7 @@ def read(sweep: Path) -> Mapping[int, JobRecord]:
 def read_record(sweep: Path, number: int) -> JobRecord | None:
     """Return the record of a job; None if it has not begun."""
     try:
-        facts = json.loads((sweep / NAME / f"{number}.json").read_text())
+        facts = json.loads((sweep / JOBS_FOLDER / f"{number}.json").read_text())
     except FileNotFoundError:
         return None
     folder = Path(facts["folder"]) if facts["folder"] else None
@@ -138,12 +138,12 @@ def read_record(sweep: Path, number: int) -> JobRecord | None:
 def save_plan(sweep: Path, plan: Plan) -> None:
     """Write the plan of the sweep in the folder `sweep`."""
     sweep.mkdir(parents=True, exist_ok=True)
-    write_atomically(sweep / PLAN, json.dumps(asdict(plan)) + "\n")
+    write_atomically(sweep / PLAN_FILE, json.dumps(asdict(plan)) + "\n")
 
 
 def read_plan(sweep: Path) -> Plan | None:
     """Return the plan of the sweep; None if there is none or it cannot be read."""
     try:
-        return Plan(**json.loads((sweep / PLAN).read_text()))
+        return Plan(**json.loads((sweep / PLAN_FILE).read_text()))
     except (OSError, ValueError, TypeError):
         return None

@@ -25,8 +25,8 @@ from fedcohort.regulariser.base import Regulariser
 
 
 @dataclass(frozen=True)
-class _Pull:
-    """Add mu (y - w_t) to each gradient of one client's training."""
+class _ProximalCorrection:
+    """Add the proximal gradient mu (y - w_t) to each gradient of one client's training."""
 
     mu: float
     w: Tensor
@@ -50,7 +50,7 @@ class ProxHook:
     def begin(
         self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
-        return _Pull(self.mu, w)
+        return _ProximalCorrection(self.mu, w)
 
 
 @dataclass(frozen=True)

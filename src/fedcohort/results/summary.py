@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 
 from fedcohort.record import metadata
-from fedcohort.record.history import HEADLINE, History, wall_s
+from fedcohort.record.history import MAIN_METRIC, History, wall_s
 from fedcohort.record.observer import RunInfo
-from fedcohort.record.provenance import list_forced
+from fedcohort.record.provenance import describe_forced
 from fedcohort.results.frame import EVALUATIONS
 from fedcohort.results.run_warnings import list_rounds_with_update, list_warnings
 from fedcohort.results.target import find_crossing
 from fedcohort.round.budget import Spent
 
-BEST = (HEADLINE, "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
+BEST = (MAIN_METRIC, "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
 MEANS = ("attack/weight", "attack/share")  # metrics whose mean over the rounds is reported
 CLOCK, DOWN, UP = "time/virtual_s", "comm/down_bytes", "comm/up_bytes"
 SHARES = (0.8, 0.9, 0.95)  # shares of the best accuracy
@@ -65,7 +65,7 @@ def summarise(info: RunInfo, history: History, status: str, now_ms: int | None =
         "dirty": info.dirty,
         "versions": dict(info.versions),
         "starts": [dict(start) for start in info.starts],
-        "forced": list_forced(info.starts),
+        "forced": describe_forced(info.starts),
     }
 
 
@@ -85,7 +85,7 @@ def shares_of_best(history: History) -> list[dict[str, Any]]:
     `bytes` is None if they were not logged.
     """
     metrics = history.metrics
-    values = metrics[HEADLINE].to_numpy() if HEADLINE in metrics else np.empty(0)
+    values = metrics[MAIN_METRIC].to_numpy() if MAIN_METRIC in metrics else np.empty(0)
     if not np.isfinite(values).any() or np.nanmax(values) <= 0:
         return []
     timed = CLOCK in metrics and bool((metrics[CLOCK] > 0).any())

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fedcohort import units
-from fedcohort.record.history import HEADLINE
+from fedcohort.record.history import MAIN_METRIC
 from fedcohort.results.summary import CLOCK, DOWN, UP
 
 WORST = "clients/acc_worst5"
@@ -102,7 +102,7 @@ def _metric_rows(summary: Mapping[str, Any], select: Callable[[str], bool]) -> R
 
 def _reached_rows(summary: Mapping[str, Any], select: Callable[[float], bool]) -> Rows:
     """Return the cost until shares of the best accuracy; none if the untrained model was the best."""
-    best = summary["best"].get(HEADLINE)
+    best = summary["best"].get(MAIN_METRIC)
     if best is not None and best["round"] == 0:
         return []
     return [describe_share(entry) for entry in summary["reached"] if select(entry["share"])]

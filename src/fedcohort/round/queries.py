@@ -10,7 +10,7 @@ from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.rng import generator
 from fedcohort.round.workload import are_all_available
-from fedcohort.signal.base import Measured, Probed, ServerMeasured, find, verify_answers
+from fedcohort.signal.base import Measured, Probed, ServerMeasured, check_answers, find
 from fedcohort.signal.lab import Lab
 from fedcohort.types import ClientUpdate, Ids, Probe, ProbeResult, Values
 
@@ -82,7 +82,7 @@ class Queries:
                 values = signal.measure(self.lab, probe.clients, probe.options)
             else:
                 values = signal.compute(self.lab, t, probe.clients, probe.options)
-        values = verify_answers(probe.signal, values, len(probe.clients))
+        values = check_answers(probe.signal, values, len(probe.clients))
         return ProbeResult(probe.clients, self.claims.report(probe.signal, probe.clients, values))
 
     def ask_measured(self, name: str, signal: Measured, clients: Ids) -> Values:

@@ -11,7 +11,7 @@ from fedcohort.round.collected import Collected
 from fedcohort.round.components import Components
 from fedcohort.round.finish import Finished
 from fedcohort.round.queries import ClientReports
-from fedcohort.signal.base import Derived, RawUpdate, Reported, find, verify_answers
+from fedcohort.signal.base import Derived, RawUpdate, Reported, check_answers, find
 from fedcohort.signal.lab import Lab
 from fedcohort.types import ClientUpdate, RoundOutcome, Signals
 
@@ -42,7 +42,7 @@ def derive(components: Components, lab: Lab, collected: Collected, plain: bool) 
     signals = {name: find(name) for name in sorted(components.needs(plain))}
     values = {n: s.make(lab, collected.updates) for n, s in signals.items() if isinstance(s, Derived)}
     m = len(collected.clients)
-    return {name: value if callable(value) else verify_answers(name, value, m) for name, value in values.items()}
+    return {name: value if callable(value) else check_answers(name, value, m) for name, value in values.items()}
 
 
 def outcome_for(component: Any, reader: str, finished: Finished, collected: Collected) -> RoundOutcome:  # noqa: ANN401

@@ -40,15 +40,15 @@ class FedBalancer(LossThreshold):
 
     def choose(self, state: State, request: SampleRequest) -> Ids:
         """Return the samples of Alg. 1."""
-        fit = self._fit(request)
-        if fit >= request.n:
+        n_fitting = self._count_fitting(request)
+        if n_fitting >= request.n:
             return np.arange(request.n)
         is_above_threshold = request.losses >= state.threshold
         return draw_around_threshold(
-            is_above_threshold, max(fit, int(is_above_threshold.sum()), 1), self.p, request.rng("samples")
+            is_above_threshold, max(n_fitting, int(is_above_threshold.sum()), 1), self.p, request.rng("samples")
         )
 
-    def _fit(self, request: SampleRequest) -> int:
+    def _count_fitting(self, request: SampleRequest) -> int:
         """Return S, the number of samples of which all units of work fit before the deadline."""
         available_s = request.deadline_s if self.as_released else request.deadline_s - request.travel_s
         batch_s = request.unit_s * request.batch / request.n

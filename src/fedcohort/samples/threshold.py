@@ -41,8 +41,8 @@ from fedcohort.maths.pace_control import PaceControl, PaceState, utility
 from fedcohort.samples.base import CLEAN_LABELS, SampleRequest, Samples
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
-HIGH = 80  # percentile of a list that is its high loss
-NOISY = ("loss_low", "loss_high", "loss_count", "loss_squares")  # the reports that noise is added to
+HIGH_PERCENTILE = 80  # percentile of a list that is its high loss
+REPORTS = ("loss_low", "loss_high", "loss_count", "loss_squares")  # the reports that noise is added to
 
 
 @dataclass(frozen=True)
@@ -123,17 +123,17 @@ class LossThreshold(Samples[State]):
             values[values > state.threshold] if self.as_released else values[values >= state.threshold]
         )
         with np.errstate(invalid="ignore"):  # between two infinite losses, of a model that diverges
-            low, high = float(values.min()), float(np.percentile(values, HIGH))
+            low, high = float(values.min()), float(np.percentile(values, HIGH_PERCENTILE))
         reports = dict(
             zip(
-                NOISY,
+                REPORTS,
                 (low, high, float(len(losses_above_threshold)), float(losses_above_threshold @ losses_above_threshold)),
                 strict=True,
             )
         )
         if self.noise:
-            noise = request.rng("metadata").standard_normal(len(NOISY))
-            reports = {name: reports[name] + self.noise * float(z) for name, z in zip(NOISY, noise, strict=True)}
+            noise = request.rng("metadata").standard_normal(len(REPORTS))
+            reports = {name: reports[name] + self.noise * float(z) for name, z in zip(REPORTS, noise, strict=True)}
             reports |= {name: max(0.0, reports[name]) for name in ("loss_count", "loss_squares")}
         reported_sums = {"loss_sum": float(values.sum()), "n_used": float(len(values))} if self.as_released else {}
         return reports | reported_sums
@@ -177,6 +177,6 @@ def draw_around_threshold(is_above_threshold: np.ndarray, count: int, p: float, 
     """
     above, below = np.flatnonzero(is_above_threshold), np.flatnonzero(~is_above_threshold)
     n_below = min(len(below), math.floor(count * (1 - p) + 1e-9))
-    hard = min(len(above), count - n_below)
-    n_below = min(len(below), count - hard)
-    return np.sort(np.concatenate([rng.choice(above, hard, replace=False), rng.choice(below, n_below, replace=False)]))
+    n_top = min(len(above), count - n_below)
+    n_below = min(len(below), count - n_top)
+    return np.sort(np.concatenate([rng.choice(above, n_top, replace=False), rng.choice(below, n_below, replace=False)]))

@@ -70,11 +70,14 @@ class Selector(Component, Protocol[S]):
         return {}
 
     def shortlist(self, cohort: int) -> int:
-        """Return the number of clients that a cohort is chosen from; back-off leaves at least as many available."""
+        """Return how many available clients the selector needs in order to choose `cohort` of them.
+
+        Back-off (`round/backoff.py`) leaves at least as many available.
+        """
         return cohort
 
     def memory_bytes(self, n_clients: int) -> float:
-        """Return a lower bound in bytes of a choice among `n_clients`; 0 if memory is linear in n_clients."""
+        """Return a lower bound of the memory in bytes that a selection needs; 0 if memory is linear in n_clients."""
         return 0
 
     @abstractmethod
@@ -127,7 +130,7 @@ class StatelessSelector(Selector[Stateless]):
         return Stateless()
 
 
-def begins_with_all(choice: str) -> str:
+def describe_full_first_round(choice: str) -> str:
     """Return the start-up notice of a selector that trains all ready clients in its first round.
 
     Args:
@@ -136,15 +139,15 @@ def begins_with_all(choice: str) -> str:
     return f"selector={choice} trains all ready clients in round 1, whatever the cohort"
 
 
-def answers(probes: Mapping[str, ProbeResult], signal: str) -> ProbeResult:
+def find_answers(probes: Mapping[str, ProbeResult], signal: str) -> ProbeResult:
     """Return the answers to a query; an empty result if the query was not sent."""
     return probes.get(signal, ProbeResult(np.empty(0, np.int64), np.empty(0)))
 
 
-TIE = 1e-9
+TIE_TOLERANCE = 1e-9
 
 
-def finite_or_last(scores: Values) -> Values:
+def rank_nan_last(scores: Values) -> Values:
     """Return the scores with NaN replaced by -inf, which ranks last; +inf, for clients never tried, is kept."""
     return np.where(np.isnan(scores), -np.inf, scores)
 
@@ -161,32 +164,32 @@ def top(scores: Values, available: Ids, count: int, rng: np.random.Generator, ti
         tie: "random" draws among the clients tied at the cut, "id" takes the lowest ids. One vector is drawn either
             way.
     """
-    order_noise = rng.random(len(scores))[available]
+    tie_noise = rng.random(len(scores))[available]
     if count >= len(available):
         return np.sort(available)
-    value = finite_or_last(scores)[available]
+    value = rank_nan_last(scores)[available]
     cut = np.partition(value, len(value) - count)[len(value) - count]
     if np.isfinite(cut):
-        is_tied = np.isfinite(value) & (
-            np.abs(value - cut) <= TIE * np.maximum(1.0, np.maximum(np.abs(value), abs(cut)))
+        is_near_cut = np.isfinite(value) & (
+            np.abs(value - cut) <= TIE_TOLERANCE * np.maximum(1.0, np.maximum(np.abs(value), abs(cut)))
         )
     else:
-        is_tied = value == cut
-    is_above_cut = (value > cut) & ~is_tied
-    remaining = count - int(is_above_cut.sum())
-    tied = np.flatnonzero(is_tied)
+        is_near_cut = value == cut
+    is_selected = (value > cut) & ~is_near_cut
+    n_remaining = count - int(is_selected.sum())
+    tied_rows = np.flatnonzero(is_near_cut)
     if tie == "random":
-        tied = tied[np.argsort(order_noise[tied], kind="stable")]
-    chosen = np.concatenate([np.flatnonzero(is_above_cut), tied[:remaining]])
+        tied_rows = tied_rows[np.argsort(tie_noise[tied_rows], kind="stable")]
+    chosen = np.concatenate([np.flatnonzero(is_selected), tied_rows[:n_remaining]])
     return np.sort(available[chosen])
 
 
 def draw(weights: Values, available: Ids, count: int, rng: np.random.Generator) -> Ids:
     """Draw `count` distinct available clients successively in proportion to `weights`; return their ids, sorted."""
-    return np.sort(successive(weights, available, count, rng))
+    return np.sort(draw_successively(weights, available, count, rng))
 
 
-def successive(weights: Values, available: Ids, count: int, rng: np.random.Generator) -> Ids:
+def draw_successively(weights: Values, available: Ids, count: int, rng: np.random.Generator) -> Ids:
     """Draw as `draw` does, and return the ids in the order of drawing.
 
     Exponential keys e_k / weight_k give exactly the successive draw without replacement (Efraimidis and Spirakis,
@@ -202,13 +205,11 @@ def successive(weights: Values, available: Ids, count: int, rng: np.random.Gener
     noise, weight = rng.standard_exponential(len(weights)), weights
     if len(available) < len(weights):
         noise, weight = noise[available], weight[available]
-    is_drawable = np.isfinite(weight) & (weight > 0)
+    has_weight = np.isfinite(weight) & (weight > 0)
     keys = (
-        noise / weight
-        if is_drawable.all()
-        else np.where(is_drawable, noise, np.inf) / np.where(is_drawable, weight, 1.0)
+        noise / weight if has_weight.all() else np.where(has_weight, noise, np.inf) / np.where(has_weight, weight, 1.0)
     )
     cut = nth_smallest(keys, count) if 0 < count < len(keys) else np.inf
-    within_cut = np.flatnonzero(keys <= cut)  # keys above the cut need no order
-    order = within_cut[np.lexsort((noise[within_cut], keys[within_cut]))]
+    candidate_rows = np.flatnonzero(keys <= cut)  # keys above the cut need no order
+    order = candidate_rows[np.lexsort((noise[candidate_rows], keys[candidate_rows]))]
     return available[order[:count]]

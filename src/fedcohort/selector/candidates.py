@@ -8,13 +8,13 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.component import CLEAN_LABELS, Requirement
-from fedcohort.selector.base import Selector, Stateless, answers, draw, top
+from fedcohort.selector.base import Selector, Stateless, draw, find_answers, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, Selection, Values
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """The options of the draw of candidates.
+    """Options of power of choice: the number of candidate clients, and the weights with which they are drawn.
 
     Attributes:
         candidates: d, the number of candidates; None for twice the cohort.
@@ -35,12 +35,12 @@ class Candidates:
             allowed = f"an integer in [{m}, {K}], from the cohort to all clients, or null"
             raise ranges.refuse("candidates", allowed, self.candidates)
 
-    def needs_with(self, signal: str) -> frozenset[str]:
-        """Return the signals that are read: `signal`, and n_train where candidates are drawn by size."""
+    def signals_to_read(self, signal: str) -> frozenset[str]:
+        """Return the signals that the selector reads: `signal`, and n_train where candidates are drawn by size."""
         return frozenset({signal, "n_train"} if self.candidate == "size" else {signal})
 
     def weights(self, ctx: RoundContext) -> Values:
-        """Return the weights of the draw, float64 [n_clients]."""
+        """Return the weights with which candidate clients are drawn, float64 [n_clients]."""
         return ctx.signals["n_train"].astype(float) if self.candidate == "size" else np.ones(ctx.n_clients)
 
     def draw_candidates(self, ctx: RoundContext) -> Ids:
@@ -63,10 +63,10 @@ class PowerOfChoice(Candidates, Selector[Stateless]):
 
     @property
     def needs(self) -> frozenset[str]:
-        return self.needs_with(self.signal)
+        return self.signals_to_read(self.signal)
 
     def options(self, ctx: RoundContext) -> Mapping[str, Any]:
-        """Return the options of the query."""
+        """Return the options with which the loss signal is queried; {} by default."""
         return {}
 
     def init(self, population: Population) -> Stateless:
@@ -74,20 +74,20 @@ class PowerOfChoice(Candidates, Selector[Stateless]):
         return Stateless()
 
     def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
-        polled = self.draw_candidates(ctx)
-        return (Probe(self.signal, polled, self.options(ctx)),)
+        queried = self.draw_candidates(ctx)
+        return (Probe(self.signal, queried, self.options(ctx)),)
 
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
         """Choose the m largest finite losses; fill up with other available clients at random where too few answered."""
-        polled = answers(probes, self.signal)
-        loss = polled.dense(ctx.n_clients)
+        queried = find_answers(probes, self.signal)
+        loss = queried.dense(ctx.n_clients)
         scores = np.where(np.isfinite(loss), loss, -np.inf)
-        clients = top(scores, polled.clients, ctx.cohort, ctx.rng)
-        fillers = np.setdiff1d(ctx.available, clients, assume_unique=True)
-        filling = draw(np.ones(ctx.n_clients), fillers, ctx.cohort - len(clients), ctx.rng)
-        not_polled = np.ones(ctx.n_clients, bool)
-        not_polled[polled.clients] = False
-        scores[not_polled] = np.nan
-        return Selection(np.sort(np.concatenate([clients, filling])), scores), state
+        clients = top(scores, queried.clients, ctx.cohort, ctx.rng)
+        filler_pool = np.setdiff1d(ctx.available, clients, assume_unique=True)
+        filler_ids = draw(np.ones(ctx.n_clients), filler_pool, ctx.cohort - len(clients), ctx.rng)
+        is_not_queried = np.ones(ctx.n_clients, bool)
+        is_not_queried[queried.clients] = False
+        scores[is_not_queried] = np.nan
+        return Selection(np.sort(np.concatenate([clients, filler_ids])), scores), state

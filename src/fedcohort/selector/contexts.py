@@ -12,8 +12,8 @@ from fedcohort.types import Ids, ProbeResult, Values
 Contexts = Float64[np.ndarray, "_n _d"]
 FEATURES = ("train_ratio", "val_ratio", "duration", "prev_reward")
 
-FLOOR = 1e-8  # of a baseline that a ratio divides by
-FLAT = 1e-9  # of the largest variance: a direction that varies less is rounding
+MIN_LOSS = 1e-8  # of a baseline that a ratio divides by
+MIN_VARIANCE = 1e-9  # of the largest variance: a direction that varies less is rounding
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class FeatureScale:
     count: int = 0
 
     def value(self) -> float:
-        """Return the scale."""
+        """Return the mean absolute value of the observations so far; 1 before the first observation."""
         return self.total / self.count if self.count else 1.0
 
     def after(self, sizes: Values, scale: str) -> "FeatureScale":
-        """Return the scale after more observations; zeros carry no scale and are left out.
+        """Return the scale of a feature after more observations; observations of zero are left out.
 
         Args:
             sizes: absolute values.
@@ -62,11 +62,11 @@ class LossRatios:
     ratio: Values
 
     def after(self, answers: ProbeResult) -> "LossRatios":
-        """Return the baselines and ratios after these answers."""
+        """Return the ratios after new losses in nats; a client's first finite loss is the divisor of later ones."""
         first, ratio = self.first.copy(), self.ratio.copy()
         k, value = answers.clients, answers.values
         first[k] = np.where(np.isnan(first[k]) & np.isfinite(value), value, first[k])
-        ratio[k] = value / np.maximum(first[k], FLOOR)
+        ratio[k] = value / np.maximum(first[k], MIN_LOSS)
         return LossRatios(first, ratio)
 
 
@@ -91,20 +91,32 @@ class Measurements:
     r_unit: FeatureScale = INITIAL_SCALE
 
     @classmethod
-    def none(cls, n_clients: int) -> "Measurements":
+    def initial(cls, n_clients: int) -> "Measurements":
         """Return the measurements before round 0."""
         missing = np.full(n_clients, np.nan)
         blank = LossRatios(missing, np.ones(n_clients))
         return cls(blank, blank, missing, np.zeros(n_clients))
 
-    def timed(self, clients: Ids, seconds: Values, scale: str) -> "Measurements":
-        """Return the measurements with new durations in seconds; NaN leaves a client's duration as it is."""
+    def with_durations(self, clients: Ids, seconds: Values, scale: str) -> "Measurements":
+        """Return the measurements with new durations.
+
+        Args:
+            clients: ids of the clients, [n].
+            seconds: their durations, [n]; NaN leaves a client's duration unchanged.
+            scale: how the unit of durations changes (`FeatureScale.after`).
+        """
         finite, tau = np.isfinite(seconds), self.tau.copy()
         tau[clients[finite]] = seconds[finite]
         return replace(self, tau=tau, tau_unit=self.tau_unit.after(seconds[finite], scale))
 
     def with_rewards(self, clients: Ids, gain: Values, scale: str) -> "Measurements":
-        """Return the measurements with the rewards that these clients are credited with."""
+        """Return the measurements with new rewards.
+
+        Args:
+            clients: ids of the clients that are rewarded, [n].
+            gain: their rewards, [n].
+            scale: how the unit of rewards changes (`FeatureScale.after`).
+        """
         r = self.r.copy()
         r[clients] = gain
         return replace(self, r=r, r_unit=self.r_unit.after(np.abs(gain), scale))
@@ -114,14 +126,14 @@ class Measurements:
 
         NaN for one not finite.
         """
-        timed = np.isfinite(self.tau)
-        tau = np.where(timed, self.tau, self.tau[timed].mean() if timed.any() else 0.0) / self.tau_unit.value()
+        is_timed = np.isfinite(self.tau)
+        tau = np.where(is_timed, self.tau, self.tau[is_timed].mean() if is_timed.any() else 0.0) / self.tau_unit.value()
         X = np.column_stack([self.train.ratio, self.val.ratio, tau, self.r / self.r_unit.value()])
         return np.where(np.isfinite(X), X, np.nan)
 
 
 def select_features(X: Contexts, names: Sequence[str], form: str) -> Contexts:
-    """Return the chosen features, in the order of `names`, unchanged (form: "raw") or whitened."""
+    """Return the columns of the chosen features, in the order of `names`: unchanged (form="raw") or whitened."""
     columns = np.ascontiguousarray(X[:, [FEATURES.index(name) for name in names]])  # the memory order after a resume
     return whiten(columns) if form == "whitened" else columns
 
@@ -140,8 +152,8 @@ def whiten(X: Contexts) -> Contexts:
     if not valid.any():
         return out
     centred = X[valid] - X[valid].mean(axis=0)
-    values, vectors = np.linalg.eigh(centred.T @ centred / len(centred))
-    scale = np.where(values > FLAT * max(values.max(), FLOOR), 1 / np.sqrt(np.maximum(values, FLOOR**2)), 0.0)
+    eig, vectors = np.linalg.eigh(centred.T @ centred / len(centred))
+    scale = np.where(eig > MIN_VARIANCE * max(eig.max(), MIN_LOSS), 1 / np.sqrt(np.maximum(eig, MIN_LOSS**2)), 0.0)
     out[valid, :-1] = centred @ (vectors * scale) @ vectors.T
     out[valid, -1] = 1.0
     return out
@@ -149,7 +161,7 @@ def whiten(X: Contexts) -> Contexts:
 
 @dataclass(frozen=True)
 class PendingRewards:
-    """Rows of contexts whose rewards are not known yet.
+    """Contexts that chose a cohort and whose rewards are not known yet.
 
     Attributes:
         clients: ids of the rows.

@@ -23,7 +23,7 @@ from fedcohort.types import RoundContext
 
 @dataclass(frozen=True)
 class CPowD(PowerOfChoice):
-    """Choose the clients with the largest loss on a mini-batch among the candidates.
+    """cpow-d, a client selector: the clients with the largest mini-batch loss among random candidates.
 
     Attributes:
         batch: b, samples of the mini-batch.

@@ -27,7 +27,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.maths.qcid import Counts, qcid
+from fedcohort.maths.qcid import Counts, class_imbalances
 from fedcohort.selector.base import Selector, draw
 from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -71,7 +71,7 @@ class FedCbs(Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         h = ctx.signals["label_counts"].astype(float)
         explore = self.lam * np.sqrt(1.5 * np.log(ctx.round + 1) / state.rounds)
-        exploit = np.maximum(qcid(h), self.eps) ** -self.beta
+        exploit = np.maximum(class_imbalances(h), self.eps) ** -self.beta
         scores = exploit + explore
         chosen, remaining = draw(scores, ctx.available, min(ctx.cohort, 1), ctx.rng), ctx.available
         while len(chosen) < min(ctx.cohort, len(ctx.available)):
@@ -94,8 +94,8 @@ class FedCbs(Selector[State]):
 
         It is computed in logarithms, since eps^-beta_j overflows.
         """
-        with_each = qcid(h, h[chosen].sum(0))[remaining]
-        log = -self.beta * (len(chosen) + 1) * np.log(np.maximum(with_each, self.eps))
+        imbalances = class_imbalances(h, h[chosen].sum(0))[remaining]
+        log = -self.beta * (len(chosen) + 1) * np.log(np.maximum(imbalances, self.eps))
         out = np.zeros(len(h))
         out[remaining] = np.exp(log - log.max())
         return np.asarray(out / out.sum())

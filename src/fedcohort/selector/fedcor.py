@@ -38,15 +38,15 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort import ranges
-from fedcohort.selector.base import Selector, answers, draw, top
+from fedcohort.selector.base import Selector, draw, find_answers, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 if TYPE_CHECKING:
     from fedcohort.bandit.gaussian import Kernel
 
-NOISE = 0.01  # standard deviation of the clients' independent noise
+NOISE_STD = 0.01  # standard deviation of the clients' independent noise
 MIN_VARIANCE = 1e-10
-LIMIT = 1e12  # nats
+MAX_LOSS = 1e12  # nats
 
 
 @dataclass(frozen=True)
@@ -152,27 +152,30 @@ class FedCor(Selector[State]):
         """
         if "loss" not in probes:
             return state
-        loss = read_losses(answers(probes, "loss"), len(state.p))
+        loss = dense_losses(find_answers(probes, "loss"), len(state.p))
         changes, alpha = {e: dF for e, dF in state.changes.items() if round - e <= self.memory}, state.alpha
         if round <= self.warmup + 1 and state.asked == round - 1 >= 0:
             changes[round - 1] = loss - state.loss
         if "shadow_loss" in probes:
-            changes[round] = read_losses(answers(probes, "shadow_loss"), len(state.p)) - loss
+            changes[round] = dense_losses(find_answers(probes, "shadow_loss"), len(state.p)) - loss
             alpha = np.ones_like(alpha)
         return replace(state, changes=changes, alpha=alpha, loss=loss, asked=round)
 
     def _fit(self, state: State, ctx: RoundContext) -> State:
-        """Return the state with X, and f and mu where they are fitted, after a fit to the loss changes."""
+        """Return the state after the Gaussian process is fitted to the clients' loss changes.
+
+        New values have the features X, and the scale f and the mean mu where options fit them.
+        """
         from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
-        first = state.X is None
+        is_first_fit = state.X is None
         X = ctx.rng.standard_normal((self.dim, ctx.n_clients)) / np.sqrt(self.dim) if state.X is None else state.X
         if not state.changes:
             return replace(state, X=X)
         Y = np.stack(list(state.changes.values()))
         weights = self.gamma ** (ctx.round - np.array(list(state.changes), dtype=np.float64))
         mu = gaussian.weighted_mean(Y, weights) if self.update_mean else state.mu
-        steps = self.first_steps if first else self.steps
+        steps = self.first_steps if is_first_fit else self.steps
         X, f = gaussian.fit_features(self._kernel(), X, state.f, gaussian.Observations(Y, mu, weights), steps)
         return replace(state, X=X, f=f, mu=mu)
 
@@ -180,18 +183,18 @@ class FedCor(Selector[State]):
         from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
         if self.kernel == "linear":
-            return gaussian.Linear(NOISE)
-        return gaussian.SquaredExponential(NOISE, self.length)
+            return gaussian.Linear(NOISE_STD)
+        return gaussian.SquaredExponential(NOISE_STD, self.length)
 
     def _choose(self, state: State, ctx: RoundContext) -> Selection:
-        """Return the selection; its score terms are alpha and each client's position in the order of choice."""
+        """Return the selection, with each client's discount alpha and place in the order of choice as score terms."""
         if state.X is None:
             raise ValueError("the kernel is fitted before the first choice")
-        order, gains = self.order(self._kernel().covariance(state.X, state.f), state.p, state.alpha, ctx)
-        place = np.full(ctx.n_clients, np.nan)
-        place[order] = np.arange(len(order))
-        first = gains[0] if gains else np.full(ctx.n_clients, np.nan)
-        return Selection(np.sort(order), first, {"discount": state.alpha, "place": place})
+        order, all_scores = self.order(self._kernel().covariance(state.X, state.f), state.p, state.alpha, ctx)
+        choice_order = np.full(ctx.n_clients, np.nan)
+        choice_order[order] = np.arange(len(order))
+        first_scores = all_scores[0] if all_scores else np.full(ctx.n_clients, np.nan)
+        return Selection(np.sort(order), first_scores, {"discount": state.alpha, "place": choice_order})
 
     def order(
         self, sigma: Float64[np.ndarray, "k k"], p: Values, alpha: Values, ctx: RoundContext
@@ -206,18 +209,18 @@ class FedCor(Selector[State]):
         """
         from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
-        order, remaining, scores = np.empty(0, np.int64), ctx.available, list[Values]()
+        order, remaining, all_scores = np.empty(0, np.int64), ctx.available, list[Values]()
         for _ in range(min(ctx.cohort, len(remaining))):
             variance = np.diag(sigma)
-            varies = variance >= MIN_VARIANCE
-            score = np.where(varies, alpha * (p @ sigma) / np.sqrt(np.where(varies, variance, 1.0)), -np.inf)
+            is_varying = variance >= MIN_VARIANCE
+            score = np.where(is_varying, alpha * (p @ sigma) / np.sqrt(np.where(is_varying, variance, 1.0)), -np.inf)
             (k,) = top(score, remaining, 1, ctx.rng, self.tie)
-            order, remaining, scores = np.append(order, k), remaining[remaining != k], [*scores, score]
-            sigma = gaussian.condition_covariance(sigma, int(k)) if varies[k] else sigma
-        return order, scores
+            order, remaining, all_scores = np.append(order, k), remaining[remaining != k], [*all_scores, score]
+            sigma = gaussian.condition_covariance(sigma, int(k)) if is_varying[k] else sigma
+        return order, all_scores
 
 
-def read_losses(answer: ProbeResult, n_clients: int) -> Values:
-    """Return the answered losses in nats, [n_clients]; NaN for a client without a valid one."""
+def dense_losses(answer: ProbeResult, n_clients: int) -> Values:
+    """Return the loss that each client answered, in nats, [n_clients]; NaN without an answer of size below 1e12."""
     loss = answer.dense(n_clients)
-    return np.where(np.abs(loss) < LIMIT, loss, np.nan)
+    return np.where(np.abs(loss) < MAX_LOSS, loss, np.nan)

@@ -49,13 +49,13 @@ from fedcohort import ranges
 from fedcohort.component import ATTRIBUTES, Requirement
 from fedcohort.data import skew
 from fedcohort.maths.simplex import least_variance_weights
-from fedcohort.selector.base import Selector, answers, draw, top
+from fedcohort.selector.base import Selector, draw, find_answers, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, Selection, Values
 
 log = logging.getLogger("fedcohort")
 
 Triplets = Float64[np.ndarray, "clients 3"]
-ROTATION = (2, 0, 1)  # SC, CI, AI
+DRAW_ORDER = (2, 0, 1)  # SC, CI, AI
 ZERO = 1e-12
 MIN_COMPONENT = 1e-9  # smaller components count as 0
 MIN_WEIGHT = 1e-9  # smaller weights of known_matrix count as 0
@@ -118,31 +118,31 @@ class FedDiverse(Selector[State]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        with_attributes = ATTRIBUTES.or_else("selector.source=estimated")
-        return frozenset({with_attributes} if self.source != "estimated" else ())
+        requirement = ATTRIBUTES.or_else("selector.source=estimated")
+        return frozenset({requirement} if self.source != "estimated" else ())
 
     def init(self, population: Population) -> State:
         K = population.n_clients
-        blank = State(np.full((K, 3), np.nan), np.zeros(K, bool), 0, np.zeros(K))
+        unknown_state = State(np.full((K, 3), np.nan), np.zeros(K, bool), 0, np.zeros(K))
         if self.source == "estimated":
-            return blank
+            return unknown_state
         N = population.signals["group_counts"]
         if self.source == "known_matrix":
             weight = least_variance_weights(N.astype(np.float64))
-            return replace(blank, weight=np.where(weight > MIN_WEIGHT, weight, 0.0))
-        return replace(blank, delta=skew.triplets(N.reshape(K, population.n_classes, -1)))
+            return replace(unknown_state, weight=np.where(weight > MIN_WEIGHT, weight, 0.0))
+        return replace(unknown_state, delta=skew.triplets(N.reshape(K, population.n_classes, -1)))
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        unqueried = ctx.ready[~state.asked[ctx.ready]]
-        if self.source != "estimated" or ctx.round < self.pretrain or not len(unqueried):
+        unqueried_ids = ctx.ready[~state.asked[ctx.ready]]
+        if self.source != "estimated" or ctx.round < self.pretrain or not len(unqueried_ids):
             return ()
         seed = int(ctx.rng.integers(2**63))  # batch orders follow from it, the round and the client
         options = {"q": self.q, "epochs": self.epochs, "lr": self.lr, "batch": self.batch, "seed": seed}
-        return (Probe("dht", unqueried, options),)
+        return (Probe("dht", unqueried_ids, options),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if "dht" in probes:
-            state = self._remember(state, answers(probes, "dht"))
+            state = self._store_triplets(state, find_answers(probes, "dht"))
             _warn_if_uninformative(state.delta)
         if ctx.round < self.pretrain:
             return Selection(draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng), plain=True), state
@@ -154,7 +154,7 @@ class FedDiverse(Selector[State]):
         order = self.order(delta, finite, ctx, turn)
         role = np.full(ctx.n_clients, np.nan)
         role[order] = np.arange(len(order)) % 3
-        first = ROTATION[turn % 3]
+        first = DRAW_ORDER[turn % 3]
         selection = Selection(
             np.sort(np.array(order, dtype=np.int64)),
             scores=state.delta[:, first],
@@ -172,7 +172,7 @@ class FedDiverse(Selector[State]):
             delta: triplets, [n_clients, 3], zero where unknown.
             finite: whether each client's triplet is known, bool [n_clients].
             ctx: the round's context.
-            turn: index of the component of the first draw in `ROTATION`, modulo 3.
+            turn: index of the component of the first draw in `DRAW_ORDER`, modulo 3.
         """
         D = normalise(delta)
         chosen: list[int] = []
@@ -180,22 +180,22 @@ class FedDiverse(Selector[State]):
         while len(chosen) < ctx.cohort and len(remaining):
             step = len(chosen) % 3
             if step == 0:
-                k = draw_one(draw_probabilities(delta[:, ROTATION[turn % 3]], finite, remaining), ctx.rng.random())
+                k = draw_one(draw_probabilities(delta[:, DRAW_ORDER[turn % 3]], finite, remaining), ctx.rng.random())
                 turn += 1
             else:
                 p, c = chosen[-1 - (step - 1)], chosen[-1]
-                scores = -(D @ D[p]) if step == 1 else self._apply_cross_option(D @ np.cross(D[p], D[c]))
+                scores = -(D @ D[p]) if step == 1 else self._cross_scores(D @ np.cross(D[p], D[c]))
                 k = int(top(np.where(finite, scores, -np.inf), remaining, 1, ctx.rng, self.tie)[0])
             chosen.append(k)
             remaining = remaining[remaining != k]
         return chosen
 
-    def _apply_cross_option(self, product: Values) -> Values:
-        """Return the products of the cross product, or their absolute values with cross=abs."""
-        return np.abs(product) if self.cross == "abs" else product
+    def _cross_scores(self, cross_products: Values) -> Values:
+        """Return scores by products with the cross product [n_clients]: absolute values with cross=abs."""
+        return np.abs(cross_products) if self.cross == "abs" else cross_products
 
-    def _remember(self, state: State, answer: ProbeResult) -> State:
-        """Return the state with the answered triplets."""
+    def _store_triplets(self, state: State, answer: ProbeResult) -> State:
+        """Return the state with the heterogeneity triplets that queried clients have answered."""
         delta, asked = state.delta.copy(), state.asked.copy()
         is_finite = np.isfinite(answer.values).all(1)
         delta[answer.clients[is_finite]] = np.clip(answer.values[is_finite], 0.0, 1.0)
@@ -203,15 +203,15 @@ class FedDiverse(Selector[State]):
         return replace(state, delta=delta, asked=asked)
 
 
-def find_uninformative(delta: Triplets) -> Bool[np.ndarray, "clients"]:
+def is_uninformative(delta: Triplets) -> Bool[np.ndarray, "clients"]:
     """Return which estimates carry no attribute, AI = 1 and SC = 0, as of a client without a pivot class, bool [n]."""
     return (delta[:, 1] > 1 - MIN_COMPONENT) & (delta[:, 2] < MIN_COMPONENT)
 
 
 def _warn_if_uninformative(delta: Triplets) -> None:
-    """Warn where most estimates carry no attribute."""
+    """Log a warning if more than half of the clients' triplets hold no information on attributes."""
     finite = delta[np.isfinite(delta).all(1)]
-    uninformative = int(find_uninformative(finite).sum())
+    uninformative = int(is_uninformative(finite).sum())
     if 2 * uninformative > len(finite):
         log.warning(
             "selector=feddiverse: the estimates of %d of %d clients hold no information on attributes "

@@ -42,10 +42,10 @@ from jaxtyping import Float64
 
 from fedcohort import ranges
 from fedcohort.component import Facts, Requirement
-from fedcohort.selector.base import TIE, Selector, draw
+from fedcohort.selector.base import TIE_TOLERANCE, Selector, draw
 from fedcohort.types import Advice, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-FLOOR = 1e-8  # of a probability
+MIN_PROBABILITY = 1e-8  # lower bound of a client's probability
 NEVER_EXCLUDES = (
     "{option} keeps ceil(keep x m) of the m clients that arrive in a round, which is all of them: no client is left "
     "out, and clients are drawn as with selector=random. Choose a larger cohort, or a smaller selector.keep"
@@ -107,10 +107,10 @@ class FedPns(Selector[State]):
 
         Where it cannot, none can in rounds with fewer arrivals.
         """
-        return None if run.max_arrivals is None else self._min_kept(run.max_arrivals) < run.max_arrivals
+        return None if run.max_arrivals is None else self._min_aggregated(run.max_arrivals) < run.max_arrivals
 
-    def _min_kept(self, arrived: int) -> int:
-        """Return the number of arrivals that are aggregated at least."""
+    def _min_aggregated(self, arrived: int) -> int:
+        """Return the least number of updates that are aggregated out of `arrived`: keep x arrived, rounded up."""
         return math.ceil(self.keep * arrived - 1e-9)
 
     def init(self, population: Population) -> State:
@@ -120,7 +120,7 @@ class FedPns(Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         probability = np.zeros(ctx.n_clients)
         probability[ctx.available] = state.prob[ctx.available]
-        probability /= max(float(probability.sum()), FLOOR)
+        probability /= max(float(probability.sum()), MIN_PROBABILITY)
         clients = draw(state.prob, ctx.available, ctx.cohort, ctx.rng)
         return Selection(clients, scores=state.prob, probability=probability), state
 
@@ -128,23 +128,28 @@ class FedPns(Selector[State]):
         H = products_per_step(outcome.signals["update_gram"], outcome.signals["steps"])
         rows = np.argsort(outcome.clients)  # ties go by id, whatever the order of arrival
         rows = rows[np.isfinite(np.diag(H))[rows]]
-        least = self._min_kept(len(outcome.clients))
-        is_worse_without = self._check(outcome, rows) if self.loss_check else None
+        min_kept = self._min_aggregated(len(outcome.clients))
+        is_loss_higher = self._check(outcome, rows) if self.loss_check else None
         labels, out = find_opposing(
-            divide_by_largest(H[np.ix_(rows, rows)]), least - (len(outcome.clients) - len(rows)), is_worse_without
+            divide_by_largest(H[np.ix_(rows, rows)]), min_kept - (len(outcome.clients) - len(rows)), is_loss_higher
         )
         selected, labelled = state.selected.copy(), state.labelled.copy()
         selected[outcome.clients] += 1
-        labelled_now = outcome.clients[rows[labels]]
-        labelled[labelled_now] += 1
-        prob = self.update_probabilities(state.prob, labelled_now, labelled[labelled_now] / selected[labelled_now])
+        new_labels = outcome.clients[rows[labels]]
+        labelled[new_labels] += 1
+        prob = self.update_probabilities(state.prob, new_labels, labelled[new_labels] / selected[new_labels])
         next_state = State(prob, selected, labelled)
-        is_kept = np.ones(len(outcome.clients), bool)
-        is_kept[rows[out]] = False
-        return (Advice(keep=is_kept) if len(out) else None), next_state
+        is_aggregated = np.ones(len(outcome.clients), bool)
+        is_aggregated[rows[out]] = False
+        return (Advice(keep=is_aggregated) if len(out) else None), next_state
 
     def _check(self, outcome: RoundOutcome, rows: Ids) -> Callable[[Ids, Ids], bool]:
-        """Return a function of two groups of rows: whether the mean of the second has the higher loss."""
+        """Return a function of two groups of updates: whether the second group's mean has the higher server loss.
+
+        Args:
+            outcome: the round, with the signal server_loss.
+            rows: positions in `outcome.clients` that the groups refer to.
+        """
         trial = outcome.signals["server_loss"]
 
         def loss(group: Ids) -> float:
@@ -153,7 +158,7 @@ class FedPns(Selector[State]):
             value = float(trial(weights))
             return value if math.isfinite(value) else math.inf
 
-        return lambda members, reduced: loss(members) < loss(reduced)
+        return lambda members, remaining_members: loss(members) < loss(remaining_members)
 
     def update_probabilities(self, prob: Values, labelled: Ids, ratio: Values) -> Values:
         """Return the probabilities after a round, [K].
@@ -163,20 +168,22 @@ class FedPns(Selector[State]):
             labelled: ids of the clients labelled in this round.
             ratio: ratio of rounds labelled to rounds arrived, for these clients.
         """
-        unlabelled = np.ones(len(prob), bool)
-        unlabelled[labelled] = False
-        if not len(labelled) or not unlabelled.any():
+        is_unlabelled = np.ones(len(prob), bool)
+        is_unlabelled[labelled] = False
+        if not len(labelled) or not is_unlabelled.any():
             return prob
         loss = prob[labelled] * np.minimum((ratio + self.beta) ** self.alpha, 1.0)
         out = prob.copy()
         out[labelled] -= loss
-        out[unlabelled] += loss.sum() / unlabelled.sum()
-        out = np.maximum(out, FLOOR)
+        out[is_unlabelled] += loss.sum() / is_unlabelled.sum()
+        out = np.maximum(out, MIN_PROBABILITY)
         return np.asarray(out / out.sum())
 
 
 def products_per_step(products: Gram, steps: Values) -> Gram:
-    """Return <g_i, g_j> up to the learning rate; a client that reports no steps counts with one.
+    """Return the inner products <g_i, g_j> of the clients' gradients, in units of 1 / lr^2, [m, m].
+
+    A client that reports no local steps counts with one step.
 
     Args:
         products: inner products of the updates, [m, m].
@@ -194,38 +201,46 @@ def divide_by_largest(H: Gram) -> Gram:
 
 
 def agreement(H: Gram, members: Ids) -> float:
-    """Return E(A) = |A| ||mean of A||^2; 0 for an empty A."""
+    """Return the agreement E(A) = |A| ||mean of A||^2 of a group A of gradients; 0 for an empty group.
+
+    Args:
+        H: inner products of all gradients, [m, m].
+        members: rows of H that belong to A.
+    """
     return float(H[np.ix_(members, members)].sum() / max(len(members), 1))
 
 
-def agreement_without(H: Gram, members: Ids) -> Values:
-    """Return E(A - k) for each k of A, which has at least two members."""
+def agreements_after_removal(H: Gram, members: Ids) -> Values:
+    """Return the agreement E(A - k) after each single removal of a gradient k from a group A, [len(members)].
+
+    Args:
+        H: inner products of all gradients, [m, m].
+        members: rows of H that belong to A, at least two.
+    """
     block = H[np.ix_(members, members)]
-    reduced: Values = (block.sum() - 2 * block.sum(1) + np.diag(block)) / (len(members) - 1)
-    return reduced
+    remaining_members: Values = (block.sum() - 2 * block.sum(1) + np.diag(block)) / (len(members) - 1)
+    return remaining_members
 
 
-def find_opposing(
-    H: Gram, min_kept: int, is_worse_without: Callable[[Ids, Ids], bool] | None = None
-) -> tuple[Ids, Ids]:
+def find_opposing(H: Gram, min_kept: int, is_loss_higher: Callable[[Ids, Ids], bool] | None = None) -> tuple[Ids, Ids]:
     """Return the rows to label and the rows to leave out, in that order.
 
     Args:
         H: inner products of the gradients, [m, m].
         min_kept: least number of rows to keep; one row is kept in any case.
-        is_worse_without: returns for A and A - k whether the loss is higher without k. Then k is labelled but kept,
+        is_loss_higher: returns for A and A - k whether the loss is higher without k. Then k is labelled but kept,
             and the search ends.
     """
     members, out = np.arange(len(H)), list[int]()
     while len(members) > max(min_kept, 1):
-        current_agreement, agreements_without = agreement(H, members), agreement_without(H, members)
-        best = float(agreements_without.max())
-        if best <= current_agreement + TIE * max(abs(current_agreement), abs(best)):
+        current_agreement, reduced_agreements = agreement(H, members), agreements_after_removal(H, members)
+        best = float(reduced_agreements.max())
+        if best <= current_agreement + TIE_TOLERANCE * max(abs(current_agreement), abs(best)):
             break
-        first_best = int(np.flatnonzero(agreements_without >= best - TIE * abs(best))[0])
-        k, reduced = int(members[first_best]), np.delete(members, first_best)
-        if is_worse_without is not None and is_worse_without(members, reduced):
+        best_position = int(np.flatnonzero(reduced_agreements >= best - TIE_TOLERANCE * abs(best))[0])
+        k, remaining_members = int(members[best_position]), np.delete(members, best_position)
+        if is_loss_higher is not None and is_loss_higher(members, remaining_members):
             return np.array([*out, k], dtype=np.int64), np.array(out, dtype=np.int64)
         out.append(k)
-        members = reduced
+        members = remaining_members
     return np.array(out, dtype=np.int64), np.array(out, dtype=np.int64)

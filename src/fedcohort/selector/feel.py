@@ -40,10 +40,10 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector.base import Selector, answers, draw, successive
+from fedcohort.selector.base import Selector, draw, draw_successively, find_answers
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-FLOOR = 1e-12  # of the largest importance: every client can be drawn
+MIN_IMPORTANCE = 1e-12  # of the largest importance: every client can be drawn
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Feel(Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         available, n = ctx.available, ctx.signals["n_train"].astype(float)
         norm = (
-            answers(probes, "grad_norm").dense(ctx.n_clients)
+            find_answers(probes, "grad_norm").dense(ctx.n_clients)
             if self.importance == "grad"
             else fill_missing_norms(state.norm)
         )
@@ -115,9 +115,9 @@ class Feel(Selector[State]):
         T[available] = relative_durations(seconds)
         a[available] = normalise_importance(w[available] * norm[available])
         q[available] = sampling_probabilities(a[available], T[available], self.rho)
-        order, at_draw = self._draw(a, T, q, ctx)
+        order, draw_probabilities = self._draw(a, T, q, ctx)
         weights = np.zeros(ctx.n_clients)
-        weights[order] = des_raj_coefficients(w[order], at_draw)
+        weights[order] = des_raj_coefficients(w[order], draw_probabilities)
         terms = {"importance": a, "latency": T}
         return Selection(np.sort(order), q, terms, q), replace(state, weights=weights)
 
@@ -133,27 +133,27 @@ class Feel(Selector[State]):
         return Advice(weights=weights * (state.weights.sum() / weights.sum()), absolute=True), state
 
     def _draw(self, a: Values, T: Values, q: Values, ctx: RoundContext) -> tuple[Ids, Values]:
-        """Return the clients in the order of drawing, and each one's probability at its own draw, [m] both."""
+        """Return the drawn clients in the order of drawing, and the probability of each at its own draw, [m] both."""
         m = min(ctx.cohort, len(ctx.available))
         if self.redraw == "renormalise":
-            order = successive(q, ctx.available, m, ctx.rng)
-            remaining = (
+            order = draw_successively(q, ctx.available, m, ctx.rng)
+            undrawn_mass = (
                 float(q[np.setdiff1d(ctx.available, order, assume_unique=True)].sum()) + np.cumsum(q[order][::-1])[::-1]
             )
-            return order, q[order] / remaining
-        order, at_draw, undrawn = np.empty(0, np.int64), np.empty(0), ctx.available
+            return order, q[order] / undrawn_mass
+        order, draw_probabilities, undrawn_ids = np.empty(0, np.int64), np.empty(0), ctx.available
         for _ in range(m):
             q = np.zeros(ctx.n_clients)
-            q[undrawn] = sampling_probabilities(
-                normalise_importance(a[undrawn]), relative_durations(T[undrawn]), self.rho
+            q[undrawn_ids] = sampling_probabilities(
+                normalise_importance(a[undrawn_ids]), relative_durations(T[undrawn_ids]), self.rho
             )
-            client = draw(q, undrawn, 1, ctx.rng)
-            order, at_draw, undrawn = (
+            client = draw(q, undrawn_ids, 1, ctx.rng)
+            order, draw_probabilities, undrawn_ids = (
                 np.append(order, client),
-                np.append(at_draw, q[client]),
-                undrawn[undrawn != client],
+                np.append(draw_probabilities, q[client]),
+                undrawn_ids[undrawn_ids != client],
             )
-        return order, at_draw
+        return order, draw_probabilities
 
 
 def fill_missing_norms(norm: Values) -> Values:
@@ -173,12 +173,12 @@ def normalise_importance(raw: Values) -> Values:
     valid = np.isfinite(raw) & (raw > 0)
     if not valid.any():
         return np.full(len(raw), 1 / max(len(raw), 1))
-    relative = np.maximum(np.where(valid, raw, 0.0) / raw[valid].max(), FLOOR)
+    relative = np.maximum(np.where(valid, raw, 0.0) / raw[valid].max(), MIN_IMPORTANCE)
     return np.asarray(relative / relative.sum())
 
 
 def relative_durations(seconds: Values) -> Values:
-    """Return the durations over their mean, [n]."""
+    """Return each duration in seconds divided by the mean duration, [n]."""
     return seconds / max(seconds.mean(), 1e-300) if len(seconds) else seconds
 
 
@@ -193,11 +193,11 @@ def sampling_probabilities(a: Values, T: Values, rho: float) -> Values:
     if not len(a):
         return np.empty(0)
     T = np.where(a > 1e-9 * a.max(), T, T.max())  # speed alone does not count without a valid norm
-    q = _unnormalised_probabilities(a, _latency_costs(T, rho), rho, _root(a, T, rho))
+    q = _unnormalised_probabilities(a, _latency_costs(T, rho), rho, _solve_normalisation(a, T, rho))
     return np.asarray(q / q.sum())
 
 
-def _root(a: Values, T: Values, rho: float) -> float:
+def _solve_normalisation(a: Values, T: Values, rho: float) -> float:
     """Return s = lambda + rho min T by bisection; s is positive, and lambda would lose its digits.
 
     lower bound:  (1 - rho) a_j^2 with j the fastest client, whose q_j alone would be 1 there
@@ -215,13 +215,20 @@ def _root(a: Values, T: Values, rho: float) -> float:
 
 
 def _latency_costs(T: Values, rho: float) -> Values:
-    """Return the part of s that latency adds, [n]."""
+    """Return rho (T - min T), the term that a client's latency T adds to the denominator of its probability, [n]."""
     cost: Values = rho * (T - T.min())
     return cost
 
 
 def _unnormalised_probabilities(a: Values, cost: Values, rho: float, s: float) -> Values:
-    """Return a sqrt((1 - rho) / (cost + s)), [n]."""
+    """Return the probability of each client before normalisation, a sqrt((1 - rho) / (cost + s)), [n].
+
+    Args:
+        a: importance of each client, [n].
+        cost: term of latency in the denominator (`_latency_costs`), [n].
+        rho: weight of latency against importance.
+        s: lambda + rho min T, which normalises the probabilities.
+    """
     q = cost + s
     np.divide(1 - rho, q, out=q)
     np.sqrt(q, out=q)
@@ -229,12 +236,12 @@ def _unnormalised_probabilities(a: Values, cost: Values, rho: float, s: float) -
     return q
 
 
-def des_raj_coefficients(w: Values, at_draw: Values) -> Values:
+def des_raj_coefficients(w: Values, draw_probabilities: Values) -> Values:
     """Return the coefficient of each g in (1/m) sum t_j, w_i ((m - i) + 1 / q^(i)) / m with i from 1, [m].
 
     Args:
         w: weights of the clients in the order of drawing, [m].
-        at_draw: probability of each at its own draw, [m].
+        draw_probabilities: probability of each at its own draw, [m].
     """
     m = len(w)
-    return w * (np.arange(m - 1, -1, -1) + 1.0 / at_draw) / max(m, 1)
+    return w * (np.arange(m - 1, -1, -1) + 1.0 / draw_probabilities) / max(m, 1)

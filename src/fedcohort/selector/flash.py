@@ -43,11 +43,11 @@ from fedcohort.bandit import ridge
 from fedcohort.bandit.contextual import Bandit, Belief, Calibrated, LinUCB, Neural, Restless, Thompson
 from fedcohort.component import Requirement
 from fedcohort.selector import contexts, rewards
-from fedcohort.selector.base import Selector, answers, begins_with_all, top
+from fedcohort.selector.base import Selector, describe_full_first_round, find_answers, top
 from fedcohort.selector.contexts import FEATURES, Contexts, Measurements, PendingRewards
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-ONE_LOSS = Requirement(
+SAME_ROBUST_LOSS = Requirement(
     lambda run: not (loss := run.components.selector.robust_loss) or run.components.objective.robust_loss in ({}, loss),
     "{option} reads the loss that clients train with in the paper, and its robust loss has other weights than "
     "{objective}: set selector.alpha, selector.beta and selector.A to objective.alpha, objective.beta and objective.A",
@@ -108,7 +108,7 @@ class Flash(Selector[State]):
     explore: float
 
     backs_off: ClassVar[bool] = True
-    recommendations: ClassVar[frozenset[Requirement]] = frozenset({ONE_LOSS})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({SAME_ROBUST_LOSS})
 
     def __post_init__(self) -> None:
         ranges.choice("context", self.context, "lagged", "fresh")
@@ -145,7 +145,7 @@ class Flash(Selector[State]):
 
     def notices(self, choice: str) -> Sequence[str]:
         name = f"selector={choice} replaces a paper whose text was not available: do not report it under its name"
-        return (begins_with_all(choice), *((name,) if self.bandit in ("neural", "restless") else ()))
+        return (describe_full_first_round(choice), *((name,) if self.bandit in ("neural", "restless") else ()))
 
     @property
     def used_features(self) -> tuple[str, ...]:
@@ -166,7 +166,7 @@ class Flash(Selector[State]):
     def init(self, population: Population) -> State:
         K = population.n_clients
         n = population.signals["n_train"].astype(float) if self.reward == "global" else np.ones(K)
-        measurements, missing = Measurements.none(K), np.full(K, np.nan)
+        measurements, missing = Measurements.initial(K), np.full(K, np.nan)
         X, p = contexts.select_features(measurements.contexts(), self.used_features, self.form), n / max(n.sum(), 1.0)
         return State(self.estimator.prior(X.shape[1], None), measurements, missing, missing, X, p)
 
@@ -194,15 +194,15 @@ class Flash(Selector[State]):
         return Selection(clients, scores, terms, reward=state.gain), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        arrived, first, chosen_by = outcome.clients, outcome.round == 0, state.X
+        arrived, first, used_contexts = outcome.clients, outcome.round == 0, state.X
         if self.context == "lagged":
             state = self._measure(state, outcome.probes)
         if self.credit == "literal":  # x_t contains tau_{t-1} and r_{t-1}, so it is used as it was measured
             gain = np.zeros(len(arrived)) if first else state.gain[arrived]
             rewarded = self._store_rewards(state, PendingRewards(arrived, state.X[arrived], first), gain)
             return None, self._store_durations(rewarded, outcome)
-        rows = np.arange(len(chosen_by)) if self.credit == "answered" else arrived
-        state = self._store_durations(replace(state, pending=PendingRewards(rows, chosen_by[rows], first)), outcome)
+        rows = np.arange(len(used_contexts)) if self.credit == "answered" else arrived
+        state = self._store_durations(replace(state, pending=PendingRewards(rows, used_contexts[rows], first)), outcome)
         return None, self._renew_contexts(state)
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
@@ -210,8 +210,8 @@ class Flash(Selector[State]):
         return {n: (float(mean), float(sd)) for n, mean, sd in zip(self.used_features, means, deviations, strict=False)}
 
     def _measure(self, state: State, probes: Mapping[str, ProbeResult]) -> State:
-        """Store the clients' losses of w_t, credit rewards that follow from them, and make new contexts."""
-        robust, val = answers(probes, "robust_loss"), answers(probes, "val_loss")
+        """Return the state after clients answered their losses of w_t, with the rewards and contexts that follow."""
+        robust, val = find_answers(probes, "robust_loss"), find_answers(probes, "val_loss")
         loss = robust.dense(len(state.loss))
         loss[~np.isfinite(loss)] = np.nan
         loss_decrease = state.loss - loss
@@ -224,14 +224,14 @@ class Flash(Selector[State]):
         return self._renew_contexts(state)
 
     def _reward_pending(self, state: State, loss_decrease: Values) -> State:
-        """Reward the pending rows; NaN marks a decrease that is not known."""
+        """Return the state in which pending contexts are rewarded by the loss decrease [n_clients], NaN if unknown."""
         seconds = state.known.tau if self.reward_tau == "client" else np.full_like(loss_decrease, state.round_tau)
         gain = rewards.reward_per_second(loss_decrease, seconds, self.change)
         state, rows = replace(state, gain=gain, pending=None), state.pending
         return state if rows is None else self._store_rewards(state, rows, gain[rows.clients])
 
     def _store_rewards(self, state: State, rows: PendingRewards, gain: Values) -> State:
-        """Store clients' rewards, and regress them on their contexts."""
+        """Return the state with new rewards, and with the bandit's belief after it learnt them from the contexts."""
         finite = np.isfinite(gain)
         clients, gain = rows.clients[finite], gain[finite]
         measurements, posterior = state.known.with_rewards(clients, gain, self.scale), state.posterior
@@ -240,10 +240,10 @@ class Flash(Selector[State]):
         return replace(state, posterior=posterior, known=measurements)
 
     def _store_durations(self, state: State, outcome: RoundOutcome) -> State:
-        """Store the durations of the arrivals, and that of the slowest as the round's."""
+        """Return the state with the durations of the arrived clients; the round's duration is that of the slowest."""
         seconds = outcome.signals["duration"]
         slowest = float(max(seconds[np.isfinite(seconds)], default=np.nan))
-        return replace(state, known=state.known.timed(outcome.clients, seconds, self.scale), round_tau=slowest)
+        return replace(state, known=state.known.with_durations(outcome.clients, seconds, self.scale), round_tau=slowest)
 
     def _renew_contexts(self, state: State) -> State:
         """Return the state with the contexts of the next selection."""

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector.base import Selector, Stateless, answers, top
+from fedcohort.selector.base import Selector, Stateless, find_answers, top
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, Selection
 
 
@@ -55,6 +55,6 @@ class Foresight(Selector[Stateless]):
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
         """Choose the clients that the simulation added first."""
-        scores = answers(probes, "greedy_gain").dense(ctx.n_clients)
+        scores = find_answers(probes, "greedy_gain").dense(ctx.n_clients)
         scores[ctx.available] = np.where(np.isfinite(scores[ctx.available]), scores[ctx.available], -np.inf)
         return Selection(top(scores, ctx.available, ctx.cohort, ctx.rng), scores), state

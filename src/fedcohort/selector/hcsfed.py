@@ -43,7 +43,7 @@ from fedcohort import ranges
 from fedcohort.component import Facts, Requirement
 from fedcohort.maths import kmeans, sketch, strata
 from fedcohort.rng import generator
-from fedcohort.selector.base import Selector, answers, begins_with_all, draw
+from fedcohort.selector.base import Selector, describe_full_first_round, draw, find_answers
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 UNCLUSTERED = -1  # the stratum of clients without a sketch
@@ -94,7 +94,7 @@ class HcsFed(Selector[State]):
         ranges.choice("variant", self.variant, *STRATA)
         ranges.integer("strata", self.strata, "[1, inf)", optional=True)
         ranges.number("rate", self.rate, "(0, 1]")
-        ranges.choice("compress", self.compress, *sketch.WAYS)
+        ranges.choice("compress", self.compress, *sketch.KINDS)
         ranges.choice("agg", self.agg, "fedavg", "stratified")
         ranges.integer("recluster", self.recluster, "[1, inf)", optional=True)
 
@@ -111,16 +111,16 @@ class HcsFed(Selector[State]):
     def recommendations(self) -> frozenset[Requirement]:
         return frozenset(
             {
-                Requirement(self._has_place_for_each_stratum, TOO_MANY_STRATA),
-                Requirement(self._is_sketch_informative, SKETCH_TOO_SHORT),
+                Requirement(self._has_no_more_strata_than_cohort, TOO_MANY_STRATA),
+                Requirement(self._has_long_sketch, SKETCH_TOO_SHORT),
             }
         )
 
-    def _has_place_for_each_stratum(self, run: Facts) -> bool | None:
+    def _has_no_more_strata_than_cohort(self, run: Facts) -> bool | None:
         """Return whether every stratum has a place in a cohort; None if the cohort is not known yet."""
         return None if run.cohort is None else self.strata is None or self.strata <= run.cohort
 
-    def _is_sketch_informative(self, run: Facts) -> bool | None:
+    def _has_long_sketch(self, run: Facts) -> bool | None:
         """Return whether a sketch is longer than two numbers; None if the network is not known yet."""
         return run.layout and sketch.sketch_length(run.layout.n_params, self.rate) > sketch.sketch_length(1, self.rate)
 
@@ -129,23 +129,23 @@ class HcsFed(Selector[State]):
         return frozenset({"compressed_gradient" if self.probes else "update"})
 
     def notices(self, choice: str) -> Sequence[str]:
-        return () if self.probes else (begins_with_all(choice),)
+        return () if self.probes else (describe_full_first_round(choice),)
 
     def init(self, population: Population) -> State:
         K = population.n_clients
         return State(np.empty((K, 0)), np.zeros(K, bool), np.full(K, UNCLUSTERED), False)
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        unqueried = ctx.ready if self.is_reclustering_due(ctx.round) else ctx.ready[~state.asked[ctx.ready]]
-        if not self.probes or not len(unqueried):
+        unqueried_ids = ctx.ready if self.is_reclustering_due(ctx.round) else ctx.ready[~state.asked[ctx.ready]]
+        if not self.probes or not len(unqueried_ids):
             return ()
-        return (Probe("compressed_gradient", unqueried, {"rate": self.rate, "way": self.compress, "key": KEY}),)
+        return (Probe("compressed_gradient", unqueried_ids, {"rate": self.rate, "way": self.compress, "key": KEY}),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if self.is_reclustering_due(ctx.round):
             state = replace(state, asked=np.zeros(ctx.n_clients, bool))
         if "compressed_gradient" in probes:
-            answer = answers(probes, "compressed_gradient")
+            answer = find_answers(probes, "compressed_gradient")
             state = store_sketches(state, answer.clients, answer.values)
         if not self.probes and ctx.round == 0:
             return Selection(ctx.available, uncapped=True), state
@@ -156,30 +156,30 @@ class HcsFed(Selector[State]):
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
         weighs = self.agg == "stratified" and len(outcome.clients) > 0 and (state.stratum != UNCLUSTERED).any()
         advice = Advice(weights=stratum_weights(state.stratum, outcome.clients)) if weighs else None
-        unqueried = np.flatnonzero(~state.asked[outcome.clients])
-        if self.probes or not len(unqueried):
+        unqueried_ids = np.flatnonzero(~state.asked[outcome.clients])
+        if self.probes or not len(unqueried_ids):
             return advice, state
-        delta = outcome.signals["update"][unqueried]
+        delta = outcome.signals["update"][unqueried_ids]
         rows = [sketch.sketch_gradient(row, self.rate, self.compress, generator(KEY, "signal/sketch")) for row in delta]
-        return advice, store_sketches(state, outcome.clients[unqueried], np.stack(rows))
+        return advice, store_sketches(state, outcome.clients[unqueried_ids], np.stack(rows))
 
     def is_reclustering_due(self, round: int) -> bool:
-        """Return whether all sketches are computed again in this round."""
+        """Return whether all clients' gradient sketches are computed again in this round (option `recluster`)."""
         return self.recluster is not None and round > 0 and round % self.recluster == 0
 
     def _stratify(self, state: State, ctx: RoundContext) -> Ids:
-        """Return the stratum of each client, [K]."""
-        sketched = np.flatnonzero(np.isfinite(state.X).all(1))
+        """Return each client's stratum by k-means of the gradient sketches, [K]; -1 for a client without a sketch."""
+        sketched_ids = np.flatnonzero(np.isfinite(state.X).all(1))
         stratum = np.full(len(state.X), UNCLUSTERED)
         H = min(STRATA[self.variant], ctx.cohort) if self.strata is None else self.strata
-        if len(sketched):
-            X = state.X[sketched]
+        if len(sketched_ids):
+            X = state.X[sketched_ids]
             n_distinct = len(np.unique(X, axis=0))
-            stratum[sketched] = kmeans.cluster_vectors(X, min(H, n_distinct), ctx.rng)
+            stratum[sketched_ids] = kmeans.cluster_vectors(X, min(H, n_distinct), ctx.rng)
         return stratum
 
     def _draw(self, state: State, ctx: RoundContext) -> Selection:
-        """Draw the cohort, stratum by stratum."""
+        """Return the cohort, drawn stratum by stratum with the number of draws that `quotas` gives each stratum."""
         available, stratum = ctx.available, state.stratum
         m, H = min(ctx.cohort, len(available)), int(stratum.max(initial=UNCLUSTERED)) + 1
         unclustered = available[stratum[available] == UNCLUSTERED]
@@ -197,8 +197,8 @@ class HcsFed(Selector[State]):
         if m > len(clients):
             probability[unclustered] = (m - len(clients)) / m / len(unclustered)
             clients = np.append(clients, draw(np.ones(ctx.n_clients), unclustered, m - len(clients), ctx.rng))
-        part = np.where(stratum == UNCLUSTERED, np.nan, stratum.astype(np.float64))
-        return Selection(np.sort(clients), probability, {"stratum": part, "norm": norm}, probability)
+        stratum_or_nan = np.where(stratum == UNCLUSTERED, np.nan, stratum.astype(np.float64))
+        return Selection(np.sort(clients), probability, {"stratum": stratum_or_nan, "norm": norm}, probability)
 
     def _unclustered_draws(self, unclustered: Ids, m: int, ctx: RoundContext) -> int:
         """Return the number of draws among unclustered clients, m N / K on average; 0 if sketches are queried."""
@@ -207,7 +207,7 @@ class HcsFed(Selector[State]):
         return min(len(unclustered), int(m * len(unclustered) / len(ctx.available) + ctx.rng.random()))
 
     def quotas(self, state: State, H: int, available_members: Ids, m: int) -> Ids:
-        """Return m_h of each stratum, at most the number of its available members, [H].
+        """Return the number of clients to draw from each stratum, at most the number of its available members, [H].
 
         Args:
             state: the state with sketches and strata.
@@ -218,13 +218,13 @@ class HcsFed(Selector[State]):
         sizes = np.bincount(state.stratum[state.stratum != UNCLUSTERED], minlength=H)
         if not self.probes:
             return strata.equal_allocation(sizes, available_members, m)
-        clustered = state.stratum != UNCLUSTERED
-        S = strata.spread_of_strata(state.X[clustered], state.stratum[clustered], H)
+        is_clustered = state.stratum != UNCLUSTERED
+        S = strata.spread_of_strata(state.X[is_clustered], state.stratum[is_clustered], H)
         return strata.round_to_capacity(strata.neyman_targets(sizes, S, m), available_members, m)
 
 
 def store_sketches(state: State, clients: Ids, values: Float64[np.ndarray, "_n _d"]) -> State:
-    """Return the state with the sketches of these clients."""
+    """Return the state with new gradient sketches; values: sketches of `clients`, [len(clients), d']."""
     asked = state.asked.copy()
     asked[clients] = True
     X = state.X.copy() if state.X.shape[1] else np.full((len(asked), values.shape[1]), np.nan)
@@ -234,8 +234,13 @@ def store_sketches(state: State, clients: Ids, values: Float64[np.ndarray, "_n _
 
 
 def stratum_weights(stratum: Ids, clients: Ids) -> Values:
-    """Return N_h / K over the number of arrivals of stratum h, for each client of `clients`."""
+    """Return the aggregation weight of each arrived client: N_h / K over the number of arrivals of its stratum h.
+
+    Args:
+        stratum: stratum of every client, [K]; N_h of them are in stratum h.
+        clients: ids of the clients that arrived.
+    """
     sizes, arrived = np.bincount(stratum + 1), np.bincount(stratum[clients] + 1, minlength=1)
-    own_stratum = stratum[clients] + 1
-    out: Values = sizes[own_stratum] / len(stratum) / arrived[own_stratum]
+    client_stratum = stratum[clients] + 1
+    out: Values = sizes[client_stratum] / len(stratum) / arrived[client_stratum]
     return out

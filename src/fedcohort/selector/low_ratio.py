@@ -19,7 +19,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.selector import pool
-from fedcohort.selector.base import Selector, answers, begins_with_all
+from fedcohort.selector.base import Selector, describe_full_first_round, find_answers
 from fedcohort.selector.contexts import LossRatios
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
@@ -52,7 +52,7 @@ class LowRatio(Selector[State]):
         ranges.number("share", self.share, "[0, 1]")
 
     def notices(self, choice: str) -> Sequence[str]:
-        return (begins_with_all(choice),)
+        return (describe_full_first_round(choice),)
 
     def init(self, population: Population) -> State:
         K = population.n_clients
@@ -67,5 +67,5 @@ class LowRatio(Selector[State]):
         return pool.draw_from_pool(-state.train.ratio, self.share, ctx), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        train = state.train.after(answers(outcome.probes, "loss"))
+        train = state.train.after(find_answers(outcome.probes, "loss"))
         return None, State(train)

@@ -3,7 +3,7 @@
 Not from a paper.
 
     S_1:  a random client
-    S_{j+1}:  S_j + argmin_k sum_c (share of class c in S_j + k, less 1/C)^2 (`even.py`)
+    S_{j+1}:  S_j + argmin_k sum_c (share of class c in S_j + k, less 1/C)^2 (`balanced.py`)
 
 Label counts include label noise, which makes skewed clients look balanced. Fed-CBS draws by the same imbalance. Where
 attributes correlate with classes, selector=oracle_groups balances both.
@@ -12,11 +12,11 @@ attributes correlate with classes, selector=oracle_groups balances both.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.selector.even import EvenCohort
+from fedcohort.selector.balanced import BalancedCohort
 
 
 @dataclass(frozen=True)
-class OracleDiverse(EvenCohort):
+class OracleDiverse(BalancedCohort):
     """The diverse oracle, a client selector; a client's score is the negative imbalance of its labels."""
 
     counts: ClassVar[str] = "label_counts"

@@ -18,7 +18,7 @@ from fedcohort.selector.foresight import Foresight
 
 @dataclass(frozen=True)
 class OracleGreedy(Foresight):
-    """The greedy oracle, a client selector.
+    """The greedy oracle, a client selector: it adds the clients whose updates lower the server's loss most.
 
     Attributes:
         limit: largest population for which all clients are trained in every round.

@@ -3,7 +3,7 @@
 Not from a paper, and not possible in practice, as clients do not know their attributes.
 
     S_1:  a random client
-    S_{j+1}:  S_j + argmin_k sum_g (share of group g in S_j + k, less 1/G)^2 (`even.py`)
+    S_{j+1}:  S_j + argmin_k sum_g (share of group g in S_j + k, less 1/G)^2 (`balanced.py`)
 
 A group is a pair of class and attribute, for example digit 3 in red: G = C A. In a cohort with balanced classes all
 threes may be red; one with balanced groups has no correlation of class and attribute. Labels include label noise, as
@@ -13,11 +13,11 @@ for selector=oracle_diverse.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.selector.even import EvenCohort
+from fedcohort.selector.balanced import BalancedCohort
 
 
 @dataclass(frozen=True)
-class OracleGroups(EvenCohort):
+class OracleGroups(BalancedCohort):
     """The group oracle, a client selector; a client's score is the negative imbalance of its groups."""
 
     counts: ClassVar[str] = "group_counts"

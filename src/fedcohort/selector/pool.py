@@ -45,7 +45,7 @@ class PoolSelector(StatelessSelector):
 
 
 def draw_from_pool(scores: Values, share: float, ctx: RoundContext) -> Selection:
-    """Draw the cohort from the pool.
+    """Draw the cohort uniformly from the pool, the available clients with the highest scores.
 
     Args:
         scores: float64 [n_clients]; NaN ranks last.
@@ -68,7 +68,7 @@ def inclusion_probabilities(scores: Values, available: np.ndarray, size: int, co
         return out
     size = min(size, len(available))
     value = np.where(np.isnan(scores[available]), -np.inf, scores[available])
-    edge = np.sort(value)[::-1][size - 1]
-    is_above_edge, at_edge = value > edge, value == edge
-    out[available] = (is_above_edge + at_edge * (size - is_above_edge.sum()) / at_edge.sum()) * min(1.0, cohort / size)
+    edge_score = np.sort(value)[::-1][size - 1]
+    is_above_edge, is_edge = value > edge_score, value == edge_score
+    out[available] = (is_above_edge + is_edge * (size - is_above_edge.sum()) / is_edge.sum()) * min(1.0, cohort / size)
     return out

@@ -25,6 +25,6 @@ from fedcohort.selector.candidates import PowerOfChoice
 
 @dataclass(frozen=True)
 class PowD(PowerOfChoice):
-    """Choose the clients with the largest loss among the candidates."""
+    """pow-d, a client selector: the clients with the largest training loss of w_t among random candidates."""
 
     signal: ClassVar[str] = "loss"

@@ -44,17 +44,17 @@ from fedcohort.selector.ranking import Ranking
 from fedcohort.selector.ranking import State as Ranked
 from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-FINISHED_UPDATE = Requirement(
+UNRESTRICTED_UPDATE = Requirement(
     lambda run: not run.components.codec.hooks,
     "{option} leaves tensors out of finished updates, and {codec} changes local training: choose codec=none, "
     "codec=subsample or codec=quant, or set codec.mode=posthoc for codec=lowrank",
 )
-ANY_WORK = Requirement(
+VARIABLE_WORK = Requirement(
     lambda run: not any("client.steps" in options for options in run.config["requires"].values()),
     "{option} gives fast clients more local work, and {agg} needs the same number of steps at every client: choose "
     "another aggregator, or set selector.beta=0",
 )
-FITTING_WORK = Requirement(
+WORK_BEFORE_DEADLINE = Requirement(
     lambda run: run.components.deadline.partial_work or not run.components.deadline.announces,
     "{option} gives fast clients extra epochs, which {deadline} discards: set deadline.partial_work=true, or "
     "selector.beta=0",
@@ -62,7 +62,7 @@ FITTING_WORK = Requirement(
 
 
 MAX_ADDED_WORK = 10.0  # in multiples of E
-LIMIT = 1e150  # the product of two such numbers does not overflow
+MAX_FACTOR = 1e150  # the product of two such numbers does not overflow
 
 
 @dataclass(frozen=True)
@@ -123,11 +123,11 @@ class PyramidFl(Ranking, Selector[State]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        return frozenset({FINISHED_UPDATE} if self.high > 0 else ()) | ({ANY_WORK} if self.beta > 0 else set())
+        return frozenset({UNRESTRICTED_UPDATE} if self.high > 0 else ()) | ({VARIABLE_WORK} if self.beta > 0 else set())
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({CLEAN_LABELS} | ({FITTING_WORK} if self.beta > 0 else set()))
+        return frozenset({CLEAN_LABELS} | ({WORK_BEFORE_DEADLINE} if self.beta > 0 else set()))
 
     def shortlist(self, cohort: int) -> int:
         return int(self.overcommit * cohort + 1e-9)
@@ -138,8 +138,8 @@ class PyramidFl(Ranking, Selector[State]):
         return State(ranked, population.signals["n_train"].astype(np.float64))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        wide = replace(ctx, cohort=self.shortlist(ctx.cohort))
-        choice, ranked = self.rank(state.ranked, wide)
+        shortlist_ctx = replace(ctx, cohort=self.shortlist(ctx.cohort))
+        choice, ranked = self.rank(state.ranked, shortlist_ctx)
         chosen = top(-ctx.signals["expected_s"], choice.clients, ctx.cohort, ctx.rng)
         rho, M = np.zeros(ctx.n_clients), np.ones(ctx.n_clients)
         rho[chosen] = drop_rates(state.importance[chosen], self.low, self.high, ctx.cohort)
@@ -162,15 +162,18 @@ class PyramidFl(Ranking, Selector[State]):
         steps = np.maximum(np.nan_to_num(signals["steps"], nan=1.0), 1.0) if self.per_step else np.ones(len(clients))
         importance = state.importance.copy()
         importance[clients] = importances(signals["update_norm"], count, steps)
-        facts = {
+        ranking_signals = {
             "loss_count": count,
             "loss_squares": signals["loss_squares"],
             "duration": state.ranked.seconds[clients],
         }
-        return None, State(self.learn(state.ranked, replace(outcome, signals=facts)), importance)
+        return None, State(self.learn(state.ranked, replace(outcome, signals=ranking_signals)), importance)
 
     def _units(self, ctx: RoundContext, M: Values) -> Ids:
-        """Return round(M_k E), [n_clients], limited to `passes` passes or E units, whichever is more."""
+        """Return the units of local work of each client, [n_clients]: M_k E, rounded, limited by the option `passes`.
+
+        The limit is `passes` passes over the client's data, or E units where that is more.
+        """
         units = np.floor(M * ctx.units + 0.5)
         if self.passes is not None:
             units = np.minimum(units, np.maximum(self.passes * ctx.signals["pass_units"], ctx.units))
@@ -178,7 +181,9 @@ class PyramidFl(Ranking, Selector[State]):
 
 
 def importances(norm: Values, count: Values, steps: Values) -> Values:
-    """Return ||D|| |B| / 100 over the local steps; 0 if a report is invalid, so that such a client uploads least.
+    """Return the importance ||D|| |B| / 100 of each client's update, over its local steps; 0 if a report is invalid.
+
+    A client of importance 0 uploads least.
 
     Args:
         norm: ||D|| of each update, [n].
@@ -186,24 +191,33 @@ def importances(norm: Values, count: Values, steps: Values) -> Values:
         steps: number of local steps, or ones, [n].
     """
     is_valid = np.isfinite(norm) & np.isfinite(count) & (norm >= 0) & (count >= 0)
-    a, b = (np.minimum(np.where(is_valid, column, 0.0), LIMIT) for column in (norm, count))
+    a, b = (np.minimum(np.where(is_valid, column, 0.0), MAX_FACTOR) for column in (norm, count))
     return np.asarray(a * b / 100.0 / steps)
 
 
 def drop_rates(importance: Values, low: float, high: float, m: int) -> Values:
-    """Return rho, [m]; clients of equal importance share the better rank, the number of clients above them."""
+    """Return rho, the probability with which each client leaves a tensor out of its upload, [m].
+
+    Clients of equal importance share the better rank, which is the number of clients above them.
+
+    Args:
+        importance: importance of each selected client, [m].
+        low: probability of the most important client.
+        high: limit of the probability of the least important client.
+        m: size of the cohort.
+    """
     rank = (importance[None, :] > importance[:, None]).sum(1)
     return np.asarray(low + rank * (high - low) / m)
 
 
 def predict_job_seconds(ctx: RoundContext, chosen: Ids, rho: Values) -> Values:
-    """Return c, the seconds that each of `chosen` is expected to take, [len(chosen)]."""
+    """Return the expected seconds of each chosen client's job without the share rho of its upload, [len(chosen)]."""
     job_s, upload_s = ctx.signals["expected_s"][chosen], ctx.signals["expected_up_s"][chosen]
     return np.asarray(job_s - rho * upload_s)
 
 
 def work_multipliers(seconds: Values, unit_s: Values, E: int, beta: float) -> Values:
-    """Return M, how many times its units of work each client does instead of waiting for the slowest, [m].
+    """Return the factor M by which each client multiplies its local work instead of waiting for the slowest, [m].
 
     Args:
         seconds: c, expected duration of each client, [m].
@@ -211,6 +225,6 @@ def work_multipliers(seconds: Values, unit_s: Values, E: int, beta: float) -> Va
         E: units of local work.
         beta: share of the free time that is used.
     """
-    free_seconds = seconds.max(initial=0.0) - seconds
-    free = np.divide(free_seconds, unit_s, out=np.zeros(len(seconds)), where=unit_s > 0)
-    return np.asarray(1.0 + np.minimum(MAX_ADDED_WORK, beta * np.floor(free + 1e-9) / E))
+    idle_s = seconds.max(initial=0.0) - seconds
+    free_units = np.divide(idle_s, unit_s, out=np.zeros(len(seconds)), where=unit_s > 0)
+    return np.asarray(1.0 + np.minimum(MAX_ADDED_WORK, beta * np.floor(free_units + 1e-9) / E))

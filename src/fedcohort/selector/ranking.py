@@ -40,7 +40,7 @@ class State:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Oort's ranking with its options; selectors inherit it.
+    """Oort's ranking of clients with its options; the selectors Oort and PyramidFL inherit it.
 
     Attributes:
         eps, eps_decay, eps_min: share of the cohort that explores, its factor per round, and its lower bound.
@@ -93,37 +93,36 @@ class Ranking:
     def start(self, population: Population) -> State:
         """Return the state before round 0."""
         K = population.n_clients
-        never_selected, nan = np.zeros(K, np.int64), np.full(K, np.nan)
-        return State(nan, never_selected, nan, never_selected, self.eps, self.preferred, np.empty(0))
+        zero_counts, nan = np.zeros(K, np.int64), np.full(K, np.nan)
+        return State(nan, zero_counts, nan, zero_counts, self.eps, self.preferred, np.empty(0))
 
     def rank(self, state: State, ctx: RoundContext) -> tuple[Selection, State]:
-        """Return the cohort with its scores, and the state with a decayed share of exploration."""
+        """Return the cohort drawn by Oort's scores, and the state with a share of exploration lower by `eps_decay`."""
         eps = max(self.eps_decay * state.eps, self.eps_min)
         T = self._preferred_s(state, ctx)
-        utility, bonus = normalise_utilities(state.utility, self.clip), staleness(ctx.round + 1, state.last)
-        system = speed_factor(state.seconds, T, self.penalty)
-        scores = (utility + bonus) * system
+        utility, bonus = normalise_utilities(state.utility, self.clip), staleness_bonus(ctx.round + 1, state.last)
+        speed = speed_factor(state.seconds, T, self.penalty)
+        scores = (utility + bonus) * speed
         available = ctx.available
-        untried = available[state.last[available] == 0]
-        capped = state.rounds >= (np.inf if self.cap is None else self.cap)
-        candidates = available[np.isfinite(scores[available]) & ~capped[available]]
-        n_explore, n_exploit = split_cohort(min(ctx.cohort, len(available)), eps, len(untried), len(candidates))
-        exploited = mask_weights(
-            np.maximum(scores, 1e-12), clients_above_cutoff(scores, candidates, n_exploit, self.cutoff)
+        untried_ids = available[state.last[available] == 0]
+        is_capped = state.rounds >= (np.inf if self.cap is None else self.cap)
+        scored_ids = available[np.isfinite(scores[available]) & ~is_capped[available]]
+        n_explore, n_exploit = split_cohort(min(ctx.cohort, len(available)), eps, len(untried_ids), len(scored_ids))
+        exploit_weights = mask_weights(
+            np.maximum(scores, 1e-12), clients_above_cutoff(scores, scored_ids, n_exploit, self.cutoff)
         )
-        explored = mask_weights(self._exploration_weights(state, ctx, T), untried)
-        chosen = np.concatenate(
-            [draw(w, np.flatnonzero(w), n, ctx.rng) for w, n in ((exploited, n_exploit), (explored, n_explore))]
-        )
-        filling = draw(
+        explore_weights = mask_weights(self._exploration_weights(state, ctx, T), untried_ids)
+        weighted_draws = ((exploit_weights, n_exploit), (explore_weights, n_explore))
+        chosen = np.concatenate([draw(w, np.flatnonzero(w), n, ctx.rng) for w, n in weighted_draws])
+        filler_ids = draw(
             np.ones(ctx.n_clients),
             np.setdiff1d(available, chosen, assume_unique=True),
             ctx.cohort - len(chosen),
             ctx.rng,
         )
-        clients = np.sort(np.concatenate([chosen, filling]))
-        terms = {"utility": utility, "staleness": bonus, "system": system}
-        probability = expected_cohort_shares(((exploited, n_exploit), (explored, n_explore)))
+        clients = np.sort(np.concatenate([chosen, filler_ids]))
+        terms = {"utility": utility, "staleness": bonus, "system": speed}
+        probability = expected_cohort_shares(weighted_draws)
         return Selection(clients, scores, terms, probability), replace(state, eps=eps)
 
     def learn(self, state: State, outcome: RoundOutcome) -> State:
@@ -159,16 +158,16 @@ class Ranking:
         return size
 
     def _pace(self, preferred: float, sums: Values) -> tuple[float, Values]:
-        """Return T after the pacer's decision, which is due after 2 W sums, and the sums that are kept, W of them."""
+        """Return T after the pacer's decision, due once there are 2 W sums of utilities, and the last W sums."""
         W = self.window
         if len(sums) < 2 * W:
             return preferred, sums
-        before, now = float(sums[:W].sum()), float(sums[W:].sum())
+        old_sum, new_sum = float(sums[:W].sum()), float(sums[W:].sum())
         limit = 100.0 if self.preferred_in == "percentile" else math.inf
-        should_relax = {"paper": before > now, "code": abs(now - before) <= 0.1 * before, "none": False}
+        should_relax = {"paper": old_sum > new_sum, "code": abs(new_sum - old_sum) <= 0.1 * old_sum, "none": False}
         if should_relax[self.pacer]:
             preferred = min(limit, preferred + self.step)
-        elif self.pacer == "code" and abs(now - before) >= 5 * before:
+        elif self.pacer == "code" and abs(new_sum - old_sum) >= 5 * old_sum:
             preferred = max(min(self.step, preferred), preferred - self.step)
         return preferred, sums[W:]
 
@@ -182,30 +181,30 @@ def utilities(count: Values, squares: Values) -> Values:
 
 def normalise_utilities(utility: Values, clip: float) -> Values:
     """Return (min(U, c) - .999 min U) / max(max U - .999 min U, 1e-4), [n_clients]; NaN if U is NaN."""
-    ascending = np.sort(utility[np.isfinite(utility)])
-    if not len(ascending):
+    sorted_utilities = np.sort(utility[np.isfinite(utility)])
+    if not len(sorted_utilities):
         return np.full(len(utility), np.nan)
-    c = ascending[min(int(clip * len(ascending)), len(ascending) - 1)]
-    low = 0.999 * ascending[0]
-    norm: Values = (np.minimum(utility, c) - low) / max(ascending[-1] - low, 1e-4)
+    c = sorted_utilities[min(int(clip * len(sorted_utilities)), len(sorted_utilities) - 1)]
+    low = 0.999 * sorted_utilities[0]
+    norm: Values = (np.minimum(utility, c) - low) / max(sorted_utilities[-1] - low, 1e-4)
     return norm
 
 
-def staleness(round: int, last: Ids) -> Values:
+def staleness_bonus(round: int, last: Ids) -> Values:
     """Return sqrt(.1 ln R / last), [n_clients]; 0 if last = 0, for clients that never trained. R is `round`."""
     bonus: Values = np.sqrt(0.1 * math.log(round) / np.maximum(last, 1))
     return np.where(last > 0, bonus, 0.0)
 
 
 def speed_factor(seconds: Values, T: float, penalty: float) -> Values:
-    """Return (T / t)^penalty where t > T, and 1 otherwise, [n_clients]."""
+    """Return Oort's factor for slow clients, (T / t)^penalty if the duration t exceeds T, else 1, [n_clients]."""
     is_slow = seconds > T
     out = np.ones(len(seconds))
     out[is_slow] = (T / np.maximum(seconds[is_slow], 1e-4)) ** penalty
     return out
 
 
-def split_cohort(m: int, eps: float, n_new: int, n_known: int) -> tuple[int, int]:
+def split_cohort(m: int, eps: float, n_untried: int, n_scored: int) -> tuple[int, int]:
     """Return the numbers of clients to explore and to exploit.
 
     eps m clients explore, rounded down, but at least one while eps > 0 and untried clients are left: small cohorts
@@ -214,37 +213,37 @@ def split_cohort(m: int, eps: float, n_new: int, n_known: int) -> tuple[int, int
     Args:
         m: size of the cohort.
         eps: share that explores.
-        n_new: available clients that never trained.
-        n_known: available clients with a finite score.
+        n_untried: available clients that never trained.
+        n_scored: available clients with a finite score.
     """
     target = max(int(eps * m + 1e-9), 1) if eps else 0
-    n_explore = min(n_new, m, max(target, m - n_known))
-    return n_explore, min(n_known, m - n_explore)
+    n_explore = min(n_untried, m, max(target, m - n_scored))
+    return n_explore, min(n_scored, m - n_explore)
 
 
-def clients_above_cutoff(scores: Values, candidates: Ids, count: int, cutoff: float) -> Ids:
-    """Return the candidates whose score is at least `cutoff` times the count-th largest."""
+def clients_above_cutoff(scores: Values, candidate_ids: Ids, count: int, cutoff: float) -> Ids:
+    """Return the clients with a score of at least `cutoff` times the count-th largest among `candidate_ids`."""
     if count == 0:
-        return candidates[:0]
-    best: Ids = candidates[scores[candidates] >= cutoff * np.sort(scores[candidates])[-count]]
-    return best
+        return candidate_ids[:0]
+    admitted_ids: Ids = candidate_ids[scores[candidate_ids] >= cutoff * np.sort(scores[candidate_ids])[-count]]
+    return admitted_ids
 
 
 def mask_weights(weights: Values, clients: Ids) -> Values:
-    """Return the weights of these clients, and 0 for all others, [n_clients]."""
+    """Return `weights` [n_clients] with 0 for all clients that are not in `clients`."""
     out = np.zeros(len(weights))
     out[clients] = weights[clients]
     return out
 
 
-def expected_cohort_shares(halves: Sequence[tuple[Values, int]]) -> Values:
+def expected_cohort_shares(weighted_draws: Sequence[tuple[Values, int]]) -> Values:
     """Return each client's expected share of the places of the cohort, [n_clients].
 
     Each half's places are shared by its weights.
 
     Args:
-        halves: weights [n_clients] and number of places, of exploitation and of exploration.
+        weighted_draws: weights [n_clients] and number of places, of exploitation and of exploration.
     """
-    places = max(sum(n for _, n in halves), 1)
-    first, second = (n / places * w / max(float(w.sum()), 1e-300) for w, n in halves)
+    places = max(sum(n for _, n in weighted_draws), 1)
+    first, second = (n / places * w / max(float(w.sum()), 1e-300) for w, n in weighted_draws)
     return np.asarray(first + second)

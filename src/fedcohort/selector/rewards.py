@@ -41,7 +41,7 @@ def check_reward_options(reward: str, credit: str, scale: str, bandit: str) -> N
 
 
 def mean_loss_decrease(loss_decrease: Values, p: Values) -> Values:
-    """Return the mean decrease, weighted by p over the clients that have one, for all clients; NaN if none has.
+    """Return the weighted mean loss decrease, the same number for all clients; NaN if no client's decrease is known.
 
     Args:
         loss_decrease: decrease of each client's loss in nats, NaN if unknown, [n_clients].
@@ -53,7 +53,7 @@ def mean_loss_decrease(loss_decrease: Values, p: Values) -> Values:
 
 
 def share_equally(loss_decrease: float, cohort: PendingRewards | None, n_clients: int) -> Values:
-    """Return the decrease in equal shares for the clients of the cohort, [n_clients]; NaN for all others."""
+    """Return the decrease of the server's loss divided equally among the cohort, [n_clients]; NaN for other clients."""
     out = np.full(n_clients, np.nan)
     if cohort is not None and len(cohort.clients):
         out[cohort.clients] = loss_decrease / len(cohort.clients)
@@ -61,13 +61,13 @@ def share_equally(loss_decrease: float, cohort: PendingRewards | None, n_clients
 
 
 def reward_per_second(loss_decrease: Values, seconds: Values, change: str) -> Values:
-    """Return the rewards per second, NaN if no time passed.
+    """Return each client's reward, its loss decrease per second, [n_clients]; NaN if its duration is 0.
 
     Args:
         loss_decrease: decrease of the loss in nats, [n_clients].
         seconds: durations, [n_clients].
         change: "abs" counts an increase as a decrease of the same size, "signed" counts it as negative.
     """
-    gain = np.full_like(loss_decrease, np.nan)
-    np.divide(np.abs(loss_decrease) if change == "abs" else loss_decrease, seconds, out=gain, where=seconds > 0)
-    return gain
+    rewards = np.full_like(loss_decrease, np.nan)
+    np.divide(np.abs(loss_decrease) if change == "abs" else loss_decrease, seconds, out=rewards, where=seconds > 0)
+    return rewards

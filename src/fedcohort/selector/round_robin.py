@@ -35,7 +35,7 @@ class State:
 
 @dataclass(frozen=True)
 class RoundRobin(Selector[State]):
-    """Choose the clients that were selected least often.
+    """Round robin, a client selector: the clients that were selected least often.
 
     Attributes:
         tie: "random", or "id" for cohorts in a fixed order.

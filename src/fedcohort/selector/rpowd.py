@@ -44,7 +44,7 @@ class State:
 
 @dataclass(frozen=True)
 class RPowD(Candidates, Selector[State]):
-    """Choose the clients with the largest last loss among the candidates.
+    """rpow-d, a client selector: the clients with the largest last reported loss among random candidates.
 
     Attributes:
         loss_at: "path" (mean over local steps) or "start" (loss of w_t).
@@ -64,7 +64,7 @@ class RPowD(Candidates, Selector[State]):
 
     @property
     def needs(self) -> frozenset[str]:
-        return self.needs_with("train_loss" if self.loss_at == "path" else "loss")
+        return self.signals_to_read("train_loss" if self.loss_at == "path" else "loss")
 
     def init(self, population: Population) -> State:
         """Return the state before round 0.
@@ -87,9 +87,9 @@ class RPowD(Candidates, Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         clients = self._choose(state, ctx)
-        weights, first = self.weights(ctx), np.zeros(ctx.n_clients)  # probability to be the first candidate drawn
-        first[ctx.available] = weights[ctx.available] / max(weights[ctx.available].sum(), 1.0)
-        return Selection(clients, state.last, probability=first), state
+        weights, first_probability = self.weights(ctx), np.zeros(ctx.n_clients)  # of being the first candidate drawn
+        first_probability[ctx.available] = weights[ctx.available] / max(weights[ctx.available].sum(), 1.0)
+        return Selection(clients, state.last, probability=first_probability), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         if self.loss_at == "path":
@@ -101,6 +101,6 @@ class RPowD(Candidates, Selector[State]):
         return None, State(last)
 
     def _choose(self, state: State, ctx: RoundContext) -> Ids:
-        """Draw the candidates and choose among them."""
-        polled = self.draw_candidates(ctx)
-        return top(state.last, polled, ctx.cohort, ctx.rng, self.tie)
+        """Draw d candidates, and return the m of them with the largest last reported losses."""
+        candidate_ids = self.draw_candidates(ctx)
+        return top(state.last, candidate_ids, ctx.cohort, ctx.rng, self.tie)

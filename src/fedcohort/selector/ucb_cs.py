@@ -40,7 +40,7 @@ from fedcohort.selector.base import Selector, top
 from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 SEVERAL_STEPS = Requirement(
-    lambda run: run.components.client.takes_several(run.most_samples),
+    lambda run: run.components.client.takes_several_steps(run.most_samples),
     "{option} explores in proportion to the spread of a client's batch losses, and every client takes one step a "
     "round: after each client's first round it chooses by losses alone (set client.epochs, client.steps or a smaller "
     "client.batch for several steps)",
@@ -104,9 +104,9 @@ class UcbCs(Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         n = ctx.signals["n_train"]
         p = n / max(n.sum(), 1)
-        visited = state.past.pulled
+        was_selected = state.past.pulled
         exploit = p * state.mean
-        explore = np.where(visited, p * np.where(visited, state.width, 0.0), np.inf)
+        explore = np.where(was_selected, p * np.where(was_selected, state.width, 0.0), np.inf)
         scores = np.where(state.shunned, -np.inf, exploit + explore)
         clients = top(scores, ctx.available, ctx.cohort, ctx.rng, self.tie)
         return Selection(clients, scores, {"exploit": exploit, "explore": explore}), state
@@ -122,18 +122,24 @@ class UcbCs(Selector[State]):
         selected = np.concatenate([arrivals, outcome.failed])
         rewards = np.concatenate([loss[is_finite], np.zeros(len(outcome.failed))])
         past = discounted.discount_and_add(state.past, self.discount, selected, rewards)
-        sigma = self._sigma(state.sigma, latest if self.sigma == "all_latest" else latest[arrivals])
+        sigma = self._largest_deviation(state.sigma, latest if self.sigma == "all_latest" else latest[arrivals])
         mean, width = discounted.mean_rewards(past), discounted.confidence_widths(past, sigma)
         if self.index == "algorithm1":
-            mean, width = (self._stale(old, new, selected) for old, new in ((state.mean, mean), (state.width, width)))
+            mean, width = (self._decay(old, new, selected) for old, new in ((state.mean, mean), (state.width, width)))
         return None, State(past, latest, sigma, mean, width, shunned)
 
-    def _sigma(self, before: float, std: Values) -> float:
-        """Return the largest standard deviation; the previous one where no client reported a finite value."""
+    def _largest_deviation(self, before: float, std: Values) -> float:
+        """Return the largest standard deviation of batch losses in nats; `before` if no client reported one."""
         return float(np.nanmax(std)) if np.isfinite(std).any() else before
 
-    def _stale(self, previous: Values, current: Values, pulled: np.ndarray) -> Values:
-        """Return the list of Algorithm 1, lines 6 and 8: it decays, except for the clients just selected."""
-        decayed = np.where(np.isinf(previous), previous, self.discount * np.where(np.isinf(previous), 0.0, previous))
-        decayed[pulled] = current[pulled]
-        return decayed
+    def _decay(self, previous: Values, current: Values, pulled: np.ndarray) -> Values:
+        """Return a term of the index by Algorithm 1, lines 6 and 8: it decays, except for the clients just selected.
+
+        Args:
+            previous: the term before the round, [n_clients]; infinite values stay.
+            current: the term that Eq. 4 gives after the round, [n_clients].
+            pulled: ids of the clients that were selected in the round.
+        """
+        index = np.where(np.isinf(previous), previous, self.discount * np.where(np.isinf(previous), 0.0, previous))
+        index[pulled] = current[pulled]
+        return index

@@ -16,7 +16,7 @@ from fedcohort.selector.foresight import Foresight
 
 @dataclass(frozen=True)
 class Worst(Foresight):
-    """The worst case, a client selector.
+    """The worst-case selector: it adds the clients whose updates raise the server's loss most.
 
     Attributes:
         limit: largest population for which all clients are trained in every round.

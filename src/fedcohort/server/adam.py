@@ -15,7 +15,7 @@ Departures from the paper: its G is the equally weighted mean of the updates (ag
 
 from dataclasses import dataclass
 
-from fedcohort.server.moments import Adaptive, Vector, adam
+from fedcohort.server.moments import Adaptive, Vector, adam_moment
 
 
 @dataclass(frozen=True)
@@ -28,5 +28,5 @@ class Adam(Adaptive):
 
     beta2: float
 
-    def square(self, v: Vector, direction: Vector) -> Vector:
-        return adam(v, direction, self.beta2)
+    def second_moment(self, v: Vector, direction: Vector) -> Vector:
+        return adam_moment(v, direction, self.beta2)

@@ -55,7 +55,7 @@ class Adaptive(ServerOptimizer[State]):
         ranges.number("tau", self.tau, "(0, 1e30]")
 
     @abstractmethod
-    def square(self, v: Vector, direction: Vector) -> Vector:
+    def second_moment(self, v: Vector, direction: Vector) -> Vector:
         """Return the second moment after `direction`."""
 
     def init(self, n_params: int) -> State:
@@ -65,21 +65,21 @@ class Adaptive(ServerOptimizer[State]):
 
     def step(self, state: State, direction: Vector) -> tuple[Vector, State]:
         m, v = state.m.to(direction.device), state.v.to(direction.device)
-        moments = State(self.beta1 * m + (1 - self.beta1) * direction, self.square(v, direction))
+        moments = State(self.beta1 * m + (1 - self.beta1) * direction, self.second_moment(v, direction))
         return self.lr * moments.m / (moments.v.sqrt() + self.tau), moments
 
 
-def adam(v: Vector, direction: Vector, beta2: float) -> Vector:
+def adam_moment(v: Vector, direction: Vector, beta2: float) -> Vector:
     """Return the moving average of squares."""
     return beta2 * v + (1 - beta2) * direction**2
 
 
-def yogi(v: Vector, direction: Vector, beta2: float) -> Vector:
+def yogi_moment(v: Vector, direction: Vector, beta2: float) -> Vector:
     """Return `v` changed by at most (1 - beta2) G^2, up or down."""
-    squared = direction**2
-    return v - (1 - beta2) * squared * (v - squared).sign()
+    direction_squared = direction**2
+    return v - (1 - beta2) * direction_squared * (v - direction_squared).sign()
 
 
-def adagrad(v: Vector, direction: Vector) -> Vector:
+def adagrad_moment(v: Vector, direction: Vector) -> Vector:
     """Return the sum of squares."""
     return v + direction**2

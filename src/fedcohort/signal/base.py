@@ -74,7 +74,7 @@ class Measured:
     passes: float = 1.0
 
     def measure(self, lab: "Lab", clients: Ids, options: Mapping[str, float]) -> Values:
-        """Return the clients' answers, float64 [len(clients)]."""
+        """Return the mean of the signal over each queried client's samples, float64 [len(clients)]."""
 
         def per_sample(logp: "Tensor", y: "Tensor") -> "Tensor":
             values = self.per_sample(logp, y, options)
@@ -190,7 +190,7 @@ def find(name: str) -> Signal:
         ComponentError: its module cannot be imported, or its `signal` is of another class.
     """
     module = name if "." in name else f"fedcohort.signal.{name}"
-    if not _exists(module):
+    if not _module_exists(module):
         raise IncompatibleConfig(f"no signal is called {name!r}; there are: {', '.join(list_signals())}")
     try:
         signal: Signal = importlib.import_module(module).signal
@@ -202,16 +202,12 @@ def find(name: str) -> Signal:
     if not isinstance(signal, Signal):
         kinds = ", ".join(kind.__name__ for kind in get_args(Signal))
         raise contract_error(f"`signal` of the signal {name!r}", f"one of {kinds}", signal)
-    return _verify(name, signal)
+    return _check_fields(name, signal)
 
 
 @cache
-def _verify(name: str, signal: Signal) -> Signal:
-    """Return the signal after one check of its fields.
-
-    Raises:
-        ComponentError: a field is of another kind.
-    """
+def _check_fields(name: str, signal: Signal) -> Signal:
+    """Return the signal, whose fields are checked once; raise `ComponentError` for a field of another kind."""
     prefix = f"the signal {name!r}: "
     check_integer(f"{prefix}bytes_up", signal.bytes_up, 0)
     passes = getattr(signal, "passes", 0.0)
@@ -222,12 +218,12 @@ def _verify(name: str, signal: Signal) -> Signal:
     if signal.requirement is not None:
         check_type(f"{prefix}requirement", signal.requirement, Requirement)
     for field in ("per_sample", "compute", "read", "make", "measure"):
-        if not callable(getattr(signal, field, verify_answers)):
+        if not callable(getattr(signal, field, check_answers)):
             raise contract_error(f"{prefix}{field}", "a function", getattr(signal, field))
     return signal
 
 
-def verify_answers(name: str, values: object, n: int) -> np.ndarray:
+def check_answers(name: str, values: object, n: int) -> np.ndarray:
     """Return the answers to a signal as an array: a number, or a row of numbers, for each of n clients.
 
     Raises:
@@ -238,13 +234,13 @@ def verify_answers(name: str, values: object, n: int) -> np.ndarray:
     return np.asarray(values)
 
 
-def _exists(name: str) -> bool:
+def _module_exists(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):  # a package above it does not exist
         return False
 
 
-def unknowable(names: Iterable[str]) -> list[str]:
+def unknowable_signals(names: Iterable[str]) -> list[str]:
     """Return the signals of `names` that no server could receive, sorted."""
     return sorted(name for name in names if not getattr(find(name), "knowable", True))

@@ -18,8 +18,8 @@ from fedcohort.types import Ids, Values
 
 
 @torch.no_grad()
-def on_a_batch(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
-    """Return the losses in nats, [len(clients)], NaN without samples.
+def mini_batch_losses(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
+    """Return the mean loss of w_t on a random mini-batch of each client, in nats, [len(clients)]; NaN without samples.
 
     Args:
         lab: access to w_t and the clients' data.
@@ -39,7 +39,12 @@ def on_a_batch(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -
 
 
 def passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "n c"]) -> Values:
-    """Return the forward passes over T_k, [len(clients)]; label_counts are [len(clients), C]."""
+    """Return the cost of the query in forward passes over each client's training set, [len(clients)].
+
+    Args:
+        options: batch, samples of the mini-batch.
+        label_counts: samples of each queried client and class, [len(clients), C].
+    """
     n = label_counts.sum(1)
     share: Values = np.minimum(n, options["batch"]) / np.maximum(n, 1)
     return share
@@ -49,5 +54,5 @@ signal = Computed(
     reveals="how well the global model fits some of a client's training data",
     bytes_up=4,
     passes=passes,
-    compute=on_a_batch,
+    compute=mini_batch_losses,
 )

@@ -18,7 +18,7 @@ from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids
 
 
-def compress(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Float64[np.ndarray, "_n d"]:
+def sketch_gradients(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Float64[np.ndarray, "_n d"]:
     """Return the compressed gradients, [len(clients), d']; NaN for one that is not finite."""
     rows = []
     for k in clients:
@@ -33,5 +33,5 @@ signal = Computed(
     reveals="roughly in which direction a client's data would move the global model",
     bytes_up=4,
     passes=3.0,
-    compute=compress,
+    compute=sketch_gradients,
 )

@@ -26,21 +26,26 @@ from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids, Values
 
 
-def compute(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> np.ndarray:
-    """Return the triplets, float64 [len(clients), 3]."""
+def estimate_triplets(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> np.ndarray:
+    """Return each client's data heterogeneity triplet (CI, AI, SC), float64 [len(clients), 3]."""
     from fedcohort.data.interaction import EstimateOptions, estimate_group_counts  # noqa: PLC0415 - imports torch
 
-    recipe = EstimateOptions(**{name: options[name] for name in ("q", "epochs", "lr", "batch")})
+    estimate_options = EstimateOptions(**{name: options[name] for name in ("q", "epochs", "lr", "batch")})
     out = np.empty((len(clients), 3))
     for row, k in zip(out, clients.tolist(), strict=True):
-        orders = generator(options["seed"], "dht", round, k)
+        order_rng = generator(options["seed"], "dht", round, k)
         with torch_scope(options["seed"], "dht_dropout", round, k):
-            row[:] = skew.triplet(estimate_group_counts(lab.copy, *lab.samples(k), recipe, orders))
+            row[:] = skew.triplet(estimate_group_counts(lab.copy, *lab.samples(k), estimate_options, order_rng))
     return out
 
 
 def passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "clients classes"]) -> Values:
-    """Return the forward passes over T_k, [len(clients)]; label_counts are [len(clients), C]."""
+    """Return the cost of the query in forward passes over each client's training set, [len(clients)].
+
+    Args:
+        options: epochs, of the models that a client trains for its estimate.
+        label_counts: samples of each queried client and class, [len(clients), C].
+    """
     n_classes, n = label_counts.shape[1], label_counts.sum(1)
     models = (label_counts > 0).sum(1) if n_classes > 2 else np.ones(len(n))
     share = label_counts.max(1) / np.maximum(n, 1)
@@ -52,6 +57,6 @@ signal = Computed(
     reveals="a client's imbalance of classes and of estimated attributes, and how they are correlated",
     bytes_up=4,
     passes=passes,
-    compute=compute,
+    compute=estimate_triplets,
     requirement=CLASSES,
 )

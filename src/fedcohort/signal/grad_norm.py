@@ -11,7 +11,7 @@ from fedcohort.types import Ids, Values
 
 
 def norms(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
-    """Return the norms in nats per unit of a parameter, [len(clients)]."""
+    """Return the gradient norm of each client, in nats per unit of a parameter, [len(clients)]."""
     return np.array([float(lab.gradient(int(client)).double().norm()) for client in clients], dtype=np.float64)
 
 

@@ -25,7 +25,9 @@ from fedcohort.types import Ids, Values
 
 
 def order_greedily(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
-    """Return the cohort's size for the client added first, down to 1 for the last, 0 for the others, [len(clients)].
+    """Return a score of each client by its position in a greedily simulated cohort, [len(clients)].
+
+    The client added first has the cohort's size, the last one 1, and clients that were not added have 0.
 
     Ties go to the lowest id. A client whose update is not finite has NaN: the server would leave it out. A loss that
     is not finite is the highest.
@@ -39,24 +41,24 @@ def order_greedily(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any
     cohort, sign = int(options["cohort"]), 1.0 if options["direction"] == "down" else -1.0
     updates, n = list[torch.Tensor](), list[float]()
     for k in clients.tolist():
-        sent = lab.train(round, k)
-        updates.append(sent.delta.detach().double())
-        n.append(float(sent.n_used))
+        client_update = lab.train(round, k)
+        updates.append(client_update.delta.detach().double())
+        n.append(float(client_update.n_used))
     remaining = [i for i, update in enumerate(updates) if bool(torch.isfinite(update).all())]
     out = np.full(len(clients), np.nan)
     out[remaining] = 0.0
     total, weight = torch.zeros_like(updates[0]) if updates else torch.empty(0), 0.0
-    for place in range(cohort, max(cohort - len(remaining), 0), -1):
+    for score in range(cohort, max(cohort - len(remaining), 0), -1):
         losses = [
-            sign * _finite(lab.server_loss_after((total + n[i] * updates[i]) / (weight + n[i]))) for i in remaining
+            sign * _nan_to_inf(lab.server_loss_after((total + n[i] * updates[i]) / (weight + n[i]))) for i in remaining
         ]
         i = remaining.pop(int(np.argmin(losses)))
         total, weight = total + n[i] * updates[i], weight + n[i]
-        out[i] = float(place)
+        out[i] = float(score)
     return out
 
 
-def _finite(loss: float) -> float:
+def _nan_to_inf(loss: float) -> float:
     return loss if math.isfinite(loss) else math.inf
 
 

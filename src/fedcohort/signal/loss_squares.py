@@ -10,10 +10,10 @@ from fedcohort.signal.base import Reported
 from fedcohort.types import ClientUpdate
 
 
-def squares(update: ClientUpdate) -> float:
-    """Return the sum in nats^2; 0 without a sample, infinite where one loss is."""
+def sum_squared_losses(update: ClientUpdate) -> float:
+    """Return the sum of a client's squared sample losses in nats^2; 0 without a sample, infinite if one loss is."""
     losses = update.sample_loss[~np.isnan(update.sample_loss)]
     return update.loss_report.get("loss_squares", float(losses @ losses))
 
 
-signal = Reported(reveals="how well the model fits a client's training data", bytes_up=4, read=squares)
+signal = Reported(reveals="how well the model fits a client's training data", bytes_up=4, read=sum_squared_losses)

@@ -9,9 +9,9 @@ from fedcohort.signal.base import Reported
 from fedcohort.types import ClientUpdate
 
 
-def total(update: ClientUpdate) -> float:
-    """Return the sum in nats; 0 without a sample."""
+def sum_losses(update: ClientUpdate) -> float:
+    """Return the sum of a client's sample losses in nats; 0 without a sample."""
     return update.loss_report.get("loss_sum", float(np.nansum(update.sample_loss)))
 
 
-signal = Reported(reveals="how well the model fits a client's training data", bytes_up=4, read=total)
+signal = Reported(reveals="how well the model fits a client's training data", bytes_up=4, read=sum_losses)

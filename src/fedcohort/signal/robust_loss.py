@@ -13,8 +13,8 @@ from torch import Tensor
 from fedcohort.signal.base import Measured
 
 
-def robust(logp: Float[Tensor, "b c"], y: Int[Tensor, "b"], options: Mapping[str, float]) -> Float[Tensor, "b"]:
-    """Return FLASH Eq. 3 of each sample, [b], in nats; options are alpha, beta and A."""
+def robust_loss(logp: Float[Tensor, "b c"], y: Int[Tensor, "b"], options: Mapping[str, float]) -> Float[Tensor, "b"]:
+    """Return FLASH's noise-robust loss (Eq. 3) of each sample, [b], in nats; options: alpha, beta and A."""
     log_py = logp.gather(1, y[:, None])[:, 0]
     entropy = -(logp.exp() * logp).sum(1)
     return -log_py + options["alpha"] * entropy - options["beta"] * options["A"] * (1 - log_py.exp())
@@ -24,5 +24,5 @@ signal = Measured(
     reveals="how well the global model fits a client's training data, and how sure it is of it",
     bytes_up=4,
     split="train",
-    per_sample=robust,
+    per_sample=robust_loss,
 )

@@ -11,20 +11,20 @@ from collections.abc import Mapping
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from fedcohort.maths.sce import sce
+from fedcohort.maths.sce import symmetric_ce
 from fedcohort.signal.base import Measured
 
-CE, RCE, LOG_0 = 0.1, 1.0, math.log(1e-4)
+CE_WEIGHT, RCE_WEIGHT, LOG_OF_ZERO = 0.1, 1.0, math.log(1e-4)
 
 
-def symmetric(logp: Float[Tensor, "b c"], y: Int[Tensor, "b"], options: Mapping[str, float]) -> Float[Tensor, "b"]:
-    """Return the loss of each sample, [b], in nats."""
-    return sce(logp, y, CE, RCE, LOG_0)
+def symmetric_loss(logp: Float[Tensor, "b c"], y: Int[Tensor, "b"], options: Mapping[str, float]) -> Float[Tensor, "b"]:
+    """Return the symmetric cross-entropy of each sample with RHFL's constants, [b], in nats; options: none are read."""
+    return symmetric_ce(logp, y, CE_WEIGHT, RCE_WEIGHT, LOG_OF_ZERO)
 
 
 signal = Measured(
     reveals="how well the global model fits a client's training data",
     bytes_up=4,
     split="train",
-    per_sample=symmetric,
+    per_sample=symmetric_loss,
 )

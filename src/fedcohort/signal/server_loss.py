@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def trial(lab: Lab, updates: "Tensor") -> Callable[[Values], float]:
-    """Return the function; the server's data are its own, and their forward passes are not charged."""
+def make_server_loss(lab: Lab, updates: "Tensor") -> Callable[[Values], float]:
+    """Return a function from weights [arrived] to the server's loss of w_t + the weighted sum of the updates, in nats.
+
+    Forward passes on the server's own data are not charged.
+    """
     return lambda weights: lab.server_loss_after(updates.new_tensor(np.asarray(weights)) @ updates)
 
 
-signal = Derived(reveals="nothing that the updates don't", make=trial)
+signal = Derived(reveals="nothing that the updates don't", make=make_server_loss)

@@ -7,9 +7,9 @@ from fedcohort.signal.base import ServerMeasured
 from fedcohort.signal.lab import Lab
 
 
-def measure(lab: Lab) -> float:
-    """Return the loss; the server's data are its own, and their forward passes are not charged."""
+def measure_server_loss(lab: Lab) -> float:
+    """Return the server's validation loss of w_t in nats; forward passes on the server's own data are not charged."""
     return lab.server_loss()
 
 
-signal = ServerMeasured(reveals="nothing of any client", measure=measure)
+signal = ServerMeasured(reveals="nothing of any client", measure=measure_server_loss)

@@ -18,23 +18,23 @@ from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids, Values
 
 
-def losses(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
-    """Return the losses in nats, [len(clients)]; NaN if no update is finite."""
-    total, samples = None, 0
+def shadow_losses(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
+    """Return each client's loss of the discarded model in nats, [len(clients)]; NaN if no update of it is finite."""
+    update_sum, n_samples = None, 0
     for k in options["trainers"]:
-        sent = lab.train(round, int(k))
-        update, n = sent.delta.detach().double(), sent.n_used
+        client_update = lab.train(round, int(k))
+        update, n = client_update.delta.detach().double(), client_update.n_used
         if n and bool(update.isfinite().all()):
-            total = n * update if total is None else total + n * update
-            samples += n
-    return np.full(len(clients), np.nan) if total is None else lab.losses_after(total / samples, clients)
+            update_sum = n * update if update_sum is None else update_sum + n * update
+            n_samples += n
+    return np.full(len(clients), np.nan) if update_sum is None else lab.losses_after(update_sum / n_samples, clients)
 
 
 signal = Computed(
     reveals="how a round with some clients would change the loss on a client's training data",
     bytes_up=4,
     passes=1.0,
-    compute=losses,
+    compute=shadow_losses,
     requirement=FORESEEN_SAMPLES,
     jobs=lambda options: tuple(options["trainers"]),
 )

@@ -10,9 +10,9 @@ from fedcohort.signal.base import Reported
 from fedcohort.types import ClientUpdate
 
 
-def path_average(update: ClientUpdate) -> float:
-    """Return the mean over samples of the mini-batch losses in nats, NaN without a step."""
+def mean_batch_loss(update: ClientUpdate) -> float:
+    """Return the mean loss of a client's mini-batches, weighted by their sizes, in nats; NaN without a local step."""
     return float(update.batch_loss @ update.batch_size / update.batch_size.sum()) if update.steps else float("nan")
 
 
-signal = Reported(reveals="how well the model fits a client's training data", bytes_up=4, read=path_average)
+signal = Reported(reveals="how well the model fits a client's training data", bytes_up=4, read=mean_batch_loss)

@@ -6,9 +6,9 @@ from fedcohort.signal.base import Reported
 from fedcohort.types import ClientUpdate
 
 
-def spread(update: ClientUpdate) -> float:
-    """Return the standard deviation in nats; 0 after a single step, NaN without a step."""
+def batch_loss_std(update: ClientUpdate) -> float:
+    """Return the standard deviation of a client's mini-batch losses in nats; 0 after a single step, NaN without one."""
     return float(np.std(update.batch_loss)) if update.steps else float("nan")
 
 
-signal = Reported(reveals="how much the loss varies over a client's training data", bytes_up=4, read=spread)
+signal = Reported(reveals="how much the loss varies over a client's training data", bytes_up=4, read=batch_loss_std)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 COLUMNS = 8192  # columns of U in a slice: fifty updates of it fit in a processor's cache
 
 
-def gram(lab: Lab, updates: "Tensor") -> Float64[np.ndarray, "m m"]:
-    """Return the inner products, [arrived, arrived], in float64, computed slice by slice.
+def inner_products(lab: Lab, updates: "Tensor") -> Float64[np.ndarray, "m m"]:
+    """Return the inner products of all pairs of arrived updates, float64 [arrived, arrived], computed slice by slice.
 
     The same updates give the same bits on the same number of threads.
     """
@@ -31,4 +31,4 @@ def gram(lab: Lab, updates: "Tensor") -> Float64[np.ndarray, "m m"]:
     return products
 
 
-signal = Derived(reveals="nothing that the updates don't", make=gram, pairs=True)
+signal = Derived(reveals="nothing that the updates don't", make=inner_products, pairs=True)

@@ -97,9 +97,9 @@ def fit(
         training = trainer.Training(config, path, loop, run_observers.callbacks, processes, origin)
         lightnings = training.trainer(fresh=not done)
         interrupts.enter_forking()  # `GracefulStop` reverts this in the process that trains
-        training.fit(lightnings, network, path / folder.NEWEST if done else None)
+        training.fit(lightnings, network, path / folder.LAST_CKPT if done else None)
         if home is not None:
-            manifest.write_manifest(path, folder.SEALED)
+            manifest.write_manifest(path, folder.MANIFEST_FILES)
     return path
 
 
@@ -113,7 +113,7 @@ def _owners(composition: Composed, loop: FederatedLoop, network: torch.nn.Module
 
 
 def _begin(
-    home: folder.RunFolder | None, loop: FederatedLoop, config: Mapping[str, Any], origin: provenance.Start
+    home: folder.RunFolder | None, loop: FederatedLoop, config: Mapping[str, Any], origin: provenance.StartRecord
 ) -> StartState:
     """Find the checkpoint from which the run resumes, and record the start."""
     if home is None:
@@ -126,7 +126,7 @@ def _begin(
     manifest.remove_manifest(home.path)  # the files change from here on
     folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
     start = {"round": done, "resume": config["resume"], "forced": restart.forced, **origin}
-    provenance.note_start(home.path, start)
+    provenance.append_start(home.path, start)
     return StartState(home.path, home.is_new, restart)
 
 

@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 from fedcohort.component import PROXY, Facts, Requirement
-from fedcohort.signal.base import unknowable
+from fedcohort.signal.base import unknowable_signals
 from fedcohort.startup.requirements import GROUPS, READERS, requirement_message, sort_requirements
 
 EVALUATIONS = {"every": "", "clients_every": " on the clients"}  # options of the node `eval`, and where they evaluate
@@ -22,7 +22,7 @@ def list_notices(choices: Mapping[str, str], facts: Facts, typed: Sequence[str] 
     lines = [
         f"{group}={choices[group]} is an oracle, which no server could run: it reads {', '.join(signals)}"
         for group in READERS
-        if (signals := unknowable(getattr(facts.components, group).needs))
+        if (signals := unknowable_signals(getattr(facts.components, group).needs))
     ]
     unmet_recommendations: dict[Requirement, list[str]] = {}  # recommendations of several components may be the same
     for group in GROUPS:

@@ -38,7 +38,7 @@ class ResumePoint:
     spending: Spending = field(default_factory=Spending)
 
 
-def find_restart(home: RunFolder, config_hash: str, resume: bool | str, now: provenance.Start) -> ResumePoint:
+def find_restart(home: RunFolder, config_hash: str, resume: bool | str, now: provenance.StartRecord) -> ResumePoint:
     """Find the newest intact checkpoint of a run. Journal, per-client tables and all files of the manifest are checked.
 
     Args:
@@ -50,7 +50,7 @@ def find_restart(home: RunFolder, config_hash: str, resume: bool | str, now: pro
     Raises:
         CheckpointError: if the files are damaged, or written with other code, versions or processes.
     """
-    manifest.check_all(home.path)
+    manifest.check_all_files(home.path)
     paths = [path for path in (home.checkpoint, home.previous) if path.exists()]
     if not paths:
         return ResumePoint()
@@ -69,7 +69,7 @@ def find_restart(home: RunFolder, config_hash: str, resume: bool | str, now: pro
             ) from error
         log.warning("%s; resuming from the previous checkpoint, of round %d", error, done)
         payload, path = previous, paths[1]
-    differences = provenance.differences(payload[checkpoint.ENTRY], now)
+    differences = provenance.list_differences(payload[checkpoint.ENTRY], now)
     if differences and resume != FORCE:
         raise CheckpointError(
             f"{path} was written under other conditions, so that the run would not resume to the same bits: "

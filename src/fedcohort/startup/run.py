@@ -100,7 +100,7 @@ def _name(composition: Composed) -> str:
 
 def _reuse(path: Path, budget: Budget, run_observers: RunObservers, job: SweepJob | None) -> None:
     """Check the folder of a finished run, let the observers complete their records, and note the run in the sweep."""
-    manifest.check_all(path)
+    manifest.check_all_files(path)
     reached_limits = budget.list_reached(folder.spending_of(folder.status_of(path)).now)
     reason = f"raise {'= and '.join(reached_limits)}= to extend it" if reached_limits else "a callback ended it"
     log.info("already finished: %s (%s)", path, reason)

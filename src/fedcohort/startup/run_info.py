@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedcohort.record import folder, provenance
 from fedcohort.record.observer import RunInfo
-from fedcohort.signal.base import unknowable
+from fedcohort.signal.base import unknowable_signals
 from fedcohort.startup import differences
 from fedcohort.startup.compose import Composed
 from fedcohort.tracking import sweep_tags
@@ -73,7 +73,7 @@ def _list_tags(loop: "FederatedLoop") -> dict[str, str]:
         "hub": federation.revision,
         "inputs": federation.inputs,
         "categories": federation.categories,
-        "yardstick": ", ".join(unknowable(loop.components.needs())),  # signals that make the run an oracle
+        "yardstick": ", ".join(unknowable_signals(loop.components.needs())),  # signals that make the run an oracle
     }
     optional = ("hub", "inputs", "categories", "yardstick")
     return {name: text for name, text in tags.items() if text or name not in optional}

@@ -93,7 +93,7 @@ class StudyRunner:
 
         A sweep whose jobs have all ended, or were killed, is removed: the next command does the missing runs.
         """
-        sweeps = [path.parent for path in sorted((self.logs / tasks.SWEEPS).glob(f"*/{sweep_folder.PLAN}"))]
+        sweeps = [path.parent for path in sorted((self.logs / tasks.SWEEPS).glob(f"*/{sweep_folder.PLAN_FILE}"))]
         runs = (
             {_identify_job(self.task(c, seed).job): (c, seed) for c in conditions for seed in seeds} if sweeps else {}
         )

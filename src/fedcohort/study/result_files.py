@@ -43,7 +43,7 @@ def write(folder: Path, rows: Any, curves: Any) -> None:  # noqa: ANN401 - pyarr
     packed = {CURVES: io.BytesIO(), RESULTS: io.BytesIO()}
     for file, table in ((packed[CURVES], curves), (packed[RESULTS], rows)):
         parquet.write_table(table, file, compression="zstd")
-    manifest.replace_files(folder, {name: file.getbuffer() for name, file in packed.items()}, create=True)
+    manifest.replace_files(folder, {name: file.getbuffer() for name, file in packed.items()}, create_missing=True)
 
 
 def exist(folder: Path) -> bool:
@@ -85,7 +85,7 @@ def read_curves(folder: Path) -> Any:  # noqa: ANN401
     frame = table.to_pandas()
     is_continued = (frame[list(KEY)] == frame[list(KEY)].shift()).all(axis=1)
     is_unordered = (is_continued & (frame["step"].diff() <= 0)) | (frame["step"] < 0)
-    if is_unordered.any() or frame.duplicated([*KEY, "step"]).any():
+    if is_unordered.any() or frame[~is_continued].duplicated([*KEY]).any():
         raise _damaged(path, "the rounds of a run are not in order, each once")
     return frame
 

@@ -137,9 +137,12 @@ def _read(study: Study, folder: Path, results: Results) -> None:
     if not result_files.exist(folder):
         return
     rows = result_files.read_rows(folder)
-    for (cell, selector, seed), frame in result_files.read_curves(folder).groupby([*KEY], sort=False):
-        curve = Trajectory(*(frame[name].to_numpy(dtype=float) for name in AXES))
-        results.curves[str(cell), str(selector), int(seed)] = curve
+    frame = result_files.read_curves(folder)
+    keys, axes = frame[[*KEY]], [frame[name].to_numpy(dtype=float) for name in AXES]
+    starts = np.flatnonzero((keys != keys.shift()).any(axis=1))
+    runs = zip(keys.iloc[starts].itertuples(index=False), starts, [*starts[1:], len(keys)], strict=True)
+    for (cell, selector, seed), start, end in runs:
+        results.curves[str(cell), str(selector), int(seed)] = Trajectory(*(axis[start:end] for axis in axes))
     for row in rows:
         key = (row["cell"], row["selector"], row["seed"])
         if row["metric"] != study.metric:

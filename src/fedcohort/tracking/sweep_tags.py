@@ -25,7 +25,7 @@ def parse_sweeps(tag: str | None) -> list[str]:
 
 def sweeps_of(folder: Path) -> list[str]:
     """Return the sweeps of the run in `folder`; none if it has not begun or has no journal."""
-    return parse_sweeps(metadata.read_tags(folder).get(SWEEPS)) if (folder / metadata.NAME).exists() else []
+    return parse_sweeps(metadata.read_tags(folder).get(SWEEPS)) if (folder / metadata.INFO_FILE).exists() else []
 
 
 def sweeps_tag(folder: Path, sweep: str | None) -> dict[str, str]:

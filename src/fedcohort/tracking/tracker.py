@@ -131,7 +131,7 @@ class MlflowTracker(Observer):
 
     def catch_up(self, folder: Path) -> None:
         """Send what MLflow lacks of a run that finished before."""
-        if (folder / metadata.NAME).exists() and not is_complete(folder, self._place):
+        if (folder / metadata.INFO_FILE).exists() and not is_complete(folder, self._place):
             self.start(metadata.load_info(folder))
             self.finish("finished")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedcohort.record import history, manifest
-from fedcohort.record.history import HEADLINE, Line
+from fedcohort.record.history import MAIN_METRIC, Line
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.summary import read_summary
 from fedcohort.record.tags import DONE, ENDED_BY
@@ -33,7 +33,7 @@ class RunUpload:
     def __init__(self, client: "MlflowClient", run_id: str, folder: Path) -> None:
         self.client = client
         self.run_id = run_id
-        self._journal = folder / history.NAME
+        self._journal = folder / history.JOURNAL_FILE
         self._offset, self._digest = 0, ""
         self._waiting: list[Line] = []
         self._present = {metric.step for metric in client.get_metric_history(run_id, MARKER)}
@@ -121,8 +121,8 @@ def _metrics(line: Line) -> "Iterator[Metric]":
     """Yield the metrics of a step with the marker last, so that a step with the marker is complete."""
     from mlflow.entities import Metric
 
-    if HEADLINE in line.metrics:
-        yield Metric(record.MAIN_METRIC, line.metrics[HEADLINE], line.time_ms, line.step)
+    if MAIN_METRIC in line.metrics:
+        yield Metric(record.SORTED_FIRST, line.metrics[MAIN_METRIC], line.time_ms, line.step)
     names = sorted(line.metrics, key=lambda name: (name == MARKER, name))
     for name in names:
         if name not in NOT_SENT:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fedcohort.record.tags import ROUNDS, SWEEPS
-from fedcohort.tracking.record import ALIKE, MAIN_METRIC
+from fedcohort.tracking.record import ALIKE, SORTED_FIRST
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -31,7 +31,7 @@ COLUMNS = (
     "params.`agg`",
     f"tags.`{ROUNDS}`",
     "params.`seed`",
-    f"metrics.`{MAIN_METRIC}`",
+    f"metrics.`{SORTED_FIRST}`",
     "metrics.`clients/acc_worst5`",
     "metrics.`time/virtual_s`",
 )
@@ -81,7 +81,7 @@ def experiment_note(experiment_id: str) -> str:
 
 def save_sweep(client: "MlflowClient", experiment_id: str, sweep: str, options: Sequence[str]) -> None:
     """Save the view of a sweep; options: the parameters in which its runs differ, except the seed."""
-    columns = [f"metrics.`{MAIN_METRIC}`", *(f"params.`{name}`" for name in options), "params.`seed`"]
+    columns = [f"metrics.`{SORTED_FIRST}`", *(f"params.`{name}`" for name in options), "params.`seed`"]
     state = {"selectedColumns": columns, "searchFilter": f"tags.{SWEEPS} LIKE '%{sweep}%'"}
     client.set_experiment_tag(experiment_id, f"{VIEW_TAG}{SWEEP_KEY}{sweep}", _view(f"Sweep {sweep}", state))
 
@@ -116,10 +116,10 @@ def _paragraph(experiment_id: str, report: str, tags: Mapping[str, str]) -> str:
 def _view(name: str, state: Mapping[str, Any]) -> str:
     """Return a view in MLflow's form; state: differences to the view of all runs."""
     sections = [{"uuid": f"{KEY}-{name}", "name": name, "display": True, "isReordered": False} for name in SECTIONS]
-    first = {"type": "BAR", "uuid": f"{KEY}-{MAIN_METRIC}", "metricKey": MAIN_METRIC, "isGenerated": False}
+    first = {"type": "BAR", "uuid": f"{KEY}-{SORTED_FIRST}", "metricKey": SORTED_FIRST, "isGenerated": False}
     first |= {"metricSectionId": f"{KEY}-{SECTIONS[0]}", "displayName": "test/acc at the end", "deleted": False}
     all_runs = {
-        "orderByKey": f"metrics.`{MAIN_METRIC}`",
+        "orderByKey": f"metrics.`{SORTED_FIRST}`",
         "orderByAsc": False,
         "groupBy": GROUPS,
         "groupsExpanded": {UNGROUPED: True},

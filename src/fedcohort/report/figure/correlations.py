@@ -41,7 +41,7 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
 
 def list_facts(info: RunInfo) -> list[str]:
     """Return the properties in which clients differ visibly; a correlation with others is noise."""
-    varying = {fact.word for fact in population.list_facts(info) if fact.varies}
+    varying = {fact.word for fact in population.list_traits(info) if fact.varies}
     return [fact for fact, (_, _, word) in FACTS.items() if word in varying]
 
 

@@ -26,7 +26,7 @@ SPREAD = 20.0  # ratio of the largest to the median value from which a strip is 
 def draw(info: RunInfo) -> "Figure":
     """Return the figure. A population of more than 400 clients is shown in groups of neighbours."""
     count = len(info.class_counts)
-    facts = population.list_facts(info)
+    facts = population.list_traits(info)
     order, sorted_by = sort_clients(info)
     edges = style.group_starts(count)
     strips = [fact for fact in facts if fact.varies and fact.word != IN_MAP]
@@ -56,7 +56,7 @@ def sort_clients(info: RunInfo) -> tuple[Ids, str]:
     Clients without differences are in the order of their ids, or by class if they are too many for separate rows. The
     name is "" for ids.
     """
-    fact = population.find_main_fact(info)
+    fact = population.find_main_trait(info)
     if fact is not None:
         return np.argsort(-fact.values, kind="stable").astype(np.int64), fact.word
     count = len(info.class_counts)

@@ -42,7 +42,7 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
         return None
     ids = np.sort(clients)
     outcome = outcomes(history, ids)[np.searchsorted(ids, clients)]
-    fact = population.find_main_fact(info)
+    fact = population.find_main_trait(info)
     height = float(np.clip(1.6 + 0.08 * len(clients), 2.4, 6.5))
     figure = style.new_run_figure(info, _title(outcome), style.PAGE, height)
     widths = [6, 1.2, *([1.2] if fact else [])]

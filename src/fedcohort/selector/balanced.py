@@ -14,13 +14,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedcohort.maths.qcid import qcid
+from fedcohort.maths.qcid import class_imbalances
 from fedcohort.selector.base import Stateless, StatelessSelector, top
 from fedcohort.types import ProbeResult, RoundContext, Selection
 
 
 @dataclass(frozen=True)
-class EvenCohort(StatelessSelector):
+class BalancedCohort(StatelessSelector):
     """A selector that knows how many samples of each class or group a client has; scores are negative imbalances.
 
     Attributes:
@@ -37,8 +37,8 @@ class EvenCohort(StatelessSelector):
         has_samples, remaining, cohort_counts = h.sum(1) > 0, ctx.available, np.zeros(h.shape[1])
         chosen: list[int] = []
         while len(chosen) < min(ctx.cohort, len(ctx.available)):
-            scores = np.where(has_samples, -qcid(h, cohort_counts) if chosen else 0.0, -np.inf)
+            scores = np.where(has_samples, -class_imbalances(h, cohort_counts) if chosen else 0.0, -np.inf)
             (k,) = top(scores, remaining, 1, ctx.rng).tolist()
             chosen.append(k)
             remaining, cohort_counts = remaining[remaining != k], cohort_counts + h[k]
-        return Selection(np.sort(np.array(chosen, dtype=np.int64)), -qcid(h)), state
+        return Selection(np.sort(np.array(chosen, dtype=np.int64)), -class_imbalances(h)), state

@@ -1,0 +1,73 @@
+"""Finish: what clients measured before the round closed is kept, and what took longer is not."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from fedcohort.device.base import Timing
+from fedcohort.ledger import Charge
+from fedcohort.round.dispatch import Dispatch, Queried
+from fedcohort.round.finish import finish
+from fedcohort.round.jobs import Jobs
+from fedcohort.types import Selection
+
+CLIENTS, ONE_UNIT = np.array([0, 2, 5]), np.ones(3, np.int64)
+NONE = np.empty(0, np.int64)
+
+
+def dispatched(timing: Timing) -> Dispatch:
+    """Return a round in which all three clients measure the losses of their samples."""
+    jobs = Jobs(
+        CLIENTS,
+        0 * ONE_UNIT,
+        np.zeros(3, bool),
+        ONE_UNIT,
+        ONE_UNIT,
+        np.zeros(3),
+        [None] * 3,
+        np.zeros(3),
+        np.full(3, np.inf),
+        timing,
+        [None] * 3,
+        [None] * 3,
+        timing,
+        timing.finish(1),
+    )
+    losses = {int(client): np.ones(1) for client in CLIENTS}
+    queried = Queried((), {}, 0.5, 0.0, np.zeros(6, bool))
+    return Dispatch(0, CLIENTS, Selection(CLIENTS), None, queried, jobs, losses, 0.0, 0.25, NONE)
+
+
+def dispatcher(closes_s: float) -> Any:
+    """Return a server that closes each round after `closes_s` seconds; a client's losses cost 1 FLOP per sample."""
+    deadline = SimpleNamespace(close=lambda state, duration_s, announced: closes_s, partial_work=False)
+    cost_model = SimpleNamespace(
+        rates=lambda plain: SimpleNamespace(probed={}),
+        count_used=lambda clients, rows: np.full(len(clients), 4),
+        count_processed=lambda used, units: 1.0 * used * units,
+        round=lambda *args: Charge(up_bytes=8.0),
+        flops=1.0,
+    )
+    return SimpleNamespace(
+        components=SimpleNamespace(deadline=deadline, agg=SimpleNamespace(weights=lambda used, n: used / n)),
+        cost_model=cost_model,
+        federation=SimpleNamespace(n_train=np.arange(10, 16), n_clients=6),
+        settings=SimpleNamespace(seed=0),
+        clock=SimpleNamespace(wall_time=lambda start_s: lambda clients, seconds: seconds),
+    )
+
+
+def test_losses_that_are_measured_until_the_round_closes_are_kept() -> None:
+    """Measured at 2, 3 and 4 seconds, and complete at 3, 4 and 5. The round closes at 3: one client arrives.
+
+    It lasts .25 + .5 + 3 seconds. All three measured their 10 + 12 + 15 samples, which is charged.
+    """
+    measured = np.array([2.0, 3.0, 4.0])
+    timing = Timing(measured - 1, np.ones(3), np.full(3, 0.75), np.full(3, 0.25))
+    finished = finish(dispatched(timing), dispatcher(3.0), SimpleNamespace(deadline=None))  # type: ignore[arg-type]
+    assert sorted(finished.first_losses) == [0, 2]
+    assert (finished.arrived.client.tolist(), finished.dropped.client.tolist()) == ([0], [2, 5])
+    assert len(finished.in_flight) == 0
+    assert finished.charge == Charge(up_bytes=8.0, client_flops=37.0, virtual_s=3.75)
+    assert (finished.samples.tolist(), finished.weights.tolist()) == ([4], [0.4])
